@@ -1,0 +1,54 @@
+# Postern's commands for people: `make demo`, `make test`, `make bench`, `make fuzz`, `make docs`, `make install`.
+# Each installs what it needs and says so first; nothing else has to be done by hand but having a Rust toolchain.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+PREFIX ?= /usr/local
+SECONDS_EACH ?= 300
+BIN := target/release/postern
+
+.PHONY: all build demo test test-rust lint bench fuzz docs install setup setup-docs setup-bench clean
+
+all: build
+
+# What Debian 12 and Ubuntu 24.04 lack on a fresh machine.
+setup:
+	@scripts/setup.sh gcc g++ make binutils pkg-config
+
+build: setup
+	$(CARGO) build --release --workspace
+
+demo: build
+	@demo/run.sh
+
+test: setup
+	@scripts/test.sh
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+setup-bench:
+	@scripts/setup.sh gcc g++ make binutils clang lld
+
+bench: build setup-bench
+	$(BIN) bench
+	cd bench && $(CARGO) run --release
+
+fuzz: setup
+	fuzz/run.sh $(SECONDS_EACH)
+
+docs:
+	@scripts/docs.sh
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m755 $(BIN) $(DESTDIR)$(PREFIX)/bin/postern
+	install -m755 target/release/libpostern_capi.so $(DESTDIR)$(PREFIX)/lib/libpostern.so.0
+	ln -sf libpostern.so.0 $(DESTDIR)$(PREFIX)/lib/libpostern.so
+	install -m644 target/release/libpostern_capi.a $(DESTDIR)$(PREFIX)/lib/libpostern.a
+	install -m644 capi/include/postern.h $(DESTDIR)$(PREFIX)/include/postern.h
+	sed 's|@PREFIX@|$(PREFIX)|' capi/postern.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/postern.pc
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,287 @@
+/* Postern: native extensions in their own protection domains, called like functions.
+ *
+ *     pt_image  *image  = pt_image_load("add.px");              checked and verified, once
+ *     pt_domain *domain = pt_open(image, NULL);                 an instance: a window of 4 GiB
+ *     long (*add)(int, int) = pt_sym(domain, "add");            a plain function pointer
+ *     long five = add(2, 3);                                    about the price of a function call
+ *     if (pt_last_fault()) puts(pt_last_fault()->message);      it failed, the host did not
+ *
+ * Errors. Functions that return a pointer return NULL, functions that return int return a negative pt_code; pt_error()
+ * says in a sentence what is wrong and what to do. A call of an extension that did not return gives 0 instead, and
+ * pt_last_fault() says why; pt_clear_fault() before a call makes a 0 of that call unambiguous.
+ *
+ * Threads. Every function may be called from every thread. Errors and faults belong to the thread.
+ *
+ * Handles (pt_image, pt_options, pt_domain, pt_shared) are opaque and never reused: one that was closed, or was never
+ * made, is refused with PT_E_HANDLE. Other pointers are the host's own and are trusted, but for NULL.
+ *
+ * A host may longjmp out of a service over the call that led to it; pt_unwind tells Postern. C++ exceptions must not
+ * leave a service.
+ * None of these functions may be called in a signal handler but pt_handle_signal.
+ *
+ * Licence: Apache-2.0. */
+#ifndef POSTERN_H
+#define POSTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An address inside a domain's window, as extensions hold pointers. An allegation: whatever an extension passes is checked
+ * when it is used. 0 is the null pointer. */
+typedef uint32_t pt_offset;
+
+typedef struct pt_image pt_image;     /* an extension file, checked and verified */
+typedef struct pt_options pt_options; /* what a domain is given: services, limits */
+typedef struct pt_domain pt_domain;   /* an instance of an image */
+typedef struct pt_shared pt_shared;   /* memory that the host and domains see at once */
+
+typedef enum pt_code {
+    PT_OK = 0,
+    PT_E_ARGUMENT = -1,          /* NULL, not UTF-8, out of range, not a signature */
+    PT_E_HANDLE = -2,            /* not a handle, or one that was closed */
+    PT_E_MACHINE = -3,           /* the machine or the kernel lacks something */
+    PT_E_SYSTEM = -4,            /* the kernel refused something */
+    PT_E_CONFIGURED = -5,        /* Postern runs already, with another configuration */
+    PT_E_FILE = -6,              /* the file cannot be read */
+    PT_E_IMAGE = -7,             /* the file is not a well-formed extension */
+    PT_E_REFUSED = -8,           /* the verifier refused the code */
+    PT_E_UNRESOLVED = -9,        /* the extension imports what the domain is not given */
+    PT_E_SIGNATURE = -10,        /* types differ */
+    PT_E_LIMIT = -11,            /* limits do not fit, or one is reached */
+    PT_E_MEMORY = -12,           /* no memory or address space, no room in the heap */
+    PT_E_MISSING = -13,          /* no export of this name */
+    PT_E_UNTYPED = -14,          /* the image does not say the export's types: use pt_sym_as */
+    PT_E_RANGE = -15,            /* not all of a range is mapped in the domain */
+    PT_E_BUSY = -16,             /* threads are inside the domain */
+    PT_E_OUTSIDE = -17,          /* not called by a service */
+    PT_E_FAULT = -18,            /* a call ended in a fault: pt_last_fault() */
+    PT_E_EXITED = -19,           /* a call ended by exit: pt_last_fault()->status */
+    PT_E_POISONED = -20,         /* an earlier fault closed the domain: pt_reset() */
+    PT_E_CLOSED = -21,           /* the domain is closed */
+    PT_E_SIGNAL_BLOCKED = -22,   /* a signal that must reach Postern is blocked in this thread */
+    PT_E_HANDLER_REPLACED = -23, /* somebody replaced Postern's signal handler */
+    PT_E_INSIDE = -24,           /* called in a signal handler that interrupted an extension */
+    PT_E_PANIC = -25             /* a bug in Postern; the message says where */
+} pt_code;
+
+/* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */
+const char *pt_error(void);
+/* Its code, or PT_OK. */
+int pt_error_code(void);
+
+/* ---- The process ------------------------------------------------------------------------------------------------- */
+
+enum {
+    PT_NO_HOT_WINDOW = 1, /* keep extensions out of the low 4 GiB (which is their fastest place) */
+    PT_NO_HANDLERS = 2    /* install no signal handlers: the host calls pt_handle_signal from its own */
+};
+
+/* Zero in a field means its default. */
+typedef struct pt_config {
+    size_t size;        /* sizeof(pt_config) */
+    uint32_t flags;     /* PT_NO_… */
+    uint32_t tick_us;   /* how often the watchdog looks, in microseconds; 1000 */
+    int32_t signal;     /* the signal by which calls are ended; SIGRTMAX - 3 */
+    uint32_t reserved;  /* 0 */
+} pt_config;
+
+/* Starts Postern. Without it the first load starts it with the default. `config` may be NULL. */
+int pt_init(const pt_config *config);
+/* 1 if this machine can run extensions; else 0, and *reason (if not NULL) is a sentence that stays valid. */
+int pt_supported(const char **reason);
+/* For a host with PT_NO_HANDLERS: call it first in an SA_SIGINFO | SA_ONSTACK handler of SIGSEGV, SIGBUS, SIGILL, SIGFPE,
+ * SIGTRAP and the abort signal, with the handler's arguments. Return at once if it returns 1: the signal was Postern's. */
+int pt_handle_signal(int signal, void *info, void *context);
+
+/* ---- Images ------------------------------------------------------------------------------------------------------ */
+
+/* Reads, checks and verifies an extension file. The same bytes are verified once per process. */
+pt_image *pt_image_load(const char *path);
+/* The same, from memory; the bytes are copied. */
+pt_image *pt_image_from_memory(const void *bytes, size_t len);
+/* Gives the handle back. Domains keep the image as long as they need it. */
+int pt_image_unref(pt_image *image);
+
+/* ---- What a domain is given -------------------------------------------------------------------------------------- */
+
+enum {
+    PT_PLACE_AUTO = 0, /* in the hot window if nobody is there */
+    PT_PLACE_HOT = 1,  /* the same, and worth it */
+    PT_PLACE_COLD = 2  /* never there */
+};
+
+/* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 256 threads, no services. */
+pt_options *pt_options_new(void);
+int pt_options_free(pt_options *options);
+/* Longest time of one call, in microseconds; 0 is no limit. */
+int pt_options_deadline(pt_options *options, uint64_t microseconds);
+/* Bytes of heap; 0 takes the image's wish. */
+int pt_options_heap(pt_options *options, uint64_t bytes);
+/* Deepest nesting of calls inside the extension; 0 is as deep as the thread's own stack. */
+int pt_options_call_depth(pt_options *options, uint32_t calls);
+/* Threads that may ever be inside. */
+int pt_options_threads(pt_options *options, uint32_t threads);
+/* Where the window shall lie: PT_PLACE_… */
+int pt_options_placement(pt_options *options, int placement);
+/* A pointer of the host's that pt_user gives back. */
+int pt_options_user(pt_options *options, void *user);
+
+/* Grants a service: `function`, a plain C function, is called directly when the extension calls `name`. `signature` is
+ * its type: a letter for the result, the parameters' in parentheses, at most six: v void, b int8_t, B uint8_t, h int16_t,
+ * H uint16_t, i int32_t, I uint32_t, l int64_t, L uint64_t, f float, d double, p pt_offset. `long add(int, int)` is
+ * "l(ii)". Arguments may have any value. The function runs with 64 KiB of stack at least. */
+int pt_service(pt_options *options, const char *name, void *function, const char *signature);
+/* The same with the stack that it needs, in bytes. */
+int pt_service_stack(pt_options *options, const char *name, void *function, const char *signature, size_t stack);
+
+/* ---- Domains ----------------------------------------------------------------------------------------------------- */
+
+/* Makes a domain. `options` may be NULL, and may be used again. */
+pt_domain *pt_open(pt_image *image, pt_options *options);
+/* Closes it: ends the calls inside, waits for them (but not for one whose service calls this), and wipes the window.
+ * Function pointers into it return 0 from now on. */
+int pt_close(pt_domain *domain);
+/* Back to the image's first state; forgets the fault that closed it. PT_E_BUSY while threads are inside. */
+int pt_reset(pt_domain *domain);
+/* Ends every call that is inside now. The domain stays usable. From any thread. */
+int pt_interrupt(pt_domain *domain);
+/* 1 if a fault closed the domain until pt_reset, 0 if not. */
+int pt_poisoned(pt_domain *domain);
+/* What pt_options_user was given, or NULL. */
+void *pt_user(pt_domain *domain);
+
+/* A C function pointer to an export, with the types that the image says: convert it to the function's type and call it. It
+ * may be called for good, by every thread. The same name gives the same pointer. Up to six integer and eight
+ * floating-point arguments travel in registers, sixteen in all are possible; pointers are pt_offset. */
+void *pt_sym(pt_domain *domain, const char *name);
+/* The same with the types said by the caller, which must agree with the image's if that says any. Wrong types make a call
+ * meaningless, never unsafe. */
+void *pt_sym_as(pt_domain *domain, const char *name, const char *signature);
+/* The same for a function pointer that came from the extension. */
+void *pt_sym_at(pt_domain *domain, pt_offset function, const char *signature);
+
+/* ---- Inside a service -------------------------------------------------------------------------------------------- */
+
+/* The domain that called the service in which this thread is, or NULL (PT_E_OUTSIDE). */
+pt_domain *pt_current(void);
+/* How many calls of extensions the thread is inside: 0 outside, 1 in a service, more when services call extensions. */
+uint32_t pt_nesting(void);
+/* For a host that leaves services by longjmp: forgets the innermost calls until `nesting` are left. Their services must never
+ * return. Call it where longjmp arrives, with what pt_nesting said at setjmp. */
+int pt_unwind(uint32_t nesting);
+/* Ends the extension's call as a fault with this message, once the service returns. */
+int pt_service_abort(const char *message);
+/* Ends it with a status, once the service returns. */
+int pt_service_exit(int status);
+
+/* ---- Memory of a domain ------------------------------------------------------------------------------------------ */
+
+/* Allocates in the domain's heap by calling its malloc. 0 if there is no room. */
+pt_offset pt_alloc(pt_domain *domain, size_t bytes);
+/* Gives memory back by calling its free. */
+int pt_free(pt_domain *domain, pt_offset offset);
+/* Copies out of the domain. All of the range must be mapped. */
+int pt_read(pt_domain *domain, pt_offset from, void *to, size_t len);
+/* Copies into the domain. All of the range must be writable. */
+int pt_write(pt_domain *domain, pt_offset to, const void *from, size_t len);
+/* Copies a NUL-terminated string into to[0 … size); returns its length, or an error if it does not fit with its NUL. */
+int64_t pt_read_string(pt_domain *domain, pt_offset from, char *to, size_t size);
+
+/* ---- Shared memory ----------------------------------------------------------------------------------------------- */
+
+enum {
+    PT_READ_ONLY = 1,
+    PT_READ_WRITE = 3
+};
+
+/* An area of `len` zero bytes that the host and domains see at once. It has the same offset in every domain, and that offset
+ * is the low half of the host's address: a pointer into the area that the host stores there works in extensions as it is. */
+pt_shared *pt_shared_new(size_t len);
+/* The same over `len` bytes of a file from offset `at`, a multiple of 4096. The file must be a memfd with F_SEAL_SHRINK. If the
+ * file cannot be written, neither can the area. */
+pt_shared *pt_shared_from_fd(int fd, uint64_t at, size_t len);
+/* Where the host sees the area, until pt_shared_free and until every domain that sees it is closed. */
+void *pt_shared_address(pt_shared *shared);
+/* Gives the handle back. Domains that see the area keep it. */
+int pt_shared_free(pt_shared *shared);
+/* Lets a domain see the area until it is closed (pt_reset does not change that); the area's offset, or 0. */
+pt_offset pt_expose(pt_domain *domain, pt_shared *shared, int access);
+
+/* ---- Faults ------------------------------------------------------------------------------------------------------ */
+
+typedef enum pt_fault_kind {
+    PT_FAULT_NONE = 0,
+    PT_FAULT_NULL_POINTER = 1,           /* an access to the window's first 64 KiB */
+    PT_FAULT_READ = 2,                   /* a read where nothing is mapped */
+    PT_FAULT_WRITE = 3,                  /* a write where nothing is mapped */
+    PT_FAULT_READ_ONLY = 4,              /* a write to read-only memory */
+    PT_FAULT_BAD_JUMP = 5,               /* a jump through a pointer that is no function */
+    PT_FAULT_EXECUTE = 6,                /* execution outside verified text */
+    PT_FAULT_TRAP = 7,                   /* the program's own trap */
+    PT_FAULT_ILLEGAL_INSTRUCTION = 8,    /* an instruction that this processor lacks */
+    PT_FAULT_ARITHMETIC = 9,             /* division by zero or overflow */
+    PT_FAULT_MISALIGNED = 10,            /* a misaligned vector access */
+    PT_FAULT_DATA_STACK_OVERFLOW = 11,   /* locals exceed the data stack */
+    PT_FAULT_CONTROL_STACK_OVERFLOW = 12,/* calls nest too deeply */
+    PT_FAULT_HEAP_LIMIT = 13,            /* an access just above the heap */
+    PT_FAULT_DEADLINE = 14,              /* the call took too long */
+    PT_FAULT_INTERRUPTED = 15,           /* pt_interrupt */
+    PT_FAULT_ANOTHER_THREAD = 16,        /* another thread's fault closed the domain */
+    PT_FAULT_SERVICE_STACK = 17,         /* too little control stack left for a service */
+    PT_FAULT_ABORTED = 18,               /* the extension or a service gave up, with a message */
+    /* Calls that did not return but are no faults: */
+    PT_FAULT_EXITED = 64,                /* the extension exited; `status` */
+    PT_FAULT_REFUSED = 65,               /* the call was not made; pt_error_code() and `message` say why */
+    PT_FAULT_OTHER = 66                  /* a kind that this header does not know */
+} pt_fault_kind;
+
+enum {
+    PT_HAS_OFFSET = 1,   /* `offset` is known */
+    PT_HAS_ADDRESS = 2,  /* `address` is known */
+    PT_HAS_REGISTERS = 4 /* `registers` are known */
+};
+
+/* The registers' places in pt_fault.registers. */
+enum {
+    PT_RAX, PT_RBX, PT_RCX, PT_RDX, PT_RSI, PT_RDI, PT_RBP, PT_R8, PT_R9, PT_R10, PT_R11, PT_R12, PT_R13, PT_R14, PT_R15,
+    PT_REGISTERS
+};
+
+/* Why a call did not return. Later versions add fields at the end; `size` says how many there are. */
+typedef struct pt_fault {
+    size_t size;
+    int32_t kind;                     /* pt_fault_kind */
+    uint32_t has;                     /* PT_HAS_… */
+    pt_offset offset;                 /* of the instruction */
+    pt_offset address;                /* that was accessed or jumped to */
+    int32_t status;                   /* of PT_FAULT_EXITED */
+    int32_t signal;                   /* that the processor's exception became, or 0 */
+    uint64_t registers[PT_REGISTERS]; /* pointers are window offsets in their low 32 bits */
+    uint64_t depth;                   /* of calls when it happened */
+    uint32_t frames;                  /* return offsets in `backtrace` */
+    pt_offset backtrace[32];          /* innermost first; exact, for the extension cannot write them */
+    const char *message;              /* one sentence, with the place */
+    const char *place;                /* "function at file:line", or "" */
+} pt_fault;
+
+/* Why the calling thread's last call that did not return did not, or NULL if none did since pt_clear_fault. Valid until
+ * the thread's next error or call that does not return. */
+const pt_fault *pt_last_fault(void);
+/* The same fault as a report of many lines, registers and backtrace with names; "" if there is none. */
+const char *pt_fault_report(void);
+/* Forgets the fault and the error. */
+void pt_clear_fault(void);
+/* A kind's name in kebab case, for logs and metrics: "null-pointer". */
+const char *pt_fault_kind_name(int kind);
+/* `handler` is called with every fault of the domains made with `options`, after the extension has been left, on the
+ * thread that made the call. It must return. NULL for none. */
+int pt_on_fault(pt_options *options, void (*handler)(const pt_fault *fault, void *user), void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,120 @@
+//! Domains: `pt_open` to `pt_user`.
+
+use crate::failure::{self, Code, Failure};
+use crate::handle::{Handle, Kind, Table};
+use crate::image::ImageKind;
+use crate::options::{self, OptionsKind};
+use crate::symbol::Pointers;
+use postern::Domain;
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An open domain.
+pub struct Opened {
+    /// The engine's.
+    pub domain: Domain,
+    /// Function pointers that were given out.
+    pub pointers: Pointers,
+    user: usize,
+}
+
+/// The kind `pt_domain`.
+pub struct DomainKind;
+
+impl Kind for DomainKind {
+    type Value = Arc<Opened>;
+    const LETTER: u8 = b'D';
+    const NAME: &'static str = "pt_domain";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Opened>> = Table::new();
+        &TABLE
+    }
+}
+
+/// Handles by the base of the window, which no two live domains share.
+static BY_BASE: Mutex<BTreeMap<u64, Handle<DomainKind>>> = Mutex::new(BTreeMap::new());
+
+/// The lock of the handles by base.
+pub type Hold = MutexGuard<'static, BTreeMap<u64, Handle<DomainKind>>>;
+
+/// Takes that lock, for [`crate::fork`].
+pub fn hold_bases() -> Hold {
+    by_base()
+}
+
+fn by_base() -> Hold {
+    BY_BASE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The handle of a live domain.
+pub fn handle_of(domain: &Domain) -> Option<Handle<DomainKind>> {
+    by_base().get(&domain.base()).copied()
+}
+
+/// `pt_open`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_open(
+    image: Handle<ImageKind>,
+    options: Handle<OptionsKind>,
+) -> Handle<DomainKind> {
+    failure::or(Handle::NULL, || {
+        let options = options::get(options)?;
+        let domain = options.apply(Domain::builder(&image.get()?)).build()?;
+        let base = domain.base();
+        let handle = Handle::make(Arc::new(Opened {
+            domain,
+            pointers: Pointers::default(),
+            user: options.user,
+        }));
+        by_base().insert(base, handle);
+        Ok(handle)
+    })
+}
+
+/// `pt_close`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_close(domain: Handle<DomainKind>) -> c_int {
+    failure::code(|| {
+        let opened = domain.take()?;
+        by_base().remove(&opened.domain.base());
+        opened.domain.close();
+        Ok(())
+    })
+}
+
+/// `pt_reset`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_reset(domain: Handle<DomainKind>) -> c_int {
+    failure::code(|| {
+        let reset = domain.get()?.domain.reset();
+        reset.map_err(|busy| match postern::nesting() {
+            0 => Failure::new(Code::Busy, busy.to_string()),
+            _ => Failure::new(
+                Code::Busy,
+                "this thread is in a service (if longjmp left it, call pt_unwind), or others are inside the domain",
+            ),
+        })
+    })
+}
+
+/// `pt_interrupt`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_interrupt(domain: Handle<DomainKind>) -> c_int {
+    failure::code(|| {
+        domain.get()?.domain.interrupt();
+        Ok(())
+    })
+}
+
+/// `pt_poisoned`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_poisoned(domain: Handle<DomainKind>) -> c_int {
+    failure::number(|| Ok(i64::from(domain.get()?.domain.is_poisoned()))) as c_int
+}
+
+/// `pt_user`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_user(domain: Handle<DomainKind>) -> *mut c_void {
+    failure::or(0, || Ok(domain.get()?.user)) as *mut c_void
+}

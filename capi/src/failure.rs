@@ -1,0 +1,234 @@
+//! Errors as C sees them: a code, and a sentence that belongs to the thread.
+//!
+//! Newest wins: a failing function forgets the last fault, and a call that did not return hides the older error.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use postern::{
+    CallError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
+};
+
+macro_rules! codes {
+    ($($name:ident $c:literal = $value:literal),* $(,)?) => {
+        /// The error codes of `pt_code`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(i32)]
+        #[allow(missing_docs)]
+        pub enum Code { $($name = $value),* }
+
+        /// Names in C and values, for the test that the header agrees.
+        pub const CODES: &[(&str, i32)] = &[("PT_OK", 0), $(($c, $value)),*];
+    };
+}
+codes! {
+    Argument "PT_E_ARGUMENT" = -1,
+    Handle "PT_E_HANDLE" = -2,
+    Machine "PT_E_MACHINE" = -3,
+    System "PT_E_SYSTEM" = -4,
+    Configured "PT_E_CONFIGURED" = -5,
+    File "PT_E_FILE" = -6,
+    Image "PT_E_IMAGE" = -7,
+    Refused "PT_E_REFUSED" = -8,
+    Unresolved "PT_E_UNRESOLVED" = -9,
+    Signature "PT_E_SIGNATURE" = -10,
+    Limit "PT_E_LIMIT" = -11,
+    Memory "PT_E_MEMORY" = -12,
+    Missing "PT_E_MISSING" = -13,
+    Untyped "PT_E_UNTYPED" = -14,
+    Range "PT_E_RANGE" = -15,
+    Busy "PT_E_BUSY" = -16,
+    Outside "PT_E_OUTSIDE" = -17,
+    Fault "PT_E_FAULT" = -18,
+    Exited "PT_E_EXITED" = -19,
+    Poisoned "PT_E_POISONED" = -20,
+    Closed "PT_E_CLOSED" = -21,
+    SignalBlocked "PT_E_SIGNAL_BLOCKED" = -22,
+    HandlerReplaced "PT_E_HANDLER_REPLACED" = -23,
+    Inside "PT_E_INSIDE" = -24,
+    Panic "PT_E_PANIC" = -25,
+}
+
+/// Why a function failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// What kind.
+    pub code: Code,
+    /// What is wrong and what to do, in a sentence.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with its sentence.
+    pub fn new(code: Code, message: impl Into<String>) -> Failure {
+        Failure {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+macro_rules! from {
+    ($error:ty, |$e:ident| $code:expr) => {
+        impl From<$error> for Failure {
+            fn from($e: $error) -> Failure {
+                Failure::new($code, $e.to_string())
+            }
+        }
+    };
+}
+from!(StartError, |e| start(&e));
+from!(LoadError, |e| match &e {
+    LoadError::Read { .. } => Code::File,
+    LoadError::Refused { .. } | LoadError::Export { .. } => Code::Refused,
+    LoadError::Machine(_) => Code::Machine,
+    LoadError::Memory(_) | LoadError::Map(_) => Code::Memory,
+    LoadError::Start(error) => start(error),
+    _ => Code::Image,
+});
+from!(InstantiateError, |e| match &e {
+    InstantiateError::Unresolved(_) => Code::Unresolved,
+    InstantiateError::Signature { .. } => Code::Signature,
+    InstantiateError::Map(_) => Code::Memory,
+    InstantiateError::Initialisation(error) => call(error),
+    _ => Code::Limit,
+});
+from!(SymbolError, |e| match &e {
+    SymbolError::Missing { .. } | SymbolError::NotAFunction(_) => Code::Missing,
+    SymbolError::Signature { .. } => Code::Signature,
+    SymbolError::Untyped(_) => Code::Untyped,
+    _ => Code::Memory,
+});
+from!(MemoryError, |e| match &e {
+    MemoryError::NoRoom(_) => Code::Memory,
+    _ => Code::Range,
+});
+from!(CallError, |e| call(&e));
+from!(ShareError, |e| match &e {
+    ShareError::Map(_) | ShareError::NoRoom(_) => Code::Memory,
+    ShareError::System { .. } => Code::System,
+    ShareError::Overlap(_) => Code::Limit,
+    _ => Code::Argument,
+});
+
+fn start(error: &StartError) -> Code {
+    match error {
+        StartError::Machine(_) => Code::Machine,
+        StartError::Configured => Code::Configured,
+        _ => Code::System,
+    }
+}
+
+/// The code of a call that did not return.
+pub fn call(error: &CallError) -> Code {
+    match error {
+        CallError::Fault(_) => Code::Fault,
+        CallError::Exited(_) => Code::Exited,
+        CallError::Poisoned => Code::Poisoned,
+        CallError::Busy => Code::Busy,
+        CallError::SignalBlocked(_) => Code::SignalBlocked,
+        CallError::HandlerReplaced(_) => Code::HandlerReplaced,
+        CallError::InsideExtension | CallError::OnSignalStack => Code::Inside,
+        CallError::NoMemory | CallError::NoWatchdog => Code::Memory,
+        CallError::TooDeep | CallError::TooManyThreads | CallError::NoDataStack => Code::Limit,
+        _ => Code::Closed,
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Option<(Code, CString)>> = const { RefCell::new(None) };
+}
+
+/// Text for C: bytes that would end it early are replaced.
+pub fn text(message: &str) -> CString {
+    CString::new(message.replace('\0', "\u{fffd}")).unwrap_or_default()
+}
+
+/// Stands between the complaint about a NULL handle and the error before it, which is why the handle is NULL.
+pub const CAUSE: &str = "; the error before: ";
+
+/// The sentence of the thread's last error, without complaints about NULL handles that came of it.
+pub fn root() -> Option<String> {
+    LAST.with_borrow(|last| {
+        let message = last.as_ref()?.1.to_string_lossy();
+        let root = message
+            .split_once(CAUSE)
+            .map_or(&*message, |(_, root)| root);
+        Some(root.to_owned())
+    })
+}
+
+/// Forgets the thread's error and fault.
+pub fn clear() {
+    let _ = LAST.try_with(|last| last.replace(None));
+    postern::clear_last_error();
+}
+
+fn remember(failure: Failure) -> c_int {
+    postern::clear_last_error();
+    let message = text(&failure.message);
+    let _ = LAST.try_with(|last| last.replace(Some((failure.code, message))));
+    failure.code as c_int
+}
+
+fn contain<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let what = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic");
+        Err(Failure::new(
+            Code::Panic,
+            format!("a bug in Postern: {what}"),
+        ))
+    })
+}
+
+/// Runs `work`: 0, or the code of its failure, which is remembered.
+pub fn code(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    match contain(work) {
+        Ok(()) => 0,
+        Err(failure) => remember(failure),
+    }
+}
+
+/// Runs `work`: its value, or `otherwise` and the failure is remembered.
+pub fn or<T>(otherwise: T, work: impl FnOnce() -> Result<T, Failure>) -> T {
+    contain(work).unwrap_or_else(|failure| {
+        remember(failure);
+        otherwise
+    })
+}
+
+/// Runs `work`: its value, or the code of its failure, which is remembered.
+pub fn number(work: impl FnOnce() -> Result<i64, Failure>) -> i64 {
+    contain(work).unwrap_or_else(|failure| i64::from(remember(failure)))
+}
+
+/// `pt_error`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_error() -> *const c_char {
+    const NONE: &CStr = c"";
+    let found = contain(|| {
+        if let Some(error) = postern::last_error() {
+            let message = text(&error.to_string());
+            LAST.set(Some((call(&error), message)));
+        }
+        Ok(LAST.with_borrow(|last| last.as_ref().map(|l| l.1.as_ptr())))
+    });
+    found.ok().flatten().unwrap_or(NONE.as_ptr())
+}
+
+/// `pt_error_code`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_error_code() -> c_int {
+    let found = contain(|| {
+        Ok(match postern::last_error() {
+            Some(error) => call(&error) as c_int,
+            None => LAST.with_borrow(|last| last.as_ref().map_or(0, |l| l.0 as c_int)),
+        })
+    });
+    found.unwrap_or(Code::Panic as c_int)
+}

@@ -1,0 +1,44 @@
+//! Handles across fork: no table is being changed by another thread at the moment when the child is made.
+
+use crate::boundary;
+use crate::domain::{DomainKind, Hold, hold_bases};
+use crate::handle::{Holding, Kind};
+use crate::image::ImageKind;
+use crate::options::OptionsKind;
+use crate::share::SharedKind;
+use std::cell::RefCell;
+use std::sync::Once;
+
+type Held = (
+    Holding<ImageKind>,
+    Holding<OptionsKind>,
+    Holding<DomainKind>,
+    Holding<SharedKind>,
+    Hold,
+);
+
+thread_local! {
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+extern "C" fn before() {
+    // No function holds one of these while it takes another, so the order does not matter.
+    let held = (
+        ImageKind::table().hold(),
+        OptionsKind::table().hold(),
+        DomainKind::table().hold(),
+        SharedKind::table().hold(),
+        hold_bases(),
+    );
+    HELD.set(Some(held));
+}
+
+extern "C" fn after() {
+    HELD.set(None);
+}
+
+/// Asks libc to do so from now on.
+pub fn prepare() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| boundary::at_fork(before, after));
+}

@@ -1,0 +1,44 @@
+//! Images: `pt_image_load`, `pt_image_from_memory`, `pt_image_unref`.
+
+use crate::boundary::{Source, Text};
+use crate::failure;
+use crate::handle::{Handle, Kind, Table};
+use postern::Image;
+use std::ffi::{OsStr, c_int};
+use std::os::unix::ffi::OsStrExt;
+
+/// The kind `pt_image`.
+pub struct ImageKind;
+
+impl Kind for ImageKind {
+    type Value = Image;
+    const LETTER: u8 = b'I';
+    const NAME: &'static str = "pt_image";
+    fn table() -> &'static Table<Image> {
+        static TABLE: Table<Image> = Table::new();
+        &TABLE
+    }
+}
+
+/// `pt_image_load`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_image_load(path: Text) -> Handle<ImageKind> {
+    failure::or(Handle::NULL, || {
+        let path = OsStr::from_bytes(path.bytes("path")?);
+        Ok(Handle::make(Image::load(path)?))
+    })
+}
+
+/// `pt_image_from_memory`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_image_from_memory(bytes: Source, len: usize) -> Handle<ImageKind> {
+    failure::or(Handle::NULL, || {
+        Ok(Handle::make(Image::from_bytes(bytes.get(len, "image")?)?))
+    })
+}
+
+/// `pt_image_unref`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_image_unref(image: Handle<ImageKind>) -> c_int {
+    failure::code(|| image.take().map(drop))
+}

@@ -1,0 +1,32 @@
+//! The C face of Postern: `libpostern.so`, `libpostern.a` and `include/postern.h`.
+//!
+//! The engine is the crate `postern`; here its words become C's. Invariants:
+//! - No panic crosses into C: every function runs inside [`failure::code`] or [`failure::or`].
+//! - A handle is never dereferenced: it is a number that is looked up ([`handle`]), so stale and invented ones are refused.
+//! - Raw pointers become Rust values in [`boundary`] only, and all `unsafe` is there.
+//!
+//! | module | functions |
+//! |---|---|
+//! | [`process`] | `pt_init`, `pt_supported`, `pt_handle_signal` |
+//! | [`image`] | `pt_image_…` |
+//! | [`options`] | `pt_options_…`, `pt_service…`, `pt_on_fault` |
+//! | [`domain`] | `pt_open` to `pt_user` |
+//! | [`symbol`] | `pt_sym…` |
+//! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
+//! | [`memory`] | `pt_alloc` to `pt_read_string` |
+//! | [`share`] | `pt_shared_…`, `pt_expose` |
+//! | [`failure`], [`fault`] | `pt_error…`, `pt_last_fault` and its kin |
+
+pub mod boundary;
+pub mod domain;
+pub mod failure;
+pub mod fault;
+pub mod fork;
+pub mod handle;
+pub mod image;
+pub mod memory;
+pub mod options;
+pub mod process;
+pub mod service;
+pub mod share;
+pub mod symbol;

@@ -1,0 +1,60 @@
+//! Memory of a domain: `pt_alloc` to `pt_read_string`.
+
+use crate::boundary::{Source, Target, TextTarget};
+use crate::domain::DomainKind;
+use crate::failure::{self, Code, Failure};
+use crate::handle::Handle;
+use postern::Offset;
+use std::ffi::c_int;
+
+/// `pt_alloc`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_alloc(domain: Handle<DomainKind>, bytes: usize) -> u32 {
+    failure::or(0, || Ok(domain.get()?.domain.alloc(bytes)?.0))
+}
+
+/// `pt_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_free(domain: Handle<DomainKind>, offset: u32) -> c_int {
+    failure::code(|| Ok(domain.get()?.domain.free(Offset(offset))?))
+}
+
+/// `pt_read`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_read(domain: Handle<DomainKind>, from: u32, to: Target, len: usize) -> c_int {
+    failure::code(|| {
+        let opened = domain.get()?;
+        Ok(opened.domain.read(Offset(from), to.get(len, "buffer")?)?)
+    })
+}
+
+/// `pt_write`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_write(domain: Handle<DomainKind>, to: u32, from: Source, len: usize) -> c_int {
+    failure::code(|| {
+        let opened = domain.get()?;
+        Ok(opened.domain.write(Offset(to), from.get(len, "buffer")?)?)
+    })
+}
+
+/// `pt_read_string`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_read_string(
+    domain: Handle<DomainKind>,
+    from: u32,
+    to: TextTarget,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let opened = domain.get()?;
+        if size == 0 {
+            return Err(Failure::new(
+                Code::Argument,
+                "the buffer has no room for a NUL",
+            ));
+        }
+        let bytes = opened.domain.read_c_bytes(Offset(from), size)?;
+        to.put(&bytes)?;
+        Ok(bytes.len() as i64)
+    })
+}

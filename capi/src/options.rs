@@ -1,0 +1,235 @@
+//! What a domain is given: `pt_options_…`, `pt_service`, `pt_service_stack`, `pt_on_fault`.
+//!
+//! Options are plain data, so that one set serves any number of domains.
+
+use crate::boundary::{self, FaultHandler, Function, Text};
+use crate::failure::{self, Code, Failure};
+use crate::fault::Shown;
+use crate::handle::{Handle, Kind, Table};
+use postern::{DEFAULT_STACK, DomainBuilder, Limits, Placement, Signature};
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A service as it was offered.
+#[derive(Clone)]
+struct Offer {
+    name: String,
+    function: usize,
+    signature: Signature,
+    stack: usize,
+}
+
+/// The options of a domain.
+#[derive(Clone, Default)]
+pub struct Options {
+    limits: Limits,
+    placement: Placement,
+    services: Vec<Offer>,
+    on_fault: FaultHandler,
+    on_fault_user: usize,
+    /// The host's own pointer.
+    pub user: usize,
+}
+
+impl Options {
+    /// Hands everything to a builder.
+    pub fn apply(&self, builder: DomainBuilder) -> DomainBuilder {
+        let mut builder = builder
+            .limits(self.limits.clone())
+            .placement(self.placement);
+        for s in &self.services {
+            builder = boundary::grant(builder, &s.name, s.function, s.signature, s.stack);
+        }
+        if self.on_fault.is_some() {
+            let (handler, user) = (self.on_fault, self.on_fault_user);
+            builder = builder.on_fault(move |fault| {
+                boundary::call_handler(handler, &Shown::of_fault(fault).c, user);
+            });
+        }
+        builder
+    }
+}
+
+/// The kind `pt_options`.
+pub struct OptionsKind;
+
+impl Kind for OptionsKind {
+    type Value = Arc<Mutex<Options>>;
+    const LETTER: u8 = b'O';
+    const NAME: &'static str = "pt_options";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Mutex<Options>>> = Table::new();
+        &TABLE
+    }
+}
+
+/// A copy of the options; NULL means the defaults.
+pub fn get(options: Handle<OptionsKind>) -> Result<Options, Failure> {
+    if options.0 == 0 {
+        return Ok(Options::default());
+    }
+    let options = options.get()?;
+    let options = options.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(options.clone())
+}
+
+fn change(
+    options: Handle<OptionsKind>,
+    change: impl FnOnce(&mut Options) -> Result<(), Failure>,
+) -> c_int {
+    failure::code(|| {
+        let options = options.get()?;
+        let mut options = options.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut options)
+    })
+}
+
+/// `pt_options_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_new() -> Handle<OptionsKind> {
+    failure::or(Handle::NULL, || Ok(Handle::make(Arc::default())))
+}
+
+/// `pt_options_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_free(options: Handle<OptionsKind>) -> c_int {
+    failure::code(|| options.take().map(drop))
+}
+
+/// `pt_options_deadline`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_deadline(options: Handle<OptionsKind>, microseconds: u64) -> c_int {
+    change(options, |o| {
+        o.limits.deadline = (microseconds != 0).then(|| Duration::from_micros(microseconds));
+        Ok(())
+    })
+}
+
+/// `pt_options_heap`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_heap(options: Handle<OptionsKind>, bytes: u64) -> c_int {
+    change(options, |o| {
+        o.limits.heap = (bytes != 0).then_some(bytes);
+        Ok(())
+    })
+}
+
+/// `pt_options_call_depth`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_call_depth(options: Handle<OptionsKind>, calls: u32) -> c_int {
+    change(options, |o| {
+        o.limits.call_depth = (calls != 0).then_some(calls);
+        Ok(())
+    })
+}
+
+/// `pt_options_threads`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_threads(options: Handle<OptionsKind>, threads: u32) -> c_int {
+    change(options, |o| {
+        if threads == 0 {
+            return Err(Failure::new(
+                Code::Argument,
+                "at least one thread must be able to enter",
+            ));
+        }
+        o.limits.threads = threads;
+        Ok(())
+    })
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const PLACEMENTS: [(&str, i32); 3] = [
+    ("PT_PLACE_AUTO", 0),
+    ("PT_PLACE_HOT", 1),
+    ("PT_PLACE_COLD", 2),
+];
+
+/// `pt_options_placement`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_placement(options: Handle<OptionsKind>, placement: c_int) -> c_int {
+    change(options, |o| {
+        o.placement = match placement {
+            0 => Placement::Auto,
+            1 => Placement::Hot,
+            2 => Placement::Cold,
+            _ => {
+                return Err(Failure::new(
+                    Code::Argument,
+                    format!("{placement} is no placement; PT_PLACE_AUTO, _HOT and _COLD are"),
+                ));
+            }
+        };
+        Ok(())
+    })
+}
+
+/// `pt_options_user`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_user(options: Handle<OptionsKind>, user: *mut c_void) -> c_int {
+    change(options, |o| {
+        o.user = user as usize;
+        Ok(())
+    })
+}
+
+/// A signature from its text.
+pub fn signature(text: Text) -> Result<Signature, Failure> {
+    let text = text.get("signature")?;
+    text.parse()
+        .map_err(|e| Failure::new(Code::Argument, format!("signature \"{text}\": {e}")))
+}
+
+/// `pt_service`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_service(
+    options: Handle<OptionsKind>,
+    name: Text,
+    function: Function,
+    signature: Text,
+) -> c_int {
+    pt_service_stack(options, name, function, signature, DEFAULT_STACK)
+}
+
+/// `pt_service_stack`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_service_stack(
+    options: Handle<OptionsKind>,
+    name: Text,
+    function: Function,
+    signature: Text,
+    stack: usize,
+) -> c_int {
+    change(options, |o| {
+        let offer = Offer {
+            name: name.get("service's name")?.to_owned(),
+            function: function.get("service's function")?,
+            signature: self::signature(signature)?,
+            stack,
+        };
+        if offer.signature.parameters().len() > 6 {
+            return Err(Failure::new(
+                Code::Argument,
+                format!("service `{}` has more than six parameters", offer.name),
+            ));
+        }
+        o.services.retain(|s| s.name != offer.name);
+        o.services.push(offer);
+        Ok(())
+    })
+}
+
+/// `pt_on_fault`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_on_fault(
+    options: Handle<OptionsKind>,
+    handler: FaultHandler,
+    user: *mut c_void,
+) -> c_int {
+    change(options, |o| {
+        o.on_fault = handler;
+        o.on_fault_user = user as usize;
+        Ok(())
+    })
+}

@@ -1,0 +1,80 @@
+//! The process: `pt_init`, `pt_supported`.
+
+use crate::boundary::{ConfigIn, Out};
+use crate::failure::{self, Code, Failure};
+use postern::Config;
+use std::ffi::{CString, c_char, c_int};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+const NO_HOT_WINDOW: u32 = 1;
+const NO_HANDLERS: u32 = 2;
+
+/// `pt_config`. All zero is the default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CConfig {
+    /// Bytes of the structure as the host knows it.
+    pub size: usize,
+    /// `PT_NO_HOT_WINDOW`, `PT_NO_HANDLERS`.
+    pub flags: u32,
+    /// The watchdog's tick in microseconds.
+    pub tick_us: u32,
+    /// The abort signal.
+    pub signal: i32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const FLAGS: [(&str, i32); 2] = [
+    ("PT_NO_HOT_WINDOW", NO_HOT_WINDOW as i32),
+    ("PT_NO_HANDLERS", NO_HANDLERS as i32),
+];
+
+impl CConfig {
+    fn config(self) -> Result<Config, Failure> {
+        let wrong = |what: String| Err(Failure::new(Code::Argument, what));
+        let mut config = Config::default();
+        if self.flags & !(NO_HOT_WINDOW | NO_HANDLERS) != 0 || self.reserved != 0 {
+            return wrong(format!(
+                "pt_config.flags {:#x} or reserved {} has bits of no meaning; zero the structure first",
+                self.flags, self.reserved
+            ));
+        }
+        config.hot_window = self.flags & NO_HOT_WINDOW == 0;
+        config.install_handlers = self.flags & NO_HANDLERS == 0;
+        if self.tick_us != 0 {
+            config.tick = Duration::from_micros(self.tick_us.into());
+        }
+        if self.signal != 0 {
+            if !(1..=libc::SIGRTMAX()).contains(&self.signal)
+                || [libc::SIGKILL, libc::SIGSTOP].contains(&self.signal)
+            {
+                return wrong(format!(
+                    "signal {} cannot be handled; choose one from SIGRTMIN to SIGRTMAX",
+                    self.signal
+                ));
+            }
+            config.abort_signal = self.signal;
+        }
+        Ok(config)
+    }
+}
+
+/// `pt_init`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_init(config: ConfigIn) -> c_int {
+    failure::code(|| Ok(postern::init(config.get()?.config()?)?))
+}
+
+/// `pt_supported`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_supported(reason: Out<*const c_char>) -> c_int {
+    static WHY: OnceLock<Option<CString>> = OnceLock::new();
+    failure::or(0, || {
+        let why = WHY.get_or_init(|| postern::unsupported().map(|r| failure::text(&r)));
+        reason.put(why.as_ref().map_or(c"".as_ptr(), |r| r.as_ptr()));
+        Ok(c_int::from(why.is_none()))
+    })
+}

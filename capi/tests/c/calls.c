@@ -1,0 +1,110 @@
+/* Calls, services, faults and memory from a plain C host. */
+#include "check.h"
+
+static int handled;
+static char handled_message[128];
+static void on_fault(const pt_fault *fault, void *user)
+{
+    CHECK(fault->kind == PT_FAULT_NULL_POINTER && fault->size >= sizeof *fault);
+    snprintf(handled_message, sizeof handled_message, "%s", fault->message);
+    ++*(int *)user;
+}
+
+static int failing(int x)
+{
+    if (x == 1) CHECK(pt_service_abort("the host says no") == 0);
+    if (x == 2) CHECK(pt_service_exit(42) == 0);
+    if (x == 3) CHECK(pt_reset(pt_current()) == PT_E_BUSY);
+    return x;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    const char *reason = NULL;
+    CHECK(pt_supported(&reason) == 1 && !strcmp(reason, ""));
+    pt_options *options = kit_options();
+    CHECK(pt_on_fault(options, on_fault, &handled) == 0);
+    CHECK(pt_options_user(options, &handled) == 0);
+    pt_image *image = pt_image_load(argv[1]);
+    CHECK(image);
+    pt_domain *domain = pt_open(image, options);
+    CHECK(domain && pt_user(domain) == &handled && pt_error_code() == 0);
+
+    /* Calls of every shape. */
+    long (*add)(int, int) = pt_sym(domain, "add");
+    CHECK(add && add(2, 3) == 5 && add(-7, 3) == -4 && pt_sym(domain, "add") == (void *)add);
+    double (*half)(double) = pt_sym(domain, "half");
+    CHECK(half && half(1.25) == 2.5);
+    long (*nine)(long, long, long, long, long, long, long, long, long) = pt_sym(domain, "nine");
+    CHECK(nine && nine(1, 2, 3, 4, 5, 6, 7, 8, 9) == 1 + 8 + 90);
+    uint64_t (*wide)(int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t) = pt_sym(domain, "wide");
+    CHECK(wide && wide(-1, 0, 0, 0, 0, 0) == 0xff && wide(0, 0, -1, 0, 0, 0) == 0xffff && wide(0, 0, 0, 0, -1, 0) == 0xffffffff);
+    int (*twice_plus)(int) = pt_sym(domain, "twice_plus");
+    CHECK(twice_plus && twice_plus(20) == 41);
+    double (*scaled)(double) = pt_sym(domain, "scaled");
+    CHECK(scaled && scaled(2) == 6);
+    CHECK(!pt_sym(domain, "untyped") && pt_error_code() == PT_E_UNTYPED && strstr(pt_error(), "pt_sym_as"));
+    int (*untyped)(int) = pt_sym_as(domain, "untyped", "i(i)");
+    CHECK(untyped && untyped(4) == 8);
+    pt_offset (*callback)(void) = pt_sym(domain, "callback");
+    int (*called_back)(int) = pt_sym_at(domain, callback(), "i(i)");
+    CHECK(called_back && called_back(40) == 42);
+    CHECK(!pt_sym_at(domain, callback() + 1, "i(i)") && pt_error_code() == PT_E_MISSING);
+
+    /* Memory. */
+    pt_offset (*bss)(void) = pt_sym(domain, "bss");
+    pt_offset place = bss();
+    char text[16] = "";
+    CHECK(place && pt_write(domain, place, "hello", 6) == 0 && pt_read(domain, place, text, 6) == 0 && !strcmp(text, "hello"));
+    CHECK(pt_read_string(domain, place, text, sizeof text) == 5);
+    CHECK(pt_read_string(domain, place, text, 6) == 5 && pt_read_string(domain, place, text, 5) == PT_E_RANGE);
+    void (*tell)(pt_offset) = pt_sym(domain, "tell");
+    tell(place);
+    CHECK(!pt_last_fault() && !strcmp(told, "hello"));
+    CHECK(pt_write(domain, 0x12000, "x", 1) == PT_E_RANGE && pt_read(domain, 0, text, 1) == PT_E_RANGE);
+    CHECK(pt_read(domain, 0xffffffff, text, 2) == PT_E_RANGE && pt_alloc(domain, 16) == 0 && pt_error_code() == PT_E_MEMORY);
+
+    /* A fault is 0 and a value; the domain is poisoned until reset. */
+    int (*load)(pt_offset) = pt_sym(domain, "load");
+    CHECK(load(place) == 0x6c6c6568);
+    pt_clear_fault();
+    CHECK(load(16) == 0);
+    const pt_fault *fault = pt_last_fault();
+    CHECK(fault && fault->kind == PT_FAULT_NULL_POINTER && fault->address == 16 && fault->has == 7);
+    CHECK(fault->registers[PT_RDI] == 16 && fault->signal == 11 && fault->offset >= 0x12000 && fault == pt_last_fault());
+    CHECK(!strcmp(pt_fault_kind_name(fault->kind), "null-pointer") && pt_error_code() == PT_E_FAULT);
+    CHECK(!strcmp(pt_error(), fault->message) && strstr(pt_fault_report(), "rdi"));
+    CHECK(handled == 1 && !strcmp(handled_message, fault->message) && pt_poisoned(domain) == 1);
+    CHECK(add(2, 3) == 0 && pt_last_fault()->kind == PT_FAULT_REFUSED && pt_error_code() == PT_E_POISONED);
+    CHECK(pt_reset(domain) == 0 && pt_poisoned(domain) == 0);
+    pt_clear_fault();
+    CHECK(add(2, 3) == 5 && !pt_last_fault() && pt_error_code() == PT_OK && !*pt_error());
+    CHECK(pt_read_string(domain, place, text, sizeof text) == 0);
+
+    CHECK(pt_on_fault(options, NULL, NULL) == 0 && pt_close(domain) == 0);
+    CHECK(add(2, 3) == 0 && pt_error_code() == PT_E_CLOSED);
+    pt_clear_fault();
+    CHECK(pt_service(options, "twice", (void *)failing, "i(i)") == 0);
+    domain = pt_open(image, options);
+    CHECK(domain);
+    pt_domain *hurried = kit_domain(argv[1], 20000);
+    void (*spin)(void) = pt_sym(hurried, "spin");
+    spin();
+    expect(PT_FAULT_DEADLINE);
+    CHECK(pt_reset(hurried) == 0);
+    twice_plus = pt_sym(domain, "twice_plus");
+    CHECK(twice_plus(3) == 4 && twice_plus(1) == 0);
+    CHECK(pt_last_fault()->kind == PT_FAULT_ABORTED && strstr(pt_error(), "the host says no"));
+    CHECK(pt_reset(domain) == 0 && twice_plus(2) == 0);
+    CHECK(pt_last_fault()->kind == PT_FAULT_EXITED && pt_last_fault()->status == 42);
+    int (*recurse)(int) = pt_sym(domain, "recurse");
+    CHECK(pt_reset(domain) == 0 && recurse(1) == 0);
+    expect(PT_FAULT_CONTROL_STACK_OVERFLOW);
+    CHECK(pt_reset(domain) == 0);
+    void (*trap)(void) = pt_sym(domain, "trap");
+    trap();
+    expect(PT_FAULT_TRAP);
+    CHECK(pt_close(domain) == 0 && pt_image_unref(image) == 0 && pt_options_free(options) == 0);
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* Signals of the host beside Postern's: handlers chain, storms do no harm, calls from handlers and with blocked signals are
+ * refused with the reason. */
+#define _GNU_SOURCE
+#include "check.h"
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static pt_domain *domain, *hurried;
+static long (*add)(int, int);
+static int (*twice_plus)(int), (*load)(pt_offset);
+static void (*spin)(void);
+
+static sigjmp_buf out;
+static volatile sig_atomic_t own_faults, alarms, refused;
+
+/* Installed before Postern starts: its own faults still reach it. */
+static void own_handler(int signal, siginfo_t *info, void *context)
+{
+    (void)context;
+    CHECK(signal == SIGSEGV && info->si_addr == (void *)0x7f0000001234);
+    own_faults++;
+    siglongjmp(out, 1);
+}
+
+static void own_fault(void)
+{
+    if (!sigsetjmp(out, 1)) *(volatile int *)0x7f0000001234 = 1;
+}
+
+static void on_alarm(int signal)
+{
+    (void)signal;
+    alarms++;
+}
+
+/* A handler that calls an extension: allowed outside, refused where it interrupted one. */
+static void calling(int signal)
+{
+    (void)signal;
+    alarms++;
+    long sum = add(1, 2);
+    if (sum == 0) refused++;
+    else if (sum != 3) abort();
+}
+
+static void storm(void (*handler)(int), int microseconds)
+{
+    struct sigaction action = {0};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    struct itimerval often = {{0, microseconds}, {0, microseconds}};
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+}
+
+static void calm(void)
+{
+    struct itimerval never = {{0, 0}, {0, 0}};
+    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+}
+
+static void *with_blocked(void *unused)
+{
+    (void)unused;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_SIGNAL_BLOCKED && strstr(pt_error(), "SIGSEGV"));
+    CHECK(pt_last_fault()->kind == PT_FAULT_REFUSED && strstr(pt_last_fault()->message, "pthread_sigmask"));
+    CHECK(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+    pt_clear_fault();
+    CHECK(add(1, 2) == 3 && !pt_last_fault());
+    return NULL;
+}
+
+static void *with_replaced(void *unused)
+{
+    (void)unused;
+    CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_HANDLER_REPLACED && strstr(pt_error(), "SIGFPE"));
+    return NULL;
+}
+
+static void in_thread(void *(*body)(void *))
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, body, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    struct sigaction action = {0};
+    action.sa_sigaction = own_handler;
+    action.sa_flags = SA_SIGINFO;
+    CHECK(sigaction(SIGSEGV, &action, NULL) == 0);
+    domain = kit_domain(argv[1], 0);
+    add = pt_sym(domain, "add");
+    twice_plus = pt_sym(domain, "twice_plus");
+    load = pt_sym(domain, "load");
+    hurried = kit_domain(argv[1], 20000);
+    spin = pt_sym(hurried, "spin");
+
+    for (int i = 0; i < 5; i++) {
+        own_fault();
+        CHECK(own_faults == i + 1 && add(2, 3) == 5 && load(8) == 0);
+        expect(PT_FAULT_NULL_POINTER);
+        CHECK(pt_reset(domain) == 0);
+    }
+
+    /* Alarms at any instruction: results stay right, faults stay faults. */
+    storm(on_alarm, 50);
+    for (int i = 0; alarms < 400; i++) {
+        CHECK(add(i, 3) == i + 3 && twice_plus(i) == 2 * i + 1);
+        if (i % 1000 == 0) {
+            CHECK(load(8) == 0);
+            expect(PT_FAULT_NULL_POINTER);
+            CHECK(pt_reset(domain) == 0);
+        }
+    }
+    calm();
+
+    /* Calls from a handler. */
+    alarms = 0;
+    storm(calling, 200);
+    while (alarms < 50 || refused < 5) {
+        pt_clear_fault();
+        spin(); /* until its deadline: the handler meets it inside */
+        CHECK(pt_last_fault() && pt_last_fault()->kind == PT_FAULT_DEADLINE);
+        CHECK(pt_reset(hurried) == 0);
+    }
+    calm();
+    pt_clear_fault();
+    CHECK(add(2, 3) == 5);
+
+    in_thread(with_blocked);
+    signal(SIGFPE, SIG_DFL);
+    in_thread(with_replaced);
+    return 0;
+}

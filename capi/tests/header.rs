@@ -1,0 +1,279 @@
+//! `postern.h` and the library agree: the same functions with the same types, the same values, the same structures.
+
+mod support;
+
+use object::{Object, ObjectSymbol};
+use postern_capi::{domain, failure, fault, options, process, share};
+use std::collections::BTreeMap;
+use std::mem::{offset_of, size_of};
+
+/// C declarations by name, without names of parameters: `int pt_close(pt_domain *)`.
+fn prototypes() -> BTreeMap<String, String> {
+    let header = std::fs::read_to_string(support::source("include/postern.h")).expect("postern.h");
+    let mut code = String::new();
+    let mut rest = header.as_str();
+    while let Some(start) = rest.find("/*") {
+        code.push_str(&rest[..start]);
+        rest = &rest[start + rest[start..].find("*/").expect("comments end") + 2..];
+    }
+    code.push_str(rest);
+    let mut found = BTreeMap::new();
+    for statement in code
+        .lines()
+        .filter(|l| !l.starts_with('#'))
+        .collect::<String>()
+        .split(';')
+    {
+        let Some(open) = statement.find('(') else {
+            continue;
+        };
+        let words: Vec<&str> = statement[..open].split_whitespace().collect();
+        let Some(name) = words.last().map(|w| w.trim_start_matches('*')) else {
+            continue;
+        };
+        if name.starts_with("pt_") && !statement.contains('{') {
+            found.insert(name.to_owned(), statement.trim().to_owned());
+        }
+    }
+    found
+}
+
+/// Parameters of a declaration, split at top-level commas.
+fn parameters(list: &str) -> Vec<String> {
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for c in list.chars() {
+        match c {
+            '(' | '<' => depth += 1,
+            ')' | '>' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        parts.last_mut().expect("one at least").push(c);
+    }
+    parts
+        .iter()
+        .map(|p| p.trim().to_owned())
+        .filter(|p| !p.is_empty() && p != "void")
+        .collect()
+}
+
+/// The exported functions as the sources declare them: name, types of the parameters, type of the result.
+fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(support::source("src")).expect("src") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a source");
+        for piece in text.split("#[unsafe(no_mangle)]").skip(1) {
+            let head = piece[..piece.find('{').expect("a body")]
+                .split_whitespace()
+                .collect::<Vec<_>>();
+            let head = head.join(" ");
+            let name_at = head.find("fn ").expect("a function") + 3;
+            let open = name_at + head[name_at..].find('(').expect("parameters");
+            let close = head.rfind(')').expect("parameters end");
+            let types = parameters(&head[open + 1..close])
+                .iter()
+                .map(|p| p.split_once(": ").expect("a type").1.to_owned())
+                .collect();
+            let result = head[close + 1..].trim().trim_start_matches("->").trim();
+            found.insert(head[name_at..open].to_owned(), (types, result.to_owned()));
+        }
+    }
+    found
+}
+
+/// How the sources say what the header says.
+const TYPES: [(&str, &str); 23] = [
+    ("", "void"),
+    ("c_int", "int"),
+    ("u32", "uint32_t"),
+    ("u64", "uint64_t"),
+    ("i64", "int64_t"),
+    ("usize", "size_t"),
+    ("Text", "const char *"),
+    ("Source", "const void *"),
+    ("Target", "void *"),
+    ("TextTarget", "char *"),
+    ("Function", "void *"),
+    ("*mut c_void", "void *"),
+    ("*const c_char", "const char *"),
+    ("Out<*const c_char>", "const char **"),
+    ("Out<u32>", "uint32_t *"),
+    ("Descriptor", "int"),
+    ("ConfigIn", "const pt_config *"),
+    ("*const CFault", "const pt_fault *"),
+    ("FaultHandler", "void (*)(const pt_fault *, void *)"),
+    ("Handle<ImageKind>", "pt_image *"),
+    ("Handle<OptionsKind>", "pt_options *"),
+    ("Handle<DomainKind>", "pt_domain *"),
+    ("Handle<SharedKind>", "pt_shared *"),
+];
+
+#[test]
+fn exports_are_the_prototypes() {
+    let bytes = std::fs::read(support::built("libpostern_capi.so")).expect("the library");
+    let library = object::File::parse(&*bytes).expect("ELF");
+    let exported: Vec<String> = library
+        .dynamic_symbols()
+        .filter(|s| s.is_definition())
+        .map(|s| s.name().expect("a name").to_owned())
+        .collect();
+    let declared: Vec<String> = prototypes().into_keys().collect();
+    let mut exported = exported;
+    exported.sort();
+    assert!(declared.len() > 30);
+    assert_eq!(declared, exported);
+    assert_eq!(declared, definitions().into_keys().collect::<Vec<_>>());
+}
+
+/// A C file declares every function again, as the Rust sources have it: a compiler refuses a declaration of another type.
+#[test]
+fn types_agree() {
+    let mut text = String::from("#include <postern.h>\n");
+    for (name, (parameters, result)) in definitions() {
+        let c = |t: &str| {
+            let found = TYPES.iter().find(|row| row.0 == t);
+            found
+                .unwrap_or_else(|| panic!("{name}: no C type for `{t}`"))
+                .1
+        };
+        let list: Vec<&str> = parameters.iter().map(|t| c(t)).collect();
+        let list = if list.is_empty() {
+            "void".to_owned()
+        } else {
+            list.join(", ")
+        };
+        text.push_str(&format!("{} {name}({list});\n", c(&result)));
+        text.push_str(&format!(
+            "{} (*const p_{name})({list}) = {name};\n",
+            c(&result)
+        ));
+    }
+    let constants = failure::CODES
+        .iter()
+        .copied()
+        .chain(fault::KINDS.iter().map(|k| (k.1, k.2)))
+        .chain(fault::OTHERS.iter().map(|k| (k.0, k.1)))
+        .chain(fault::HAS)
+        .chain(process::FLAGS)
+        .chain(options::PLACEMENTS)
+        .chain(share::ACCESS)
+        .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
+    let mut known = Vec::new();
+    for (name, value) in constants {
+        known.push(name);
+        text.push_str(&format!("_Static_assert({name} == {value}, \"{name}\");\n"));
+    }
+    for (what, value) in layouts() {
+        text.push_str(&format!("_Static_assert({what} == {value}, \"{what}\");\n"));
+    }
+    text.push_str("int main(void) { return 0; }\n");
+    let file = support::installed().join("agree.c");
+    std::fs::write(&file, text).expect("agree.c");
+    let flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic"].map(str::to_owned);
+    let mut arguments: Vec<String> = flags.into();
+    let root = support::installed().display();
+    arguments.extend([format!("-I{root}"), file.display().to_string(), "-o".into()]);
+    arguments.extend([
+        format!("{root}/agree"),
+        format!("-L{root}"),
+        "-lpostern".into(),
+    ]);
+    support::run("gcc", &arguments);
+    assert_eq!(enumerators(), sorted(known));
+}
+
+/// The header is C99 and C++98 for the strictest compiler.
+#[test]
+fn every_standard_takes_the_header() {
+    let file = support::installed().join("only.h");
+    std::fs::write(&file, "#include <postern.h>\n").expect("only.h");
+    for (compiler, standard) in [
+        ("gcc", "c99"),
+        ("gcc", "c11"),
+        ("g++", "c++11"),
+        ("g++", "c++20"),
+    ] {
+        let language = if compiler == "gcc" { "c" } else { "c++" };
+        let arguments = [
+            format!("-std={standard}"),
+            format!("-x{language}"),
+            "-Wall".into(),
+            "-Wextra".into(),
+            "-Werror".into(),
+            "-pedantic".into(),
+            "-fsyntax-only".into(),
+            format!("-I{}", support::installed().display()),
+            file.display().to_string(),
+        ];
+        support::run(compiler, &arguments);
+    }
+}
+
+const REGISTERS: [&str; 16] = [
+    "PT_RAX",
+    "PT_RBX",
+    "PT_RCX",
+    "PT_RDX",
+    "PT_RSI",
+    "PT_RDI",
+    "PT_RBP",
+    "PT_R8",
+    "PT_R9",
+    "PT_R10",
+    "PT_R11",
+    "PT_R12",
+    "PT_R13",
+    "PT_R14",
+    "PT_R15",
+    "PT_REGISTERS",
+];
+
+fn layouts() -> Vec<(String, usize)> {
+    use fault::CFault;
+    use process::CConfig;
+    let mut all = vec![
+        ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
+        ("sizeof(pt_fault)".to_owned(), size_of::<CFault>()),
+        (
+            "sizeof(void *)".to_owned(),
+            size_of::<postern_capi::handle::Handle<domain::DomainKind>>(),
+        ),
+    ];
+    macro_rules! fields {
+        ($rust:ty, $c:literal: $($field:ident)*) => { $(
+            all.push((format!("offsetof({}, {})", $c, stringify!($field)), offset_of!($rust, $field)));
+        )* };
+    }
+    fields!(CConfig, "pt_config": size flags tick_us signal reserved);
+    fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place);
+    all
+}
+
+/// All enumerators of the header.
+fn enumerators() -> Vec<String> {
+    let header = std::fs::read_to_string(support::source("include/postern.h")).expect("postern.h");
+    let mut found = Vec::new();
+    let mut rest = header.as_str();
+    while let Some(at) = rest.find("enum ") {
+        let body = &rest[at + rest[at..].find('{').expect("a body")..];
+        let end = body.find('}').expect("its end");
+        let words = body[..end].split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        found.extend(
+            words
+                .filter(|w| w.starts_with("PT_") && !w.ends_with('_'))
+                .map(str::to_owned),
+        );
+        rest = &body[end..];
+    }
+    sorted(found.iter().map(String::as_str).collect())
+}
+
+fn sorted(names: Vec<&str>) -> Vec<String> {
+    let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}

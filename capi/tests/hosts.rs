@@ -1,0 +1,70 @@
+//! C programs that use the library as their authors would: each file of `tests/c` is a host.
+
+mod support;
+
+#[test]
+fn calls() {
+    support::test("calls.c");
+}
+
+#[test]
+fn bad_arguments() {
+    support::test("bad.c");
+}
+
+#[test]
+fn two_copies_opened_at_run_time() {
+    let root = support::installed();
+    let program = support::compile_alone("copies.c", root, &["-ldl".to_owned()]);
+    let files = ["kit.px", "libpostern.so.0", "another_copy.so"].map(|f| root.join(f));
+    support::run(program, &files);
+}
+
+#[test]
+fn coroutines_and_unguarded_stacks() {
+    support::test("stacks.c");
+}
+
+#[test]
+fn signals_of_the_host() {
+    support::test("signals.c");
+}
+
+#[test]
+fn a_host_that_owns_the_handlers() {
+    support::test("own_signals.c");
+}
+
+#[test]
+fn longjmp_close_inside_and_fork() {
+    support::test("leaving.c");
+}
+
+#[test]
+fn a_host_in_c_plus_plus() {
+    support::test("host.cpp");
+}
+
+#[test]
+fn threads_closing_and_forking() {
+    support::test("threads.c");
+}
+
+#[test]
+fn memory_shared_with_domains() {
+    support::test("shared.c");
+}
+
+/// Everything in one program, without the shared library.
+#[test]
+fn linked_statically() {
+    let root = support::installed();
+    let archive = root.join("libpostern.a").display().to_string();
+    let mut flags = vec![archive, "-ldl".to_owned(), "-lm".to_owned()];
+    let program = support::compile_alone("calls.c", root, &flags);
+    support::run(program, &[root.join("kit.px")]);
+    // Not position-independent: the low 4 GiB is the program's own, so there is no hot window.
+    flags.push("-no-pie".to_owned());
+    let program = support::compile_alone("calls.c", root, &flags);
+    support::run(program, &[root.join("kit.px")]);
+}

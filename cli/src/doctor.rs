@@ -1,0 +1,79 @@
+//! `postern doctor`: what of this machine serves, what is missing, and the remedy.
+
+mod checks;
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::output::{self, Outcome, REFUSED, SUCCESS, Style};
+
+/// Say what of this machine serves and what is missing.
+#[derive(Args)]
+#[command(after_help = "\
+Exit status: 0 if extensions run here, 1 if something that they need is missing. What only makes them slower, or only
+matters for compiling them, is shown as a note and does not change the status.
+
+Example:
+  postern doctor")]
+pub struct Arguments {
+    /// Print an array of checks as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It serves.
+    Ok,
+    /// Extensions run without it, with the drawback that is said.
+    Note,
+    /// Extensions do not run without it.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it went.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What to do, where something is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let checks = checks::all();
+    if arguments.json {
+        output::print_json(&checks)?;
+    } else {
+        output::print(&text(&checks))?;
+    }
+    let missing = checks.iter().any(|c| c.state == State::Missing);
+    Ok(if missing { REFUSED } else { SUCCESS })
+}
+
+fn text(checks: &[Check]) -> String {
+    let style = Style::stdout();
+    let width = checks.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        // Padded before it is coloured: colours have no width.
+        let state = match check.state {
+            State::Ok => style.green("ok     "),
+            State::Note => style.dim("note   "),
+            State::Missing => style.red("missing"),
+        };
+        text += &format!("{state}  {:width$}  {}\n", check.name, check.found);
+        if let Some(remedy) = &check.remedy {
+            text += &format!("{:9}{:width$}  -> {remedy}\n", "", "");
+        }
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! Tables of the book that repeat what the code says: nothing may be missing from them.
+
+use postern_docs::workspace;
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(workspace().join(path))
+        .unwrap_or_else(|e| panic!("cannot read {path}: {e}"))
+}
+
+/// The variants of an enum, from its source.
+fn variants(source: &str, name: &str) -> Vec<String> {
+    let start = source
+        .find(&format!("pub enum {name} {{"))
+        .unwrap_or_else(|| panic!("no enum {name}"));
+    let body = &source[start..];
+    let body = &body[..body.find("\n}").unwrap()];
+    let variants = body.lines().filter_map(|line| {
+        let name = line.strip_prefix("    ")?;
+        let end = name
+            .find(|c: char| !c.is_ascii_alphanumeric())
+            .unwrap_or(name.len());
+        name.starts_with(|c: char| c.is_ascii_uppercase())
+            .then(|| name[..end].to_owned())
+    });
+    variants.collect()
+}
+
+#[test]
+fn every_fault_kind_is_explained() {
+    let (source, page) = (
+        read("runtime/src/fault.rs"),
+        read("docs/src/reference/faults.md"),
+    );
+    let kinds = variants(&source, "FaultKind");
+    assert!(kinds.len() > 10);
+    for kind in kinds {
+        assert!(
+            page.contains(&format!("`{kind}`")),
+            "reference/faults.md lacks {kind}"
+        );
+    }
+    let names = source
+        .split("=> \"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
+    for name in names.filter(|n| !n.contains(' ')) {
+        assert!(
+            page.contains(name),
+            "reference/faults.md lacks the name {name}"
+        );
+    }
+}
+
+#[test]
+fn every_error_has_a_remedy() {
+    let page = read("docs/src/reference/errors.md");
+    for (file, name) in [
+        ("runtime/src/error.rs", "LoadError"),
+        ("runtime/src/error.rs", "StartError"),
+        ("runtime/src/error.rs", "InstantiateError"),
+        ("runtime/src/error.rs", "SymbolError"),
+        ("runtime/src/error.rs", "MemoryError"),
+        ("runtime/src/error.rs", "ShareError"),
+        ("runtime/src/call.rs", "CallError"),
+        ("runtime/src/trusted/map.rs", "MapError"),
+    ] {
+        let found = variants(&read(file), name);
+        assert!(found.len() > 1, "{name}");
+        for variant in found {
+            assert!(
+                page.contains(&format!("`{name}::{variant}`")),
+                "reference/errors.md lacks {name}::{variant}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_configuration_field_is_listed() {
+    let page = read("docs/src/reference/limits.md");
+    for (file, name) in [
+        ("runtime/src/engine.rs", "Config"),
+        ("runtime/src/domain.rs", "Limits"),
+    ] {
+        let source = read(file);
+        let start = source.find(&format!("pub struct {name} {{")).unwrap();
+        let body = &source[start..start + source[start..].find("\n}").unwrap()];
+        for line in body
+            .lines()
+            .filter_map(|l| l.trim().strip_prefix("pub ")?.split_once(':'))
+        {
+            if !line.0.contains(' ') {
+                assert!(
+                    page.contains(&format!("`{}`", line.0)),
+                    "reference/limits.md lacks {name}::{}",
+                    line.0
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_c_function_is_listed() {
+    let (header, page) = (
+        read("capi/include/postern.h"),
+        read("docs/src/reference/c-api.md"),
+    );
+    let mut functions = 0;
+    for (at, _) in header.match_indices("pt_") {
+        let name: String = header[at..]
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect();
+        let is_call = header[at + name.len()..].starts_with('(');
+        if is_call {
+            functions += 1;
+            assert!(page.contains(&name), "reference/c-api.md lacks {name}");
+        }
+    }
+    assert!(functions > 5);
+}
+
+#[test]
+fn the_abi_page_has_the_numbers_of_the_code() {
+    use postern_verifier::window::*;
+    let page = read("docs/src/internals/abi.md");
+    let offset = |n: u32| format!("`0x{:04x}_{:04x}`", n >> 16, n & 0xffff);
+    let pad: Vec<String> = PAD.iter().map(|b| format!("{b:02X}")).collect();
+    for (what, text) in [
+        ("INFO", format!("{} `INFO`", offset(INFO))),
+        ("GATES", format!("{} `GATES`", offset(GATES))),
+        ("SLOT_SIZE", format!("gate slots, {SLOT_SIZE} bytes each")),
+        (
+            "NULL_GUARD",
+            format!("null guard, {} KiB", NULL_GUARD >> 10),
+        ),
+        ("PAD", pad.join(" ")),
+        (
+            "THREAD_BLOCK",
+            format!("thread block ({THREAD_BLOCK} bytes"),
+        ),
+        (
+            "STACK_LOG2",
+            format!(
+                "{} to {}; default {}",
+                STACK_LOG2.0, STACK_LOG2.2, STACK_LOG2.1
+            ),
+        ),
+        ("MAX_IMPORTS", format!("{MAX_IMPORTS} imports")),
+        ("MAX_EXPORTS", format!("{MAX_EXPORTS} exports")),
+        ("ABI_VERSION", format!("ABI version ({ABI_VERSION})")),
+        (
+            "INFO_HEAP_START",
+            format!("`INFO + {}` | u32 | heap start", INFO_HEAP_START - INFO),
+        ),
+        (
+            "INFO_HEAP_END",
+            format!("`INFO + {}` | u32 | heap end", INFO_HEAP_END - INFO),
+        ),
+    ] {
+        assert!(
+            page.contains(&text),
+            "internals/abi.md lacks {what}: {text}"
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier and
+//! FOLDER/debug.
+//!
+//! Seeds are made, not stored, so that they follow the format.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use postern_image::{ImageBuilder, Segment};
+use postern_verifier::window::{INFO, PAD, slot};
+
+/// `ret`.
+const RET: u8 = 0xc3;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args_os().nth(1).ok_or("usage: seeds FOLDER")?;
+    let folder = Path::new(&folder);
+    write(&folder.join("image"), images()?)?;
+    write(&folder.join("verifier"), texts())?;
+    write(&folder.join("debug"), programs(folder)?)?;
+    Ok(())
+}
+
+fn write(folder: &Path, seeds: Vec<Vec<u8>>) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    seeds
+        .iter()
+        .enumerate()
+        .try_for_each(|(number, seed)| fs::write(folder.join(format!("seed-{number:02}")), seed))
+}
+
+/// Images that between them use every field of the format.
+fn images() -> Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
+    let mut all = vec![ImageBuilder::new([RET]).build()?];
+    let mut full = ImageBuilder::new(vec![RET; 40]);
+    full.import("log", Some("v(pI)".parse()?));
+    full.import("fetch", None);
+    full.export("first", 0, Some("l(ii)".parse()?))
+        .export("second", 39, None);
+    full.rodata(*b"constant")
+        .data(*b"variable", 100)
+        .stack_log2(12)
+        .heap_wish(1 << 20)
+        .x87(true);
+    all.push(full.build()?);
+    let mut kernel = ImageBuilder::new([0x64, 0x67, 0x8b, 0x07, RET]);
+    kernel
+        .segment(Segment::Fs)
+        .data([], 5000)
+        .export("load", 0, Some("i(p)".parse()?));
+    all.push(kernel.build()?);
+    // One export of each signature's shape.
+    let mut typed = ImageBuilder::new([RET]);
+    for (index, text) in ["v()", "d(fdbBhHiIlLp)", "p(pppppppppppppppp)"]
+        .into_iter()
+        .enumerate()
+    {
+        typed.export(format!("f{index}"), 0, Some(text.parse()?));
+    }
+    all.push(typed.build()?);
+    // What the verifier refuses.
+    all.push(ImageBuilder::new([0x0f, 0x05, RET]).build()?);
+    Ok(all)
+}
+
+/// Texts, each after the byte that chooses profile (bit 0), segment (bit 1) and imports (from bit 2 on).
+fn texts() -> Vec<Vec<u8>> {
+    const USER: u8 = 0;
+    const BOUNDED: u8 = 1;
+    const KERNEL: u8 = 2;
+    const ONE_IMPORT: u8 = 4;
+    let text_start = postern_verifier::window::text_start(1);
+    // call slot 0: the displacement counts from the end of the five bytes.
+    let to_slot = slot(0).wrapping_sub(text_start + 5).to_le_bytes();
+    let info = INFO.to_le_bytes();
+    let guarded = |end: u8| {
+        let mut text = vec![0x89, 0xfb, 0x41, 0x89, 0xfb];
+        text.extend([0x65, 0x67, 0x49, 0x81, 0x3b, 0x0f, 0x1f, 0x84, 0x20]);
+        // jne over or and jump, to the trap.
+        text.extend([0x75, 0x0d, 0x65, 0x67, 0x4c, 0x0b, 0x1c, 0x25]);
+        text.extend(info);
+        text.extend([0x41, 0xff, end, RET, 0xcc]);
+        text
+    };
+    let cases: Vec<(u8, Vec<u8>)> = vec![
+        (USER, vec![RET]),
+        (USER, [&PAD[..], &[0x8d, 0x47, 0x02, RET]].concat()),
+        (USER, guarded(0xd3)),
+        (USER, guarded(0xe3)),
+        (ONE_IMPORT, [&[0xe8][..], &to_slot, &[RET]].concat()),
+        (BOUNDED, vec![0x85, 0xff, 0x74, 0x01, RET, 0x31, 0xc0, RET]),
+        (KERNEL, vec![0x64, 0x67, 0x8b, 0x44, 0xb7, 0x08, RET]),
+        // lock cmpxchg, rep-prefixed popcnt, movzx, setcc, cmov, a shift by cl, bt.
+        (
+            USER,
+            vec![
+                0x65, 0x67, 0xf0, 0x0f, 0xb1, 0x37, 0xf3, 0x0f, 0xb8, 0xc7, 0x0f, 0xb6, 0xc0, RET,
+            ],
+        ),
+        (
+            USER,
+            vec![
+                0x0f, 0x94, 0xc0, 0x0f, 0x44, 0xc7, 0xd3, 0xe0, 0x0f, 0xa3, 0xf8, RET,
+            ],
+        ),
+        // movups through gs, pxor, vaddps ymm, vpblendd, shlx, vzeroupper.
+        (
+            USER,
+            vec![0x65, 0x67, 0x0f, 0x10, 0x07, 0x66, 0x0f, 0xef, 0xc0, RET],
+        ),
+        (
+            USER,
+            vec![
+                0xc5, 0xf4, 0x58, 0xc2, 0xc4, 0xe2, 0x71, 0xf7, 0xc0, 0xc5, 0xf8, 0x77, RET,
+            ],
+        ),
+        // x87: fld, faddp, fstp through gs.
+        (
+            USER,
+            vec![
+                0x65, 0x67, 0xd9, 0x07, 0xd9, 0xe8, 0xde, 0xc1, 0x65, 0x67, 0xdd, 0x1f, RET,
+            ],
+        ),
+        // A loop, a jump to its start, an immediate of eight bytes.
+        (
+            USER,
+            vec![
+                0xff, 0xcf, 0x75, 0xfc, 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 0xeb, 0xf0,
+            ],
+        ),
+        // Refused: bare memory operand, system call, rsp, segment without 67h, indirect jump.
+        (USER, vec![0x48, 0x8b, 0x07, RET]),
+        (USER, vec![0x0f, 0x05, RET]),
+        (USER, vec![0x48, 0x89, 0xe0, RET]),
+        (USER, vec![0x65, 0x8b, 0x07, RET]),
+        (USER, vec![0xff, 0xe0]),
+    ];
+    cases
+        .into_iter()
+        .map(|(choice, text)| [&[choice][..], &text].concat())
+        .collect()
+}
+
+/// Programs with debug information, at the places of an extension.
+fn programs(folder: &Path) -> Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
+    const SOURCE: &str = "\
+static inline __attribute__((always_inline)) int square(int x) { return x * x; }
+int norm(const int *v, int n) { int s = 0; for (int i = 0; i < n; i++) s += square(v[i]); return s; }
+int twice(int x) { return 2 * norm(&x, 1); }
+";
+    let (source, program) = (folder.join("seed.c"), folder.join("seed.elf"));
+    fs::write(&source, SOURCE)?;
+    let mut all = Vec::new();
+    for form in ["-gdwarf-5", "-gdwarf-4", "-gdwarf64"] {
+        let status = Command::new("gcc")
+            .args([
+                form,
+                "-O2",
+                "-nostdlib",
+                "-static",
+                "-no-pie",
+                "-fno-pie",
+                "-Wl,-e,0,-Ttext=0x11000,-z,noseparate-code",
+            ])
+            .arg(&source)
+            .arg("-o")
+            .arg(&program)
+            .status()?;
+        if !status.success() {
+            return Err(format!("gcc {form}: {status}").into());
+        }
+        all.push(fs::read(&program)?);
+    }
+    fs::remove_file(source)?;
+    fs::remove_file(program)?;
+    Ok(all)
+}

@@ -1,0 +1,28 @@
+//! Names and source lines of offsets, for messages, from a file whose debug information may lie.
+//!
+//! Nothing that is decided depends on this: a wrong name misleads a reader and no more. What it
+//! promises, for any bytes, is to end soon, to use little memory and not to panic: every query has a budget of
+//! [`STEPS`] steps (entries, rows, ranges, attributes), and what does not fit is `None`.
+
+mod lines;
+mod sections;
+mod symbols;
+
+pub use lines::{Lines, SourceLine};
+pub use symbols::{Function, Symbol, Symbols};
+
+/// Steps that a query may take before it gives up, each at most some tens of nanoseconds.
+pub const STEPS: u32 = 8_000_000;
+
+/// The text of a place for messages: `sum+0x12 (sum.c:7:12)`, or just the offset if nothing is known.
+pub fn describe(bytes: &[u8], offset: u32) -> String {
+    let symbol = Symbols::parse(bytes).at(offset).map(|s| s.to_string());
+    let frames = Lines::parse(bytes)
+        .map(|lines| lines.at(offset))
+        .unwrap_or_default();
+    let place = symbol.unwrap_or_else(|| format!("{offset:#x}"));
+    match frames.first() {
+        Some(line) => format!("{place} ({line})"),
+        None => place,
+    }
+}

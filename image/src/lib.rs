@@ -1,0 +1,35 @@
+//! From the bytes of an extension file to an image whose every claim about shape has been checked.
+//!
+//! The bytes come from whoever wrote the extension, so nothing in them is believed: [`ImageFile::parse`]
+//! checks every field before it uses it, adds and compares in 64 bits, and takes time and memory linear
+//! in the length of the file. What it returns is a view over the same bytes. It proves that the parts
+//! have a legal size and place; that the *code* is harmless is for `postern_verifier` alone to say.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ImageFile`] | the checked view: header, parts, imports, exports |
+//! | [`MemoryLayout`] | where each part lies in a window |
+//! | [`Signature`] | the C types of a function, as the notes spell them |
+//! | [`ImageTables`] | imports and exports that outlive the bytes |
+//! | [`debug`] | names and source lines of offsets, from bytes that may lie |
+//! | [`builder`] | makes an image file from machine code |
+#![forbid(unsafe_code)]
+
+pub mod builder;
+pub mod debug;
+mod elf;
+mod error;
+mod file;
+mod layout;
+mod notes;
+mod signature;
+mod tables;
+
+pub use builder::ImageBuilder;
+pub use error::{ImageError, Place, Problem, Protection};
+pub use file::{ImageFile, Part};
+pub use layout::MemoryLayout;
+pub use notes::{Export, Header, Import};
+pub use postern_verifier::Segment;
+pub use signature::{MAX_PARAMETERS, Signature, SignatureError, Type};
+pub use tables::{ExportOwned, ImageTables, ImportOwned};

@@ -1,0 +1,249 @@
+//! The notes of an image: header, imports and exports (extension ABI, section 7).
+//!
+//! They are claims of whoever linked the file. Here they are checked for form; what they claim is bound
+//! to the image by others: `file` compares offsets with text, the verifier judges the code.
+
+use std::collections::HashSet;
+
+use postern_verifier::Segment;
+use postern_verifier::window::{ABI_VERSION, MAX_EXPORTS, MAX_IMPORTS, STACK_LOG2};
+
+use crate::elf::{u32_at, u64_at};
+use crate::error::{ImageError, Place, Problem};
+use crate::signature::Signature;
+
+/// The name that Postern's notes bear, with its NUL.
+pub(crate) const NOTE_NAME: &[u8; 8] = b"Postern\0";
+/// Type of the header note.
+pub(crate) const NOTE_HEADER: u32 = 1;
+/// Type of the imports note.
+pub(crate) const NOTE_IMPORTS: u32 = 2;
+/// Type of the exports note.
+pub(crate) const NOTE_EXPORTS: u32 = 3;
+/// Size of the header note's descriptor in bytes.
+pub(crate) const HEADER_NOTE_SIZE: usize = 24;
+/// Bit of the header's flags: may use x87.
+pub(crate) const FLAG_X87: u32 = 1;
+/// Longest name of an import or export in bytes.
+pub(crate) const MAX_NAME: usize = 255;
+
+/// What the header note says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version of the extension ABI, always [`ABI_VERSION`].
+    pub abi: u32,
+    /// Segment register of the image's operands.
+    pub segment: Segment,
+    /// Binary logarithm of the data stack's size in bytes, within [`STACK_LOG2`].
+    pub stack_log2: u32,
+    /// Whether the toolchain allowed x87: a claim, for people. What gates do follows from the verifier's facts.
+    pub x87: bool,
+    /// Bytes of heap that the extension would like to have; 0 leaves it to the host.
+    pub heap_wish: u64,
+}
+
+/// A function that the image wants from its host. Its index is its gate slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Import<'a> {
+    /// Name, unique among the imports.
+    pub name: &'a str,
+    /// Signature, where the toolchain knew it.
+    pub signature: Option<Signature>,
+}
+
+/// A function that the image offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Export<'a> {
+    /// Name, unique among the exports.
+    pub name: &'a str,
+    /// Offset in the window of its first byte. It lies in text; that an instruction starts there
+    /// is for the verifier's bitmap of starts to say.
+    pub offset: u32,
+    /// Signature, where the toolchain knew it.
+    pub signature: Option<Signature>,
+}
+
+/// The three notes, checked for form.
+pub(crate) struct Notes<'a> {
+    pub header: Header,
+    pub imports: Vec<Import<'a>>,
+    pub exports: Vec<Export<'a>>,
+}
+
+impl<'a> Notes<'a> {
+    /// Reads the bytes of the note segment, which begins at `offset` of the file. Notes of other owners are skipped.
+    pub fn parse(mut segment: &'a [u8], offset: u64) -> Result<Notes<'a>, ImageError> {
+        let (mut header, mut imports, mut exports) = (None, None, None);
+        let length = segment.len();
+        while !segment.is_empty() {
+            let place = Place::Note(offset + (length - segment.len()) as u64);
+            let (note, rest) =
+                Note::split(segment).ok_or_else(|| Problem::TruncatedNote.at(place.clone()))?;
+            segment = rest;
+            if note.name != NOTE_NAME {
+                continue;
+            }
+            let second = |what| Err(Problem::Second(what).at(place.clone()));
+            match note.kind {
+                NOTE_HEADER if header.is_some() => return second("header note"),
+                NOTE_IMPORTS if imports.is_some() => return second("imports note"),
+                NOTE_EXPORTS if exports.is_some() => return second("exports note"),
+                NOTE_HEADER => {
+                    header = Some(Header::parse(note.descriptor).map_err(|p| p.at(place))?)
+                }
+                NOTE_IMPORTS => imports = Some(parse_imports(note.descriptor)?),
+                NOTE_EXPORTS => exports = Some(parse_exports(note.descriptor)?),
+                other => return Err(Problem::UnknownNote(other).at(place)),
+            }
+        }
+        let missing = |what| Problem::Missing(what).at(Place::File);
+        Ok(Notes {
+            header: header.ok_or_else(|| missing("header note"))?,
+            imports: imports.ok_or_else(|| missing("imports note"))?,
+            exports: exports.ok_or_else(|| missing("exports note"))?,
+        })
+    }
+}
+
+/// One note: twelve bytes of sizes and type, then name and descriptor, each padded to four bytes.
+struct Note<'a> {
+    name: &'a [u8],
+    kind: u32,
+    descriptor: &'a [u8],
+}
+
+impl<'a> Note<'a> {
+    /// The first note and what follows it. The last one's padding may be missing.
+    fn split(bytes: &'a [u8]) -> Option<(Note<'a>, &'a [u8])> {
+        let name_size = usize::try_from(u32_at(bytes, 0)?).ok()?;
+        let descriptor_size = usize::try_from(u32_at(bytes, 4)?).ok()?;
+        let kind = u32_at(bytes, 8)?;
+        let rest = bytes.get(12..)?;
+        let name = rest.get(..name_size)?;
+        let rest = rest.get(name_size.checked_next_multiple_of(4)?..)?;
+        let descriptor = rest.get(..descriptor_size)?;
+        let rest = rest
+            .get(descriptor_size.checked_next_multiple_of(4)?..)
+            .unwrap_or_default();
+        Some((
+            Note {
+                name,
+                kind,
+                descriptor,
+            },
+            rest,
+        ))
+    }
+}
+
+impl Header {
+    fn parse(descriptor: &[u8]) -> Result<Header, Problem> {
+        let size = Problem::HeaderSize(descriptor.len() as u64);
+        if descriptor.len() != HEADER_NOTE_SIZE {
+            return Err(size);
+        }
+        let word = |at| u32_at(descriptor, at).ok_or(size.clone());
+        let (abi, segment, stack_log2, flags) = (word(0)?, word(4)?, word(8)?, word(12)?);
+        if abi != ABI_VERSION {
+            return Err(Problem::Abi(abi));
+        }
+        let segment = match segment {
+            0 => Segment::Gs,
+            1 => Segment::Fs,
+            other => return Err(Problem::SegmentRegister(other)),
+        };
+        if !(STACK_LOG2.0..=STACK_LOG2.2).contains(&stack_log2) {
+            return Err(Problem::StackSize(stack_log2));
+        }
+        if flags & !FLAG_X87 != 0 {
+            return Err(Problem::Flags(flags));
+        }
+        let heap_wish = u64_at(descriptor, 16).ok_or(size)?;
+        Ok(Header {
+            abi,
+            segment,
+            stack_log2,
+            x87: flags & FLAG_X87 != 0,
+            heap_wish,
+        })
+    }
+}
+
+/// Takes what precedes the next NUL; `None` if there is none.
+fn until_nul<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = bytes.iter().position(|&b| b == 0)?;
+    let (text, rest) = (bytes.get(..end)?, bytes.get(end + 1..)?);
+    *bytes = rest;
+    Some(text)
+}
+
+/// The text of a name, if it is 1 to 255 bytes of printable ASCII without spaces.
+pub(crate) fn checked_name(name: &[u8]) -> Option<&str> {
+    let printable = name.iter().all(u8::is_ascii_graphic) && (1..=MAX_NAME).contains(&name.len());
+    std::str::from_utf8(name).ok().filter(|_| printable)
+}
+
+/// A name and a signature, with the name for messages about what is wrong with the signature.
+type Entry<'a> = (&'a str, Option<Signature>);
+
+fn parse_entry<'a>(bytes: &mut &'a [u8]) -> Result<Entry<'a>, (Problem, Option<&'a str>)> {
+    let name = until_nul(bytes).ok_or((Problem::TruncatedEntry, None))?;
+    let name = checked_name(name).ok_or((Problem::Name, None))?;
+    let signature = until_nul(bytes).ok_or((Problem::TruncatedEntry, Some(name)))?;
+    if signature.is_empty() {
+        return Ok((name, None));
+    }
+    // Lossy only for the message: a signature that is not ASCII has an unknown letter.
+    let signature = String::from_utf8_lossy(signature).parse();
+    Ok((
+        name,
+        Some(signature.map_err(|e| (Problem::Signature(e), Some(name)))?),
+    ))
+}
+
+fn parse_imports(mut bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
+    let mut imports = Vec::new();
+    let mut names = HashSet::new();
+    while !bytes.is_empty() {
+        let index = imports.len() as u32;
+        let fail = |problem: Problem, name: Option<&str>| {
+            problem.at(Place::Import(index, name.map(Box::from)))
+        };
+        if index == MAX_IMPORTS {
+            return Err(fail(Problem::TooMany(MAX_IMPORTS), None));
+        }
+        let (name, signature) = parse_entry(&mut bytes).map_err(|(p, name)| fail(p, name))?;
+        if !names.insert(name) {
+            return Err(fail(Problem::DuplicateName, Some(name)));
+        }
+        imports.push(Import { name, signature });
+    }
+    Ok(imports)
+}
+
+fn parse_exports(mut bytes: &[u8]) -> Result<Vec<Export<'_>>, ImageError> {
+    let mut exports = Vec::new();
+    let mut names = HashSet::new();
+    while !bytes.is_empty() {
+        let index = exports.len() as u32;
+        let fail = |problem: Problem, name: Option<&str>| {
+            problem.at(Place::Export(index, name.map(Box::from)))
+        };
+        if index == MAX_EXPORTS {
+            return Err(fail(Problem::TooMany(MAX_EXPORTS), None));
+        }
+        let truncated = || fail(Problem::TruncatedEntry, None);
+        let offset = u32_at(bytes, 0).ok_or_else(truncated)?;
+        bytes = bytes.get(4..).ok_or_else(truncated)?;
+        let (name, signature) = parse_entry(&mut bytes).map_err(|(p, name)| fail(p, name))?;
+        if !names.insert(name) {
+            return Err(fail(Problem::DuplicateName, Some(name)));
+        }
+        exports.push(Export {
+            name,
+            offset,
+            signature,
+        });
+    }
+    Ok(exports)
+}

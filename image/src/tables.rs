@@ -1,0 +1,83 @@
+//! Imports and exports of an image in a form that outlives its bytes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::file::ImageFile;
+use crate::layout::MemoryLayout;
+use crate::notes::Header;
+use crate::signature::Signature;
+
+/// An [`Import`](crate::Import) that owns its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportOwned {
+    /// Name, unique among the imports.
+    pub name: Arc<str>,
+    /// Signature, where the toolchain knew it.
+    pub signature: Option<Signature>,
+}
+
+/// An [`Export`](crate::Export) that owns its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportOwned {
+    /// Name, unique among the exports.
+    pub name: Arc<str>,
+    /// Offset in the window, inside text.
+    pub offset: u32,
+    /// Signature, where the toolchain knew it.
+    pub signature: Option<Signature>,
+}
+
+/// Everything that a checked image says about itself, without its bytes.
+#[derive(Clone, Debug)]
+pub struct ImageTables {
+    /// What the header note says.
+    pub header: Header,
+    /// Where everything lies in a window.
+    pub layout: MemoryLayout,
+    /// Imports in the order of the gate slots.
+    pub imports: Vec<ImportOwned>,
+    /// Exports in the file's order.
+    pub exports: Vec<ExportOwned>,
+    /// From an export's name to its place in `exports`.
+    by_name: HashMap<Arc<str>, u32>,
+}
+
+impl ImageTables {
+    /// The export with a name.
+    pub fn export(&self, name: &str) -> Option<&ExportOwned> {
+        self.exports.get(*self.by_name.get(name)? as usize)
+    }
+}
+
+impl From<&ImageFile<'_>> for ImageTables {
+    fn from(file: &ImageFile<'_>) -> ImageTables {
+        let imports = file.imports().iter();
+        let imports = imports
+            .map(|i| ImportOwned {
+                name: i.name.into(),
+                signature: i.signature,
+            })
+            .collect();
+        let exports = file.exports().iter();
+        let exports: Vec<_> = exports
+            .map(|e| ExportOwned {
+                name: e.name.into(),
+                offset: e.offset,
+                signature: e.signature,
+            })
+            .collect();
+        let by_name = exports
+            .iter()
+            .zip(0..)
+            .map(|(export, index)| (Arc::clone(&export.name), index))
+            .collect();
+        ImageTables {
+            header: *file.header(),
+            layout: file.layout(),
+            imports,
+            exports,
+            by_name,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The host's access to a domain's memory: every range is checked against the domain's table of mapped ranges, then copied.
+//! Nothing of a window is ever borrowed, because other threads may be inside and write it.
+
+use crate::error::MemoryError;
+use crate::trusted::memory;
+use crate::value::Offset;
+use crate::{CallError, Domain};
+
+impl Domain {
+    /// Copies from the domain.
+    ///
+    /// # Errors
+    /// Not all of the range is mapped.
+    pub fn read(&self, offset: Offset, to: &mut [u8]) -> Result<(), MemoryError> {
+        self.check(offset, to.len(), false)?;
+        memory::read(&self.0.control, offset.0, to);
+        Ok(())
+    }
+
+    /// Copies into the domain.
+    ///
+    /// # Errors
+    /// Not all of the range is mapped writable.
+    pub fn write(&self, offset: Offset, from: &[u8]) -> Result<(), MemoryError> {
+        self.check(offset, from.len(), true)?;
+        memory::write(&self.0.control, offset.0, from);
+        Ok(())
+    }
+
+    /// Fills a range of the domain with zero.
+    ///
+    /// # Errors
+    /// Not all of the range is mapped writable.
+    pub fn clear(&self, offset: Offset, len: usize) -> Result<(), MemoryError> {
+        self.check(offset, len, true)?;
+        memory::zero(&self.0.control, offset.0, len);
+        Ok(())
+    }
+
+    /// Copies `len` bytes out.
+    ///
+    /// # Errors
+    /// Not all of the range is mapped.
+    pub fn read_vec(&self, offset: Offset, len: usize) -> Result<Vec<u8>, MemoryError> {
+        self.check(offset, len, false)?;
+        let mut bytes = vec![0; len];
+        memory::read(&self.0.control, offset.0, &mut bytes);
+        Ok(bytes)
+    }
+
+    /// Copies a NUL-terminated string out, at most `limit` bytes. Bytes that are not UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// The string leaves mapped memory, or no NUL comes in time.
+    pub fn read_c_string(&self, offset: Offset, limit: usize) -> Result<String, MemoryError> {
+        let bytes = self.read_c_bytes(offset, limit)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// As [`Domain::read_c_string`], whatever the bytes mean. The NUL is not among them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_c_bytes(&self, offset: Offset, limit: usize) -> Result<Vec<u8>, MemoryError> {
+        let mut bytes = Vec::new();
+        while bytes.len() < limit {
+            let at = offset
+                .checked_add(bytes.len() as u32)
+                .ok_or(MemoryError::Outside {
+                    offset: offset.0,
+                    len: bytes.len() + 1,
+                    access: "readable",
+                })?;
+            // Up to the end of the page, which is mapped or not as a whole.
+            let step = (4096 - (at.0 as usize & 4095)).min(limit - bytes.len());
+            let piece = self.read_vec(at, step)?;
+            match piece.iter().position(|&b| b == 0) {
+                Some(end) => {
+                    bytes.extend_from_slice(&piece[..end]);
+                    return Ok(bytes);
+                }
+                None => bytes.extend_from_slice(&piece),
+            }
+        }
+        Err(MemoryError::Unterminated {
+            offset: offset.0,
+            limit,
+        })
+    }
+
+    /// Allocates in the domain's heap by calling its `malloc`. The result is as untrusted as any other offset.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoRoom`]; also when the call into the extension failed.
+    pub fn alloc(&self, bytes: usize) -> Result<Offset, MemoryError> {
+        let no_room = MemoryError::NoRoom(bytes);
+        let malloc = self
+            .func_unchecked::<fn(u64) -> Offset>("malloc")
+            .map_err(|_| no_room)?;
+        let offset = malloc.call(bytes as u64).map_err(|_| no_room)?;
+        if offset == Offset::NULL || self.check(offset, bytes, true).is_err() {
+            return Err(no_room);
+        }
+        Ok(offset)
+    }
+
+    /// Allocates and fills.
+    ///
+    /// # Errors
+    /// As [`Domain::alloc`].
+    pub fn alloc_from(&self, bytes: &[u8]) -> Result<Offset, MemoryError> {
+        let offset = self.alloc(bytes.len().max(1))?;
+        self.write(offset, bytes)?;
+        Ok(offset)
+    }
+
+    /// Gives memory back by calling the domain's `free`.
+    ///
+    /// # Errors
+    /// The call failed: the extension's heap is corrupt, say.
+    pub fn free(&self, offset: Offset) -> Result<(), CallError> {
+        match self.func_unchecked::<fn(Offset)>("free") {
+            Ok(free) => free.call(offset),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn check(&self, offset: Offset, len: usize, write: bool) -> Result<(), MemoryError> {
+        if self.0.instance.accessible(offset.0, len, write) {
+            return Ok(());
+        }
+        Err(MemoryError::Outside {
+            offset: offset.0,
+            len,
+            access: if write { "writable" } else { "readable" },
+        })
+    }
+}

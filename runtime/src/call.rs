@@ -1,0 +1,316 @@
+//! Calls: typed entries, and what comes of a call that did not return.
+
+use crate::Domain;
+use crate::domain::{self, Inner};
+use crate::fault::Fault;
+use crate::trusted::control::{Control, Entry};
+use crate::trusted::enter;
+use crate::trusted::gate::STATUS_OK;
+use crate::trusted::outcome::{self, RawFault, Refusal};
+use crate::trusted::{shim, slow, thread};
+use crate::value::{Output, Value};
+use postern_image::Signature;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a call has no result.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The extension broke a rule, crashed or took too long. The domain is poisoned.
+    #[error("{0}")]
+    Fault(Arc<Fault>),
+    /// The extension ended itself with a status.
+    #[error("the extension exited with status {0}")]
+    Exited(i32),
+    /// An earlier fault closed the domain.
+    #[error("an earlier fault closed the domain; reset() it")]
+    Poisoned,
+    /// The domain is being reset or moved by another thread.
+    #[error("the domain is being reset; try again")]
+    Busy,
+    /// The domain was closed for good.
+    #[error("the domain is closed")]
+    Closed,
+    /// A signal that must reach Postern is blocked in this thread.
+    #[error("signal {} is blocked in this thread, so a fault would kill the process; unblock it with pthread_sigmask", signal_name(*.0))]
+    SignalBlocked(i32),
+    /// Somebody replaced a handler.
+    #[error("the handler of {} was replaced after Postern started; chain to the former one, or start Postern with install_handlers = false and call handle_signal from yours", signal_name(*.0))]
+    HandlerReplaced(i32),
+    /// The call came from a signal handler that interrupted an extension.
+    #[error(
+        "this thread is inside an extension already (a signal handler must not call extensions)"
+    )]
+    InsideExtension,
+    /// The call came from a signal handler that runs on the alternate signal stack.
+    #[error(
+        "this thread is on its alternate signal stack, where a fault could not be handled; call from outside the signal handler"
+    )]
+    OnSignalStack,
+    /// The watchdog's thread could not be made.
+    #[error(
+        "the watchdog cannot start, so no deadline would be kept; raise the limit of threads (`ulimit -u`)"
+    )]
+    NoWatchdog,
+    /// Calls nest too deeply.
+    #[error(
+        "calls between host and extensions nest too deeply (the limit is {})",
+        thread::MAX_NESTING
+    )]
+    TooDeep,
+    /// The domain's limit of threads, or the process's.
+    #[error("too many threads have entered; raise Limits::threads")]
+    TooManyThreads,
+    /// No memory for stacks.
+    #[error("no memory for the thread's stacks")]
+    NoMemory,
+    /// The window has no room for a data stack, or the extension left its stack pointer outside its stack.
+    #[error("no room on the extension's data stack")]
+    NoDataStack,
+}
+
+pub(crate) fn signal_name(signal: i32) -> String {
+    match signal {
+        libc::SIGSEGV => "SIGSEGV".into(),
+        libc::SIGBUS => "SIGBUS".into(),
+        libc::SIGILL => "SIGILL".into(),
+        libc::SIGFPE => "SIGFPE".into(),
+        libc::SIGTRAP => "SIGTRAP".into(),
+        n => format!("SIGRTMIN+{}", n - libc::SIGRTMIN()),
+    }
+}
+
+impl CallError {
+    /// The fault, if it is one.
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            CallError::Fault(fault) => Some(fault),
+            _ => None,
+        }
+    }
+
+    fn from_refusal(refusal: Refusal) -> CallError {
+        match refusal {
+            Refusal::Poisoned => CallError::Poisoned,
+            Refusal::Busy => CallError::Busy,
+            Refusal::Closed => CallError::Closed,
+            Refusal::SignalBlocked(signal) => CallError::SignalBlocked(signal),
+            Refusal::HandlerReplaced(signal) => CallError::HandlerReplaced(signal),
+            Refusal::InsideExtension => CallError::InsideExtension,
+            Refusal::OnSignalStack => CallError::OnSignalStack,
+            Refusal::NoWatchdog => CallError::NoWatchdog,
+            Refusal::TooDeep => CallError::TooDeep,
+            Refusal::TooManyThreads => CallError::TooManyThreads,
+            Refusal::NoMemory => CallError::NoMemory,
+            Refusal::NoDataStack => CallError::NoDataStack,
+        }
+    }
+}
+
+/// What `ended` leaves for whoever made the call.
+enum Left {
+    Error(CallError),
+    Panic(Box<dyn std::any::Any + Send>),
+}
+
+thread_local! {
+    static LEFT: RefCell<Option<Left>> = const { RefCell::new(None) };
+}
+
+/// Called on the way out of an ended call, outside the extension and outside signal handlers.
+pub(crate) fn ended(
+    control: &Control,
+    raw: RawFault,
+    detail: u64,
+    message: Option<String>,
+    panic: Option<Box<dyn std::any::Any + Send>>,
+) {
+    let left = match (raw.kind, panic) {
+        (outcome::PANIC, Some(panic)) => Left::Panic(panic),
+        (outcome::EXIT, _) => Left::Error(CallError::Exited(detail as i32)),
+        _ => match domain::of(control) {
+            // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
+            Some(inner) => match catch_unwind(AssertUnwindSafe(|| fault(&inner, &raw, message))) {
+                Ok(error) => Left::Error(error),
+                Err(panic) => Left::Panic(panic),
+            },
+            None => Left::Error(CallError::Closed),
+        },
+    };
+    LEFT.set(Some(left));
+}
+
+fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>) -> CallError {
+    let fault = Arc::new(Fault::new(inner, raw, message));
+    if raw.kind != outcome::INTERRUPT {
+        inner.poison();
+    }
+    tracing::warn!(image = %inner.image.name, kind = fault.kind.name(), "extension fault");
+    inner.note_fault(&fault);
+    CallError::Fault(fault)
+}
+
+/// A call that was refused is remembered like one that was ended.
+pub(crate) fn refused(refusal: Refusal) {
+    LEFT.set(Some(Left::Error(CallError::from_refusal(refusal))));
+}
+
+/// Why the last call on this thread that did not return did not. For callers that only see a 0: C function pointers.
+pub fn last_error() -> Option<CallError> {
+    LEFT.with_borrow(|left| match left {
+        Some(Left::Error(error)) => Some(error.clone()),
+        _ => None,
+    })
+}
+
+/// Forgets what [`last_error`] shows.
+pub fn clear_last_error() {
+    LEFT.set(None);
+}
+
+#[cold]
+fn failed() -> CallError {
+    match LEFT.take() {
+        Some(Left::Error(error)) => error,
+        Some(Left::Panic(panic)) => std::panic::resume_unwind(panic),
+        None => CallError::Closed,
+    }
+}
+
+/// How many calls of extensions this thread is inside: 0 outside, 1 in a service, more when services call extensions.
+pub fn nesting() -> usize {
+    slow::nesting(thread::current())
+}
+
+/// For hosts whose services leave by longjmp over the calls that led to them: forgets calls until `nesting` are left. The gates find out by
+/// themselves when the next call comes from the same stack, no deeper than the one that was left; this says it for all others. False
+/// in a signal handler that interrupted an extension.
+///
+/// # Safety
+/// The services of the forgotten calls never return: their stack frames are gone.
+pub unsafe fn unwind(nesting: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { slow::unwind(thread::current(), nesting) }
+}
+
+/// Ends the running service's call with a message.
+pub(crate) fn abort(message: String) {
+    shim::end_when_back(thread::current(), outcome::ABORT, 0, Some(message));
+}
+
+/// Ends the running service's call with a status.
+pub(crate) fn exit(status: i32) {
+    shim::end_when_back(thread::current(), outcome::EXIT, status as u32 as u64, None);
+}
+
+/// A typed entry of a domain. It keeps the domain alive.
+pub struct Func<F> {
+    entry: Box<Entry>,
+    domain: Domain,
+    types: PhantomData<fn() -> F>,
+}
+
+impl<F: FuncType> Func<F> {
+    pub(crate) fn new(domain: &Domain, offset: u32, signature: &Signature) -> Func<F> {
+        Func {
+            entry: Box::new(domain.entry(offset, signature)),
+            domain: domain.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<F> Func<F> {
+    /// The domain that is called.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+}
+
+impl<F> Clone for Func<F> {
+    fn clone(&self) -> Self {
+        Func {
+            entry: self.entry.clone(),
+            domain: self.domain.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
+impl<F> std::fmt::Debug for Func<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Func")
+            .field("domain", &self.domain)
+            .field("offset", &format_args!("{:#x}", self.entry.offset))
+            .finish()
+    }
+}
+
+/// Function types of entries: `fn(A, B, …) -> R` of up to ten [`Value`]s.
+pub trait FuncType: 'static {
+    /// The C types.
+    fn signature() -> Signature;
+}
+
+macro_rules! function {
+    ($($a:ident $v:ident),*) => {
+        impl<R: Output, $($a: Value),*> FuncType for fn($($a),*) -> R {
+            fn signature() -> Signature {
+                Signature::new(R::TYPE, &[$($a::TYPE),*]).expect("at most sixteen parameters")
+            }
+        }
+
+        impl<R: Output, $($a: Value),*> Func<fn($($a),*) -> R> {
+            /// Calls the extension.
+            ///
+            /// # Errors
+            /// The call was refused, or ended in another way than by returning.
+            ///
+            /// # Panics
+            /// Goes on with the panic of a service that the extension called.
+            #[inline]
+            #[allow(clippy::too_many_arguments, unused_mut, unused_variables, unused_assignments)]
+            pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
+                let (mut integers, mut floats, mut stack) = ([0u64; 6], [0u64; 8], [0u64; 10]);
+                let (mut in_integers, mut in_floats, mut on_stack) = (0, 0, 0);
+                $(
+                    let bits = Value::to_bits($v);
+                    if $a::TYPE.is_float() && in_floats < 8 {
+                        floats[in_floats] = bits;
+                        in_floats += 1;
+                    } else if !$a::TYPE.is_float() && in_integers < 6 {
+                        integers[in_integers] = bits;
+                        in_integers += 1;
+                    } else {
+                        stack[on_stack] = bits;
+                        on_stack += 1;
+                    }
+                )*
+                let returned = if in_floats == 0 && on_stack == 0 {
+                    enter::integers(&self.entry, integers)
+                } else {
+                    enter::all(&self.entry, integers, floats, &stack[..on_stack])
+                };
+                if returned.status != STATUS_OK {
+                    return Err(failed());
+                }
+                Ok(R::from_registers(returned.integer, returned.float))
+            }
+        }
+    };
+}
+function!();
+function!(A a);
+function!(A a, B b);
+function!(A a, B b, C c);
+function!(A a, B b, C c, D d);
+function!(A a, B b, C c, D d, E e);
+function!(A a, B b, C c, D d, E e, G g);
+function!(A a, B b, C c, D d, E e, G g, H h);
+function!(A a, B b, C c, D d, E e, G g, H h, I j);
+function!(A a, B b, C c, D d, E e, G g, H h, I j, J k);
+function!(A a, B b, C c, D d, E e, G g, H h, I j, J k, K l);

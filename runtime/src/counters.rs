@@ -1,0 +1,42 @@
+//! Counters of a domain, as a struct.
+
+use crate::{Domain, FaultKind};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What a domain has done so far. Reset keeps them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Calls that entered.
+    pub calls: u64,
+    /// Faults by name of kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Time inside, sampled at the watchdog's tick: zero for short calls, right on average.
+    pub time_inside: Duration,
+    /// Calls of services, by name.
+    pub services: BTreeMap<String, u64>,
+}
+
+impl Domain {
+    /// The counters now.
+    pub fn counters(&self) -> Counters {
+        let inner = &self.0;
+        Counters {
+            calls: inner.control.calls(),
+            faults: FaultKind::ALL
+                .iter()
+                .zip(&inner.faults)
+                .map(|(kind, count)| (kind.name(), count.load(Ordering::Relaxed)))
+                .filter(|&(_, count)| count != 0)
+                .collect(),
+            time_inside: Duration::from_nanos(inner.control.time_inside.load(Ordering::Relaxed)),
+            services: inner
+                .services
+                .calls(&inner.image.tables.imports)
+                .map(|(name, calls)| (name.to_owned(), calls))
+                .collect(),
+        }
+    }
+}

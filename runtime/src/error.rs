@@ -1,0 +1,235 @@
+//! What can go wrong before a call, and who is to blame.
+
+use crate::trusted::map::MapError;
+use postern_image::{ImageError, Signature};
+use postern_verifier::Violation;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// An extension file was not loaded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file's form is wrong.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The verifier refused the code: the extension (or whoever compiled it) is to blame.
+    #[error("{place}: {violation}")]
+    Refused {
+        /// Offset of the instruction.
+        offset: u32,
+        /// Symbol and source line, where known.
+        place: String,
+        /// What and why.
+        violation: Violation,
+    },
+    /// An export is not a place where code may be entered.
+    #[error("export `{name}` at {offset:#x} is not the start of a verified instruction")]
+    Export {
+        /// Its name.
+        name: String,
+        /// Its offset.
+        offset: u32,
+    },
+    /// The image is for another segment register.
+    #[error(
+        "the image addresses memory through fs; this runtime gives extensions gs (compile with `postern cc` without -fpostern-segment=fs)"
+    )]
+    Segment,
+    /// The processor lacks something that the code uses.
+    #[error("the code needs {0}, which this processor lacks; compile for an older -march")]
+    Machine(&'static str),
+    /// The kernel refused a memory file.
+    #[error(
+        "cannot build the image in memory: {0}; check `sysctl vm.memfd_noexec` (it must not be 2) and free memory"
+    )]
+    Memory(std::io::Error),
+    /// The kernel refused address space.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// Postern cannot run here.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// Postern cannot run in this process.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The machine lacks something.
+    #[error("{0}")]
+    Machine(String),
+    /// The kernel refused something.
+    #[error("cannot {what}: {reason}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's words.
+        reason: String,
+    },
+    /// `init` was called with another configuration after the first use.
+    #[error(
+        "Postern is already running with another configuration; call init before everything else"
+    )]
+    Configured,
+}
+
+/// A domain was not made.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InstantiateError {
+    /// The image wants a service that the domain is not given.
+    #[error(
+        "the extension imports `{0}`, which is not among the domain's services; register it with `service(\"{0}\", …)`"
+    )]
+    Unresolved(String),
+    /// A service's type differs from what the extension was compiled against.
+    #[error("service `{name}`: the extension expects `{expected}`, the host offers `{offered}`")]
+    Signature {
+        /// Its name.
+        name: String,
+        /// The import's signature.
+        expected: Signature,
+        /// The host's.
+        offered: Signature,
+    },
+    /// Limits do not fit.
+    #[error("{0}")]
+    Limits(String),
+    /// The kernel refused memory.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The extension's own initialisation failed.
+    #[error("the extension's initialisation failed: {0}")]
+    Initialisation(#[source] crate::CallError),
+}
+
+/// A function of an extension was not found as asked.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum SymbolError {
+    /// No such export.
+    #[error("the image exports no `{name}`{}", suggestion(.nearest))]
+    Missing {
+        /// The name asked for.
+        name: String,
+        /// The export that is spelt most like it.
+        nearest: Option<String>,
+    },
+    /// The types differ.
+    #[error("`{name}` is `{found}`, not `{wanted}`")]
+    Signature {
+        /// The export.
+        name: String,
+        /// Its signature.
+        found: Signature,
+        /// The one asked for.
+        wanted: Signature,
+    },
+    /// The image does not say the types.
+    #[error(
+        "the image does not say the types of `{0}` (no debug information, variadic, or a structure by value); name them: func_unchecked in Rust, pt_sym_as in C"
+    )]
+    Untyped(String),
+    /// The offset is not a function.
+    #[error("offset {0:#x} is not the start of a verified function")]
+    NotAFunction(u32),
+    /// No stub could be made.
+    #[error(transparent)]
+    Map(#[from] MapError),
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or_else(String::new, |n| format!("; did you mean `{n}`?"))
+}
+
+/// Memory of a domain could not be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// Not all of the range is mapped with the access needed.
+    #[error("[{offset:#x}, {offset:#x} + {len:#x}) is not all {access} in the domain")]
+    Outside {
+        /// First offset.
+        offset: u32,
+        /// Length in bytes.
+        len: usize,
+        /// `readable` or `writable`.
+        access: &'static str,
+    },
+    /// No NUL byte was found in time.
+    #[error("no NUL byte within {limit} bytes of {offset:#x}")]
+    Unterminated {
+        /// First offset.
+        offset: u32,
+        /// How far was looked.
+        limit: usize,
+    },
+    /// The domain's heap has no room, or the image exports no `malloc`.
+    #[error("the domain's heap has no room for {0} bytes (or the image exports no malloc)")]
+    NoRoom(usize),
+}
+
+/// Memory was not shared.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum ShareError {
+    /// No such length.
+    #[error(
+        "an area of {0} bytes cannot be shared: it has at least one and fits a window with its heap"
+    )]
+    Length(usize),
+    /// All offsets for shared areas are in use.
+    #[error("no room for a shared area of {0} bytes; drop others first")]
+    NoRoom(usize),
+    /// The file's offset is not that of a page.
+    #[error("offset {0:#x} of the file is not a multiple of 4096")]
+    Misaligned(u64),
+    /// The file is too short.
+    #[error("[{at:#x}, {at:#x} + {len:#x}) is not all in the file, which has {size:#x} bytes")]
+    Range {
+        /// First offset in the file.
+        at: u64,
+        /// Length in bytes.
+        len: usize,
+        /// The file's size.
+        size: u64,
+    },
+    /// The file is not sealed.
+    #[error(
+        "the file may shrink, which would crash the host that reads the area; use a memfd with F_SEAL_SHRINK"
+    )]
+    MayShrink,
+    /// The file cannot be written.
+    #[error("the area is read-only, because its file is; give the domain read access")]
+    ReadOnly,
+    /// The domain is too large.
+    #[error(
+        "the domain's heap and stacks reach to {0:#x}, over the area's place; give it a smaller heap"
+    )]
+    Overlap(u32),
+    /// Seen already.
+    #[error("the domain sees the area already, with other access")]
+    Already,
+    /// The kernel refused something.
+    #[error("cannot {what}: {reason}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's words.
+        reason: String,
+    },
+    /// The kernel refused address space.
+    #[error(transparent)]
+    Map(#[from] MapError),
+}

@@ -1,0 +1,366 @@
+//! Faults: what an extension did that ended its call, with the place, as a value.
+
+use crate::call::signal_name;
+use crate::domain::Inner;
+use crate::image::ImageInner;
+use crate::trusted::outcome::{self, RawFault};
+use crate::value::Offset;
+use postern_image::MemoryLayout;
+use postern_image::debug;
+use postern_verifier::window::{NULL_GUARD, THREAD_BLOCK, WINDOW_SIZE};
+use std::fmt;
+use std::sync::Arc;
+
+/// What kind of rule was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An access to the first 64 KiB of the window.
+    NullPointer,
+    /// A read where nothing is mapped.
+    Read,
+    /// A write where nothing is mapped.
+    Write,
+    /// A write to memory that the domain may only read.
+    ReadOnly,
+    /// A jump or call through a pointer that is no function.
+    BadJump,
+    /// Execution of what is not verified text.
+    Execute,
+    /// The program's own trap (`ud2`, `__builtin_trap`).
+    Trap,
+    /// An instruction that this processor does not have.
+    IllegalInstruction,
+    /// Division by zero or overflow, or an unmasked x87 exception.
+    Arithmetic,
+    /// A vector access that is not aligned as the instruction asks.
+    Misaligned,
+    /// Locals and spills exceed the data stack.
+    DataStackOverflow,
+    /// Calls nest deeper than the control stack or [`crate::Limits::call_depth`] allows.
+    ControlStackOverflow,
+    /// An access just above the heap: the memory limit.
+    HeapLimit,
+    /// The call took longer than its deadline.
+    Deadline,
+    /// [`crate::Domain::interrupt`] ended it.
+    Interrupted,
+    /// Another thread's fault closed the domain.
+    AnotherThread,
+    /// A service was called with too little control stack left.
+    ServiceStack,
+    /// The extension or a service gave up, with a message.
+    Aborted,
+}
+
+impl FaultKind {
+    /// All kinds, in the order of their declaration.
+    pub const ALL: [FaultKind; 18] = [
+        FaultKind::NullPointer,
+        FaultKind::Read,
+        FaultKind::Write,
+        FaultKind::ReadOnly,
+        FaultKind::BadJump,
+        FaultKind::Execute,
+        FaultKind::Trap,
+        FaultKind::IllegalInstruction,
+        FaultKind::Arithmetic,
+        FaultKind::Misaligned,
+        FaultKind::DataStackOverflow,
+        FaultKind::ControlStackOverflow,
+        FaultKind::HeapLimit,
+        FaultKind::Deadline,
+        FaultKind::Interrupted,
+        FaultKind::AnotherThread,
+        FaultKind::ServiceStack,
+        FaultKind::Aborted,
+    ];
+
+    /// The name, in kebab case: stable, for logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            FaultKind::NullPointer => "null-pointer",
+            FaultKind::Read => "read",
+            FaultKind::Write => "write",
+            FaultKind::ReadOnly => "read-only",
+            FaultKind::BadJump => "bad-jump",
+            FaultKind::Execute => "execute",
+            FaultKind::Trap => "trap",
+            FaultKind::IllegalInstruction => "illegal-instruction",
+            FaultKind::Arithmetic => "arithmetic",
+            FaultKind::Misaligned => "misaligned",
+            FaultKind::DataStackOverflow => "data-stack-overflow",
+            FaultKind::ControlStackOverflow => "control-stack-overflow",
+            FaultKind::HeapLimit => "heap-limit",
+            FaultKind::Deadline => "deadline",
+            FaultKind::Interrupted => "interrupted",
+            FaultKind::AnotherThread => "another-thread",
+            FaultKind::ServiceStack => "service-stack",
+            FaultKind::Aborted => "aborted",
+        }
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            FaultKind::NullPointer => "null pointer access",
+            FaultKind::Read => "read of unmapped memory",
+            FaultKind::Write => "write to unmapped memory",
+            FaultKind::ReadOnly => "write to read-only memory",
+            FaultKind::BadJump => "jump through a pointer that is no function",
+            FaultKind::Execute => "execution outside verified text",
+            FaultKind::Trap => "trap instruction",
+            FaultKind::IllegalInstruction => "instruction that this processor lacks",
+            FaultKind::Arithmetic => "arithmetic exception (division by zero or overflow)",
+            FaultKind::Misaligned => "misaligned vector access",
+            FaultKind::DataStackOverflow => "data stack overflow",
+            FaultKind::ControlStackOverflow => "call depth exceeded",
+            FaultKind::HeapLimit => "access beyond the heap limit",
+            FaultKind::Deadline => "deadline exceeded",
+            FaultKind::Interrupted => "interrupted by the host",
+            FaultKind::AnotherThread => "ended because another thread faulted in the domain",
+            FaultKind::ServiceStack => "too little control stack left for a service",
+            FaultKind::Aborted => "aborted",
+        }
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.sentence())
+    }
+}
+
+/// `ud2`.
+const UD2: &[u8] = &[0x0f, 0x0b];
+/// `cmpq $0x20841f0f, %gs:(%r11d)`: the second instruction of a guarded sequence.
+const TARGET_CHECK: &[u8] = &[0x65, 0x67, 0x49, 0x81, 0x3b, 0x0f, 0x1f, 0x84, 0x20];
+
+/// Registers at a fault. Pointers are window offsets in their low 32 bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Registers(pub [u64; 15]);
+
+impl Registers {
+    /// Names, in the order of the values.
+    pub const NAMES: [&'static str; 15] = [
+        "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "r8", "r9", "r10", "r11", "r12", "r13",
+        "r14", "r15",
+    ];
+}
+
+/// How a call ended that did not return. Symbols and lines are looked up when they are asked for.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Fault {
+    /// What kind.
+    pub kind: FaultKind,
+    /// Offset of the instruction, where there is one.
+    pub offset: Option<Offset>,
+    /// Offset that was accessed or jumped to, where there is one.
+    pub address: Option<Offset>,
+    /// The extension's registers, where they are known.
+    pub registers: Option<Registers>,
+    /// Return offsets, innermost first, at most 32. They are exact: the extension cannot write them.
+    pub backtrace: Vec<Offset>,
+    /// Depth of calls when it happened.
+    pub depth: u64,
+    /// The signal that the processor's exception became, if it was one.
+    pub signal: Option<i32>,
+    /// Message of [`FaultKind::Aborted`].
+    pub message: Option<String>,
+    image: Arc<ImageInner>,
+}
+
+impl Fault {
+    pub(crate) fn new(inner: &Inner, raw: &RawFault, message: Option<String>) -> Fault {
+        let image = inner.image.clone();
+        let mut fault = Fault {
+            kind: FaultKind::Aborted,
+            offset: None,
+            address: None,
+            registers: None,
+            backtrace: Vec::new(),
+            depth: raw.depth,
+            signal: None,
+            message,
+            image,
+        };
+        if raw.located {
+            fault.locate(raw);
+        }
+        fault.kind = match raw.kind {
+            outcome::SIGNAL => {
+                fault.signal = Some(raw.signal);
+                fault.classify(inner, raw)
+            }
+            outcome::DEADLINE => FaultKind::Deadline,
+            outcome::INTERRUPT => FaultKind::Interrupted,
+            outcome::ANOTHER => FaultKind::AnotherThread,
+            outcome::SERVICE_STACK => FaultKind::ServiceStack,
+            _ => FaultKind::Aborted,
+        };
+        fault
+    }
+
+    fn locate(&mut self, raw: &RawFault) {
+        let mut registers = Registers::default();
+        registers.0.copy_from_slice(&raw.registers[..15]);
+        self.registers = Some(registers);
+        let pc = raw.registers[15].wrapping_sub(raw.base);
+        self.offset = (pc < WINDOW_SIZE).then_some(Offset(pc as u32));
+        let kept = (raw.depth as usize).min(raw.backtrace.len());
+        self.backtrace = raw.backtrace[..kept].iter().map(|&o| Offset(o)).collect();
+    }
+
+    /// From the processor's facts to a kind. Where the access went decides, then what it was.
+    fn classify(&mut self, inner: &Inner, raw: &RawFault) -> FaultKind {
+        const WRITE: u64 = 2;
+        const FETCH: u64 = 16;
+        const GENERAL_PROTECTION: u64 = 13;
+        match raw.signal {
+            libc::SIGFPE => return FaultKind::Arithmetic,
+            libc::SIGTRAP => {
+                // The trap is reported after the int3. The toolchain puts one where the check of a jump target fails.
+                self.offset = self.offset.map(|o| Offset(o.0.wrapping_sub(1)));
+                self.address = Some(Offset(raw.registers[10] as u32));
+                return FaultKind::BadJump;
+            }
+            libc::SIGILL => {
+                let trap = self.offset.is_some_and(|o| self.image.text_is(o.0, UD2));
+                return if trap {
+                    FaultKind::Trap
+                } else {
+                    FaultKind::IllegalInstruction
+                };
+            }
+            _ => {}
+        }
+        if self
+            .offset
+            .is_some_and(|o| self.image.text_is(o.0, TARGET_CHECK))
+        {
+            // The check of a jump target read it where nothing is mapped.
+            self.address = Some(Offset(raw.registers[10] as u32));
+            return FaultKind::BadJump;
+        }
+        if raw.trap == GENERAL_PROTECTION {
+            return FaultKind::Misaligned;
+        }
+        let rsp = raw.registers[16];
+        if self.offset.is_none() || (raw.address < rsp && rsp - raw.address <= 64) {
+            // Only a call's push goes there, in text or in a gate that the extension called.
+            return FaultKind::ControlStackOverflow;
+        }
+        let relative = raw.address.wrapping_sub(raw.base);
+        if relative >= WINDOW_SIZE + u64::from(NULL_GUARD) {
+            return FaultKind::Execute;
+        }
+        let address = relative as u32;
+        self.address = Some(Offset(address));
+        if raw.error & FETCH != 0 {
+            return FaultKind::Execute;
+        }
+        let write = raw.error & WRITE != 0;
+        let layout = &self.image.tables.layout;
+        let r15 = raw.registers[14] as u32;
+        if relative < u64::from(NULL_GUARD) || relative >= WINDOW_SIZE {
+            FaultKind::NullPointer
+        } else if below_a_stack(layout, inner, address, r15) {
+            FaultKind::DataStackOverflow
+        } else if write && inner.instance.accessible(address, 1, false) {
+            FaultKind::ReadOnly
+        } else if inner.instance.just_above_heap(address) {
+            FaultKind::HeapLimit
+        } else if write {
+            FaultKind::Write
+        } else {
+            FaultKind::Read
+        }
+    }
+
+    /// Name and source line of an offset of this fault's image: `function at file:line`.
+    pub fn describe(&self, offset: Offset) -> String {
+        debug::describe(&self.image.bytes, offset.0)
+    }
+
+    /// Name and source line of the instruction, or an empty string.
+    pub fn place(&self) -> String {
+        self.offset.map_or_else(String::new, |o| self.describe(o))
+    }
+
+    /// A report of many lines: registers and backtrace.
+    pub fn report(&self) -> String {
+        use fmt::Write;
+        let mut text = format!("{self}\n");
+        if let Some(registers) = &self.registers {
+            for (i, (name, value)) in Registers::NAMES.iter().zip(registers.0).enumerate() {
+                let end = if i % 4 == 3 { '\n' } else { ' ' };
+                let _ = write!(text, "  {name:>3} {value:016x}{end}");
+            }
+            text.push('\n');
+        }
+        for (i, &offset) in self.backtrace.iter().enumerate() {
+            // A return address is behind its call.
+            let call = Offset(offset.0.wrapping_sub(1));
+            let _ = writeln!(text, "  #{:<2} {offset} {}", i + 1, self.describe(call));
+        }
+        if self.depth > self.backtrace.len() as u64 {
+            let _ = writeln!(
+                text,
+                "  … {} more",
+                self.depth - self.backtrace.len() as u64
+            );
+        }
+        text
+    }
+}
+
+/// Whether an access at `address` is one that ran off the low end of a data stack.
+fn below_a_stack(layout: &MemoryLayout, inner: &Inner, address: u32, r15: u32) -> bool {
+    const REACH: u32 = 1 << 20;
+    let near = |bottom: u32| {
+        (bottom.saturating_sub(REACH)..bottom).contains(&address)
+            && (bottom.saturating_sub(REACH)..bottom.saturating_add(layout.stack_size))
+                .contains(&r15)
+            && r15.abs_diff(address) < REACH
+    };
+    (near(layout.stack)
+        && r15
+            < layout
+                .stack
+                .saturating_add(layout.stack_size - THREAD_BLOCK))
+        || inner.instance.extra_stack_bottoms().any(near)
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if let Some(message) = &self.message {
+            write!(f, ": {message}")?;
+        }
+        if let Some(address) = self.address {
+            let preposition = match self.kind {
+                FaultKind::BadJump => "to",
+                _ => "at",
+            };
+            write!(f, " {preposition} {address}")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(f, ", in {} ({offset})", self.place())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fault")
+            .field("kind", &self.kind)
+            .field("offset", &self.offset)
+            .field("address", &self.address)
+            .field("place", &self.place())
+            .field("signal", &self.signal.map(signal_name))
+            .field("message", &self.message)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,99 @@
+//! Fork: the child finds every table whole, and nobody inside but the thread that forked.
+//!
+//! Invariant: a lock of the runtime is either among those that [`before`] takes, or held only under [`Held`], whose process-wide
+//! part is one of them. So no other thread holds any of them at the moment of the fork.
+
+use crate::trusted::{control, machine, stub, thread};
+use crate::{domain, image, share, watchdog, window};
+use std::any::Any;
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
+
+/// Taken before the lock of any single object.
+static OBJECTS: Mutex<()> = Mutex::new(());
+
+/// The lock of a single object, of which there are many.
+pub(crate) struct Held<'a, T> {
+    value: MutexGuard<'a, T>,
+    _objects: MutexGuard<'static, ()>,
+}
+
+/// Locks an object. At most one at a time, and no other lock of the runtime that is taken by [`before`] under it but the pool's.
+pub(crate) fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
+    let objects = OBJECTS.lock().unwrap_or_else(|e| e.into_inner());
+    Held {
+        value: object.lock().unwrap_or_else(|e| e.into_inner()),
+        _objects: objects,
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+/// What a forking thread holds.
+struct All {
+    registry: MutexGuard<'static, thread::Registry>,
+    domains: MutexGuard<'static, domain::Domains>,
+    _others: Vec<Box<dyn Any>>,
+}
+
+thread_local! {
+    static ALL: RefCell<Option<All>> = const { RefCell::new(None) };
+}
+
+/// Makes fork safe from now on. Called once, at start.
+pub(crate) fn prepare() {
+    machine::at_fork(before, after_in_parent, after_in_child);
+}
+
+/// Takes all locks, those first under which others are taken.
+extern "C" fn before() {
+    let objects = OBJECTS.lock().unwrap_or_else(|e| e.into_inner());
+    let domains = domain::domains();
+    let registry = thread::registry();
+    let others: Vec<Box<dyn Any>> = vec![
+        Box::new(objects),
+        Box::new(image::cache()),
+        Box::new(share::arena()),
+        Box::new(window::pool()),
+        Box::new(control::table()),
+        Box::new(stub::stubs()),
+    ];
+    ALL.set(Some(All {
+        registry,
+        domains,
+        _others: others,
+    }));
+}
+
+extern "C" fn after_in_parent() {
+    ALL.set(None);
+}
+
+/// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the watchdog starts again at the
+/// next call.
+extern "C" fn after_in_child() {
+    if let Some(mut all) = ALL.take() {
+        let poison = |control: &control::Control, from| {
+            let (state, to) = (&control.state, control::POISONED);
+            let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
+        };
+        thread::after_fork(&mut all.registry, |control| poison(control, control::OPEN));
+        for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
+            poison(&domain.control, control::BUSY);
+        }
+    }
+    watchdog::after_fork();
+}

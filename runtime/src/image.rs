@@ -1,0 +1,233 @@
+//! Images: extension files, checked once, verified once, shared by all their domains.
+//!
+//! The bytes that the verifier judges are the bytes that run: the image is laid out in a memory file with its gate slots, the
+//! file is sealed against every change, and the text is verified from the sealed file.
+
+use crate::engine;
+use crate::error::LoadError;
+use crate::instance::SpareWindows;
+use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
+use crate::trusted::machine;
+use crate::trusted::memory::FileView;
+use postern_image::{ImageFile, ImageTables, MemoryLayout};
+use postern_verifier::window::{FILL, GATES, PAD, SLOT_SIZE};
+use postern_verifier::{Facts, Profile, Starts};
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+/// A checked and verified extension file. Cloning shares it.
+#[derive(Clone)]
+pub struct Image(pub(crate) Arc<ImageInner>);
+
+pub(crate) struct ImageInner {
+    pub(crate) hash: blake3::Hash,
+    pub(crate) name: String,
+    /// The file as it was given: symbols and lines are looked up in it.
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) tables: ImageTables,
+    pub(crate) facts: Facts,
+    pub(crate) fact_bits: u32,
+    /// Offset 0 of the file is offset [`GATES`] of a window.
+    pub(crate) file: File,
+    starts: Vec<u64>,
+    text_len: usize,
+    /// Where text lies in `bytes`.
+    text: std::ops::Range<usize>,
+    /// Windows of domains that are gone, mapped and clean, for the next ones.
+    pub(crate) spare: SpareWindows,
+}
+
+type Cache = HashMap<blake3::Hash, Weak<ImageInner>>;
+static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+
+/// Images in use, by the hash of their files.
+pub(crate) fn cache() -> MutexGuard<'static, Option<Cache>> {
+    CACHE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+impl Image {
+    /// Loads an extension file (`.px`).
+    ///
+    /// # Errors
+    /// The file cannot be read, is not a well-formed image, or its code is refused by the verifier; each says where.
+    pub fn load(path: impl AsRef<Path>) -> Result<Image, LoadError> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|source| LoadError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        let name = path
+            .file_name()
+            .map_or_else(|| "image".into(), |n| n.to_string_lossy().into_owned());
+        Self::build(bytes.into(), name)
+    }
+
+    /// Loads an extension from bytes.
+    ///
+    /// # Errors
+    /// As [`Image::load`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Image, LoadError> {
+        Self::build(bytes.into(), "image".into())
+    }
+
+    fn build(bytes: Box<[u8]>, name: String) -> Result<Image, LoadError> {
+        engine::start()?;
+        let hash = blake3::hash(&bytes);
+        let cached = cache().as_ref().and_then(|c| c.get(&hash)?.upgrade());
+        if let Some(inner) = cached {
+            return Ok(Image(inner));
+        }
+        let span = tracing::info_span!("postern.load", image = %name, bytes = bytes.len());
+        let _entered = span.enter();
+        let inner = Arc::new(Self::verify(bytes, name, hash)?);
+        let mut cache = cache();
+        let cache = cache.get_or_insert_with(HashMap::new);
+        cache.retain(|_, image| image.strong_count() != 0);
+        cache.insert(hash, Arc::downgrade(&inner));
+        Ok(Image(inner))
+    }
+
+    fn verify(bytes: Box<[u8]>, name: String, hash: blake3::Hash) -> Result<ImageInner, LoadError> {
+        let parsed = ImageFile::parse(&bytes)?;
+        if parsed.header().segment != postern_image::Segment::Gs {
+            return Err(LoadError::Segment);
+        }
+        let layout = parsed.layout();
+        let file = lay_out(&parsed, &layout).map_err(LoadError::Memory)?;
+        let text_at = (layout.text - GATES) as usize;
+        let text_len = (layout.text_end - layout.text) as usize;
+        let mut starts = vec![0u64; postern_verifier::buffer_len(text_len)];
+        let facts = {
+            use std::os::fd::AsFd;
+            let view = FileView::new(file.as_fd(), text_at + text_len)?;
+            let text = &view.bytes()[text_at..];
+            postern_verifier::verify(
+                text,
+                &postern_verifier::Layout::new(parsed.imports().len() as u32),
+                Profile::User,
+                &mut starts,
+            )
+            .map_err(|violation| LoadError::Refused {
+                offset: violation.offset,
+                place: postern_image::debug::describe(&bytes, violation.offset),
+                violation,
+            })?
+        };
+        if facts.ymm && !machine::has_avx2() {
+            return Err(LoadError::Machine("AVX2"));
+        }
+        let text_starts = Starts::new(&starts, text_len, layout.text);
+        for export in parsed.exports() {
+            if !text_starts.contains(export.offset) {
+                return Err(LoadError::Export {
+                    name: export.name.to_owned(),
+                    offset: export.offset,
+                });
+            }
+        }
+        let fact_bits = if facts.xmm { FACT_XMM } else { 0 }
+            | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
+            | if facts.x87 { FACT_X87 } else { 0 };
+        let tables = ImageTables::from(&parsed);
+        let part = parsed.text().bytes;
+        let text_start = part.as_ptr() as usize - bytes.as_ptr() as usize;
+        let text = text_start..text_start + part.len();
+        Ok(ImageInner {
+            hash,
+            name,
+            tables,
+            facts,
+            fact_bits,
+            file,
+            starts,
+            text_len,
+            text,
+            spare: SpareWindows::default(),
+            bytes,
+        })
+    }
+
+    /// The name of the file, or `image`.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Names, offsets and signatures of imports and exports, and the memory layout.
+    pub fn tables(&self) -> &ImageTables {
+        &self.0.tables
+    }
+
+    /// What the verifier found out.
+    pub fn facts(&self) -> &Facts {
+        &self.0.facts
+    }
+
+    /// BLAKE3 hash of the file, the key of the cache.
+    pub fn hash(&self) -> [u8; 32] {
+        *self.0.hash.as_bytes()
+    }
+}
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image")
+            .field("name", &self.0.name)
+            .field("hash", &self.0.hash.to_hex().as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ImageInner {
+    /// Whether the text at `offset` is exactly these bytes.
+    pub(crate) fn text_is(&self, offset: u32, expected: &[u8]) -> bool {
+        let text = self.bytes.get(self.text.clone()).unwrap_or_default();
+        offset
+            .checked_sub(self.tables.layout.text)
+            .and_then(|at| text.get(at as usize..))
+            .is_some_and(|rest| rest.starts_with(expected))
+    }
+
+    /// Whether `offset` is a place where verified text may be entered.
+    pub(crate) fn is_start(&self, offset: u32) -> bool {
+        Starts::new(&self.starts, self.text_len, self.tables.layout.text).contains(offset)
+    }
+}
+
+/// Writes slots, text, rodata and data at their places in a memory file and seals it. Holes read as zero.
+fn lay_out(image: &ImageFile<'_>, layout: &MemoryLayout) -> std::io::Result<File> {
+    let file = machine::memory_file(c"postern-image", true)?;
+    let at = |offset: u32| u64::from(offset - GATES);
+    file.set_len(at(layout.data_file_end.max(layout.data)))?;
+    file.write_all_at(&slots(image.imports().len() as u32), at(layout.gates))?;
+    let text = image.text();
+    file.write_all_at(text.bytes, at(text.offset))?;
+    let text_end = text.offset + text.bytes.len() as u32;
+    let fill = vec![FILL; (layout.text_end - text_end) as usize];
+    file.write_all_at(&fill, at(text_end))?;
+    for part in [image.rodata(), image.data()].into_iter().flatten() {
+        file.write_all_at(part.bytes, at(part.offset))?;
+    }
+    machine::seal(&file)?;
+    Ok(file)
+}
+
+/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host.
+fn slots(imports: u32) -> Vec<u8> {
+    let target = machine::thread_offset() + crate::trusted::thread::SERVICE_GATE as i32;
+    let mut bytes = Vec::with_capacity((imports * SLOT_SIZE) as usize);
+    for k in 0..imports {
+        let end = bytes.len() + SLOT_SIZE as usize;
+        bytes.extend_from_slice(&PAD);
+        bytes.extend_from_slice(&[0x41, 0xbb]);
+        bytes.extend_from_slice(&k.to_le_bytes());
+        bytes.extend_from_slice(&[0x64, 0xff, 0x24, 0x25]);
+        bytes.extend_from_slice(&target.to_le_bytes());
+        bytes.resize(end, FILL);
+    }
+    let pages = (imports * SLOT_SIZE).next_multiple_of(4096) as usize;
+    bytes.resize(pages, FILL);
+    bytes
+}

@@ -1,0 +1,266 @@
+//! Instances: an image mapped into a window, and what of the window may be touched.
+//!
+//! The table of mapped ranges is here, so every check of an offset that the host uses is here, too. A window whose private
+//! pages have been dropped is as good as new for the same image and heap: the image keeps a few of them.
+
+use crate::error::ShareError;
+use crate::fork::{self, Held};
+use crate::image::ImageInner;
+use crate::share::{Access, Area};
+use crate::trusted::map::{MapError, Protection};
+use crate::trusted::memory;
+use crate::trusted::outcome::Refusal;
+use crate::window::Window;
+use postern_image::MemoryLayout;
+use postern_verifier::window::{
+    ABI_VERSION, GATES, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE, THREAD_BLOCK,
+};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex};
+
+/// Windows that an image keeps for its next domains, at most.
+const SPARE: usize = 16;
+
+/// The memory of one domain.
+pub(crate) struct Instance {
+    image: Arc<ImageInner>,
+    /// `None` only while dropping.
+    window: Option<Window>,
+    heap: (u32, u32),
+    stacks: Mutex<Stacks>,
+}
+
+/// What lies above the heap: data stacks besides the image's own, growing up, and shared areas.
+#[derive(Default)]
+struct Stacks {
+    own_given: bool,
+    next: u32,
+    extra: Vec<(u32, u32)>,
+    areas: Vec<(Arc<Area>, Access)>,
+}
+
+impl Stacks {
+    /// Where the lowest shared area begins.
+    fn limit(&self) -> u32 {
+        self.areas.iter().map(|a| a.0.start).min().unwrap_or(LIMIT)
+    }
+}
+
+/// Windows with the image mapped and nothing private in them, each with the end of its heap.
+#[derive(Default)]
+pub(crate) struct SpareWindows(Mutex<Vec<(Window, u32)>>);
+
+impl SpareWindows {
+    fn lock(&self) -> Held<'_, Vec<(Window, u32)>> {
+        fork::lock(&self.0)
+    }
+
+    /// A window whose heap ends at `heap_end`.
+    fn take(&self, heap_end: u32) -> Option<Window> {
+        let mut spare = self.lock();
+        let found = spare.iter().position(|(_, end)| *end == heap_end)?;
+        Some(spare.swap_remove(found).0)
+    }
+}
+
+impl Instance {
+    /// Maps `image` into a window, the hot one if `hot` and it is free.
+    pub(crate) fn new(
+        image: &Arc<ImageInner>,
+        heap: (u32, u32),
+        hot: bool,
+    ) -> Result<Instance, MapError> {
+        let mapped = |window: Window| -> Result<Window, MapError> {
+            map_image(&window, image, &image.tables.layout, heap)?;
+            Ok(window)
+        };
+        let window = match hot.then(Window::take_hot).flatten() {
+            Some(window) => mapped(window)?,
+            None => match image.spare.take(heap.1) {
+                Some(window) => window,
+                None => mapped(Window::take()?)?,
+            },
+        };
+        Ok(Instance {
+            image: image.clone(),
+            window: Some(window),
+            heap,
+            stacks: Mutex::new(Stacks {
+                next: heap.1,
+                ..Stacks::default()
+            }),
+        })
+    }
+
+    fn window(&self) -> &Window {
+        self.window.as_ref().expect("taken only by drop")
+    }
+
+    fn stacks(&self) -> Held<'_, Stacks> {
+        fork::lock(&self.stacks)
+    }
+
+    /// Address of offset 0.
+    pub(crate) fn base(&self) -> u64 {
+        self.window().base()
+    }
+
+    /// Whether it lies in the hot window.
+    pub(crate) fn is_hot(&self) -> bool {
+        self.window().is_hot()
+    }
+
+    /// Drops every private page, by mapping anew what the host has locked. Nobody may be inside.
+    pub(crate) fn discard(&self) -> Result<(), MapError> {
+        let layout = &self.image.tables.layout;
+        if !self.window().discard(layout.stack, self.heap.1) {
+            map_writable(self.window(), &self.image, layout, self.heap)?;
+        }
+        for &(start, end) in &self.stacks().extra {
+            if !self.window().discard(start, end) {
+                self.window().map(start, end, Protection::ReadWrite, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A data stack for one more thread: the offset at which it begins. At most `threads` are given.
+    pub(crate) fn give_data_stack(&self, threads: u32) -> Result<u32, Refusal> {
+        let layout = &self.image.tables.layout;
+        let size = layout.stack_size;
+        let mut stacks = self.stacks();
+        if !stacks.own_given {
+            stacks.own_given = true;
+            return Ok(layout.stack + size - THREAD_BLOCK);
+        }
+        if stacks.extra.len() + 1 >= threads as usize {
+            return Err(Refusal::TooManyThreads);
+        }
+        let start = u64::from(stacks.next).next_multiple_of(u64::from(size));
+        let end = start + u64::from(size);
+        if end > u64::from(stacks.limit()) {
+            return Err(Refusal::NoDataStack);
+        }
+        let (start, end) = (start as u32, end as u32);
+        // The lowest page stays without access, so that an overflow does not reach the neighbour.
+        let low = if size > PAGE { start + PAGE } else { start };
+        self.window()
+            .map(low, end, Protection::ReadWrite, None)
+            .map_err(|_| Refusal::NoMemory)?;
+        stacks.next = end;
+        stacks.extra.push((low, end));
+        Ok(end - THREAD_BLOCK)
+    }
+
+    /// Maps a shared area at its own offset.
+    pub(crate) fn share(&self, area: &Arc<Area>, access: Access) -> Result<(), ShareError> {
+        let mut stacks = self.stacks();
+        if let Some(seen) = stacks.areas.iter().find(|a| Arc::ptr_eq(&a.0, area)) {
+            return match seen.1 == access {
+                true => Ok(()),
+                false => Err(ShareError::Already),
+            };
+        }
+        if area.start < stacks.next {
+            return Err(ShareError::Overlap(stacks.next));
+        }
+        area.map(self.window(), access)?;
+        stacks.areas.push((area.clone(), access));
+        Ok(())
+    }
+
+    /// Whether `address` is in the first megabyte above the heap, where no data stack is.
+    pub(crate) fn just_above_heap(&self, address: u32) -> bool {
+        (self.heap.1..self.heap.1.saturating_add(1 << 20)).contains(&address)
+    }
+
+    /// The lowest usable offsets of the data stacks besides the image's own.
+    pub(crate) fn extra_stack_bottoms(&self) -> impl Iterator<Item = u32> {
+        let bottoms: Vec<u32> = self.stacks().extra.iter().map(|s| s.0).collect();
+        bottoms.into_iter()
+    }
+
+    /// Whether `[offset, offset + len)` is mapped readable (`write` false) or writable.
+    pub(crate) fn accessible(&self, offset: u32, len: usize, write: bool) -> bool {
+        let start = u64::from(offset);
+        let end = start.saturating_add(len as u64);
+        let within = |low: u32, high: u32| u64::from(low) <= start && end <= u64::from(high);
+        let layout = &self.image.tables.layout;
+        if within(layout.stack, self.heap.1) || (!write && within(INFO, self.heap.1)) {
+            return true;
+        }
+        let stacks = self.stacks();
+        let mut areas = stacks.areas.iter();
+        stacks.extra.iter().any(|&(l, h)| within(l, h))
+            || areas.any(|(area, access)| {
+                (!write || *access == Access::ReadWrite) && within(area.start, area.end)
+            })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Only a window in which nothing but the image is mapped is kept for the next domain; the hot one goes back for anybody
+        // to take, and one that cannot be cleaned is wiped as a whole.
+        let stacks = self.stacks();
+        let plain = stacks.extra.is_empty() && stacks.areas.is_empty();
+        drop(stacks);
+        if !plain || self.is_hot() || self.discard().is_err() {
+            return;
+        }
+        let mut spare = self.image.spare.lock();
+        if spare.len() < SPARE
+            && let Some(window) = self.window.take()
+        {
+            spare.push((window, self.heap.1));
+        }
+    }
+}
+
+/// Maps an image into a window: five mappings, in the order of the ABI.
+fn map_image(
+    window: &Window,
+    image: &ImageInner,
+    layout: &MemoryLayout,
+    heap: (u32, u32),
+) -> Result<(), MapError> {
+    let file = |start: u32| Some((image.file.as_fd(), u64::from(start - GATES)));
+    let info_end = INFO + PAGE;
+    window.map(INFO, info_end, Protection::ReadWrite, None)?;
+    let mut info = [0u8; (INFO_HEAP_END + 4 - INFO) as usize];
+    let mut put = |offset: u32, bytes: &[u8]| {
+        let at = (offset - INFO) as usize;
+        info[at..at + bytes.len()].copy_from_slice(bytes);
+    };
+    put(INFO, &window.base().to_le_bytes());
+    put(INFO_ABI, &ABI_VERSION.to_le_bytes());
+    put(INFO_HEAP_START, &heap.0.to_le_bytes());
+    put(INFO_HEAP_END, &heap.1.to_le_bytes());
+    memory::write_at(window.base(), INFO, &info);
+    window.protect(INFO, info_end, Protection::Read)?;
+    window.map(GATES, layout.text_end, Protection::ReadExecute, file(GATES))?;
+    window.map(
+        layout.text_end,
+        layout.stack,
+        Protection::Read,
+        file(layout.text_end),
+    )?;
+    map_writable(window, image, layout, heap)
+}
+
+/// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the heap.
+fn map_writable(
+    window: &Window,
+    image: &ImageInner,
+    layout: &MemoryLayout,
+    heap: (u32, u32),
+) -> Result<(), MapError> {
+    let file = (image.file.as_fd(), u64::from(layout.stack - GATES));
+    window.map(
+        layout.stack,
+        layout.data_file_end,
+        Protection::ReadWrite,
+        Some(file),
+    )?;
+    window.map(layout.data_file_end, heap.1, Protection::ReadWrite, None)
+}

@@ -1,0 +1,328 @@
+//! Services: functions of the host that an extension may call, and the tables that gates read of them.
+//!
+//! An image's imports are its wish list. Linking is eager: every import finds a service of a compatible type when the domain is
+//! made, or the domain is not made.
+
+use crate::Domain;
+use crate::call;
+use crate::domain;
+use crate::error::InstantiateError;
+use crate::trusted::control::{Control, Entry, FloatMask, FloatMasks, OPEN, ServiceEntry};
+use crate::trusted::gate::{FLAG_FLOATS, GateClass};
+use crate::trusted::{shim, thread};
+use crate::value::{Offset, Output, Value};
+use postern_image::{ImportOwned, Signature, Type};
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+/// Stack that a service gets when it declares nothing.
+pub const DEFAULT_STACK: usize = 64 << 10;
+
+/// Who calls a service: a handle that costs nothing until it is used.
+pub struct Caller<'a> {
+    control: &'a Control,
+}
+
+impl<'a> Caller<'a> {
+    pub(crate) fn new(control: &'a Control) -> Caller<'a> {
+        Caller { control }
+    }
+
+    /// Shows `look` the caller of the service in which this thread is, for services that get no [`Caller`]: C functions. `None`
+    /// outside services, and when the calling domain was closed meanwhile.
+    pub fn with_current<R>(look: impl FnOnce(&Caller<'_>) -> R) -> Option<R> {
+        let control = thread::serving()?;
+        let _alive = domain::of(control)?;
+        Some(look(&Caller::new(control)))
+    }
+
+    /// The calling domain, to reach its memory.
+    pub fn domain(&self) -> Domain {
+        // A domain cannot go while a call is inside: whoever made the call holds it.
+        Domain(domain::of(self.control).expect("the caller's domain is alive"))
+    }
+
+    /// Ends the call when the service returns: the host's call becomes a fault of kind `Aborted` with this message.
+    pub fn abort(&self, message: impl Into<String>) {
+        call::abort(message.into());
+    }
+
+    /// Ends the call when the service returns: the host's call becomes [`crate::CallError::Exited`].
+    pub fn exit(&self, status: i32) {
+        call::exit(status);
+    }
+}
+
+/// Functions that can be services: closures over [`Caller`] and up to six [`Value`]s that return a value or nothing.
+pub trait Service<A>: Send + Sync + 'static {
+    /// The C types.
+    fn signature() -> Signature;
+    /// Calls the closure with what the registers hold.
+    fn invoke(&self, caller: &Caller<'_>, integers: &[u64; 6], floats: &[u64; 8]) -> u64;
+}
+
+macro_rules! service {
+    ($($a:ident),*) => {
+        impl<F, R, $($a,)*> Service<fn($($a,)*) -> R> for F
+        where
+            F: Fn(&Caller<'_> $(, $a)*) -> R + Send + Sync + 'static,
+            R: Output,
+            $($a: Value,)*
+        {
+            fn signature() -> Signature {
+                Signature::new(R::TYPE, &[$($a::TYPE),*]).expect("at most six parameters")
+            }
+            #[allow(non_snake_case, unused_mut, unused_variables, unused_assignments)]
+            fn invoke(&self, caller: &Caller<'_>, integers: &[u64; 6], floats: &[u64; 8]) -> u64 {
+                let (mut i, mut f) = (0, 0);
+                $(
+                    let $a = if $a::TYPE.is_float() {
+                        f += 1;
+                        $a::from_bits(floats[f - 1])
+                    } else {
+                        i += 1;
+                        $a::from_bits(integers[i - 1])
+                    };
+                )*
+                self(caller $(, $a)*).to_bits()
+            }
+        }
+    };
+}
+service!();
+service!(A);
+service!(A, B);
+service!(A, B, C);
+service!(A, B, C, D);
+service!(A, B, C, D, E);
+service!(A, B, C, D, E, G);
+
+/// What a domain is given, by name.
+#[derive(Default)]
+pub(crate) struct Services {
+    offers: HashMap<String, Offer>,
+    table: Box<[ServiceEntry]>,
+}
+
+struct Offer {
+    function: usize,
+    /// The closure, if it is one.
+    context: Option<Box<dyn Any + Send + Sync>>,
+    address: usize,
+    signature: Signature,
+    stack: usize,
+}
+
+impl Services {
+    pub(crate) fn add<A: 'static, F: Service<A>>(&mut self, name: &str, function: F) {
+        let signature = F::signature();
+        let context = Box::new(function);
+        let address = &raw const *context as usize;
+        let offer = Offer {
+            function: shim::address::<A, F>(signature.result()),
+            context: Some(context),
+            address,
+            signature,
+            stack: DEFAULT_STACK,
+        };
+        self.offers.insert(name.to_owned(), offer);
+    }
+
+    pub(crate) fn add_c(
+        &mut self,
+        name: &str,
+        function: usize,
+        signature: Signature,
+        stack: usize,
+    ) {
+        let mut offer = Offer {
+            function,
+            context: None,
+            address: 0,
+            signature,
+            stack: stack.max(4096),
+        };
+        if let Some(narrow) = shim::Narrow::new(function, signature.parameters()) {
+            let narrow = Box::new(narrow);
+            offer.function = shim::Narrow::shim();
+            offer.address = &raw const *narrow as usize;
+            offer.context = Some(narrow);
+        }
+        self.offers.insert(name.to_owned(), offer);
+    }
+
+    /// Binds the imports, in their order.
+    pub(crate) fn resolve(mut self, imports: &[ImportOwned]) -> Result<Services, InstantiateError> {
+        self.add("__postern_exit", |caller: &Caller<'_>, status: i32| {
+            caller.exit(status);
+        });
+        self.add("__postern_abort", |caller: &Caller<'_>, message: Offset| {
+            let domain = caller.domain();
+            let text = domain.read_c_string(message, 4096);
+            caller.abort(text.unwrap_or_else(|e| format!("(the message cannot be read: {e})")));
+        });
+        let mut table = Vec::with_capacity(imports.len());
+        for import in imports {
+            let offer = self
+                .offers
+                .get(&*import.name)
+                .ok_or_else(|| InstantiateError::Unresolved(import.name.to_string()))?;
+            if let Some(expected) = &import.signature
+                && !compatible(expected, &offer.signature)
+            {
+                return Err(InstantiateError::Signature {
+                    name: import.name.to_string(),
+                    expected: *expected,
+                    offered: offer.signature,
+                });
+            }
+            let registers = offer.signature.parameters().len() <= 6;
+            if !registers {
+                return Err(InstantiateError::Limits(format!(
+                    "service `{}` has more than six parameters",
+                    import.name
+                )));
+            }
+            table.push(ServiceEntry {
+                function: offer.function,
+                context: offer.address,
+                stack: offer.stack as u64,
+                result_mask: offer.signature.result().map_or(0, integer_mask),
+                float_mask: FloatMask([offer.signature.result().map_or(0, float_mask), 0]),
+                calls: 0.into(),
+            });
+        }
+        self.table = table.into();
+        Ok(self)
+    }
+
+    /// The table that the service gate reads. It stays where it is as long as `self`.
+    pub(crate) fn table(&self) -> *mut ServiceEntry {
+        self.table.as_ptr().cast_mut()
+    }
+
+    /// Calls of each service so far, by name.
+    pub(crate) fn calls<'a>(
+        &'a self,
+        imports: &'a [ImportOwned],
+    ) -> impl Iterator<Item = (&'a str, u64)> {
+        imports
+            .iter()
+            .zip(&self.table)
+            .map(|(import, entry)| (&*import.name, entry.calls.load(Ordering::Relaxed)))
+    }
+}
+
+impl std::fmt::Debug for Offer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offer")
+            .field("signature", &self.signature)
+            .field("closure", &self.context.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs do not matter to registers
+/// of 32 bits and more, and a caller may ignore a result.
+pub(crate) fn compatible(found: &Signature, wanted: &Signature) -> bool {
+    let same = |a: Type, b: Type| {
+        a == b || (a.is_integer() && b.is_integer() && a.size() == b.size() && a.size() >= 4)
+    };
+    let results = match (found.result(), wanted.result()) {
+        (_, None) => true,
+        (Some(a), Some(b)) => same(a, b),
+        (None, Some(_)) => false,
+    };
+    results
+        && found.parameters().len() == wanted.parameters().len()
+        && found
+            .parameters()
+            .iter()
+            .zip(wanted.parameters())
+            .all(|(&a, &b)| same(a, b))
+}
+
+/// Bits of an integer register that a value of this type fills.
+fn integer_mask(t: Type) -> u64 {
+    match (t.is_float(), t) {
+        (true, _) => 0,
+        (_, Type::Pointer) => u64::from(u32::MAX),
+        _ => u64::MAX >> (64 - 8 * t.size()),
+    }
+}
+
+/// Bits of the low half of a vector register that a value of this type fills.
+fn float_mask(t: Type) -> u64 {
+    match t {
+        Type::F32 => u64::from(u32::MAX),
+        Type::F64 => u64::MAX,
+        _ => 0,
+    }
+}
+
+/// The entry of a function at `offset` with `signature`: which registers carry arguments, and which gate it takes.
+pub(crate) fn entry(
+    control: &Control,
+    offset: u32,
+    signature: &Signature,
+    class: impl FnOnce(&Entry) -> GateClass,
+) -> Entry {
+    let mut entry = Entry {
+        gate: 0,
+        body: 0,
+        control,
+        offset,
+        flags: 0,
+        stack_words: 0,
+        expected: Control::word(OPEN, control.generation.load(Ordering::SeqCst)),
+        inner: 0,
+        int_masks: [0; 6],
+        float_masks: FloatMasks::default(),
+        stack_masks: [0; 10],
+    };
+    let (mut integers, mut floats) = (0, 0);
+    for &t in signature.parameters() {
+        if t.is_float() && floats < 8 {
+            entry.float_masks.0[floats][0] = float_mask(t);
+            entry.flags |= FLAG_FLOATS;
+            floats += 1;
+        } else if !t.is_float() && integers < 6 {
+            entry.int_masks[integers] = integer_mask(t);
+            integers += 1;
+        } else {
+            entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
+            entry.stack_words += 1;
+        }
+    }
+    let class = class(&entry);
+    entry.gate = class.gate;
+    entry.body = class.body;
+    entry
+}
+
+/// The name that is spelt most like `name`, if any is close.
+pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    names
+        .map(|n| (distance(name, n), n))
+        .min()
+        .filter(|&(d, _)| d <= name.len().div_ceil(3))
+        .map(|(_, n)| n.to_owned())
+}
+
+/// Edit distance (Levenshtein), bounded in time by looking at the first 64 bytes only.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let (a, b) = (&a[..a.len().min(64)], &b[..b.len().min(64)]);
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replace = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,51 @@
+//! For tests of this workspace only (feature `testing`, no promise of stability): where the gates are, and where the calling
+//! thread's state lies, so that a debugger can ask for the end of a call at any instruction.
+
+use crate::trusted::gate::Label;
+use crate::trusted::thread::{self, Thread};
+use crate::trusted::{outcome, signal};
+use std::mem::offset_of;
+
+/// Names and addresses of the labels of `gate.s`, in ascending order of address.
+pub fn labels() -> Vec<(&'static str, usize)> {
+    let mut all: Vec<_> = Label::ALL
+        .iter()
+        .map(|&(label, name)| (name, label.address()))
+        .collect();
+    all.sort_by_key(|&(_, address)| address);
+    all
+}
+
+/// Addresses of fields of the calling thread's state.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadAddresses {
+    /// u32: 0 outside, 1 inside, 2 in a service, 3 leaving.
+    pub mark: usize,
+    /// u64: number of the innermost call.
+    pub sequence: usize,
+    /// u64: the call that shall end.
+    pub request: usize,
+    /// u32: why.
+    pub request_kind: usize,
+}
+
+/// The calling thread's.
+pub fn thread_addresses() -> ThreadAddresses {
+    let start = std::ptr::from_ref(thread::current()) as usize;
+    ThreadAddresses {
+        mark: start + offset_of!(Thread, mark),
+        sequence: start + offset_of!(Thread, sequence),
+        request: start + offset_of!(Thread, request),
+        request_kind: start + offset_of!(Thread, request_kind),
+    }
+}
+
+/// The signal that makes a thread look at its request.
+pub fn abort_signal() -> i32 {
+    signal::abort_signal()
+}
+
+/// The request kind that becomes [`crate::FaultKind::Deadline`].
+pub const DEADLINE: u32 = outcome::DEADLINE;
+/// The request kind that becomes [`crate::FaultKind::Interrupted`].
+pub const INTERRUPT: u32 = outcome::INTERRUPT;

@@ -1,0 +1,29 @@
+//! The trusted base of the runtime: everything that is `unsafe`, and nothing else.
+//!
+//! | module | what |
+//! |---|---|
+//! | `gate.s`, [`gate`] | the instructions that cross a domain's boundary |
+//! | [`control`] | what gates read of a domain |
+//! | [`thread`] | what gates and handlers know of a thread |
+//! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
+//! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
+//! | [`outcome`] | how a call ended, in raw facts |
+//! | [`enter`] | typed calls through an entry gate |
+//! | [`shim`] | closures behind the service gate |
+//! | [`stub`] | plain C function pointers to entries |
+//! | [`map`], [`memory`] | address space; bytes in windows |
+//! | [`machine`] | what the processor and the kernel must have |
+
+pub(crate) mod control;
+pub(crate) mod copies;
+pub(crate) mod enter;
+pub(crate) mod gate;
+pub(crate) mod machine;
+pub(crate) mod map;
+pub(crate) mod memory;
+pub(crate) mod outcome;
+pub(crate) mod shim;
+pub(crate) mod signal;
+pub(crate) mod slow;
+pub(crate) mod stub;
+pub(crate) mod thread;

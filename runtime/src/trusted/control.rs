@@ -1,0 +1,239 @@
+//! What the gates read of a domain: its control block, entries and services.
+//!
+//! Control blocks live in one table that is reserved once and never unmapped, so that a signal handler or the watchdog may
+//! follow a thread's control pointer at any time, even while the domain is being dropped.
+
+use super::map::{self, MapError};
+use std::mem::offset_of;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Domains that can exist at once.
+pub(crate) const MAX_DOMAINS: usize = 32_768;
+/// Bytes of a control block with its slots.
+const BLOCK: usize = 64 << 10;
+/// Offset of the first slot in a block.
+pub(crate) const SLOTS: usize = 256;
+/// Threads that can be registered at once.
+pub(crate) const MAX_THREADS: usize = (BLOCK - SLOTS) / size_of::<Slot>();
+
+/// Domain states; the gates let calls in at [`OPEN`] only.
+pub(crate) const OPEN: u32 = 0;
+/// A call ended in a fault; see `reset`.
+pub(crate) const POISONED: u32 = 1;
+/// Closed for a moment by reset or by another exclusive operation.
+pub(crate) const BUSY: u32 = 2;
+/// Closed for good.
+pub(crate) const CLOSED: u32 = 3;
+
+/// The head of a control block. Fields that the entry gate reads share the first cache line.
+#[repr(C, align(64))]
+pub(crate) struct Control {
+    /// Window base address.
+    pub base: AtomicU64,
+    /// One of the states above. Gates compare it with `generation` behind it as one word.
+    pub state: AtomicU32,
+    /// Number of the domain that has this block, among all that had it; 0 only while the block is wiped.
+    pub generation: AtomicU32,
+    /// Fact bits ([`super::gate::FACT_XMM`] and so on).
+    pub facts: AtomicU32,
+    /// Array of [`ServiceEntry`], one for each import.
+    pub services: AtomicPtr<ServiceEntry>,
+    /// Deadline of a call in nanoseconds; 0 is none.
+    pub deadline: AtomicU64,
+    /// Control-stack limit in return addresses; 0 is none.
+    pub call_depth: AtomicU64,
+    /// Time inside, sampled by the watchdog, in nanoseconds.
+    pub time_inside: AtomicU64,
+    /// Number of this block.
+    pub number: AtomicU32,
+    /// Data stacks of the image's own: binary logarithm of the size.
+    pub stack_log2: AtomicU32,
+}
+
+/// What a domain holds for one thread.
+#[repr(C)]
+pub(crate) struct Slot {
+    /// Where the thread's data stack begins (its highest usable offset), or 0 when it has none yet.
+    pub stack: AtomicU32,
+    /// Calls into the domain that wait, on this thread, in a service from which another call was made.
+    pub waiting: AtomicU32,
+    /// Calls by this thread.
+    pub calls: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Control>() <= SLOTS);
+// The gates read both in one go.
+const _: () = assert!(
+    offset_of!(Control, state) % 8 == 0
+        && offset_of!(Control, generation) == offset_of!(Control, state) + 4
+);
+
+/// One exported function as the gates see it. Lives as long as anybody can call it.
+#[repr(C, align(64))]
+#[derive(Clone)]
+pub(crate) struct Entry {
+    /// Where callers jump: masked gate for C stubs, plain gate for typed calls.
+    pub gate: usize,
+    /// Where the slow path tries again.
+    pub body: usize,
+    /// The domain's control block.
+    pub control: *const Control,
+    /// Offset of the function.
+    pub offset: u32,
+    /// [`super::gate::FLAG_FLOATS`].
+    pub flags: u32,
+    /// Words of arguments on the caller's stack, above its return address.
+    pub stack_words: u32,
+    /// State and generation with which the call is let in: [`OPEN`], and the domain's own.
+    pub expected: u64,
+    /// For [`super::gate::narrow`]: the gate behind.
+    pub inner: usize,
+    /// Masks of the integer argument registers.
+    pub int_masks: [u64; 6],
+    /// Masks of the floating-point argument registers.
+    pub float_masks: FloatMasks,
+    /// Masks of the words on the stack.
+    pub stack_masks: [u64; 10],
+}
+
+/// Eight 128-bit masks, aligned for `andps`.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FloatMasks(pub [[u64; 2]; 8]);
+
+// SAFETY: an entry is immutable once built, and its control block is never unmapped.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+/// One service as the gates see it.
+#[repr(C, align(64))]
+pub(crate) struct ServiceEntry {
+    /// A function of the C calling convention.
+    pub function: usize,
+    /// What the thread's state shows as context while it runs.
+    pub context: usize,
+    /// Bytes of stack that it needs.
+    pub stack: u64,
+    /// Mask of rax.
+    pub result_mask: u64,
+    /// Mask of xmm0.
+    pub float_mask: FloatMask,
+    /// Times called (approximate when several threads call at once).
+    pub calls: AtomicU64,
+}
+
+/// One 128-bit mask, aligned for `andps`.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct FloatMask(pub [u64; 2]);
+
+/// The reserved table and its free list.
+pub(crate) struct Table {
+    start: *mut u8,
+    next: usize,
+    free: Vec<usize>,
+}
+
+// SAFETY: the pointer is to memory that no thread owns.
+unsafe impl Send for Table {}
+
+static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+
+/// The table, locked.
+pub(crate) fn table() -> MutexGuard<'static, Option<Table>> {
+    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A control block in use; returned to the table on drop, closed.
+pub(crate) struct Block(&'static Control);
+
+impl Block {
+    /// Takes a free block. Its slots and counters are zero, its state is [`CLOSED`].
+    pub(crate) fn take() -> Result<Block, MapError> {
+        let mut guard = table();
+        let table = match guard.as_mut() {
+            Some(table) => table,
+            None => guard.insert(Table {
+                start: map::reserve_zeroed(MAX_DOMAINS * BLOCK)?,
+                next: 0,
+                free: Vec::new(),
+            }),
+        };
+        let (number, used) = match table.free.pop() {
+            Some(number) => (number, true),
+            None if table.next < MAX_DOMAINS => {
+                table.next += 1;
+                (table.next - 1, false)
+            }
+            None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
+        };
+        // SAFETY: number < MAX_DOMAINS, so the block lies within the reservation of MAX_DOMAINS blocks.
+        let start = unsafe { table.start.add(number * BLOCK) };
+        // SAFETY: the block is mapped for good, and zeros or a former domain's are a valid Control (atomics only).
+        let former: &'static Control = unsafe { &*(start as *const Control) };
+        let generation = former
+            .generation
+            .load(Ordering::SeqCst)
+            .wrapping_add(1)
+            .max(1);
+        if used && !map::discard(start, BLOCK) {
+            // SAFETY: the block is mapped, and belongs to nobody until this function returns it.
+            unsafe { start.write_bytes(0, BLOCK) };
+        }
+        // SAFETY: the block is zeroed memory, mapped for good, and zero is a valid Control (atomics only).
+        let control: &'static Control = unsafe { &*(start as *const Control) };
+        control.number.store(number as u32, Ordering::Relaxed);
+        control.state.store(CLOSED, Ordering::SeqCst);
+        control.generation.store(generation, Ordering::SeqCst);
+        Ok(Block(control))
+    }
+}
+
+impl std::ops::Deref for Block {
+    type Target = Control;
+    fn deref(&self) -> &Control {
+        self.0
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.0.state.store(CLOSED, Ordering::SeqCst);
+        let mut guard = table();
+        if let Some(table) = guard.as_mut() {
+            table
+                .free
+                .push(self.0.number.load(Ordering::Relaxed) as usize);
+        }
+    }
+}
+
+impl Control {
+    /// State and generation as the gates compare them, when a domain of `generation` is in `state`.
+    pub(crate) fn word(state: u32, generation: u32) -> u64 {
+        u64::from(state) | u64::from(generation) << 32
+    }
+
+    /// The slot of thread `index`.
+    pub(crate) fn slot(&self, index: usize) -> &Slot {
+        assert!(index < MAX_THREADS);
+        // SAFETY: every Control stands at the start of a block of BLOCK bytes in the table, which holds MAX_THREADS slots
+        // behind SLOTS bytes; zero is a valid Slot.
+        unsafe { &*((self as *const Control as *const u8).add(SLOTS) as *const Slot).add(index) }
+    }
+
+    /// Calls by all threads so far.
+    pub(crate) fn calls(&self) -> u64 {
+        let threads = super::thread::registered_ever();
+        (0..threads)
+            .map(|i| self.slot(i).calls.load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Where `offset` is in the host's address space.
+    pub(crate) fn address(&self, offset: u32) -> usize {
+        self.base.load(Ordering::Relaxed) as usize + offset as usize
+    }
+}

@@ -1,0 +1,38 @@
+//! Several copies of this library in one process: how one recognises another's signal handler.
+//!
+//! Each copy's handler is reached through a jump that has sixteen known bytes before it. A copy that was loaded later chains
+//! to the earlier one, so the earlier one need not worry when it finds such a handler in its place.
+
+use std::arch::global_asm;
+
+const MAGIC: [u8; 16] = *b"postern handler\0";
+
+global_asm!(
+    ".p2align 5",
+    ".ascii \"postern handler\\0\"",
+    ".globl postern_on_signal",
+    ".hidden postern_on_signal",
+    "postern_on_signal:",
+    "endbr64",
+    "jmp {handler}",
+    handler = sym super::signal::on_signal,
+);
+
+unsafe extern "C" {
+    static postern_on_signal: u8;
+}
+
+/// The address to install as handler.
+pub(crate) fn handler() -> usize {
+    &raw const postern_on_signal as usize
+}
+
+/// Whether `address` is the handler of this or another copy.
+pub(crate) fn is_handler(address: usize) -> bool {
+    // Handlers of ours are 16 bytes into a 32-byte line, so the bytes before one lie in the same page.
+    if address % 32 != 16 {
+        return false;
+    }
+    // SAFETY: an installed handler's page is readable text, and the 16 bytes before this address are in that page.
+    unsafe { *((address - 16) as *const [u8; 16]) == MAGIC }
+}

@@ -1,0 +1,79 @@
+//! Typed calls: registers filled, the gate called, results taken out.
+
+use super::control::Entry;
+use std::arch::asm;
+
+/// What a gate gave back.
+pub(crate) struct Returned {
+    /// rax.
+    pub integer: u64,
+    /// The low 64 bits of xmm0.
+    pub float: u64,
+    /// One of the gate's statuses.
+    pub status: u32,
+}
+
+/// Calls an entry whose arguments are in integer registers only.
+#[inline(always)]
+pub(crate) fn integers(entry: &Entry, a: [u64; 6]) -> Returned {
+    let (integer, float, status): (u64, u64, u32);
+    // SAFETY: `entry.gate` is an entry gate for this entry (the only constructor is `Domain`'s), which keeps the System V
+    // convention: callee-saved registers and the stack come back as they were, all others are declared clobbered. All six
+    // integer registers are set, as the unmasked gate asks.
+    unsafe {
+        asm!(
+            "call qword ptr [rax]",
+            inout("rax") entry => integer,
+            inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
+            inout("rcx") a[3] => _, inout("r8") a[4] => _, inout("r9") a[5] => _,
+            lateout("r11") status, lateout("xmm0") float,
+            clobber_abi("C"),
+        );
+    }
+    Returned {
+        integer,
+        float,
+        status,
+    }
+}
+
+/// Calls an entry with floating-point arguments as bit patterns (zero-extended to 64 bits) and words for the stack.
+pub(crate) fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
+    let (integer, float, status): (u64, f64, u32);
+    // SAFETY: as in `integers`. The words are pushed in reverse order above an aligned stack pointer, which is kept in a
+    // callee-saved register over the call.
+    unsafe {
+        asm!(
+            "mov r12, rsp",
+            "test r13d, 1",
+            "jz 2f",
+            "sub rsp, 8",
+            "2:",
+            "test r13, r13",
+            "jz 3f",
+            "push qword ptr [r14 + 8*r13 - 8]",
+            "dec r13",
+            "jmp 2b",
+            "3:",
+            "call qword ptr [rax]",
+            "mov rsp, r12",
+            out("r12") _,
+            in("r14") stack.as_ptr(),
+            inout("r13") stack.len() => _,
+            inout("rax") entry => integer,
+            inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
+            inout("rcx") a[3] => _, inout("r8") a[4] => _, inout("r9") a[5] => _,
+            inout("xmm0") f64::from_bits(f[0]) => float, inout("xmm1") f64::from_bits(f[1]) => _,
+            inout("xmm2") f64::from_bits(f[2]) => _, inout("xmm3") f64::from_bits(f[3]) => _,
+            inout("xmm4") f64::from_bits(f[4]) => _, inout("xmm5") f64::from_bits(f[5]) => _,
+            inout("xmm6") f64::from_bits(f[6]) => _, inout("xmm7") f64::from_bits(f[7]) => _,
+            lateout("r11") status,
+            clobber_abi("C"),
+        );
+    }
+    Returned {
+        integer,
+        float: float.to_bits(),
+        status,
+    }
+}

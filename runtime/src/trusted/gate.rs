@@ -1,0 +1,188 @@
+//! The gates' assembly and the structures it reads, bound together field by field.
+//!
+//! `gate.s` says what each instruction is for; this file gives it the offsets and the classes that exist.
+
+use super::control::{Control, Entry, ServiceEntry, Slot};
+use super::thread::Thread;
+use postern_image::Type;
+use std::arch::global_asm;
+use std::mem::{offset_of, size_of};
+
+/// A status that a gate returns in r11d: the call returned normally.
+pub(crate) const STATUS_OK: u32 = 0;
+/// The call was ended; [`crate::call::ended`] knows how. (2 is: refused.)
+pub(crate) const STATUS_ENDED: u32 = 1;
+
+/// Entry flag: at least one floating-point parameter.
+pub(crate) const FLAG_FLOATS: u32 = 1;
+/// Fact bits as the gates test them.
+pub(crate) const FACT_XMM: u32 = 1;
+/// The image can touch the upper halves of vector registers.
+pub(crate) const FACT_YMM: u32 = 2;
+/// The image can touch the x87 registers.
+pub(crate) const FACT_X87: u32 = 4;
+
+// The slot's stride and the service entry's size are shifts and address arithmetic in gate.s.
+const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<Slot>() == 16);
+
+global_asm!(
+    include_str!("gate.s"),
+    THREAD_SIZE = const size_of::<Thread>(),
+    E_CONTROL = const offset_of!(Entry, control),
+    E_OFFSET = const offset_of!(Entry, offset),
+    E_FLAGS = const offset_of!(Entry, flags),
+    E_EXPECTED = const offset_of!(Entry, expected),
+    E_INNER = const offset_of!(Entry, inner),
+    E_BODY = const offset_of!(Entry, body),
+    E_INT_MASKS = const offset_of!(Entry, int_masks),
+    E_FLOAT_MASKS = const offset_of!(Entry, float_masks),
+    F_FLOATS = const FLAG_FLOATS,
+    T_STACK_LOW = const offset_of!(Thread, stack_low),
+    T_STACK_SPAN = const offset_of!(Thread, stack_span),
+    T_MARK = const offset_of!(Thread, mark),
+    T_SLOT = const offset_of!(Thread, slot),
+    T_SEQUENCE = const offset_of!(Thread, sequence),
+    T_FRAME = const offset_of!(Thread, frame),
+    T_CONTROL = const offset_of!(Thread, control),
+    T_PENDING = const offset_of!(Thread, pending),
+    T_ABORT_KIND = const offset_of!(Thread, abort_kind),
+    T_SERVICE_RSP = const offset_of!(Thread, service_rsp),
+    T_SERVICE_R15 = const offset_of!(Thread, service_r15),
+    T_SERVICE = const offset_of!(Thread, service),
+    T_CONTEXT = const offset_of!(Thread, context),
+    T_FOREIGN = const offset_of!(Thread, foreign),
+    T_HOST_X87 = const offset_of!(Thread, host_x87),
+    T_PLAN_R15 = const offset_of!(Thread, plan_r15),
+    T_PLAN_RSP = const offset_of!(Thread, plan_rsp),
+    C_STATE = const offset_of!(Control, state),
+    C_BASE = const offset_of!(Control, base),
+    C_FACTS = const offset_of!(Control, facts),
+    C_SERVICES = const offset_of!(Control, services),
+    C_SLOTS = const super::control::SLOTS,
+    S_FUNCTION = const offset_of!(ServiceEntry, function),
+    S_CONTEXT = const offset_of!(ServiceEntry, context),
+    S_STACK = const offset_of!(ServiceEntry, stack),
+    S_CALLS = const offset_of!(ServiceEntry, calls),
+    S_RESULT_MASK = const offset_of!(ServiceEntry, result_mask),
+    S_FLOAT_MASK = const offset_of!(ServiceEntry, float_mask),
+    FACT_XMM = const FACT_XMM,
+    FACT_YMM = const FACT_YMM,
+    FACT_X87 = const FACT_X87,
+    KIND_SERVICE_STACK = const super::outcome::SERVICE_STACK,
+    slow_entry = sym super::slow::slow_entry,
+    slow_exit = sym super::slow::slow_exit,
+    abort_exit = sym super::slow::abort_exit,
+);
+
+macro_rules! labels {
+    ($($name:ident),* $(,)?) => {
+        unsafe extern "C" { $( static $name: u8; )* }
+        /// Addresses of the labels of `gate.s`.
+        #[allow(non_camel_case_types, dead_code)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Label { $($name),* }
+        impl Label {
+            /// Every label with its name.
+            #[cfg(feature = "testing")]
+            pub(crate) const ALL: &[(Label, &str)] = &[$((Label::$name, stringify!($name))),*];
+
+            /// Where the label is.
+            pub(crate) fn address(self) -> usize {
+                match self { $( Label::$name => &raw const $name as usize ),* }
+            }
+        }
+    };
+}
+
+labels! {
+    postern_masked_none, postern_gate_none, postern_body_none, postern_marked_none, postern_returned_none, postern_left_none,
+    postern_masked_sse, postern_gate_sse, postern_body_sse, postern_marked_sse, postern_returned_sse, postern_left_sse,
+    postern_masked_avx, postern_gate_avx, postern_body_avx, postern_marked_avx, postern_returned_avx, postern_left_avx,
+    postern_masked_full, postern_gate_full, postern_body_full,
+    postern_unmark, postern_slow, postern_full, postern_returned_full, postern_left_full,
+    postern_aborted, postern_aborted_left,
+    postern_service, postern_service_out, postern_service_back, postern_service_stack, postern_gates_end,
+}
+
+unsafe extern "C" {
+    static postern_narrow_i8: u8;
+    static postern_narrow_u8: u8;
+    static postern_narrow_i16: u8;
+    static postern_narrow_u16: u8;
+}
+
+/// The gate in front of a masked gate that extends a result of this type for C, if it needs to be.
+pub(crate) fn narrow(result: Option<Type>) -> Option<usize> {
+    let gate = match result? {
+        Type::I8 => &raw const postern_narrow_i8,
+        Type::U8 => &raw const postern_narrow_u8,
+        Type::I16 => &raw const postern_narrow_i16,
+        Type::U16 => &raw const postern_narrow_u16,
+        _ => return None,
+    };
+    Some(gate as usize)
+}
+
+/// Where an interrupted instruction of the gates stands, for the decision to abort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The call can be ended here and now: T_FRAME is right and the extension's work is not complete.
+    Abortable,
+    /// The call is already leaving (or has not begun); nothing is to be done.
+    Leaving,
+    /// Not in the gates.
+    Elsewhere,
+}
+
+/// Classifies a program counter while the thread's mark is 1.
+pub(crate) fn place(pc: usize) -> Place {
+    use Label::*;
+    const ABORTABLE: [(Label, Label); 6] = [
+        (postern_marked_none, postern_returned_none),
+        (postern_marked_sse, postern_returned_sse),
+        (postern_marked_avx, postern_returned_avx),
+        (postern_full, postern_returned_full),
+        (postern_service, postern_service_out),
+        (postern_service_back, postern_service_stack),
+    ];
+    if pc < postern_masked_none.address() || pc >= postern_gates_end.address() {
+        Place::Elsewhere
+    } else if ABORTABLE
+        .iter()
+        .any(|(from, to)| (from.address()..to.address()).contains(&pc))
+    {
+        Place::Abortable
+    } else {
+        Place::Leaving
+    }
+}
+
+/// The three addresses of one class of entry gate.
+#[derive(Clone, Copy)]
+pub(crate) struct GateClass {
+    /// For callers whose argument registers may hold more than arguments.
+    pub masked: usize,
+    /// For callers that filled all six integer registers.
+    pub gate: usize,
+    /// After the host's registers are saved.
+    pub body: usize,
+}
+
+/// The gate class for an image with `facts`; `full` forces the slow path at every call.
+pub(crate) fn class(facts: u32, full: bool) -> GateClass {
+    use Label::*;
+    let (masked, gate, body) = if full || facts & FACT_X87 != 0 {
+        (postern_masked_full, postern_gate_full, postern_body_full)
+    } else if facts & FACT_YMM != 0 {
+        (postern_masked_avx, postern_gate_avx, postern_body_avx)
+    } else if facts & FACT_XMM != 0 {
+        (postern_masked_sse, postern_gate_sse, postern_body_sse)
+    } else {
+        (postern_masked_none, postern_gate_none, postern_body_none)
+    };
+    GateClass {
+        masked: masked.address(),
+        gate: gate.address(),
+        body: body.address(),
+    }
+}

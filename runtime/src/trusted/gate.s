@@ -1,0 +1,472 @@
+# The gates: every instruction that runs between the host and an extension.
+#
+# Three *entry gates*, one for each class of vector state that verified text can reach (none, SSE, AVX), share one
+# shape: straight guard clauses, each leaving to the slow path, then mark, clear, call. Whatever is not the common
+# case (first entry of a thread, foreign stacks, nesting, x87, arguments in memory) takes the slow path, whose
+# decisions are made in Rust (`trusted::slow`) and carried out by the *full gate*.
+#
+# Registers at an entry gate: rax = the Entry, arguments where System V puts them, return address on the stack.
+# A gate returns r11d = status (0: rax/xmm0 hold the result), which C callers ignore.
+#
+# T_MARK is 4 while a gate writes the state of a new call, so that nothing of it is overwritten in between.
+# What an abort relies on (`trusted::signal`): T_FRAME is the stack pointer below the six saved registers, stored
+# before T_MARK becomes 1, and unchanged until T_MARK leaves 1. From mark to unmark, an abort may at any instruction set
+# rsp = T_FRAME and continue at postern_aborted; the label ranges below tell it where it is.
+
+    .section .tbss,"awT",@nobits
+    .p2align 6
+    .globl  postern_thread
+    .hidden postern_thread
+    .type   postern_thread, @object
+    .size   postern_thread, {THREAD_SIZE}
+postern_thread:
+    .zero {THREAD_SIZE}
+
+    .text
+
+# fs-relative thread state: \reg becomes the offset of postern_thread from the thread pointer.
+.macro THREAD reg
+    mov     \reg, qword ptr [rip + postern_thread@GOTTPOFF]
+.endm
+
+# Set gs base to r13 if it differs. Reading it is 3 cycles and never stale, which a cached value would be: new
+# threads inherit it, signal returns and other libraries change it. Writing it takes tens of cycles.
+.macro LOAD_GS old
+    rdgsbase \old
+    cmp     \old, r13
+    je      771f
+    wrgsbase r13
+771:
+.endm
+
+# Cut the integer argument registers to the widths of the signature. rax = the Entry.
+.macro MASK_INTEGERS
+    and     rdi, [rax + {E_INT_MASKS}]
+    and     rsi, [rax + {E_INT_MASKS} + 8]
+    and     rdx, [rax + {E_INT_MASKS} + 16]
+    and     rcx, [rax + {E_INT_MASKS} + 24]
+    and     r8,  [rax + {E_INT_MASKS} + 32]
+    and     r9,  [rax + {E_INT_MASKS} + 40]
+.endm
+
+# xmm8 to xmm15, which never carry arguments or results.
+.macro ZERO_UPPER_REGISTERS_sse
+    xorps   xmm8, xmm8
+    xorps   xmm9, xmm9
+    xorps   xmm10, xmm10
+    xorps   xmm11, xmm11
+    xorps   xmm12, xmm12
+    xorps   xmm13, xmm13
+    xorps   xmm14, xmm14
+    xorps   xmm15, xmm15
+.endm
+.macro ZERO_UPPER_REGISTERS_avx
+    vxorps  xmm8, xmm8, xmm8
+    vxorps  xmm9, xmm9, xmm9
+    vxorps  xmm10, xmm10, xmm10
+    vxorps  xmm11, xmm11, xmm11
+    vxorps  xmm12, xmm12, xmm12
+    vxorps  xmm13, xmm13, xmm13
+    vxorps  xmm14, xmm14, xmm14
+    vxorps  xmm15, xmm15, xmm15
+.endm
+
+# Zero every vector register that no argument occupies, by the masks of the signature.
+# rax = the Entry. The VEX forms also zero the upper halves.
+.macro CLEAR_VECTORS_none
+.endm
+.macro CLEAR_VECTORS_sse
+    test    dword ptr [rax + {E_FLAGS}], {F_FLOATS}
+    jnz     772f
+    xorps   xmm0, xmm0
+    xorps   xmm1, xmm1
+    xorps   xmm2, xmm2
+    xorps   xmm3, xmm3
+    xorps   xmm4, xmm4
+    xorps   xmm5, xmm5
+    xorps   xmm6, xmm6
+    xorps   xmm7, xmm7
+    jmp     773f
+772:
+    andps   xmm0, xmmword ptr [rax + {E_FLOAT_MASKS}]
+    andps   xmm1, xmmword ptr [rax + {E_FLOAT_MASKS} + 16]
+    andps   xmm2, xmmword ptr [rax + {E_FLOAT_MASKS} + 32]
+    andps   xmm3, xmmword ptr [rax + {E_FLOAT_MASKS} + 48]
+    andps   xmm4, xmmword ptr [rax + {E_FLOAT_MASKS} + 64]
+    andps   xmm5, xmmword ptr [rax + {E_FLOAT_MASKS} + 80]
+    andps   xmm6, xmmword ptr [rax + {E_FLOAT_MASKS} + 96]
+    andps   xmm7, xmmword ptr [rax + {E_FLOAT_MASKS} + 112]
+773:
+    ZERO_UPPER_REGISTERS_sse
+.endm
+.macro CLEAR_VECTORS_avx
+    test    dword ptr [rax + {E_FLAGS}], {F_FLOATS}
+    jnz     772f
+    vzeroall
+    jmp     773f
+772:
+    vandps  xmm0, xmm0, xmmword ptr [rax + {E_FLOAT_MASKS}]
+    vandps  xmm1, xmm1, xmmword ptr [rax + {E_FLOAT_MASKS} + 16]
+    vandps  xmm2, xmm2, xmmword ptr [rax + {E_FLOAT_MASKS} + 32]
+    vandps  xmm3, xmm3, xmmword ptr [rax + {E_FLOAT_MASKS} + 48]
+    vandps  xmm4, xmm4, xmmword ptr [rax + {E_FLOAT_MASKS} + 64]
+    vandps  xmm5, xmm5, xmmword ptr [rax + {E_FLOAT_MASKS} + 80]
+    vandps  xmm6, xmm6, xmmword ptr [rax + {E_FLOAT_MASKS} + 96]
+    vandps  xmm7, xmm7, xmmword ptr [rax + {E_FLOAT_MASKS} + 112]
+    ZERO_UPPER_REGISTERS_avx
+773:
+.endm
+
+# After the extension returned: leave no dirty upper halves that would slow the host's SSE code.
+.macro LEAVE_VECTORS_none
+.endm
+.macro LEAVE_VECTORS_sse
+.endm
+.macro LEAVE_VECTORS_avx
+    vzeroupper
+.endm
+
+.macro CLEAR_SCALARS
+    xor     eax, eax
+    xor     ebx, ebx
+    xor     ebp, ebp
+    xor     r10d, r10d
+    xor     r12d, r12d
+    xor     r13d, r13d
+    xor     r14d, r14d
+.endm
+
+.macro SAVE_HOST
+    push    rbp
+    push    rbx
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+.endm
+.macro RESTORE_HOST
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbx
+    pop     rbp
+.endm
+
+.macro GLOBAL name
+    .globl  \name
+    .hidden \name
+\name:
+.endm
+
+.macro ENTRY_GATE class
+    .p2align 6
+# From C: the caller may leave anything in registers, and in parts of registers, that hold no argument.
+GLOBAL postern_masked_\class
+    MASK_INTEGERS
+# From Rust: all six integer registers are arguments or zero.
+GLOBAL postern_gate_\class
+    SAVE_HOST
+GLOBAL postern_body_\class
+    THREAD  r14
+    mov     rbx, rsp
+    mov     r10, [rax + {E_CONTROL}]
+    mov     r11d, [rax + {E_OFFSET}]
+    sub     rbx, fs:[r14 + {T_STACK_LOW}]
+    cmp     rbx, fs:[r14 + {T_STACK_SPAN}]
+    jae     postern_slow                    # unregistered thread, foreign stack, or too little of it
+    cmp     dword ptr fs:[r14 + {T_MARK}], 0
+    jne     postern_slow                    # nested, or from a signal handler
+    mov     r12d, fs:[r14 + {T_SLOT}]
+    mov     dword ptr fs:[r14 + {T_MARK}], 4    # a signal handler that calls extensions from here on is refused
+    inc     qword ptr fs:[r14 + {T_SEQUENCE}]
+    mov     fs:[r14 + {T_FRAME}], rsp
+    mov     fs:[r14 + {T_CONTROL}], r10
+    mov     dword ptr fs:[r14 + {T_MARK}], 1
+    # Published; whoever closes the domain sets its state, then runs membarrier, then looks for marks.
+GLOBAL postern_marked_\class
+    mov     rbx, [rax + {E_EXPECTED}]
+    cmp     rbx, [r10 + {C_STATE}]
+    jne     postern_unmark                  # not open, or not the entry's domain any more
+    mov     r15d, [r10 + r12 + {C_SLOTS}]
+    test    r15d, r15d
+    jz      postern_unmark                  # no data stack for this thread yet
+    inc     qword ptr [r10 + r12 + {C_SLOTS} + 8]
+    mov     r13, [r10 + {C_BASE}]
+    LOAD_GS rbx
+    or      r11, r13
+    CLEAR_VECTORS_\class
+    CLEAR_SCALARS
+    call    r11
+GLOBAL postern_returned_\class
+    LEAVE_VECTORS_\class
+    THREAD  r10
+    mov     dword ptr fs:[r10 + {T_MARK}], 0
+GLOBAL postern_left_\class
+    xor     r11d, r11d
+    RESTORE_HOST
+    ret
+.endm
+
+ENTRY_GATE none
+ENTRY_GATE sse
+ENTRY_GATE avx
+
+# Entries that always need the full gate (arguments in memory, x87, a call-depth limit).
+    .p2align 4
+GLOBAL postern_masked_full
+    MASK_INTEGERS
+GLOBAL postern_gate_full
+    SAVE_HOST
+GLOBAL postern_body_full
+    jmp     postern_slow
+
+# From C, for results of 8 and 16 bits: compilers may trust the callee to extend them.
+.macro NARROW name, extend:vararg
+    .p2align 4
+GLOBAL postern_narrow_\name
+    sub     rsp, 8
+    call    [rax + {E_INNER}]
+    \extend
+    add     rsp, 8
+    ret
+.endm
+NARROW i8, movsx eax, al
+NARROW u8, movzx eax, al
+NARROW i16, movsx eax, ax
+NARROW u16, movzx eax, ax
+
+GLOBAL postern_unmark
+    mov     dword ptr fs:[r14 + {T_MARK}], 0
+# The slow path. rax = the Entry, rsp = below the saved registers (8 mod 16). Keeps the argument registers while
+# `postern_slow_entry(thread, entry, frame)` decides: 0 try again, 1 go through the full gate, 2 refused.
+GLOBAL postern_slow
+    mov     rbp, rsp
+    mov     rbx, rax
+    sub     rsp, 184
+    mov     [rsp], rdi
+    mov     [rsp + 8], rsi
+    mov     [rsp + 16], rdx
+    mov     [rsp + 24], rcx
+    mov     [rsp + 32], r8
+    mov     [rsp + 40], r9
+    movups  [rsp + 48], xmm0
+    movups  [rsp + 64], xmm1
+    movups  [rsp + 80], xmm2
+    movups  [rsp + 96], xmm3
+    movups  [rsp + 112], xmm4
+    movups  [rsp + 128], xmm5
+    movups  [rsp + 144], xmm6
+    movups  [rsp + 160], xmm7
+    THREAD  rdi
+    add     rdi, fs:0
+    mov     rsi, rbx
+    mov     rdx, rbp
+    call    {slow_entry}
+    mov     rdi, [rsp]
+    mov     rsi, [rsp + 8]
+    mov     rdx, [rsp + 16]
+    mov     rcx, [rsp + 24]
+    mov     r8,  [rsp + 32]
+    mov     r9,  [rsp + 40]
+    movups  xmm0, [rsp + 48]
+    movups  xmm1, [rsp + 64]
+    movups  xmm2, [rsp + 80]
+    movups  xmm3, [rsp + 96]
+    movups  xmm4, [rsp + 112]
+    movups  xmm5, [rsp + 128]
+    movups  xmm6, [rsp + 144]
+    movups  xmm7, [rsp + 160]
+    mov     rsp, rbp
+    mov     r11d, eax
+    mov     rax, rbx
+    cmp     r11d, 1
+    je      postern_full
+    ja      771f
+    jmp     [rax + {E_BODY}]
+771:                                        # refused: the reason is in the thread's state
+    xor     eax, eax
+    pxor    xmm0, xmm0
+    RESTORE_HOST
+    ret
+
+# The full gate: `postern_slow_entry` has marked the thread and left its plan in the thread's state.
+GLOBAL postern_full
+    THREAD  r14
+    mov     r10, fs:[r14 + {T_CONTROL}]
+    mov     r15d, fs:[r14 + {T_PLAN_R15}]
+    mov     r13, [r10 + {C_BASE}]
+    LOAD_GS rbx
+    mov     r11d, [rax + {E_OFFSET}]
+    or      r11, r13
+    mov     rsp, fs:[r14 + {T_PLAN_RSP}]
+    mov     ebx, [r10 + {C_FACTS}]
+    test    ebx, {FACT_X87}
+    jz      771f
+    fninit
+771:
+    test    ebx, {FACT_YMM}
+    jnz     774f
+    test    ebx, {FACT_XMM}
+    jz      775f
+    CLEAR_VECTORS_sse
+    jmp     775f
+774:
+    CLEAR_VECTORS_avx
+775:
+    CLEAR_SCALARS
+    call    r11
+    THREAD  r10
+    mov     rsp, fs:[r10 + {T_FRAME}]
+    # Up to here rsp may be in a small stack of ours, where a handler of the host's that uses the current stack finds no room:
+    # that fault is the extension's, so these two belong to the range in which calls can be ended.
+GLOBAL postern_returned_full
+    mov     dword ptr fs:[r10 + {T_MARK}], 3
+GLOBAL postern_left_full
+    sub     rsp, 40
+    mov     [rsp], rax
+    mov     [rsp + 8], rdx
+    movups  [rsp + 16], xmm0
+    mov     rdi, r10
+    add     rdi, fs:0
+    call    {slow_exit}
+    movups  xmm0, [rsp + 16]
+    mov     rdx, [rsp + 8]
+    mov     rax, [rsp]
+    add     rsp, 40
+    xor     r11d, r11d
+    RESTORE_HOST
+    ret
+
+# Where every ended call arrives: rsp = T_FRAME, the mark still 1.
+GLOBAL postern_aborted
+    THREAD  r10
+    mov     rsp, fs:[r10 + {T_FRAME}]
+    mov     dword ptr fs:[r10 + {T_MARK}], 3
+GLOBAL postern_aborted_left
+    cld
+    mov     rdi, r10
+    add     rdi, fs:0
+    sub     rsp, 8
+    call    {abort_exit}
+    add     rsp, 8
+    mov     r11d, eax
+    xor     eax, eax
+    xor     edx, edx
+    pxor    xmm0, xmm0
+    RESTORE_HOST
+    ret
+
+# The service gate: a slot's jump arrives here. r11d = slot number, return address into the extension on the stack.
+    .p2align 6
+GLOBAL postern_service
+    THREAD  r10
+    push    rbp
+    mov     fs:[r10 + {T_SERVICE_RSP}], rsp
+    mov     fs:[r10 + {T_SERVICE_R15}], r15d
+    mov     rax, fs:[r10 + {T_CONTROL}]
+    shl     r11, 6
+    add     r11, [rax + {C_SERVICES}]
+    mov     rbp, rsp
+    cmp     dword ptr fs:[r10 + {T_FOREIGN}], 0
+    jne     771f
+    sub     rbp, [r11 + {S_STACK}]
+    cmp     rbp, fs:[r10 + {T_STACK_LOW}]
+    jl      postern_service_stack           # both are user addresses, so signed comparison is right
+772:
+    inc     qword ptr [r11 + {S_CALLS}]
+    test    dword ptr [rax + {C_FACTS}], {FACT_X87}
+    jnz     773f
+774:
+    and     rsp, -16
+    xor     ebp, ebp
+    mov     rax, [r11 + {S_CONTEXT}]
+    mov     fs:[r10 + {T_SERVICE}], r11
+    mov     fs:[r10 + {T_CONTEXT}], rax
+    mov     dword ptr fs:[r10 + {T_MARK}], 2
+GLOBAL postern_service_out
+    call    [r11 + {S_FUNCTION}]
+    THREAD  r10
+    mov     r11, fs:[r10 + {T_CONTROL}]
+    mov     rcx, fs:[r10 + {T_SERVICE}]
+    mov     r9, fs:[r10 + {T_SEQUENCE}]
+    mov     dword ptr fs:[r10 + {T_MARK}], 1
+GLOBAL postern_service_back
+    # Not before the mark: a small stack of ours has no room for handlers of the host's, and without the mark such a fault
+    # would be the host's.
+    mov     rsp, fs:[r10 + {T_SERVICE_RSP}]
+    cmp     r9, fs:[r10 + {T_PENDING}]
+    je      postern_aborted
+    rdgsbase rsi
+    cmp     rsi, [r11 + {C_BASE}]
+    jne     775f
+776:
+    and     rax, [rcx + {S_RESULT_MASK}]
+    mov     ebp, [r11 + {C_FACTS}]
+    test    ebp, {FACT_XMM} | {FACT_X87}
+    jnz     777f
+778:
+    xor     ecx, ecx
+    xor     edx, edx
+    xor     esi, esi
+    xor     edi, edi
+    xor     r8d, r8d
+    xor     r9d, r9d
+    xor     r10d, r10d
+    xor     r11d, r11d
+    pop     rbp
+    ret
+771:                                        # on a control stack of ours: the service runs on the host's own
+    mov     rbp, fs:[r10 + {T_FRAME}]
+    mov     rsp, rbp
+    sub     rbp, fs:[r10 + {T_STACK_LOW}]
+    cmp     rbp, fs:[r10 + {T_STACK_SPAN}]
+    jae     772b                            # a coroutine's: only the host knows how large it is
+    cmp     rbp, [r11 + {S_STACK}]
+    jb      postern_service_stack
+    jmp     772b
+773:                                        # the host's own x87 state
+    fninit
+    fldcw   fs:[r10 + {T_HOST_X87}]
+    jmp     774b
+775:
+    mov     rsi, [r11 + {C_BASE}]
+    wrgsbase rsi
+    jmp     776b
+777:
+    test    ebp, {FACT_X87}
+    jz      779f
+    fninit
+779:
+    test    ebp, {FACT_YMM}
+    jnz     780f
+    test    ebp, {FACT_XMM}
+    jz      778b
+    andps   xmm0, xmmword ptr [rcx + {S_FLOAT_MASK}]
+    xorps   xmm1, xmm1
+    xorps   xmm2, xmm2
+    xorps   xmm3, xmm3
+    xorps   xmm4, xmm4
+    xorps   xmm5, xmm5
+    xorps   xmm6, xmm6
+    xorps   xmm7, xmm7
+    ZERO_UPPER_REGISTERS_sse
+    jmp     778b
+780:
+    vandps  xmm0, xmm0, xmmword ptr [rcx + {S_FLOAT_MASK}]
+    vxorps  xmm1, xmm1, xmm1
+    vxorps  xmm2, xmm2, xmm2
+    vxorps  xmm3, xmm3, xmm3
+    vxorps  xmm4, xmm4, xmm4
+    vxorps  xmm5, xmm5, xmm5
+    vxorps  xmm6, xmm6, xmm6
+    vxorps  xmm7, xmm7, xmm7
+    ZERO_UPPER_REGISTERS_avx
+    jmp     778b
+
+# Too little control stack for the service: a fault of the extension.
+GLOBAL postern_service_stack
+    mov     dword ptr fs:[r10 + {T_ABORT_KIND}], {KIND_SERVICE_STACK}
+    jmp     postern_aborted
+GLOBAL postern_gates_end
+    nop

@@ -1,0 +1,146 @@
+//! What the processor and the kernel must have, and the system calls that libc has no safe face for.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// Why this machine cannot run extensions: one sentence.
+pub(crate) fn unsupported() -> Option<String> {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    // SAFETY: getauxval has no preconditions; a missing entry reads 0.
+    if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE == 0 {
+        return Some(
+            "Postern needs the FSGSBASE instructions: a processor of 2012 (Intel) or 2018 (AMD) or later and Linux 5.9 or later"
+                .into(),
+        );
+    }
+    if shadow_stack() {
+        return Some(
+            "this process runs with a CET shadow stack, which the gates do not maintain; start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off"
+                .into(),
+        );
+    }
+    None
+}
+
+/// Whether the calling thread has a user shadow stack.
+fn shadow_stack() -> bool {
+    const ARCH_SHSTK_STATUS: i32 = 0x5005;
+    let mut features = 0u64;
+    // SAFETY: arch_prctl writes one word through the pointer, or fails.
+    let r = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SHSTK_STATUS, &mut features) };
+    r == 0 && features & 1 != 0
+}
+
+/// Fact bits of the vector state that this processor and kernel have.
+pub(crate) fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+
+/// A file in memory that can be sealed.
+pub(crate) fn memory_file(name: &CStr, executable: bool) -> std::io::Result<File> {
+    const MFD_NOEXEC_SEAL: u32 = 8;
+    const MFD_EXEC: u32 = 16;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let kind = if executable {
+        MFD_EXEC
+    } else {
+        MFD_NOEXEC_SEAL
+    };
+    // Kernels before 6.3 do not know the second kind of flag and refuse it.
+    for flags in [flags | kind, flags] {
+        // SAFETY: the name is a C string; the result is a new descriptor or -1.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+        if fd >= 0 {
+            // SAFETY: the descriptor is new and nobody else's.
+            return Ok(unsafe { File::from_raw_fd(fd) });
+        }
+        let error = std::io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
+    Err(std::io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// Forbids every later change of a memory file.
+pub(crate) fn seal(file: &File) -> std::io::Result<()> {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Forbids that a memory file shrinks.
+pub(crate) fn seal_shrink(file: &File) -> std::io::Result<()> {
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Whether the kernel keeps a file from shrinking.
+pub(crate) fn cannot_shrink(file: &File) -> bool {
+    // SAFETY: fcntl on a descriptor that we own; files that cannot be sealed give -1.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+}
+
+const MEMBARRIER_PRIVATE_EXPEDITED: i32 = 1 << 3;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+
+/// Registers the process for [`barrier`].
+pub(crate) fn register_barrier() -> std::io::Result<()> {
+    // SAFETY: membarrier has no memory arguments.
+    if unsafe {
+        libc::syscall(
+            libc::SYS_membarrier,
+            MEMBARRIER_REGISTER_PRIVATE_EXPEDITED,
+            0,
+            0,
+        )
+    } != 0
+    {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// A full memory barrier on every running thread of the process: the expensive half of the gates' cheap publication.
+pub(crate) fn barrier() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
+}
+
+/// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode it.
+pub(crate) fn thread_offset() -> i32 {
+    let offset: i64;
+    // SAFETY: loads the linker's constant for the thread-local symbol.
+    unsafe {
+        std::arch::asm!("mov {}, qword ptr [rip + postern_thread@GOTTPOFF]", out(reg) offset, options(nostack, readonly, preserves_flags));
+    }
+    i32::try_from(offset)
+        .expect("static thread-local storage lies within 2 GiB of the thread pointer")
+}
+
+/// Registers functions to run around fork.
+pub(crate) fn at_fork(
+    before: extern "C" fn(),
+    in_parent: extern "C" fn(),
+    in_child: extern "C" fn(),
+) {
+    // SAFETY: the functions take nothing and do not unwind.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+/// The lowest address that a process may map.
+pub(crate) fn lowest_mappable() -> usize {
+    std::fs::read_to_string("/proc/sys/vm/mmap_min_addr")
+        .ok()
+        .and_then(|s| s.trim().parse().ok())
+        .unwrap_or(0x1_0000)
+}

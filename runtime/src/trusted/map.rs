@@ -1,0 +1,170 @@
+//! Address space: the few calls of mmap that windows, control blocks and stacks are made of.
+//!
+//! Nothing here knows what the memory is for. Every reservation is `PROT_NONE` and `MAP_NORESERVE`, so that it costs a mapping
+//! and no memory; every change inside one uses `MAP_FIXED` within bounds that the caller owns.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use thiserror::Error;
+
+/// Memory could not be had.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The kernel refused; the usual causes are RLIMIT_AS and vm.max_map_count.
+    #[error(
+        "cannot {what} of {bytes} bytes: {reason}; check `ulimit -v` (it must be unlimited) and `sysctl vm.max_map_count`"
+    )]
+    Refused {
+        /// What was tried.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The system's words.
+        reason: String,
+    },
+    /// All control blocks are in use.
+    #[error("{0} domains are alive, which is the limit; drop some first")]
+    TooManyDomains(usize),
+    /// The fixed place is taken.
+    #[error("the address range is already in use")]
+    Taken,
+}
+
+/// Page protections that a window uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    None,
+    Read,
+    ReadWrite,
+    ReadExecute,
+}
+
+impl Protection {
+    fn bits(self) -> i32 {
+        match self {
+            Protection::None => libc::PROT_NONE,
+            Protection::Read => libc::PROT_READ,
+            Protection::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Protection::ReadExecute => libc::PROT_READ | libc::PROT_EXEC,
+        }
+    }
+}
+
+fn refused(what: &'static str, bytes: usize) -> MapError {
+    MapError::Refused {
+        what,
+        bytes,
+        reason: std::io::Error::last_os_error().to_string(),
+    }
+}
+
+/// Zeroed memory that takes pages only when touched and is never given back.
+pub(crate) fn reserve_zeroed(bytes: usize) -> Result<*mut u8, MapError> {
+    anonymous(bytes, Protection::ReadWrite)
+}
+
+/// Address space without access.
+pub(crate) fn reserve(bytes: usize) -> Result<*mut u8, MapError> {
+    anonymous(bytes, Protection::None)
+}
+
+fn anonymous(bytes: usize, protection: Protection) -> Result<*mut u8, MapError> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+    let p = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection.bits(), flags, -1, 0) };
+    if p == libc::MAP_FAILED {
+        return Err(refused("make a reservation", bytes));
+    }
+    Ok(p.cast())
+}
+
+/// Reserves exactly `[start, start + bytes)`, or fails if any of it is in use.
+pub(crate) fn reserve_at(start: usize, bytes: usize) -> Result<(), MapError> {
+    let flags =
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: MAP_FIXED_NOREPLACE replaces nothing that exists.
+    let p = unsafe { libc::mmap(start as *mut _, bytes, libc::PROT_NONE, flags, -1, 0) };
+    if p == libc::MAP_FAILED {
+        return Err(MapError::Taken);
+    }
+    if p as usize != start {
+        // A kernel that does not know the flag treats the address as a hint.
+        release(p.cast(), bytes);
+        return Err(MapError::Taken);
+    }
+    Ok(())
+}
+
+/// Gives address space back. The range must be the caller's own.
+pub(crate) fn release(start: *mut u8, bytes: usize) {
+    if bytes != 0 {
+        // SAFETY: the callers pass ranges that they reserved and that nothing refers to any more.
+        unsafe { libc::munmap(start.cast(), bytes) };
+    }
+}
+
+/// Drops the pages of a private range: file-backed pages read as the file again, anonymous ones as zero. False if they are
+/// still there: the host has locked them, and the kernel is older than 5.18.
+#[must_use]
+pub(crate) fn discard(start: *mut u8, bytes: usize) -> bool {
+    const MADV_DONTNEED_LOCKED: i32 = 24;
+    // SAFETY: the callers own the range; these change contents only.
+    unsafe {
+        libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) == 0
+            || libc::madvise(start.cast(), bytes, MADV_DONTNEED_LOCKED) == 0
+    }
+}
+
+/// Maps zero pages, or a file's pages copy-on-write, over a part of a reservation that the caller owns.
+pub(crate) fn place(
+    start: usize,
+    bytes: usize,
+    protection: Protection,
+    file: Option<(BorrowedFd<'_>, u64)>,
+) -> Result<(), MapError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let mut flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let (fd, offset) = match file {
+        Some((fd, offset)) => (fd.as_raw_fd(), offset as libc::off_t),
+        None => {
+            flags |= libc::MAP_ANONYMOUS;
+            (-1, 0)
+        }
+    };
+    // SAFETY: the callers own [start, start + bytes): it lies in a window or stack that they reserved, so nothing of the
+    // host is replaced.
+    let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, offset) };
+    if p == libc::MAP_FAILED {
+        return Err(refused("map memory", bytes));
+    }
+    Ok(())
+}
+
+/// Maps a file's pages, shared with everybody else who maps them, over a part of a reservation that the caller owns.
+pub(crate) fn share(
+    start: usize,
+    bytes: usize,
+    protection: Protection,
+    file: BorrowedFd<'_>,
+    at: u64,
+) -> Result<(), MapError> {
+    let (flags, fd) = (libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd());
+    let at = libc::off_t::try_from(at).unwrap_or(-1);
+    // SAFETY: as in `place`; the file's owner has seen to it that it does not shrink.
+    let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, at) };
+    if p == libc::MAP_FAILED {
+        return Err(refused("share memory", bytes));
+    }
+    Ok(())
+}
+
+/// Changes the protection of a range that the caller owns.
+pub(crate) fn protect(start: usize, bytes: usize, protection: Protection) -> Result<(), MapError> {
+    // SAFETY: the callers own the range and nothing of the host refers to it.
+    if unsafe { libc::mprotect(start as *mut _, bytes, protection.bits()) } != 0 {
+        return Err(refused("change the protection", bytes));
+    }
+    Ok(())
+}

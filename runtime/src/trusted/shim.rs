@@ -1,0 +1,169 @@
+//! Closures behind the service gate: C functions that find their closure in the thread's state.
+//!
+//! A panic of the closure is caught here, carried around the extension, and goes on in the host's own call.
+
+use super::thread::{self, Thread};
+use crate::service::{Caller, Service};
+use postern_image::Type;
+use std::arch::global_asm;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+/// The C function for closures of type `F`: one for results in rax, one for results in xmm0.
+pub(crate) fn address<A, F: Service<A>>(result: Option<Type>) -> usize {
+    match result {
+        Some(Type::F32 | Type::F64) => float::<A, F> as *const () as usize,
+        _ => integer::<A, F> as *const () as usize,
+    }
+}
+
+#[inline(always)]
+fn run<A, F: Service<A>>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
+    let thread = thread::current();
+    // SAFETY: the service gate stored the context of the very entry whose function this is, which `Services::add` set to an F
+    // that lives as long as the domain; and the control block of the domain, which is never unmapped.
+    let (function, control) = unsafe {
+        (
+            &*(thread.context.load(Ordering::Relaxed) as *const F),
+            &*thread.control.load(Ordering::Relaxed),
+        )
+    };
+    let caller = Caller::new(control);
+    let floats = floats.map(f64::to_bits);
+    match catch_unwind(AssertUnwindSafe(|| {
+        function.invoke(&caller, &integers, &floats)
+    })) {
+        Ok(bits) => bits,
+        Err(panic) => {
+            panicked(thread, panic);
+            0
+        }
+    }
+}
+
+#[cold]
+fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
+    thread.extra().panic = Some(panic);
+    end(thread, super::outcome::PANIC);
+}
+
+/// Makes the service gate end the call when the running service returns, unless it is to end already.
+pub(crate) fn end_when_back(thread: &Thread, kind: u32, detail: u64, message: Option<String>) {
+    if thread.pending.load(Ordering::Relaxed) != thread.sequence.load(Ordering::Relaxed) {
+        let extra = thread.extra();
+        (extra.detail, extra.message) = (detail, message);
+        end(thread, kind);
+    }
+}
+
+fn end(thread: &Thread, kind: u32) {
+    // In this order: the abort signal's handler gives no other reason once a call is pending.
+    let sequence = thread.sequence.load(Ordering::Relaxed);
+    thread.pending.store(sequence, Ordering::SeqCst);
+    thread.abort_kind.store(kind, Ordering::SeqCst);
+}
+
+/// A C function with parameters narrower than 32 bits, as `postern_narrow` finds it in rax. Compilers differ in who extends such
+/// parameters: the psABI says nobody, clang and rustc trust the caller. An extension is not to be trusted, so the host does it.
+#[repr(C)]
+pub(crate) struct Narrow {
+    function: usize,
+    masks: [u64; 6],
+    /// Each the highest bit of a signed parameter, or 0.
+    signs: [u64; 6],
+}
+
+impl Narrow {
+    /// The function with what to do to its integer parameters, if any is narrow.
+    pub(crate) fn new(function: usize, parameters: &[Type]) -> Option<Narrow> {
+        let integers = || parameters.iter().filter(|t| !t.is_float()).take(6);
+        if !integers().any(|t| t.size() < 4) {
+            return None;
+        }
+        let (mut masks, mut signs) = ([u64::MAX; 6], [0; 6]);
+        for (i, t) in integers().enumerate().filter(|(_, t)| t.size() < 4) {
+            masks[i] = (1 << (8 * t.size())) - 1;
+            if matches!(t, Type::I8 | Type::I16) {
+                signs[i] = 1 << (8 * t.size() - 1);
+            }
+        }
+        Some(Narrow {
+            function,
+            masks,
+            signs,
+        })
+    }
+
+    /// What the service gate calls instead, with this as its context.
+    pub(crate) fn shim() -> usize {
+        &raw const postern_narrow as usize
+    }
+}
+
+// For each register: cut it to its width, then (x ^ sign) - sign extends the sign. The gate has left the context in rax.
+global_asm!(
+    ".macro POSTERN_NARROW register, at",
+    "and \\register, [rax + {masks} + \\at]",
+    "xor \\register, [rax + {signs} + \\at]",
+    "sub \\register, [rax + {signs} + \\at]",
+    ".endm",
+    ".p2align 4",
+    ".globl postern_narrow",
+    ".hidden postern_narrow",
+    "postern_narrow:",
+    "POSTERN_NARROW rdi, 0",
+    "POSTERN_NARROW rsi, 8",
+    "POSTERN_NARROW rdx, 16",
+    "POSTERN_NARROW rcx, 24",
+    "POSTERN_NARROW r8, 32",
+    "POSTERN_NARROW r9, 40",
+    "jmp [rax + {function}]",
+    masks = const std::mem::offset_of!(Narrow, masks),
+    signs = const std::mem::offset_of!(Narrow, signs),
+    function = const std::mem::offset_of!(Narrow, function),
+);
+
+unsafe extern "C" {
+    static postern_narrow: u8;
+}
+
+extern "C" fn integer<A, F: Service<A>>(
+    i0: u64,
+    i1: u64,
+    i2: u64,
+    i3: u64,
+    i4: u64,
+    i5: u64,
+    f0: f64,
+    f1: f64,
+    f2: f64,
+    f3: f64,
+    f4: f64,
+    f5: f64,
+    f6: f64,
+    f7: f64,
+) -> u64 {
+    run::<A, F>([i0, i1, i2, i3, i4, i5], [f0, f1, f2, f3, f4, f5, f6, f7])
+}
+
+extern "C" fn float<A, F: Service<A>>(
+    i0: u64,
+    i1: u64,
+    i2: u64,
+    i3: u64,
+    i4: u64,
+    i5: u64,
+    f0: f64,
+    f1: f64,
+    f2: f64,
+    f3: f64,
+    f4: f64,
+    f5: f64,
+    f6: f64,
+    f7: f64,
+) -> f64 {
+    f64::from_bits(run::<A, F>(
+        [i0, i1, i2, i3, i4, i5],
+        [f0, f1, f2, f3, f4, f5, f6, f7],
+    ))
+}

@@ -1,0 +1,296 @@
+//! Signals: faults of extensions become values, everything else goes to whoever was there before.
+//!
+//! The handler runs on an alternate stack, allocates nothing, locks nothing and touches only the thread's own state, its
+//! domain's control block and its control stack. It ends a call by editing the interrupted context, never by jumping.
+
+use super::control::Control;
+use super::gate::{self, Label, Place};
+use super::outcome::{self, BACKTRACE, RawFault, Refusal};
+use super::thread::{self, IN_SERVICE, INSIDE, Thread};
+use libc::{c_int, c_void, siginfo_t, ucontext_t};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+
+/// Signals that mean a fault when the processor raises them.
+pub(crate) const FAULTS: [c_int; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+];
+
+/// The signal by which other threads ask a thread to end its call.
+static ABORT: AtomicI32 = AtomicI32::new(0);
+/// Whether our handlers are meant to be installed (a host may own the signals).
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// What was there before us, by signal number.
+static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
+
+/// The abort signal's number.
+pub(crate) fn abort_signal() -> c_int {
+    ABORT.load(Ordering::Relaxed)
+}
+
+/// Installs the handlers, or with `install == false` only remembers the abort signal's number.
+pub(crate) fn start(abort: c_int, install: bool) -> Result<(), std::io::Error> {
+    let taken = FAULTS.contains(&abort) || [libc::SIGKILL, libc::SIGSTOP].contains(&abort);
+    if taken || !(1..=libc::SIGRTMAX()).contains(&abort) {
+        return Err(std::io::Error::other(format!(
+            "{abort} cannot be the abort signal"
+        )));
+    }
+    ABORT.store(abort, Ordering::Relaxed);
+    if !install {
+        return Ok(());
+    }
+    for signal in FAULTS.into_iter().chain([abort]) {
+        // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the previous action is kept
+        // before ours can run for a signal that needs it, because no thread is inside an extension yet.
+        unsafe {
+            let mut previous: Box<libc::sigaction> = Box::new(std::mem::zeroed());
+            if libc::sigaction(signal, std::ptr::null(), &mut *previous) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            PREVIOUS[signal as usize].store(Box::into_raw(previous), Ordering::Release);
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = super::copies::handler();
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+            libc::sigemptyset(&mut action.sa_mask);
+            if libc::sigaction(signal, &action, std::ptr::null_mut()) != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+    }
+    INSTALLED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The first of our signals whose handler somebody replaced, if we installed handlers.
+pub(crate) fn replaced() -> Option<c_int> {
+    if !INSTALLED.load(Ordering::Relaxed) {
+        return None;
+    }
+    FAULTS.into_iter().chain([abort_signal()]).find(|&signal| {
+        // SAFETY: querying an action fills the structure.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &mut action) == 0
+                && !super::copies::is_handler(action.sa_sigaction)
+        }
+    })
+}
+
+/// Checks that the calling thread can take faults and aborts.
+pub(crate) fn check_thread() -> Result<(), Refusal> {
+    if let Some(signal) = replaced() {
+        return Err(Refusal::HandlerReplaced(signal));
+    }
+    // SAFETY: querying the mask fills the set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut set);
+        for signal in FAULTS.into_iter().chain([abort_signal()]) {
+            if libc::sigismember(&set, signal) == 1 {
+                return Err(Refusal::SignalBlocked(signal));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Asks `thread` to end the call with number `sequence`. The caller holds the registry, so the thread exists.
+pub(crate) fn request_end(thread: &Thread, sequence: u64, kind: u32) {
+    if thread.sequence.load(Ordering::SeqCst) != sequence {
+        // That call is over, and a wish for the present one must not be overwritten.
+        return;
+    }
+    if thread.request.load(Ordering::SeqCst) == sequence {
+        // Asked already. The signal is one of those that queue, and a thread that is sent them faster than it handles them
+        // would never get on; the watchdog reminds in its own time.
+        return;
+    }
+    thread.request_kind.store(kind, Ordering::SeqCst);
+    thread.request.store(sequence, Ordering::SeqCst);
+    remind(thread);
+}
+
+/// Sends the abort signal for a request that was made. The caller holds the registry.
+pub(crate) fn remind(thread: &Thread) {
+    let tid = thread.tid.load(Ordering::Relaxed);
+    // SAFETY: sends a signal for which a handler is installed to a thread of this process.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, abort_signal()) };
+}
+
+/// The handler for a host that owns the signals. True when the signal was Postern's and is dealt with.
+///
+/// # Safety
+/// The arguments must be those that the system passed to an `SA_SIGINFO` handler which runs on an alternate stack.
+pub(crate) unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> bool {
+    let thread = thread::current();
+    let mark = thread.mark.load(Ordering::Relaxed);
+    // SAFETY: the system's own pointers, valid while the handler runs.
+    let (info, context) = unsafe { (&*info, &mut *(context as *mut ucontext_t)) };
+    if signal == abort_signal() {
+        return on_abort(thread, mark, context);
+    }
+    // Only the processor's own faults count: si_code <= 0 was sent by somebody.
+    if mark != INSIDE || info.si_code <= 0 || !FAULTS.contains(&signal) {
+        return false;
+    }
+    // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+    let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
+    let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+    if !in_window(control, pc) && gate::place(pc) != Place::Abortable {
+        return false;
+    }
+    record(thread, control, context, outcome::SIGNAL);
+    let fault = &mut thread.extra().fault;
+    fault.signal = signal;
+    fault.code = info.si_code;
+    end(thread, context, outcome::SIGNAL);
+    true
+}
+
+/// Whether `pc` is in the domain's window: in its text or slots, or where a jump to a forged landing pad in data led.
+fn in_window(control: &Control, pc: usize) -> bool {
+    (control.address(0)..control.address(u32::MAX)).contains(&pc)
+}
+
+fn on_abort(thread: &Thread, mark: u32, context: &mut ucontext_t) -> bool {
+    let sequence = thread.sequence.load(Ordering::Relaxed);
+    let wanted = thread.request.load(Ordering::SeqCst);
+    if wanted != sequence || wanted == 0 {
+        // Late: that call is over; or it is for another copy of this library.
+        return false;
+    }
+    let kind = thread.request_kind.load(Ordering::Relaxed);
+    if mark == IN_SERVICE {
+        // Unless the service has asked for an end itself.
+        if thread.pending.load(Ordering::SeqCst) != sequence {
+            thread.pending.store(sequence, Ordering::SeqCst);
+            thread.abort_kind.store(kind, Ordering::SeqCst);
+        }
+        thread.request.store(0, Ordering::SeqCst);
+    } else if mark == INSIDE {
+        // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+        let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
+        let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+        if in_window(control, pc) || gate::place(pc) == Place::Abortable {
+            record(thread, control, context, kind);
+            end(thread, context, kind);
+        }
+        // Elsewhere: a signal handler of the host interrupted the extension. The watchdog will remind.
+    }
+    true
+}
+
+/// Makes the interrupted thread continue at the gates' way out.
+fn end(thread: &Thread, context: &mut ucontext_t, kind: u32) {
+    thread.abort_kind.store(kind, Ordering::Relaxed);
+    thread.request.store(0, Ordering::Relaxed);
+    let registers = &mut context.uc_mcontext.gregs;
+    registers[libc::REG_RIP as usize] = Label::postern_aborted.address() as i64;
+    registers[libc::REG_RSP as usize] = thread.frame.load(Ordering::Relaxed) as i64;
+    const DIRECTION_ALIGNMENT_NESTED: i64 = 1 << 10 | 1 << 18 | 1 << 14;
+    registers[libc::REG_EFL as usize] &= !DIRECTION_ALIGNMENT_NESTED;
+}
+
+/// Notes what can be known of the interrupted extension.
+fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
+    use libc::*;
+    const ORDER: [c_int; 17] = [
+        REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8, REG_R9, REG_R10,
+        REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP, REG_RSP,
+    ];
+    let registers = &context.uc_mcontext.gregs;
+    let base = control.address(0) as u64;
+    let rsp = registers[REG_RSP as usize] as u64;
+    let frame = thread.frame.load(Ordering::Relaxed);
+    let fault = &mut thread.extra().fault;
+    *fault = RawFault {
+        kind,
+        trap: registers[REG_TRAPNO as usize] as u64,
+        error: registers[REG_ERR as usize] as u64,
+        address: registers[REG_CR2 as usize] as u64,
+        base,
+        located: true,
+        ..Default::default()
+    };
+    for (place, register) in fault.registers.iter_mut().zip(ORDER) {
+        *place = registers[register as usize] as u64;
+    }
+    // While text runs, the control stack holds return addresses and nothing else. Its end is the frame, or the top of a stack
+    // of the runtime's own.
+    let end = match thread.foreign.load(Ordering::Relaxed) {
+        0 => frame,
+        _ => thread.plan_rsp.load(Ordering::Relaxed),
+    };
+    if in_window(control, registers[REG_RIP as usize] as usize) && rsp <= end && rsp % 8 == 0 {
+        // The last word is the gate's own return address.
+        fault.depth = ((end - rsp) / 8).saturating_sub(1);
+        for i in 0..fault.depth.min(BACKTRACE as u64) {
+            fault.backtrace[i as usize] =
+                super::memory::host_word(rsp + i * 8).wrapping_sub(base) as u32;
+        }
+    }
+}
+
+pub(super) extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // The interrupted code's errno must survive.
+    // SAFETY: errno's location is thread-local and always valid.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the system's own arguments.
+    if !unsafe { handle(signal, info, context) } {
+        chain(signal, info, context);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Does what would have happened without us.
+fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the pointer is to a leaked sigaction, or null before installation is complete.
+    let Some(previous) = (unsafe { PREVIOUS[signal as usize].load(Ordering::Acquire).as_ref() })
+    else {
+        return;
+    };
+    // SAFETY: `info` is the system's, the sender's fields are there for sent signals; getpid has no preconditions.
+    let (sent, late) = unsafe {
+        let own = (*info).si_code == libc::SI_TKILL && (*info).si_pid() == libc::getpid();
+        ((*info).si_code <= 0, own && signal == abort_signal())
+    };
+    match previous.sa_sigaction {
+        libc::SIG_DFL if late => {}
+        libc::SIG_IGN if sent || signal == abort_signal() => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // Restore the default. A fault happens again when we return; a sent signal is sent again.
+            // SAFETY: plain system calls on this process.
+            unsafe {
+                let mut default: libc::sigaction = std::mem::zeroed();
+                default.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &default, std::ptr::null_mut());
+                if sent {
+                    libc::raise(signal);
+                }
+            }
+        }
+        handler => {
+            // The previous handler expects its own mask.
+            // SAFETY: the handler was installed for this signal with these flags by the host; it gets what the system gave us.
+            unsafe {
+                let mut old: libc::sigset_t = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, &previous.sa_mask, &mut old);
+                if previous.sa_flags & libc::SA_SIGINFO != 0 {
+                    let f: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
+                        std::mem::transmute(handler);
+                    f(signal, info, context);
+                } else {
+                    let f: extern "C" fn(c_int) = std::mem::transmute(handler);
+                    f(signal);
+                }
+                libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+            }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The slow path of the entry gate and the way out of ended calls: decisions that `gate.s` leaves to Rust.
+//!
+//! Invariant: when one of these functions returns to `gate.s`, the thread's mark, frame, control, sequence and the nested
+//! records describe the same innermost call.
+
+use super::control::{BUSY, CLOSED, Control, Entry, OPEN, POISONED};
+use super::gate::{FACT_X87, FACT_YMM, Label, STATUS_ENDED};
+use super::memory;
+use super::outcome::{self, Refusal};
+use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, MAX_NESTING, OUTSIDE, Record, Thread};
+use std::arch::asm;
+use std::sync::atomic::{Ordering, fence};
+
+const RETRY: u32 = 0;
+const FULL: u32 = 1;
+const REFUSED: u32 = 2;
+
+/// Bytes between the recorded frame and the caller's stack arguments: six registers and the return address.
+const FRAME_TO_ARGUMENTS: u64 = 7 * 8;
+/// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
+const NESTED: u64 = 1 << 63;
+
+/// Decides how a call that the fast path did not take goes on. `frame` is rsp below the saved registers.
+///
+/// # Safety
+/// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as described there.
+pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> u32 {
+    // A panic here would cross assembly; there is no panicking path below but out of memory, which aborts anyway.
+    match decide(thread, entry, frame) {
+        Ok(step) => step,
+        Err(refusal) => {
+            crate::call::refused(refusal);
+            REFUSED
+        }
+    }
+}
+
+fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
+    if thread.extra.load(Ordering::Relaxed).is_null() {
+        thread::register(thread)?;
+    }
+    thread::restore_bounds(thread);
+    crate::watchdog::ensure().map_err(|_| Refusal::NoWatchdog)?;
+    let mark = thread.mark.load(Ordering::Relaxed);
+    if mark != OUTSIDE {
+        discard_stale(thread, frame);
+    }
+    let nested = match thread.mark.load(Ordering::Relaxed) {
+        OUTSIDE => false,
+        IN_SERVICE => true,
+        _ => return Err(Refusal::InsideExtension),
+    };
+    // SAFETY: control blocks are never unmapped.
+    let control = unsafe { &*entry.control };
+    check_state(control, entry)?;
+    let slot = control.slot(thread.index());
+    if slot.stack.load(Ordering::Relaxed) == 0 {
+        crate::domain::give_data_stack(control, thread.index())?;
+    }
+    let low = thread.stack_low.load(Ordering::Relaxed);
+    let foreign = frame.wrapping_sub(low) >= thread.stack_span.load(Ordering::Relaxed);
+    if foreign && thread::on_signal_stack() {
+        // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
+        return Err(Refusal::OnSignalStack);
+    }
+    if !nested && !foreign && entry.body != Label::postern_body_full.address() {
+        return Ok(RETRY);
+    }
+    plan(thread, entry, control, frame, nested, foreign)?;
+    Ok(FULL)
+}
+
+fn check_state(control: &Control, entry: &Entry) -> Result<(), Refusal> {
+    let generation = control.generation.load(Ordering::SeqCst);
+    if entry.expected != Control::word(OPEN, generation) {
+        // A C function pointer whose domain is gone; the block may serve another one.
+        return Err(Refusal::Closed);
+    }
+    match control.state.load(Ordering::SeqCst) {
+        OPEN => Ok(()),
+        POISONED => Err(Refusal::Poisoned),
+        BUSY => Err(Refusal::Busy),
+        _ => Err(Refusal::Closed),
+    }
+}
+
+/// Prepares a call through the full gate and marks the thread.
+fn plan(
+    thread: &Thread,
+    entry: &Entry,
+    control: &Control,
+    frame: u64,
+    nested: bool,
+    foreign: bool,
+) -> Result<(), Refusal> {
+    let extra = thread.extra();
+    if extra.nested.len() >= MAX_NESTING {
+        return Err(Refusal::TooDeep);
+    }
+    let slot = control.slot(thread.index());
+    let mut r15 = slot.stack.load(Ordering::Relaxed);
+    if nested {
+        r15 = below_live_frames(thread, control, r15)?;
+    }
+    let words = entry.stack_words;
+    r15 = r15
+        .checked_sub((words * 8).next_multiple_of(16))
+        .ok_or(Refusal::NoDataStack)?;
+    let depth = control.call_depth.load(Ordering::Relaxed);
+    let own = foreign || depth != 0 || (nested && thread.foreign.load(Ordering::Relaxed) != 0);
+    let mut rsp = frame;
+    if own {
+        let (low, top) = extra.own_stack()?;
+        // Below the calls that wait on it already.
+        let top = std::iter::once((
+            thread.foreign.load(Ordering::Relaxed),
+            thread.service_rsp.load(Ordering::Relaxed),
+        ))
+        .filter(|_| nested)
+        .chain(extra.nested.iter().map(|r| (r.foreign, r.service_rsp)))
+        .filter(|&(foreign, _)| foreign != 0)
+        .map(|(_, rsp)| rsp & !15)
+        .min()
+        .unwrap_or(top);
+        rsp = match depth {
+            0 => top,
+            n => top.min(low.saturating_add(n.saturating_mul(8))),
+        };
+        if rsp < low + 8 {
+            return Err(Refusal::TooDeep);
+        }
+    }
+    if nested {
+        let mut record = Record {
+            control: thread.control.load(Ordering::Relaxed),
+            frame: thread.frame.load(Ordering::Relaxed),
+            sequence: thread.sequence.load(Ordering::Relaxed),
+            service_rsp: thread.service_rsp.load(Ordering::Relaxed),
+            service_r15: thread.service_r15.load(Ordering::Relaxed),
+            service: thread.service.load(Ordering::Relaxed),
+            context: thread.context.load(Ordering::Relaxed),
+            foreign: thread.foreign.load(Ordering::Relaxed),
+            pending: 0,
+            pending_kind: 0,
+            detail: std::mem::take(&mut extra.detail),
+            message: extra.message.take(),
+        };
+        waiting(thread, &record).fetch_add(1, Ordering::SeqCst);
+        let shown = &thread.waiting()[extra.nested.len()];
+        shown.control.store(record.control, Ordering::SeqCst);
+        shown.sequence.store(record.sequence, Ordering::SeqCst);
+        thread.mark.store(ENTERING, Ordering::SeqCst);
+        extra.last_sequence += 1;
+        thread
+            .sequence
+            .store(NESTED | extra.last_sequence, Ordering::SeqCst);
+        // From here on no abort signal for the waiting call changes these; one that came before is in them.
+        record.pending = thread.pending.load(Ordering::SeqCst);
+        record.pending_kind = thread.abort_kind.load(Ordering::SeqCst);
+        extra.nested.push(record);
+    } else {
+        thread.mark.store(ENTERING, Ordering::SeqCst);
+        thread.sequence.fetch_add(1, Ordering::SeqCst);
+    }
+    thread.plan_r15.store(r15, Ordering::Relaxed);
+    thread.plan_rsp.store(rsp, Ordering::Relaxed);
+    thread.foreign.store(u32::from(own), Ordering::Relaxed);
+    thread.frame.store(frame, Ordering::Relaxed);
+    thread
+        .control
+        .store(control as *const Control as *mut Control, Ordering::Relaxed);
+    if control.facts.load(Ordering::Relaxed) & FACT_X87 != 0 {
+        save_x87(thread);
+    }
+    thread.mark.store(INSIDE, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    if let Err(refusal) = check_state(control, entry) {
+        leave(thread);
+        return Err(refusal);
+    }
+    // Only now, when the window cannot go.
+    let narrow = if entry.inner != 0 { 16 } else { 0 };
+    for i in 0..words {
+        let from = frame + FRAME_TO_ARGUMENTS + narrow + u64::from(i) * 8;
+        let masked = memory::host_word(from) & entry.stack_masks[i as usize];
+        memory::write_word(control, r15 + i * 8, masked);
+    }
+    slot.calls.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The counter of `record`'s domain that says how many of its calls wait on this thread.
+fn waiting<'a>(thread: &Thread, record: &Record) -> &'a std::sync::atomic::AtomicU32 {
+    // SAFETY: control blocks are never unmapped, and a recorded call has one.
+    unsafe { &(*record.control).slot(thread.index()).waiting }
+}
+
+/// Where the data stack of a nested call into `control` begins: below every frame of that domain on this thread.
+fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32, Refusal> {
+    let current = (
+        thread.control.load(Ordering::Relaxed),
+        thread.service_r15.load(Ordering::Relaxed),
+    );
+    let lowest = thread
+        .extra()
+        .nested
+        .iter()
+        .map(|r| (r.control, r.service_r15))
+        .chain(std::iter::once(current))
+        .filter(|&(c, _)| std::ptr::eq(c, control))
+        .map(|(_, r15)| r15)
+        .min();
+    let Some(r15) = lowest else { return Ok(top) };
+    // The extension's r15 is untrusted: it must lie in the thread's own data stack.
+    let size = 1u32 << control.stack_log2.load(Ordering::Relaxed);
+    let bottom = (top & !(size - 1)) + 1024;
+    let r15 = r15 & !15;
+    if r15 > top || r15 < bottom {
+        return Err(Refusal::NoDataStack);
+    }
+    Ok(r15)
+}
+
+/// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below the present one on the
+/// thread's own stack.
+fn discard_stale(thread: &Thread, frame: u64) {
+    let extra = thread.extra();
+    let (low, top) = extra.stack;
+    let on_stack = |p: u64| (low..top).contains(&p);
+    loop {
+        let recorded = thread.frame.load(Ordering::Relaxed);
+        let stale = on_stack(recorded) && on_stack(frame) && recorded <= frame;
+        if !stale || thread.mark.load(Ordering::Relaxed) == OUTSIDE {
+            return;
+        }
+        leave(thread);
+    }
+}
+
+/// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
+pub(crate) fn forget_left(thread: &Thread) {
+    if thread.mark.load(Ordering::Relaxed) == OUTSIDE
+        || thread.extra.load(Ordering::Relaxed).is_null()
+    {
+        return;
+    }
+    let here: u64;
+    // SAFETY: copies the stack pointer.
+    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    discard_stale(thread, here);
+}
+
+/// How many calls the calling thread is inside.
+pub(crate) fn nesting(thread: &Thread) -> usize {
+    match thread.mark.load(Ordering::Relaxed) {
+        OUTSIDE => 0,
+        _ => 1 + thread.extra().nested.len(),
+    }
+}
+
+/// Forgets the innermost calls until `nesting` are left. True unless the thread is inside an extension: then only a signal handler
+/// can be asking, and nothing was left.
+///
+/// # Safety
+/// The forgotten calls' services never return.
+pub(crate) unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
+    while self::nesting(thread) > nesting {
+        if thread.mark.load(Ordering::Relaxed) != IN_SERVICE {
+            return false;
+        }
+        leave(thread);
+    }
+    true
+}
+
+fn save_x87(thread: &Thread) {
+    let mut word = 0u16;
+    // SAFETY: stores the x87 control word.
+    unsafe { asm!("fnstcw word ptr [{}]", in(reg) &mut word, options(nostack)) };
+    thread.host_x87.store(word, Ordering::Relaxed);
+}
+
+/// Brings back the host's x87 state and makes the waiting call, if there is one, the innermost again.
+fn leave(thread: &Thread) {
+    // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+    let facts = unsafe {
+        (*thread.control.load(Ordering::Relaxed))
+            .facts
+            .load(Ordering::Relaxed)
+    };
+    if facts & FACT_X87 != 0 {
+        let word = thread.host_x87.load(Ordering::Relaxed);
+        // SAFETY: empties the x87 stack without waiting (a pending exception of the extension must not fire here) and loads
+        // the control word that the host had.
+        unsafe {
+            asm!("fninit", "fldcw word ptr [{}]", in(reg) &word, options(nostack));
+        }
+    }
+    if facts & FACT_YMM != 0 {
+        // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
+        unsafe { asm!("vzeroupper", options(nostack, nomem)) };
+    }
+    let extra = thread.extra();
+    let Some(record) = extra.nested.pop() else {
+        thread.foreign.store(0, Ordering::Relaxed);
+        thread.mark.store(OUTSIDE, Ordering::Relaxed);
+        return;
+    };
+    thread.control.store(record.control, Ordering::Relaxed);
+    thread.frame.store(record.frame, Ordering::Relaxed);
+    thread.sequence.store(record.sequence, Ordering::Relaxed);
+    thread
+        .service_rsp
+        .store(record.service_rsp, Ordering::Relaxed);
+    thread
+        .service_r15
+        .store(record.service_r15, Ordering::Relaxed);
+    thread.service.store(record.service, Ordering::Relaxed);
+    thread.context.store(record.context, Ordering::Relaxed);
+    thread.foreign.store(record.foreign, Ordering::Relaxed);
+    thread.pending.store(record.pending, Ordering::Relaxed);
+    thread
+        .abort_kind
+        .store(record.pending_kind, Ordering::Relaxed);
+    thread.mark.store(IN_SERVICE, Ordering::SeqCst);
+    waiting(thread, &record).fetch_sub(1, Ordering::SeqCst);
+    let shown = &thread.waiting()[extra.nested.len()];
+    shown.sequence.store(0, Ordering::SeqCst);
+    (extra.detail, extra.message) = (record.detail, record.message);
+    let requested = shown.request.swap(0, Ordering::SeqCst) == record.sequence;
+    // SAFETY: as above.
+    let state = unsafe { (*record.control).state.load(Ordering::SeqCst) };
+    let reason = match state {
+        POISONED | CLOSED => outcome::ANOTHER,
+        _ if requested => shown.request_kind.load(Ordering::SeqCst),
+        _ => return,
+    };
+    if thread.pending.load(Ordering::SeqCst) != record.sequence {
+        thread.pending.store(record.sequence, Ordering::SeqCst);
+        thread.abort_kind.store(reason, Ordering::SeqCst);
+    }
+}
+
+/// After a call through the full gate returned.
+///
+/// # Safety
+/// Called by `gate.s` only.
+pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
+    leave(thread);
+}
+
+/// After a call was ended: leaves what happened for the caller to collect, and returns the gate's status.
+///
+/// # Safety
+/// Called by `gate.s` only, at `postern_aborted`.
+pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
+    let kind = thread.abort_kind.swap(0, Ordering::Relaxed);
+    // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+    let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
+    let extra = thread.extra();
+    if extra.fault.kind != kind {
+        // Ended at a gate or in a service: no signal context belongs to it.
+        extra.fault = outcome::RawFault {
+            kind,
+            ..Default::default()
+        };
+    }
+    if thread.pending.load(Ordering::Relaxed) == thread.sequence.load(Ordering::Relaxed) {
+        thread.pending.store(0, Ordering::Relaxed);
+    }
+    let fault = extra.fault;
+    extra.fault.kind = 0;
+    let detail = std::mem::take(&mut extra.detail);
+    let message = extra.message.take().filter(|_| kind == outcome::ABORT);
+    let panic = extra.panic.take();
+    leave(thread);
+    crate::call::ended(control, fault, detail, message, panic);
+    STATUS_ENDED
+}

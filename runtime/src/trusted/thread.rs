@@ -1,0 +1,550 @@
+//! What Postern knows of each thread that enters extensions.
+//!
+//! A [`Thread`] lies in static thread-local storage, where gates reach it through fs (`gate.s` defines the symbol). It is small,
+//! because a library that is opened at run time must share the little static storage that libc keeps for such; everything that
+//! no gate reads is in [`Extra`], on the heap.
+//!
+//! A thread registers itself at its first entry and unregisters at its end. Other threads read a registered `Thread` only
+//! under the registry's lock, so it cannot vanish under them.
+
+use super::control::{Control, MAX_THREADS, ServiceEntry};
+use super::map;
+use super::outcome::{RawFault, Refusal};
+use super::signal;
+use std::arch::asm;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Marks: where the thread is, as the gates keep it.
+pub(crate) const OUTSIDE: u32 = 0;
+/// In an extension, or in a gate with `frame` valid.
+pub(crate) const INSIDE: u32 = 1;
+/// In a service that an extension called.
+pub(crate) const IN_SERVICE: u32 = 2;
+/// A gate is writing the state of a new call; whoever was inside still is.
+pub(crate) const ENTERING: u32 = 4;
+
+/// Deepest nesting host → extension → service → extension …
+pub(crate) const MAX_NESTING: usize = 64;
+/// Size of a control stack of the runtime's own.
+const CONTROL_STACK: usize = 1 << 20;
+/// Stack below the entry gate that the slow path itself may need.
+const MARGIN: u64 = 16 << 10;
+/// Size of the alternate signal stack that a thread gets when it has none that is large enough.
+const SIGNAL_STACK: usize = 64 << 10;
+
+/// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request`.
+#[repr(C, align(64))]
+pub(crate) struct Thread {
+    /// Lowest admissible stack pointer.
+    pub stack_low: AtomicU64,
+    /// Bytes from there to the stack's top; 0 while the thread is not registered.
+    pub stack_span: AtomicU64,
+    /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`ENTERING`], or 3 while a call is being left.
+    pub mark: AtomicU32,
+    /// Index of the thread times the size of a slot.
+    pub slot: AtomicU32,
+    /// Number of the innermost call; never repeats in a thread.
+    pub sequence: AtomicU64,
+    /// Stack pointer that the innermost entry gate recorded.
+    pub frame: AtomicU64,
+    /// Innermost domain.
+    pub control: AtomicPtr<Control>,
+    /// Sequence number of a call that is to be ended when its service returns.
+    pub pending: AtomicU64,
+    /// Why a call is being ended ([`super::outcome`]).
+    pub abort_kind: AtomicU32,
+    /// Data stack pointer at the service gate.
+    pub service_r15: AtomicU32,
+    /// Stack pointer at the service gate.
+    pub service_rsp: AtomicU64,
+    /// The service that runs.
+    pub service: AtomicPtr<ServiceEntry>,
+    /// Its context.
+    pub context: AtomicU64,
+    /// Not 0 while the extension runs on a control stack of the runtime's own.
+    pub foreign: AtomicU32,
+    /// The host's x87 control word.
+    pub host_x87: AtomicU16,
+    /// For the full gate: data stack pointer.
+    pub plan_r15: AtomicU32,
+    /// For the full gate: control stack pointer.
+    pub plan_rsp: AtomicU64,
+    /// Another thread's wish: end the call with this sequence number …
+    pub request: AtomicU64,
+    /// … for this reason.
+    pub request_kind: AtomicU32,
+    /// The kernel's thread id.
+    pub tid: AtomicU32,
+    /// Address of the service gate: gate slots jump through this word.
+    pub service_gate: AtomicU64,
+    /// The rest, or null while the thread is not registered.
+    pub extra: AtomicPtr<Extra>,
+    /// The calls that wait, outermost first, for other threads to read: [`MAX_NESTING`] of them, or null.
+    pub waiting: AtomicPtr<Waiting>,
+}
+
+/// What other threads see of a call that waits in a service while another one runs.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Its sequence number; 0 is nobody.
+    pub sequence: AtomicU64,
+    /// Its domain.
+    pub control: AtomicPtr<Control>,
+    /// Another thread's wish: end the call with this sequence number …
+    pub request: AtomicU64,
+    /// … for this reason.
+    pub request_kind: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Thread>() <= 256);
+
+impl Waiting {
+    /// Its domain's control block.
+    pub(crate) fn domain(&self) -> Option<&'static Control> {
+        // SAFETY: control blocks are never unmapped.
+        unsafe { self.control.load(Ordering::SeqCst).as_ref() }
+    }
+
+    /// Asks for the end of this call, once it is the innermost again, if it still has the number `sequence`.
+    pub(crate) fn end(&self, sequence: u64, kind: u32) {
+        self.request_kind.store(kind, Ordering::SeqCst);
+        self.request.store(sequence, Ordering::SeqCst);
+    }
+}
+
+/// Offset of the word that gate slots jump through.
+pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
+
+/// A call that waits in a service while another one runs.
+pub(crate) struct Record {
+    pub control: *mut Control,
+    pub frame: u64,
+    pub sequence: u64,
+    pub service_rsp: u64,
+    pub service_r15: u32,
+    pub service: *mut ServiceEntry,
+    pub context: u64,
+    pub foreign: u32,
+    pub pending: u64,
+    pub pending_kind: u32,
+    pub detail: u64,
+    pub message: Option<String>,
+}
+
+/// What only the thread itself (and its signal handlers) uses.
+pub(crate) struct Extra {
+    /// Calls that wait, outermost first.
+    pub nested: Vec<Record>,
+    /// What the last ended call left.
+    pub fault: RawFault,
+    /// A value that goes with it: exit status.
+    pub detail: u64,
+    /// Words that go with it.
+    pub message: Option<String>,
+    /// A panic of a service, on its way around the extension.
+    pub panic: Option<Box<dyn std::any::Any + Send>>,
+    /// Nested calls so far; their sequence numbers are made of it.
+    pub last_sequence: u64,
+    /// Bounds of the thread's own stack: lowest usable address, top.
+    pub stack: (u64, u64),
+    /// Control stack of the runtime's own: lowest usable address, top; made when first needed.
+    pub own_stack: Option<(u64, u64)>,
+    /// Index in the registry.
+    pub index: usize,
+    /// An alternate signal stack that we installed (with a page below it), its size, and what was there before.
+    signal_stack: Option<(*mut u8, usize, libc::stack_t)>,
+}
+
+/// Registered threads by index, and what is not in use.
+pub(crate) struct Registry {
+    threads: Vec<*const Thread>,
+}
+
+// SAFETY: the pointers are followed only under the lock, which unregistering takes, too.
+unsafe impl Send for Registry {}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    threads: Vec::new(),
+});
+
+impl Registry {
+    /// The registered threads.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Thread)> {
+        self.threads.iter().enumerate().filter_map(|(i, &t)| {
+            // SAFETY: a pointer in the table is to the thread-local block of a thread that has not unregistered, and cannot
+            // while we hold the lock.
+            unsafe { t.as_ref() }.map(|t| (i, t))
+        })
+    }
+}
+
+/// How many thread indices were ever in use.
+pub(crate) fn registered_ever() -> usize {
+    registry().threads.len()
+}
+
+/// The registry, locked.
+pub(crate) fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The calling thread's state.
+#[inline(always)]
+pub(crate) fn current() -> &'static Thread {
+    let p: *const Thread;
+    // SAFETY: the symbol is a thread-local block of size_of::<Thread>() zero bytes with Thread's alignment, which is a valid
+    // Thread; it lives as long as the thread, and callers do not hand it to another one.
+    unsafe {
+        asm!(
+            "mov {p}, qword ptr [rip + postern_thread@GOTTPOFF]",
+            "add {p}, qword ptr fs:[0]",
+            p = out(reg) p,
+            options(nostack, readonly, preserves_flags),
+        );
+        &*p
+    }
+}
+
+/// The domain that called the service in which the calling thread is.
+pub(crate) fn serving() -> Option<&'static Control> {
+    let thread = current();
+    super::slow::forget_left(thread);
+    match thread.mark.load(Ordering::Relaxed) {
+        IN_SERVICE => thread.innermost(),
+        _ => None,
+    }
+}
+
+impl Thread {
+    /// The thread's heap part. Panics unless registered.
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) fn extra(&self) -> &mut Extra {
+        let p = self.extra.load(Ordering::Relaxed);
+        assert!(!p.is_null(), "thread not registered");
+        // SAFETY: only the owning thread calls this on its own block, never holding two results at once; signal handlers
+        // write `fault` only while the thread is inside an extension, where no Rust code of the thread runs.
+        unsafe { &mut *p }
+    }
+
+    /// The innermost domain's control block, if the thread was ever inside one.
+    pub(crate) fn innermost(&self) -> Option<&'static Control> {
+        // SAFETY: control blocks are never unmapped.
+        unsafe { self.control.load(Ordering::SeqCst).as_ref() }
+    }
+
+    /// The calls that wait in services, outermost first. Other threads hold the registry while they look.
+    pub(crate) fn waiting(&self) -> &[Waiting] {
+        let p = self.waiting.load(Ordering::SeqCst);
+        if p.is_null() {
+            return &[];
+        }
+        // SAFETY: `register` made the array of MAX_NESTING, all atomics; it is freed after the thread has left the registry.
+        unsafe { std::slice::from_raw_parts(p, MAX_NESTING) }
+    }
+
+    /// The innermost call as another thread may see it: its number and its domain's control block. `None` outside, and while a
+    /// gate writes the state of a new call, when the number may be the new call's and the domain still the last one's. (A gate
+    /// looks at its domain's state itself after that.)
+    pub(crate) fn innermost_call(&self) -> Option<(u64, &'static Control)> {
+        // Gates write ENTERING, number, domain, INSIDE, in this order. So a mark that is read after the number is that call's
+        // or a later one's, and if the number is the same afterwards, the domain in between was that call's.
+        let sequence = self.sequence.load(Ordering::SeqCst);
+        if matches!(self.mark.load(Ordering::SeqCst), OUTSIDE | ENTERING) {
+            return None;
+        }
+        let control = self.innermost()?;
+        (self.sequence.load(Ordering::SeqCst) == sequence).then_some((sequence, control))
+    }
+
+    /// Index in the registry and in every domain's slots.
+    pub(crate) fn index(&self) -> usize {
+        self.slot.load(Ordering::Relaxed) as usize / size_of::<super::control::Slot>()
+    }
+}
+
+/// Registers the calling thread, or says why it cannot enter extensions.
+pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
+    signal::check_thread()?;
+    let stack = own_stack_bounds();
+    let signal_stack = ensure_signal_stack()?;
+    let mut registry = registry();
+    let index = match registry.threads.iter().position(|t| t.is_null()) {
+        Some(index) => index,
+        None if registry.threads.len() < MAX_THREADS => {
+            registry.threads.push(std::ptr::null());
+            registry.threads.len() - 1
+        }
+        None => return Err(Refusal::TooManyThreads),
+    };
+    let extra = Box::new(Extra {
+        nested: Vec::with_capacity(MAX_NESTING),
+        fault: RawFault::default(),
+        detail: 0,
+        message: None,
+        panic: None,
+        last_sequence: 0,
+        stack: stack.unwrap_or((0, 0)),
+        own_stack: None,
+        index,
+        signal_stack,
+    });
+    thread.service_gate.store(
+        super::gate::Label::postern_service.address() as u64,
+        Ordering::Relaxed,
+    );
+    thread.extra.store(Box::into_raw(extra), Ordering::Relaxed);
+    let waiting: Box<[Waiting; MAX_NESTING]> =
+        Box::new(std::array::from_fn(|_| Waiting::default()));
+    thread
+        .waiting
+        .store(Box::into_raw(waiting).cast(), Ordering::Relaxed);
+    thread.slot.store(
+        (index * size_of::<super::control::Slot>()) as u32,
+        Ordering::Relaxed,
+    );
+    // SAFETY: gettid has no preconditions.
+    thread
+        .tid
+        .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
+    let mut control_word = 0u16;
+    // SAFETY: stores the x87 control word, which every x86-64 processor has.
+    unsafe { asm!("fnstcw word ptr [{}]", in(reg) &mut control_word, options(nostack)) };
+    thread.host_x87.store(control_word, Ordering::Relaxed);
+    set_bounds(thread, stack);
+    registry.threads[index] = thread;
+    drop(registry);
+    at_thread_end();
+    Ok(())
+}
+
+/// Admits stack pointers on the thread's own stack; with `None` (no guard below it), every entry takes the slow path.
+fn set_bounds(thread: &Thread, stack: Option<(u64, u64)>) {
+    let (low, span) = match stack {
+        Some((low, top)) if top > low + 2 * MARGIN => (low + MARGIN, top - low - MARGIN),
+        // Registered, but no stack pointer is admitted.
+        _ => (u64::MAX, 0),
+    };
+    thread.stack_low.store(low, Ordering::Relaxed);
+    thread.stack_span.store(span, Ordering::Relaxed);
+}
+
+/// After a fork the next entry takes the slow path, and this admits stack pointers again.
+pub(crate) fn restore_bounds(thread: &Thread) {
+    let stack = thread.extra().stack;
+    if thread.stack_span.load(Ordering::Relaxed) == 0 && stack != (0, 0) {
+        set_bounds(thread, Some(stack));
+    }
+}
+
+/// Whether the calling thread runs on its alternate signal stack.
+pub(crate) fn on_signal_stack() -> bool {
+    // SAFETY: querying fills the structure.
+    unsafe {
+        let mut now: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(std::ptr::null(), &mut now);
+        now.ss_flags & libc::SS_ONSTACK != 0
+    }
+}
+
+/// Blocks all signals in the calling thread.
+pub(crate) fn block_all_signals() {
+    // SAFETY: fills a set and installs it as the calling thread's mask.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}
+
+/// Lowest usable address and top of the calling thread's own stack, if a guard lies below it.
+fn own_stack_bounds() -> Option<(u64, u64)> {
+    // SAFETY: the attribute object is initialised by pthread_getattr_np before it is read, and destroyed once.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut start, mut size, mut guard) = (std::ptr::null_mut(), 0usize, 0usize);
+        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut size) == 0;
+        libc::pthread_attr_getguardsize(&attributes, &mut guard);
+        libc::pthread_attr_destroy(&mut attributes);
+        // The main thread's stack has the kernel's guard gap, whatever the attribute says. libc counts the guard of other
+        // threads to the stack.
+        let main = libc::gettid() == libc::getpid();
+        if !known || (guard == 0 && !main) {
+            return None;
+        }
+        let guard = if main { 0 } else { guard };
+        Some((
+            (start as usize + guard) as u64,
+            (start as usize + size) as u64,
+        ))
+    }
+}
+
+/// Makes sure that a signal can be handled when the control stack is exhausted.
+fn ensure_signal_stack() -> Result<Option<(*mut u8, usize, libc::stack_t)>, Refusal> {
+    // SAFETY: getauxval has no preconditions; a missing entry reads 0.
+    let least = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize + (12 << 10);
+    // SAFETY: querying fills the structure.
+    let old = unsafe {
+        let mut old: libc::stack_t = std::mem::zeroed();
+        libc::sigaltstack(std::ptr::null(), &mut old);
+        old
+    };
+    if old.ss_flags & libc::SS_DISABLE == 0 && old.ss_size >= least {
+        return Ok(None);
+    }
+    let size = SIGNAL_STACK.max(least.next_multiple_of(4096));
+    let memory = map::reserve(size + 4096).map_err(|_| Refusal::NoMemory)?;
+    let start = memory as usize + 4096;
+    if map::protect(start, size, map::Protection::ReadWrite).is_err() {
+        map::release(memory, size + 4096);
+        return Err(Refusal::NoMemory);
+    }
+    let new = libc::stack_t {
+        ss_sp: start as *mut _,
+        ss_flags: 0,
+        ss_size: size,
+    };
+    // SAFETY: the range is mapped, ours, and stays so until `unregister` puts the old stack back. Failure means that we
+    // run on the old one now, so entering is refused.
+    if unsafe { libc::sigaltstack(&new, std::ptr::null_mut()) } != 0 {
+        map::release(memory, size + 4096);
+        return Err(Refusal::OnSignalStack);
+    }
+    Ok(Some((memory, size, old)))
+}
+
+impl Extra {
+    /// The control stack of the runtime's own (lowest usable address, top), made at first use.
+    pub(crate) fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
+        if let Some(stack) = self.own_stack {
+            return Ok(stack);
+        }
+        let memory =
+            map::reserve(CONTROL_STACK + 2 * 4096).map_err(|_| Refusal::NoMemory)? as usize;
+        map::protect(memory + 4096, CONTROL_STACK, map::Protection::ReadWrite)
+            .map_err(|_| Refusal::NoMemory)?;
+        let stack = (
+            (memory + 4096) as u64,
+            (memory + 4096 + CONTROL_STACK) as u64,
+        );
+        self.own_stack = Some(stack);
+        Ok(stack)
+    }
+}
+
+/// Undoes [`register`]; runs when the thread ends.
+fn unregister(thread: &Thread) {
+    let p = thread.extra.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    if p.is_null() {
+        return;
+    }
+    thread.stack_span.store(0, Ordering::Relaxed);
+    thread.stack_low.store(0, Ordering::Relaxed);
+    // SAFETY: the pointer came from Box::into_raw in `register` and was just taken out of its only place.
+    let extra = unsafe { Box::from_raw(p) };
+    let mut registry = registry();
+    if let Some(place) = registry.threads.get_mut(extra.index) {
+        *place = std::ptr::null();
+    }
+    let waiting = thread
+        .waiting
+        .swap(std::ptr::null_mut(), Ordering::Relaxed)
+        .cast::<[Waiting; MAX_NESTING]>();
+    drop(registry);
+    // SAFETY: from Box::into_raw in `register`; other threads read it under the registry only, and no longer find us there.
+    drop(unsafe { Box::from_raw(waiting) });
+    for record in &extra.nested {
+        // SAFETY: control blocks are never unmapped, and a recorded call has one. The host left these calls behind for good.
+        let control = unsafe { &*record.control };
+        control
+            .slot(extra.index)
+            .waiting
+            .fetch_sub(1, Ordering::SeqCst);
+    }
+    thread.mark.store(OUTSIDE, Ordering::SeqCst);
+    if let Some((low, top)) = extra.own_stack {
+        map::release((low - 4096) as *mut u8, (top - low) as usize + 2 * 4096);
+    }
+    if let Some((memory, size, old)) = extra.signal_stack {
+        // SAFETY: restores what was there before if ours is still in force (Rust's own threads have disabled theirs by now,
+        // and with it ours); either way nobody uses our memory from here on. We are not on it: no handler calls this.
+        unsafe {
+            let mut now: libc::stack_t = std::mem::zeroed();
+            libc::sigaltstack(std::ptr::null(), &mut now);
+            if now.ss_sp as usize == memory as usize + 4096 {
+                libc::sigaltstack(&old, std::ptr::null_mut());
+            }
+        }
+        map::release(memory, size + 4096);
+    }
+}
+
+struct Key(UnsafeCell<Option<libc::pthread_key_t>>);
+// SAFETY: written once under KEY_ONCE before any read.
+unsafe impl Sync for Key {}
+static KEY: Key = Key(UnsafeCell::new(None));
+static KEY_ONCE: std::sync::Once = std::sync::Once::new();
+
+/// Asks libc to call [`unregister`] when this thread ends, whatever language made it.
+fn at_thread_end() {
+    extern "C" fn end(_: *mut libc::c_void) {
+        unregister(current());
+    }
+    KEY_ONCE.call_once(|| {
+        let mut key = 0;
+        // SAFETY: `end` takes what pthread passes and does not unwind.
+        if unsafe { libc::pthread_key_create(&mut key, Some(end)) } == 0 {
+            // SAFETY: the only write, inside the Once.
+            unsafe { *KEY.0.get() = Some(key) };
+        }
+    });
+    // SAFETY: KEY was written by the completed Once; the value only has to be non-null.
+    unsafe {
+        if let Some(key) = *KEY.0.get() {
+            libc::pthread_setspecific(key, current() as *const Thread as *const _);
+        }
+    }
+}
+
+/// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
+///
+/// The caller holds the registry since before the fork.
+pub(crate) fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Control)) {
+    let me: *const Thread = current();
+    for place in registry.threads.iter_mut() {
+        if place.is_null() || std::ptr::eq(*place, me) {
+            continue;
+        }
+        // SAFETY: fork copied the other threads' blocks; nobody frees them in the child.
+        let other = unsafe { &**place };
+        if other.mark.load(Ordering::Relaxed) != OUTSIDE {
+            // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+            if let Some(control) = unsafe { other.control.load(Ordering::Relaxed).as_ref() } {
+                inside(control);
+            }
+            // SAFETY: `extra` of a registered thread points to its boxed part; that thread does not exist here.
+            if let Some(extra) = unsafe { other.extra.load(Ordering::Relaxed).as_ref() } {
+                for record in &extra.nested {
+                    // SAFETY: as above, control blocks are never unmapped.
+                    if let Some(control) = unsafe { record.control.as_ref() } {
+                        inside(control);
+                        // Nobody waits there any more, whoever gets the index next.
+                        control.slot(extra.index).waiting.store(0, Ordering::SeqCst);
+                    }
+                }
+            }
+        }
+        *place = std::ptr::null();
+    }
+    // SAFETY: `me` is the calling thread's block.
+    let me = unsafe { &*me };
+    // SAFETY: gettid has no preconditions.
+    me.tid
+        .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
+    me.stack_span.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,125 @@
+//! Deadlines without a cost in the extension's code: one thread looks at the call numbers of all others.
+//!
+//! A call whose number has not changed for longer than its domain's deadline is asked to end, and asked again at every tick until
+//! it has. While nobody is inside, the watchdog looks less often. It samples time inside, too.
+
+use crate::engine;
+use crate::trusted::control::{CLOSED, Control, POISONED};
+use crate::trusted::{outcome, signal, thread};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+/// Longest sleep while nobody is inside.
+const IDLE: Duration = Duration::from_millis(10);
+
+/// Starts the watchdog if it does not run. Called from the slow path of the entry gate.
+///
+/// # Errors
+/// No thread can be made, so no deadline would be kept.
+pub(crate) fn ensure() -> std::io::Result<()> {
+    if RUNNING.load(Ordering::Relaxed) || RUNNING.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    let spawned = std::thread::Builder::new()
+        .name("postern-watchdog".into())
+        .spawn(watch);
+    if let Err(error) = spawned {
+        RUNNING.store(false, Ordering::SeqCst);
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// In the child after fork: the watchdog's thread is not there.
+pub(crate) fn after_fork() {
+    RUNNING.store(false, Ordering::SeqCst);
+}
+
+/// A call that was inside at the last look.
+struct Seen {
+    since: Instant,
+    round: u64,
+}
+
+/// Calls by thread id and sequence number. (The index of a thread would not do: thread after thread may make its first call.)
+struct Calls {
+    seen: HashMap<(u32, u64), Seen>,
+    now: Instant,
+    round: u64,
+}
+
+impl Calls {
+    /// Notes that a call is inside, and says whether it is over its deadline.
+    fn overdue(&mut self, t: &thread::Thread, sequence: u64, control: &Control) -> bool {
+        let key = (t.tid.load(Ordering::Relaxed), sequence);
+        let (since, round) = (self.now, self.round);
+        let call = self.seen.entry(key).or_insert(Seen { since, round });
+        call.round = round;
+        let deadline = control.deadline.load(Ordering::Relaxed);
+        deadline != 0 && (self.now - call.since).as_nanos() > u128::from(deadline)
+    }
+}
+
+fn watch() {
+    // The watchdog takes no signals meant for the host.
+    thread::block_all_signals();
+    let tick = engine::config().tick;
+    let mut calls = Calls {
+        seen: HashMap::new(),
+        now: Instant::now(),
+        round: 0,
+    };
+    loop {
+        let now = Instant::now();
+        let passed = now - calls.now;
+        calls.now = now;
+        calls.round += 1;
+        let mut busy = false;
+        for (_, t) in thread::registry().iter() {
+            busy |= look(t, passed, &mut calls);
+        }
+        let round = calls.round;
+        calls.seen.retain(|_, s| s.round == round);
+        std::thread::sleep(if busy { tick } else { IDLE.max(tick) });
+    }
+}
+
+/// Looks at one thread; true if it is inside.
+fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
+    if t.mark.load(Ordering::SeqCst) == thread::OUTSIDE {
+        return false;
+    }
+    let Some((sequence, control)) = t.innermost_call() else {
+        return true;
+    };
+    control
+        .time_inside
+        .fetch_add(passed.as_nanos() as u64, Ordering::Relaxed);
+    let overdue = calls.overdue(t, sequence, control);
+    let state = control.state.load(Ordering::SeqCst);
+    if t.pending.load(Ordering::SeqCst) == sequence {
+        // In a service; it ends when that returns.
+    } else if t.request.load(Ordering::SeqCst) == sequence {
+        // It was asked while a signal handler of the host had interrupted it.
+        signal::remind(t);
+    } else if state == POISONED || state == CLOSED {
+        signal::request_end(t, sequence, outcome::ANOTHER);
+    } else if overdue {
+        signal::request_end(t, sequence, outcome::DEADLINE);
+    }
+    for waiting in t.waiting() {
+        let sequence = waiting.sequence.load(Ordering::SeqCst);
+        if sequence == 0 {
+            break;
+        }
+        if waiting
+            .domain()
+            .is_some_and(|c| calls.overdue(t, sequence, c))
+        {
+            waiting.end(sequence, outcome::DEADLINE);
+        }
+    }
+    true
+}

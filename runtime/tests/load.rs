@@ -1,0 +1,160 @@
+//! Loading: what is refused, with which place and rule, and that nothing else happens.
+mod support;
+use postern::{Domain, Image, LoadError};
+use postern_image::ImageBuilder;
+use support::code;
+
+#[test]
+fn refused_code_names_the_place_and_the_rule() {
+    for (bytes, at) in [
+        (&[0x90, 0x0f, 0x05, 0xc3][..], 1),
+        (&[0xcd, 0x80, 0xc3], 0),
+        (&[0x90, 0x90, 0x8b, 0x07, 0xc3], 2),
+        (&[0x54, 0xc3], 0),
+        (&[0x0f, 0x01, 0xf9, 0xc3], 0),
+        (&[0xeb, 0xfd, 0xc3], 0),
+        (&[0xff, 0xe0], 0),
+        (&[0x65, 0x67, 0x8b], 0),
+    ] {
+        let mut b = ImageBuilder::new(bytes);
+        b.export("f", 0, Some("v()".parse().unwrap()));
+        match Image::from_bytes(&b.build().unwrap()) {
+            Err(LoadError::Refused {
+                offset, violation, ..
+            }) => {
+                assert_eq!(offset, b.text_offset() + at, "{bytes:x?}");
+                assert_eq!(violation.offset, offset);
+                assert!(!violation.to_string().is_empty());
+            }
+            other => panic!("{bytes:x?}: {other:?}"),
+        }
+    }
+    let c = code(&[], &[("f", "v()")], "f: nop\nsyscall\nret");
+    let e = c.load().unwrap_err().to_string();
+    assert!(e.contains("f+0x1"), "{e}");
+}
+
+#[test]
+fn exports_must_be_instruction_starts() {
+    let text = [0x8d, 0x47, 0x02, 0xc3];
+    for position in [1, 2] {
+        let mut b = ImageBuilder::new(text);
+        b.export("in_the_middle", position, None);
+        let e = Image::from_bytes(&b.build().unwrap()).unwrap_err();
+        assert!(
+            matches!(&e, LoadError::Export { name, offset } if name == "in_the_middle" && *offset == b.text_offset() + position),
+            "{e}"
+        );
+    }
+    // Not inside a guarded sequence either: its second instruction begins six bytes in.
+    let c = code(
+        &[],
+        &[("inside", "")],
+        "f: GUARDED %edi, jmp\n.set inside, f+3\nret",
+    );
+    assert!(matches!(c.load(), Err(LoadError::Export { .. })));
+    let c = code(
+        &[],
+        &[("inside", "")],
+        "f: GUARDED %edi, jmp\n.set inside, f+24\nret",
+    );
+    assert!(c.load().is_err());
+}
+
+#[test]
+fn truncated_and_damaged_bytes_are_errors() {
+    let c = code(
+        &[("s", "v()")],
+        &[("f", "i(i)")],
+        ".data\n.long 7\n.text\nf: leal 1(%rdi),%eax\nret",
+    );
+    let good = c.builder.build().unwrap();
+    for len in (0..good.len().min(2000)).chain((2000..good.len()).step_by(97)) {
+        assert!(Image::from_bytes(&good[..len]).is_err(), "{len}");
+    }
+    // Every bit of the headers and notes, one at a time: refused, or an image that works or is refused later.
+    let before = support::descriptors();
+    let mut state = 12345u64;
+    for i in 0..3000usize {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let mut bad = good.clone();
+        let place = if i < 8 * 400 && i % 2 == 0 {
+            i / 2 % 400
+        } else {
+            (state >> 33) as usize % bad.len()
+        };
+        bad[place] ^= 1 << (state >> 60 & 7);
+        if let Ok(image) = Image::from_bytes(&bad)
+            && let Ok(d) = Domain::builder(&image)
+                .service("s", |_: &postern::Caller<'_>| {})
+                .build()
+            && let Ok(f) = d.func_unchecked::<fn(i32) -> i32>("f")
+        {
+            let _ = f.call(1);
+        }
+    }
+    assert!(support::descriptors() <= before + 2);
+    for junk in [
+        &b""[..],
+        b"\x7fELF",
+        &[0; 5000],
+        &[0xff; 5000],
+        b"#!/bin/sh\n",
+    ] {
+        assert!(matches!(Image::from_bytes(junk), Err(LoadError::Image(_))));
+    }
+}
+
+#[test]
+fn files_and_the_cache() {
+    let e = Image::load("/nonexistent/x.px").unwrap_err();
+    assert!(
+        matches!(&e, LoadError::Read { .. }) && e.to_string().contains("/nonexistent/x.px"),
+        "{e}"
+    );
+    assert!(Image::load("/").is_err());
+    let c = code(&[], &[("f", "v()")], "f: ret");
+    let bytes = c.builder.build().unwrap();
+    let (a, b) = (
+        Image::from_bytes(&bytes).unwrap(),
+        Image::from_bytes(&bytes).unwrap(),
+    );
+    assert_eq!(a.hash(), b.hash());
+    // Shared: the same tables at the same address.
+    assert!(std::ptr::eq(a.tables(), b.tables()));
+    let path = std::env::temp_dir().join(format!("postern-load-{}.px", std::process::id()));
+    std::fs::write(&path, &bytes).unwrap();
+    let from_file = Image::load(&path).unwrap();
+    assert!(std::ptr::eq(a.tables(), from_file.tables()));
+    std::fs::remove_file(&path).unwrap();
+    let other = code(&[], &[("f", "v()")], "f: nop\nret").image();
+    assert_ne!(a.hash(), other.hash());
+}
+
+#[test]
+fn an_image_without_exports_is_an_image() {
+    let c = code(&[], &[], "ret");
+    let d = Domain::builder(&c.image()).build().unwrap();
+    assert!(d.func::<fn()>("anything").is_err());
+    d.reset().unwrap();
+}
+
+/// Code that wants the other segment register says so; an initialisation that fails names the failure.
+#[test]
+fn what_an_image_may_be_refused_for_later() {
+    let mut b = ImageBuilder::new([0xc3]);
+    b.segment(postern_image::Segment::Fs);
+    assert!(matches!(
+        Image::from_bytes(&b.build().unwrap()),
+        Err(LoadError::Segment)
+    ));
+    let i = code(&[], &[("__postern_init", "v()")], "__postern_init: ud2").image();
+    let e = Domain::builder(&i).build().unwrap_err();
+    assert!(
+        matches!(&e, postern::InstantiateError::Initialisation(_))
+            && e.to_string().contains("trap"),
+        "{e}"
+    );
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Makes sure that the commands of the named Debian packages are there, says what is missing, and installs it by apt.
+set -euo pipefail
+
+missing=()
+for package in "$@"; do
+	case $package in
+	binutils) command=as ;;
+	lld) command=wasm-ld ;;
+	*) command=$package ;;
+	esac
+	command -v "$command" >/dev/null || missing+=("$package")
+done
+if ! command -v cargo >/dev/null; then
+	echo "postern: a Rust toolchain (1.85 or later) is needed: install it with rustup, then run this again" >&2
+	exit 1
+fi
+((${#missing[@]})) || exit 0
+
+echo "postern: installing ${missing[*]} by apt-get"
+as_root=()
+if ((EUID != 0)); then
+	as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

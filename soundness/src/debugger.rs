@@ -1,0 +1,110 @@
+//! A debugger in few lines: one child with one traced thread, single steps, its memory.
+
+use std::io::{Error, Result};
+
+/// A traced child.
+#[derive(Debug)]
+pub struct Debugger {
+    pid: libc::pid_t,
+}
+
+/// Why the child stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// A signal is about to be delivered (SIGTRAP after a step).
+    Signal(i32),
+    /// It is gone, with this wait status.
+    Gone(i32),
+}
+
+impl Debugger {
+    /// Forks a child that runs `body` under this debugger. It stops at its first signal.
+    ///
+    /// # Safety
+    /// The process must have one thread only.
+    pub unsafe fn fork(body: impl FnOnce()) -> Result<Debugger> {
+        // SAFETY: the caller's promise makes fork harmless; the child never returns from here.
+        let pid = unsafe { libc::fork() };
+        if pid < 0 {
+            return Err(Error::last_os_error());
+        }
+        if pid == 0 {
+            // SAFETY: plain system calls. The alarm ends a child that hangs.
+            unsafe {
+                libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            }
+            body();
+            // SAFETY: ends the child without the parent's exit handlers.
+            unsafe { libc::_exit(0) };
+        }
+        Ok(Debugger { pid })
+    }
+
+    /// Waits for the next stop.
+    pub fn wait(&self) -> Stop {
+        let mut status = 0;
+        // SAFETY: waits for our own child.
+        let pid = unsafe { libc::waitpid(self.pid, &mut status, libc::__WALL) };
+        if pid == self.pid && libc::WIFSTOPPED(status) {
+            Stop::Signal(libc::WSTOPSIG(status))
+        } else {
+            Stop::Gone(status)
+        }
+    }
+
+    /// Lets it run, delivering `signal` if it is not 0.
+    pub fn go(&self, signal: i32) {
+        // SAFETY: our own stopped child.
+        unsafe { libc::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize) };
+    }
+
+    /// Lets it execute one instruction.
+    pub fn step(&self) -> Stop {
+        // SAFETY: our own stopped child.
+        unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, 0) };
+        self.wait()
+    }
+
+    /// Its program counter.
+    pub fn pc(&self) -> u64 {
+        let offset = std::mem::offset_of!(libc::user_regs_struct, rip);
+        // SAFETY: reads a word of the stopped child's registers.
+        unsafe { libc::ptrace(libc::PTRACE_PEEKUSER, self.pid, offset, 0) as u64 }
+    }
+
+    /// A word of its memory.
+    pub fn read(&self, address: usize) -> u64 {
+        // SAFETY: reads a word of the stopped child's memory.
+        unsafe { libc::ptrace(libc::PTRACE_PEEKDATA, self.pid, address, 0) as u64 }
+    }
+
+    /// Changes a word of its memory.
+    pub fn write(&self, address: usize, value: u64) {
+        // SAFETY: writes the stopped child's memory, not ours.
+        unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.pid, address, value) };
+    }
+
+    /// Stops its execution when it comes to `pc` (a debug register, so that its text stays as it is); `None`: no more.
+    pub fn break_at(&self, pc: Option<u64>) {
+        let register = |n: usize| std::mem::offset_of!(libc::user, u_debugreg) + 8 * n;
+        // SAFETY: the stopped child's debug registers.
+        unsafe {
+            libc::ptrace(libc::PTRACE_POKEUSER, self.pid, register(7), 0usize);
+            if let Some(pc) = pc {
+                libc::ptrace(libc::PTRACE_POKEUSER, self.pid, register(0), pc);
+                libc::ptrace(libc::PTRACE_POKEUSER, self.pid, register(7), 1usize);
+            }
+        }
+    }
+}
+
+impl Drop for Debugger {
+    fn drop(&mut self) {
+        // SAFETY: our own child, which may be gone already.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Single-steps every instruction of every gate, and at each one asks for the end of the call, as the watchdog would.
+//!
+//! For each scenario a child makes the same call again and again under a debugger. Call k is stopped after its k-th
+//! instruction; the debugger writes a request and delivers the abort signal. The call must then return as usual or end with
+//! the fault asked for (always the latter where verified text or a service was interrupted), the host's registers must be as they
+//! were, and the domain must work again.
+//!
+//! This test has no harness: the children are forked, so the process must have one thread.
+
+mod scenario;
+
+use postern::testing;
+use postern_soundness::debugger::{Debugger, Stop};
+use postern_soundness::host;
+use scenario::{Report, SCENARIOS, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Instructions outside of gates and windows (the slow path's Rust, services, handlers) that are tried per scenario.
+const OTHERS: usize = 40;
+
+/// The mark while a gate writes the state of a new call.
+const ENTERING: u32 = 4;
+
+/// What the scenarios visited, over all of them.
+#[derive(Default)]
+struct Visited {
+    labels: BTreeMap<&'static str, BTreeSet<u64>>,
+    calls: u64,
+    ended: u64,
+}
+
+fn main() {
+    let mut visited = Visited::default();
+    let only = std::env::args().skip(1).find(|a| !a.starts_with('-'));
+    for scenario in SCENARIOS {
+        if only
+            .as_ref()
+            .is_none_or(|name| scenario.name.contains(name))
+        {
+            run(scenario, &mut visited);
+        }
+    }
+    for (label, pcs) in &visited.labels {
+        println!("  {label}: {} instructions", pcs.len());
+    }
+    println!(
+        "{} calls interrupted, {} of them ended by it",
+        visited.calls, visited.ended
+    );
+    if only.is_some() {
+        return;
+    }
+    let labels = testing::labels();
+    for pair in labels.windows(2) {
+        let empty = pair[0].1 == pair[1].1;
+        assert!(
+            empty || visited.labels.contains_key(pair[0].0),
+            "{} was never stepped",
+            pair[0].0
+        );
+    }
+}
+
+fn run(scenario: &'static Scenario, visited: &mut Visited) {
+    let report = Report::map();
+    // SAFETY: this process has one thread; the parent never starts Postern.
+    let child = unsafe { Debugger::fork(|| scenario.child(report)) }.expect("fork");
+    let session = Session {
+        child,
+        report,
+        name: scenario.name,
+        host_signal: scenario.host_signal,
+    };
+    // The first call tells the path.
+    session.to_begin();
+    let path = session.path();
+    session.to_report();
+    session.check(None, false);
+    let labels = testing::labels();
+    let others: Vec<usize> = (0..path.len())
+        .filter(|&k| label(&labels, path[k]).is_none() && !session.in_window(path[k]))
+        .collect();
+    let stride = others.len().div_ceil(OTHERS).max(1);
+    let skipped: BTreeSet<usize> = others
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| i % stride != 0)
+        .map(|(_, k)| k)
+        .collect();
+    let mut tried = 0;
+    for (k, &pc) in path.iter().enumerate() {
+        if let Some(label) = label(&labels, pc) {
+            visited.labels.entry(label).or_default().insert(pc);
+        }
+        if skipped.contains(&k) {
+            continue;
+        }
+        session.to_begin();
+        let ended = session.interrupt_at(
+            k,
+            if k % 2 == 0 {
+                testing::DEADLINE
+            } else {
+                testing::INTERRUPT
+            },
+        );
+        visited.calls += 1;
+        visited.ended += u64::from(ended);
+        tried += 1;
+    }
+    println!(
+        "{}: {} instructions, interrupted at {tried}",
+        scenario.name,
+        path.len()
+    );
+}
+
+/// The label whose range holds `pc`.
+fn label(labels: &[(&'static str, usize)], pc: u64) -> Option<&'static str> {
+    let after = labels.partition_point(|l| l.1 as u64 <= pc);
+    (0 < after && after < labels.len()).then(|| labels[after - 1].0)
+}
+
+struct Session {
+    child: Debugger,
+    report: &'static Report,
+    name: &'static str,
+    host_signal: bool,
+}
+
+impl Session {
+    /// Runs the child to a trap of its own.
+    fn to_trap(&self, what: &str) {
+        let mut signal = 0;
+        loop {
+            self.child.go(signal);
+            match self.child.wait() {
+                Stop::Signal(libc::SIGTRAP) => return,
+                // A fault that the scenario is about, or the abort.
+                Stop::Signal(other) => signal = other,
+                Stop::Gone(status) => {
+                    panic!("{}: {what}: the child is gone with {status:#x}", self.name)
+                }
+            }
+        }
+    }
+
+    fn to_begin(&self) {
+        match self.child.pc() {
+            // The very first stop is this one already.
+            pc if pc == host::stops().0 => {}
+            _ => self.first_or_next(),
+        }
+        assert_eq!(self.child.pc(), host::stops().0, "{}", self.name);
+    }
+
+    fn first_or_next(&self) {
+        if self.report.started() {
+            return self.to_trap("before a call");
+        }
+        // The child runs already, and may take faults while it prepares.
+        loop {
+            match self.child.wait() {
+                Stop::Signal(libc::SIGTRAP) => return,
+                Stop::Signal(signal) => self.child.go(signal),
+                stop => panic!("{}: {stop:?} before the first call", self.name),
+            }
+        }
+    }
+
+    fn to_report(&self) {
+        if self.child.pc() != host::stops().1 {
+            self.to_trap("in a call");
+        }
+        assert_eq!(self.child.pc(), host::stops().1, "{}", self.name);
+        self.to_trap("after a call");
+    }
+
+    /// Steps through a whole call.
+    fn path(&self) -> Vec<u64> {
+        let mut path = Vec::new();
+        loop {
+            let pc = self.child.pc();
+            if pc == host::stops().1 {
+                return path;
+            }
+            path.push(pc);
+            if self.child.read(self.report.thread().mark) as u32 == ENTERING {
+                // The call's number may be new while its domain is still the last one, which may be closed. The watchdog has time
+                // enough to draw the wrong conclusion, and must not.
+                std::thread::sleep(std::time::Duration::from_millis(15));
+            }
+            self.step(pc);
+        }
+    }
+
+    fn step(&self, pc: u64) {
+        match self.child.step() {
+            Stop::Signal(libc::SIGTRAP) => {}
+            Stop::Signal(signal) => {
+                // The scenario's own fault: its handler runs at full speed.
+                let _ = signal;
+                self.child.go(signal);
+                match self.child.wait() {
+                    Stop::Signal(libc::SIGTRAP) => {}
+                    stop => panic!("{}: {stop:?} after a fault at {pc:#x}", self.name),
+                }
+            }
+            stop => panic!("{}: {stop:?} after {pc:#x}", self.name),
+        }
+    }
+
+    fn in_window(&self, pc: u64) -> bool {
+        self.report
+            .texts()
+            .iter()
+            .any(|&(start, end)| (start..end).contains(&pc))
+    }
+
+    /// True if the call was ended by the request.
+    fn interrupt_at(&self, k: usize, kind: u32) -> bool {
+        for _ in 0..k {
+            let pc = self.child.pc();
+            if pc == host::stops().1 {
+                break; // A shorter path than the first one: allocation and hashing are not the same each time.
+            }
+            self.step(pc);
+        }
+        let pc = self.child.pc();
+        if pc == host::stops().1 {
+            self.to_report();
+            self.check(None, false);
+            return false;
+        }
+        let at = self.report.thread();
+        let mark = self.child.read(at.mark) as u32;
+        let sequence = self.child.read(at.sequence);
+        let signal = match self.host_signal {
+            true => libc::SIGUSR1,
+            false => self.report.signal(),
+        };
+        if !self.host_signal {
+            self.child.write(at.request, sequence);
+            let word = self.child.read(at.request_kind) & !0xffff_ffff;
+            self.child.write(at.request_kind, word | u64::from(kind));
+        }
+        self.child.go(signal);
+        loop {
+            match self.child.wait() {
+                Stop::Signal(libc::SIGTRAP) => break,
+                Stop::Signal(signal) => self.child.go(signal),
+                stop => panic!(
+                    "{}: {stop:?} when interrupted at {}",
+                    self.name,
+                    self.place(pc)
+                ),
+            }
+        }
+        self.to_report();
+        let must = !self.host_signal && (self.in_window(pc) || mark == 2);
+        self.check(Some((pc, kind)), must)
+    }
+
+    fn place(&self, pc: u64) -> String {
+        let labels = testing::labels();
+        match label(&labels, pc) {
+            Some(name) => {
+                let start = labels
+                    .iter()
+                    .find(|l| l.0 == name)
+                    .map_or(0, |l| l.1 as u64);
+                format!("{name}+{:#x}", pc - start)
+            }
+            None => format!("{pc:#x}"),
+        }
+    }
+
+    /// Reads the report; true if the call was ended by the request.
+    fn check(&self, interrupted: Option<(u64, u32)>, must_end: bool) -> bool {
+        let (kind, message) = self.report.read();
+        let place = interrupted.map_or_else(|| "nowhere".into(), |(pc, _)| self.place(pc));
+        let context = format!("{}, interrupted at {place}: {message}", self.name);
+        match (kind, interrupted) {
+            (scenario::AS_USUAL, _) => {
+                assert!(!must_end, "{context}: the request was ignored");
+                false
+            }
+            (kind, Some((_, wanted))) if kind == wanted => true,
+            _ => panic!("{context}: ended with {kind}"),
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! The calls that are stepped through: every class of gate, with and without services, nesting, stacks and faults.
+
+use postern::testing::{self, ThreadAddresses};
+use postern::{CallError, Caller, Domain, FaultKind, Image, Limits, Placement};
+use postern_image::ImageBuilder;
+use postern_soundness::host::{self, HostCall};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// In a report: the call ended as it would without interruption. Other values are request kinds, or this one's neighbours.
+pub const AS_USUAL: u32 = 100;
+const WRONG: u32 = 101;
+
+/// What a child tells its debugger, in shared memory.
+#[repr(transparent)]
+pub struct Report(UnsafeCell<Contents>);
+
+#[repr(C)]
+struct Contents {
+    started: u32,
+    kind: u32,
+    signal: i32,
+    length: u32,
+    message: [u8; 2000],
+    thread: [usize; 4],
+    texts: [(u64, u64); 4],
+}
+
+impl Report {
+    /// A new one, shared with children.
+    pub fn map() -> &'static Report {
+        // SAFETY: a new shared mapping, never unmapped; zero is a valid Report.
+        unsafe {
+            let p = libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Report>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(p, libc::MAP_FAILED);
+            &*p.cast()
+        }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Contents)) {
+        // SAFETY: only the child writes, only while the parent waits for it; both go through this pointer afresh.
+        unsafe {
+            let mut copy = std::ptr::read_volatile(self.0.get());
+            change(&mut copy);
+            std::ptr::write_volatile(self.0.get(), copy);
+        }
+    }
+
+    fn get(&self) -> Contents {
+        // SAFETY: as in `update`.
+        unsafe { std::ptr::read_volatile(self.0.get()) }
+    }
+
+    pub fn started(&self) -> bool {
+        self.get().started != 0
+    }
+
+    pub fn signal(&self) -> i32 {
+        self.get().signal
+    }
+
+    pub fn texts(&self) -> [(u64, u64); 4] {
+        self.get().texts
+    }
+
+    pub fn thread(&self) -> ThreadAddresses {
+        let [mark, sequence, request, request_kind] = self.get().thread;
+        let mut addresses = testing::thread_addresses();
+        (addresses.mark, addresses.sequence) = (mark, sequence);
+        (addresses.request, addresses.request_kind) = (request, request_kind);
+        addresses
+    }
+
+    pub fn read(&self) -> (u32, String) {
+        let report = self.get();
+        let bytes = &report.message[..report.length as usize];
+        (report.kind, String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+/// One call, to be made again and again.
+pub struct Scenario {
+    pub name: &'static str,
+    make: fn() -> Fixture,
+    /// Build the domain anew before each call.
+    fresh: bool,
+    /// Instead of asking for the end of the call, deliver a signal of the host's whose handler uses the current stack.
+    pub host_signal: bool,
+}
+
+/// What a call needs.
+struct Fixture {
+    domain: Domain,
+    /// Called by services.
+    inner: Vec<Domain>,
+    integers: Vec<u64>,
+    floats: Vec<f64>,
+    /// What the call returns (in rax, or as a float), or how it fails.
+    expected: Expected,
+    /// Before each call.
+    prepare: fn(&Domain),
+}
+
+#[derive(Clone, Copy)]
+enum Expected {
+    Integer(u64),
+    /// Or a fault, where there was no room for the host's handler.
+    IntegerOrNoRoom(u64),
+    Float(f64),
+    Fault(FaultKind),
+    Poisoned,
+}
+
+/// How an inner call, made by a service, failed: a request kind.
+static INNER: AtomicU32 = AtomicU32::new(0);
+
+fn request_kind(error: &CallError) -> u32 {
+    match error.fault().map(|f| f.kind) {
+        Some(FaultKind::Deadline) => testing::DEADLINE,
+        Some(FaultKind::Interrupted) => testing::INTERRUPT,
+        _ => WRONG,
+    }
+}
+
+impl Scenario {
+    /// The child's life.
+    pub fn child(&self, report: &'static Report) {
+        let mut fixture = (self.make)();
+        // Register the thread, start the watchdog, warm the allocator.
+        let _ = fixture.once(false);
+        if self.host_signal {
+            extern "C" fn nothing(_: i32) {}
+            // SAFETY: the handler does nothing.
+            unsafe { libc::signal(libc::SIGUSR1, nothing as *const () as usize) };
+        }
+        let thread = testing::thread_addresses();
+        report.update(|r| {
+            r.signal = testing::abort_signal();
+            r.thread = [
+                thread.mark,
+                thread.sequence,
+                thread.request,
+                thread.request_kind,
+            ];
+        });
+        loop {
+            if self.fresh {
+                fixture = (self.make)();
+            }
+            for domain in fixture.inner.iter().chain([&fixture.domain]) {
+                if domain.is_poisoned() {
+                    domain.reset().expect("nobody is inside");
+                }
+            }
+            (fixture.prepare)(&fixture.domain);
+            let mut texts = [(0, 0); 4];
+            for (place, domain) in texts
+                .iter_mut()
+                .zip(fixture.inner.iter().chain([&fixture.domain]))
+            {
+                *place = (domain.base() + 0x1_1000, domain.base() + 0x1_3000);
+            }
+            report.update(|r| {
+                r.started = 1;
+                r.texts = texts;
+            });
+            let (kind, message) = fixture.once(true);
+            report.update(|r| {
+                r.kind = kind;
+                r.length = message.len().min(r.message.len()) as u32;
+                r.message[..r.length as usize]
+                    .copy_from_slice(&message.as_bytes()[..r.length as usize]);
+            });
+            // SAFETY: the debugger is there.
+            unsafe { host::breakpoint() };
+        }
+    }
+}
+
+impl Fixture {
+    /// One call: request kind or [`AS_USUAL`], and what happened in words.
+    fn once(&self, stepped: bool) -> (u32, String) {
+        let pointer = self
+            .domain
+            .function_pointer("f", None)
+            .expect("f is exported");
+        let mut call = HostCall::new(pointer, &self.integers, &self.floats);
+        postern::clear_last_error();
+        INNER.store(0, Ordering::Relaxed);
+        // SAFETY: the pointer is to a stub for a function whose arguments are in registers or, for the scenario with
+        // arguments on the stack, are the known words there; the debugger takes the traps.
+        unsafe {
+            if stepped {
+                call.run_stepped()
+            } else {
+                call.run()
+            }
+        }
+        if let Err(what) = call.intact() {
+            return (WRONG, what);
+        }
+        if testing_mark() != 0 {
+            return (WRONG, "the thread is still marked".into());
+        }
+        let inner = INNER.load(Ordering::Relaxed);
+        let error = postern::last_error();
+        match (&error, self.expected) {
+            (None, _) if inner != 0 => (inner, "in the inner call".into()),
+            (None, Expected::IntegerOrNoRoom(value)) if call.integer() == value => {
+                (AS_USUAL, String::new())
+            }
+            (Some(CallError::Fault(_)), Expected::IntegerOrNoRoom(_)) => (AS_USUAL, String::new()),
+            (None, Expected::Integer(value)) if call.integer() == value => {
+                (AS_USUAL, String::new())
+            }
+            (None, Expected::Float(value)) if call.float() == value => (AS_USUAL, String::new()),
+            // The watchdog may see the call before the gate has looked at the domain's state.
+            (Some(CallError::Fault(fault)), Expected::Poisoned)
+                if fault.kind == FaultKind::AnotherThread =>
+            {
+                (AS_USUAL, String::new())
+            }
+            (Some(CallError::Poisoned), Expected::Poisoned) => (AS_USUAL, String::new()),
+            (Some(CallError::Fault(fault)), Expected::Fault(kind)) if fault.kind == kind => {
+                (AS_USUAL, String::new())
+            }
+            (Some(error), _) => (request_kind(error), format!("{error}")),
+            (None, _) => (
+                WRONG,
+                format!("returned {:#x}, {}", call.integer(), call.float()),
+            ),
+        }
+    }
+}
+
+fn testing_mark() -> u32 {
+    // SAFETY: the calling thread's own word.
+    unsafe { *(testing::thread_addresses().mark as *const u32) }
+}
+
+/// `call slot 0`, at the start of a text behind one page of slots.
+const CALL_SLOT: [u8; 5] = [0xe8, 0xfb, 0xef, 0xff, 0xff];
+/// `lea 1(%rdi), %eax; ret`
+const INCREMENT: [u8; 4] = [0x8d, 0x47, 0x01, 0xc3];
+/// `add $1, %eax; ret`
+const PLUS_ONE: [u8; 4] = [0x83, 0xc0, 0x01, 0xc3];
+/// `addsd %xmm0, %xmm0; ret`
+const DOUBLE: [u8; 5] = [0xf2, 0x0f, 0x58, 0xc0, 0xc3];
+/// `vaddsd %xmm0, %xmm0, %xmm0; vxorps %ymm1, %ymm1, %ymm1; ret`
+const DOUBLE_AVX: [u8; 9] = [0xc5, 0xfb, 0x58, 0xc0, 0xc5, 0xf4, 0x57, 0xc9, 0xc3];
+/// `fld1; fstp %st(0)`
+const X87: [u8; 4] = [0xd9, 0xe8, 0xdd, 0xd8];
+
+fn image(text: &[u8], import: Option<&str>, signature: &str) -> Image {
+    let mut builder = ImageBuilder::new(text);
+    if let Some(import) = import {
+        builder.import("s", Some(import.parse().unwrap()));
+    }
+    builder.export("f", 0, Some(signature.parse().unwrap()));
+    builder.x87(true);
+    Image::from_bytes(&builder.build().unwrap()).unwrap()
+}
+
+fn limits() -> Limits {
+    // The watchdog must not interfere.
+    let mut limits = Limits::default();
+    limits.deadline = None;
+    limits.heap = Some(4096);
+    limits
+}
+
+fn fixture(domain: Domain, integers: &[u64], floats: &[f64], expected: Expected) -> Fixture {
+    Fixture {
+        domain,
+        inner: Vec::new(),
+        integers: integers.to_vec(),
+        floats: floats.to_vec(),
+        expected,
+        prepare: |_| {},
+    }
+}
+
+fn plain(text: &[u8], signature: &str) -> Domain {
+    Domain::builder(&image(text, None, signature))
+        .limits(limits())
+        .placement(Placement::Cold)
+        .build()
+        .unwrap()
+}
+
+fn with_service(text: &[&[u8]], depth: Option<u32>) -> Domain {
+    let mut limits = limits();
+    limits.call_depth = depth;
+    Domain::builder(&image(&text.concat(), Some("i(i)"), "i(i)"))
+        .limits(limits)
+        .service("s", |_: &Caller<'_>, x: i32| x * 2)
+        .build()
+        .unwrap()
+}
+
+fn with_float_service(text: &[&[u8]]) -> Domain {
+    Domain::builder(&image(&text.concat(), Some("d(d)"), "d(d)"))
+        .limits(limits())
+        .service("s", |_: &Caller<'_>, x: f64| x + 0.5)
+        .build()
+        .unwrap()
+}
+
+fn nested(outer: &[&[u8]], inner: Domain, depth: Option<u32>) -> Fixture {
+    let mut limits = limits();
+    limits.call_depth = depth;
+    let f = inner.func::<fn(i32) -> i32>("f").unwrap();
+    let domain = Domain::builder(&image(&outer.concat(), Some("i(i)"), "i(i)"))
+        .limits(limits)
+        .service("s", move |_: &Caller<'_>, x: i32| match f.call(x) {
+            Ok(value) => value,
+            Err(error) => {
+                INNER.store(request_kind(&error), Ordering::Relaxed);
+                0
+            }
+        })
+        .build()
+        .unwrap();
+    let mut fixture = fixture(domain, &[20], &[], Expected::Integer(42));
+    fixture.inner.push(inner);
+    fixture
+}
+
+const fn scenario(name: &'static str, make: fn() -> Fixture) -> Scenario {
+    Scenario {
+        name,
+        make,
+        fresh: false,
+        host_signal: false,
+    }
+}
+
+pub const SCENARIOS: &[Scenario] = &[
+    scenario("integers", || {
+        fixture(plain(&INCREMENT, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
+    scenario("SSE", || {
+        fixture(plain(&DOUBLE, "d(d)"), &[], &[21.0], Expected::Float(42.0))
+    }),
+    scenario("AVX", || {
+        fixture(
+            plain(&DOUBLE_AVX, "d(d)"),
+            &[],
+            &[21.0],
+            Expected::Float(42.0),
+        )
+    }),
+    scenario("AVX without floating arguments", || {
+        let text = [&DOUBLE_AVX[..8], &INCREMENT[..]].concat();
+        fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
+    scenario("SSE without floating arguments", || {
+        let text = [&DOUBLE[..4], &INCREMENT[..]].concat();
+        fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
+    scenario("service", || {
+        fixture(
+            with_service(&[&CALL_SLOT, &PLUS_ONE], None),
+            &[20],
+            &[],
+            Expected::Integer(41),
+        )
+    }),
+    scenario("SSE service", || {
+        fixture(
+            with_float_service(&[&CALL_SLOT, &DOUBLE]),
+            &[],
+            &[20.0],
+            Expected::Float(41.0),
+        )
+    }),
+    scenario("AVX service", || {
+        fixture(
+            with_float_service(&[&CALL_SLOT, &DOUBLE_AVX]),
+            &[],
+            &[20.0],
+            Expected::Float(41.0),
+        )
+    }),
+    scenario("x87", || {
+        let text = [&X87[..], &INCREMENT[..]].concat();
+        fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
+    scenario("x87 service", || {
+        fixture(
+            with_service(&[&CALL_SLOT, &X87, &PLUS_ONE], None),
+            &[20],
+            &[],
+            Expected::Integer(41),
+        )
+    }),
+    scenario("call depth and a service", || {
+        fixture(
+            with_service(&[&CALL_SLOT, &PLUS_ONE], Some(8)),
+            &[20],
+            &[],
+            Expected::Integer(41),
+        )
+    }),
+    scenario("arguments on the stack", || {
+        // mov %gs:(%r15d), %eax; ret
+        let text = [0x65, 0x67, 0x41, 0x8b, 0x07, 0xc3];
+        fixture(
+            plain(&text, "i(iiiiiiii)"),
+            &[],
+            &[],
+            Expected::Integer(0xaaaa_aaaa),
+        )
+    }),
+    scenario("nested", || {
+        nested(
+            &[&CALL_SLOT, &PLUS_ONE],
+            with_service(&[&CALL_SLOT, &PLUS_ONE], None),
+            None,
+        )
+    }),
+    scenario("nested, both with call depth", || {
+        nested(
+            &[&CALL_SLOT, &PLUS_ONE],
+            with_service(&[&CALL_SLOT, &PLUS_ONE], Some(8)),
+            Some(8),
+        )
+    }),
+    scenario("nested x87 in AVX", || {
+        nested(
+            &[&CALL_SLOT, &DOUBLE_AVX[4..8], &PLUS_ONE],
+            with_service(&[&CALL_SLOT, &X87, &PLUS_ONE], None),
+            None,
+        )
+    }),
+    Scenario {
+        name: "first entry into a domain",
+        make: || {
+            fixture(
+                with_service(&[&CALL_SLOT, &PLUS_ONE], None),
+                &[20],
+                &[],
+                Expected::Integer(41),
+            )
+        },
+        fresh: true,
+        host_signal: false,
+    },
+    Scenario {
+        name: "signals of the host, little stack",
+        make: || {
+            let domain = with_service(&[&CALL_SLOT, &PLUS_ONE], Some(8));
+            fixture(domain, &[20], &[], Expected::IntegerOrNoRoom(41))
+        },
+        fresh: false,
+        host_signal: true,
+    },
+    scenario("a service without room", || {
+        extern "C" fn never() {}
+        let signature = "i(i)";
+        let image = image(
+            &[&CALL_SLOT[..], &PLUS_ONE].concat(),
+            Some(signature),
+            signature,
+        );
+        // SAFETY: the function takes nothing and is never called.
+        let builder = unsafe {
+            Domain::builder(&image).service_c(
+                "s",
+                never as *const (),
+                signature.parse().unwrap(),
+                1 << 44,
+            )
+        };
+        let domain = builder.limits(limits()).build().unwrap();
+        fixture(domain, &[20], &[], Expected::Fault(FaultKind::ServiceStack))
+    }),
+    scenario("a trap", || {
+        fixture(
+            plain(&[0x90, 0x0f, 0x0b], "i(i)"),
+            &[1],
+            &[],
+            Expected::Fault(FaultKind::Trap),
+        )
+    }),
+    scenario("a poisoned domain", || {
+        let mut fixture = fixture(
+            plain(&[0x85, 0xff, 0x74, 0x02, 0x0f, 0x0b, 0xc3], "i(i)"),
+            &[0],
+            &[],
+            Expected::Poisoned,
+        );
+        fixture.prepare = |domain| {
+            let f = domain.func::<fn(i32) -> i32>("f").unwrap();
+            assert!(f.call(1).is_err());
+        };
+        fixture
+    }),
+];

@@ -1,0 +1,447 @@
+//! The driver: what `postern cc` and `postern c++` do with their arguments.
+
+pub mod arguments;
+mod build;
+mod flags;
+mod scratch;
+pub mod tools;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub use build::{Build, BuildError};
+
+use crate::diagnostic::Diagnostic;
+use crate::library;
+use crate::link::{self, LinkError, LinkInput};
+use crate::rewrite::{RewriteOptions, rewrite};
+use arguments::{Input, Invocation, Stage};
+use scratch::Scratch;
+use tools::{Tool, ToolError};
+
+/// The source language of inputs whose name does not tell otherwise, and the library that is linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// `postern cc`
+    C,
+    /// `postern c++`
+    Cxx,
+}
+
+/// Why the driver did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The command line.
+    #[error("{0}")]
+    Usage(String),
+    /// A tool.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// The source.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Source(Vec<Diagnostic>),
+    /// A file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Linking.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// The whole driver: reads `args` (without the program's name), works, prints messages to standard error.
+pub fn main(language: Language, args: &[OsString]) -> ExitCode {
+    match run(language, args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let name = match language {
+                Language::C => "postern cc",
+                Language::Cxx => "postern c++",
+            };
+            match &error {
+                // Its messages were printed already or say themselves where they come from.
+                DriverError::Tool(ToolError::Failed { messages }) if messages.is_empty() => {}
+                DriverError::Source(_)
+                | DriverError::Tool(ToolError::Failed { .. })
+                | DriverError::Link(
+                    LinkError::Refused(_) | LinkError::Tool(ToolError::Failed { .. }),
+                ) => eprintln!("{error}"),
+                _ => eprintln!("{name}: error: {error}"),
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// As [`main`], without printing the error.
+///
+/// # Errors
+/// See [`DriverError`]. Messages of gcc itself are on standard error.
+pub fn run(language: Language, args: &[OsString]) -> Result<(), DriverError> {
+    let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
+    Driver {
+        language,
+        scratch: Scratch::new(invocation.save_temps).map_err(|source| DriverError::File {
+            path: std::env::temp_dir(),
+            source,
+        })?,
+        invocation,
+    }
+    .run()
+}
+
+struct Driver {
+    language: Language,
+    invocation: Invocation,
+    scratch: Scratch,
+}
+
+impl Driver {
+    fn run(&self) -> Result<(), DriverError> {
+        let i = &self.invocation;
+        if i.stage == Stage::Ask {
+            self.gcc(self.language).args(&i.compile).run_visibly()?;
+            return Ok(());
+        }
+        if i.inputs
+            .iter()
+            .all(|input| matches!(input, Input::Library(_) | Input::Linker(_)))
+        {
+            if i.verbose {
+                self.gcc(self.language).arg("-v").run_visibly()?;
+                return Ok(());
+            }
+            return Err(DriverError::Usage("no input files".to_owned()));
+        }
+        for input in &i.inputs {
+            if let Input::Source(path, _)
+            | Input::Assembly(path)
+            | Input::PreprocessedAssembly(path)
+            | Input::Object(path)
+            | Input::Archive(path) = input
+                && path.as_os_str() != "-"
+                && !path.exists()
+            {
+                return Err(DriverError::Usage(format!(
+                    "{}: no such file",
+                    path.display()
+                )));
+            }
+        }
+        if i.native {
+            return self.native();
+        }
+        match i.stage {
+            Stage::Preprocess => self.preprocess(),
+            Stage::Assembly | Stage::Object => self.each(),
+            Stage::Link | Stage::Ask => self.link(),
+        }
+    }
+
+    fn gcc(&self, language: Language) -> tools::ToolCommand {
+        match language {
+            Language::C => Tool::Gcc.command(),
+            Language::Cxx => Tool::Gxx.command(),
+        }
+    }
+
+    /// The language of a source file.
+    fn language_of(&self, path: &Path, explicit: Option<&OsStr>) -> Language {
+        let cxx = match explicit {
+            Some(language) => language.to_string_lossy().starts_with("c++"),
+            None => matches!(
+                path.extension().and_then(OsStr::to_str),
+                Some("cc" | "cp" | "cxx" | "cpp" | "CPP" | "c++" | "C" | "ii" | "hh" | "hpp")
+            ),
+        };
+        if cxx || self.language == Language::Cxx {
+            Language::Cxx
+        } else {
+            Language::C
+        }
+    }
+
+    /// gcc with the flags of extensions around the user's.
+    fn compiler(&self, language: Language) -> Result<tools::ToolCommand, DriverError> {
+        let mut command = self.gcc(language);
+        command.args(flags::DEFAULTS);
+        if language == Language::Cxx {
+            command.args(flags::DEFAULTS_CXX);
+        }
+        command.arg("-isystem").arg(library::include_path()?);
+        command
+            .args(&self.invocation.compile)
+            .args(flags::REQUIRED)
+            .args(self.no_gather());
+        if language == Language::Cxx {
+            command.args(flags::REQUIRED_CXX);
+        }
+        Ok(command)
+    }
+
+    /// The option that keeps this compiler from making gathers, where it could.
+    fn no_gather(&self) -> Option<&'static str> {
+        let allowed = |argument: &OsString| {
+            let argument = argument.to_string_lossy();
+            flags::ALLOWS_AVX2
+                .iter()
+                .any(|start| argument.starts_with(start))
+        };
+        if !self.invocation.compile.iter().any(allowed) {
+            return None;
+        }
+        flags::NO_GATHER.iter().copied().find(|option| {
+            let mut probe = self.gcc(self.language);
+            probe
+                .args([option, "-E", "-x", "c", "/dev/null", "-o", "/dev/null"])
+                .succeeds()
+        })
+    }
+
+    fn native(&self) -> Result<(), DriverError> {
+        let i = &self.invocation;
+        let mut command = self.gcc(self.language);
+        command.args(["-g", "-fPIC", "-shared"]);
+        command.arg("-isystem").arg(library::include_path()?);
+        command.args(&i.compile);
+        match i.stage {
+            Stage::Object => drop(command.arg("-c")),
+            Stage::Assembly => drop(command.arg("-S")),
+            _ => {}
+        }
+        let output = i
+            .output
+            .clone()
+            .or((i.stage == Stage::Link).then(|| "a.so".into()));
+        if let Some(output) = output {
+            command.arg("-o").arg(output);
+        }
+        for path in &i.library_paths {
+            command.arg("-L").arg(path);
+        }
+        for input in &i.inputs {
+            match input {
+                Input::Source(path, Some(language)) => drop(
+                    command
+                        .arg("-x")
+                        .arg(language)
+                        .arg(path)
+                        .args(["-x", "none"]),
+                ),
+                Input::Source(path, None)
+                | Input::Assembly(path)
+                | Input::PreprocessedAssembly(path)
+                | Input::Object(path)
+                | Input::Archive(path) => drop(command.arg(path)),
+                Input::Library(name) => drop(command.arg(format!("-l{name}"))),
+                Input::Linker(option) => drop(command.arg(format!("-Wl,{option}"))),
+            }
+        }
+        command.run_visibly()?;
+        Ok(())
+    }
+
+    fn preprocess(&self) -> Result<(), DriverError> {
+        for input in &self.invocation.inputs {
+            let (path, explicit) = match input {
+                Input::Source(path, language) => (path, language.as_deref()),
+                Input::PreprocessedAssembly(path) => (path, Some(OsStr::new("assembler-with-cpp"))),
+                _ => continue,
+            };
+            let mut command = self.compiler(self.language_of(path, explicit))?;
+            if let Some(output) = &self.invocation.output {
+                command.arg("-o").arg(output);
+            }
+            if let Some(language) = explicit {
+                command.arg("-x").arg(language);
+            }
+            command.arg(path).run_visibly()?;
+        }
+        Ok(())
+    }
+
+    /// `-c` and `-S`: one output for each source.
+    fn each(&self) -> Result<(), DriverError> {
+        let i = &self.invocation;
+        let sources: Vec<&Input> = i.inputs.iter().filter(|input| is_source(input)).collect();
+        if sources.is_empty() {
+            return Err(DriverError::Usage("no source files".to_owned()));
+        }
+        if sources.len() > 1 && i.output.is_some() {
+            return Err(DriverError::Usage(
+                "-o with -c or -S and several files has no meaning".to_owned(),
+            ));
+        }
+        let extension = if i.stage == Stage::Object { "o" } else { "s" };
+        for input in sources {
+            let output = match &i.output {
+                Some(output) => output.clone(),
+                None => Path::new(path_of(input).file_name().unwrap_or_default())
+                    .with_extension(extension),
+            };
+            let text = self.confined(input, &output)?;
+            if i.stage == Stage::Assembly {
+                if output.as_os_str() == "-" {
+                    print!("{text}");
+                } else {
+                    write(&output, &text)?;
+                }
+            } else {
+                self.assemble(&text, input, &output)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The confined assembly of a source. `object` is what it will be, for dependency files.
+    fn confined(&self, input: &Input, object: &Path) -> Result<String, DriverError> {
+        let path = path_of(input);
+        let compiled = self.scratch.file(path, "gcc.s");
+        match input {
+            Input::Source(_, explicit) => {
+                let mut command = self.compiler(self.language_of(path, explicit.as_deref()))?;
+                self.dependency_options(&mut command, object);
+                if let Some(language) = explicit {
+                    command.arg("-x").arg(language);
+                }
+                command
+                    .arg("-S")
+                    .arg("-o")
+                    .arg(&compiled)
+                    .arg(path)
+                    .run_visibly()?;
+            }
+            Input::PreprocessedAssembly(_) => {
+                let mut command = self.compiler(Language::C)?;
+                self.dependency_options(&mut command, object);
+                command
+                    .args(["-x", "assembler-with-cpp", "-E", "-o"])
+                    .arg(&compiled)
+                    .arg(path)
+                    .run_visibly()?;
+            }
+            _ => {}
+        }
+        let read = if matches!(input, Input::Assembly(_)) {
+            path
+        } else {
+            &compiled
+        };
+        let source = read_text(read)?;
+        let options = RewriteOptions {
+            adjustment: self.invocation.adjustment,
+            debug: self.invocation.debug,
+        };
+        rewrite(&source, &path.to_string_lossy(), &options).map_err(DriverError::Source)
+    }
+
+    fn dependency_options(&self, command: &mut tools::ToolCommand, object: &Path) {
+        let given = |option: &str| {
+            self.invocation
+                .compile
+                .iter()
+                .any(|argument| argument.to_string_lossy().starts_with(option))
+        };
+        if self.invocation.dependencies.is_some() {
+            if !given("-MF") {
+                command.arg("-MF").arg(object.with_extension("d"));
+            }
+            if !given("-MT") && !given("-MQ") {
+                command.arg("-MQ").arg(object);
+            }
+        }
+    }
+
+    fn assemble(&self, text: &str, input: &Input, object: &Path) -> Result<(), DriverError> {
+        let confined = self.scratch.file(path_of(input), "s");
+        write(&confined, text)?;
+        let mut command = Tool::Assembler.command();
+        command
+            .args(["--64", "-mindex-reg", "-o"])
+            .arg(object)
+            .arg(&confined)
+            .run()?;
+        Ok(())
+    }
+
+    fn link(&self) -> Result<(), DriverError> {
+        let i = &self.invocation;
+        let mut inputs = Vec::new();
+        let output = i.output.clone().unwrap_or_else(|| "a.px".into());
+        for input in &i.inputs {
+            inputs.push(match input {
+                Input::Object(path) => LinkInput::Object(path.clone()),
+                Input::Archive(path) => LinkInput::Archive(path.clone()),
+                Input::Library(name) => LinkInput::Archive(self.find_library(name)?),
+                Input::Linker(option) => LinkInput::Option(option.clone()),
+                source => {
+                    let object = self.scratch.file(path_of(source), "o");
+                    let text = self.confined(source, &output)?;
+                    self.assemble(&text, source, &object)?;
+                    LinkInput::Object(object)
+                }
+            });
+        }
+        let mut options = i.link.clone();
+        if i.library {
+            options.library = Some(library::archive(self.language)?);
+        }
+        link::link(&inputs, &output, self.scratch.path(), &options)?;
+        Ok(())
+    }
+
+    fn find_library(&self, name: &str) -> Result<PathBuf, DriverError> {
+        let file = format!("lib{name}.a");
+        let found = self
+            .invocation
+            .library_paths
+            .iter()
+            .map(|path| path.join(&file))
+            .find(|path| path.exists());
+        found.ok_or_else(|| {
+            DriverError::Usage(format!(
+                "cannot find -l{name}: there is no {file} in the -L paths (the system's libraries are native code, which cannot \
+                 be linked into an extension; build the library with `postern cc`)"
+            ))
+        })
+    }
+}
+
+fn is_source(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::Source(..) | Input::Assembly(_) | Input::PreprocessedAssembly(_)
+    )
+}
+
+fn path_of(input: &Input) -> &Path {
+    match input {
+        Input::Source(path, _)
+        | Input::Assembly(path)
+        | Input::PreprocessedAssembly(path)
+        | Input::Object(path)
+        | Input::Archive(path) => path,
+        Input::Library(_) | Input::Linker(_) => Path::new(""),
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, DriverError> {
+    let bytes = std::fs::read(path).map_err(|source| DriverError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), DriverError> {
+    std::fs::write(path, text).map_err(|source| DriverError::File {
+        path: path.to_owned(),
+        source,
+    })
+}

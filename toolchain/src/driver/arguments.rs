@@ -1,0 +1,548 @@
+//! The command line: gcc's, read only as far as the driver needs it. What it does not know is passed on to gcc.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use crate::link::LinkOptions;
+use crate::rewrite::Adjustment;
+
+/// Where the driver stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// `-E`, `-M`: gcc's own work.
+    Preprocess,
+    /// `-S`
+    Assembly,
+    /// `-c`
+    Object,
+    /// An extension.
+    Link,
+    /// A question that gcc answers (`--version`, `-dumpmachine`).
+    Ask,
+}
+
+/// An input on the command line, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A source file and the language of `-x` that was in force.
+    Source(PathBuf, Option<OsString>),
+    /// A `.s` file.
+    Assembly(PathBuf),
+    /// A `.S` file.
+    PreprocessedAssembly(PathBuf),
+    /// An object.
+    Object(PathBuf),
+    /// An archive.
+    Archive(PathBuf),
+    /// `-lname`
+    Library(String),
+    /// An option for the linker.
+    Linker(String),
+}
+
+/// A command line that was understood.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// Where to stop.
+    pub stage: Stage,
+    /// `-o`
+    pub output: Option<PathBuf>,
+    /// What is compiled and linked.
+    pub inputs: Vec<Input>,
+    /// Options for gcc.
+    pub compile: Vec<OsString>,
+    /// `-L`
+    pub library_paths: Vec<PathBuf>,
+    /// Linking.
+    pub link: LinkOptions,
+    /// Link the C library's functions.
+    pub library: bool,
+    /// Rewriting.
+    pub adjustment: Adjustment,
+    /// Debug information is wanted.
+    pub debug: bool,
+    /// Keep intermediate files.
+    pub save_temps: bool,
+    /// Build an ordinary shared object.
+    pub native: bool,
+    /// `-MD` or `-MMD` without `-MF`; whether a target was named.
+    pub dependencies: Option<bool>,
+    /// Print the commands (`-v`).
+    pub verbose: bool,
+}
+
+/// Options that take their value from the next argument.
+const WITH_VALUE: &[&str] = &[
+    "-I",
+    "-D",
+    "-U",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-iprefix",
+    "-isysroot",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "--param",
+    "-aux-info",
+    "-A",
+    "-Xpreprocessor",
+];
+/// Options that make no difference to an extension, which is neither position-independent nor loaded by ld.so.
+const IGNORED: &[&str] = &[
+    "-shared",
+    "-static",
+    "-fPIC",
+    "-fpic",
+    "-fPIE",
+    "-fpie",
+    "-pie",
+    "-no-pie",
+    "-static-pie",
+    "-rdynamic",
+    "-pthread",
+    "-fno-pic",
+    "-fno-PIC",
+    "-fno-pie",
+    "-fno-PIE",
+    "-fplt",
+    "-fno-plt",
+    "-static-libgcc",
+    "-static-libstdc++",
+    "-shared-libgcc",
+    "-nostartfiles",
+    "-pipe",
+];
+/// Beginnings of options that ask for code that cannot run in an extension, and why.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "-fsanitize",
+        "sanitizers need a run-time library that an extension does not have; build with --native to use one",
+    ),
+    (
+        "-fprofile-generate",
+        "profiling writes files; profile a --native build and use -fprofile-use",
+    ),
+    (
+        "-fprofile-arcs",
+        "profiling writes files; profile a --native build and use -fprofile-use",
+    ),
+    (
+        "--coverage",
+        "coverage writes files; measure a --native build",
+    ),
+    (
+        "-ftest-coverage",
+        "coverage writes files; measure a --native build",
+    ),
+    (
+        "-pg",
+        "profiling needs a run-time library; use perf on the host",
+    ),
+    (
+        "-fexceptions",
+        "exceptions are not supported in extensions yet",
+    ),
+    (
+        "-fnon-call-exceptions",
+        "exceptions are not supported in extensions yet",
+    ),
+    ("-fsplit-stack", "the data stack has one piece"),
+    (
+        "-fopenmp",
+        "OpenMP needs a run-time library that an extension does not have",
+    ),
+    ("-masm=intel", "only AT&T syntax is understood"),
+    ("-m32", "an extension is 64-bit code"),
+    ("-mx32", "an extension is 64-bit code"),
+    ("-m16", "an extension is 64-bit code"),
+    (
+        "-mavx512",
+        "AVX-512 cannot be confined yet; use -march=x86-64-v3",
+    ),
+    (
+        "-march=native",
+        "it may choose AVX-512 and ties the extension to this machine; use -march=x86-64-v3",
+    ),
+    (
+        "-march=x86-64-v4",
+        "AVX-512 cannot be confined yet; use -march=x86-64-v3",
+    ),
+    ("-mcmodel=", "extensions use the small code model"),
+];
+/// Libraries whose functions, where they are used, become imports.
+const SYSTEM_LIBRARIES: &[&str] = &[
+    "c", "m", "gcc", "gcc_s", "pthread", "dl", "rt", "stdc++", "util",
+];
+
+/// Reads a command line.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
+    let arguments = expand(arguments, 0)?;
+    let mut invocation = Invocation {
+        stage: Stage::Link,
+        output: None,
+        inputs: Vec::new(),
+        compile: Vec::new(),
+        library_paths: Vec::new(),
+        link: LinkOptions::default(),
+        library: true,
+        adjustment: Adjustment::Callee,
+        debug: true,
+        save_temps: false,
+        native: arguments.iter().any(|argument| argument == "--native"),
+        dependencies: None,
+        verbose: false,
+    };
+    let mut language: Option<OsString> = None;
+    let mut rest = arguments.into_iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_string_lossy().into_owned();
+        let mut value = |what: &str| {
+            rest.next()
+                .ok_or_else(|| format!("a value is missing after `{what}`"))
+        };
+        if text == "-" || !text.starts_with('-') {
+            let input = input(Path::new(&argument), language.as_ref());
+            invocation.inputs.push(input);
+            continue;
+        }
+        if invocation.option(&text, &argument, &mut value, &mut language)? {
+            continue;
+        }
+        if WITH_VALUE.contains(&text.as_str()) {
+            let value = value(&text)?;
+            invocation.note_dependency_option(&text);
+            invocation.compile.extend([argument, value]);
+            continue;
+        }
+        if !invocation.native {
+            if IGNORED.contains(&text.as_str())
+                || text.starts_with("-flto")
+                || text.starts_with("-fuse-ld")
+            {
+                continue;
+            }
+            if let Some((_, why)) = REFUSED.iter().find(|(start, _)| text.starts_with(start)) {
+                return Err(format!(
+                    "the option `{text}` cannot be used for an extension: {why}"
+                ));
+            }
+            if text == "-mcmodel=small" {
+                continue;
+            }
+        }
+        invocation.note_dependency_option(&text);
+        invocation.compile.push(argument);
+    }
+    Ok(invocation)
+}
+
+impl Invocation {
+    fn note_dependency_option(&mut self, option: &str) {
+        match option {
+            "-MD" | "-MMD" => self.dependencies = self.dependencies.or(Some(false)),
+            _ => {}
+        }
+    }
+
+    /// Options that the driver itself understands; false if `text` is none.
+    fn option(
+        &mut self,
+        text: &str,
+        argument: &OsStr,
+        value: &mut dyn FnMut(&str) -> Result<OsString, String>,
+        language: &mut Option<OsString>,
+    ) -> Result<bool, String> {
+        let tail = |start: &str| OsString::from_vec(argument.as_bytes()[start.len()..].to_vec());
+        match text {
+            "-c" => self.stage = Stage::Object,
+            "-S" => self.stage = Stage::Assembly,
+            "-E" | "-M" | "-MM" => {
+                self.stage = Stage::Preprocess;
+                self.compile.push(argument.to_owned());
+            }
+            "--version" | "-dumpmachine" | "-dumpversion" | "-dumpfullversion" | "-dumpspecs"
+            | "--help" => {
+                self.stage = Stage::Ask;
+                self.compile.push(argument.to_owned());
+            }
+            "-o" => self.output = Some(value("-o")?.into()),
+            "-x" => *language = Some(value("-x")?).filter(|language| language != "none"),
+            "-L" => self.library_paths.push(value("-L")?.into()),
+            "-l" => self.library(&value("-l")?.to_string_lossy()),
+            "-u" => self
+                .link
+                .keep
+                .push(value("-u")?.to_string_lossy().into_owned()),
+            "-T" | "-z" | "-Xlinker" | "-e" | "-Xassembler" if self.native => {
+                let value = value(text)?;
+                self.compile.extend([argument.to_owned(), value]);
+            }
+            "-z" => drop(value("-z")?),
+            "-e" | "-T" | "-Xassembler" => {
+                return Err(format!(
+                    "the option `{text}` cannot be used for an extension: the layout of its window is fixed"
+                ));
+            }
+            "-Xlinker" => {
+                let option = value("-Xlinker")?;
+                self.linker_option(&option.to_string_lossy())?;
+            }
+            "-s" => self.link.strip = true,
+            "-v" => {
+                self.verbose = true;
+                self.compile.push(argument.to_owned());
+            }
+            "-g0" => self.debug = false,
+            "-nostdlib" | "-nodefaultlibs" | "-nolibc" => self.library = false,
+            "--native" => {}
+            "-save-temps" | "--save-temps" | "-fpostern-save-temps" => self.save_temps = true,
+            "-fpostern-rewrite=callee" => self.adjustment = Adjustment::Callee,
+            "-fpostern-rewrite=fixed" => self.adjustment = Adjustment::Fixed,
+            _ if text.starts_with("-fpostern-stack=") => {
+                self.link.stack_log2 = stack_log2(&text[16..])?
+            }
+            _ if text.starts_with("-fpostern-heap=") => {
+                self.link.heap = size(&text[15..]).ok_or_else(|| {
+                    format!("`{text}`: the size is a number of bytes, or one with K, M or G")
+                })?;
+            }
+            _ if text.starts_with("-fpostern-") => {
+                return Err(format!(
+                    "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, \
+                     -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
+                ));
+            }
+            _ if text.starts_with("-Wl,") && !self.native => {
+                let options: Vec<&str> = text[4..].split(',').collect();
+                let mut k = 0;
+                while k < options.len() {
+                    let takes_value = matches!(
+                        options[k],
+                        "-u" | "-Map" | "-soname" | "-h" | "-rpath" | "-z" | "-rpath-link" | "-O"
+                    );
+                    let joined = match options.get(k + 1).filter(|_| takes_value) {
+                        Some(value) => {
+                            k += 1;
+                            format!("{}={value}", options[k - 1])
+                        }
+                        None => options[k].to_owned(),
+                    };
+                    self.linker_option(&joined)?;
+                    k += 1;
+                }
+            }
+            _ if text.starts_with("-Wa,") && !self.native => {
+                return Err(format!(
+                    "`{text}`: the assembler's options are chosen by the rewriter"
+                ));
+            }
+            _ if text.starts_with("-print-") => {
+                self.stage = Stage::Ask;
+                self.compile.push(argument.to_owned());
+            }
+            _ if text.starts_with("-o") => self.output = Some(tail("-o").into()),
+            _ if text.starts_with("-x") => {
+                *language = Some(tail("-x")).filter(|language| language != "none")
+            }
+            _ if text.starts_with("-L") => self.library_paths.push(tail("-L").into()),
+            _ if text.starts_with("-l") => self.library(&text[2..]),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn library(&mut self, name: &str) {
+        if self.native || !SYSTEM_LIBRARIES.contains(&name) {
+            self.inputs.push(Input::Library(name.to_owned()));
+        }
+    }
+
+    /// An option of `-Wl,`.
+    fn linker_option(&mut self, option: &str) -> Result<(), String> {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match name
+            .strip_prefix("--")
+            .map_or(name.to_owned(), |n| format!("-{n}"))
+            .as_str()
+        {
+            "-gc-sections" => self.link.collect = true,
+            "-no-gc-sections" => self.link.collect = false,
+            "-s" | "-strip-all" | "-S" | "-strip-debug" => self.link.strip = true,
+            "-u" | "-undefined" if !value.is_empty() => self.link.keep.push(value.to_owned()),
+            "-Map" => self.link.map = Some(value.into()),
+            "-whole-archive" | "-no-whole-archive" | "-start-group" | "-end-group" => {
+                if name.contains("whole") {
+                    self.inputs.push(Input::Linker(option.to_owned()));
+                }
+            }
+            "-soname"
+            | "-h"
+            | "-rpath"
+            | "-rpath-link"
+            | "-z"
+            | "-O"
+            | "-O1"
+            | "-as-needed"
+            | "-no-as-needed"
+            | "-export-dynamic"
+            | "-E"
+            | "-Bsymbolic"
+            | "-Bsymbolic-functions"
+            | "-no-undefined"
+            | "-hash-style"
+            | "-build-id"
+            | "-Bstatic"
+            | "-Bdynamic"
+            | "-allow-shlib-undefined"
+            | "-warn-common"
+            | "-relax"
+            | "-sort-common" => {}
+            _ => {
+                return Err(format!(
+                    "the linker's option `{option}` cannot be used for an extension"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn input(path: &Path, language: Option<&OsString>) -> Input {
+    let owned = path.to_owned();
+    match language
+        .map(|language| language.to_string_lossy().into_owned())
+        .as_deref()
+    {
+        Some("assembler") => return Input::Assembly(owned),
+        Some("assembler-with-cpp") => return Input::PreprocessedAssembly(owned),
+        Some(_) => return Input::Source(owned, language.cloned()),
+        None => {}
+    }
+    match path.extension().and_then(OsStr::to_str) {
+        Some("s") => Input::Assembly(owned),
+        Some("S" | "sx") => Input::PreprocessedAssembly(owned),
+        Some("o" | "pto" | "lo" | "obj") => Input::Object(owned),
+        Some("a") => Input::Archive(owned),
+        Some(
+            "c" | "h" | "i" | "cc" | "cp" | "cxx" | "cpp" | "CPP" | "c++" | "C" | "ii" | "hh"
+            | "hpp",
+        ) => Input::Source(owned, None),
+        _ if path.as_os_str() == "-" => Input::Source(owned, None),
+        // As gcc does: what has no known ending is the linker's.
+        _ => Input::Object(owned),
+    }
+}
+
+/// A size in bytes: `65536`, `64K`, `1M`, `2G`.
+fn size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 20),
+        b'g' | b'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn stack_log2(text: &str) -> Result<u32, String> {
+    let (low, _, high) = postern_verifier::window::STACK_LOG2;
+    let bytes = size(text).filter(|bytes| *bytes > 0 && *bytes <= 1 << high);
+    let log2 = bytes.map(|bytes| bytes.next_power_of_two().trailing_zeros().max(low));
+    log2.ok_or_else(|| {
+        format!(
+            "`-fpostern-stack={text}`: the data stack has {} bytes to {} MiB",
+            1 << low,
+            (1 << high) >> 20
+        )
+    })
+}
+
+/// Replaces `@file` by the arguments in the file, which are separated by white space and may be quoted.
+fn expand(arguments: &[OsString], depth: u32) -> Result<Vec<OsString>, String> {
+    let mut out = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let Some(name) = argument.as_bytes().strip_prefix(b"@") else {
+            out.push(argument.clone());
+            continue;
+        };
+        let path = Path::new(OsStr::from_bytes(name));
+        let Ok(text) = std::fs::read_to_string(path) else {
+            out.push(argument.clone());
+            continue;
+        };
+        if depth > 16 {
+            return Err(format!("@{} includes itself", path.display()));
+        }
+        out.extend(expand(&words(&text), depth + 1)?);
+    }
+    Ok(out)
+}
+
+fn words(text: &str) -> Vec<OsString> {
+    let (mut out, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (_, '\\') => word.get_or_insert_default().extend(chars.next()),
+            (Some(q), c) if q == c => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => out.extend(word.take().map(OsString::from)),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    out.extend(word.map(OsString::from));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Invocation, String> {
+        parse(&words(line))
+    }
+
+    #[test]
+    fn usual_lines() {
+        let i = read("-c -O2 -Iinc -DX='a b' -o out.o a.c").unwrap();
+        assert_eq!((i.stage, i.output), (Stage::Object, Some("out.o".into())));
+        assert_eq!(i.compile, ["-O2", "-Iinc", "-DX=a b"]);
+        assert_eq!(i.inputs, [Input::Source("a.c".into(), None)]);
+        let i =
+            read("-shared -fPIC a.o libz.a -Lx -ly -lm -Wl,-Map,m.txt,-u,f -ox.px -x c b").unwrap();
+        assert_eq!(i.inputs.len(), 4);
+        assert_eq!(i.link.map, Some("m.txt".into()));
+        assert_eq!(i.link.keep, ["f"]);
+        assert!(i.compile.is_empty());
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(read("-fpostern-stack=1M").unwrap().link.stack_log2, 20);
+        assert_eq!(read("-fpostern-stack=100000").unwrap().link.stack_log2, 17);
+        assert_eq!(read("-fpostern-stack=1").unwrap().link.stack_log2, 12);
+        assert_eq!(read("-fpostern-heap=3M").unwrap().link.heap, 3 << 20);
+        for line in [
+            "-fpostern-stack=1G",
+            "-fpostern-stack=x",
+            "-fpostern-heap=",
+            "-fpostern-foo",
+            "-o",
+            "-fsanitize=address",
+            "-Wl,--wrap=x",
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The compiler flags of extensions.
+
+/// Before the user's flags, which may say otherwise.
+pub const DEFAULTS: &[&str] = &["-ffunction-sections", "-fdata-sections", "-g"];
+
+/// Before the user's flags, for C++.
+pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti"];
+
+/// After the user's flags: what the extension ABI needs.
+///
+/// - fixed offsets in the window: no position-independent code, small model;
+/// - `%r15` and `%r11` are the ABI's; no red zone, since there is no use of memory below the stack pointer that the rewriter could know;
+/// - `endbr64` marks where landing pads go, with switch labels;
+/// - no push from memory (it needs a scratch register) and no knowledge of what callees leave alone (gates do not);
+/// - string instructions cannot be confined (for gathers, see below);
+/// - frames are not described: %rsp is not where the compiler thinks.
+pub const REQUIRED: &[&str] = &[
+    "-fno-pic",
+    "-fno-pie",
+    "-mcmodel=small",
+    "-ffixed-r15",
+    "-ffixed-r11",
+    "-mno-red-zone",
+    "-fcf-protection=branch",
+    "-mcet-switch",
+    "-mno-push-args",
+    "-fno-ipa-ra",
+    "-fno-stack-protector",
+    "-fno-stack-clash-protection",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-unwind-tables",
+    "-fno-exceptions",
+    "-mstringop-strategy=libcall",
+    "-fno-var-tracking",
+    "-fno-lto",
+    "-masm=att",
+    "-mno-avx512f",
+    "-U_FORTIFY_SOURCE",
+];
+
+/// After the user's flags, for C++.
+pub const REQUIRED_CXX: &[&str] = &[
+    "-fno-threadsafe-statics",
+    "-fno-use-cxa-atexit",
+    "-fno-gnu-unique",
+];
+
+/// Ways to keep the compiler from making gathers, one for each range of its versions. The first that it accepts is used, and
+/// only where the user's flags allow AVX2.
+pub const NO_GATHER: &[&str] = &[
+    "-mno-gather",
+    "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather_8parts",
+    "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather",
+];
+
+/// Beginnings of options that may allow AVX2.
+pub const ALLOWS_AVX2: &[&str] = &["-march=", "-mavx2"];

@@ -1,0 +1,152 @@
+//! The programs underneath: gcc, g++, as, ld, strip.
+
+use std::ffi::{OsStr, OsString};
+use std::process::{Command, Stdio};
+
+/// A program that the driver runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The C compiler; `POSTERN_GCC` names another one.
+    Gcc,
+    /// The C++ compiler; `POSTERN_GXX` names another one.
+    Gxx,
+    /// GNU as.
+    Assembler,
+    /// GNU ld.
+    Linker,
+    /// Strip.
+    Strip,
+    /// ar.
+    Archiver,
+}
+
+/// Why a tool's work was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// It is not there.
+    #[error("`{program}` was not found; install it with: apt-get install {package}")]
+    Missing {
+        /// Its name.
+        program: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// It could not be started.
+    #[error("`{program}` could not be run: {source}")]
+    Start {
+        /// Its name.
+        program: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It said no. Its own messages are in `messages`, or were already printed.
+    #[error("{messages}")]
+    Failed {
+        /// What it wrote to standard error, where that was captured.
+        messages: String,
+    },
+}
+
+impl Tool {
+    fn program(self) -> OsString {
+        let from =
+            |variable: &str, name: &str| std::env::var_os(variable).unwrap_or_else(|| name.into());
+        match self {
+            Self::Gcc => from("POSTERN_GCC", "gcc"),
+            Self::Gxx => from("POSTERN_GXX", "g++"),
+            Self::Assembler => "as".into(),
+            Self::Linker => "ld".into(),
+            Self::Strip => "strip".into(),
+            Self::Archiver => "ar".into(),
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Self::Gcc => "gcc",
+            Self::Gxx => "g++",
+            _ => "binutils",
+        }
+    }
+
+    /// A command that runs the tool.
+    pub fn command(self) -> ToolCommand {
+        ToolCommand {
+            tool: self,
+            command: Command::new(self.program()),
+        }
+    }
+}
+
+/// A run of a tool.
+pub struct ToolCommand {
+    tool: Tool,
+    command: Command,
+}
+
+impl ToolCommand {
+    /// Adds an argument.
+    pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds arguments.
+    pub fn args<A: AsRef<OsStr>>(&mut self, arguments: impl IntoIterator<Item = A>) -> &mut Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Runs it with its messages captured into the error; warnings of a run that succeeds are printed.
+    pub fn run(&mut self) -> Result<(), ToolError> {
+        self.command.stdin(Stdio::null());
+        let output = self
+            .command
+            .output()
+            .map_err(|source| self.start_error(source))?;
+        let messages = String::from_utf8_lossy(&output.stderr)
+            .trim_end()
+            .to_owned();
+        if !output.status.success() {
+            return Err(ToolError::Failed { messages });
+        }
+        if !messages.is_empty() {
+            eprintln!("{messages}");
+        }
+        Ok(())
+    }
+
+    /// Runs it without a word: whether it succeeds.
+    pub fn succeeds(&mut self) -> bool {
+        self.command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        self.command.status().is_ok_and(|status| status.success())
+    }
+
+    /// Runs it on the terminal of the user: input, output and messages are its own.
+    pub fn run_visibly(&mut self) -> Result<(), ToolError> {
+        let status = self
+            .command
+            .status()
+            .map_err(|source| self.start_error(source))?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(ToolError::Failed {
+                messages: String::new(),
+            })
+        }
+    }
+
+    fn start_error(&self, source: std::io::Error) -> ToolError {
+        let program = self.command.get_program().to_string_lossy().into_owned();
+        if source.kind() == std::io::ErrorKind::NotFound {
+            let package = self.tool.package();
+            ToolError::Missing { program, package }
+        } else {
+            ToolError::Start { program, source }
+        }
+    }
+}

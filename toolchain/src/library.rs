@@ -1,0 +1,154 @@
+//! The functions that the compiler calls on its own (`lib/`) and the headers (`include/`).
+//!
+//! They are part of this crate as source and are compiled by the driver itself, at first use, into the user's cache
+//! folder. The folder's name is a hash of everything that goes into the result, so that it is never stale; it is
+//! filled under another name and renamed, so that several drivers at once do not disturb each other.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use crate::driver::tools::Tool;
+use crate::driver::{DriverError, Language, run};
+
+const HEADERS: &[(&str, &str)] = &[(
+    "postern/extension.h",
+    include_str!("../include/postern/extension.h"),
+)];
+
+const SOURCES: &[(&str, &str)] = &[
+    ("memory.c", include_str!("../lib/memory.c")),
+    ("malloc.c", include_str!("../lib/malloc.c")),
+    ("compiler.c", include_str!("../lib/compiler.c")),
+    ("abort.c", include_str!("../lib/abort.c")),
+    ("start.c", include_str!("../lib/start.c")),
+    ("new.cc", include_str!("../lib/new.cc")),
+];
+
+/// What turns the sources into the archive.
+const MAKER: &[&str] = &[
+    include_str!("assembly.rs"),
+    include_str!("assembly/expression.rs"),
+    include_str!("assembly/parse.rs"),
+    include_str!("assembly/register.rs"),
+    include_str!("assembly/scan.rs"),
+    include_str!("rewrite.rs"),
+    include_str!("rewrite/directive.rs"),
+    include_str!("rewrite/emit.rs"),
+    include_str!("rewrite/emit/branch.rs"),
+    include_str!("rewrite/emit/frame.rs"),
+    include_str!("rewrite/emit/plain.rs"),
+    include_str!("rewrite/flow.rs"),
+    include_str!("rewrite/instruction_set.rs"),
+    include_str!("rewrite/operand.rs"),
+    include_str!("rewrite/program.rs"),
+    include_str!("rewrite/stack.rs"),
+    include_str!("rewrite/strings.rs"),
+    include_str!("driver/flags.rs"),
+    include_str!("library.rs"),
+];
+
+const FLAGS: &[&str] = &[
+    "-c",
+    "-O2",
+    "-fno-builtin",
+    "-fno-tree-loop-distribute-patterns",
+    "-Wall",
+    "-Wextra",
+];
+
+fn cache() -> PathBuf {
+    let base = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .filter(|path| path.is_absolute())
+        .unwrap_or_else(std::env::temp_dir);
+    base.join("postern")
+}
+
+/// Fills the folder `name` of the cache with `fill`, unless it is there.
+fn cached(
+    name: &str,
+    fill: impl FnOnce(&Path) -> Result<(), DriverError>,
+) -> Result<PathBuf, DriverError> {
+    let folder = cache().join(name);
+    if folder.exists() {
+        return Ok(folder);
+    }
+    let error = |path: &Path| {
+        let path = path.to_owned();
+        |source| DriverError::File { path, source }
+    };
+    let unfinished = cache().join(format!(
+        "{name}.{}.{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    let _ = std::fs::remove_dir_all(&unfinished);
+    std::fs::create_dir_all(&unfinished).map_err(error(&unfinished))?;
+    let result = fill(&unfinished);
+    if result.is_ok() && std::fs::rename(&unfinished, &folder).is_err() && !folder.exists() {
+        return Err(error(&folder)(std::io::Error::other(
+            "the cache folder could not be filled",
+        )));
+    }
+    let _ = std::fs::remove_dir_all(&unfinished);
+    result.map(|()| folder)
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), DriverError> {
+    for (name, text) in files {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|source| DriverError::File {
+                path: path.clone(),
+                source,
+            })?;
+    }
+    Ok(())
+}
+
+/// The folder to give to the compiler with `-isystem`.
+pub fn include_path() -> Result<PathBuf, DriverError> {
+    cached(&format!("include-{:016x}", hash(HEADERS)), |folder| {
+        write(folder, HEADERS)
+    })
+}
+
+/// The archive of the library: the C part, and for C++ (which needs its compiler) the operators.
+pub fn archive(language: Language) -> Result<PathBuf, DriverError> {
+    let key = hash((HEADERS, SOURCES, MAKER, FLAGS));
+    let stem = if language == Language::Cxx {
+        "library-cxx"
+    } else {
+        "library"
+    };
+    let folder = cached(&format!("{stem}-{key:016x}"), |folder| {
+        write(folder, SOURCES)?;
+        let mut archiver = Tool::Archiver.command();
+        archiver
+            .arg("rcsD")
+            .arg(folder.join("libpostern-extension.a"));
+        for (name, _) in SOURCES {
+            if name.ends_with(".cc") && language == Language::C {
+                continue;
+            }
+            let source = folder.join(name);
+            let object = source.with_extension("o");
+            let mut arguments: Vec<std::ffi::OsString> = FLAGS.iter().map(Into::into).collect();
+            arguments.extend(["-o".into(), object.clone().into(), source.into()]);
+            run(Language::C, &arguments)?;
+            archiver.arg(object);
+        }
+        archiver.run()?;
+        Ok(())
+    })?;
+    Ok(folder.join("libpostern-extension.a"))
+}

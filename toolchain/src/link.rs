@@ -1,0 +1,251 @@
+//! From objects to an extension file.
+//!
+//! Two links: the first finds out what is left after unused sections are gone, above all which symbols nobody defines.
+//! Those are the imports; each becomes the absolute address of its gate slot. The second link places text behind the
+//! slots and adds the notes. Then the verifier judges the text; a file that it refuses does not stay.
+
+mod judge;
+mod notes;
+mod script;
+mod signatures;
+mod symbols;
+
+use std::path::{Path, PathBuf};
+
+use postern_verifier::window::{MAX_IMPORTS, text_start};
+
+use crate::driver::tools::{Tool, ToolError};
+
+/// How to link.
+#[derive(Clone, Debug)]
+pub struct LinkOptions {
+    /// Binary logarithm of the data stack's size in bytes.
+    pub stack_log2: u32,
+    /// Bytes of heap that the extension wishes for; 0 leaves it to the host.
+    pub heap: u64,
+    /// Drop sections that nothing refers to.
+    pub collect: bool,
+    /// Drop symbols and debug information.
+    pub strip: bool,
+    /// More symbols to keep (`-u`).
+    pub keep: Vec<String>,
+    /// Link the C library's few functions that the compiler calls.
+    pub library: Option<PathBuf>,
+    /// Where a map goes.
+    pub map: Option<PathBuf>,
+}
+
+impl Default for LinkOptions {
+    fn default() -> Self {
+        Self {
+            stack_log2: postern_verifier::window::STACK_LOG2.1,
+            heap: 0,
+            collect: true,
+            strip: false,
+            keep: Vec::new(),
+            library: None,
+            map: None,
+        }
+    }
+}
+
+/// Something to link.
+#[derive(Clone, Debug)]
+pub enum LinkInput {
+    /// An object whose functions of default visibility are exported.
+    Object(PathBuf),
+    /// An archive: its members are linked where something refers to them.
+    Archive(PathBuf),
+    /// An option for the linker that is about the inputs after it.
+    Option(String),
+}
+
+/// Why no extension came out.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// A tool is missing or failed.
+    #[error(transparent)]
+    Tool(#[from] ToolError),
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The linker's output or an input is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Malformed {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A variable that nobody defines.
+    #[error(
+        "undefined reference to the variable `{0}`: an extension imports functions only; define it in the extension or import a function that returns its value"
+    )]
+    Variable(String),
+    /// More imports than there are gate slots.
+    #[error("{0} undefined symbols, but at most {MAX_IMPORTS} functions can be imported")]
+    TooManyImports(usize),
+    /// A symbol's name that the notes cannot hold.
+    #[error(
+        "undefined reference to `{0}`: the name of an import is 1 to 255 bytes of printable ASCII"
+    )]
+    ImportName(String),
+    /// Nothing is left to execute.
+    #[error("the extension has no code: no function has external linkage and default visibility")]
+    Empty,
+    /// The verifier refused the text.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Links `inputs` into the extension file `output`; `scratch` is a folder for intermediate files.
+pub fn link(
+    inputs: &[LinkInput],
+    output: &Path,
+    scratch: &Path,
+    options: &LinkOptions,
+) -> Result<(), LinkError> {
+    let exports_wanted = symbols::exported_functions(inputs)?;
+    let mut keep: Vec<String> = options.keep.clone();
+    if options.library.is_some() {
+        keep.extend(symbols::ALLOCATOR.iter().map(|name| (*name).to_owned()));
+    }
+    keep.extend(exports_wanted);
+
+    let mut linker = Linker {
+        inputs,
+        scratch,
+        options,
+        keep,
+    };
+    let mut trial = scratch.join("trial.elf");
+    linker.run(&script::Plan::trial(options.stack_log2), &[], &trial, None)?;
+    let mut found = symbols::read(&trial)?;
+    if found.has_constructors && options.library.is_some() {
+        // The function that runs them is linked only now.
+        linker.keep.push(symbols::INIT.to_owned());
+        trial = scratch.join("trial2.elf");
+        linker.run(&script::Plan::trial(options.stack_log2), &[], &trial, None)?;
+        found = symbols::read(&trial)?;
+    }
+    if !found.has_text {
+        return Err(LinkError::Empty);
+    }
+    let debug = signatures::read(&trial, &found);
+    if let Some(name) = found
+        .undefined
+        .iter()
+        .find(|name| debug.variables.contains(*name))
+    {
+        return Err(LinkError::Variable(name.clone()));
+    }
+    if found.undefined.len() > MAX_IMPORTS as usize {
+        return Err(LinkError::TooManyImports(found.undefined.len()));
+    }
+    if let Some(name) = found.undefined.iter().find(|name| !notes::is_name(name)) {
+        return Err(LinkError::ImportName(name.clone()));
+    }
+
+    let notes_source = scratch.join("notes.s");
+    let notes_object = scratch.join("notes.o");
+    let source = notes::assembly(&found, &debug, options.stack_log2, options.heap);
+    write(&notes_source, &source)?;
+    Tool::Assembler
+        .command()
+        .args(["--64", "-o"])
+        .arg(&notes_object)
+        .arg(&notes_source)
+        .run()?;
+    let plan = script::Plan {
+        text: text_start(found.undefined.len() as u32),
+        stack_log2: options.stack_log2,
+        data: found.has_data,
+    };
+    linker.run(&plan, &[&notes_object], output, options.map.as_deref())?;
+    let judged = judge::judge(output, found.undefined.len() as u32);
+    if judged.is_err() {
+        let _ = std::fs::remove_file(output);
+    }
+    judged?;
+    if options.strip {
+        Tool::Strip.command().arg("--strip-all").arg(output).run()?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), LinkError> {
+    std::fs::write(path, text).map_err(|source| LinkError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+struct Linker<'a> {
+    inputs: &'a [LinkInput],
+    scratch: &'a Path,
+    options: &'a LinkOptions,
+    keep: Vec<String>,
+}
+
+impl Linker<'_> {
+    fn run(
+        &self,
+        plan: &script::Plan,
+        first: &[&Path],
+        output: &Path,
+        map: Option<&Path>,
+    ) -> Result<(), LinkError> {
+        let script = self.scratch.join("link.ld");
+        write(&script, &plan.script(&self.keep))?;
+        let mut command = Tool::Linker.command();
+        command
+            .args([
+                "-m",
+                "elf_x86_64",
+                "-nostdlib",
+                "--build-id=none",
+                "-e",
+                "0",
+                "-z",
+                "noexecstack",
+                "-z",
+                "max-page-size=4096",
+            ])
+            .args([
+                "-z",
+                "norelro",
+                "--no-warn-rwx-segments",
+                "--no-warn-mismatch",
+                "-T",
+            ])
+            .arg(&script);
+        if self.options.collect {
+            command.arg("--gc-sections");
+        }
+        if first.is_empty() {
+            command.arg("--unresolved-symbols=ignore-all");
+        }
+        if let Some(map) = map {
+            command.arg("-Map").arg(map);
+        }
+        command.arg("-o").arg(output).args(first);
+        command.arg("--start-group");
+        for input in self.inputs {
+            match input {
+                LinkInput::Object(path) | LinkInput::Archive(path) => command.arg(path),
+                LinkInput::Option(option) => command.arg(option),
+            };
+        }
+        command.arg("--end-group");
+        if let Some(library) = &self.options.library {
+            command.arg(library);
+        }
+        command.run()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! The notes of an extension file (the extension ABI, section 7), as assembly for the second link.
+
+use std::fmt::Write;
+
+use postern_verifier::window::{ABI_VERSION, slot};
+
+use super::signatures::DebugInfo;
+use super::symbols::Found;
+
+/// Whether an import or export can have this name.
+pub fn is_name(name: &str) -> bool {
+    (1..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Assembly that defines the imports as their slots' addresses, and the three notes. The flags of the header are 0;
+/// they are filled in after the verifier has said what the text uses.
+pub fn assembly(found: &Found, debug: &DebugInfo, stack_log2: u32, heap: u64) -> String {
+    let mut out = String::new();
+    for (k, name) in found.undefined.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "\t.globl \"{name}\"\n\t.set \"{name}\", {:#x}",
+            slot(k as u32)
+        );
+    }
+    out.push_str("\t.section .note.postern,\"a\",@note\n");
+    note(&mut out, 1, |out| {
+        let _ = writeln!(
+            out,
+            "\t.long {ABI_VERSION}, 0, {stack_log2}, 0\n\t.quad {heap}"
+        );
+    });
+    note(&mut out, 2, |out| {
+        for name in &found.undefined {
+            let signature = debug.imports.get(name).map_or("", String::as_str);
+            let _ = writeln!(out, "\t.asciz {}, \"{signature}\"", quoted(name));
+        }
+    });
+    note(&mut out, 3, |out| {
+        for name in &found.exports {
+            let signature = debug.exports.get(name).map_or("", String::as_str);
+            let _ = writeln!(
+                out,
+                "\t.long \"{name}\"\n\t.asciz {}, \"{signature}\"",
+                quoted(name)
+            );
+        }
+    });
+    out.push_str("\t.section .note.GNU-stack,\"\",@progbits\n");
+    out
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn note(out: &mut String, kind: u32, descriptor: impl Fn(&mut String)) {
+    let _ = writeln!(
+        out,
+        "\t.p2align 2\n\t.long 8, 2f - 1f, {kind}\n\t.asciz \"Postern\"\n1:"
+    );
+    descriptor(out);
+    out.push_str("2:\n\t.p2align 2\n");
+}

@@ -1,0 +1,117 @@
+//! What the symbol tables of objects and of the linker's output say.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use object::elf;
+use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _, Sym as _};
+use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
+
+use super::{LinkError, LinkInput, notes};
+
+/// The functions that the host calls for the domain's heap; always linked and exported.
+pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];
+/// The function that runs static constructors, exported where there are any.
+pub const INIT: &str = "__postern_init";
+
+/// What a trial link found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Symbols that nobody defines, sorted: the imports, in slot order.
+    pub undefined: Vec<String>,
+    /// Functions that the host may call, sorted.
+    pub exports: Vec<String>,
+    /// There is code.
+    pub has_text: bool,
+    /// There is writable data or bss.
+    pub has_data: bool,
+    /// There are static constructors.
+    pub has_constructors: bool,
+}
+
+fn load(path: &Path) -> Result<Vec<u8>, LinkError> {
+    std::fs::read(path).map_err(|source| LinkError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn parse<'d>(path: &Path, data: &'d [u8]) -> Result<ElfFile64<'d, Endianness>, LinkError> {
+    let malformed = |reason: &str| LinkError::Malformed {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let file = ElfFile64::<Endianness>::parse(data)
+        .map_err(|_| malformed("this is not an object file"))?;
+    if file.elf_header().e_machine(Endianness::Little) != elf::EM_X86_64 {
+        return Err(malformed("this object is not for x86-64"));
+    }
+    Ok(file)
+}
+
+/// The names of functions with default visibility that the objects among `inputs` define.
+pub fn exported_functions(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError> {
+    let mut names = BTreeSet::new();
+    for input in inputs {
+        let LinkInput::Object(path) = input else {
+            continue;
+        };
+        let data = load(path)?;
+        let file = parse(path, &data)?;
+        names.extend(functions(&file, false));
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// Defined functions of default visibility; weak ones only where `weak` says so or the runtime gives them a meaning.
+fn functions(file: &ElfFile64<Endianness>, weak: bool) -> Vec<String> {
+    let mut names = Vec::new();
+    for symbol in file.symbols() {
+        let raw = symbol.elf_symbol();
+        let Ok(name) = symbol.name() else { continue };
+        let global = match raw.st_bind() {
+            elf::STB_GLOBAL => true,
+            elf::STB_WEAK => weak || ALLOCATOR.contains(&name),
+            _ => false,
+        };
+        let defined = raw.st_shndx(Endianness::Little) != elf::SHN_UNDEF;
+        let visible = raw.st_visibility() == elf::STV_DEFAULT;
+        if global && defined && visible && raw.st_type() == elf::STT_FUNC && notes::is_name(name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Reads the linker's output.
+pub fn read(path: &Path) -> Result<Found, LinkError> {
+    let data = load(path)?;
+    let file = parse(path, &data)?;
+    let size = |name: &str| {
+        file.section_by_name(name)
+            .map_or(0, |section| section.size())
+    };
+    let mut found = Found {
+        has_data: file.sections().any(|section| {
+            let flags = section.elf_section_header().sh_flags(Endianness::Little) as u32;
+            flags & (elf::SHF_ALLOC | elf::SHF_WRITE) == elf::SHF_ALLOC | elf::SHF_WRITE
+                && section.size() > 0
+        }),
+        has_constructors: size(".init_array") > 0,
+        exports: functions(&file, false),
+        ..Found::default()
+    };
+    let mut undefined = BTreeSet::new();
+    for symbol in file.symbols() {
+        let Ok(name) = symbol.name() else { continue };
+        // What is weak and undefined is 0, as everywhere: it is not asked of the host.
+        if symbol.is_undefined() && !symbol.is_weak() && !name.is_empty() {
+            undefined.insert(name.to_owned());
+        }
+        found.has_text |= symbol.kind() == object::SymbolKind::Text && symbol.is_definition();
+    }
+    found.undefined = undefined.into_iter().collect();
+    found.exports.sort_unstable();
+    found.exports.dedup();
+    Ok(found)
+}

@@ -1,0 +1,373 @@
+//! The pass that writes the output: one statement after the other, with the bias in hand.
+
+mod branch;
+mod frame;
+mod plain;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use super::directive::{Verdict, judge};
+use super::flow::Flow;
+use super::instruction_set::{Class, classify};
+use super::program::{Program, SectionId, section_and_flags};
+use super::stack::{State, step};
+use super::{Adjustment, RewriteOptions, strings};
+use crate::assembly::{Instruction, Kind, Memory};
+use crate::diagnostic::Diagnostic;
+
+/// The landing pad.
+const PAD: &str = "\t.byte\t0x0f,0x1f,0x84,0x20,0,0,0,0";
+
+/// How control comes to the next statement of a section.
+#[derive(Clone, Copy, PartialEq)]
+enum Reach {
+    /// A section begins: perhaps by being called.
+    Start,
+    /// It does not.
+    No,
+    /// From a call, which may never return.
+    AfterCall,
+    /// From the statement before.
+    Yes,
+}
+
+struct Position {
+    reach: Reach,
+    state: State,
+    bias: i64,
+    /// A `ud2` already stands for the unreachable code here.
+    trapped: bool,
+    /// Failed guards that still need an `int3`: label and line information.
+    traps: Vec<(String, Option<String>)>,
+    /// Arguments of the `.loc` in force.
+    line: Option<String>,
+}
+
+pub(super) struct Emitter<'p, 'a> {
+    program: &'p Program<'a>,
+    flow: &'p Flow,
+    options: &'p RewriteOptions,
+    out: String,
+    errors: Vec<Diagnostic>,
+    positions: HashMap<SectionId, Position>,
+    fresh: u32,
+    in_debug_section: bool,
+    /// Labels of constants that hold the addresses of symbols.
+    pointers: Vec<(String, String)>,
+}
+
+type Outcome = Result<(), String>;
+
+impl<'p, 'a> Emitter<'p, 'a> {
+    pub fn new(program: &'p Program<'a>, flow: &'p Flow, options: &'p RewriteOptions) -> Self {
+        Self {
+            program,
+            flow,
+            options,
+            out: String::new(),
+            errors: Vec::new(),
+            positions: HashMap::new(),
+            fresh: 0,
+            in_debug_section: false,
+            pointers: Vec::new(),
+        }
+    }
+
+    pub fn run(mut self) -> Result<String, Vec<Diagnostic>> {
+        for index in 0..self.program.statements.len() {
+            if let Err(message) = self.statement(index) {
+                let place = &self.program.statements[index].place;
+                self.errors.push(Diagnostic::new(place, message));
+                if self.errors.len() >= 50 {
+                    break;
+                }
+            }
+        }
+        if !self.errors.is_empty() {
+            return Err(self.errors);
+        }
+        for id in 0..self.program.sections.len() {
+            let Some(position) = self.positions.get_mut(&id) else {
+                continue;
+            };
+            let traps = std::mem::take(&mut position.traps);
+            if !traps.is_empty() {
+                let _ = writeln!(self.out, "{}", self.program.sections[id].directive);
+                self.write_traps(traps);
+            }
+        }
+        if !self.pointers.is_empty() {
+            self.line("\t.section\t.rodata.postern_weak,\"a\",@progbits\n\t.p2align 3");
+        }
+        for (label, symbol) in std::mem::take(&mut self.pointers) {
+            self.line(format!("{label}:\n\t.quad\t{symbol}"));
+        }
+        self.out
+            .push_str("\t.section\t.note.GNU-stack,\"\",@progbits\n");
+        Ok(self.out)
+    }
+
+    fn line(&mut self, text: impl AsRef<str>) {
+        self.out.push_str(text.as_ref());
+        self.out.push('\n');
+    }
+
+    fn position(&mut self, index: usize) -> &mut Position {
+        self.positions
+            .entry(self.program.section_of[index])
+            .or_insert(Position {
+                reach: Reach::Start,
+                state: State::ENTRY,
+                bias: 8,
+                trapped: false,
+                traps: Vec::new(),
+                line: None,
+            })
+    }
+
+    fn statement(&mut self, index: usize) -> Outcome {
+        let program = self.program;
+        match &program.statements[index].kind {
+            Kind::Label(name) => {
+                if program.is_text(index) {
+                    self.label(index, name);
+                } else if !self.in_debug_section {
+                    self.line(format!("{name}:"));
+                }
+                Ok(())
+            }
+            Kind::Directive { name, arguments } => self.directive(index, name, arguments),
+            Kind::Instruction(instruction) => {
+                if !program.is_text(index) {
+                    let section = &program.sections[program.section_of[index]].name;
+                    return Err(format!(
+                        "an instruction in the section `{section}`, which is not executable"
+                    ));
+                }
+                self.instruction(index, instruction)
+            }
+        }
+    }
+
+    /// Moves %r15 so that the bias becomes `bias`.
+    fn adjust(&mut self, index: usize, bias: i64) {
+        let position = self.position(index);
+        let delta = bias - position.bias;
+        position.bias = bias;
+        if delta != 0 {
+            self.line(format!("\tleaq\t{delta}(%r15), %r15"));
+        }
+    }
+
+    fn label(&mut self, index: usize, name: &str) {
+        if let Some(join) = self.flow.joins.get(&index).copied() {
+            let fixed = self.options.adjustment == Adjustment::Fixed;
+            let bias = if fixed && !self.is_entry(index) {
+                0
+            } else {
+                join.bias
+            };
+            let position = self.position(index);
+            let falls = match position.reach {
+                Reach::No | Reach::Start => false,
+                Reach::Yes => true,
+                Reach::AfterCall => {
+                    position.state.depth == join.state.depth && !self.is_entry(index)
+                }
+            };
+            if falls {
+                self.adjust(index, bias);
+            }
+            let position = self.position(index);
+            position.reach = Reach::Yes;
+            position.state = join.state;
+            position.bias = bias;
+        }
+        self.line(format!("{name}:"));
+    }
+
+    fn is_entry(&self, index: usize) -> bool {
+        self.flow.entries.contains(&index)
+    }
+
+    fn directive(&mut self, index: usize, name: &str, arguments: &str) -> Outcome {
+        let text = self.program.is_text(index);
+        match name {
+            ".section" | ".pushsection" => {
+                let section = section_and_flags(arguments).0;
+                self.in_debug_section = section.starts_with(".debug") && !self.options.debug;
+            }
+            ".text" | ".data" | ".bss" | ".previous" | ".popsection" => {
+                self.in_debug_section = false
+            }
+            _ => {}
+        }
+        let verdict = judge(name, arguments)?;
+        if self.in_debug_section {
+            return Ok(());
+        }
+        match verdict {
+            Verdict::Drop => {}
+            Verdict::Line => {
+                if self.options.debug {
+                    self.position(index).line = Some(arguments.to_owned());
+                    self.line(format!("\t{name} {arguments}"));
+                }
+            }
+            Verdict::Align(alignment) if text => {
+                let lines = match self.position(index).reach {
+                    Reach::No | Reach::Start => alignment.unreached(),
+                    _ if alignment.filled => {
+                        return Err(
+                            "padding that control runs through must be left to the assembler"
+                                .to_owned(),
+                        );
+                    }
+                    _ => alignment.reached(),
+                };
+                for line in lines {
+                    self.line(line);
+                }
+            }
+            // One output section holds all text, whatever the input calls it.
+            Verdict::Pass if is_odd_text(name, arguments) => {
+                let rest = arguments.split_once(',').map_or("", |(_, rest)| rest);
+                let section = section_and_flags(arguments).0;
+                self.line(format!(
+                    "\t{name}\t.text.{},{rest}",
+                    section.trim_start_matches('.')
+                ));
+            }
+            Verdict::Pass | Verdict::Align(_) => {
+                if name == ".file" && !self.options.debug && !arguments.starts_with('"') {
+                    return Ok(());
+                }
+                self.line(format!("\t{name}\t{arguments}").trim_end());
+            }
+        }
+        Ok(())
+    }
+
+    fn instruction(&mut self, index: usize, instruction: &Instruction) -> Outcome {
+        let class =
+            classify(&instruction.mnemonic, instruction.operands.len()).ok_or_else(|| {
+                format!(
+                    "unknown instruction `{}`: only instructions of the allow list can be confined",
+                    instruction.mnemonic
+                )
+            })?;
+        if let Class::Refused(reason) = class {
+            return Err(format!(
+                "`{}` cannot be confined: {reason}",
+                instruction.mnemonic
+            ));
+        }
+        let position = self.position(index);
+        if position.reach == Reach::No {
+            if !position.trapped {
+                position.trapped = true;
+                self.line("\tud2");
+            }
+            return Ok(());
+        }
+        position.trapped = false;
+        position.reach = Reach::Yes;
+        let prefixes = prefixes(instruction, class)?;
+        let after = step(self.position(index).state, instruction);
+        match class {
+            Class::Landing => self.line(PAD),
+            Class::Nothing => {}
+            Class::Call => self.call(index, instruction)?,
+            Class::Jump => self.jump(index, instruction)?,
+            Class::Conditional => self.conditional(index, instruction)?,
+            Class::Return => {
+                if !instruction.operands.is_empty() {
+                    return Err(
+                        "`ret` with a number cannot be confined: it moves the control stack"
+                            .to_owned(),
+                    );
+                }
+                self.adjust(index, 8);
+                self.line("\tret");
+            }
+            Class::Trap => self.line(format!("\t{}", instruction.mnemonic)),
+            Class::Push => self.push(index, instruction)?,
+            Class::Pop => self.pop(index, instruction)?,
+            Class::Leave => self.leave(index, after),
+            Class::String(stem, width) => {
+                self.fresh += 1;
+                let label = format!(".Lpostern_s{}", self.fresh);
+                let repeat = instruction.prefixes.first().map(String::as_str);
+                for line in strings::expand(stem, width, repeat, &label)? {
+                    self.line(line);
+                }
+            }
+            Class::Plain | Class::Compare | Class::Address => {
+                self.plain(index, instruction, class, &prefixes, after)?
+            }
+            Class::Refused(_) => {}
+        }
+        let fixed = self.options.adjustment == Adjustment::Fixed;
+        let position = self.position(index);
+        position.state = after;
+        position.reach = match class {
+            Class::Call => Reach::AfterCall,
+            Class::Jump | Class::Return | Class::Trap => Reach::No,
+            _ => Reach::Yes,
+        };
+        if position.reach == Reach::No {
+            let traps = std::mem::take(&mut position.traps);
+            self.write_traps(traps);
+        } else if fixed && class != Class::Landing {
+            self.adjust(index, 0);
+        }
+        Ok(())
+    }
+
+    fn write_traps(&mut self, traps: Vec<(String, Option<String>)>) {
+        for (label, line) in traps {
+            if let Some(line) = line {
+                self.line(format!("\t.loc {line}"));
+            }
+            self.line(format!("{label}:"));
+            self.line("\tint3");
+        }
+    }
+
+    /// Computes an address that an operand cannot say.
+    fn address(&mut self, address: Option<&Memory>) {
+        if let Some(address) = address {
+            self.line(format!("\tleaq\t{address}, %r11"));
+        }
+    }
+}
+
+/// A directive that switches to an executable section with a name of its own.
+fn is_odd_text(name: &str, arguments: &str) -> bool {
+    let (section, flags) = section_and_flags(arguments);
+    matches!(name, ".section" | ".pushsection")
+        && flags.is_some_and(|flags| flags.contains('x'))
+        && section != ".text"
+        && !section.starts_with(".text.")
+}
+
+/// The prefixes to write before the instruction.
+fn prefixes(instruction: &Instruction, class: Class) -> Result<String, String> {
+    let mut out = String::new();
+    for prefix in &instruction.prefixes {
+        match (prefix.as_str(), class) {
+            ("lock", Class::Plain) => out.push_str("lock "),
+            ("notrack" | "bnd", Class::Jump | Class::Call | Class::Conditional | Class::Return) => {
+            }
+            ("rep" | "repe" | "repz" | "repne" | "repnz", Class::String(..)) => {}
+            ("rep" | "repe" | "repz", Class::Return | Class::Plain) => {}
+            _ => {
+                return Err(format!(
+                    "the prefix `{prefix}` of `{instruction:#}` cannot be confined"
+                ));
+            }
+        }
+    }
+    Ok(out)
+}

@@ -1,0 +1,60 @@
+# Frames are not described; alignments become NOPs without a segment or, unreached, int3.
+	.text
+	.globl	f
+	.p2align 4
+	.type	f, @function
+f:
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_def_cfa_offset 16
+	.p2align 4,,10
+	.p2align 3
+.L1:
+	decl	%edi
+	jne	.L1
+	.balign 2
+	popq	%rbx
+	ret
+	.cfi_endproc
+	.p2align 4,,15
+	.size	f, .-f
+	.section	.rodata
+	.align 16
+x:	.long	1, 2
+	.string	"a;b#c"
+=>
+	.text
+	.globl	f
+	.p2align 4,0xcc
+	.type	f, @function
+f:
+	movq	%rbx, %gs:-16(%r15d)
+	.p2align 3
+	.p2align 4
+	.p2align 3
+.L1:
+	decl	%edi
+	jne	.L1
+	.p2align 1
+	movq	%gs:-16(%r15d), %rbx
+	ret
+	.p2align 4,0xcc,15
+	.size	f, .-f
+	.section	.rodata
+	.align	16
+x:
+	.long	1, 2
+	.string	"a;b#c"
+---
+# Numeric labels.
+1:	decl	%eax
+	jne	1b
+	jmp	1f
+1:	ret
+=>
+.Lpostern_1_1:
+	decl	%eax
+	jne	.Lpostern_1_1
+	jmp	.Lpostern_1_2
+.Lpostern_1_2:
+	ret

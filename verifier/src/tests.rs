@@ -1,0 +1,346 @@
+//! Small texts, judged whole: one per rule, and the ways around the guarded sequence.
+
+use crate::decode::{CHUNK, common, full, word};
+use crate::pass::{judged_in_parts, judged_whole};
+use crate::{Facts, Layout, Profile, Rule, Violation, bounded_buffer_len, verify, window};
+use std::vec;
+use std::vec::Vec;
+
+const LAYOUT: Layout = Layout::new(2);
+
+fn judge(text: &[u8], profile: Profile) -> Result<Facts, Violation> {
+    verify(
+        text,
+        &LAYOUT,
+        profile,
+        &mut vec![!0; bounded_buffer_len(text.len())],
+    )
+}
+
+fn rule(text: &[u8]) -> Option<Rule> {
+    judge(text, Profile::User)
+        .err()
+        .map(|violation| violation.rule)
+}
+
+const COMPARE: [u8; 9] = [0x65, 0x67, 0x49, 0x81, 0x3b, 0x0f, 0x1f, 0x84, 0x20];
+const OR: [u8; 10] = [0x65, 0x67, 0x4c, 0x0b, 0x1c, 0x25, 0, 0, 1, 0];
+
+/// `mov`, then the rest of a guarded sequence whose `jne` goes to the byte after it, then `int3`.
+fn guarded(mov: &[u8], branch: u8) -> Vec<u8> {
+    [
+        mov,
+        &COMPARE,
+        &[0x75, 13],
+        &OR,
+        &[0x41, 0xff, branch],
+        &[0xcc],
+    ]
+    .concat()
+}
+
+#[test]
+fn guarded_sequences_are_accepted() {
+    let facts = judge(&guarded(&[0x41, 0x89, 0xc3], 0xe3), Profile::User).unwrap();
+    assert!(facts.indirect && facts.instructions == 6);
+    for mov in [
+        &[0x45, 0x89, 0xdb][..],
+        &[0x44, 0x8b, 0xd8],
+        &[0x65, 0x67, 0x44, 0x8b, 0x1c, 0xc7],
+    ] {
+        assert_eq!(rule(&guarded(mov, 0xd3)), None);
+    }
+    assert_eq!(
+        judge(&guarded(&[0x41, 0x89, 0xc3], 0xe3), Profile::Bounded)
+            .unwrap_err()
+            .rule,
+        Rule::BoundedIndirect
+    );
+}
+
+#[test]
+fn a_closed_sequence_is_no_first_member_of_another() {
+    // The second branch would be taken with whatever the called code left in r11.
+    let mut text = guarded(&[0x41, 0x89, 0xc3], 0xd3);
+    text.pop();
+    text.extend([&COMPARE[..], &[0x75, 13], &OR, &[0x41, 0xff, 0xe3], &[0xcc]].concat());
+    assert_eq!(rule(&text), Some(Rule::Unguarded));
+}
+
+#[test]
+fn nothing_branches_into_a_guarded_sequence() {
+    let sequence = guarded(&[0x41, 0x89, 0xc3], 0xe3);
+    for (target, expected) in [
+        (0i8, None),
+        (3, Some(())),
+        (12, Some(())),
+        (14, Some(())),
+        (24, Some(())),
+        (27, None),
+    ] {
+        let mut text = sequence.clone();
+        let at = text.len() as i8;
+        text.extend([0xeb, (target - at - 2) as u8]);
+        assert_eq!(
+            rule(&text),
+            expected.map(|()| Rule::BranchMisplaced),
+            "target {target}"
+        );
+    }
+}
+
+#[test]
+fn paths_are_the_longest() {
+    let bounded =
+        |text: &[u8]| judge(text, Profile::Bounded).map(|facts| facts.longest_path.unwrap());
+    assert_eq!(bounded(&[0xc3]), Ok(1));
+    assert_eq!(bounded(&[0x90, 0x90, 0xc3]), Ok(3));
+    // je over two nops: the longer side counts.
+    assert_eq!(bounded(&[0x74, 2, 0x90, 0x90, 0xc3]), Ok(4));
+    // jmp over two nops: the nops are a path of their own only from their own start.
+    assert_eq!(bounded(&[0xeb, 2, 0x90, 0x90, 0xc3]), Ok(3));
+    // call over a ret: call, callee (2), ret.
+    assert_eq!(bounded(&[0xe8, 1, 0, 0, 0, 0xc3, 0x90, 0xc3]), Ok(4));
+    assert_eq!(
+        bounded(&[0xeb, 0xfe]).unwrap_err().rule,
+        Rule::BoundedBackward
+    );
+    assert_eq!(
+        bounded(&[0x90, 0x74, 0xfd, 0xc3]).unwrap_err().rule,
+        Rule::BoundedBackward
+    );
+}
+
+#[test]
+fn paths_saturate() {
+    // Each function calls the next one twice: 2^40 instructions.
+    let mut text = Vec::new();
+    for _ in 0..40 {
+        text.extend([0xe8, 6, 0, 0, 0, 0xe8, 1, 0, 0, 0, 0xc3]);
+    }
+    text.push(0xc3);
+    assert_eq!(
+        judge(&text, Profile::Bounded).unwrap().longest_path,
+        Some(u32::MAX)
+    );
+}
+
+#[test]
+fn gates_are_entered_at_imported_slots_only() {
+    let call = |offset: i64| {
+        let mut text = vec![0xe8];
+        text.extend(((offset - i64::from(LAYOUT.text) - 5) as i32).to_le_bytes());
+        text.push(0xc3);
+        rule(&text)
+    };
+    let slot = |k| i64::from(window::slot(k));
+    assert_eq!(call(slot(0)), None);
+    assert_eq!(call(slot(1)), None);
+    assert_eq!(call(slot(2)), Some(Rule::BranchToGate));
+    assert_eq!(call(slot(1) + 8), Some(Rule::BranchToGate));
+    assert_eq!(call(i64::from(window::INFO)), Some(Rule::BranchOutside));
+    assert_eq!(call(i64::from(LAYOUT.text) - 1), Some(Rule::BranchToGate));
+    assert_eq!(call(i64::from(LAYOUT.text) + 6), Some(Rule::BranchOutside));
+}
+
+#[test]
+fn targets_are_not_taken_modulo_the_window() {
+    // A text near the end of the window, and a branch past 4 GiB that would wrap to a slot.
+    let layout = Layout {
+        text: 0xf000_0000,
+        ..LAYOUT
+    };
+    let wrapped = (0x1_0000_0000 + i64::from(window::slot(0)) - 0xf000_0000 - 5) as i32;
+    let mut text = vec![0xe9];
+    text.extend(wrapped.to_le_bytes());
+    let violation = verify(&text, &layout, Profile::User, &mut [0; 2]).unwrap_err();
+    assert_eq!(
+        violation,
+        Violation {
+            offset: 0xf000_0000,
+            rule: Rule::BranchOutside
+        }
+    );
+}
+
+#[test]
+fn layouts_and_buffers_are_checked() {
+    let verdict = |text: &[u8], layout: Layout, words: usize| {
+        verify(text, &layout, Profile::User, &mut vec![0; words])
+            .map_err(|violation| violation.rule)
+    };
+    assert_eq!(verdict(&[], LAYOUT, 2), Err(Rule::Empty));
+    assert_eq!(verdict(&[0xc3], LAYOUT, 1), Err(Rule::BufferTooSmall));
+    assert_eq!(
+        verdict(&[0xc3], Layout::new(window::MAX_IMPORTS + 1), 2),
+        Err(Rule::Layout)
+    );
+    assert_eq!(
+        verdict(
+            &[0xc3],
+            Layout {
+                text: window::LIMIT,
+                ..LAYOUT
+            },
+            2
+        ),
+        Err(Rule::Layout)
+    );
+    assert_eq!(
+        verdict(
+            &[0xc3],
+            Layout {
+                text: window::GATES + 32,
+                ..LAYOUT
+            },
+            2
+        ),
+        Err(Rule::Layout)
+    );
+    assert!(
+        verdict(
+            &[0xc3],
+            Layout {
+                text: window::LIMIT - 1,
+                ..LAYOUT
+            },
+            2
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn pads_stand_alone() {
+    let pad = window::PAD;
+    assert_eq!(rule(&[&pad[..], &[0xc3]].concat()), None);
+    // movabs with the pad as its constant; and a 16-bit nop around the pad.
+    let violation = judge(
+        &[&[0x90, 0x48, 0xb8][..], &pad, &[0xc3]].concat(),
+        Profile::User,
+    )
+    .unwrap_err();
+    assert_eq!(
+        violation,
+        Violation {
+            offset: LAYOUT.text + 1,
+            rule: Rule::StrayPad
+        }
+    );
+    assert_eq!(
+        rule(&[&[0x66][..], &pad, &[0xc3]].concat()),
+        Some(Rule::StrayPad)
+    );
+}
+
+#[test]
+fn facts_say_what_is_touched() {
+    let facts = |code: &[u8]| judge(&[code, &[0xc3]].concat(), Profile::User).unwrap();
+    let integer = facts(&[0x65, 0x67, 0x8b, 0x07]);
+    assert!(!integer.xmm && !integer.ymm && !integer.x87 && !integer.gates && !integer.indirect);
+    assert!(facts(&[0x0f, 0x58, 0xc1]).xmm && !facts(&[0x0f, 0x58, 0xc1]).ymm);
+    assert!(facts(&[0xc5, 0xf4, 0x58, 0xc2]).ymm && facts(&[0xc5, 0xfc, 0x77]).ymm);
+    assert!(!facts(&[0xc5, 0xf8, 0x77]).ymm && facts(&[0xc5, 0xf8, 0x77]).xmm);
+    assert!(
+        !facts(&[0xc4, 0xe2, 0x78, 0xf2, 0xc1]).xmm,
+        "andn is general"
+    );
+    assert!(facts(&[0xd9, 0xe8]).x87);
+}
+
+/// Text that is long enough to be judged in parts.
+fn long() -> Vec<u8> {
+    let mut text = Vec::new();
+    for i in 0..3_000u32 {
+        if i % 100 == 0 {
+            text.extend(window::PAD);
+        }
+        text.extend([0x65, 0x67, 0x8b, 0x47, 0x08, 0x85, 0xc0, 0x75, 0xf7]);
+        if i % 50 == 0 {
+            text.extend(&guarded(&[0x41, 0x89, 0xc3], 0xe3));
+        }
+    }
+    text.push(0xc3);
+    text
+}
+
+#[test]
+fn long_text_is_judged_in_parts() {
+    let text = long();
+    let facts = judge(&text, Profile::User).unwrap();
+    assert_eq!(facts.instructions, 3 * 3_000 + 30 + 60 * 6 + 1);
+    assert!(judged_in_parts(&text, &LAYOUT).is_some_and(|verdict| verdict.is_ok()));
+}
+
+#[test]
+fn a_bad_cut_is_harmless() {
+    // What looks like fill lies inside constants, so every cut is inside an instruction.
+    let mut text = Vec::new();
+    for _ in 0..3_000 {
+        text.extend([
+            0x48, 0xb8, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0x0f, 0x05, 0x90, 0x31, 0xc0,
+        ]);
+    }
+    text.push(0xc3);
+    assert!(judged_in_parts(&text, &LAYOUT).is_some_and(|verdict| verdict.is_err()));
+    assert_eq!(judge(&text, Profile::User).unwrap().instructions, 6_001);
+}
+
+#[test]
+fn parts_judge_as_the_whole() {
+    let text = long();
+    let mut state = 7u64;
+    let (mut accepted, mut refused) = (0, 0);
+    for _ in 0..4_000 {
+        let mut damaged = text.clone();
+        for _ in 0..2 {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            // Half of the damage near the middle, where the parts meet.
+            let at = (state >> 33) as usize % text.len();
+            let at = if state & 1 << 20 == 0 {
+                text.len() / 2 + at % 512
+            } else {
+                at
+            };
+            damaged[at] ^= 1 << (state >> 60 & 7);
+        }
+        let whole = judged_whole(&damaged, &LAYOUT);
+        match judged_in_parts(&damaged, &LAYOUT) {
+            Some(Ok(found)) => {
+                assert_eq!(whole, Ok(found));
+                accepted += 1;
+            }
+            _ => refused += 1,
+        }
+    }
+    assert!(accepted > 100 && refused > 100, "{accepted} {refused}");
+}
+
+#[test]
+fn common_decoding_agrees_with_the_full_grammar() {
+    let mut state = 1u64;
+    let mut both = 0;
+    for round in 0..3_000_000u32 {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        let mut chunk = [0x11; CHUNK];
+        chunk[..8].copy_from_slice(&(state ^ state >> 29).to_le_bytes());
+        if round % 2 == 0 {
+            chunk[..2].copy_from_slice(&[0x65, 0x67]);
+        }
+        let Some(quick) = common(word(&chunk, 0), 0x65) else {
+            continue;
+        };
+        let slow = full(&chunk, 0x65).expect("what common decoding accepts");
+        assert_eq!(
+            (quick.length, quick.entry),
+            (slow.length, slow.entry),
+            "{chunk:02x?}"
+        );
+        both += 1;
+    }
+    assert!(both > 300_000, "{both}");
+}

@@ -1,0 +1,65 @@
+//! One instruction at a time, for tools that list, count or compare instructions.
+
+use crate::decode::{chunk_at, decode, opcode, x87_allowed};
+use crate::explain::explain;
+use crate::row::Kind;
+use crate::rule::Rule;
+use crate::table::*;
+use crate::verify::{Segment, displacement};
+
+/// An instruction of the allow list, as [`next`] found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Instruction {
+    /// Length in bytes, 1 to 15.
+    pub length: usize,
+    /// What it is to the verifier.
+    pub kind: Kind,
+    /// Direct branches: displacement from the end of the instruction.
+    pub displacement: Option<i32>,
+    /// It accesses memory through ModRM or an absolute address.
+    pub memory: bool,
+    /// It touches vector registers.
+    pub xmm: bool,
+    /// It touches bits 128 to 255 of vector registers.
+    pub ymm: bool,
+    /// It touches the x87 unit.
+    pub x87: bool,
+}
+
+/// The instruction at position `at` of `text`, judged alone: whether a branch goes to a good place, and whether an indirect one is
+/// guarded, only [`crate::verify`] can tell.
+pub fn next(text: &[u8], at: usize, segment: Segment) -> Result<Instruction, Rule> {
+    if at >= text.len() {
+        return Err(Rule::Truncated);
+    }
+    let chunk = chunk_at(text, at);
+    let segment = segment.prefix();
+    let decoded = decode(&chunk, segment).ok_or_else(|| explain(&chunk, segment))?;
+    if decoded.length > text.len() - at {
+        return Err(Rule::Truncated);
+    }
+    let kind = match decoded.entry >> CLASS & 7 {
+        CLASS_CONDITIONAL => Kind::Conditional,
+        CLASS_JUMP => Kind::Jump,
+        CLASS_CALL => Kind::Call,
+        CLASS_RETURN => Kind::Return,
+        CLASS_TRAP => Kind::Trap,
+        CLASS_X87 if !x87_allowed(opcode(text, at)) => return Err(Rule::NotAllowed),
+        CLASS_GROUP5 if opcode(text, at).1 >> 3 & 7 == 2 => Kind::IndirectCall,
+        CLASS_GROUP5 if opcode(text, at).1 >> 3 & 7 == 4 => Kind::IndirectJump,
+        _ if decoded.entry & LEA != 0 => Kind::Address,
+        _ if decoded.entry & NO_ACCESS != 0 => Kind::Nop,
+        _ => Kind::Plain,
+    };
+    let branch = matches!(kind, Kind::Conditional | Kind::Jump | Kind::Call);
+    Ok(Instruction {
+        length: decoded.length,
+        kind,
+        displacement: branch.then(|| displacement(text, at, &decoded)),
+        memory: chunk.first() == Some(&segment),
+        xmm: decoded.entry & XMM != 0,
+        ymm: decoded.entry & YMM != 0,
+        x87: decoded.entry & X87 != 0,
+    })
+}

@@ -1,0 +1,53 @@
+//! Where things lie in a window: the numbers of the extension ABI.
+//!
+//! This is the only place that holds them; `docs/src/internals/abi.md` explains them.
+
+/// Version of the extension ABI.
+pub const ABI_VERSION: u32 = 1;
+/// Size of a window in bytes.
+pub const WINDOW_SIZE: u64 = 1 << 32;
+/// Size of a page in bytes.
+pub const PAGE: u32 = 4096;
+/// Bytes at offset 0 of a window, and above its end, that are never mapped.
+pub const NULL_GUARD: u32 = 0x1_0000;
+/// Highest end (exclusive) that any mapped range of a window may have.
+pub const LIMIT: u32 = 0xffff_0000;
+/// Offset of the info page, whose first eight bytes are the window's base.
+pub const INFO: u32 = 0x1_0000;
+/// Offset of the ABI version in the info page.
+pub const INFO_ABI: u32 = INFO + 8;
+/// Offset of the heap's first offset in the info page.
+pub const INFO_HEAP_START: u32 = INFO + 16;
+/// Offset of the heap's end (exclusive) in the info page.
+pub const INFO_HEAP_END: u32 = INFO + 20;
+/// Offset of gate slot 0.
+pub const GATES: u32 = 0x1_1000;
+/// Size of a gate slot in bytes.
+pub const SLOT_SIZE: u32 = 32;
+/// Most imports that an image may have.
+pub const MAX_IMPORTS: u32 = 4096;
+/// Most exports that an image may have.
+pub const MAX_EXPORTS: u32 = 65536;
+/// The landing pad: an eight-byte NOP that marks where an indirect branch may go.
+pub const PAD: [u8; 8] = [0x0f, 0x1f, 0x84, 0x20, 0, 0, 0, 0];
+/// The byte that fills text and gate pages: `int3`.
+pub const FILL: u8 = 0xcc;
+/// Size of the thread block at the top of each data stack, in bytes.
+pub const THREAD_BLOCK: u32 = 256;
+/// Smallest, default and largest binary logarithm of the data stack's size.
+pub const STACK_LOG2: (u32, u32, u32) = (12, 18, 26);
+
+/// Offset of the first byte of text in an image with `imports` gate slots.
+pub const fn text_start(imports: u32) -> u32 {
+    GATES + page_up(imports * SLOT_SIZE)
+}
+
+/// `offset` rounded up to a page. The caller keeps it below [`LIMIT`].
+pub const fn page_up(offset: u32) -> u32 {
+    (offset + (PAGE - 1)) & !(PAGE - 1)
+}
+
+/// Offset of gate slot `k`.
+pub const fn slot(k: u32) -> u32 {
+    GATES + k * SLOT_SIZE
+}

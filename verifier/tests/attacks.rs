@@ -1,0 +1,210 @@
+//! The attack corpus: every case of `tests/attacks/*.txt` through the verifier. The files' README says how a case is written.
+
+mod oracles;
+
+use std::path::Path;
+
+use oracles::Oracles;
+use postern_verifier::{Layout, Profile, Segment, bounded_buffer_len, next, verify, window};
+
+/// One case of a file.
+struct Case {
+    name: String,
+    expect: String,
+    profile: Profile,
+    layout: Layout,
+    /// Text; `None` is a byte to draw at random.
+    bytes: Vec<Option<u8>>,
+}
+
+fn parse(text: &str) -> Result<Case, String> {
+    let mut case = Case {
+        name: String::new(),
+        expect: String::new(),
+        profile: Profile::User,
+        layout: Layout::new(2),
+        bytes: Vec::new(),
+    };
+    let (mut assembly, mut bare) = (String::new(), false);
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "" => {}
+            "case" => case.name = rest.into(),
+            "expect" => case.expect = rest.into(),
+            "bounded" => case.profile = Profile::Bounded,
+            "fs" => case.layout.segment = Segment::Fs,
+            "imports" => {
+                case.layout = Layout {
+                    imports: rest.parse().map_err(|_| line)?,
+                    ..case.layout
+                }
+            }
+            "bare" => bare = true,
+            "hex" => {
+                case.bytes.extend(
+                    assemble(&std::mem::take(&mut assembly))?
+                        .into_iter()
+                        .map(Some),
+                );
+                for byte in rest.split_whitespace() {
+                    case.bytes.push(match byte {
+                        "??" => None,
+                        _ => Some(u8::from_str_radix(byte, 16).map_err(|_| line)?),
+                    });
+                }
+            }
+            "asm" => assembly += &format!("{rest}\n"),
+            _ => return Err(format!("unknown line: {line}")),
+        }
+    }
+    case.bytes
+        .extend(assemble(&assembly)?.into_iter().map(Some));
+    if !bare {
+        case.bytes.push(Some(0xc3));
+    }
+    match case.name.is_empty() || case.expect.is_empty() {
+        true => Err("a case needs a name and an expectation".into()),
+        false => Ok(case),
+    }
+}
+
+/// What GNU as makes of the lines.
+fn assemble(assembly: &str) -> Result<Vec<u8>, String> {
+    use std::process::Command;
+    if assembly.is_empty() {
+        return Ok(Vec::new());
+    }
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("case.s"), assembly).map_err(|error| error.to_string())?;
+    let steps = [
+        Command::new("as")
+            .arg("-o")
+            .args([path("case.o"), path("case.s")])
+            .output(),
+        Command::new("objcopy")
+            .args(["-O", "binary", "-j", ".text"])
+            .args([path("case.o"), path("case.bin")])
+            .output(),
+    ];
+    for step in steps {
+        let output = step.map_err(|error| error.to_string())?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+    }
+    std::fs::read(path("case.bin")).map_err(|error| error.to_string())
+}
+
+fn judge(case: &Case, text: &[u8]) -> String {
+    match verify(
+        text,
+        &case.layout,
+        case.profile,
+        &mut vec![0; bounded_buffer_len(text.len())],
+    ) {
+        Ok(_) => "accept".into(),
+        Err(violation) => format!("refuse {}", violation.rule.name()),
+    }
+}
+
+/// Fills the random bytes `count` times; whatever is accepted must be what other decoders see.
+fn agree(case: &Case, count: usize, oracles: &mut Oracles) -> Result<usize, String> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut accepted = 0;
+    for _ in 0..count {
+        let mut text: Vec<u8> = Vec::new();
+        for byte in &case.bytes {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            text.push(byte.unwrap_or((state >> 32) as u8));
+        }
+        if judge(case, &text) != "accept" {
+            continue;
+        }
+        accepted += 1;
+        let mut at = 0;
+        while at < text.len() {
+            let seen = next(&text, at, case.layout.segment)
+                .map_err(|rule| format!("{text:02x?}: {}", rule.name()))?;
+            oracles
+                .check(&text[at..], &seen)
+                .map_err(|what| format!("{text:02x?}: {what}"))?;
+            at += seen.length;
+        }
+    }
+    Ok(accepted)
+}
+
+#[test]
+fn corpus_is_judged_as_it_says() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/attacks");
+    let mut paths: Vec<_> = std::fs::read_dir(&directory)
+        .expect("the corpus")
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    paths.sort();
+    let mut oracles = Oracles::new();
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for path in &paths {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(path).unwrap();
+        let mut kinds = [0; 3];
+        for part in text.split("\n---\n") {
+            let case = match parse(part) {
+                Ok(case) => case,
+                Err(error) => {
+                    wrong.push(format!("{name}: {error}\n{part}"));
+                    continue;
+                }
+            };
+            count += 1;
+            if let Some(times) = case.expect.strip_prefix("agree ") {
+                kinds[2] += 1;
+                match agree(&case, times.parse().unwrap(), &mut oracles) {
+                    Ok(accepted) => println!(
+                        "{name}: {}: {accepted} of {times} random texts accepted",
+                        case.name
+                    ),
+                    Err(error) => wrong.push(format!("{name}: {}: {error}", case.name)),
+                }
+                continue;
+            }
+            kinds[usize::from(case.expect != "accept")] += 1;
+            let bytes: Vec<u8> = case
+                .bytes
+                .iter()
+                .map(|byte| byte.expect("random bytes only in `agree`"))
+                .collect();
+            let verdict = judge(&case, &bytes);
+            if verdict != case.expect {
+                wrong.push(format!(
+                    "{name}: {}: {verdict}, not {}: {bytes:02x?}",
+                    case.name, case.expect
+                ));
+            }
+        }
+        if kinds.contains(&0) {
+            wrong.push(format!(
+                "{name}: has {kinds:?} accepted, refused and random cases; each is needed"
+            ));
+        }
+    }
+    println!("{count} cases in {} files", paths.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(paths.len() >= 20, "files are missing from the corpus");
+}
+
+#[test]
+fn corpus_speaks_of_this_abi() {
+    // The hexadecimal cases have these numbers in them.
+    assert_eq!(
+        (window::INFO, window::GATES, window::SLOT_SIZE),
+        (0x1_0000, 0x1_1000, 32)
+    );
+    assert_eq!(Layout::new(2).text, 0x1_2000);
+}
