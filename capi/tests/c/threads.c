@@ -25,10 +25,13 @@ static void *spinning(void *function)
 {
     void (*spin)(void) = (void (*)(void))function;
     inside++;
-    spin();
-    CHECK(pt_last_fault());
-    int kind = pt_last_fault()->kind;
-    return (void *)(long)kind;
+    /* A call that comes while a reset looks whether anybody is inside is refused. */
+    do {
+        pt_clear_fault();
+        spin();
+        CHECK(pt_last_fault());
+    } while (pt_last_fault()->kind == PT_FAULT_REFUSED && pt_error_code() == PT_E_BUSY);
+    return (void *)(long)pt_last_fault()->kind;
 }
 
 /* Calls until the domain is closed. Closed is all that a call may find. */

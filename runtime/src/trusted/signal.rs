@@ -172,17 +172,22 @@ fn on_abort(thread: &Thread, mark: u32, context: &mut ucontext_t) -> bool {
             thread.abort_kind.store(kind, Ordering::SeqCst);
         }
         thread.request.store(0, Ordering::SeqCst);
-    } else if mark == INSIDE {
+        return true;
+    }
+    if mark == INSIDE {
         // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
         let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
         let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
         if in_window(control, pc) || gate::place(pc) == Place::Abortable {
             record(thread, control, context, kind);
             end(thread, context, kind);
+            return true;
         }
         // Elsewhere: a signal handler of the host interrupted the extension. The watchdog will remind.
     }
-    true
+    // Nothing was done, so the signal may be for another copy of this library. (A wish that came just when its call was over
+    // stays, with the number of that call: taking it for an answer would swallow every signal until this copy's next call.)
+    false
 }
 
 /// Makes the interrupted thread continue at the gates' way out.
@@ -292,5 +297,22 @@ fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
                 libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_wish_swallows_no_signal_of_another_copy() {
+        let thread = thread::current();
+        thread.sequence.store(7, Ordering::SeqCst);
+        thread.request.store(7, Ordering::SeqCst);
+        // SAFETY: both structures are plain data, for which zeros are valid.
+        let (mut info, mut context): (siginfo_t, ucontext_t) = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointers are to initialised structures that live through the call, which outside calls only reads them.
+        let dealt_with = unsafe { handle(abort_signal(), &mut info, (&raw mut context).cast()) };
+        assert!(!dealt_with);
     }
 }
