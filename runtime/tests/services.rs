@@ -326,6 +326,27 @@ fn the_first_end_wins() {
     assert_eq!(e.fault().unwrap().message, None);
 }
 
+/// Bytes of stack below the caller. (A new thread may get the larger stack of one that has ended.)
+fn stack_below() -> i32 {
+    let here = 0u8;
+    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and destroyed once.
+    let start = unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        assert_eq!(
+            libc::pthread_getattr_np(libc::pthread_self(), &mut attributes),
+            0
+        );
+        let (mut start, mut size) = (std::ptr::null_mut(), 0);
+        assert_eq!(
+            libc::pthread_attr_getstack(&attributes, &mut start, &mut size),
+            0
+        );
+        libc::pthread_attr_destroy(&mut attributes);
+        start as usize
+    };
+    i32::try_from(&raw const here as usize - start).unwrap()
+}
+
 /// A service runs on the thread's stack: without enough of it the extension's call ends.
 #[test]
 fn too_little_control_stack_for_a_service() {
@@ -344,16 +365,16 @@ fn too_little_control_stack_for_a_service() {
         .build()
         .unwrap();
     let f = d.func::<fn(i32)>("f").unwrap();
-    // Of 8 MiB of stack, all but 48 KiB: less is left than the 64 KiB that a service has by default.
     std::thread::Builder::new()
         .stack_size(8 << 20)
         .spawn(move || {
             f.call(100).unwrap();
-            let e = f.call(((8 << 20) - (48 << 10)) / 8).unwrap_err();
+            // All of the stack but 48 KiB: less is left than the 64 KiB that a service has by default.
+            let e = f.call((stack_below() - (48 << 10)) / 8).unwrap_err();
             assert_eq!(e.fault().unwrap().kind, FaultKind::ServiceStack, "{e}");
             f.domain().reset().unwrap();
             f.call(100).unwrap();
-            let e = f.call(2_000_000).unwrap_err();
+            let e = f.call(20_000_000).unwrap_err();
             assert_eq!(
                 e.fault().unwrap().kind,
                 FaultKind::ControlStackOverflow,
