@@ -9,7 +9,7 @@ use crate::domain;
 use crate::error::InstantiateError;
 use crate::trusted::control::{Control, Entry, FloatMask, FloatMasks, OPEN, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
-use crate::trusted::{shim, thread};
+use crate::trusted::{jump, shim, thread};
 use crate::value::{Offset, Output, Value};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
@@ -152,16 +152,40 @@ impl Services {
         self.offers.insert(name.to_owned(), offer);
     }
 
+    /// The services that every domain is granted, as far as the image imports them.
+    fn add_builtin(&mut self, imports: &[ImportOwned]) {
+        let names = imports.iter().map(|import| &*import.name);
+        for name in names.filter(|name| name.starts_with("__postern_")) {
+            match name {
+                "__postern_exit" => self.add(name, |caller: &Caller<'_>, status: i32| {
+                    caller.exit(status);
+                }),
+                "__postern_abort" => self.add(name, |caller: &Caller<'_>, message: Offset| {
+                    let domain = caller.domain();
+                    let text = domain.read_c_string(message, 4096);
+                    caller.abort(
+                        text.unwrap_or_else(|e| format!("(the message cannot be read: {e})")),
+                    );
+                }),
+                "__postern_setjmp" => self.add(name, |caller: &Caller<'_>| {
+                    jump::mark(thread::current(), caller.control).unwrap_or_else(|error| {
+                        caller.abort(error.to_string());
+                        0
+                    })
+                }),
+                "__postern_longjmp" => self.add(name, |caller: &Caller<'_>, depth: u32| {
+                    if let Err(error) = jump::jump(thread::current(), caller.control, depth) {
+                        caller.abort(error.to_string());
+                    }
+                }),
+                _ => {}
+            }
+        }
+    }
+
     /// Binds the imports, in their order.
     pub(crate) fn resolve(mut self, imports: &[ImportOwned]) -> Result<Services, InstantiateError> {
-        self.add("__postern_exit", |caller: &Caller<'_>, status: i32| {
-            caller.exit(status);
-        });
-        self.add("__postern_abort", |caller: &Caller<'_>, message: Offset| {
-            let domain = caller.domain();
-            let text = domain.read_c_string(message, 4096);
-            caller.abort(text.unwrap_or_else(|e| format!("(the message cannot be read: {e})")));
-        });
+        self.add_builtin(imports);
         let mut table = Vec::with_capacity(imports.len());
         for import in imports {
             let offer = self

@@ -8,6 +8,7 @@
 //! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
 //! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
 //! | [`outcome`] | how a call ended, in raw facts |
+//! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
 //! | [`enter`] | typed calls through an entry gate |
 //! | [`shim`] | closures behind the service gate |
 //! | [`stub`] | plain C function pointers to entries |
@@ -18,6 +19,7 @@ pub(crate) mod control;
 pub(crate) mod copies;
 pub(crate) mod enter;
 pub(crate) mod gate;
+pub(crate) mod jump;
 pub(crate) mod machine;
 pub(crate) mod map;
 pub(crate) mod memory;

@@ -20,6 +20,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("malloc.c", include_str!("../lib/malloc.c")),
     ("compiler.c", include_str!("../lib/compiler.c")),
     ("abort.c", include_str!("../lib/abort.c")),
+    ("setjmp.s", include_str!("../lib/setjmp.s")),
     ("start.c", include_str!("../lib/start.c")),
     ("new.cc", include_str!("../lib/new.cc")),
 ];

@@ -110,4 +110,5 @@ programs! {
     memory "memory.c"
     inline_assembly "assembly.c"
     objects "objects.cc"
+    jumps "jumps.c"
 }

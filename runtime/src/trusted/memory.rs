@@ -56,6 +56,15 @@ pub(crate) fn host_word(address: u64) -> u64 {
     value
 }
 
+/// Writes a word of the control stack on which the innermost call runs.
+pub(crate) fn set_host_word(address: u64, value: u64) {
+    // SAFETY: the one caller (`super::jump`) passes addresses between the innermost call's service gate and its base: return
+    // addresses of frames of the extension, which only the extension's own returns read.
+    unsafe {
+        asm!("mov qword ptr [{}], {}", in(reg) address, in(reg) value, options(nostack, preserves_flags));
+    }
+}
+
 /// The host's memory of a mapped file, for building images.
 pub(crate) struct FileView {
     start: *const u8,

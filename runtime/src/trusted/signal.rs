@@ -211,7 +211,7 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
     let registers = &context.uc_mcontext.gregs;
     let base = control.address(0) as u64;
     let rsp = registers[REG_RSP as usize] as u64;
-    let frame = thread.frame.load(Ordering::Relaxed);
+    let end = thread.call_base();
     let fault = &mut thread.extra().fault;
     *fault = RawFault {
         kind,
@@ -225,12 +225,7 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
     for (place, register) in fault.registers.iter_mut().zip(ORDER) {
         *place = registers[register as usize] as u64;
     }
-    // While text runs, the control stack holds return addresses and nothing else. Its end is the frame, or the top of a stack
-    // of the runtime's own.
-    let end = match thread.foreign.load(Ordering::Relaxed) {
-        0 => frame,
-        _ => thread.plan_rsp.load(Ordering::Relaxed),
-    };
+    // While text runs, the control stack holds return addresses and nothing else.
     if in_window(control, registers[REG_RIP as usize] as usize) && rsp <= end && rsp % 8 == 0 {
         // The last word is the gate's own return address.
         fault.depth = ((end - rsp) / 8).saturating_sub(1);

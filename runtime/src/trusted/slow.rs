@@ -140,6 +140,7 @@ fn plan(
             service: thread.service.load(Ordering::Relaxed),
             context: thread.context.load(Ordering::Relaxed),
             foreign: thread.foreign.load(Ordering::Relaxed),
+            plan_rsp: thread.plan_rsp.load(Ordering::Relaxed),
             pending: 0,
             pending_kind: 0,
             detail: std::mem::take(&mut extra.detail),
@@ -318,6 +319,7 @@ fn leave(thread: &Thread) {
     thread.service.store(record.service, Ordering::Relaxed);
     thread.context.store(record.context, Ordering::Relaxed);
     thread.foreign.store(record.foreign, Ordering::Relaxed);
+    thread.plan_rsp.store(record.plan_rsp, Ordering::Relaxed);
     thread.pending.store(record.pending, Ordering::Relaxed);
     thread
         .abort_kind

@@ -127,6 +127,7 @@ pub(crate) struct Record {
     pub service: *mut ServiceEntry,
     pub context: u64,
     pub foreign: u32,
+    pub plan_rsp: u64,
     pub pending: u64,
     pub pending_kind: u32,
     pub detail: u64,
@@ -256,6 +257,14 @@ impl Thread {
         }
         let control = self.innermost()?;
         (self.sequence.load(Ordering::SeqCst) == sequence).then_some((sequence, control))
+    }
+
+    /// End of the innermost call's control stack: the word below it is the gate's own return address.
+    pub(crate) fn call_base(&self) -> u64 {
+        match self.foreign.load(Ordering::Relaxed) {
+            0 => self.frame.load(Ordering::Relaxed),
+            _ => self.plan_rsp.load(Ordering::Relaxed),
+        }
     }
 
     /// Index in the registry and in every domain's slots.

@@ -305,6 +305,29 @@ fn with_service(text: &[&[u8]], depth: Option<u32>) -> Domain {
         .unwrap()
 }
 
+/// `f` calls a function that calls one that jumps back, to where the first one would return.
+fn with_longjmp(depth: Option<u32>) -> Domain {
+    let text = [
+        &[0xe8, 4, 0, 0, 0][..], // f: call g
+        &PLUS_ONE,
+        &[0xe8, 2, 0, 0, 0], // g: call h
+        &[0x0f, 0x0b],
+        &[0xbf, 16, 0, 0, 0],            // h: mov $16, %edi
+        &[0xe8, 0xe6, 0xef, 0xff, 0xff], // call slot 0
+        &[0xb8, 41, 0, 0, 0, 0xc3],      // mov $41, %eax; ret
+    ];
+    let mut builder = ImageBuilder::new(text.concat());
+    builder.import("__postern_longjmp", Some("v(i)".parse().unwrap()));
+    builder.export("f", 0, Some("i(i)".parse().unwrap()));
+    let mut limits = limits();
+    limits.call_depth = depth;
+    Domain::builder(&Image::from_bytes(&builder.build().unwrap()).unwrap())
+        .limits(limits)
+        .placement(Placement::Cold)
+        .build()
+        .unwrap()
+}
+
 fn with_float_service(text: &[&[u8]]) -> Domain {
     Domain::builder(&image(&text.concat(), Some("d(d)"), "d(d)"))
         .limits(limits())
@@ -372,6 +395,12 @@ pub const SCENARIOS: &[Scenario] = &[
             &[],
             Expected::Integer(41),
         )
+    }),
+    scenario("longjmp", || {
+        fixture(with_longjmp(None), &[20], &[], Expected::Integer(42))
+    }),
+    scenario("longjmp and call depth", || {
+        fixture(with_longjmp(Some(8)), &[20], &[], Expected::Integer(42))
     }),
     scenario("SSE service", || {
         fixture(

@@ -3,7 +3,7 @@
 
 use super::{Emitter, Outcome};
 use crate::assembly::register::Width;
-use crate::assembly::{Expression, Instruction, Memory, Operand, Register};
+use crate::assembly::{Expression, Instruction, Kind, Memory, Operand, Register};
 use crate::rewrite::Adjustment;
 use crate::rewrite::operand::{accessed, check_register, is_stack_pointer};
 use crate::rewrite::program::direct_target;
@@ -37,6 +37,10 @@ impl Emitter<'_, '_> {
             }
             return Ok(());
         }
+        if self.jumps_out(index) {
+            return Err("__builtin_longjmp and jumps out of nested functions cannot be confined: they set the stack pointer without the gate's \
+                        knowledge; use setjmp and longjmp of <setjmp.h>".to_owned());
+        }
         let inside = self
             .flow
             .indirect
@@ -54,6 +58,19 @@ impl Emitter<'_, '_> {
         self.guard(index, instruction)?;
         self.line("\tjmp\t*%r11");
         Ok(())
+    }
+
+    /// Whether the stack pointer is loaded from memory right before the indirect jump at `index`.
+    fn jumps_out(&self, index: usize) -> bool {
+        let before = (index.saturating_sub(8)..index).rev();
+        before
+            .take_while(|k| !matches!(self.program.statements[*k].kind, Kind::Label(_)))
+            .filter_map(|k| self.program.instruction(k))
+            .take(4)
+            .any(|i| {
+                matches!(i.operands.as_slice(), [Operand::Memory(_), to] if is_stack_pointer(to))
+                    && i.mnemonic.starts_with("mov")
+            })
     }
 
     pub(super) fn conditional(&mut self, index: usize, instruction: &Instruction) -> Outcome {
