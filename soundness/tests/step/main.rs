@@ -244,7 +244,10 @@ impl Session {
             let word = self.child.read(at.request_kind) & !0xffff_ffff;
             self.child.write(at.request_kind, word | u64::from(kind));
         }
-        self.child.go(signal);
+        match self.host_signal {
+            true => self.child.go(signal),
+            false => self.child.go_from_itself(signal),
+        }
         loop {
             match self.child.wait() {
                 Stop::Signal(libc::SIGTRAP) => break,
