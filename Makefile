@@ -5,9 +5,10 @@ SHELL := /bin/bash
 CARGO ?= cargo
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 300
+N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench fuzz docs install setup setup-docs setup-bench clean
+.PHONY: all build demo test test-rust lint bench fuzz conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
 
 all: build
 
@@ -21,7 +22,7 @@ build: setup
 demo: build
 	@demo/run.sh
 
-test: setup
+test: setup setup-conformance
 	@scripts/test.sh
 
 lint:
@@ -37,6 +38,16 @@ bench: build setup-bench
 
 fuzz: setup
 	fuzz/run.sh $(SECONDS_EACH)
+
+setup-conformance:
+	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev
+
+# GCC's own execution tests, native against confined; then random programs.
+conformance: setup setup-conformance
+	$(CARGO) run --release --quiet -p postern-conformance -- torture $(ARGS)
+
+csmith: setup setup-conformance
+	$(CARGO) run --release --quiet -p postern-conformance -- csmith --count $(N) $(ARGS)
 
 docs:
 	@scripts/docs.sh

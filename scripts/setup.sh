@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Makes sure that the commands of the named Debian packages are there, says what is missing, and installs it by apt.
+# Makes sure that the commands or files of the named Debian packages are there, says what is missing, and installs it by apt.
 set -euo pipefail
 
 missing=()
 for package in "$@"; do
 	case $package in
 	binutils) command=as ;;
+	xz-utils) command=xz ;;
 	lld) command=wasm-ld ;;
+	# Packages without commands.
+	gcc-12-source) command=/usr/src/gcc-12 ;;
+	libcsmith-dev) command=/usr/include/csmith ;;
 	*) command=$package ;;
 	esac
-	command -v "$command" >/dev/null || missing+=("$package")
+	[[ $command == /* && -d $command ]] || command -v "$command" >/dev/null || missing+=("$package")
 done
 if ! command -v cargo >/dev/null; then
 	echo "postern: a Rust toolchain (1.85 or later) is needed: install it with rustup, then run this again" >&2

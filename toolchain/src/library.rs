@@ -38,6 +38,7 @@ const MAKER: &[&str] = &[
     include_str!("rewrite/emit/branch.rs"),
     include_str!("rewrite/emit/frame.rs"),
     include_str!("rewrite/emit/plain.rs"),
+    include_str!("rewrite/examine.rs"),
     include_str!("rewrite/flow.rs"),
     include_str!("rewrite/instruction_set.rs"),
     include_str!("rewrite/operand.rs"),

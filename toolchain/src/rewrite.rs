@@ -10,6 +10,7 @@
 
 mod directive;
 mod emit;
+mod examine;
 mod flow;
 pub mod instruction_set;
 mod operand;

@@ -10,9 +10,10 @@ use std::fmt::Write;
 use super::directive::{Verdict, judge};
 use super::flow::Flow;
 use super::instruction_set::{Class, classify};
+use super::operand::slot;
 use super::program::{Program, SectionId, section_and_flags};
 use super::stack::{State, step};
-use super::{Adjustment, RewriteOptions, strings};
+use super::{Adjustment, RewriteOptions, examine, strings};
 use crate::assembly::{Instruction, Kind, Memory};
 use crate::diagnostic::Diagnostic;
 
@@ -55,6 +56,8 @@ pub(super) struct Emitter<'p, 'a> {
     in_debug_section: bool,
     /// Labels of constants that hold the addresses of symbols.
     pointers: Vec<(String, String)>,
+    /// An instruction that was written together with an earlier one.
+    written: Option<usize>,
 }
 
 type Outcome = Result<(), String>;
@@ -71,6 +74,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             fresh: 0,
             in_debug_section: false,
             pointers: Vec::new(),
+            written: None,
         }
     }
 
@@ -303,6 +307,8 @@ impl<'p, 'a> Emitter<'p, 'a> {
                     self.line(line);
                 }
             }
+            Class::Plain if self.written == Some(index) => {}
+            Class::Plain if instruction.mnemonic == "fxam" => self.examine(index)?,
             Class::Plain | Class::Compare | Class::Address => {
                 self.plain(index, instruction, class, &prefixes, after)?
             }
@@ -333,6 +339,19 @@ impl<'p, 'a> Emitter<'p, 'a> {
             self.line(format!("{label}:"));
             self.line("\tint3");
         }
+    }
+
+    /// `fxam` with its `fnstsw`: through memory below the compiler's stack pointer, where nothing is.
+    fn examine(&mut self, index: usize) -> Outcome {
+        self.written = Some(examine::partner(self.program, index)?);
+        let below = -self.position(index).bias - 16;
+        self.fresh += 1;
+        let label = format!(".Lpostern_x{}", self.fresh);
+        let (scratch, upper) = (slot(below).to_string(), slot(below + 8).to_string());
+        for line in examine::expand(&scratch, &upper, &label) {
+            self.line(line);
+        }
+        Ok(())
     }
 
     /// Computes an address that an operand cannot say.

@@ -131,3 +131,14 @@ errors.s:4: error: the prefix `addr32` of `addr32 movl (%eax), %eax` cannot be c
 =>
 a.c:13: error: `syscall` cannot be confined: an extension makes no system calls; import a function of the host instead
 a.c:10: error: `cpuid` cannot be confined: what the processor is and can do is not an extension's to ask; compile for the level that you need (-march)
+---
+# Out of a nested function into the frame of another one.
+f:
+	pushq	%rbp
+	movl	$.L2, %eax
+	movq	(%r10), %rdx
+	movq	8(%r10), %rsp
+	movq	%rdx, %rbp
+	jmp	*%rax
+=>
+errors.s:8: error: a jump into a frame further out (`goto` out of a nested function, `__builtin_longjmp`) cannot be confined: return addresses are out of reach; use setjmp and longjmp

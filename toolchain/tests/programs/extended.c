@@ -10,6 +10,18 @@ NOINLINE static long double horner(long double x, int n)
 }
 NOINLINE static long double many(long double a, int b, long double c, double d) { return a * b - c / (long double)d; }
 NOINLINE static int order(long double a, long double b) { return (a < b) - (a > b); }
+/* Compilers ask the unit what kind of number it is. */
+NOINLINE static int kind(long double x)
+{
+    return !!__builtin_signbit(x) + 2 * !!__builtin_isinf(x) + 4 * !!__builtin_isnan(x) + 8 * __builtin_isinf_sign(x);
+}
+NOINLINE static int examined(long double x)
+{
+    unsigned short status;
+    __asm__("fxam\n\tfnstsw\t%%ax" : "=a"(status) : "t"(x) : "cc");
+    __asm__("testl %%eax, %%eax" : : "a"(status) : "cc");
+    return status & 0x4700;
+}
 
 unsigned long run(unsigned long seed)
 {
@@ -20,6 +32,12 @@ unsigned long run(unsigned long seed)
         s = mix_double(s, (double)keep[i % 3]);
         s = mix(s, (unsigned long)(keep[i % 3] * 1000));
         s = mix(s, (unsigned long)(int)many(keep[i % 3], i, 2.5L, 0.5));
+    }
+    static const long double kinds[] = { 0.0L, 1.5L, 3.3e-4932L, 4e-4950L, __builtin_infl(), __builtin_nanl(""), 1e4932L };
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        volatile long double x = kinds[i];
+        s = mix(s, (unsigned long)(kind(x) + 64 * kind(-x)));
+        s = mix(s, (unsigned long)(examined(x) + 65536 * examined(-x)));
     }
     s = mix(s, (unsigned long)(order(keep[0], keep[1]) + 3 * order(keep[1], keep[2])));
     s = mix_double(s, (double)__builtin_fabsl(-keep[2]));

@@ -1,0 +1,106 @@
+//! `fxam`, which says what kind of number is on top of the x87 stack. It also tells the sign of an empty register, which
+//! may be the host's, so the verifier refuses it. Compilers write it together with `fnstsw %ax` and look at the condition
+//! bits in %ah; the pair becomes a store and comparisons that set the same bits.
+
+use super::instruction_set::{Class, classify};
+use super::program::Program;
+use crate::assembly::{Instruction, Kind, Operand};
+
+/// Condition bits of the status word, in the upper half of %ax.
+const C0: u16 = 0x100;
+const C1: u16 = 0x200;
+const C2: u16 = 0x400;
+const C3: u16 = 0x4000;
+
+/// Instructions that set all flags that a comparison sets and read none.
+const SETS_FLAGS: &str = "test cmp and or xor add sub neg comi ucomi vcomi vucomi fcomi fucomi";
+
+/// The instruction that follows `index` in its section with nothing but line information between.
+fn following(program: &Program, index: usize) -> Option<usize> {
+    let mut at = program.next[index]?;
+    loop {
+        match &program.statements[at].kind {
+            Kind::Instruction(_) => return Some(at),
+            Kind::Directive { name, .. } if name == ".loc" => at = program.next[at]?,
+            _ => return None,
+        }
+    }
+}
+
+/// Whether `instruction` is `fnstsw %ax`.
+fn stores_status(instruction: &Instruction) -> bool {
+    instruction.mnemonic == "fnstsw"
+        && matches!(instruction.operands.as_slice(), [Operand::Register(r)] if r.is_general(0))
+}
+
+/// The index of the `fnstsw %ax` that belongs to the `fxam` at `index`.
+///
+/// # Errors
+/// There is none, or somebody needs the flags that the comparisons destroy.
+pub fn partner(program: &Program, index: usize) -> Result<usize, String> {
+    let partner = following(program, index)
+        .filter(|at| program.instruction(*at).is_some_and(stores_status))
+        .ok_or("`fxam` can be confined only with `fnstsw %ax` right behind it")?;
+    let mut at = partner;
+    while let Some(next) = following(program, at) {
+        let Some(instruction) = program.instruction(next) else {
+            break;
+        };
+        let mnemonic = instruction.mnemonic.as_str();
+        if SETS_FLAGS
+            .split_whitespace()
+            .any(|start| mnemonic.starts_with(start))
+        {
+            return Ok(partner);
+        }
+        let neutral = mnemonic.starts_with("mov")
+            || mnemonic.starts_with("lea")
+            || mnemonic.starts_with('f') && !mnemonic.starts_with("fcmov");
+        let class = classify(mnemonic, instruction.operands.len());
+        if !neutral || !matches!(class, Some(Class::Plain | Class::Address)) {
+            break;
+        }
+        at = next;
+    }
+    Err("`fxam` can be confined only where the flags are set anew behind it".to_owned())
+}
+
+/// The lines for the pair. `scratch` is an unused slot of 16 bytes, `upper` its second half; `label` is a fresh label's
+/// stem. Writes %ax, %r11 and the flags.
+pub fn expand(scratch: &str, upper: &str, label: &str) -> Vec<String> {
+    let bits = |bits: u16| format!("\torw\t${bits:#x}, %ax");
+    let done = format!("\tjmp\t{label}e");
+    vec![
+        format!("\tfstpt\t{scratch}"),
+        format!("\tfldt\t{scratch}"),
+        "\tfnstsw\t%ax".to_owned(),
+        format!("\tandw\t${:#x}, %ax", !(C0 | C1 | C2 | C3)),
+        format!("\tmovzwl\t{upper}, %r11d"),
+        "\ttestw\t%r11w, %r11w".to_owned(),
+        format!("\tjns\t{label}p"),
+        bits(C1),
+        format!("{label}p:"),
+        "\tandl\t$0x7fff, %r11d".to_owned(),
+        format!("\tje\t{label}z"),
+        // Without its integer bit a number is of no kind.
+        format!("\tcmpq\t$0, {scratch}"),
+        format!("\tjns\t{label}e"),
+        "\tcmpl\t$0x7fff, %r11d".to_owned(),
+        format!("\tje\t{label}s"),
+        bits(C2),
+        done.clone(),
+        format!("{label}s:"),
+        bits(C0),
+        format!("\tmovq\t{scratch}, %r11"),
+        "\taddq\t%r11, %r11".to_owned(),
+        format!("\tjne\t{label}e"),
+        bits(C2),
+        done.clone(),
+        format!("{label}z:"),
+        bits(C3),
+        format!("\tcmpq\t$0, {scratch}"),
+        format!("\tje\t{label}e"),
+        bits(C2),
+        format!("{label}e:"),
+    ]
+}
