@@ -141,4 +141,4 @@ f:
 	movq	%rdx, %rbp
 	jmp	*%rax
 =>
-errors.s:8: error: a jump into a frame further out (`goto` out of a nested function, `__builtin_longjmp`) cannot be confined: return addresses are out of reach; use setjmp and longjmp
+errors.s:8: error: __builtin_longjmp and jumps out of nested functions cannot be confined: they set the stack pointer without the gate's knowledge; use setjmp and longjmp of <setjmp.h>
