@@ -321,7 +321,12 @@ fn text(report: &Report) -> String {
         report.imports.len()
     );
     for (slot, import) in report.imports.iter().enumerate() {
-        text += &format!("  {slot:4}  {}\n", import.c);
+        // The one service whose meaning is the policy's, and which is always there.
+        let note = match &*import.name {
+            "sys" => "  (system calls: give the domain a policy)",
+            _ => "",
+        };
+        text += &format!("  {slot:4}  {}{}\n", import.c, style.dim(note));
     }
 
     let mix = &report.instructions;

@@ -48,7 +48,7 @@ enum Command {
     Cxx,
     Verify(verify::Arguments),
     Inspect(inspect::Arguments),
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
 }

@@ -3,11 +3,12 @@
 mod arguments;
 mod buffers;
 mod call;
+mod policy;
 mod services;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use postern::{CallError, Domain, Image, Limits};
@@ -15,21 +16,26 @@ use postern_image::{Signature, Type};
 use serde::Serialize;
 
 use crate::number;
-use crate::output::{self, FAULT, Failure, Outcome, REFUSED, SUCCESS};
+use crate::output::{self, FAULT, Failure, Outcome, PROGRAM_FAULT, REFUSED, SUCCESS};
 use arguments::{Argument, Plan};
 use buffers::Buffer;
 
-/// Call a function of an extension.
+/// Run a program, or call a function of an extension.
 #[derive(Args)]
 #[command(after_long_help = after_help(), after_help = "See --help for the forms of arguments, the services, and examples.")]
 pub struct Arguments {
     /// Extension file
     image: PathBuf,
-    /// Exported function
-    function: String,
+    /// Exported function; without one the extension's main() is run
+    function: Option<String>,
     /// Arguments: numbers, @FILE, @:SIZE or =TEXT
     #[arg(allow_negative_numbers = true, value_name = "ARG")]
     arguments: Vec<String>,
+    /// The program's arguments, or further ones of the function
+    #[arg(last = true, value_name = "ARG")]
+    rest: Vec<String>,
+    #[command(flatten)]
+    policy: policy::Options,
     /// Write a buffer to this file after the call (`-` is stdout)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -39,9 +45,9 @@ pub struct Arguments {
     /// With -o: how many bytes, or `result` for as many as the function returned (default: all)
     #[arg(long, requires = "output", value_name = "SIZE")]
     out_length: Option<String>,
-    /// Longest time of the call, such as 100ms, or none
-    #[arg(long, value_parser = number::time, default_value = "10s", value_name = "TIME")]
-    deadline: number::TimeLimit,
+    /// Longest time of the call, such as 100ms, or none (default: 10s; none for a program)
+    #[arg(long, value_parser = number::time, value_name = "TIME")]
+    deadline: Option<number::TimeLimit>,
     /// Bytes of heap, such as 64M
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap: Option<u64>,
@@ -58,6 +64,12 @@ pub struct Arguments {
 
 fn after_help() -> String {
     let mut text = "\
+A program is an extension with a main(). Its arguments stand behind --, and standard input, output and error are
+passed through. What else its system calls may do is the policy's decision:
+  none      nothing; every call is refused
+  compute   clocks, random bytes and the standard streams (the default)
+  files     the same, and files below the directories given by --dir (which implies it)
+
 Arguments, by the function's signature:
   12  -3  0x1f  0b101   integer (of either sign, if it fits)
   1.5  1e-9  inf        float or double
@@ -78,9 +90,11 @@ Services that the extension may import:
     }
     text += "
 Exit status: 0 if the function returned, 1 if the extension was refused, 2 if arguments or files cannot be used, 3 if it
-faulted; an extension that exits by itself gives its own status.
+faulted; an extension that exits by itself gives its own status. A program gives its own status, and 134 if it faulted.
 
 Examples:
+  postern run prog.px -- one two
+  postern run prog.px --dir .:/work:rw --env HOME=/work -- one two
   postern run calc.px add 2 3
   postern run photo.px gray @in.ppm -o out.ppm
   postern run hash.px sha256 @file @:32";
@@ -135,12 +149,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         Err(error) => return Err(Failure::unusable(format!("{file}: {error}"))),
     };
-    let name = &arguments.function;
+    let Some(name) = &arguments.function else {
+        return program(arguments, &image);
+    };
+    let words = [&arguments.arguments[..], &arguments.rest].concat();
     let export = image.tables().export(name);
     let signature = export.and_then(|e| e.signature);
     let plan = match export {
-        Some(_) => arguments::plan(name, signature.as_ref(), &arguments.arguments)
-            .map_err(Failure::unusable)?,
+        Some(_) => arguments::plan(name, signature.as_ref(), &words).map_err(Failure::unusable)?,
         None => Plan::default(),
     };
     let contents = plan
@@ -162,8 +178,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let kind = signature.map_or(Some(Type::I64), |s: Signature| s.result());
     let float_result = kind.is_some_and(Type::is_float);
-    let call = call::Call::new(&domain, name, &integers, &floats, float_result)
-        .map_err(Failure::unusable)?;
+    let call =
+        call::Call::new(&domain, name, &integers, &floats, float_result).map_err(|error| {
+            let hint = match (export, image.tables().export(MAIN)) {
+                (None, Some(_)) => "; a program's arguments stand behind --",
+                _ => "",
+            };
+            Failure::unusable(format!("{error}{hint}"))
+        })?;
     // A wrong -o is found before the call, whose effects could not be had again.
     let written = match &arguments.output {
         Some(path) => Some((
@@ -178,15 +200,43 @@ pub fn run(arguments: &Arguments) -> Outcome {
             finish(arguments, &domain, &buffers, written, result, timing)?;
             Ok(SUCCESS)
         }
-        Err(error) => ended(arguments, &error),
+        Err(error) => ended(arguments, &error, FAULT),
+    }
+}
+
+/// What programs export.
+const MAIN: &str = "__postern_main";
+
+/// Runs an extension's `main`, as a shell runs a program.
+fn program(arguments: &Arguments, image: &Image) -> Outcome {
+    let file = arguments.image.display();
+    if image.tables().export(MAIN).is_none() {
+        return Err(Failure::unusable(format!(
+            "{file}: it has no main(); name one of its functions (`postern inspect {file}` shows them)"
+        )));
+    }
+    if arguments.output.is_some() || arguments.repeat != 1 {
+        return Err(Failure::unusable("-o and --repeat are for functions"));
+    }
+    let domain = domain(arguments, image, &[])?;
+    let words = std::iter::once(arguments.image.as_os_str().as_encoded_bytes())
+        .chain(arguments.rest.iter().map(|word| word.as_bytes()));
+    let words: Vec<&[u8]> = words.collect();
+    match domain.run_main(&words, &arguments.policy.environment) {
+        Ok(status) => ended(arguments, &CallError::Exited(status), PROGRAM_FAULT),
+        Err(error) => ended(arguments, &error, PROGRAM_FAULT),
     }
 }
 
 fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<Domain, Failure> {
     const ROOM: u64 = 64 << 20;
+    const FUNCTION_DEADLINE: Duration = Duration::from_secs(10);
     let bytes: u64 = contents.iter().map(|c| c.len() as u64).sum();
     let mut limits = Limits::default();
-    limits.deadline = arguments.deadline.0;
+    limits.deadline = match arguments.deadline {
+        Some(limit) => limit.0,
+        None => arguments.function.as_ref().map(|_| FUNCTION_DEADLINE),
+    };
     limits.heap = arguments.heap;
     // What the buffers take shall not be missing from what the extension was promised.
     if limits.heap.is_none() && bytes > 0 {
@@ -200,7 +250,8 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
                 .saturating_add(bytes / 8 + (1 << 16)),
         );
     }
-    services::offer(Domain::builder(image).limits(limits))
+    let builder = Domain::builder(image).limits(limits);
+    services::offer(builder.policy(arguments.policy.policy()?))
         .build()
         .map_err(|error| {
             let offered: Vec<&str> = services::TABLE.iter().map(|row| row.0).collect();
@@ -288,7 +339,7 @@ fn finish(
 }
 
 /// Tells how a call ended that did not return.
-fn ended(arguments: &Arguments, error: &CallError) -> Outcome {
+fn ended(arguments: &Arguments, error: &CallError, fault_code: u8) -> Outcome {
     let mut report = Report::default();
     let code = match error {
         CallError::Exited(status) => {
@@ -304,7 +355,7 @@ fn ended(arguments: &Arguments, error: &CallError) -> Outcome {
                 place: fault.place(),
                 message: fault.message.clone(),
             });
-            let text = if arguments.verbose {
+            let text = if arguments.verbose || fault_code == PROGRAM_FAULT {
                 fault.report()
             } else {
                 fault.to_string()
@@ -314,7 +365,7 @@ fn ended(arguments: &Arguments, error: &CallError) -> Outcome {
                 fault.kind.name(),
                 text.trim_end()
             ));
-            FAULT
+            fault_code
         }
         other => return Err(Failure::unusable(other.to_string())),
     };

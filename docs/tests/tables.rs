@@ -63,6 +63,7 @@ fn every_error_has_a_remedy() {
         ("runtime/src/error.rs", "ShareError"),
         ("runtime/src/call.rs", "CallError"),
         ("runtime/src/trusted/map.rs", "MapError"),
+        ("runtime/src/policy/rules.rs", "GrantError"),
     ] {
         let found = variants(&read(file), name);
         assert!(found.len() > 1, "{name}");

@@ -125,7 +125,7 @@ impl Domain {
         }
     }
 
-    fn check(&self, offset: Offset, len: usize, write: bool) -> Result<(), MemoryError> {
+    pub(crate) fn check(&self, offset: Offset, len: usize, write: bool) -> Result<(), MemoryError> {
         if self.0.instance.accessible(offset.0, len, write) {
             return Ok(());
         }

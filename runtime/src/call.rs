@@ -65,6 +65,12 @@ pub enum CallError {
     /// The domain's limit of threads, or the process's.
     #[error("too many threads have entered; raise Limits::threads")]
     TooManyThreads,
+    /// There is no program to run.
+    #[error("the image exports no `__postern_main`; link it from objects that define main()")]
+    NoMain,
+    /// The program's arguments found no place.
+    #[error("the program's arguments: {0}")]
+    Arguments(crate::MemoryError),
     /// No memory for stacks.
     #[error("no memory for the thread's stacks")]
     NoMemory,
@@ -200,6 +206,11 @@ pub unsafe fn unwind(nesting: usize) -> bool {
 /// Ends the running service's call with a message.
 pub(crate) fn abort(message: String) {
     shim::end_when_back(thread::current(), outcome::ABORT, 0, Some(message));
+}
+
+/// Whether the running service's call ends as soon as the service returns.
+pub(crate) fn ending() -> bool {
+    shim::ending(thread::current())
 }
 
 /// Ends the running service's call with a status.

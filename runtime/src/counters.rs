@@ -17,12 +17,19 @@ pub struct Counters {
     pub time_inside: Duration,
     /// Calls of services, by name.
     pub services: BTreeMap<String, u64>,
+    /// System calls that the policy granted, also those that failed.
+    pub system_calls: u64,
+    /// System calls that the policy refused.
+    pub refused_system_calls: u64,
+    /// Linux's number of the last refused one: what the extension wanted.
+    pub last_refused: Option<u64>,
 }
 
 impl Domain {
     /// The counters now.
     pub fn counters(&self) -> Counters {
         let inner = &self.0;
+        let (system_calls, refused_system_calls, last_refused) = inner.system.counters();
         Counters {
             calls: inner.control.calls(),
             faults: FaultKind::ALL
@@ -37,6 +44,9 @@ impl Domain {
                 .calls(&inner.image.tables.imports)
                 .map(|(name, calls)| (name.to_owned(), calls))
                 .collect(),
+            system_calls,
+            refused_system_calls,
+            last_refused,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{InstantiateError, SymbolError};
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
+use crate::policy::{Policy, System};
 use crate::service::{self, Service, Services};
 use crate::trusted::control::{BUSY, Block, CLOSED, Control, Entry, OPEN, POISONED};
 use crate::trusted::map::MapError;
@@ -61,6 +62,7 @@ pub struct DomainBuilder {
     limits: Limits,
     placement: Placement,
     services: Services,
+    policy: Policy,
     on_fault: Option<OnFault>,
 }
 
@@ -82,6 +84,7 @@ pub(crate) struct Inner {
     pub(crate) faults: [AtomicU64; FaultKind::ALL.len()],
     /// Referred to by the control block; dropped after it closes.
     pub(crate) services: Services,
+    pub(crate) system: Arc<System>,
 }
 
 pub(crate) type Domains = Vec<Weak<Inner>>;
@@ -151,6 +154,12 @@ impl DomainBuilder {
         self
     }
 
+    /// What the system calls of the extension may do. Default: [`Policy::none`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Called with every fault of the domain, after the extension has been left, on the thread that made the call.
     pub fn on_fault(mut self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
         self.on_fault = Some(Box::new(handler));
@@ -165,7 +174,8 @@ impl DomainBuilder {
         let image = self.image.0;
         let span = tracing::info_span!("postern.instantiate", image = %image.name);
         let _entered = span.enter();
-        let services = self.services.resolve(&image.tables.imports)?;
+        let system = Arc::new(System::new(self.policy));
+        let services = self.services.resolve(&image.tables.imports, &system)?;
         let layout = image.tables.layout;
         let heap = heap_range(&image, &layout, &self.limits)?;
         let instance = Instance::new(&image, heap, self.placement != Placement::Cold)?;
@@ -193,6 +203,7 @@ impl DomainBuilder {
             pointed_to: AtomicBool::new(false),
             faults: Default::default(),
             services,
+            system,
         });
         register(&inner);
         inner.control.state.store(OPEN, Ordering::SeqCst);
@@ -245,6 +256,7 @@ impl Domain {
             limits: Limits::default(),
             placement: Placement::default(),
             services: Services::default(),
+            policy: Policy::none(),
             on_fault: None,
         }
     }
@@ -379,12 +391,21 @@ impl Domain {
     pub fn reset(&self) -> Result<(), Busy> {
         let span = tracing::debug_span!("postern.reset", image = %self.0.image.name);
         let _entered = span.enter();
-        self.0.exclusive(|inner| inner.instance.discard())?;
+        self.0.exclusive(|inner| {
+            inner.system.reset();
+            inner.instance.discard()
+        })?;
         if self.initialise().is_err() {
             let state = &self.0.control.state;
             let _ = state.compare_exchange(OPEN, POISONED, Ordering::SeqCst, Ordering::SeqCst);
         }
         Ok(())
+    }
+
+    /// Another policy from now on, for calls that begin after this one. Open files of the extension are closed; a call that is
+    /// being done is finished as it began.
+    pub fn set_policy(&self, policy: Policy) {
+        self.0.system.set_policy(policy);
     }
 
     /// Ends every call that is inside now. Each returns a fault of kind `Interrupted`; the domain stays usable unless

@@ -14,6 +14,9 @@ use std::sync::{Mutex, MutexGuard};
 /// Taken before the lock of any single object.
 static OBJECTS: Mutex<()> = Mutex::new(());
 
+/// The same for objects that are locked at every system call of an extension: many, so that domains do not wait for each other.
+static MANY: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
 /// The lock of a single object, of which there are many.
 pub(crate) struct Held<'a, T> {
     value: MutexGuard<'a, T>,
@@ -22,7 +25,16 @@ pub(crate) struct Held<'a, T> {
 
 /// Locks an object. At most one at a time, and no other lock of the runtime that is taken by [`before`] under it but the pool's.
 pub(crate) fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
-    let objects = OBJECTS.lock().unwrap_or_else(|e| e.into_inner());
+    lock_under(&OBJECTS, object)
+}
+
+/// As [`lock`], for objects that are locked often. `number` is the object's own. No other lock of the runtime is taken under it.
+pub(crate) fn lock_one_of_many<T>(number: usize, object: &Mutex<T>) -> Held<'_, T> {
+    lock_under(&MANY[number % MANY.len()], object)
+}
+
+fn lock_under<'a, T>(objects: &'static Mutex<()>, object: &'a Mutex<T>) -> Held<'a, T> {
+    let objects = objects.lock().unwrap_or_else(|e| e.into_inner());
     Held {
         value: object.lock().unwrap_or_else(|e| e.into_inner()),
         _objects: objects,
@@ -63,7 +75,11 @@ extern "C" fn before() {
     let objects = OBJECTS.lock().unwrap_or_else(|e| e.into_inner());
     let domains = domain::domains();
     let registry = thread::registry();
+    let many = MANY
+        .each_ref()
+        .map(|m| m.lock().unwrap_or_else(|e| e.into_inner()));
     let others: Vec<Box<dyn Any>> = vec![
+        Box::new(many),
         Box::new(objects),
         Box::new(image::cache()),
         Box::new(share::arena()),

@@ -33,6 +33,7 @@ mod fault;
 mod fork;
 mod image;
 mod instance;
+pub mod policy;
 mod service;
 mod share;
 #[cfg(feature = "testing")]
@@ -49,6 +50,7 @@ pub use engine::{Config, init, unsupported};
 pub use error::{InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError};
 pub use fault::{Fault, FaultKind, Registers};
 pub use image::Image;
+pub use policy::{Policy, Rules, Verdict};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Facts, Violation};
 pub use service::{Caller, DEFAULT_STACK, Service};

@@ -7,6 +7,7 @@ use crate::Domain;
 use crate::call;
 use crate::domain;
 use crate::error::InstantiateError;
+use crate::policy::{self, System};
 use crate::trusted::control::{Control, Entry, FloatMask, FloatMasks, OPEN, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
 use crate::trusted::{jump, shim, thread};
@@ -14,6 +15,7 @@ use crate::value::{Offset, Output, Value};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Stack that a service gets when it declares nothing.
@@ -183,9 +185,34 @@ impl Services {
         }
     }
 
+    /// The system calls, which do what the domain's policy grants.
+    fn add_system(&mut self, system: Arc<System>) {
+        self.add(
+            "sys",
+            move |caller: &Caller<'_>,
+                  number: i64,
+                  a: u64,
+                  b: u64,
+                  c: u64,
+                  d: u64,
+                  e: u64|
+                  -> i64 { system.call(caller, number, [a, b, c, d, e]) },
+        );
+        if let Some(offer) = self.offers.get_mut("sys") {
+            offer.stack = policy::STACK;
+        }
+    }
+
     /// Binds the imports, in their order.
-    pub(crate) fn resolve(mut self, imports: &[ImportOwned]) -> Result<Services, InstantiateError> {
+    pub(crate) fn resolve(
+        mut self,
+        imports: &[ImportOwned],
+        system: &Arc<System>,
+    ) -> Result<Services, InstantiateError> {
         self.add_builtin(imports);
+        if imports.iter().any(|import| &*import.name == "sys") {
+            self.add_system(system.clone());
+        }
         let mut table = Vec::with_capacity(imports.len());
         for import in imports {
             let offer = self

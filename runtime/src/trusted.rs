@@ -12,6 +12,7 @@
 //! | [`enter`] | typed calls through an entry gate |
 //! | [`shim`] | closures behind the service gate |
 //! | [`stub`] | plain C function pointers to entries |
+//! | [`lock`] | locks on parts of files |
 //! | [`map`], [`memory`] | address space; bytes in windows |
 //! | [`machine`] | what the processor and the kernel must have |
 
@@ -20,6 +21,7 @@ pub(crate) mod copies;
 pub(crate) mod enter;
 pub(crate) mod gate;
 pub(crate) mod jump;
+pub(crate) mod lock;
 pub(crate) mod machine;
 pub(crate) mod map;
 pub(crate) mod memory;

@@ -56,6 +56,11 @@ pub(crate) fn end_when_back(thread: &Thread, kind: u32, detail: u64, message: Op
     }
 }
 
+/// Whether the running service's call ends when the service returns.
+pub(crate) fn ending(thread: &Thread) -> bool {
+    thread.pending.load(Ordering::SeqCst) == thread.sequence.load(Ordering::Relaxed)
+}
+
 fn end(thread: &Thread, kind: u32) {
     // In this order: the abort signal's handler gives no other reason once a call is pending.
     let sequence = thread.sequence.load(Ordering::Relaxed);

@@ -1,0 +1,170 @@
+//! A domain's open files by number, as a process has them.
+//!
+//! Invariant: the table's lock is never held while something blocks, and nothing is closed under it: whoever reads or writes has
+//! taken its own reference out before, and what leaves the table is dropped by the caller after it.
+
+use super::file::{Directory, File};
+use super::stream::Stream;
+use rustix::io::Errno;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// What a descriptor names; duplicates name the same.
+pub(super) enum Open {
+    Stream(Stream),
+    File(File),
+    Directory(Directory),
+}
+
+/// Flags of an open file, as `F_GETFL` shows them.
+pub(super) struct Status(AtomicI32);
+
+/// Flags that `F_SETFL` can change.
+const CHANGEABLE: i32 = libc::O_APPEND | libc::O_NONBLOCK;
+
+impl Status {
+    pub(super) fn new(flags: i32) -> Status {
+        Status(AtomicI32::new(flags))
+    }
+
+    pub(super) fn get(&self) -> i32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set(&self, flags: i32) {
+        let change = |old: i32| Some(old & !CHANGEABLE | flags & CHANGEABLE);
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
+    }
+
+    pub(super) fn readable(&self) -> bool {
+        matches!(self.get() & libc::O_ACCMODE, libc::O_RDONLY | libc::O_RDWR)
+    }
+
+    pub(super) fn writable(&self) -> bool {
+        matches!(self.get() & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR)
+    }
+}
+
+impl Open {
+    pub(super) fn status(&self) -> &Status {
+        match self {
+            Open::Stream(stream) => &stream.status,
+            Open::File(file) => &file.status,
+            Open::Directory(directory) => &directory.status,
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Slot {
+    open: Arc<Open>,
+    close_on_exec: bool,
+}
+
+/// The table.
+pub(super) struct Table {
+    slots: Vec<Option<Slot>>,
+    /// Descriptors at most.
+    limit: usize,
+    /// The working directory, absolute, in the extension's eyes.
+    pub(super) directory: Vec<u8>,
+    /// Permissions that new files do not get.
+    pub(super) mask: u32,
+    /// Who holds the domain's locks on a file, by device and inode.
+    pub(super) locks: HashMap<(u64, u64), Arc<Open>>,
+}
+
+impl Table {
+    pub(super) fn new(limit: usize, streams: [Stream; 3]) -> Table {
+        let slots = streams.map(|stream| {
+            Some(Slot {
+                open: Arc::new(Open::Stream(stream)),
+                close_on_exec: false,
+            })
+        });
+        Table {
+            slots: slots.into(),
+            limit: limit.max(3),
+            directory: b"/".into(),
+            mask: 0o022,
+            locks: HashMap::new(),
+        }
+    }
+
+    fn slot(&mut self, number: i32) -> Result<&mut Slot, Errno> {
+        let index = usize::try_from(number).map_err(|_| Errno::BADF)?;
+        self.slots
+            .get_mut(index)
+            .and_then(Option::as_mut)
+            .ok_or(Errno::BADF)
+    }
+
+    pub(super) fn get(&mut self, number: i32) -> Result<Arc<Open>, Errno> {
+        Ok(self.slot(number)?.open.clone())
+    }
+
+    pub(super) fn close_on_exec(&mut self, number: i32) -> Result<&mut bool, Errno> {
+        Ok(&mut self.slot(number)?.close_on_exec)
+    }
+
+    /// Whether one more fits; the lowest free number from `least` on.
+    fn free(&self, least: usize) -> Result<usize, Errno> {
+        let free = self.slots.iter().skip(least).position(Option::is_none);
+        let number = free.map_or(self.slots.len().max(least), |found| least + found);
+        if number >= self.limit {
+            return Err(Errno::MFILE);
+        }
+        Ok(number)
+    }
+
+    /// Adds an open file at the lowest free number from `least` on.
+    pub(super) fn add(
+        &mut self,
+        open: Arc<Open>,
+        least: i32,
+        close_on_exec: bool,
+    ) -> Result<i32, Errno> {
+        let least = usize::try_from(least).map_err(|_| Errno::INVAL)?;
+        if least >= self.limit {
+            return Err(Errno::INVAL);
+        }
+        let number = self.free(least)?;
+        self.place(number, open, close_on_exec);
+        Ok(number as i32)
+    }
+
+    /// Puts an open file at a number; what was there comes back.
+    pub(super) fn put(
+        &mut self,
+        number: i32,
+        open: Arc<Open>,
+        close_on_exec: bool,
+    ) -> Result<Option<Arc<Open>>, Errno> {
+        let number = usize::try_from(number).map_err(|_| Errno::BADF)?;
+        if number >= self.limit {
+            return Err(Errno::BADF);
+        }
+        Ok(self.place(number, open, close_on_exec))
+    }
+
+    fn place(&mut self, number: usize, open: Arc<Open>, close_on_exec: bool) -> Option<Arc<Open>> {
+        if self.slots.len() <= number {
+            self.slots.resize(number + 1, None);
+        }
+        let slot = Slot {
+            open,
+            close_on_exec,
+        };
+        self.slots[number].replace(slot).map(|slot| slot.open)
+    }
+
+    /// Takes a descriptor out.
+    pub(super) fn remove(&mut self, number: i32) -> Result<Arc<Open>, Errno> {
+        self.slot(number)?;
+        let taken = self.slots[number as usize].take();
+        taken.map(|slot| slot.open).ok_or(Errno::BADF)
+    }
+}

@@ -1,0 +1,369 @@
+//! Open files and directories below granted directories.
+//!
+//! Invariant: only regular files and directories are open here, so nothing that is done with them waits for anybody else (but for a
+//! lock). A file's position is kept here and not by the kernel, so that a limit of its size holds whatever other threads do.
+
+use super::call::LockAction;
+use super::descriptors::Status;
+use super::{Answer, Done, Failure, layout, waiting};
+use crate::fork;
+use crate::trusted::lock::{self, Range};
+use rustix::fs::{FileType, SeekFrom, Stat};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Directory entries that one listing holds at most.
+const ENTRIES: usize = 1 << 20;
+
+/// What a write may still do.
+pub(super) struct Room<'a> {
+    /// Bytes written so far by the domain.
+    pub(super) written: &'a AtomicU64,
+    /// How many it may write.
+    pub(super) most: u64,
+    /// How long a file may become.
+    pub(super) file_size: u64,
+}
+
+impl Room<'_> {
+    /// Takes up to `bytes` of what is left.
+    pub(super) fn take(&self, bytes: u64) -> Result<u64, Errno> {
+        let mut taken = 0;
+        let take = |written: u64| {
+            taken = bytes.min(self.most.saturating_sub(written));
+            Some(written.saturating_add(taken))
+        };
+        let _ = self
+            .written
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        if taken == 0 && bytes > 0 {
+            return Err(Errno::DQUOT);
+        }
+        Ok(taken)
+    }
+
+    /// Takes what a new name costs.
+    pub(super) fn take_name(&self) -> Result<(), Errno> {
+        match self.take(4096)? {
+            4096 => Ok(()),
+            _ => Err(Errno::DQUOT),
+        }
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.written.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// A regular file.
+pub(super) struct File {
+    file: OwnedFd,
+    pub(super) status: Status,
+    position: AtomicU64,
+    /// Device and inode.
+    pub(super) identity: (u64, u64),
+}
+
+/// A directory. What is below it is found by its path in the extension's eyes.
+pub(super) struct Directory {
+    /// `None` for one above the granted ones.
+    pub(super) file: Option<OwnedFd>,
+    pub(super) path: Vec<u8>,
+    pub(super) status: Status,
+    names: Vec<Vec<u8>>,
+    listing: Mutex<Listing>,
+}
+
+#[derive(Default)]
+struct Listing {
+    entries: Option<Arc<Vec<Entry>>>,
+    next: u64,
+}
+
+struct Entry {
+    inode: u64,
+    kind: u8,
+    name: Vec<u8>,
+}
+
+impl File {
+    pub(super) fn new(file: OwnedFd, flags: i32, stat: &Stat) -> File {
+        File {
+            file,
+            status: Status::new(flags),
+            position: AtomicU64::new(0),
+            identity: (stat.st_dev, stat.st_ino),
+        }
+    }
+
+    pub(super) fn fd(&self) -> &OwnedFd {
+        &self.file
+    }
+
+    fn size(&self) -> Result<u64, Errno> {
+        Ok(rustix::fs::fstat(&self.file)?.st_size.unsigned_abs())
+    }
+
+    pub(super) fn read(&self, at: Option<i64>, length: usize) -> Answer {
+        if !self.status.readable() {
+            return Err(Errno::BADF.into());
+        }
+        let mut bytes = Vec::with_capacity(length);
+        let place = at.map_or_else(|| self.position.load(Ordering::Relaxed), i64::unsigned_abs);
+        let room = rustix::buffer::spare_capacity(&mut bytes);
+        rustix::io::pread(&self.file, room, place)?;
+        if at.is_none() {
+            let next = place + bytes.len() as u64;
+            self.position.store(next, Ordering::Relaxed);
+        }
+        Ok(Done::counted(bytes))
+    }
+
+    pub(super) fn write(&self, at: Option<i64>, bytes: &[u8], room: &Room<'_>) -> Answer {
+        if !self.status.writable() {
+            return Err(Errno::BADF.into());
+        }
+        let length = bytes.len() as u64;
+        let append = self.status.get() & libc::O_APPEND != 0;
+        // A place of one's own before anything is written, so that threads do not write over each other.
+        let place = match at {
+            _ if append => self.size()?,
+            Some(at) => at.unsigned_abs(),
+            None => self.position.fetch_add(length, Ordering::Relaxed),
+        };
+        let put_back = |written: u64| {
+            if at.is_none() && !append {
+                self.position.fetch_sub(length - written, Ordering::Relaxed);
+            }
+        };
+        let done = self.write_at(place, bytes, room);
+        let written = *done.as_ref().unwrap_or(&0);
+        put_back(written);
+        if at.is_none() && append {
+            self.position.store(place + written, Ordering::Relaxed);
+        }
+        Ok(Done::value(done? as i64))
+    }
+
+    fn write_at(&self, place: u64, bytes: &[u8], room: &Room<'_>) -> Result<u64, Failure> {
+        let length = bytes.len() as u64;
+        let below = room.file_size.min(i64::MAX as u64).saturating_sub(place);
+        if below == 0 && length > 0 {
+            return Err(Errno::FBIG.into());
+        }
+        let taken = room.take(length.min(below))?;
+        let bytes = &bytes[..taken as usize];
+        let written = rustix::io::pwrite(&self.file, bytes, place);
+        room.give_back(taken - written.map_or(0, |n| n as u64));
+        Ok(written? as u64)
+    }
+
+    pub(super) fn seek(&self, offset: i64, whence: i32) -> Answer {
+        let from = match whence {
+            libc::SEEK_SET => 0,
+            libc::SEEK_CUR => self.position.load(Ordering::Relaxed),
+            libc::SEEK_END => self.size()?,
+            libc::SEEK_DATA | libc::SEEK_HOLE => {
+                let offset = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
+                let place = rustix::fs::seek(
+                    &self.file,
+                    match whence {
+                        libc::SEEK_DATA => SeekFrom::Data(offset),
+                        _ => SeekFrom::Hole(offset),
+                    },
+                )?;
+                self.position.store(place, Ordering::Relaxed);
+                return Ok(Done::value(place as i64));
+            }
+            _ => return Err(Errno::INVAL.into()),
+        };
+        let place = from
+            .checked_add_signed(offset)
+            .filter(|&place| place <= i64::MAX as u64)
+            .ok_or(Errno::INVAL)?;
+        self.position.store(place, Ordering::Relaxed);
+        Ok(Done::value(place as i64))
+    }
+
+    pub(super) fn set_length(&self, length: i64, room: &Room<'_>) -> Answer {
+        let length = u64::try_from(length).map_err(|_| Errno::INVAL)?;
+        if !self.status.writable() {
+            return Err(Errno::INVAL.into());
+        }
+        if length > room.file_size && length > self.size()? {
+            return Err(Errno::FBIG.into());
+        }
+        rustix::fs::ftruncate(&self.file, length)?;
+        Ok(Done::value(0))
+    }
+
+    pub(super) fn sync(&self, data_only: bool) -> Answer {
+        match data_only {
+            true => rustix::fs::fdatasync(&self.file)?,
+            false => rustix::fs::fsync(&self.file)?,
+        }
+        Ok(Done::value(0))
+    }
+
+    /// Changes of flags that the kernel must know.
+    pub(super) fn set_append(&self, append: bool) -> Result<(), Errno> {
+        let mut flags = rustix::fs::fcntl_getfl(&self.file)?;
+        flags.set(rustix::fs::OFlags::APPEND, append);
+        rustix::fs::fcntl_setfl(&self.file, flags)
+    }
+
+    /// The bytes that a lock of this file means, from its start.
+    pub(super) fn range(&self, whence: i16, start: i64, length: i64) -> Result<(i64, i64), Errno> {
+        let from = match i32::from(whence) {
+            libc::SEEK_SET => 0,
+            libc::SEEK_CUR => self.position.load(Ordering::Relaxed) as i64,
+            libc::SEEK_END => self.size()? as i64,
+            _ => return Err(Errno::INVAL),
+        };
+        let start = from.checked_add(start).ok_or(Errno::OVERFLOW)?;
+        let (start, length) = match length {
+            0.. => (start, length),
+            _ => (
+                start.checked_add(length).ok_or(Errno::INVAL)?,
+                length.checked_neg().ok_or(Errno::INVAL)?,
+            ),
+        };
+        if start < 0 {
+            return Err(Errno::INVAL);
+        }
+        Ok((start, length))
+    }
+
+    /// Locks as a process would: this file's open description stands for the whole domain.
+    pub(super) fn lock(&self, action: LockAction, kind: i16, start: i64, length: i64) -> Answer {
+        let allowed = match i32::from(kind) {
+            libc::F_RDLCK => self.status.readable(),
+            libc::F_WRLCK => self.status.writable(),
+            libc::F_UNLCK => true,
+            _ => return Err(Errno::INVAL.into()),
+        };
+        if !allowed && action != LockAction::Query {
+            return Err(Errno::BADF.into());
+        }
+        let range = Range {
+            kind,
+            start,
+            length,
+        };
+        match action {
+            LockAction::Query => {
+                let found = lock::query(&self.file, range)?;
+                // The holder's number is the host's affair.
+                let bytes = layout::flock(found.kind, 0, found.start, found.length, -1);
+                return Ok(Done::bytes(bytes));
+            }
+            LockAction::Set => lock::set(&self.file, range)?,
+            LockAction::Wait => waiting(|most| match lock::set(&self.file, range) {
+                Err(Errno::AGAIN | Errno::ACCESS) => {
+                    std::thread::sleep(most.min(std::time::Duration::from_millis(1)));
+                    Ok(None)
+                }
+                done => done.map(Some),
+            })?,
+        }
+        Ok(Done::value(0))
+    }
+
+    /// Gives back every lock that this open description has.
+    pub(super) fn unlock(&self) {
+        let _ = lock::set(
+            &self.file,
+            Range {
+                kind: libc::F_UNLCK as i16,
+                start: 0,
+                length: 0,
+            },
+        );
+    }
+}
+
+impl Directory {
+    pub(super) fn new(file: Option<OwnedFd>, path: Vec<u8>, names: Vec<Vec<u8>>) -> Directory {
+        Directory {
+            file,
+            path,
+            status: Status::new(libc::O_RDONLY | libc::O_DIRECTORY),
+            names,
+            listing: Mutex::default(),
+        }
+    }
+
+    /// Whole entries, as many as there is room for, from where the last listing ended.
+    pub(super) fn list(&self, shard: usize, length: usize) -> Answer {
+        let (entries, from) = {
+            let listing = fork::lock_one_of_many(shard, &self.listing);
+            (listing.entries.clone(), listing.next)
+        };
+        let entries = match entries {
+            Some(entries) if from > 0 => entries,
+            _ => Arc::new(self.entries()?),
+        };
+        let mut bytes = Vec::new();
+        let mut next = from;
+        for entry in entries.get(from as usize..).unwrap_or_default() {
+            let record = layout::directory_entry(entry.inode, next + 1, entry.kind, &entry.name);
+            if bytes.len() + record.len() > length {
+                if bytes.is_empty() {
+                    return Err(Errno::INVAL.into());
+                }
+                break;
+            }
+            bytes.extend(record);
+            next += 1;
+        }
+        let mut listing = fork::lock_one_of_many(shard, &self.listing);
+        let before = listing.entries.replace(entries);
+        listing.next = next;
+        drop(listing);
+        drop(before);
+        Ok(Done::counted(bytes))
+    }
+
+    /// Goes on listing from an entry's `d_off`, or from the start.
+    pub(super) fn seek(&self, shard: usize, offset: i64, whence: i32) -> Answer {
+        let mut listing = fork::lock_one_of_many(shard, &self.listing);
+        let from = match whence {
+            libc::SEEK_SET => 0,
+            libc::SEEK_CUR => listing.next,
+            _ => return Err(Errno::INVAL.into()),
+        };
+        let place = from.checked_add_signed(offset).ok_or(Errno::INVAL)?;
+        listing.next = place.min(ENTRIES as u64);
+        Ok(Done::value(listing.next as i64))
+    }
+
+    fn entries(&self) -> Result<Vec<Entry>, Errno> {
+        let entry = |name: &[u8], inode, kind| Entry {
+            inode,
+            kind,
+            name: name.to_vec(),
+        };
+        let Some(file) = &self.file else {
+            let dots = [b".".to_vec(), b"..".to_vec()];
+            let names = dots.iter().chain(&self.names);
+            return Ok(names.map(|name| entry(name, 1, libc::DT_DIR)).collect());
+        };
+        let mut entries = Vec::new();
+        for found in rustix::fs::Dir::read_from(file)? {
+            let found = found?;
+            let kind = match found.file_type() {
+                FileType::Directory => libc::DT_DIR,
+                FileType::RegularFile => libc::DT_REG,
+                FileType::Symlink => libc::DT_LNK,
+                _ => libc::DT_UNKNOWN,
+            };
+            if entries.len() == ENTRIES {
+                return Err(Errno::OVERFLOW);
+            }
+            entries.push(entry(found.file_name().to_bytes(), found.ino(), kind));
+        }
+        Ok(entries)
+    }
+}

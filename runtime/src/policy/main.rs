@@ -1,0 +1,71 @@
+//! Programs: images with a `main`, called with arguments and an environment as the system would.
+
+use crate::error::MemoryError;
+use crate::value::Offset;
+use crate::{CallError, Domain};
+use postern_verifier::window::INFO_HEAP_END;
+
+/// Bytes of arguments and environment at most.
+const MOST: usize = 1 << 20;
+
+impl Domain {
+    /// Runs the image's `main` with these arguments, of which the first is the program's name, and this environment (`KEY=value`).
+    /// The result is the status that it exits with. A program runs once: [`Domain::reset`] makes it fresh.
+    ///
+    /// # Errors
+    /// [`CallError::NoMain`], [`CallError::Arguments`], and whatever ends calls, but not [`CallError::Exited`].
+    pub fn run_main<A: AsRef<[u8]>, E: AsRef<[u8]>>(
+        &self,
+        arguments: &[A],
+        environment: &[E],
+    ) -> Result<i32, CallError> {
+        let main = self
+            .func_unchecked::<fn(i32, Offset) -> i32>("__postern_main")
+            .map_err(|_| CallError::NoMain)?;
+        let arguments: Vec<&[u8]> = arguments.iter().map(AsRef::as_ref).collect();
+        let environment: Vec<&[u8]> = environment.iter().map(AsRef::as_ref).collect();
+        let vector = self.place(&arguments, &environment)?;
+        match main.call(arguments.len() as i32, vector) {
+            Ok(status) | Err(CallError::Exited(status)) => Ok(status),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes both vectors with their strings behind them: offsets of 8 bytes, NULL after each vector.
+    fn place(&self, arguments: &[&[u8]], environment: &[&[u8]]) -> Result<Offset, CallError> {
+        let strings = || arguments.iter().chain(environment);
+        let table = 8 * (arguments.len() + environment.len() + 2);
+        let bytes = strings().fold(table, |sum, s| sum.saturating_add(s.len() + 1));
+        if bytes > MOST || strings().any(|s| s.contains(&0)) {
+            // A string with a NUL inside would be another one for the program.
+            return Err(CallError::Arguments(MemoryError::NoRoom(bytes)));
+        }
+        let at = self.room(bytes).map_err(CallError::Arguments)?;
+        let mut block = vec![0u8; table];
+        let mut slot = 0;
+        for vector in [arguments, environment] {
+            for string in vector {
+                let place = u64::from(at.0) + block.len() as u64;
+                block[slot..slot + 8].copy_from_slice(&place.to_le_bytes());
+                slot += 8;
+                block.extend_from_slice(string);
+                block.push(0);
+            }
+            slot += 8;
+        }
+        self.write(at, &block).map_err(CallError::Arguments)?;
+        Ok(at)
+    }
+
+    /// Memory for the block: from the extension's `malloc`, or, if it has none, at the end of its heap.
+    fn room(&self, bytes: usize) -> Result<Offset, MemoryError> {
+        if self.image().tables().export("malloc").is_some() {
+            return self.alloc(bytes);
+        }
+        let mut word = [0; 4];
+        self.read(Offset(INFO_HEAP_END), &mut word)?;
+        let end = u32::from_le_bytes(word);
+        let at = end.checked_sub(bytes as u32).map(|at| Offset(at & !15));
+        at.ok_or(MemoryError::NoRoom(bytes))
+    }
+}
