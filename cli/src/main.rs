@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod build;
 mod cc;
 mod disassembly;
 mod doctor;
@@ -46,6 +47,7 @@ enum Command {
     /// Compile C++ to an extension; takes the arguments of g++
     #[command(name = "c++", override_usage = "postern c++ [G++ OPTIONS] FILE...", after_help = cc::HELP)]
     Cxx,
+    Build(build::Arguments),
     Verify(verify::Arguments),
     Inspect(inspect::Arguments),
     Run(Box<run::Arguments>),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Cc => return cc::run(postern_toolchain::Language::C, &[]),
         Command::Cxx => return cc::run(postern_toolchain::Language::Cxx, &[]),
+        Command::Build(arguments) => build::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),

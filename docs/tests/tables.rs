@@ -102,6 +102,28 @@ fn every_configuration_field_is_listed() {
 }
 
 #[test]
+fn every_key_of_a_description_is_listed() {
+    let page = read("docs/src/reference/build.md");
+    let source = read("toolchain/src/project/manifest.rs");
+    let mut keys = 0;
+    for (section, name) in [("extension", "Extension"), ("source", "Source")] {
+        let start = source.find(&format!("pub struct {name} {{")).unwrap();
+        let body = &source[start..start + source[start..].find("\n}").unwrap()];
+        for line in body.lines() {
+            if let Some((key, _)) = line.trim().strip_prefix("pub ").and_then(|l| l.split_once(": ")) {
+                keys += 1;
+                assert!(
+                    page.contains(&format!("| `{section}.{key}` |")),
+                    "reference/build.md lacks {section}.{key}"
+                );
+            }
+        }
+    }
+    let listed = page.lines().filter(|line| line.starts_with("| `extension.") || line.starts_with("| `source."));
+    assert_eq!(keys, listed.count(), "reference/build.md lists a key that does not exist");
+}
+
+#[test]
 fn every_c_function_is_listed() {
     let (header, page) = (
         read("capi/include/postern.h"),

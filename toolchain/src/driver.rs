@@ -6,6 +6,7 @@ mod flags;
 mod scratch;
 pub mod tools;
 
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -83,25 +84,53 @@ pub fn main(language: Language, args: &[OsString]) -> ExitCode {
 /// # Errors
 /// See [`DriverError`]. Messages of gcc itself are on standard error.
 pub fn run(language: Language, args: &[OsString]) -> Result<(), DriverError> {
-    let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
-    Driver {
-        language,
-        scratch: Scratch::new(invocation.save_temps).map_err(|source| DriverError::File {
-            path: std::env::temp_dir(),
-            source,
-        })?,
-        invocation,
-    }
-    .run()
+    Driver::new(language, args)?.run()
+}
+
+/// As [`run`], with the compiler's warnings as the result and its errors in the error: for callers that run several
+/// compilers at once.
+///
+/// # Errors
+/// See [`DriverError`].
+pub fn run_captured(language: Language, args: &[OsString]) -> Result<String, DriverError> {
+    let mut driver = Driver::new(language, args)?;
+    driver.captured = Some(RefCell::default());
+    driver.run()?;
+    Ok(driver.captured.map(RefCell::into_inner).unwrap_or_default())
 }
 
 struct Driver {
     language: Language,
     invocation: Invocation,
     scratch: Scratch,
+    /// The compiler's messages, where they do not go to standard error.
+    captured: Option<RefCell<String>>,
 }
 
 impl Driver {
+    fn new(language: Language, args: &[OsString]) -> Result<Self, DriverError> {
+        let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
+        let scratch = Scratch::new(invocation.save_temps).map_err(|source| DriverError::File {
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        Ok(Self {
+            language,
+            invocation,
+            scratch,
+            captured: None,
+        })
+    }
+
+    /// Runs a compiler; its messages go where those of this run go.
+    fn compile(&self, command: &mut tools::ToolCommand) -> Result<(), ToolError> {
+        let Some(captured) = &self.captured else {
+            return command.run_visibly();
+        };
+        captured.borrow_mut().push_str(&command.run_captured()?);
+        Ok(())
+    }
+
     fn run(&self) -> Result<(), DriverError> {
         let i = &self.invocation;
         if i.stage == Stage::Ask {
@@ -242,7 +271,7 @@ impl Driver {
                 Input::Linker(option) => drop(command.arg(format!("-Wl,{option}"))),
             }
         }
-        command.run_visibly()?;
+        self.compile(&mut command)?;
         Ok(())
     }
 
@@ -309,12 +338,8 @@ impl Driver {
                 if let Some(language) = explicit {
                     command.arg("-x").arg(language);
                 }
-                command
-                    .arg("-S")
-                    .arg("-o")
-                    .arg(&compiled)
-                    .arg(path)
-                    .run_visibly()?;
+                command.arg("-S").arg("-o").arg(&compiled).arg(path);
+                self.compile(&mut command)?;
             }
             Input::PreprocessedAssembly(_) => {
                 let mut command = self.compiler(Language::C)?;
@@ -322,8 +347,8 @@ impl Driver {
                 command
                     .args(["-x", "assembler-with-cpp", "-E", "-o"])
                     .arg(&compiled)
-                    .arg(path)
-                    .run_visibly()?;
+                    .arg(path);
+                self.compile(&mut command)?;
             }
             _ => {}
         }

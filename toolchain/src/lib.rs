@@ -11,6 +11,7 @@ pub mod diagnostic;
 pub mod driver;
 mod library;
 pub mod link;
+pub mod project;
 pub mod rewrite;
 
 pub use diagnostic::Diagnostic;

@@ -58,7 +58,8 @@ const FLAGS: &[&str] = &[
     "-Wextra",
 ];
 
-fn cache() -> PathBuf {
+/// The folder of everything that is made once and kept.
+pub fn cache() -> PathBuf {
     let base = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
@@ -103,6 +104,11 @@ fn hash(what: impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// A number that changes with the rewriter and the library.
+pub fn fingerprint() -> u64 {
+    hash((HEADERS, SOURCES, MAKER, FLAGS))
+}
+
 fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), DriverError> {
     for (name, text) in files {
         let path = folder.join(name);
@@ -126,7 +132,7 @@ pub fn include_path() -> Result<PathBuf, DriverError> {
 
 /// The archive of the library: the C part, and for C++ (which needs its compiler) the operators.
 pub fn archive(language: Language) -> Result<PathBuf, DriverError> {
-    let key = hash((HEADERS, SOURCES, MAKER, FLAGS));
+    let key = fingerprint();
     let stem = if language == Language::Cxx {
         "library-cxx"
     } else {

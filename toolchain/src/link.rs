@@ -27,6 +27,8 @@ pub struct LinkOptions {
     pub collect: bool,
     /// Drop symbols and debug information.
     pub strip: bool,
+    /// The functions that are exported, besides the runtime's own; empty for all of default visibility.
+    pub exports: Vec<String>,
     /// More symbols to keep (`-u`).
     pub keep: Vec<String>,
     /// Link the C library's few functions that the compiler calls.
@@ -42,6 +44,7 @@ impl Default for LinkOptions {
             heap: 0,
             collect: true,
             strip: false,
+            exports: Vec::new(),
             keep: Vec::new(),
             library: None,
             map: None,
@@ -95,6 +98,11 @@ pub enum LinkError {
         "undefined reference to `{0}`: the name of an import is 1 to 255 bytes of printable ASCII"
     )]
     ImportName(String),
+    /// A function that was to be exported is not there.
+    #[error(
+        "`{0}` cannot be exported: no function of this name with external linkage and default visibility is defined"
+    )]
+    Export(String),
     /// Nothing is left to execute.
     #[error("the extension has no code: no function has external linkage and default visibility")]
     Empty,
@@ -110,7 +118,11 @@ pub fn link(
     scratch: &Path,
     options: &LinkOptions,
 ) -> Result<(), LinkError> {
-    let exports_wanted = symbols::exported_functions(inputs)?;
+    let exports_wanted = if options.exports.is_empty() {
+        symbols::exported_functions(inputs)?
+    } else {
+        options.exports.clone()
+    };
     let mut keep: Vec<String> = options.keep.clone();
     if options.library.is_some() {
         keep.extend(symbols::ALLOCATOR.iter().map(|name| (*name).to_owned()));
@@ -136,6 +148,7 @@ pub fn link(
     if !found.has_text {
         return Err(LinkError::Empty);
     }
+    found.choose_exports(&options.exports)?;
     let debug = signatures::read(&trial, &found);
     if let Some(name) = found
         .undefined

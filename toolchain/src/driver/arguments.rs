@@ -314,9 +314,13 @@ impl Invocation {
                     format!("`{text}`: the size is a number of bytes, or one with K, M or G")
                 })?;
             }
+            _ if text.starts_with("-fpostern-export=") => {
+                let names = text[17..].split(',').filter(|name| !name.is_empty());
+                self.link.exports.extend(names.map(str::to_owned));
+            }
             _ if text.starts_with("-fpostern-") => {
                 return Err(format!(
-                    "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, \
+                    "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-export=NAME,…, \
                      -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
                 ));
             }

@@ -99,6 +99,15 @@ impl ToolCommand {
 
     /// Runs it with its messages captured into the error; warnings of a run that succeeds are printed.
     pub fn run(&mut self) -> Result<(), ToolError> {
+        let messages = self.run_captured()?;
+        if !messages.is_empty() {
+            eprint!("{messages}");
+        }
+        Ok(())
+    }
+
+    /// Runs it with its messages captured: into the error, or as the result (each with the end of its line).
+    pub fn run_captured(&mut self) -> Result<String, ToolError> {
         self.command.stdin(Stdio::null());
         let output = self
             .command
@@ -110,10 +119,18 @@ impl ToolCommand {
         if !output.status.success() {
             return Err(ToolError::Failed { messages });
         }
-        if !messages.is_empty() {
-            eprintln!("{messages}");
-        }
-        Ok(())
+        Ok(if messages.is_empty() {
+            messages
+        } else {
+            messages + "\n"
+        })
+    }
+
+    /// What it prints, or nothing if it fails.
+    pub fn text(&mut self) -> String {
+        let output = self.command.stdin(Stdio::null()).output();
+        let text = output.map(|output| output.stdout).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Runs it without a word: whether it succeeds.

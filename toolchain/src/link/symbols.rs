@@ -29,6 +29,24 @@ pub struct Found {
     pub has_constructors: bool,
 }
 
+impl Found {
+    /// Leaves only the exports of `names` and those that the runtime gives a meaning; all, if there are no names.
+    pub fn choose_exports(&mut self, names: &[String]) -> Result<(), LinkError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        if let Some(missing) = names.iter().find(|name| !self.exports.contains(name)) {
+            return Err(LinkError::Export(missing.clone()));
+        }
+        self.exports.retain(|name| {
+            names.contains(name)
+                || ALLOCATOR.contains(&name.as_str())
+                || name.starts_with("__postern_")
+        });
+        Ok(())
+    }
+}
+
 fn load(path: &Path) -> Result<Vec<u8>, LinkError> {
     std::fs::read(path).map_err(|source| LinkError::File {
         path: path.to_owned(),
