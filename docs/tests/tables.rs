@@ -110,7 +110,11 @@ fn every_key_of_a_description_is_listed() {
         let start = source.find(&format!("pub struct {name} {{")).unwrap();
         let body = &source[start..start + source[start..].find("\n}").unwrap()];
         for line in body.lines() {
-            if let Some((key, _)) = line.trim().strip_prefix("pub ").and_then(|l| l.split_once(": ")) {
+            if let Some((key, _)) = line
+                .trim()
+                .strip_prefix("pub ")
+                .and_then(|l| l.split_once(": "))
+            {
                 keys += 1;
                 assert!(
                     page.contains(&format!("| `{section}.{key}` |")),
@@ -119,8 +123,14 @@ fn every_key_of_a_description_is_listed() {
             }
         }
     }
-    let listed = page.lines().filter(|line| line.starts_with("| `extension.") || line.starts_with("| `source."));
-    assert_eq!(keys, listed.count(), "reference/build.md lists a key that does not exist");
+    let listed = page
+        .lines()
+        .filter(|line| line.starts_with("| `extension.") || line.starts_with("| `source."));
+    assert_eq!(
+        keys,
+        listed.count(),
+        "reference/build.md lists a key that does not exist"
+    );
 }
 
 #[test]

@@ -185,7 +185,9 @@ impl Project {
     /// # Errors
     /// It is not there, or wrong.
     pub fn load(folder: impl AsRef<Path>) -> Result<Project, ProjectError> {
-        let folder = folder.as_ref().to_owned();
+        // Messages say `a.c`, not `./a.c`.
+        let folder = folder.as_ref();
+        let folder = folder.strip_prefix(".").unwrap_or(folder).to_owned();
         let manifest = manifest::read(&folder)?;
         Ok(Project { folder, manifest })
     }

@@ -63,7 +63,11 @@ fn ask(project: &Path, package: &Path, offline: bool) -> Result<String, String> 
         .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
         .arg("--manifest-path")
         .arg(package.join("Cargo.toml"))
-        .current_dir(project)
+        .current_dir(if project == Path::new("") {
+            Path::new(".")
+        } else {
+            project
+        })
         .stdin(Stdio::null());
     if offline {
         command.arg("--offline");
