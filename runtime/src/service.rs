@@ -180,6 +180,13 @@ impl Services {
                         caller.abort(error.to_string());
                     }
                 }),
+                "__postern_return" => self.add(name, |caller: &Caller<'_>, depth: u32| {
+                    let found = jump::return_of(thread::current(), caller.control, depth);
+                    found.unwrap_or_else(|error| {
+                        caller.abort(error.to_string());
+                        -1
+                    })
+                }),
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! setjmp and longjmp: which depths are accepted, and what each does, on every kind of stack and in nested calls.
+//! setjmp, longjmp and unwinding: which depths are accepted, and what each does, on every kind of stack and in nested calls.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Limits};
 use std::sync::{Arc, Mutex};
@@ -6,13 +6,14 @@ use std::time::Duration;
 use support::{Code, code, cold, on_stack};
 
 /// `f(n, depth)` calls itself n times, jumps to `depth`, and returns the number of frames that were still there; `trap` traps
-/// there. `other` makes a call of another domain first. `mark(n)` is what setjmp would keep, n calls deep.
+/// there. `return_at` asks where the frame at a depth returns to. `other` makes a call of another domain first. `mark(n)` is what setjmp would keep, n calls deep.
 fn jumps() -> Code {
     code(
         &[
             ("__postern_longjmp", "v(i)"),
             ("__postern_setjmp", "l()"),
             ("other", "v()"),
+            ("__postern_return", "l(i)"),
         ],
         &[
             ("f", "i(ii)"),
@@ -24,6 +25,8 @@ fn jumps() -> Code {
             ("mark_slot", "l()"),
             ("mark_tail", "l()"),
             ("jump_slot", "v(i)"),
+            ("return_at", "l(ii)"),
+            ("return_slot", "l(i)"),
         ],
         "f:  testl %edi,%edi
             je 1f
@@ -66,7 +69,16 @@ fn jumps() -> Code {
          mark_slot: jmp __postern_setjmp
          mark_tail: call mark_slot
             ret
-         jump_slot: jmp __postern_longjmp",
+         jump_slot: jmp __postern_longjmp
+         return_at: testl %edi,%edi
+            je 1f
+            decl %edi
+            call return_at
+         behind: ret
+         1: movl %esi,%edi
+            call __postern_return
+            ret
+         return_slot: jmp __postern_return",
     )
 }
 
@@ -186,6 +198,45 @@ fn marks() {
             assert!(slot.call(depth).is_err());
             d.reset().unwrap();
         }
+    }
+}
+
+/// What an unwinder may ask: where a live frame of the same call returns to, if that is in the extension.
+#[test]
+fn return_addresses() {
+    let code = jumps();
+    let mut stack = vec![0u8; 256 << 10];
+    for depth in [None, Some(100)] {
+        let d = domain(depth, |_| {});
+        let return_at = d.func::<fn(i32, i32) -> i64>("return_at").unwrap();
+        let slot = d.func::<fn(i32) -> i64>("return_slot").unwrap();
+        let check = || {
+            for levels in [0, 1, 7] {
+                for depth in depths(levels) {
+                    let expected = match depth {
+                        8 => Some(-1),
+                        16.. if depth % 8 == 0 && depth <= 8 * (levels + 1) => {
+                            Some(i64::from(code.at("behind")))
+                        }
+                        _ => None,
+                    };
+                    let result = return_at.call(levels, depth);
+                    if let Some(expected) = expected {
+                        assert_eq!(result.unwrap(), expected, "{levels}: {depth}");
+                        continue;
+                    }
+                    let error = result.expect_err("a wrong depth");
+                    assert!(error.to_string().contains("unwinding: "), "{error}");
+                    d.reset().unwrap();
+                }
+            }
+            for depth in depths(2) {
+                assert!(slot.call(depth).is_err());
+                d.reset().unwrap();
+            }
+        };
+        check();
+        on_stack(&mut stack, check);
     }
 }
 

@@ -21,6 +21,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("compiler.c", include_str!("../lib/compiler.c")),
     ("abort.c", include_str!("../lib/abort.c")),
     ("setjmp.s", include_str!("../lib/setjmp.s")),
+    ("unwind.s", include_str!("../lib/unwind.s")),
+    ("unwind.c", include_str!("../lib/unwind.c")),
     ("start.c", include_str!("../lib/start.c")),
     ("new.cc", include_str!("../lib/new.cc")),
 ];
@@ -149,7 +151,7 @@ pub fn archive(language: Language) -> Result<PathBuf, DriverError> {
                 continue;
             }
             let source = folder.join(name);
-            let object = source.with_extension("o");
+            let object = folder.join(format!("{name}.o"));
             let mut arguments: Vec<std::ffi::OsString> = FLAGS.iter().map(Into::into).collect();
             arguments.extend(["-o".into(), object.clone().into(), source.into()]);
             run(Language::C, &arguments)?;

@@ -136,13 +136,18 @@ pub fn link(
         keep,
     };
     let mut trial = scratch.join("trial.elf");
-    linker.run(&script::Plan::trial(options.stack_log2), &[], &trial, None)?;
+    let mut plan = script::Plan::trial(options.stack_log2);
+    linker.run(&plan, &[], &trial, None)?;
     let mut found = symbols::read(&trial)?;
-    if found.has_constructors && options.library.is_some() {
-        // The function that runs them is linked only now.
-        linker.keep.push(symbols::INIT.to_owned());
+    let constructors = found.has_constructors && options.library.is_some();
+    if constructors || found.throws {
+        // The function that runs them, and what the tables of frames refer to, are linked only now.
+        if constructors {
+            linker.keep.push(symbols::INIT.to_owned());
+        }
+        plan.frames = found.throws;
         trial = scratch.join("trial2.elf");
-        linker.run(&script::Plan::trial(options.stack_log2), &[], &trial, None)?;
+        linker.run(&plan, &[], &trial, None)?;
         found = symbols::read(&trial)?;
     }
     if !found.has_text {
@@ -174,11 +179,8 @@ pub fn link(
         .arg(&notes_object)
         .arg(&notes_source)
         .run()?;
-    let plan = script::Plan {
-        text: text_start(found.undefined.len() as u32),
-        stack_log2: options.stack_log2,
-        data: found.has_data,
-    };
+    plan.text = text_start(found.undefined.len() as u32);
+    plan.data = found.has_data;
     linker.run(&plan, &[&notes_object], output, options.map.as_deref())?;
     let judged = judge::judge(output, found.undefined.len() as u32);
     if judged.is_err() {
@@ -232,6 +234,7 @@ impl Linker<'_> {
             .args([
                 "-z",
                 "norelro",
+                "--eh-frame-hdr",
                 "--no-warn-rwx-segments",
                 "--no-warn-mismatch",
                 "-T",

@@ -1,4 +1,4 @@
-//! setjmp and longjmp: the two services that read, and move, an extension's control stack pointer.
+//! setjmp, longjmp and unwinding: the three services that read, and move, an extension's control stack pointer.
 //!
 //! An extension never sees its control stack. What it keeps of a frame is the *depth*: how many bytes the stack pointer lies
 //! below the base of the call. Invariant: the stack pointer is only ever moved to a value at which every word up to the base is
@@ -18,7 +18,7 @@ use postern_verifier::window::WINDOW_SIZE;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
 
-/// Why a call ends at setjmp or longjmp.
+/// Why a call ends at one of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum JumpError {
     #[error(
@@ -35,6 +35,8 @@ pub(crate) enum JumpError {
         "longjmp: the function that called setjmp has returned ({wanted} bytes of control stack are wanted, {present} are in use)"
     )]
     Returned { wanted: u32, present: u64 },
+    #[error("unwinding: {0:#x} is no depth of the control stack")]
+    NoFrame(u32),
     #[error("longjmp: the buffer is of another call of the host's, or damaged")]
     Outside,
 }
@@ -83,6 +85,25 @@ pub(crate) fn jump(thread: &Thread, control: &Control, depth: u32) -> Result<(),
     set_host_word(to - RETURN, back);
     thread.service_rsp.store(to - 2 * RETURN, Ordering::Relaxed);
     Ok(())
+}
+
+/// What `__postern_return` returns: the offset that the frame whose control stack has `depth` bytes returns to; -1 if that is
+/// the gate's.
+pub(crate) fn return_of(thread: &Thread, control: &Control, depth: u32) -> Result<i64, JumpError> {
+    let at = thread.service_rsp.load(Ordering::Relaxed);
+    let base = thread.call_base();
+    // As in `jump`: the frames that are live before the call of the service.
+    let present = base.saturating_sub(at + 2 * RETURN);
+    if depth % 8 != 0 || depth == 0 || u64::from(depth) > present {
+        return Err(JumpError::NoFrame(depth));
+    }
+    if u64::from(depth) == RETURN {
+        return Ok(-1);
+    }
+    // Between the gate's two words at `at` and its own return address at base - 8.
+    in_window(control, host_word(base - u64::from(depth)))
+        .map(i64::from)
+        .ok_or(JumpError::NoFrame(depth))
 }
 
 /// The offset of an address in the domain's window.

@@ -144,12 +144,8 @@ const REFUSED: &[(&str, &str)] = &[
         "profiling needs a run-time library; use perf on the host",
     ),
     (
-        "-fexceptions",
-        "exceptions are not supported in extensions yet",
-    ),
-    (
         "-fnon-call-exceptions",
-        "exceptions are not supported in extensions yet",
+        "an exception can leave a call only, not an instruction that faults: the host sees the fault",
     ),
     ("-fsplit-stack", "the data stack has one piece"),
     (

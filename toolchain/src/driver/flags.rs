@@ -4,7 +4,7 @@
 pub const DEFAULTS: &[&str] = &["-ffunction-sections", "-fdata-sections", "-g"];
 
 /// Before the user's flags, for C++.
-pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti"];
+pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti", "-fno-exceptions"];
 
 /// After the user's flags: what the extension ABI needs.
 ///
@@ -13,7 +13,7 @@ pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti"];
 /// - `endbr64` marks where landing pads go, with switch labels;
 /// - no push from memory (it needs a scratch register) and no knowledge of what callees leave alone (gates do not);
 /// - string instructions cannot be confined (for gathers, see below);
-/// - frames are not described: %rsp is not where the compiler thinks.
+/// - frames are described at calls only, which is where the data stack is what the compiler thinks.
 pub const REQUIRED: &[&str] = &[
     "-fno-pic",
     "-fno-pie",
@@ -28,8 +28,6 @@ pub const REQUIRED: &[&str] = &[
     "-fno-stack-protector",
     "-fno-stack-clash-protection",
     "-fno-asynchronous-unwind-tables",
-    "-fno-unwind-tables",
-    "-fno-exceptions",
     "-mstringop-strategy=libcall",
     "-fno-var-tracking",
     "-fno-lto",

@@ -12,10 +12,17 @@ pub struct Plan {
     pub stack_log2: u32,
     /// Whether there is a writable segment.
     pub data: bool,
+    /// Whether frames and landing pads are described, for an unwinder that is linked.
+    pub frames: bool,
 }
 
 const DEBUG_SECTIONS: &str = "debug_aranges debug_info debug_abbrev debug_line debug_str debug_line_str debug_ranges \
     debug_rnglists debug_loclists debug_loc debug_addr debug_str_offsets debug_macro debug_types";
+
+const FRAMES: &str = "  .eh_frame_hdr : { __postern_frame_index = .; *(.eh_frame_hdr) } :constants
+  .eh_frame : { KEEP(*(.eh_frame)) *(.eh_frame.*) } :constants
+  .gcc_except_table : { *(.gcc_except_table .gcc_except_table.*) } :constants
+";
 
 impl Plan {
     /// The first link's plan: no slots, every segment.
@@ -24,6 +31,7 @@ impl Plan {
             text: text_start(0),
             stack_log2,
             data: true,
+            frames: false,
         }
     }
 
@@ -48,6 +56,11 @@ impl Plan {
             .split_whitespace()
             .map(|name| format!("  .{name} 0 : {{ *(.{name} .{name}.*) }}\n"))
             .collect();
+        let (frames, no_frames) = if self.frames {
+            (FRAMES, "")
+        } else {
+            ("", "*(.eh_frame*) *(.gcc_except_table*) ")
+        };
         // A page's rest is filled with int3, which cannot be run into by a last instruction that falls through.
         let _ = write!(
             out,
@@ -70,7 +83,7 @@ impl Plan {
     KEEP(*(.init_array .ctors))
     __postern_init_end = .;
   }} :constants
-  . = ALIGN({size:#x});
+{frames}  . = ALIGN({size:#x});
   . += {size:#x};
 "
         );
@@ -85,7 +98,7 @@ impl Plan {
             out,
             "  . = ALIGN(4096);
   __postern_heap_start = .;
-{debug}  /DISCARD/ : {{ *(.comment) *(.note.GNU-stack) *(.note.gnu.*) *(.eh_frame*) *(.gcc_except_table*) *(.fini_array*) \
+{debug}  /DISCARD/ : {{ *(.comment) *(.note.GNU-stack) *(.note.gnu.*) {no_frames}*(.fini_array*) \
              *(.dtors*) *(.debug_frame) *(.gnu.warning.*) }}
 }}
 "

@@ -13,6 +13,8 @@ use super::{LinkError, LinkInput, notes};
 pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];
 /// The function that runs static constructors, exported where there are any.
 pub const INIT: &str = "__postern_init";
+/// The function that every exception starts with.
+const RAISE: &str = "_Unwind_RaiseException";
 
 /// What a trial link found.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Found {
     pub has_data: bool,
     /// There are static constructors.
     pub has_constructors: bool,
+    /// An exception can be thrown.
+    pub throws: bool,
 }
 
 impl Found {
@@ -126,6 +130,7 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
         if symbol.is_undefined() && !symbol.is_weak() && !name.is_empty() {
             undefined.insert(name.to_owned());
         }
+        found.throws |= name == RAISE && symbol.is_definition();
         found.has_text |= symbol.kind() == object::SymbolKind::Text && symbol.is_definition();
     }
     found.undefined = undefined.into_iter().collect();

@@ -7,8 +7,9 @@ use super::program::section_and_flags;
 pub enum Verdict {
     /// Emit it as it is.
     Pass,
-    /// Emit nothing: it describes frames on a stack that the extension does not have.
-    Drop,
+    /// It describes the compiler's frame. Whatever it says is true of %r15 at calls (the bias is 0 there), which is where an
+    /// unwinder looks: emit it if there is something to unwind.
+    Frame,
     /// Line information: emit it if debug information is kept.
     Line,
     /// An alignment; among instructions its padding must be instructions that the verifier accepts.
@@ -87,7 +88,7 @@ pub fn judge(name: &str, arguments: &str) -> Result<Verdict, String> {
         _ => {}
     }
     if name.starts_with(".cfi_") {
-        return Ok(Verdict::Drop);
+        return Ok(Verdict::Frame);
     }
     for (words, reason) in REFUSED {
         if words.split_whitespace().any(|word| word == name) {

@@ -212,7 +212,11 @@ impl<'p, 'a> Emitter<'p, 'a> {
             return Ok(());
         }
         match verdict {
-            Verdict::Drop => {}
+            Verdict::Frame => {
+                if self.program.frames {
+                    self.line(format!("\t{name} {arguments}").trim_end());
+                }
+            }
             Verdict::Line => {
                 if self.options.debug {
                     self.position(index).line = Some(arguments.to_owned());

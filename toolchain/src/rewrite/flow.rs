@@ -144,6 +144,7 @@ impl Walk<'_, '_> {
                 self.program.branch_targets.contains(name.as_str())
                     || self.program.address_taken.contains(name)
                     || self.program.functions.contains(name.as_str())
+                    || self.program.pads.contains(&index)
             }
             _ => false,
         }
@@ -185,6 +186,9 @@ impl Walk<'_, '_> {
                     }
                     Some(Class::Call) => {
                         self.calls.insert(function);
+                        if let Some(pad) = self.program.pad_of(index) {
+                            work.push((pad, state));
+                        }
                     }
                     _ => {}
                 }
@@ -284,6 +288,8 @@ impl Walk<'_, '_> {
                 8
             } else {
                 match state.depth {
+                    // An unwinder arrives with the stack as it was at the call.
+                    _ if self.program.pads.contains(index) => 0,
                     Some(0) => 8,
                     Some(depth) if leaf => 8 + depth,
                     _ => 0,

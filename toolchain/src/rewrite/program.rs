@@ -20,6 +20,17 @@ pub struct Section {
     pub executable: bool,
 }
 
+/// An entry of an exception table: an exception that leaves a call between two places goes on at the landing pad.
+#[derive(Debug)]
+pub struct CallSite {
+    /// Index of the label where the range begins.
+    pub start: usize,
+    /// Index of the label where it ends.
+    pub end: usize,
+    /// Index of the landing pad's label.
+    pub pad: usize,
+}
+
 /// What the passes need to know about a file.
 pub struct Program<'a> {
     /// The statements.
@@ -41,6 +52,12 @@ pub struct Program<'a> {
     pub address_taken: HashSet<String>,
     /// Tables: data label to the text labels that follow it in `.quad` directives.
     pub tables: HashMap<&'a str, Vec<String>>,
+    /// The call sites of the exception tables, by place.
+    pub call_sites: Vec<CallSite>,
+    /// Indices of landing pads' labels.
+    pub pads: HashSet<usize>,
+    /// Frames are described for an unwinder, not only for a debugger.
+    pub frames: bool,
     /// Symbols that may stay undefined (`.weak`) and are not defined here.
     pub weak: HashSet<&'a str>,
     /// For each statement, the next one in the same section.
@@ -61,12 +78,16 @@ impl<'a> Program<'a> {
             branch_targets: HashSet::new(),
             address_taken: HashSet::new(),
             tables: HashMap::new(),
+            call_sites: Vec::new(),
+            pads: HashSet::new(),
+            frames: true,
             weak: HashSet::new(),
             next: vec![None; statements.len()],
         };
         program.find_sections();
         program.find_labels();
         program.find_references();
+        program.find_call_sites();
         program
     }
 
@@ -194,6 +215,44 @@ impl<'a> Program<'a> {
             }
         }
         self.function_starts.sort_unstable();
+    }
+
+    /// A table's entry is four numbers: where the range begins, its length, where its landing pad is, an action. The first three
+    /// are written as differences of labels, and the second one subtracts the label of the first.
+    fn find_call_sites(&mut self) {
+        let mut last: [Option<(&'a str, &'a str)>; 2] = [None, None];
+        for (index, statement) in self.statements.iter().enumerate() {
+            let Kind::Directive { name, arguments } = &statement.kind else {
+                continue;
+            };
+            if name == ".cfi_sections" {
+                self.frames = arguments.contains(".eh_frame");
+            }
+            let section = &self.sections[self.section_of[index]].name;
+            if name != ".uleb128" || !section.starts_with(".gcc_except_table") {
+                continue;
+            }
+            let difference = arguments.split_once('-');
+            if let (Some((start, _)), Some((end, from)), Some((pad, _))) =
+                (last[0], last[1], difference)
+                && start == from
+                && let Some(&start) = self.labels.get(start)
+                && let Some(&end) = self.labels.get(end)
+                && let Some(&pad) = self.labels.get(pad)
+            {
+                self.call_sites.push(CallSite { start, end, pad });
+                self.pads.insert(pad);
+            }
+            last = [last[1], difference];
+        }
+        self.call_sites.sort_unstable_by_key(|site| site.start);
+    }
+
+    /// The landing pad of the call at `index`.
+    pub fn pad_of(&self, index: usize) -> Option<usize> {
+        let after = self.call_sites.partition_point(|site| site.start <= index);
+        let site = &self.call_sites[after.checked_sub(1)?];
+        (index < site.end).then_some(site.pad)
     }
 
     fn find_references(&mut self) {

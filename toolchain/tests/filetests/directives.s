@@ -1,4 +1,4 @@
-# Frames are not described; alignments become NOPs without a segment or, unreached, int3.
+# Frame directives stay for an unwinder, and go where they are only for a debugger; alignments become NOPs without a segment or, unreached, int3.
 	.text
 	.globl	f
 	.p2align 4
@@ -28,7 +28,9 @@ x:	.long	1, 2
 	.p2align 4,0xcc
 	.type	f, @function
 f:
+	.cfi_startproc
 	movq	%rbx, %gs:-16(%r15d)
+	.cfi_def_cfa_offset 16
 	.p2align 3
 	.p2align 4
 	.p2align 3
@@ -38,6 +40,7 @@ f:
 	.p2align 1
 	movq	%gs:-16(%r15d), %rbx
 	ret
+	.cfi_endproc
 	.p2align 4,0xcc,15
 	.size	f, .-f
 	.section	.rodata
