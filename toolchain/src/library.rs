@@ -100,7 +100,8 @@ fn cached(
     result.map(|()| folder)
 }
 
-fn hash(what: impl Hash) -> u64 {
+/// A number for a name in the cache.
+pub fn hash(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()

@@ -11,7 +11,8 @@ use crate::library;
 
 /// The folder of `name` in exactly `version`. `project` is where cargo looks for its configuration.
 pub fn folder(project: &Path, name: &str, version: &str) -> Result<PathBuf, ProjectError> {
-    let package = library::cache().join(format!("crate-{name}-{version}"));
+    let config = library::hash(configuration(project));
+    let package = library::cache().join(format!("crate-{name}-{version}-{config:016x}"));
     let note = package.join("folder");
     if let Ok(known) = std::fs::read_to_string(&note) {
         let known = PathBuf::from(known);
@@ -39,6 +40,24 @@ pub fn folder(project: &Path, name: &str, version: &str) -> Result<PathBuf, Proj
         .ok_or_else(|| failed("cargo's answer does not mention it".to_owned()))?;
     write(&note, &found.to_string_lossy())?;
     Ok(found)
+}
+
+/// What makes cargo answer otherwise in this project than in another: where it keeps things, and its configuration files.
+fn configuration(project: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(std::env::var("CARGO_HOME").ok());
+    let project = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    for folder in project.ancestors() {
+        for name in ["config.toml", "config"] {
+            let path = folder.join(".cargo").join(name);
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                // Paths in it are relative to its place.
+                found.push(path.display().to_string());
+                found.push(text);
+            }
+        }
+    }
+    found
 }
 
 /// Writes a file in one step, so that builds at the same time see all of it or nothing.
