@@ -11,6 +11,7 @@ All options of gcc (or g++) are taken, and these besides:
   -fpostern-stack=SIZE              size of the data stack (4K to 64M; default 256K)
   -fpostern-heap=SIZE               heap that the extension would like to have
   -fpostern-export=NAME,…           export only these functions
+  -fpostern-import=NAME,…           functions that are the host's, though the C library has one of that name
   -fpostern-rewrite=callee|fixed    who adjusts the data stack (callee is faster, and the default)
   -fpostern-save-temps              keep the assembly before and after rewriting
   --native                          compile with plain gcc instead, to compare and to debug

@@ -13,6 +13,7 @@ mod judgement;
 mod number;
 mod output;
 mod run;
+mod sysroot;
 mod verify;
 
 use std::ffi::OsString;
@@ -53,6 +54,7 @@ enum Command {
     Run(Box<run::Arguments>),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
+    Sysroot(sysroot::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Sysroot(arguments) => sysroot::run(&arguments),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

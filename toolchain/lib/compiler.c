@@ -1,5 +1,4 @@
-/* What compilers call for operations that the processor does not have: 128-bit division and conversions, bit counts,
- * complex products. */
+/* What compilers call for operations that the processor does not have: 128-bit division and conversions, bit counts, integer powers. */
 #define PX __attribute__((weak, visibility("hidden")))
 
 typedef __int128 i128;
@@ -16,6 +15,63 @@ PX int __popcountdi2(long x)
 }
 PX int __popcountti2(i128 x) { return __popcountdi2((long)x) + __popcountdi2((long)(x >> 64)); }
 PX int __paritydi2(long x) { return __popcountdi2(x) & 1; }
+PX int __parityti2(i128 x) { return __popcountti2(x) & 1; }
+PX int __clzdi2(u64 x) { return __builtin_clzl(x); }
+PX int __clzti2(u128 x) { return x >> 64 ? __builtin_clzl((u64)(x >> 64)) : 64 + __builtin_clzl((u64)x); }
+PX int __ctzdi2(u64 x) { return __builtin_ctzl(x); }
+PX int __ctzti2(u128 x) { return (u64)x ? __builtin_ctzl((u64)x) : 64 + __builtin_ctzl((u64)(x >> 64)); }
+PX int __ffsdi2(long x) { return x ? __builtin_ctzl((u64)x) + 1 : 0; }
+PX int __ffsti2(i128 x) { return x ? __ctzti2((u128)x) + 1 : 0; }
+PX int __clrsbdi2(long x) { return x < 0 ? (~x ? __builtin_clzl((u64)~x) - 1 : 63) : x ? __builtin_clzl((u64)x) - 1 : 63; }
+PX int __clrsbti2(i128 x)
+{
+    u128 magnitude = (u128)(x < 0 ? ~x : x);
+    return magnitude ? __clzti2(magnitude) - 1 : 127;
+}
+PX int __bswapsi2(int x) { return (int)__builtin_bswap32((unsigned)x); }
+PX long __bswapdi2(long x) { return (long)__builtin_bswap64((u64)x); }
+
+/* -ftrapv: a trap where the result does not fit. */
+#define TRAPPING(name, type, builtin) \
+    PX type name(type a, type b) \
+    { \
+        type result; \
+        if (builtin(a, b, &result)) \
+            __builtin_trap(); \
+        return result; \
+    }
+TRAPPING(__addvsi3, int, __builtin_add_overflow)
+TRAPPING(__addvdi3, long, __builtin_add_overflow)
+TRAPPING(__addvti3, i128, __builtin_add_overflow)
+TRAPPING(__subvsi3, int, __builtin_sub_overflow)
+TRAPPING(__subvdi3, long, __builtin_sub_overflow)
+TRAPPING(__subvti3, i128, __builtin_sub_overflow)
+TRAPPING(__mulvsi3, int, __builtin_mul_overflow)
+TRAPPING(__mulvdi3, long, __builtin_mul_overflow)
+PX int __negvsi2(int a) { return __subvsi3(0, a); }
+PX long __negvdi2(long a) { return __subvdi3(0, a); }
+PX i128 __negvti2(i128 a) { return __subvti3(0, a); }
+PX int __absvsi2(int a) { return a < 0 ? __negvsi2(a) : a; }
+PX long __absvdi2(long a) { return a < 0 ? __negvdi2(a) : a; }
+
+/* The product of 128-bit integers and whether it does not fit. */
+PX i128 __muloti4(i128 a, i128 b, int *overflow)
+{
+    u128 x = a < 0 ? -(u128)a : (u128)a, y = b < 0 ? -(u128)b : (u128)b;
+    u64 x1 = (u64)(x >> 64), x0 = (u64)x, y1 = (u64)(y >> 64), y0 = (u64)y;
+    u128 cross = (u128)x1 * y0 + (u128)x0 * y1, low = (u128)x0 * y0, product = low + (cross << 64);
+    int negative = (a < 0) != (b < 0);
+    *overflow = (x1 && y1) || cross >> 64 || product < low || product > ((u128)1 << 127) - !negative;
+    return (i128)(negative ? -product : product);
+}
+PX i128 __mulvti3(i128 a, i128 b)
+{
+    int overflow;
+    i128 product = __muloti4(a, b, &overflow);
+    if (overflow)
+        __builtin_trap();
+    return product;
+}
 
 /* The processor's division, where the quotient is known to fit. */
 static inline u64 divide(u64 high, u64 low, u64 by, u64 *rest)
@@ -145,44 +201,21 @@ PX i128 __fixdfti(double x) { return x < 0 ? -(i128)__fixunsdfti(-x) : (i128)__f
 PX u128 __fixunssfti(float x) { return __fixunsdfti(x); }
 PX i128 __fixsfti(float x) { return __fixdfti(x); }
 
-/* Complex products and quotients of finite numbers. */
-PX _Complex float __mulsc3(float a, float b, float c, float d)
+/* Between 128-bit integers and long double, whose significand has 64 bits. */
+PX long double __floatuntixf(u128 x)
 {
-    _Complex float z;
-    __real__ z = a * c - b * d;
-    __imag__ z = a * d + b * c;
-    return z;
+    /* Both halves are exact, and their sum is rounded once. */
+    return (long double)(u64)(x >> 64) * 18446744073709551616.0L + (long double)(u64)x;
 }
-PX _Complex double __muldc3(double a, double b, double c, double d)
+PX long double __floattixf(i128 x) { return x < 0 ? -__floatuntixf(-(u128)x) : __floatuntixf((u128)x); }
+PX u128 __fixunsxfti(long double x)
 {
-    _Complex double z;
-    __real__ z = a * c - b * d;
-    __imag__ z = a * d + b * c;
-    return z;
+    if (x < 18446744073709551616.0L)
+        return x > 0 ? (u64)x : 0;
+    u64 high = (u64)(x * 0x1p-64L);
+    return (u128)high << 64 | (u64)(x - (long double)high * 18446744073709551616.0L);
 }
-PX _Complex double __divdc3(double a, double b, double c, double d)
-{
-    _Complex double z;
-    /* Smith's method: scaled by the larger part of the divisor. */
-    if (__builtin_fabs(c) < __builtin_fabs(d)) {
-        double ratio = c / d, by = c * ratio + d;
-        __real__ z = (a * ratio + b) / by;
-        __imag__ z = (b * ratio - a) / by;
-    } else {
-        double ratio = d / c, by = d * ratio + c;
-        __real__ z = (b * ratio + a) / by;
-        __imag__ z = (b - a * ratio) / by;
-    }
-    return z;
-}
-PX _Complex float __divsc3(float a, float b, float c, float d)
-{
-    _Complex float z;
-    double by = (double)c * c + (double)d * d;
-    __real__ z = (float)(((double)a * c + (double)b * d) / by);
-    __imag__ z = (float)(((double)b * c - (double)a * d) / by);
-    return z;
-}
+PX i128 __fixxfti(long double x) { return x < 0 ? -(i128)__fixunsxfti(-x) : (i128)__fixunsxfti(x); }
 
 PX double __powidf2(double x, int n)
 {
@@ -199,6 +232,17 @@ PX float __powisf2(float x, int n)
 {
     unsigned k = n < 0 ? -(unsigned)n : (unsigned)n;
     float y = k & 1 ? x : 1;
+    while (k >>= 1) {
+        x *= x;
+        if (k & 1)
+            y *= x;
+    }
+    return n < 0 ? 1 / y : y;
+}
+PX long double __powixf2(long double x, int n)
+{
+    unsigned k = n < 0 ? -(unsigned)n : (unsigned)n;
+    long double y = k & 1 ? x : 1;
     while (k >>= 1) {
         x *= x;
         if (k & 1)

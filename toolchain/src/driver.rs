@@ -15,8 +15,9 @@ pub use build::{Build, BuildError};
 
 use crate::diagnostic::Diagnostic;
 use crate::library;
-use crate::link::{self, LinkError, LinkInput};
+use crate::link::{self, CLibrary, LinkError, LinkInput};
 use crate::rewrite::{RewriteOptions, rewrite};
+use crate::sysroot::{Sysroot, SysrootError};
 use arguments::{Input, Invocation, Stage};
 use scratch::Scratch;
 use tools::{Tool, ToolError};
@@ -53,6 +54,9 @@ pub enum DriverError {
     /// Linking.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The C library.
+    #[error(transparent)]
+    Sysroot(#[from] SysrootError),
 }
 
 /// The whole driver: reads `args` (without the program's name), works, prints messages to standard error.
@@ -203,14 +207,38 @@ impl Driver {
             command.args(flags::DEFAULTS_CXX);
         }
         command.arg("-isystem").arg(library::include_path()?);
-        command
-            .args(&self.invocation.compile)
-            .args(flags::REQUIRED)
-            .args(self.no_gather());
+        command.args(&self.invocation.compile);
+        if language == Language::C && !self.invocation.no_headers {
+            self.c_headers(&mut command)?;
+        }
+        command.args(flags::REQUIRED).args(self.no_gather());
         if language == Language::Cxx {
             command.args(flags::REQUIRED_CXX);
         }
         Ok(command)
+    }
+
+    /// The compiler's own headers, then the sysroot's, behind the user's; the host's are not seen.
+    fn c_headers(&self, command: &mut tools::ToolCommand) -> Result<(), DriverError> {
+        let i = &self.invocation;
+        let headers = match &i.headers {
+            Some(folder) => Some(folder.clone()),
+            None => match Sysroot::headers() {
+                Ok(sysroot) => Some(sysroot.include()),
+                Err(DriverError::Sysroot(SysrootError::NoSource)) if i.freestanding => None,
+                Err(error) => return Err(error),
+            },
+        };
+        let own = self
+            .gcc(Language::C)
+            .arg("-print-file-name=include")
+            .answer()?;
+        command.args(["-nostdinc", "-idirafter"]).arg(own);
+        if let Some(headers) = headers {
+            command.arg("-idirafter").arg(headers);
+        }
+        command.args(flags::NOT_LINUX);
+        Ok(())
     }
 
     /// The option that keeps this compiler from making gathers, where it could.
@@ -384,7 +412,7 @@ impl Driver {
 
     fn assemble(&self, text: &str, input: &Input, object: &Path) -> Result<(), DriverError> {
         let confined = self.scratch.file(path_of(input), "s");
-        write(&confined, text)?;
+        write(&confined, &note_services(text))?;
         let mut command = Tool::Assembler.command();
         command
             .args(["--64", "-mindex-reg", "-o"])
@@ -416,6 +444,9 @@ impl Driver {
         if i.library {
             options.library = Some(library::archive(self.language)?);
         }
+        if i.libc {
+            options.libc = Some(CLibrary::of(Sysroot::headers()?));
+        }
         link::link(&inputs, &output, self.scratch.path(), &options)?;
         Ok(())
     }
@@ -435,6 +466,35 @@ impl Driver {
             ))
         })
     }
+}
+
+/// Turns the visibility by which POSTERN_IMPORT marks a function of the host (protected, and not defined here) into a section
+/// that the link reads and drops: ld has no use for a protected symbol that nobody defines.
+fn note_services(text: &str) -> std::borrow::Cow<'_, str> {
+    const MARK: &str = "\t.protected\t";
+    if !text.contains(MARK) {
+        return text.into();
+    }
+    let defined: std::collections::HashSet<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_suffix(':'))
+        .collect();
+    let mut out = String::with_capacity(text.len() + 100);
+    for line in text.lines() {
+        match line.strip_prefix(MARK) {
+            Some(name) if !defined.contains(name) => {
+                let section = link::SERVICES;
+                out.push_str(&format!(
+                    "\t.pushsection {section},\"e\",@progbits\n\t.asciz \"{name}\"\n\t.popsection\n"
+                ));
+            }
+            _ => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out.into()
 }
 
 fn is_source(input: &Input) -> bool {

@@ -13,6 +13,7 @@ mod library;
 pub mod link;
 pub mod project;
 pub mod rewrite;
+pub mod sysroot;
 
 pub use diagnostic::Diagnostic;
 pub use driver::{Build, BuildError, DriverError, Language, main, run};

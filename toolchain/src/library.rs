@@ -19,6 +19,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("memory.c", include_str!("../lib/memory.c")),
     ("malloc.c", include_str!("../lib/malloc.c")),
     ("compiler.c", include_str!("../lib/compiler.c")),
+    ("complex.c", include_str!("../lib/complex.c")),
+    ("quad.c", include_str!("../lib/quad.c")),
     ("abort.c", include_str!("../lib/abort.c")),
     ("setjmp.s", include_str!("../lib/setjmp.s")),
     ("unwind.s", include_str!("../lib/unwind.s")),
@@ -28,7 +30,7 @@ const SOURCES: &[(&str, &str)] = &[
 ];
 
 /// What turns the sources into the archive.
-const MAKER: &[&str] = &[
+pub(crate) const MAKER: &[&str] = &[
     include_str!("assembly.rs"),
     include_str!("assembly/expression.rs"),
     include_str!("assembly/parse.rs"),
@@ -48,7 +50,6 @@ const MAKER: &[&str] = &[
     include_str!("rewrite/stack.rs"),
     include_str!("rewrite/strings.rs"),
     include_str!("driver/flags.rs"),
-    include_str!("library.rs"),
 ];
 
 const FLAGS: &[&str] = &[
@@ -71,7 +72,7 @@ pub fn cache() -> PathBuf {
 }
 
 /// Fills the folder `name` of the cache with `fill`, unless it is there.
-fn cached(
+pub(crate) fn cached(
     name: &str,
     fill: impl FnOnce(&Path) -> Result<(), DriverError>,
 ) -> Result<PathBuf, DriverError> {
@@ -112,7 +113,7 @@ pub fn fingerprint() -> u64 {
     hash((HEADERS, SOURCES, MAKER, FLAGS))
 }
 
-fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), DriverError> {
+pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), DriverError> {
     for (name, text) in files {
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);

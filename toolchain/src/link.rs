@@ -14,7 +14,12 @@ use std::path::{Path, PathBuf};
 
 use postern_verifier::window::{MAX_IMPORTS, text_start};
 
+use crate::driver::DriverError;
 use crate::driver::tools::{Tool, ToolError};
+use crate::sysroot::Sysroot;
+
+/// The section of an object that names the functions which are the host's, whatever library has one of that name.
+pub const SERVICES: &str = ".postern.services";
 
 /// How to link.
 #[derive(Clone, Debug)]
@@ -33,6 +38,10 @@ pub struct LinkOptions {
     pub keep: Vec<String>,
     /// Link the C library's few functions that the compiler calls.
     pub library: Option<PathBuf>,
+    /// The C library, linked where something asks for it.
+    pub libc: Option<CLibrary>,
+    /// Functions that are the host's whatever library has one of that name.
+    pub imports: Vec<String>,
     /// Where a map goes.
     pub map: Option<PathBuf>,
 }
@@ -47,8 +56,21 @@ impl Default for LinkOptions {
             exports: Vec::new(),
             keep: Vec::new(),
             library: None,
+            libc: None,
+            imports: Vec::new(),
             map: None,
         }
+    }
+}
+
+/// The C library as the linker needs it: whether it may define a name, and where it is, which may mean building it.
+#[derive(Clone, Debug)]
+pub struct CLibrary(Sysroot);
+
+impl CLibrary {
+    /// The C library of a sysroot.
+    pub fn of(sysroot: Sysroot) -> Self {
+        Self(sysroot)
     }
 }
 
@@ -103,6 +125,9 @@ pub enum LinkError {
         "`{0}` cannot be exported: no function of this name with external linkage and default visibility is defined"
     )]
     Export(String),
+    /// The C library could not be built.
+    #[error(transparent)]
+    Sysroot(Box<DriverError>),
     /// Nothing is left to execute.
     #[error("the extension has no code: no function has external linkage and default visibility")]
     Empty,
@@ -127,6 +152,9 @@ pub fn link(
     if options.library.is_some() {
         keep.extend(symbols::ALLOCATOR.iter().map(|name| (*name).to_owned()));
     }
+    if options.libc.is_some() && exports_wanted.iter().any(|name| name == "main") {
+        keep.push(symbols::MAIN.to_owned());
+    }
     keep.extend(exports_wanted);
 
     let mut linker = Linker {
@@ -134,11 +162,35 @@ pub fn link(
         scratch,
         options,
         keep,
+        libc: None,
+        imports: Vec::new(),
     };
     let mut trial = scratch.join("trial.elf");
     let mut plan = script::Plan::trial(options.stack_log2);
     linker.run(&plan, &[], &trial, None)?;
     let mut found = symbols::read(&trial)?;
+    if let Some(libc) = &options.libc {
+        let sysroot = &libc.0;
+        // A service of the host goes before a function of the library.
+        let mut imports = options.imports.clone();
+        imports.extend(symbols::services(inputs)?);
+        imports.retain(|name| found.undefined.contains(name));
+        if found.undefined.iter().any(|name| {
+            !imports.contains(name) && (name == symbols::MAIN || sysroot.declares(name))
+        }) {
+            let folder = sysroot
+                .library()
+                .map_err(|error| LinkError::Sysroot(Box::new(error)))?;
+            linker.libc = Some(folder);
+            linker.imports = imports;
+            trial = scratch.join("trial1.elf");
+            linker.run(&plan, &[], &trial, None)?;
+            found = symbols::read(&trial)?;
+            found.undefined.extend(linker.imports.iter().cloned());
+            found.undefined.sort_unstable();
+            found.undefined.dedup();
+        }
+    }
     let constructors = found.has_constructors && options.library.is_some();
     if constructors || found.throws {
         // The function that runs them, and what the tables of frames refer to, are linked only now.
@@ -149,6 +201,9 @@ pub fn link(
         trial = scratch.join("trial2.elf");
         linker.run(&plan, &[], &trial, None)?;
         found = symbols::read(&trial)?;
+        found.undefined.extend(linker.imports.iter().cloned());
+        found.undefined.sort_unstable();
+        found.undefined.dedup();
     }
     if !found.has_text {
         return Err(LinkError::Empty);
@@ -205,6 +260,10 @@ struct Linker<'a> {
     scratch: &'a Path,
     options: &'a LinkOptions,
     keep: Vec<String>,
+    /// The folder of the C library, if it is linked.
+    libc: Option<PathBuf>,
+    /// The host's functions that no archive is to be searched for.
+    imports: Vec<String>,
 }
 
 impl Linker<'_> {
@@ -245,6 +304,9 @@ impl Linker<'_> {
         }
         if first.is_empty() {
             command.arg("--unresolved-symbols=ignore-all");
+            for name in &self.imports {
+                command.arg(format!("--defsym={name}=0"));
+            }
         }
         if let Some(map) = map {
             command.arg("-Map").arg(map);
@@ -258,9 +320,14 @@ impl Linker<'_> {
             };
         }
         command.arg("--end-group");
+        command.arg("--start-group");
         if let Some(library) = &self.options.library {
             command.arg(library);
         }
+        if let Some(folder) = &self.libc {
+            command.arg(folder.join("libc.a")).arg(folder.join("libm.a"));
+        }
+        command.arg("--end-group");
         command.run()?;
         Ok(())
     }

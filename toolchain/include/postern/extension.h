@@ -25,8 +25,10 @@
 /* A function of the host that the extension calls: a service. The domain's policy must grant it.
  *
  *     POSTERN_IMPORT void log_line(const char *text);
+ *
+ * It is the host's even where the C library has a function of that name (`-fpostern-import=NAME` says so without a header).
  */
-#define POSTERN_IMPORT POSTERN_C __attribute__((visibility("default")))
+#define POSTERN_IMPORT POSTERN_C __attribute__((visibility("protected")))
 
 /* Ends the call of the host at once; the status is the call's value. */
 POSTERN_IMPORT void __postern_exit(int status) __attribute__((noreturn));

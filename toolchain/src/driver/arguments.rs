@@ -56,8 +56,16 @@ pub struct Invocation {
     pub library_paths: Vec<PathBuf>,
     /// Linking.
     pub link: LinkOptions,
-    /// Link the C library's functions.
+    /// Link our library: what the compiler calls on its own.
     pub library: bool,
+    /// Link the C library where something asks for it.
+    pub libc: bool,
+    /// `-ffreestanding`: there may be no C library at all.
+    pub freestanding: bool,
+    /// `-nostdinc`: only the user's own folders of headers.
+    pub no_headers: bool,
+    /// The C library's headers, where they are not the sysroot's (when that is being built).
+    pub headers: Option<PathBuf>,
     /// Rewriting.
     pub adjustment: Adjustment,
     /// Debug information is wanted.
@@ -189,6 +197,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         library_paths: Vec::new(),
         link: LinkOptions::default(),
         library: true,
+        libc: true,
+        freestanding: false,
+        no_headers: false,
+        headers: None,
         adjustment: Adjustment::Callee,
         debug: true,
         save_temps: false,
@@ -297,7 +309,20 @@ impl Invocation {
                 self.compile.push(argument.to_owned());
             }
             "-g0" => self.debug = false,
-            "-nostdlib" | "-nodefaultlibs" | "-nolibc" => self.library = false,
+            "-nostdlib" | "-nodefaultlibs" => {
+                self.library = false;
+                self.libc = false;
+            }
+            "-nolibc" => self.libc = false,
+            "-ffreestanding" | "-fno-hosted" => {
+                self.libc = false;
+                self.freestanding = true;
+                self.compile.push(argument.to_owned());
+            }
+            "-nostdinc" => {
+                self.no_headers = true;
+                self.compile.push(argument.to_owned());
+            }
             "--native" => {}
             "-save-temps" | "--save-temps" | "-fpostern-save-temps" => self.save_temps = true,
             "-fpostern-rewrite=callee" => self.adjustment = Adjustment::Callee,
@@ -314,10 +339,17 @@ impl Invocation {
                 let names = text[17..].split(',').filter(|name| !name.is_empty());
                 self.link.exports.extend(names.map(str::to_owned));
             }
+            _ if text.starts_with("-fpostern-include=") => {
+                self.headers = Some(tail("-fpostern-include=").into());
+            }
+            _ if text.starts_with("-fpostern-import=") => {
+                let names = text[17..].split(',').filter(|name| !name.is_empty());
+                self.link.imports.extend(names.map(str::to_owned));
+            }
             _ if text.starts_with("-fpostern-") => {
                 return Err(format!(
                     "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-export=NAME,…, \
-                     -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
+                     -fpostern-import=NAME,…, -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
                 ));
             }
             _ if text.starts_with("-Wl,") && !self.native => {

@@ -53,3 +53,12 @@ pub const NO_GATHER: &[&str] = &[
 
 /// Beginnings of options that may allow AVX2.
 pub const ALLOWS_AVX2: &[&str] = &["-march=", "-mavx2"];
+
+/// The C library is not Linux's, so that code which asks for Linux asks in vain.
+pub const NOT_LINUX: &[&str] = &[
+    "-U__linux__",
+    "-U__linux",
+    "-Ulinux",
+    "-U__gnu_linux__",
+    "-D__postern__=1",
+];

@@ -18,6 +18,8 @@ pub enum Tool {
     Strip,
     /// ar.
     Archiver,
+    /// tar, with xz.
+    Unpacker,
 }
 
 /// Why a tool's work was not done.
@@ -58,6 +60,7 @@ impl Tool {
             Self::Linker => "ld".into(),
             Self::Strip => "strip".into(),
             Self::Archiver => "ar".into(),
+            Self::Unpacker => "tar".into(),
         }
     }
 
@@ -65,6 +68,7 @@ impl Tool {
         match self {
             Self::Gcc => "gcc",
             Self::Gxx => "g++",
+            Self::Unpacker => "tar xz-utils",
             _ => "binutils",
         }
     }
@@ -131,6 +135,16 @@ impl ToolCommand {
         let output = self.command.stdin(Stdio::null()).output();
         let text = output.map(|output| output.stdout).unwrap_or_default();
         String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Runs it and reads the line that it prints.
+    pub fn answer(&mut self) -> Result<String, ToolError> {
+        self.command.stdin(Stdio::null());
+        let output = self
+            .command
+            .output()
+            .map_err(|source| self.start_error(source))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 
     /// Runs it without a word: whether it succeeds.

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use object::elf;
+use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _, Sym as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
-use super::{LinkError, LinkInput, notes};
+use super::{LinkError, LinkInput, SERVICES, notes};
 
 /// The functions that the host calls for the domain's heap; always linked and exported.
 pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];
@@ -15,6 +16,9 @@ pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];
 pub const INIT: &str = "__postern_init";
 /// The function that every exception starts with.
 const RAISE: &str = "_Unwind_RaiseException";
+
+/// The function that runs a program's main, exported where there is one.
+pub const MAIN: &str = "__postern_main";
 
 /// What a trial link found.
 #[derive(Debug, Default)]
@@ -83,6 +87,50 @@ pub fn exported_functions(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError
         names.extend(functions(&file, false));
     }
     Ok(names.into_iter().collect())
+}
+
+/// The functions that objects and members of archives declare as the host's.
+pub fn services(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError> {
+    let mut names = BTreeSet::new();
+    for input in inputs {
+        match input {
+            LinkInput::Object(path) => read_services(path, &load(path)?, &mut names)?,
+            LinkInput::Archive(path) => {
+                let data = load(path)?;
+                // What is no archive, or a thin one, is the linker's to judge.
+                let Ok(archive) = ArchiveFile::parse(&*data) else {
+                    continue;
+                };
+                for member in archive.members().flatten() {
+                    if let Ok(bytes) = member.data(&*data)
+                        && ElfFile64::<Endianness>::parse(bytes).is_ok()
+                    {
+                        read_services(path, bytes, &mut names)?;
+                    }
+                }
+            }
+            LinkInput::Option(_) => {}
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+fn read_services(
+    path: &Path,
+    data: &[u8],
+    names: &mut BTreeSet<String>,
+) -> Result<(), LinkError> {
+    let file = parse(path, data)?;
+    if let Some(section) = file.section_by_name(SERVICES)
+        && let Ok(text) = section.data()
+    {
+        let found = text
+            .split(|byte| *byte == 0)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .filter(|name| !name.is_empty());
+        names.extend(found);
+    }
+    Ok(())
 }
 
 /// Defined functions of default visibility; weak ones only where `weak` says so or the runtime gives them a meaning.

@@ -1,0 +1,141 @@
+//! Compiling the C library: every file through this driver, as many at once as there are processors.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::announce::Progress;
+use super::parts::{FLAGS, FOLDERS, SMALL_VARIANTS, SOURCES, create};
+use super::source::Source;
+use super::{SysrootError, is_source, makefile};
+use crate::driver::tools::Tool;
+use crate::driver::{DriverError, Language, run};
+use crate::library;
+
+/// One compilation.
+struct Job {
+    archive: &'static str,
+    source: PathBuf,
+    object: PathBuf,
+    options: Vec<OsString>,
+}
+
+/// Makes the folder `target` with `libc.a` and `libm.a`.
+pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), DriverError> {
+    let scratch = target.join("scratch");
+    create(&scratch)?;
+    let root = source.unpack(&scratch)?;
+    let objects = scratch.join("objects");
+    create(&objects)?;
+    let mut jobs = Vec::new();
+    let ours = scratch.join("ours");
+    library::write(&ours, SOURCES)?;
+    for (name, _) in SOURCES {
+        if is_source(Path::new(name)) {
+            jobs.push(Job {
+                archive: "libc.a",
+                source: ours.join(name),
+                object: objects.join(format!("postern-{name}.o")),
+                // Debug information: the signature of `sys` is read from there.
+                options: ["-g", "-fno-builtin"].map(OsString::from).to_vec(),
+            });
+        }
+    }
+    for folder in FOLDERS {
+        let path = root.join(folder.path);
+        let rules = path.join("Makefile.am");
+        let text = std::fs::read_to_string(&rules).map_err(|source| DriverError::File {
+            path: rules.clone(),
+            source,
+        })?;
+        for unit in makefile::units(&text) {
+            if unit.object.starts_with(SMALL_VARIANTS)
+                || folder
+                    .without
+                    .split_whitespace()
+                    .any(|name| name == unit.source)
+            {
+                continue;
+            }
+            let mut options: Vec<OsString> = folder.flags.iter().map(Into::into).collect();
+            options.extend(unit.defines.iter().map(Into::into));
+            options.extend(["-I".into(), path.clone().into(), "-I".into()]);
+            options.push(root.join("libm/common").into());
+            jobs.push(Job {
+                archive: folder.archive,
+                source: path.join(&unit.source),
+                object: objects.join(format!(
+                    "{}-{}.o",
+                    folder.path.replace('/', "-"),
+                    unit.object
+                )),
+                options,
+            });
+        }
+    }
+    let progress = Progress::new(jobs.len());
+    let failures = run_all(&jobs, include, &progress);
+    progress.finish();
+    if let Some((first, message)) = failures.first() {
+        return Err(SysrootError::Compile {
+            count: failures.len(),
+            first: first.clone(),
+            message: message.clone(),
+        }
+        .into());
+    }
+    let mut archives: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
+    for job in &jobs {
+        archives.entry(job.archive).or_default().push(&job.object);
+    }
+    for (name, objects) in archives {
+        Tool::Archiver
+            .command()
+            .arg("rcsD")
+            .arg(target.join(name))
+            .args(objects)
+            .run()?;
+    }
+    std::fs::remove_dir_all(&scratch).map_err(|source| DriverError::File {
+        path: scratch,
+        source,
+    })
+}
+
+/// Compiles; what failed, by name, with the message.
+fn run_all(jobs: &[Job], include: &Path, progress: &Progress) -> Vec<(String, String)> {
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let mut arguments: Vec<OsString> = FLAGS.iter().map(Into::into).collect();
+                    arguments.extend(job.options.iter().cloned());
+                    let mut headers = OsString::from("-fpostern-include=");
+                    headers.push(include);
+                    arguments.push(headers);
+                    arguments.extend([
+                        "-o".into(),
+                        job.object.clone().into(),
+                        job.source.clone().into(),
+                    ]);
+                    if let Err(error) = run(Language::C, &arguments)
+                        && let Ok(mut failures) = failures.lock()
+                    {
+                        let name = job.source.display().to_string();
+                        failures.push((name, error.to_string()));
+                    }
+                    let name = job.source.file_name().unwrap_or_default();
+                    progress.step(&name.to_string_lossy());
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().unwrap_or_default();
+    failures.sort();
+    failures
+}

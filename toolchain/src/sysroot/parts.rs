@@ -1,0 +1,227 @@
+//! What the C library is made of: newlib's folders, what is left out of them and why, and our own headers and sources.
+
+use std::path::Path;
+
+use super::source::Source;
+use crate::driver::DriverError;
+use crate::library;
+
+/// A folder of newlib's.
+#[derive(Hash)]
+pub struct Folder {
+    /// Below `newlib/`.
+    pub path: &'static str,
+    /// The archive that its objects go to.
+    pub archive: &'static str,
+    /// More options for its files.
+    pub flags: &'static [&'static str],
+    /// Sources that are left out.
+    pub without: &'static str,
+}
+
+const fn libc(path: &'static str, without: &'static str) -> Folder {
+    Folder {
+        path,
+        archive: "libc.a",
+        flags: &["-fno-builtin"],
+        without,
+    }
+}
+
+const fn libm(path: &'static str, without: &'static str) -> Folder {
+    Folder {
+        path,
+        archive: "libm.a",
+        flags: &["-fbuiltin", "-fno-math-errno"],
+        without,
+    }
+}
+
+/// Left out everywhere: smaller variants of the formatted input and output.
+pub const SMALL_VARIANTS: &str = "nano-";
+
+/// The folders. Left out are: what our library has (memory functions, the malloc family, locks, abort, assertions), what
+/// reaches processes (exec, spawn, popen, wordexp), what would need files of a Unix system (passwords, terminals), and
+/// what our own layer does on the service `sys` (directories, positioned reads).
+pub const FOLDERS: &[Folder] = &[
+    libc("libc/argz", ""),
+    libc(
+        "libc/stdlib",
+        "abort.c assert.c malloc.c calloc.c realloc.c reallocarray.c aligned_alloc.c malign.c msize.c mtrim.c mstats.c mlock.c \
+         valloc.c nano-mallocr.c mallocr.c system.c quick_exit.c",
+    ),
+    libc("libc/ctype", ""),
+    libc("libc/search", ""),
+    libc("libc/stdio", "makebuf.c tmpfile.c remove.c"),
+    libc(
+        "libc/string",
+        "memcpy.c memmove.c memset.c memcmp.c strlen.c strerror.c",
+    ),
+    libc("libc/signal", ""),
+    libc("libc/time", "clock.c"),
+    libc("libc/locale", ""),
+    libc(
+        "libc/reent",
+        "closer.c execr.c fcntlr.c fstatr.c gettimeofdayr.c isattyr.c linkr.c lseekr.c mkdirr.c openr.c readr.c renamer.c \
+         sbrkr.c signalr.c statr.c timesr.c unlinkr.c writer.c fstat64r.c lseek64r.c open64r.c stat64r.c getreent.c",
+    ),
+    libc("libc/errno", ""),
+    libc("libc/misc", "init.c fini.c lock.c"),
+    Folder {
+        path: "libc/posix",
+        archive: "libc.a",
+        flags: &["-fno-builtin", "-D_GNU_SOURCE"],
+        without: "closedir.c opendir.c readdir.c readdir_r.c rewinddir.c seekdir.c telldir.c dirfd.c scandir.c creat.c _isatty.c isatty.c \
+         sleep.c usleep.c execl.c execle.c execlp.c execv.c execve.c execvp.c wordexp.c wordfree.c popen.c posix_spawn.c",
+    },
+    libc(
+        "libc/unix",
+        "getcwd.c getlogin.c getpass.c getpwent.c getut.c pread.c pwrite.c ttyname.c ttyname_r.c",
+    ),
+    libm("libm/common", ""),
+    libm("libm/math", ""),
+    libm("libm/complex", ""),
+];
+
+/// Options of every file.
+pub const FLAGS: &[&str] = &[
+    "-c",
+    "-O2",
+    "-g0",
+    "-fvisibility=hidden",
+    "-w",
+    "-Uunix",
+    "-D_COMPILING_NEWLIB",
+    "-DREENTRANT_SYSCALLS_PROVIDED",
+    "-DMALLOC_PROVIDED",
+    "-DHAVE_FCNTL",
+    "-DHAVE_OPENDIR",
+    "-DHAVE_RENAME",
+    "-DHAVE_BLKSIZE",
+    "-DNO_EXEC",
+];
+
+/// The configuration that newlib's `configure` would write: everything in the formatted input and output, wide characters,
+/// UTF-8, locks that we provide, streams that all threads share.
+const NEWLIB_H: &str = include_str!("../../lib/libc/include/newlib.h");
+
+macro_rules! headers {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../lib/libc/include/", $name)))),*]
+    };
+}
+macro_rules! sources {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../lib/libc/", $name)))),*]
+    };
+}
+
+/// Our own headers, in place of newlib's or besides them: numbers and structures are those of Linux on x86-64, so that nothing has to be
+/// translated on the way to `sys`.
+pub const HEADERS: &[(&str, &str)] = headers! {
+    "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h"
+};
+
+/// Our own sources.
+pub const SOURCES: &[(&str, &str)] = sources! {
+    "call.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "errors.c" "assert.c" "main.c"
+    "reent.c"
+};
+
+/// Everything in this file that a sysroot depends on.
+pub const IDENTITY: (
+    &str,
+    &[(&str, &str)],
+    &[(&str, &str)],
+    &[Folder],
+    &[&str],
+    &str,
+) = (
+    NEWLIB_H,
+    HEADERS,
+    SOURCES,
+    FOLDERS,
+    FLAGS,
+    include_str!("compile.rs"),
+);
+
+/// Fills `folder` with the headers and the names that they declare.
+pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> {
+    let scratch = folder.join("source");
+    create(&scratch)?;
+    let root = source.unpack(&scratch)?;
+    let include = folder.join("include");
+    copy_headers(&root.join("libc/include"), &include)?;
+    copy_headers(
+        &root.join("libc/machine/x86_64/sys"),
+        &include.join("sys"),
+    )?;
+    library::write(
+        &include,
+        &[
+            ("newlib.h", NEWLIB_H),
+            (
+                "_newlib_version.h",
+                "#define _NEWLIB_VERSION \"3.3.0\"\n#define __NEWLIB__ 3\n#define __NEWLIB_MINOR__ 3\n\
+                 #define __NEWLIB_PATCHLEVEL__ 0\n",
+            ),
+        ],
+    )?;
+    library::write(&include, HEADERS)?;
+    let mut names = std::collections::BTreeSet::new();
+    read_names(&include, &mut names)?;
+    let names: Vec<String> = names.into_iter().collect();
+    library::write(folder, &[("names", &names.join("\n"))])?;
+    std::fs::remove_dir_all(&scratch).map_err(error(&scratch))
+}
+
+/// The identifiers in the headers below a folder.
+fn read_names(
+    folder: &Path,
+    names: &mut std::collections::BTreeSet<String>,
+) -> Result<(), DriverError> {
+    for entry in entries(folder)? {
+        if entry.is_dir() {
+            read_names(&entry, names)?;
+            continue;
+        }
+        let bytes = std::fs::read(&entry).map_err(error(&entry))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        names.extend(
+            text.split(|c| !identifier(c))
+                .filter(|word| word.starts_with(|c: char| !c.is_ascii_digit()))
+                .map(str::to_owned),
+        );
+    }
+    Ok(())
+}
+
+fn copy_headers(from: &Path, to: &Path) -> Result<(), DriverError> {
+    create(to)?;
+    for entry in entries(from)? {
+        let name = entry.file_name().unwrap_or_default();
+        if entry.is_dir() {
+            copy_headers(&entry, &to.join(name))?;
+        } else if entry.extension().is_some_and(|ending| ending == "h") {
+            std::fs::copy(&entry, to.join(name)).map_err(error(&entry))?;
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, DriverError> {
+    std::fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
+        .map_err(error(folder))
+}
+
+/// Makes a folder.
+pub fn create(path: &Path) -> Result<(), DriverError> {
+    std::fs::create_dir_all(path).map_err(error(path))
+}
+
+fn error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
+    let path = path.to_owned();
+    |source| DriverError::File { path, source }
+}
