@@ -325,7 +325,9 @@ impl Linker<'_> {
             command.arg(library);
         }
         if let Some(folder) = &self.libc {
-            command.arg(folder.join("libc.a")).arg(folder.join("libm.a"));
+            command
+                .arg(folder.join("libc.a"))
+                .arg(folder.join("libm.a"));
         }
         command.arg("--end-group");
         command.run()?;

@@ -144,7 +144,9 @@ impl ToolCommand {
             .command
             .output()
             .map_err(|source| self.start_error(source))?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+        Ok(String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned())
     }
 
     /// Runs it without a word: whether it succeeds.

@@ -115,11 +115,7 @@ pub fn services(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError> {
     Ok(names.into_iter().collect())
 }
 
-fn read_services(
-    path: &Path,
-    data: &[u8],
-    names: &mut BTreeSet<String>,
-) -> Result<(), LinkError> {
+fn read_services(path: &Path, data: &[u8], names: &mut BTreeSet<String>) -> Result<(), LinkError> {
     let file = parse(path, data)?;
     if let Some(section) = file.section_by_name(SERVICES)
         && let Ok(text) = section.data()

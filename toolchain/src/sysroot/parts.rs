@@ -152,10 +152,7 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> 
     let root = source.unpack(&scratch)?;
     let include = folder.join("include");
     copy_headers(&root.join("libc/include"), &include)?;
-    copy_headers(
-        &root.join("libc/machine/x86_64/sys"),
-        &include.join("sys"),
-    )?;
+    copy_headers(&root.join("libc/machine/x86_64/sys"), &include.join("sys"))?;
     library::write(
         &include,
         &[
