@@ -166,6 +166,16 @@ fn memory(image: &ImageFile<'_>) -> Vec<Range> {
     };
     let data_bytes = image.data().map_or(0, |d| d.bytes.len());
     let bss = l.bss_end.saturating_sub(l.data + data_bytes as u32);
+    let (reserved, thread_locals) = image
+        .thread_locals()
+        .map_or((0, String::new()), |variables| {
+            let (size, alignment) = (variables.memory_size, variables.alignment);
+            let what = format!(
+                "thread block, thread-local variables ({size} bytes, aligned to {alignment})"
+            );
+            (variables.reserved(), what)
+        });
+    let first = l.data - reserved;
     let rows = [
         (0, INFO.into(), "---", "null guard".to_owned()),
         (INFO, l.gates.into(), "r--", "info page".to_owned()),
@@ -188,7 +198,8 @@ fn memory(image: &ImageFile<'_>) -> Vec<Range> {
             "r--",
             "zero pages below the data stack".to_owned(),
         ),
-        (l.stack, l.data.into(), "rw-", "data stack".to_owned()),
+        (l.stack, first.into(), "rw-", "data stack".to_owned()),
+        (first, l.data.into(), "rw-", thread_locals),
         (
             l.data,
             l.data_file_end.into(),

@@ -33,6 +33,7 @@ pub struct ImageBuilder {
     rodata: Vec<u8>,
     data: Vec<u8>,
     bss: u64,
+    thread_locals: Option<(Vec<u8>, u64, u64)>,
     imports: Vec<(String, Option<Signature>)>,
     exports: Vec<(String, u32, Option<Signature>)>,
     segment: Segment,
@@ -49,6 +50,7 @@ impl ImageBuilder {
             rodata: Vec::new(),
             data: Vec::new(),
             bss: 0,
+            thread_locals: None,
             imports: Vec::new(),
             exports: Vec::new(),
             segment: Segment::Gs,
@@ -74,6 +76,17 @@ impl ImageBuilder {
     pub fn data(&mut self, bytes: impl Into<Vec<u8>>, bss: u64) -> &mut Self {
         self.data = bytes.into();
         self.bss = bss;
+        self
+    }
+
+    /// Sets the thread-local variables: `bytes` and zeros behind them, `memory_size` bytes in all, the first one aligned to `alignment`.
+    pub fn thread_locals(
+        &mut self,
+        bytes: impl Into<Vec<u8>>,
+        memory_size: u64,
+        alignment: u64,
+    ) -> &mut Self {
+        self.thread_locals = Some((bytes.into(), memory_size, alignment));
         self
     }
 
@@ -133,7 +146,7 @@ impl ImageBuilder {
         }
         let sizes = Sizes {
             text: self.text.len() as u64,
-            rodata: self.readonly_segment().0.len() as u64,
+            rodata: self.readonly_segment().bytes.len() as u64,
             data_file: self.data.len() as u64,
             data_memory: (self.data.len() as u64).saturating_add(self.bss),
         };
@@ -157,7 +170,11 @@ impl ImageBuilder {
             })?;
         }
         let layout = self.layout()?;
-        let (readonly, note_position) = self.readonly_segment();
+        let ReadOnly {
+            bytes: readonly,
+            notes: note_position,
+            thread_locals,
+        } = self.readonly_segment();
 
         let mut file = FileParts::default();
         file.add_load(Protection::R | Protection::X, layout.text, &self.text, 0);
@@ -174,6 +191,7 @@ impl ImageBuilder {
             address,
             note_size,
             note_size,
+            4,
         );
         if !self.data.is_empty() || self.bss != 0 {
             file.add_load(
@@ -183,14 +201,31 @@ impl ImageBuilder {
                 self.bss,
             );
         }
+        if let Some((initial, memory_size, alignment)) = &self.thread_locals {
+            let position = thread_locals as u64;
+            file.add_header(
+                elf::PT_TLS,
+                Protection::R,
+                readonly_at + position,
+                u64::from(layout.text_end) + position,
+                initial.len() as u64,
+                *memory_size,
+                *alignment,
+            );
+        }
         let bytes = file.finish();
         ImageFile::parse(&bytes)?;
         Ok(bytes)
     }
 
-    /// The bytes of the read-only segment, rodata then notes, and where in it the notes begin.
-    fn readonly_segment(&self) -> (Vec<u8>, usize) {
+    fn readonly_segment(&self) -> ReadOnly {
         let mut bytes = self.rodata.clone();
+        let mut thread_locals = 0;
+        if let Some((initial, _, alignment)) = &self.thread_locals {
+            pad(&mut bytes, (*alignment).clamp(1, 4096) as usize);
+            thread_locals = bytes.len();
+            bytes.extend(initial);
+        }
         pad(&mut bytes, 4);
         let position = bytes.len();
         let segment = match self.segment {
@@ -230,8 +265,21 @@ impl ImageBuilder {
             bytes.extend(descriptor);
             pad(&mut bytes, 4);
         }
-        (bytes, position)
+        ReadOnly {
+            bytes,
+            notes: position,
+            thread_locals,
+        }
     }
+}
+
+/// The read-only segment: rodata, initial values of thread-local variables, notes.
+struct ReadOnly {
+    bytes: Vec<u8>,
+    /// Where the notes begin.
+    notes: usize,
+    /// Where the initial values begin.
+    thread_locals: usize,
 }
 
 /// Appends zeros up to a multiple of `alignment`.
@@ -261,10 +309,12 @@ impl FileParts {
             address.into(),
             size,
             size.saturating_add(bss),
+            PAGE.into(),
         );
         at
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn add_header(
         &mut self,
         kind: u32,
@@ -273,14 +323,10 @@ impl FileParts {
         address: u64,
         file_size: u64,
         memory_size: u64,
+        alignment: u64,
     ) {
         self.headers.extend(kind.to_le_bytes());
         self.headers.extend(flags.to_le_bytes());
-        let alignment = if kind == elf::PT_LOAD {
-            u64::from(PAGE)
-        } else {
-            4
-        };
         for word in [offset, address, address, file_size, memory_size, alignment] {
             self.headers.extend(word.to_le_bytes());
         }

@@ -13,6 +13,8 @@ pub(crate) const PROGRAM_HEADER_SIZE: u64 = 56;
 pub(crate) const PT_LOAD: u32 = 1;
 /// `PT_NOTE`: where the notes are.
 pub(crate) const PT_NOTE: u32 = 4;
+/// `PT_TLS`: initial values of thread-local variables.
+pub(crate) const PT_TLS: u32 = 7;
 /// `PT_GNU_STACK`: its flags are the protection that the stack asks for.
 pub(crate) const PT_GNU_STACK: u32 = 0x6474_e551;
 /// `ET_EXEC`, the type of a file that is linked at fixed addresses.
@@ -51,6 +53,7 @@ pub(crate) struct ProgramHeader {
     pub address: u64,
     pub file_size: u64,
     pub memory_size: u64,
+    pub alignment: u64,
 }
 
 impl ProgramHeader {
@@ -63,6 +66,7 @@ impl ProgramHeader {
             address: u64_at(bytes, at.checked_add(16)?)?,
             file_size: u64_at(bytes, at.checked_add(32)?)?,
             memory_size: u64_at(bytes, at.checked_add(40)?)?,
+            alignment: u64_at(bytes, at.checked_add(48)?)?,
         })
     }
 

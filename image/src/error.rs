@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use postern_verifier::window::{ABI_VERSION, LIMIT, STACK_LOG2};
+use postern_verifier::window::{ABI_VERSION, LIMIT, STACK_LOG2, TLS_ALIGNMENT};
 use thiserror::Error;
 
 use crate::signature::SignatureError;
@@ -143,6 +143,34 @@ pub enum Problem {
     /// The notes are not inside the read-only segment.
     #[error("the notes do not lie inside the read-only segment")]
     NotesOutsideReadOnly,
+    /// A thread-local variable's alignment that the top of a data stack does not have.
+    #[error(
+        "thread-local variables are aligned to {0}; a power of two of at most {TLS_ALIGNMENT} is possible"
+    )]
+    ThreadLocalAlignment(u64),
+    /// The thread-local variables do not begin at a multiple of their alignment.
+    #[error(
+        "thread-local variables begin at {address:#x}, which is not a multiple of their alignment {alignment}"
+    )]
+    ThreadLocalsMisaligned {
+        /// `p_vaddr`
+        address: u64,
+        /// `p_align`
+        alignment: u64,
+    },
+    /// More thread-local variables than the top of a data stack may hold.
+    #[error(
+        "thread-local variables of {size} bytes; they must take less than {most}, a quarter of the data stack"
+    )]
+    ThreadLocalsTooLarge {
+        /// Their size in bytes.
+        size: u64,
+        /// What they must be smaller than.
+        most: u64,
+    },
+    /// Initial values that are not in the read-only segment.
+    #[error("the initial values of thread-local variables do not lie inside the read-only segment")]
+    ThreadLocalsOutsideReadOnly,
     /// A note's sizes do not fit into the note segment.
     #[error("truncated note")]
     TruncatedNote,
@@ -200,6 +228,10 @@ impl Problem {
             Problem::Abi(_) | Problem::Flags(_) | Problem::UnknownNote(_) => {
                 "build the extension with the `postern cc` that belongs to this library"
             }
+            Problem::ThreadLocalsTooLarge { .. } => {
+                "make the data stack larger with `-fpostern-stack=`, or large variables plain ones"
+            }
+            Problem::ThreadLocalAlignment(_) => "ask for less alignment",
             Problem::StackSize(_) => "choose another size with `-fpostern-stack=`",
             Problem::TooMany(_) => "export and import fewer functions, or split the extension",
             Problem::BeyondWindow(_) => "make data or the data stack smaller",

@@ -10,6 +10,7 @@ use crate::elf::{self, ProgramHeader};
 use crate::error::{ImageError, Place, Problem, Protection};
 use crate::layout::{MemoryLayout, Sizes};
 use crate::notes::{Export, Header, Import, Notes};
+use crate::thread_locals::ThreadLocals;
 
 /// One segment of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub struct ImageFile<'a> {
     text: Part<'a>,
     rodata: Option<Part<'a>>,
     data: Option<Part<'a>>,
+    thread_locals: Option<ThreadLocals<'a>>,
     imports: Vec<Import<'a>>,
     exports: Vec<Export<'a>>,
     /// Indices into `exports`, in the order of their names.
@@ -80,6 +82,14 @@ impl<'a> ImageFile<'a> {
             .map(|s| part(s, layout.data, "data"))
             .transpose()?;
 
+        let thread_locals = segments
+            .thread_locals
+            .map(|s| {
+                ThreadLocals::check(bytes, &s, segments.rodata.as_ref(), layout.stack_size)
+                    .map_err(|p| p.at(s.place()))
+            })
+            .transpose()?;
+
         for (index, export) in exports.iter().enumerate() {
             let inside = export
                 .offset
@@ -98,6 +108,7 @@ impl<'a> ImageFile<'a> {
             text,
             rodata,
             data,
+            thread_locals,
             imports,
             exports,
             by_name,
@@ -122,6 +133,11 @@ impl<'a> ImageFile<'a> {
     /// Data, followed by zeroed bss.
     pub fn data(&self) -> Option<Part<'a>> {
         self.data
+    }
+
+    /// Thread-local variables; an image without them may have a header for them all the same, of no bytes.
+    pub fn thread_locals(&self) -> Option<ThreadLocals<'a>> {
+        self.thread_locals
     }
 
     /// Where everything lies in a window.
@@ -212,6 +228,7 @@ struct Segments {
     rodata: Option<ProgramHeader>,
     data: Option<ProgramHeader>,
     notes: Option<ProgramHeader>,
+    thread_locals: Option<ProgramHeader>,
     stack: Option<ProgramHeader>,
     /// End in the file of the last loaded segment so far.
     file_end: u64,
@@ -236,10 +253,13 @@ impl Segments {
             (elf::PT_LOAD, Protection::R) => ("read-only segment", &mut self.rodata),
             (elf::PT_LOAD, RW) => ("writable segment", &mut self.data),
             (elf::PT_NOTE, flags) if flags & !RW == 0 => ("note segment", &mut self.notes),
+            (elf::PT_TLS, flags) if flags & !RW == 0 => {
+                ("thread-local segment", &mut self.thread_locals)
+            }
             (elf::PT_GNU_STACK, flags) if flags & Protection::X == 0 => {
                 ("stack header", &mut self.stack)
             }
-            (elf::PT_LOAD | elf::PT_NOTE | elf::PT_GNU_STACK, flags) => {
+            (elf::PT_LOAD | elf::PT_NOTE | elf::PT_TLS | elf::PT_GNU_STACK, flags) => {
                 return Err(Problem::ForeignProtection(Protection(flags)));
             }
             (other, _) => return Err(Problem::ForeignSegment(other)),

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`ImageFile`] | the checked view: header, parts, imports, exports |
 //! | [`MemoryLayout`] | where each part lies in a window |
+//! | [`ThreadLocals`] | thread-local variables, at the top of each data stack |
 //! | [`Signature`] | the C types of a function, as the notes spell them |
 //! | [`ImageTables`] | imports and exports that outlive the bytes |
 //! | [`debug`] | names and source lines of offsets, from bytes that may lie |
@@ -24,6 +25,7 @@ mod layout;
 mod notes;
 mod signature;
 mod tables;
+mod thread_locals;
 
 pub use builder::ImageBuilder;
 pub use error::{ImageError, Place, Problem, Protection};
@@ -33,3 +35,4 @@ pub use notes::{Export, Header, Import};
 pub use postern_verifier::Segment;
 pub use signature::{MAX_PARAMETERS, Signature, SignatureError, Type};
 pub use tables::{ExportOwned, ImageTables, ImportOwned};
+pub use thread_locals::ThreadLocals;

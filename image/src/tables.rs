@@ -35,6 +35,8 @@ pub struct ImageTables {
     pub header: Header,
     /// Where everything lies in a window.
     pub layout: MemoryLayout,
+    /// Size and alignment in bytes of the thread-local variables.
+    pub thread_locals: Option<(u32, u32)>,
     /// Imports in the order of the gate slots.
     pub imports: Vec<ImportOwned>,
     /// Exports in the file's order.
@@ -75,6 +77,9 @@ impl From<&ImageFile<'_>> for ImageTables {
         ImageTables {
             header: *file.header(),
             layout: file.layout(),
+            thread_locals: file
+                .thread_locals()
+                .map(|variables| (variables.memory_size, variables.alignment)),
             imports,
             exports,
             by_name,

@@ -2,7 +2,7 @@
 
 use postern_image::{ImageBuilder, ImageError, ImageFile, Place, Problem, SignatureError};
 
-/// An image with everything: two imports, two exports, rodata, data, bss.
+/// An image with everything: two imports, two exports, rodata, data, bss, thread-local variables.
 fn full() -> ImageBuilder {
     let mut builder = ImageBuilder::new(vec![0xc3; 5000]);
     builder.import("log", Some("v(pI)".parse().unwrap()));
@@ -12,6 +12,7 @@ fn full() -> ImageBuilder {
     builder
         .rodata(*b"read-only data")
         .data([7; 100], 9000)
+        .thread_locals(*b"values", 40, 16)
         .stack_log2(14)
         .heap_wish(1 << 20);
     builder
@@ -21,7 +22,7 @@ fn full_file() -> Vec<u8> {
     full().build().expect("legal")
 }
 
-/// File offset of field `field` of program header `index` (0 text, 1 read-only, 2 notes, 3 data).
+/// File offset of field `field` of program header `index` (0 text, 1 read-only, 2 notes, 3 data, 4 thread-local).
 const fn header(index: usize, field: usize) -> usize {
     64 + 56 * index + field
 }
@@ -31,6 +32,7 @@ const OFFSET: usize = 8;
 const ADDRESS: usize = 16;
 const FILE_SIZE: usize = 32;
 const MEMORY_SIZE: usize = 40;
+const ALIGNMENT: usize = 48;
 
 fn patched(at: usize, bytes: &[u8]) -> Result<(), ImageError> {
     let mut file = full_file();
@@ -134,7 +136,7 @@ fn every_field_of_the_elf_header_that_matters_is_checked() {
         56, [0xff, 0xff] => Header, Problem::OutsideFile { what: "program headers", .. },
         56, [0, 0] => Place::File, Problem::Missing("executable segment"),
         56, [1, 0] => Place::File, Problem::Missing("note segment"),
-        56, [5, 0] => Place::ProgramHeader(4), Problem::ForeignSegment(0),
+        56, [6, 0] => Place::ProgramHeader(5), Problem::ForeignSegment(0),
     }
 }
 
@@ -145,7 +147,9 @@ fn program_headers_of_foreign_kinds_and_protections_are_refused() {
     refused! {
         header(3, TYPE), [2] => At(3), Problem::ForeignSegment(2),
         header(3, TYPE), [3] => At(3), Problem::ForeignSegment(3),
-        header(3, TYPE), [7] => At(3), Problem::ForeignSegment(7),
+        header(3, TYPE), [7] => At(4), Problem::Second("thread-local segment"),
+        header(4, TYPE), [8] => At(4), Problem::ForeignSegment(8),
+        header(4, FLAGS), [5] => At(4), Problem::ForeignProtection(_),
         header(3, TYPE), 0x6474_e552u32.to_le_bytes() => At(3), Problem::ForeignSegment(0x6474_e552),
         header(3, TYPE), gnu_stack => At(3), Problem::ForeignProtection(_),
         header(0, FLAGS), [7] => At(0), Problem::ForeignProtection(_),
@@ -201,6 +205,84 @@ fn sizes_and_places_of_segments_are_checked_in_64_bits() {
             problem: Problem::EmptyText
         })
     ));
+}
+
+#[test]
+fn thread_local_variables_lie_where_they_say_and_fit() {
+    use Place::ProgramHeader as At;
+    let file = full_file();
+    let address = u64_at(&file, header(4, ADDRESS));
+    let offset = u64_at(&file, header(4, OFFSET));
+    let max = u64::MAX.to_le_bytes();
+    refused! {
+        header(4, FILE_SIZE), max => At(4), Problem::FileLargerThanMemory { .. },
+        header(4, FILE_SIZE), [41] => At(4), Problem::FileLargerThanMemory { file: 41, memory: 40 },
+        header(4, MEMORY_SIZE), max => At(4), Problem::ThreadLocalsTooLarge { .. },
+        header(4, MEMORY_SIZE), 4096u64.to_le_bytes() => At(4), Problem::ThreadLocalsTooLarge { size: 4096, most: 4096 },
+        header(4, MEMORY_SIZE), 4081u64.to_le_bytes() => At(4), Problem::ThreadLocalsTooLarge { .. },
+        header(4, MEMORY_SIZE), (u64::MAX - 3).to_le_bytes() => At(4), Problem::ThreadLocalsTooLarge { .. },
+        header(4, ALIGNMENT), [3] => At(4), Problem::ThreadLocalAlignment(3),
+        header(4, ALIGNMENT), 512u64.to_le_bytes() => At(4), Problem::ThreadLocalAlignment(512),
+        header(4, ALIGNMENT), max => At(4), Problem::ThreadLocalAlignment(_),
+        header(4, ALIGNMENT), 256u64.to_le_bytes() => At(4), Problem::ThreadLocalsMisaligned { alignment: 256, .. },
+        header(4, ADDRESS), (address + 1).to_le_bytes() => At(4), Problem::ThreadLocalsMisaligned { .. },
+        header(4, ADDRESS), (address + 16).to_le_bytes() => At(4), Problem::ThreadLocalsOutsideReadOnly,
+        header(4, ADDRESS), 0u64.to_le_bytes() => At(4), Problem::ThreadLocalsOutsideReadOnly,
+        header(4, OFFSET), (offset + 1).to_le_bytes() => At(4), Problem::ThreadLocalsOutsideReadOnly,
+        header(4, OFFSET), 0x1000u64.to_le_bytes() => At(4), Problem::ThreadLocalsOutsideReadOnly,
+        header(4, OFFSET), max => At(4), Problem::ThreadLocalsOutsideReadOnly,
+    }
+    // No alignment is none asked for; without bytes the place in the file means nothing.
+    assert_eq!(patched(header(4, ALIGNMENT), &[0]), Ok(()));
+    let bss = |edit: &dyn Fn(&mut [u8])| {
+        let mut file = full().thread_locals([], 4080, 16).build().unwrap();
+        edit(&mut file);
+        ImageFile::parse(&file).map(|image| image.thread_locals().unwrap().reserved())
+    };
+    assert_eq!(bss(&|_| {}), Ok(4080 + 256));
+    assert_eq!(bss(&|file| file[header(4, OFFSET)] = 1), Ok(4080 + 256));
+    // Read-only bytes beyond the segment's end.
+    let long = full().thread_locals([1; 64], 64, 64).build().unwrap();
+    let end = u64_at(&long, header(1, FILE_SIZE)) - 1;
+    let mut file = long.clone();
+    for (field, base) in [(OFFSET, header(1, OFFSET)), (ADDRESS, header(1, ADDRESS))] {
+        let moved = u64_at(&long, base) + (end & !63);
+        file[header(4, field)..][..8].copy_from_slice(&moved.to_le_bytes());
+    }
+    let error = ImageFile::parse(&file).map(drop).unwrap_err();
+    assert_eq!(error.problem, Problem::ThreadLocalsOutsideReadOnly);
+}
+
+#[test]
+fn the_top_of_a_data_stack_as_it_is_at_first() {
+    let mut builder = full();
+    for (bytes, size, alignment, reserved) in [
+        (&b"values"[..], 40, 16, 48 + 256),
+        (b"", 0, 1, 256),
+        (b"x", 1, 1, 272),
+        (b"x", 1, 256, 512),
+        (b"12345", 5, 4, 272),
+    ] {
+        let file = builder
+            .thread_locals(bytes, size, alignment)
+            .build()
+            .unwrap();
+        let variables = ImageFile::parse(&file).unwrap().thread_locals().unwrap();
+        let area = variables.initial(0x1122_3344_5566_7700);
+        assert_eq!(
+            (variables.reserved(), area.len()),
+            (reserved, reserved as usize)
+        );
+        let thread_pointer = area.len() - 256;
+        assert_eq!(
+            area[thread_pointer + 40..][..8],
+            [0, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11]
+        );
+        let first = thread_pointer - size.next_multiple_of(alignment) as usize;
+        assert!(area[first..].starts_with(bytes));
+        let zeros = area.iter().filter(|byte| **byte == 0).count();
+        assert_eq!(zeros, area.len() - bytes.len() - 7);
+    }
 }
 
 #[test]
@@ -407,7 +489,7 @@ fn no_flipped_bit_panics_and_those_of_headers_and_notes_keep_the_promises() {
 fn random_damage_keeps_the_promises() {
     let original = full_file();
     let notes = u64_at(&original, header(2, OFFSET)) as usize;
-    let interesting: Vec<usize> = (0..64 + 4 * 56).chain(notes..notes + 160).collect();
+    let interesting: Vec<usize> = (0..64 + 5 * 56).chain(notes..notes + 160).collect();
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = move || {
         random ^= random << 13;
@@ -467,6 +549,14 @@ fn keeps_its_promises(image: &ImageFile<'_>, file: &[u8]) {
         );
         let bytes = part.bytes.as_ptr_range();
         assert!(part.bytes.is_empty() || (bytes.start >= file.start && bytes.end <= file.end));
+    }
+    if let Some(variables) = image.thread_locals() {
+        let bytes = variables.bytes.as_ptr_range();
+        assert!(variables.bytes.is_empty() || (bytes.start >= file.start && bytes.end <= file.end));
+        assert!(variables.bytes.len() <= variables.memory_size as usize);
+        assert!(variables.size() < l.stack_size / 4 && variables.alignment.is_power_of_two());
+        assert!(variables.reserved() % 16 == 0 && variables.reserved() < l.stack_size / 2);
+        assert_eq!(variables.initial(7).len(), variables.reserved() as usize);
     }
     for export in image.exports() {
         assert!((l.text..l.text_end).contains(&export.offset));

@@ -576,6 +576,18 @@ pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Ref
     Ok(())
 }
 
+/// For a thread of the host that got the index, and so the data stacks, of one that has ended: thread-local variables begin anew.
+pub(crate) fn renew_thread(index: usize) {
+    if !crate::image::THREAD_LOCALS_EXIST.load(Ordering::SeqCst) {
+        return;
+    }
+    let live: Vec<Arc<Inner>> = domains().iter().filter_map(Weak::upgrade).collect();
+    for inner in live {
+        let first = inner.control.slot(index).stack.load(Ordering::SeqCst);
+        inner.instance.renew_stack_top(first);
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.control.state.store(CLOSED, Ordering::SeqCst);

@@ -10,12 +10,13 @@ use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::trusted::memory::FileView;
 use postern_image::{ImageFile, ImageTables, MemoryLayout};
-use postern_verifier::window::{FILL, GATES, PAD, SLOT_SIZE};
+use postern_verifier::window::{FILL, GATES, PAD, SLOT_SIZE, THREAD_BLOCK};
 use postern_verifier::{Facts, Profile, Starts};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// A checked and verified extension file. Cloning shares it.
@@ -30,6 +31,7 @@ pub(crate) struct ImageInner {
     pub(crate) tables: ImageTables,
     pub(crate) facts: Facts,
     pub(crate) fact_bits: u32,
+    pub(crate) stack_top: StackTop,
     /// Offset 0 of the file is offset [`GATES`] of a window.
     pub(crate) file: File,
     starts: Vec<u64>,
@@ -38,6 +40,37 @@ pub(crate) struct ImageInner {
     text: std::ops::Range<usize>,
     /// Windows of domains that are gone, mapped and clean, for the next ones.
     pub(crate) spare: SpareWindows,
+}
+
+/// Whether any image with thread-local variables was ever loaded.
+pub(crate) static THREAD_LOCALS_EXIST: AtomicBool = AtomicBool::new(false);
+
+/// What lies at the top of each data stack before a thread enters.
+pub(crate) struct StackTop {
+    /// Bytes from the first stack pointer to the stack's end.
+    pub(crate) reserved: u32,
+    /// Their values; empty if all are zero.
+    pub(crate) initial: Box<[u8]>,
+}
+
+impl StackTop {
+    /// Thread-local variables and the stack protector's word, which every loading of an image draws anew, for images that have a
+    /// header for them; else the thread block, all zero.
+    fn new(image: &ImageFile<'_>) -> std::io::Result<StackTop> {
+        let Some(variables) = image.thread_locals() else {
+            return Ok(StackTop {
+                reserved: THREAD_BLOCK,
+                initial: Box::default(),
+            });
+        };
+        THREAD_LOCALS_EXIST.store(true, Ordering::SeqCst);
+        // As elsewhere, one byte is 0, so that no string copy writes the word.
+        let canary = u64::from_le_bytes(machine::random()?) & !0xff;
+        Ok(StackTop {
+            reserved: variables.reserved(),
+            initial: variables.initial(canary).into(),
+        })
+    }
 }
 
 type Cache = HashMap<blake3::Hash, Weak<ImageInner>>;
@@ -96,7 +129,8 @@ impl Image {
             return Err(LoadError::Segment);
         }
         let layout = parsed.layout();
-        let file = lay_out(&parsed, &layout).map_err(LoadError::Memory)?;
+        let stack_top = StackTop::new(&parsed).map_err(LoadError::Memory)?;
+        let file = lay_out(&parsed, &layout, &stack_top).map_err(LoadError::Memory)?;
         let text_at = (layout.text - GATES) as usize;
         let text_len = (layout.text_end - layout.text) as usize;
         let mut starts = vec![0u64; postern_verifier::buffer_len(text_len)];
@@ -141,6 +175,7 @@ impl Image {
             tables,
             facts,
             fact_bits,
+            stack_top,
             file,
             starts,
             text_len,
@@ -196,8 +231,13 @@ impl ImageInner {
     }
 }
 
-/// Writes slots, text, rodata and data at their places in a memory file and seals it. Holes read as zero.
-fn lay_out(image: &ImageFile<'_>, layout: &MemoryLayout) -> std::io::Result<File> {
+/// Writes slots, text, rodata, the top of the first data stack, and data at their places in a memory file and seals it. Holes read
+/// as zero.
+fn lay_out(
+    image: &ImageFile<'_>,
+    layout: &MemoryLayout,
+    stack_top: &StackTop,
+) -> std::io::Result<File> {
     let file = machine::memory_file(c"postern-image", true)?;
     let at = |offset: u32| u64::from(offset - GATES);
     file.set_len(at(layout.data_file_end.max(layout.data)))?;
@@ -210,6 +250,8 @@ fn lay_out(image: &ImageFile<'_>, layout: &MemoryLayout) -> std::io::Result<File
     for part in [image.rodata(), image.data()].into_iter().flatten() {
         file.write_all_at(part.bytes, at(part.offset))?;
     }
+    let initial = &stack_top.initial;
+    file.write_all_at(initial, at(layout.data) - initial.len() as u64)?;
     machine::seal(&file)?;
     Ok(file)
 }

@@ -13,7 +13,7 @@ use crate::trusted::outcome::Refusal;
 use crate::window::Window;
 use postern_image::MemoryLayout;
 use postern_verifier::window::{
-    ABI_VERSION, GATES, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE, THREAD_BLOCK,
+    ABI_VERSION, GATES, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
 };
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
@@ -120,18 +120,36 @@ impl Instance {
             if !self.window().discard(start, end) {
                 self.window().map(start, end, Protection::ReadWrite, None)?;
             }
+            self.fill_stack_top(end);
         }
         Ok(())
+    }
+
+    /// Writes the first values of thread-local variables at the top of a data stack whose pages are all zero. (The image's own stack
+    /// has them from the image's file.)
+    fn fill_stack_top(&self, end: u32) {
+        let initial = &self.image.stack_top.initial;
+        if !initial.is_empty() {
+            memory::write_at(self.base(), end - initial.len() as u32, initial);
+        }
+    }
+
+    /// Gives the data stack that begins at `first` to another thread of the host: with fresh thread-local variables.
+    pub(crate) fn renew_stack_top(&self, first: u32) {
+        if first != 0 {
+            self.fill_stack_top(first + self.image.stack_top.reserved);
+        }
     }
 
     /// A data stack for one more thread: the offset at which it begins. At most `threads` are given.
     pub(crate) fn give_data_stack(&self, threads: u32) -> Result<u32, Refusal> {
         let layout = &self.image.tables.layout;
         let size = layout.stack_size;
+        let reserved = self.image.stack_top.reserved;
         let mut stacks = self.stacks();
         if !stacks.own_given {
             stacks.own_given = true;
-            return Ok(layout.stack + size - THREAD_BLOCK);
+            return Ok(layout.stack + size - reserved);
         }
         if stacks.extra.len() + 1 >= threads as usize {
             return Err(Refusal::TooManyThreads);
@@ -147,9 +165,10 @@ impl Instance {
         self.window()
             .map(low, end, Protection::ReadWrite, None)
             .map_err(|_| Refusal::NoMemory)?;
+        self.fill_stack_top(end);
         stacks.next = end;
         stacks.extra.push((low, end));
-        Ok(end - THREAD_BLOCK)
+        Ok(end - reserved)
     }
 
     /// Maps a shared area at its own offset.

@@ -12,6 +12,9 @@ static char *append(char *to, char *end, const char *text)
 
 PX void abort(void) { __postern_abort("abort() was called"); }
 
+/* -fstack-protector: the word above a frame's arrays is not what it was. */
+PX void __stack_chk_fail(void) { __postern_abort("stack smashing detected: a function wrote beyond the end of an array on its stack"); }
+
 PX void __assert_fail(const char *expression, const char *file, unsigned line, const char *function)
 {
     char text[256], digits[11], *to = text, *end = text + sizeof text - 1, *digit = digits + 10;

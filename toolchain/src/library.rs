@@ -43,12 +43,14 @@ pub(crate) const MAKER: &[&str] = &[
     include_str!("rewrite/emit/frame.rs"),
     include_str!("rewrite/emit/plain.rs"),
     include_str!("rewrite/examine.rs"),
+    include_str!("rewrite/flags.rs"),
     include_str!("rewrite/flow.rs"),
     include_str!("rewrite/instruction_set.rs"),
     include_str!("rewrite/operand.rs"),
     include_str!("rewrite/program.rs"),
     include_str!("rewrite/stack.rs"),
     include_str!("rewrite/strings.rs"),
+    include_str!("rewrite/thread_local.rs"),
     include_str!("driver/flags.rs"),
 ];
 

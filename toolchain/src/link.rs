@@ -236,6 +236,9 @@ pub fn link(
         .run()?;
     plan.text = text_start(found.undefined.len() as u32);
     plan.data = found.has_data;
+    plan.thread_locals = found
+        .thread_locals
+        .or(found.wants_thread_pointer.then_some(1));
     linker.run(&plan, &[&notes_object], output, options.map.as_deref())?;
     let judged = judge::judge(output, found.undefined.len() as u32);
     if judged.is_err() {

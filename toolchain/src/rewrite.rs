@@ -11,12 +11,14 @@
 mod directive;
 mod emit;
 mod examine;
+mod flags;
 mod flow;
 pub mod instruction_set;
 mod operand;
 mod program;
 mod stack;
 mod strings;
+mod thread_local;
 
 use crate::assembly::parse;
 use crate::diagnostic::Diagnostic;

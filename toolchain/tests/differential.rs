@@ -111,4 +111,5 @@ programs! {
     inline_assembly "assembly.c"
     objects "objects.cc"
     jumps "jumps.c"
+    thread_locals "thread_locals.c"
 }

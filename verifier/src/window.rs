@@ -34,6 +34,14 @@ pub const PAD: [u8; 8] = [0x0f, 0x1f, 0x84, 0x20, 0, 0, 0, 0];
 pub const FILL: u8 = 0xcc;
 /// Size of the thread block at the top of each data stack, in bytes.
 pub const THREAD_BLOCK: u32 = 256;
+/// Where in the thread block the stack protector finds its word.
+pub const CANARY: u32 = 40;
+/// Largest alignment of a thread-local variable: that of the thread pointer.
+pub const TLS_ALIGNMENT: u32 = THREAD_BLOCK;
+/// Thread-local variables take less than this part (a quarter) of the data stack.
+pub const TLS_SHARE: u32 = 4;
+/// Symbol of an image whose value is the data stack's size less 1.
+pub const STACK_MASK: &str = "__postern_stack_mask";
 /// Smallest, default and largest binary logarithm of the data stack's size.
 pub const STACK_LOG2: (u32, u32, u32) = (12, 18, 26);
 

@@ -63,6 +63,17 @@ pub(crate) fn memory_file(name: &CStr, executable: bool) -> std::io::Result<File
     Err(std::io::Error::from_raw_os_error(libc::EINVAL))
 }
 
+/// Random bytes of the system's.
+pub(crate) fn random() -> std::io::Result<[u8; 8]> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the buffer has the length that is passed. So few bytes come at once and whole.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match got {
+        8 => Ok(bytes),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// Forbids every later change of a memory file.
 pub(crate) fn seal(file: &File) -> std::io::Result<()> {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;

@@ -279,7 +279,8 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     let stack = own_stack_bounds();
     let signal_stack = ensure_signal_stack()?;
     let mut registry = registry();
-    let index = match registry.threads.iter().position(|t| t.is_null()) {
+    let former = registry.threads.iter().position(|t| t.is_null());
+    let index = match former {
         Some(index) => index,
         None if registry.threads.len() < MAX_THREADS => {
             registry.threads.push(std::ptr::null());
@@ -325,6 +326,9 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     registry.threads[index] = thread;
     drop(registry);
     at_thread_end();
+    if former.is_some() {
+        crate::domain::renew_thread(index);
+    }
     Ok(())
 }
 

@@ -1,7 +1,12 @@
 //! The compiler flags of extensions.
 
 /// Before the user's flags, which may say otherwise.
-pub const DEFAULTS: &[&str] = &["-ffunction-sections", "-fdata-sections", "-g"];
+pub const DEFAULTS: &[&str] = &[
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-g",
+    "-fno-stack-protector",
+];
 
 /// Before the user's flags, for C++.
 pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti", "-fno-exceptions"];
@@ -12,6 +17,7 @@ pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti", "-fno-exceptions"];
 /// - `%r15` and `%r11` are the ABI's; no red zone, since there is no use of memory below the stack pointer that the rewriter could know;
 /// - `endbr64` marks where landing pads go, with switch labels;
 /// - no push from memory (it needs a scratch register) and no knowledge of what callees leave alone (gates do not);
+/// - thread-local variables lie at fixed distances from the thread pointer;
 /// - string instructions cannot be confined (for gathers, see below);
 /// - frames are described at calls only, which is where the data stack is what the compiler thinks.
 pub const REQUIRED: &[&str] = &[
@@ -25,7 +31,7 @@ pub const REQUIRED: &[&str] = &[
     "-mcet-switch",
     "-mno-push-args",
     "-fno-ipa-ra",
-    "-fno-stack-protector",
+    "-ftls-model=local-exec",
     "-fno-stack-clash-protection",
     "-fno-asynchronous-unwind-tables",
     "-mstringop-strategy=libcall",

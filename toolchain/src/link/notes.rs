@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use postern_verifier::window::{ABI_VERSION, slot};
+use postern_verifier::window::{ABI_VERSION, STACK_MASK, slot};
 
 use super::signatures::DebugInfo;
 use super::symbols::Found;
@@ -22,6 +22,15 @@ pub fn assembly(found: &Found, debug: &DebugInfo, stack_log2: u32, heap: u64) ->
             "\t.globl \"{name}\"\n\t.set \"{name}\", {:#x}",
             slot(k as u32)
         );
+    }
+    let mask = (1u64 << stack_log2) - 1;
+    let _ = writeln!(
+        out,
+        "\t.globl {STACK_MASK}\n\t.hidden {STACK_MASK}\n\t.set {STACK_MASK}, {mask:#x}"
+    );
+    if found.wants_thread_pointer && found.thread_locals.is_none() {
+        // So that there is a header for them, which asks the runtime for the stack protector's word.
+        out.push_str("\t.section .postern.tbss,\"awT\",@nobits\n\t.zero 1\n");
     }
     out.push_str("\t.section .note.postern,\"a\",@note\n");
     note(&mut out, 1, |out| {

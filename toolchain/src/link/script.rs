@@ -14,6 +14,8 @@ pub struct Plan {
     pub data: bool,
     /// Whether frames and landing pads are described, for an unwinder that is linked.
     pub frames: bool,
+    /// The largest alignment of a thread-local variable; none if there is none, nor code that wants the thread pointer.
+    pub thread_locals: Option<u64>,
 }
 
 const DEBUG_SECTIONS: &str = "debug_aranges debug_info debug_abbrev debug_line debug_str debug_line_str debug_ranges \
@@ -32,6 +34,7 @@ impl Plan {
             stack_log2,
             data: true,
             frames: false,
+            thread_locals: Some(1),
         }
     }
 
@@ -43,10 +46,15 @@ impl Plan {
         } else {
             ""
         };
+        let thread_header = if self.thread_locals.is_some() {
+            "  thread PT_TLS FLAGS(4);\n"
+        } else {
+            ""
+        };
         let _ = write!(
             out,
-            "PHDRS {{\n  text PT_LOAD FLAGS(5);\n  constants PT_LOAD FLAGS(4);\n{data_header}  notes PT_NOTE FLAGS(4);\n  \
-             stack PT_GNU_STACK FLAGS(6);\n}}\n"
+            "PHDRS {{\n  text PT_LOAD FLAGS(5);\n  constants PT_LOAD FLAGS(4);\n{data_header}  notes PT_NOTE FLAGS(4);\n\
+             {thread_header}  stack PT_GNU_STACK FLAGS(6);\n}}\n"
         );
         for name in keep {
             let _ = writeln!(out, "EXTERN(\"{name}\")");
@@ -61,6 +69,14 @@ impl Plan {
         } else {
             ("", "*(.eh_frame*) *(.gcc_except_table*) ")
         };
+        // The header has the largest alignment, and must begin at a multiple of it.
+        let thread_locals = self.thread_locals.map_or(String::new(), |alignment| {
+            format!(
+                "  .tdata : ALIGN({alignment}) {{ *(.tdata .tdata.* .gnu.linkonce.td.*) }} :constants :thread
+  .tbss : {{ *(.tbss .tbss.* .gnu.linkonce.tb.* .tcommon) KEEP(*(.postern.tbss)) }} :constants :thread
+"
+            )
+        });
         // A page's rest is filled with int3, which cannot be run into by a last instruction that falls through.
         let _ = write!(
             out,
@@ -77,7 +93,7 @@ impl Plan {
   . = ALIGN(4096);
   .note.postern : {{ KEEP(*(.note.postern)) }} :constants :notes
   .rodata : {{ *(.rodata .rodata.*) *(.data.rel.ro .data.rel.ro.*) }} :constants
-  .init_array : {{
+{thread_locals}  .init_array : {{
     __postern_init_start = .;
     KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) SORT_BY_INIT_PRIORITY(.ctors.*)))
     KEEP(*(.init_array .ctors))

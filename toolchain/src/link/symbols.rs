@@ -8,6 +8,8 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _, Sym as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
+use postern_verifier::window::STACK_MASK;
+
 use super::{LinkError, LinkInput, SERVICES, notes};
 
 /// The functions that the host calls for the domain's heap; always linked and exported.
@@ -33,6 +35,10 @@ pub struct Found {
     pub has_data: bool,
     /// There are static constructors.
     pub has_constructors: bool,
+    /// The largest alignment of a thread-local variable, if there is one.
+    pub thread_locals: Option<u64>,
+    /// Code wants the thread pointer.
+    pub wants_thread_pointer: bool,
     /// An exception can be thrown.
     pub throws: bool,
 }
@@ -160,10 +166,19 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
     let mut found = Found {
         has_data: file.sections().any(|section| {
             let flags = section.elf_section_header().sh_flags(Endianness::Little) as u32;
-            flags & (elf::SHF_ALLOC | elf::SHF_WRITE) == elf::SHF_ALLOC | elf::SHF_WRITE
+            flags & (elf::SHF_ALLOC | elf::SHF_WRITE | elf::SHF_TLS)
+                == elf::SHF_ALLOC | elf::SHF_WRITE
                 && section.size() > 0
         }),
         has_constructors: size(".init_array") > 0,
+        thread_locals: file
+            .sections()
+            .filter(|section| {
+                let flags = section.elf_section_header().sh_flags(Endianness::Little) as u32;
+                flags & elf::SHF_TLS != 0 && section.size() > 0
+            })
+            .map(|section| section.align())
+            .max(),
         exports: functions(&file, false),
         ..Found::default()
     };
@@ -177,6 +192,7 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
         found.throws |= name == RAISE && symbol.is_definition();
         found.has_text |= symbol.kind() == object::SymbolKind::Text && symbol.is_definition();
     }
+    found.wants_thread_pointer = undefined.remove(STACK_MASK);
     found.undefined = undefined.into_iter().collect();
     found.exports.sort_unstable();
     found.exports.dedup();

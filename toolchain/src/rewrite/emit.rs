@@ -10,12 +10,14 @@ use std::fmt::Write;
 use super::directive::{Verdict, judge};
 use super::flow::Flow;
 use super::instruction_set::{Class, classify};
-use super::operand::slot;
+use super::operand::{Address, slot};
 use super::program::{Program, SectionId, section_and_flags};
 use super::stack::{State, step};
-use super::{Adjustment, RewriteOptions, examine, strings};
-use crate::assembly::{Instruction, Kind, Memory};
+use super::{Adjustment, RewriteOptions, examine, flags, strings};
+use crate::assembly::register::R11;
+use crate::assembly::{Instruction, Kind, Register};
 use crate::diagnostic::Diagnostic;
+use postern_verifier::window::STACK_MASK;
 
 /// The landing pad.
 const PAD: &str = "\t.byte\t0x0f,0x1f,0x84,0x20,0,0,0,0";
@@ -56,6 +58,8 @@ pub(super) struct Emitter<'p, 'a> {
     in_debug_section: bool,
     /// Labels of constants that hold the addresses of symbols.
     pointers: Vec<(String, String)>,
+    /// Whether the data stack's mask is wanted as a constant in memory.
+    masks: bool,
     /// An instruction that was written together with an earlier one.
     written: Option<usize>,
 }
@@ -74,6 +78,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             fresh: 0,
             in_debug_section: false,
             pointers: Vec::new(),
+            masks: false,
             written: None,
         }
     }
@@ -106,6 +111,10 @@ impl<'p, 'a> Emitter<'p, 'a> {
         }
         for (label, symbol) in std::mem::take(&mut self.pointers) {
             self.line(format!("{label}:\n\t.quad\t{symbol}"));
+        }
+        if self.masks {
+            self.line("\t.section\t.rodata.postern_mask,\"a\",@progbits\n\t.p2align 4");
+            self.line(format!(".Lpostern_mask:\n\t.long\t{STACK_MASK},0,0,0"));
         }
         self.out
             .push_str("\t.section\t.note.GNU-stack,\"\",@progbits\n");
@@ -358,11 +367,40 @@ impl<'p, 'a> Emitter<'p, 'a> {
         Ok(())
     }
 
-    /// Computes an address that an operand cannot say.
-    fn address(&mut self, address: Option<&Memory>) {
-        if let Some(address) = address {
-            self.line(format!("\tleaq\t{address}, %r11"));
+    /// Computes into %r11 what an operand of the statement at `index` needs there.
+    fn address(&mut self, index: usize, address: Option<&Address>) {
+        match address {
+            None => {}
+            Some(Address::Of(memory)) => self.line(format!("\tleaq\t{memory}, %r11")),
+            Some(Address::StackEnd(add)) => {
+                self.stack_end(index, Register::quad(R11));
+                for memory in add {
+                    self.line(format!("\tleaq\t{memory}, %r11"));
+                }
+            }
         }
+    }
+
+    /// Puts the offset of the data stack's last byte into a register. Where flags are wanted afterwards, the `or` is done in a
+    /// vector register, which is kept meanwhile below the stack pointer, where nobody has anything.
+    fn stack_end(&mut self, index: usize, register: Register) {
+        let long = match register {
+            Register::General(number, _) => Register::long(number),
+            other => other,
+        };
+        if !flags::live(self.program, index) {
+            self.line(format!("\tmovl\t%r15d, {long}"));
+            self.line(format!("\torl\t${STACK_MASK}, {long}"));
+            return;
+        }
+        self.masks = true;
+        let bias = self.position(index).bias;
+        let below = slot(-bias - 16);
+        self.line(format!("\tmovups\t%xmm15, {below}"));
+        self.line("\tmovd\t%r15d, %xmm15");
+        self.line("\tpor\t%gs:.Lpostern_mask(,%eiz), %xmm15");
+        self.line(format!("\tmovd\t%xmm15, {long}"));
+        self.line(format!("\tmovups\t{below}, %xmm15"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Operands: from the compiler's addresses to offsets in the window.
 
+use super::thread_local::{self, ThreadRelative};
 use crate::assembly::expression::Form;
 use crate::assembly::register::{R11, R15, RSP, Width};
 use crate::assembly::{Expression, Memory, Operand, Register};
@@ -8,7 +9,7 @@ use crate::assembly::{Expression, Memory, Operand, Register};
 /// relocation cannot say.
 const LOWEST_SYMBOL: i64 = 0x1_0000;
 /// `%gs`
-const GS: Register = Register::Segment(5);
+pub const GS: Register = Register::Segment(5);
 
 /// A memory operand after translation.
 #[derive(Debug, PartialEq)]
@@ -16,7 +17,16 @@ pub struct Translated {
     /// What the instruction accesses.
     pub memory: Memory,
     /// What must be computed into %r11 first (without a segment), because the operand cannot say it.
-    pub address: Option<Memory>,
+    pub address: Option<Address>,
+}
+
+/// What must be in %r11 for an operand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Address {
+    /// This address.
+    Of(Memory),
+    /// The last byte of the data stack, then each of these, which have %r11 as their base.
+    StackEnd(Vec<Memory>),
 }
 
 /// Refuses registers that an extension's code cannot name.
@@ -38,14 +48,26 @@ pub fn check_register(register: Register) -> Result<(), String> {
 
 /// Translates an accessed memory operand; `bias` is r15 minus the compiler's stack pointer.
 pub fn accessed(memory: &Memory, bias: i64) -> Result<Translated, String> {
+    if thread_local::is_thread_relative(memory) {
+        let ThreadRelative { add, memory } = thread_local::translate(memory)?;
+        return Ok(Translated {
+            memory,
+            address: Some(Address::StackEnd(add)),
+        });
+    }
     let mut out = unaccessed(memory, bias)?;
-    if let Form::Symbol(_, offset) = out.displacement.form()
-        && *offset < -LOWEST_SYMBOL
-    {
+    if out.is_bare() && is_thread_offset(&out) {
+        return Err(
+            "the offset of a thread-local variable is no address: write `%fs:x@tpoff`".to_owned(),
+        );
+    }
+    let far =
+        matches!(out.displacement.form(), Form::Symbol(_, offset) if *offset < -LOWEST_SYMBOL);
+    if far || is_thread_offset(&out) {
         let memory = through_r11();
         return Ok(Translated {
             memory,
-            address: Some(out),
+            address: Some(Address::Of(out)),
         });
     }
     let narrow = |register: Option<Register>| match register {
@@ -65,6 +87,11 @@ pub fn accessed(memory: &Memory, bias: i64) -> Result<Translated, String> {
         memory: out,
         address: None,
     })
+}
+
+/// Whether the displacement is a thread-local variable's offset from the thread pointer.
+fn is_thread_offset(memory: &Memory) -> bool {
+    matches!(memory.displacement.form(), Form::Symbol(name, _) if name.to_ascii_lowercase().ends_with("@tpoff"))
 }
 
 /// `%gs:(%r11d)`
@@ -91,9 +118,7 @@ pub fn unaccessed(memory: &Memory, bias: i64) -> Result<Memory, String> {
     match memory.segment {
         None => {}
         Some(Register::Segment(4)) => {
-            return Err(
-                "thread-local variables (%fs) are not supported in extensions yet".to_owned(),
-            );
+            return Err("an address is computed without a segment: read the thread pointer from `%fs:0` and add `x@tpoff`".to_owned());
         }
         Some(Register::Segment(5)) => {
             return Err("%gs cannot be named: it is the window's own segment".to_owned());
@@ -103,13 +128,12 @@ pub fn unaccessed(memory: &Memory, bias: i64) -> Result<Memory, String> {
     if let Form::Symbol(name, _) = memory.displacement.form()
         && let Some((_, relocation)) = name.split_once('@')
     {
-        return Err(match relocation {
-            "tpoff" | "TPOFF" | "ntpoff" | "NTPOFF" | "gottpoff" | "GOTTPOFF" | "tlsgd"
-            | "TLSGD" => "thread-local variables are not supported in extensions yet".to_owned(),
-            _ => format!(
+        let thread_local = thread_local::check_relocation(relocation)?;
+        if !thread_local {
+            return Err(format!(
                 "the relocation @{relocation} belongs to position-independent code; extensions are linked at fixed offsets"
-            ),
-        });
+            ));
+        }
     }
     let mut out = memory.clone();
     if let Some(base) = memory.base {
@@ -146,7 +170,7 @@ pub fn unaccessed(memory: &Memory, bias: i64) -> Result<Memory, String> {
     Ok(out)
 }
 
-fn address_register(register: Register) -> Result<Register, String> {
+pub fn address_register(register: Register) -> Result<Register, String> {
     check_register(register)?;
     match register {
         Register::General(number, Width::Quad | Width::Long) => Ok(Register::quad(number)),

@@ -19,8 +19,7 @@ errors.s:5: error: `hlt` cannot be confined: it is privileged
 	push	%fs
 	ret
 =>
-errors.s:1: error: thread-local variables (%fs) are not supported in extensions yet
-errors.s:2: error: thread-local variables are not supported in extensions yet
+errors.s:2: error: the offset of a thread-local variable is no address: write `%fs:x@tpoff`
 errors.s:3: error: %gs cannot be named: it is the window's own segment
 errors.s:4: error: the segment override %ds cannot be confined
 errors.s:5: error: segment registers cannot be confined: they are the confinement
@@ -91,7 +90,6 @@ errors.s:1: error: `.macro`: assembler macros are not expanded; write them for t
 	.p2align 14
 =>
 errors.s:1: error: `.intel_syntax`: only AT&T syntax is understood; compile without -masm=intel
-errors.s:2: error: thread-local variables are not supported in extensions yet
 errors.s:3: error: the section `.foo` is writable and executable: text is never writable
 errors.s:4: error: functions chosen at load time (ifunc) are not supported in extensions
 errors.s:5: error: the directive `.foo` is not understood

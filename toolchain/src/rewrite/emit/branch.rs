@@ -137,7 +137,7 @@ impl Emitter<'_, '_> {
             }
             Operand::Memory(memory) => {
                 let translated = accessed(memory, bias)?;
-                self.address(translated.address.as_ref());
+                self.address(index, translated.address.as_ref());
                 translated.memory.to_string()
             }
             _ => return Err(format!("`{instruction:#}` is not understood")),

@@ -17,7 +17,7 @@ impl Emitter<'_, '_> {
         match source {
             Operand::Memory(memory) => {
                 let translated = accessed(memory, bias)?;
-                self.address(translated.address.as_ref());
+                self.address(index, translated.address.as_ref());
                 self.line(format!("\tmovq\t{}, %r11", translated.memory));
                 self.line(format!("\tmovq\t%r11, {to}"));
             }

@@ -1,11 +1,12 @@
 //! Everything else: the operands are translated, the instruction stays.
 
 use super::{Emitter, Outcome};
-use crate::assembly::register::{R15, Width};
+use crate::assembly::register::{R11, R15, RSP, Width};
 use crate::assembly::{Instruction, Operand, Register};
 use crate::rewrite::instruction_set::Class;
 use crate::rewrite::operand::{self, accessed, check_register, is_stack_pointer, unaccessed};
 use crate::rewrite::stack::{Effect, State, effect};
+use crate::rewrite::thread_local::{BACK, is_thread_pointer};
 
 impl Emitter<'_, '_> {
     pub(super) fn plain(
@@ -44,6 +45,9 @@ impl Emitter<'_, '_> {
         }
         if instruction.operands.iter().any(is_stack_pointer) {
             self.adjust(index, 0);
+        }
+        if let Some(place) = instruction.operands.iter().position(is_thread_pointer) {
+            return self.thread_pointer(index, instruction, place);
         }
         let bias = self.position(index).bias;
         let mut operands = Vec::with_capacity(instruction.operands.len());
@@ -97,7 +101,7 @@ impl Emitter<'_, '_> {
             };
             mnemonic = &bit_scan;
         }
-        self.address(address.as_ref());
+        self.address(index, address.as_ref());
         let translated = Instruction {
             prefixes: Vec::new(),
             mnemonic: mnemonic.to_owned(),
@@ -105,6 +109,34 @@ impl Emitter<'_, '_> {
             indirect: false,
         };
         self.write(prefixes, translated);
+        Ok(())
+    }
+
+    /// An instruction whose operand number `place` is `%fs:0`.
+    fn thread_pointer(&mut self, index: usize, instruction: &Instruction, place: usize) -> Outcome {
+        let mnemonic = instruction.mnemonic.as_str();
+        let known = ["mov", "add", "sub", "cmp"];
+        let (Some(Operand::Register(to @ Register::General(number, Width::Quad))), 0, true) = (
+            instruction.operands.get(1),
+            place,
+            known.contains(&mnemonic.strip_suffix('q').unwrap_or(mnemonic)),
+        ) else {
+            return Err(format!(
+                "`{instruction:#}`: the thread pointer can be moved to, added to, subtracted from or compared with a 64-bit register only"
+            ));
+        };
+        check_register(*to)?;
+        if *number == RSP {
+            return Err("the thread pointer cannot become the stack pointer".to_owned());
+        }
+        if mnemonic.starts_with("mov") {
+            self.stack_end(index, *to);
+            self.line(format!("\tleaq\t{}({to}), {to}", -BACK));
+        } else {
+            self.stack_end(index, Register::quad(R11));
+            self.line(format!("\tleaq\t{}(%r11), %r11", -BACK));
+            self.line(format!("\t{mnemonic}\t%r11, {to}"));
+        }
         Ok(())
     }
 
@@ -142,7 +174,7 @@ impl Emitter<'_, '_> {
                     other => other,
                 };
                 (plain.base, plain.index) = (widen(plain.base), widen(plain.index));
-                self.address(Some(&plain));
+                self.line(format!("\tleaq\t{plain}, %r11"));
                 instruction.operands[memory] = Operand::Memory(operand::through_r11());
             }
             for operand in &mut instruction.operands {

@@ -1,0 +1,223 @@
+//! Thread-local variables: one set for each thread of the host inside a domain, fresh ones for new threads and after a reset.
+mod support;
+use postern::{CallError, Caller, Domain, FaultKind, Image, Offset};
+use postern_toolchain::{Build, Language};
+use std::sync::{Arc, Barrier, OnceLock};
+
+type Counting = postern::Func<fn(i32) -> i32>;
+
+const SOURCE: &str = r#"
+__thread int counter = 5;
+static __thread long zeros[100];
+__thread char aligned[64] __attribute__((aligned(64))) = "text";
+__thread long huge[20000];
+extern int again(int);
+
+int count(void) { return counter++; }
+int *where(void) { return &counter; }
+int through(int *p) { return ++*p; }
+int fresh(void) {
+    long sum = counter - 5;
+    for (int i = 0; i < 100; i++) sum |= zeros[i];
+    for (int i = 0; i < 20000; i += 7) sum |= huge[i];
+    for (int i = 0; i < 64; i++) sum |= aligned[i] ^ (i < 4 ? "text"[i] : 0);
+    return sum == 0 && (unsigned long)aligned % 64 == 0;
+}
+void spoil(int with) {
+    counter = with;
+    for (int i = 0; i < 100; i++) zeros[i] = with;
+    for (int i = 0; i < 20000; i++) huge[i] = with;
+    aligned[63] = (char)with;
+}
+int spoilt(int with) {
+    int same = counter == with && aligned[63] == (char)with;
+    for (int i = 0; i < 100; i++) same &= zeros[i] == with;
+    for (int i = 0; i < 20000; i++) same &= huge[i] == with;
+    return same;
+}
+/* Another call of the same thread uses the same variables. */
+int nested(int n) { return n ? again(n - 1) : counter++; }
+/* Uses the stack down to its end. */
+int deep(int n) { volatile char page[4096]; page[n % 4096] = 1; return n ? deep(n - 1) + page[n % 4096] : counter; }
+"#;
+
+fn image(flags: &[&str], source: &str) -> Image {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let directory =
+        std::env::temp_dir().join(format!("postern-threads-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("threads.c");
+    std::fs::write(&file, source).unwrap();
+    let built = Build::new(Language::C)
+        .file(&file)
+        .flags(flags.iter().copied())
+        .output(directory.join("threads.px"))
+        .run()
+        .unwrap();
+    let image = Image::load(built).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    image
+}
+
+fn domain() -> Domain {
+    let again: Arc<OnceLock<Counting>> = Arc::default();
+    let inner = again.clone();
+    let d = Domain::builder(&image(&["-O2", "-fpostern-stack=1M"], SOURCE))
+        .service("again", move |_: &Caller<'_>, n: i32| {
+            inner.get().unwrap().call(n).unwrap()
+        })
+        .build()
+        .unwrap();
+    assert!(again.set(d.func("nested").unwrap()).is_ok());
+    d
+}
+
+fn int(d: &Domain, name: &str) -> i32 {
+    d.func::<fn() -> i32>(name).unwrap().call().unwrap()
+}
+
+fn with(d: &Domain, name: &str, value: i32) -> i32 {
+    d.func_unchecked::<fn(i32) -> i32>(name)
+        .unwrap()
+        .call(value)
+        .unwrap()
+}
+
+#[test]
+fn every_thread_has_its_own() {
+    const THREADS: i32 = 24;
+    let d = domain();
+    let meet = Arc::new(Barrier::new(THREADS as usize));
+    std::thread::scope(|scope| {
+        for me in 1..=THREADS {
+            let (d, meet) = (&d, meet.clone());
+            scope.spawn(move || {
+                assert_eq!(int(d, "fresh"), 1);
+                meet.wait();
+                with(d, "spoil", me);
+                meet.wait();
+                assert_eq!(with(d, "spoilt", me), 1);
+                for i in 0..100 {
+                    assert_eq!(int(d, "count"), me + i);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_pointer_to_one_works_in_every_thread() {
+    let d = domain();
+    let where_ = d.func::<fn() -> Offset>("where").unwrap();
+    let through = d.func::<fn(Offset) -> i32>("through").unwrap();
+    let mine = where_.call().unwrap();
+    let (d2, through2) = (d.clone(), through.clone());
+    std::thread::spawn(move || {
+        let theirs = d2.func::<fn() -> Offset>("where").unwrap().call().unwrap();
+        assert_ne!(theirs, mine);
+        assert_eq!(through2.call(mine).unwrap(), 6);
+        assert_eq!(int(&d2, "count"), 5);
+    })
+    .join()
+    .unwrap();
+    assert_eq!(int(&d, "count"), 6);
+    assert_eq!(where_.call().unwrap(), mine);
+}
+
+#[test]
+fn fresh_ones_for_a_thread_that_takes_an_ended_ones_place() {
+    let d = domain();
+    with(&d, "spoil", 3);
+    for round in 0..20 {
+        let d = d.clone();
+        std::thread::spawn(move || {
+            assert_eq!(int(&d, "fresh"), 1, "{round}");
+            with(&d, "spoil", 9);
+        })
+        .join()
+        .unwrap();
+    }
+    assert_eq!(with(&d, "spoilt", 3), 1);
+}
+
+#[test]
+fn fresh_ones_after_a_reset_and_in_another_domain() {
+    let d = domain();
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let (done, finished) = std::sync::mpsc::channel::<()>();
+    let d2 = d.clone();
+    let other = std::thread::spawn(move || {
+        with(&d2, "spoil", 4);
+        done.send(()).unwrap();
+        receiver.recv().unwrap();
+        assert_eq!(int(&d2, "fresh"), 1);
+    });
+    finished.recv().unwrap();
+    with(&d, "spoil", 5);
+    d.reset().unwrap();
+    sender.send(()).unwrap();
+    other.join().unwrap();
+    assert_eq!(int(&d, "fresh"), 1);
+    with(&d, "spoil", 6);
+    let image = d.image();
+    drop(d);
+    // The window of the domain that is gone serves the next one.
+    for _ in 0..3 {
+        let next = Domain::builder(&image)
+            .service("again", |_: &Caller<'_>, n: i32| n)
+            .build()
+            .unwrap();
+        assert_eq!(int(&next, "fresh"), 1);
+        with(&next, "spoil", 7);
+    }
+}
+
+#[test]
+fn nested_calls_share_them_and_frames_do_not_reach_them() {
+    let d = domain();
+    assert_eq!(with(&d, "nested", 10), 5);
+    assert_eq!(int(&d, "count"), 6);
+    with(&d, "spoil", 1);
+    assert_eq!(with(&d, "deep", 150), 151);
+    assert_eq!(with(&d, "spoilt", 1), 1);
+    let error = d
+        .func::<fn(i32) -> i32>("deep")
+        .unwrap()
+        .call(1000)
+        .unwrap_err();
+    assert_eq!(error.fault().unwrap().kind, FaultKind::DataStackOverflow);
+}
+
+const SMASH: &str = r#"
+int f(int n) {
+    volatile char text[16];
+    for (int i = 0; i < n; i++) text[i] = 'x';
+    return text[0];
+}
+"#;
+
+/// The stack protector's word is found where compilers expect it, and an image without thread-local variables gets it, too.
+#[test]
+fn the_stack_protector() {
+    let image = image(&["-O1", "-fstack-protector-strong"], SMASH);
+    let other = self::image(&["-O1", "-fstack-protector-strong", "-DOTHER"], SMASH);
+    for image in [&image, &other] {
+        let d = Domain::builder(image).build().unwrap();
+        let f = d.func::<fn(i32) -> i32>("f").unwrap();
+        assert_eq!(f.call(15).unwrap(), i32::from(b'x'));
+        let message = match f.call(25) {
+            Err(error @ CallError::Fault(_)) => error.to_string(),
+            result => panic!("{result:?}"),
+        };
+        assert!(message.contains("stack smashing detected"), "{message}");
+        d.reset().unwrap();
+        let threads = (0..4).map(|_| {
+            let f = f.clone();
+            std::thread::spawn(move || f.call(10).map(|_| ()))
+        });
+        for thread in threads.collect::<Vec<_>>() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
