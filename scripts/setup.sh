@@ -8,6 +8,7 @@ for package in "$@"; do
 	binutils) command=as ;;
 	xz-utils) command=xz ;;
 	lld) command=wasm-ld ;;
+	wabt) command=wasm2c ;;
 	# Packages without commands.
 	gcc-12-source) command=/usr/src/gcc-12 ;;
 	libcsmith-dev) command=/usr/include/csmith ;;

@@ -12,6 +12,7 @@ All options of gcc (or g++) are taken, and these besides:
   -fpostern-heap=SIZE               heap that the extension would like to have
   -fpostern-export=NAME,…           export only these functions
   -fpostern-import=NAME,…           functions that are the host's, though the C library has one of that name
+  -fpostern-wasm-memory=SIZE        most that a WebAssembly module's memory may take (default 128M)
   -fpostern-rewrite=callee|fixed    who adjusts the data stack (callee is faster, and the default)
   -fpostern-save-temps              keep the assembly before and after rewriting
   --native                          compile with plain gcc instead, to compare and to debug
@@ -24,6 +25,7 @@ Exit status: that of gcc, or 1 if the code cannot be confined.
 Examples:
   postern cc -O2 -o calc.px calc.c
   postern c++ -O2 -c shape.cc && postern c++ -o shape.px shape.o
+  postern cc -o module.px module.wasm
   CC='postern cc' ./configure && make";
 
 /// The language that a command compiles, if it is one of the compilers.

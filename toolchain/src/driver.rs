@@ -18,6 +18,7 @@ use crate::library;
 use crate::link::{self, CLibrary, LinkError, LinkInput};
 use crate::rewrite::{RewriteOptions, rewrite};
 use crate::sysroot::{Sysroot, SysrootError};
+use crate::wasm;
 use arguments::{Input, Invocation, Stage};
 use scratch::Scratch;
 use tools::{Tool, ToolError};
@@ -155,6 +156,7 @@ impl Driver {
             if let Input::Source(path, _)
             | Input::Assembly(path)
             | Input::PreprocessedAssembly(path)
+            | Input::Wasm(path)
             | Input::Object(path)
             | Input::Archive(path) = input
                 && path.as_os_str() != "-"
@@ -201,16 +203,26 @@ impl Driver {
 
     /// gcc with the flags of extensions around the user's.
     fn compiler(&self, language: Language) -> Result<tools::ToolCommand, DriverError> {
+        let mut command = self.bare_compiler(language, &[])?;
+        if language == Language::C && !self.invocation.no_headers {
+            self.c_headers(&mut command)?;
+        }
+        Ok(command)
+    }
+
+    /// As [`Self::compiler`], without the C library's headers, and with `defaults` that the user's flags may change.
+    fn bare_compiler(
+        &self,
+        language: Language,
+        defaults: &[&str],
+    ) -> Result<tools::ToolCommand, DriverError> {
         let mut command = self.gcc(language);
-        command.args(flags::DEFAULTS);
+        command.args(flags::DEFAULTS).args(defaults);
         if language == Language::Cxx {
             command.args(flags::DEFAULTS_CXX);
         }
         command.arg("-isystem").arg(library::include_path()?);
         command.args(&self.invocation.compile);
-        if language == Language::C && !self.invocation.no_headers {
-            self.c_headers(&mut command)?;
-        }
         command.args(flags::REQUIRED).args(self.no_gather());
         if language == Language::Cxx {
             command.args(flags::REQUIRED_CXX);
@@ -295,6 +307,12 @@ impl Driver {
                 | Input::PreprocessedAssembly(path)
                 | Input::Object(path)
                 | Input::Archive(path) => drop(command.arg(path)),
+                Input::Wasm(path) => {
+                    return Err(DriverError::Usage(format!(
+                        "{}: a WebAssembly module has no native build; use wasm2c itself",
+                        path.display()
+                    )));
+                }
                 Input::Library(name) => drop(command.arg(format!("-l{name}"))),
                 Input::Linker(option) => drop(command.arg(format!("-Wl,{option}"))),
             }
@@ -378,6 +396,14 @@ impl Driver {
                     .arg(path);
                 self.compile(&mut command)?;
             }
+            Input::Wasm(_) => {
+                let folder = self.scratch.folder(path)?;
+                let source = wasm::translate(path, &folder, self.invocation.wasm_memory)?;
+                let mut command = self.bare_compiler(Language::C, wasm::DEFAULTS)?;
+                command.arg("-I").arg(&folder).args(wasm::REQUIRED);
+                command.arg("-S").arg("-o").arg(&compiled).arg(source);
+                command.run_visibly()?;
+            }
             _ => {}
         }
         let read = if matches!(input, Input::Assembly(_)) {
@@ -444,7 +470,8 @@ impl Driver {
         if i.library {
             options.library = Some(library::archive(self.language)?);
         }
-        if i.libc {
+        // A module brings its own library; the names of its imports are not those of C's.
+        if i.libc && !i.inputs.iter().all(|input| matches!(input, Input::Wasm(_))) {
             options.libc = Some(CLibrary::of(Sysroot::headers()?));
         }
         link::link(&inputs, &output, self.scratch.path(), &options)?;
@@ -500,7 +527,7 @@ fn note_services(text: &str) -> std::borrow::Cow<'_, str> {
 fn is_source(input: &Input) -> bool {
     matches!(
         input,
-        Input::Source(..) | Input::Assembly(_) | Input::PreprocessedAssembly(_)
+        Input::Source(..) | Input::Assembly(_) | Input::PreprocessedAssembly(_) | Input::Wasm(_)
     )
 }
 
@@ -509,6 +536,7 @@ fn path_of(input: &Input) -> &Path {
         Input::Source(path, _)
         | Input::Assembly(path)
         | Input::PreprocessedAssembly(path)
+        | Input::Wasm(path)
         | Input::Object(path)
         | Input::Archive(path) => path,
         Input::Library(_) | Input::Linker(_) => Path::new(""),

@@ -14,6 +14,7 @@ pub mod link;
 pub mod project;
 pub mod rewrite;
 pub mod sysroot;
+mod wasm;
 
 pub use diagnostic::Diagnostic;
 pub use driver::{Build, BuildError, DriverError, Language, main, run};

@@ -31,6 +31,8 @@ pub enum Input {
     Assembly(PathBuf),
     /// A `.S` file.
     PreprocessedAssembly(PathBuf),
+    /// A WebAssembly module, or its text.
+    Wasm(PathBuf),
     /// An object.
     Object(PathBuf),
     /// An archive.
@@ -66,6 +68,8 @@ pub struct Invocation {
     pub no_headers: bool,
     /// The C library's headers, where they are not the sysroot's (when that is being built).
     pub headers: Option<PathBuf>,
+    /// Bytes that the linear memory of a WebAssembly module may take at most.
+    pub wasm_memory: Option<u64>,
     /// Rewriting.
     pub adjustment: Adjustment,
     /// Debug information is wanted.
@@ -201,6 +205,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         freestanding: false,
         no_headers: false,
         headers: None,
+        wasm_memory: None,
         adjustment: Adjustment::Callee,
         debug: true,
         save_temps: false,
@@ -346,10 +351,17 @@ impl Invocation {
                 let names = text[17..].split(',').filter(|name| !name.is_empty());
                 self.link.imports.extend(names.map(str::to_owned));
             }
+            _ if text.starts_with("-fpostern-wasm-memory=") => {
+                let bytes = size(&text[22..]).ok_or_else(|| {
+                    format!("`{text}`: the size is a number of bytes, or one with K, M or G")
+                })?;
+                self.wasm_memory = Some(bytes);
+            }
             _ if text.starts_with("-fpostern-") => {
                 return Err(format!(
                     "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-export=NAME,…, \
-                     -fpostern-import=NAME,…, -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
+                     -fpostern-import=NAME,…, -fpostern-wasm-memory=SIZE, \
+                     -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
                 ));
             }
             _ if text.starts_with("-Wl,") && !self.native => {
@@ -463,6 +475,7 @@ fn input(path: &Path, language: Option<&OsString>) -> Input {
         Some("S" | "sx") => Input::PreprocessedAssembly(owned),
         Some("o" | "pto" | "lo" | "obj") => Input::Object(owned),
         Some("a") => Input::Archive(owned),
+        Some("wasm" | "wat") => Input::Wasm(owned),
         Some(
             "c" | "h" | "i" | "cc" | "cp" | "cxx" | "cpp" | "CPP" | "c++" | "C" | "ii" | "hh"
             | "hpp",

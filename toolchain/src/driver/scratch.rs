@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::DriverError;
+
 /// The folder of one run.
 pub struct Scratch {
     path: PathBuf,
@@ -45,6 +47,15 @@ impl Scratch {
         let stem = source.file_stem().unwrap_or_default().to_string_lossy();
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         self.path.join(format!("{count}-{stem}.{extension}"))
+    }
+
+    /// A fresh folder in the folder, named after the source.
+    pub fn folder(&self, source: &Path) -> Result<PathBuf, DriverError> {
+        let path = self.file(source, "d");
+        match std::fs::create_dir(&path) {
+            Ok(()) => Ok(path),
+            Err(source) => Err(DriverError::File { path, source }),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The programs underneath: gcc, g++, as, ld, strip.
+//! The programs underneath: gcc, g++, as, ld, strip, wasm2c.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -20,6 +20,10 @@ pub enum Tool {
     Archiver,
     /// tar, with xz.
     Unpacker,
+    /// From WebAssembly to C.
+    Wasm2c,
+    /// From WebAssembly's text to WebAssembly.
+    Wat2wasm,
 }
 
 /// Why a tool's work was not done.
@@ -61,6 +65,8 @@ impl Tool {
             Self::Strip => "strip".into(),
             Self::Archiver => "ar".into(),
             Self::Unpacker => "tar".into(),
+            Self::Wasm2c => "wasm2c".into(),
+            Self::Wat2wasm => "wat2wasm".into(),
         }
     }
 
@@ -69,6 +75,7 @@ impl Tool {
             Self::Gcc => "gcc",
             Self::Gxx => "g++",
             Self::Unpacker => "tar xz-utils",
+            Self::Wasm2c | Self::Wat2wasm => "wabt",
             _ => "binutils",
         }
     }
