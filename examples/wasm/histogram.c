@@ -1,6 +1,6 @@
 /* A module in C: counts the bytes of a text and reports the most frequent one. By clang, without any library:
  *
- *     clang --target=wasm32 -O2 -nostdlib -Wl,--no-entry -o histogram.wasm histogram.c
+ *     clang --target=wasm32 -mbulk-memory -O2 -nostdlib -Wl,--no-entry -o histogram.wasm histogram.c
  */
 #define EXPORT(name) __attribute__((export_name(#name))) name
 #define IMPORT(name) __attribute__((import_module("env"), import_name(#name))) name

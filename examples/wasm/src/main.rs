@@ -1,5 +1,5 @@
 //! A host of a WebAssembly module:
-//! `clang --target=wasm32 -O2 -nostdlib -Wl,--no-entry -o histogram.wasm histogram.c`, `postern cc histogram.wasm -o histogram.px`
+//! `clang --target=wasm32 -mbulk-memory -O2 -nostdlib -Wl,--no-entry -o histogram.wasm histogram.c`, `postern cc histogram.wasm -o histogram.px`
 //! and `cargo run -- histogram.px`
 use postern::{Caller, Domain, Image, Offset};
 

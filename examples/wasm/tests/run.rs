@@ -12,6 +12,7 @@ fn a_module_by_clang_and_its_host() {
     let clang = Command::new("clang")
         .args([
             "--target=wasm32",
+            "-mbulk-memory",
             "-O2",
             "-nostdlib",
             "-Wl,--no-entry",
