@@ -1,5 +1,8 @@
 //! A module and what is around it: its host's services and memory, C, limits, WASI.
 
+use std::sync::{Arc, Mutex};
+
+use postern::policy::{Policy, Sink};
 use postern::{Caller, Domain, FaultKind, InstantiateError, Offset};
 
 use super::{build, folder, from_text};
@@ -265,48 +268,14 @@ fn a_command_of_wasi() {
             unreachable))"#,
     );
     let image = image.unwrap();
-    let written = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let sink = written.clone();
+    let written = Arc::new(Mutex::new(Vec::new()));
     let domain = Domain::builder(&image)
-        .service(
-            "sys",
-            move |caller: &Caller<'_>,
-                  number: i64,
-                  _: i64,
-                  b: i64,
-                  c: i64,
-                  _: i64,
-                  _: i64|
-                  -> i64 {
-                match number {
-                    1 => {
-                        let bytes = caller
-                            .domain()
-                            .read_vec(Offset(b as u32), c as usize)
-                            .unwrap();
-                        sink.lock().unwrap().extend(bytes);
-                        c
-                    }
-                    _ => -38,
-                }
-            },
-        )
+        .policy(Policy::compute().stdout(Sink::buffer(&written)))
         .build()
         .unwrap();
-    // The strings and their addresses, as `postern run` lays them.
-    let strings = ["name", "two", "three"]
-        .map(|text| domain.alloc_from(format!("{text}\0").as_bytes()).unwrap());
-    let mut argv: Vec<u8> = strings
-        .iter()
-        .flat_map(|at| u64::from(at.0).to_le_bytes())
-        .collect();
-    argv.extend([0; 16]);
-    let argv = domain.alloc_from(&argv).unwrap();
-    let main = domain
-        .func::<fn(i32, Offset) -> i32>("__postern_main")
+    let status = domain
+        .run_main(&["name", "two", "three"], &["A=B"])
         .unwrap();
-    // The exit is the call's end: by `__postern_exit`, as this `sys` does not know exit_group.
-    let ended = main.call(3, argv).unwrap_err().to_string();
-    assert!(ended.contains("54"), "{ended}");
+    assert_eq!(status, (3 << 4) + 6);
     assert_eq!(*written.lock().unwrap(), b"three\0");
 }
