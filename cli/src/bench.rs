@@ -11,6 +11,7 @@ mod figure;
 mod gates;
 mod kernels;
 mod load;
+mod memory;
 mod native;
 mod verifier;
 
@@ -24,7 +25,7 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, verifier, domains, load, fault, anchors. The groups kernels,
+chain of dependent register additions. Groups: gates, kernels, memory, verifier, domains, load, fault, anchors. The groups kernels, memory,
 verifier and load compile C with `postern cc`.
 
 Exit status: 0; with --check 1 if a figure is short of its goal; 2 if a measurement is impossible here.
@@ -54,6 +55,7 @@ const GROUPS: &[Group] = &[
     ("kernels", |directory| {
         kernels::figures(&kernels::build(directory)?)
     }),
+    ("memory", memory::figures),
     ("verifier", |directory| {
         verifier::figures(&kernels::build(directory)?)
     }),

@@ -1,11 +1,9 @@
-/* memcpy, memmove, memset, memcmp, strlen: what the compiler calls on its own.
+/* memcpy, memmove, memset, memcmp, bcmp: what the compiler calls on its own.
  *
- * 16-byte vectors of the x86-64 baseline. Short lengths are done with overlapping loads that all come before the first
- * store, so that copying forwards, backwards and in place is one and the same up to 128 bytes. Distances are taken in 32
- * bits, since only that much of a pointer counts. */
-#include <emmintrin.h>
-#include <stddef.h>
-#include <stdint.h>
+ * Short lengths are done with overlapping loads that all come before the first store, so that copying forwards, backwards
+ * and in place is one and the same up to eight vectors. Distances are taken in 32 bits, since only that much of a pointer
+ * counts. */
+#include "vector.h"
 
 #define PX __attribute__((weak, visibility("hidden")))
 
@@ -13,12 +11,14 @@ typedef uint16_t u16 __attribute__((aligned(1), may_alias));
 typedef uint32_t u32 __attribute__((aligned(1), may_alias));
 typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 
-static inline __m128i load(const void *p) { return _mm_loadu_si128(p); }
-static inline void store(void *p, __m128i v) { _mm_storeu_si128(p, v); }
-
-static inline void copy_up_to_16(char *d, const char *s, size_t n)
+/* Less than a vector. */
+static inline void copy_short(char *d, const char *s, size_t n)
 {
-    if (n >= 8) {
+    if (V > 16 && n >= 16) {
+        __m128i a = _mm_loadu_si128((const void *)s), b = _mm_loadu_si128((const void *)(s + n - 16));
+        _mm_storeu_si128((void *)d, a);
+        _mm_storeu_si128((void *)(d + n - 16), b);
+    } else if (n >= 8) {
         uint64_t a = *(const u64 *)s, b = *(const u64 *)(s + n - 8);
         *(u64 *)d = a;
         *(u64 *)(d + n - 8) = b;
@@ -35,54 +35,51 @@ static inline void copy_up_to_16(char *d, const char *s, size_t n)
     }
 }
 
+/* More than eight vectors. */
 static __attribute__((noinline)) void *copy_long(char *d, const char *s, size_t n)
 {
     if ((uint32_t)((uintptr_t)d - (uintptr_t)s) >= n) {
         /* Forwards, stores aligned; the ends overlap the middle. */
-        __m128i head = load(s), t0 = load(s + n - 64), t1 = load(s + n - 48), t2 = load(s + n - 32), t3 = load(s + n - 16);
-        size_t skip = 16 - ((uintptr_t)d & 15);
+        vector head = load(s), t0 = load(s + n - 4 * V), t1 = load(s + n - 3 * V), t2 = load(s + n - 2 * V), t3 = load(s + n - V);
+        size_t skip = V - ((uintptr_t)d & (V - 1));
         char *to = d + skip;
         const char *from = s + skip;
-        char *end = d + n - 64;
-        ptrdiff_t left = (ptrdiff_t)(n - 64 - skip);
+        char *end = d + n - 4 * V;
         do {
-            __m128i a = load(from), b = load(from + 16), c = load(from + 32), e = load(from + 48);
-            _mm_store_si128((__m128i *)to, a);
-            _mm_store_si128((__m128i *)(to + 16), b);
-            _mm_store_si128((__m128i *)(to + 32), c);
-            _mm_store_si128((__m128i *)(to + 48), e);
-            to += 64;
-            from += 64;
-            left -= 64;
-        } while (left > 0);
+            vector a = load(from), b = load(from + V), c = load(from + 2 * V), e = load(from + 3 * V);
+            from += 4 * V;
+            store_aligned(to, a);
+            store_aligned(to + V, b);
+            store_aligned(to + 2 * V, c);
+            store_aligned(to + 3 * V, e);
+            to += 4 * V;
+        } while (to < end);
         store(end, t0);
-        store(end + 16, t1);
-        store(end + 32, t2);
-        store(end + 48, t3);
+        store(end + V, t1);
+        store(end + 2 * V, t2);
+        store(end + 3 * V, t3);
         store(d, head);
         return d;
     }
     /* Backwards. */
-    __m128i h0 = load(s), h1 = load(s + 16), h2 = load(s + 32), h3 = load(s + 48), last = load(s + n - 16);
-    size_t cut = (uintptr_t)(d + n) & 15;
-    char *to = d + n - cut;
+    vector h0 = load(s), h1 = load(s + V), h2 = load(s + 2 * V), h3 = load(s + 3 * V), last = load(s + n - V);
+    size_t cut = (uintptr_t)(d + n) & (V - 1);
+    char *to = d + n - cut, *end = d + 4 * V;
     const char *from = s + n - cut;
-    ptrdiff_t left = (ptrdiff_t)(n - cut - 64);
     do {
-        __m128i a = load(from - 16), b = load(from - 32), c = load(from - 48), e = load(from - 64);
-        _mm_store_si128((__m128i *)(to - 16), a);
-        _mm_store_si128((__m128i *)(to - 32), b);
-        _mm_store_si128((__m128i *)(to - 48), c);
-        _mm_store_si128((__m128i *)(to - 64), e);
-        to -= 64;
-        from -= 64;
-        left -= 64;
-    } while (left > 0);
-    store(d + n - 16, last);
+        vector a = load(from - V), b = load(from - 2 * V), c = load(from - 3 * V), e = load(from - 4 * V);
+        from -= 4 * V;
+        store_aligned(to - V, a);
+        store_aligned(to - 2 * V, b);
+        store_aligned(to - 3 * V, c);
+        store_aligned(to - 4 * V, e);
+        to -= 4 * V;
+    } while (to > end);
+    store(d + n - V, last);
     store(d, h0);
-    store(d + 16, h1);
-    store(d + 32, h2);
-    store(d + 48, h3);
+    store(d + V, h1);
+    store(d + 2 * V, h2);
+    store(d + 3 * V, h3);
     return d;
 }
 
@@ -90,30 +87,30 @@ PX void *memmove(void *to, const void *from, size_t n)
 {
     char *d = to;
     const char *s = from;
-    if (n <= 16) {
-        copy_up_to_16(d, s, n);
+    if (n < V) {
+        copy_short(d, s, n);
         return to;
     }
-    if (n <= 32) {
-        __m128i a = load(s), b = load(s + n - 16);
+    if (n <= 2 * V) {
+        vector a = load(s), b = load(s + n - V);
         store(d, a);
-        store(d + n - 16, b);
+        store(d + n - V, b);
         return to;
     }
-    __m128i a = load(s), b = load(s + 16), y = load(s + n - 32), z = load(s + n - 16);
-    if (n > 64) {
-        if (n > 128)
-            return copy_long(d, s, n);
-        __m128i c = load(s + 32), e = load(s + 48), w = load(s + n - 64), x = load(s + n - 48);
-        store(d + 32, c);
-        store(d + 48, e);
-        store(d + n - 64, w);
-        store(d + n - 48, x);
+    if (n > 8 * V)
+        return copy_long(d, s, n);
+    vector a = load(s), b = load(s + V), y = load(s + n - 2 * V), z = load(s + n - V);
+    if (n > 4 * V) {
+        vector c = load(s + 2 * V), e = load(s + 3 * V), w = load(s + n - 4 * V), x = load(s + n - 3 * V);
+        store(d + 2 * V, c);
+        store(d + 3 * V, e);
+        store(d + n - 4 * V, w);
+        store(d + n - 3 * V, x);
     }
     store(d, a);
-    store(d + 16, b);
-    store(d + n - 32, y);
-    store(d + n - 16, z);
+    store(d + V, b);
+    store(d + n - 2 * V, y);
+    store(d + n - V, z);
     return to;
 }
 
@@ -122,9 +119,14 @@ PX void *memcpy(void *restrict to, const void *restrict from, size_t n) __attrib
 PX void *memset(void *to, int value, size_t n)
 {
     char *d = to;
-    uint64_t v8 = (unsigned char)value * 0x0101010101010101u;
-    if (n <= 16) {
-        if (n >= 8) {
+    vector v = filled(value);
+    if (n < V) {
+        uint64_t v8 = (unsigned char)value * 0x0101010101010101u;
+        if (V > 16 && n >= 16) {
+            __m128i half = _mm_set1_epi64x((long long)v8);
+            _mm_storeu_si128((void *)d, half);
+            _mm_storeu_si128((void *)(d + n - 16), half);
+        } else if (n >= 8) {
             *(u64 *)d = v8;
             *(u64 *)(d + n - 8) = v8;
         } else if (n >= 4) {
@@ -138,52 +140,81 @@ PX void *memset(void *to, int value, size_t n)
         }
         return to;
     }
-    __m128i v = _mm_set1_epi64x((long long)v8);
     store(d, v);
-    store(d + n - 16, v);
-    if (n <= 32)
+    store(d + n - V, v);
+    if (n <= 2 * V)
         return to;
-    store(d + 16, v);
-    store(d + n - 32, v);
-    if (n <= 64)
+    store(d + V, v);
+    store(d + n - 2 * V, v);
+    if (n <= 4 * V)
         return to;
-    store(d + 32, v);
-    store(d + 48, v);
-    store(d + n - 64, v);
-    store(d + n - 48, v);
-    char *p = (char *)(((uintptr_t)d + 64) & ~(uintptr_t)15);
-    ptrdiff_t left = d + n - 64 - p;
-    while (left > 0) {
-        _mm_store_si128((__m128i *)p, v);
-        _mm_store_si128((__m128i *)(p + 16), v);
-        _mm_store_si128((__m128i *)(p + 32), v);
-        _mm_store_si128((__m128i *)(p + 48), v);
-        p += 64;
-        left -= 64;
+    store(d + 2 * V, v);
+    store(d + 3 * V, v);
+    char *end = d + n - 4 * V;
+    store(end, v);
+    store(end + V, v);
+    for (char *p = (char *)(((uintptr_t)d + 4 * V) & ~(uintptr_t)(V - 1)); p < end; p += 4 * V) {
+        store_aligned(p, v);
+        store_aligned(p + V, v);
+        store_aligned(p + 2 * V, v);
+        store_aligned(p + 3 * V, v);
     }
     return to;
 }
 
-static inline int byte_order(const unsigned char *a, const unsigned char *b) { return (int)*a - (int)*b; }
+/* The order of two vectors, by the first byte in which they differ. */
+static inline int order(const unsigned char *a, const unsigned char *b)
+{
+    uint32_t where = bits(equal(load(a), load(b))) ^ ALL;
+    return where ? (int)a[first(where)] - (int)b[first(where)] : 0;
+}
+
+static inline int order_of_two(const unsigned char *a, const unsigned char *b, size_t n)
+{
+    int found = order(a, b);
+    return found ? found : order(a + n - V, b + n - V);
+}
+
+static inline int order_of_four(const unsigned char *a, const unsigned char *b)
+{
+    vector e0 = equal(load(a), load(b)), e1 = equal(load(a + V), load(b + V));
+    vector e2 = equal(load(a + 2 * V), load(b + 2 * V)), e3 = equal(load(a + 3 * V), load(b + 3 * V));
+    if (bits(both(both(e0, e1), both(e2, e3))) == ALL)
+        return 0;
+    for (;; a += V, b += V) {
+        int found = order(a, b);
+        if (found)
+            return found;
+    }
+}
 
 PX int memcmp(const void *left, const void *right, size_t n)
 {
     const unsigned char *a = left, *b = right;
-    if (n >= 16) {
-        size_t k = 0;
-        for (;;) {
-            unsigned equal = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(load(a + k), load(b + k)));
-            if (equal != 0xffff) {
-                k += (unsigned)__builtin_ctz(~equal);
-                return byte_order(a + k, b + k);
-            }
-            k += 16;
-            if (k == n)
-                return 0;
-            if (k > n - 16)
-                k = n - 16;
+    if (n >= V) {
+        int found;
+        if (n <= 2 * V)
+            return order_of_two(a, b, n);
+        if (n <= 4 * V) {
+            found = order_of_two(a, b, 2 * V);
+            return found ? found : order_of_two(a + n - 2 * V, b + n - 2 * V, 2 * V);
         }
+        for (size_t k = 0; k < n - 4 * V; k += 4 * V)
+            if ((found = order_of_four(a + k, b + k)))
+                return found;
+        return order_of_four(a + n - 4 * V, b + n - 4 * V);
     }
+#ifdef __AVX2__
+    if (n >= 16)
+        for (size_t k = 0;; k = n - 16) {
+            __m128i x = _mm_loadu_si128((const void *)(a + k)), y = _mm_loadu_si128((const void *)(b + k));
+            uint32_t where = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)) ^ 0xffff;
+            if (where)
+                return (int)a[k + first(where)] - (int)b[k + first(where)];
+            if (k == n - 16)
+                return 0;
+        }
+#endif
     if (n >= 8) {
         uint64_t x = *(const u64 *)a, y = *(const u64 *)b;
         if (x == y) {
@@ -206,23 +237,8 @@ PX int memcmp(const void *left, const void *right, size_t n)
     }
     for (size_t k = 0; k < n; k++)
         if (a[k] != b[k])
-            return byte_order(a + k, b + k);
+            return (int)a[k] - (int)b[k];
     return 0;
 }
 
-/* Aligned loads never reach into a page that the string does not touch. */
-PX size_t strlen(const char *s)
-{
-    const __m128i zero = _mm_setzero_si128();
-    const char *p = (const char *)((uintptr_t)s & ~(uintptr_t)15);
-    unsigned skip = (unsigned)((uintptr_t)s & 15);
-    unsigned found = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128((const __m128i *)p), zero)) >> skip;
-    if (found)
-        return (unsigned)__builtin_ctz(found);
-    for (;;) {
-        p += 16;
-        found = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_load_si128((const __m128i *)p), zero));
-        if (found)
-            return (size_t)(p - s) + (unsigned)__builtin_ctz(found);
-    }
-}
+PX int bcmp(const void *left, const void *right, size_t n) __attribute__((alias("memcmp")));

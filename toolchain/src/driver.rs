@@ -253,15 +253,37 @@ impl Driver {
         Ok(())
     }
 
-    /// The option that keeps this compiler from making gathers, where it could.
-    fn no_gather(&self) -> Option<&'static str> {
-        let allowed = |argument: &OsString| {
+    /// Whether an option is there that may allow AVX2.
+    fn perhaps_avx2(&self) -> bool {
+        self.invocation.compile.iter().any(|argument| {
             let argument = argument.to_string_lossy();
             flags::ALLOWS_AVX2
                 .iter()
                 .any(|start| argument.starts_with(start))
-        };
-        if !self.invocation.compile.iter().any(allowed) {
+        })
+    }
+
+    /// What the library may use: AVX2 where the compiler, with the flags of this command, uses it.
+    fn vectors(&self) -> library::Vectors {
+        let macros = self.scratch.path().join("macros.h");
+        let mut probe = self.gcc(Language::C);
+        probe
+            .args(&self.invocation.compile)
+            .args(["-w", "-E", "-dM", "-x", "c", "/dev/null", "-o"])
+            .arg(&macros);
+        let avx2 = self.perhaps_avx2()
+            && probe.succeeds()
+            && std::fs::read_to_string(&macros).is_ok_and(|text| text.contains("__AVX2__"));
+        if avx2 {
+            library::Vectors::Avx2
+        } else {
+            library::Vectors::Sse2
+        }
+    }
+
+    /// The option that keeps this compiler from making gathers, where it could.
+    fn no_gather(&self) -> Option<&'static str> {
+        if !self.perhaps_avx2() {
             return None;
         }
         flags::NO_GATHER.iter().copied().find(|option| {
@@ -468,7 +490,7 @@ impl Driver {
         }
         let mut options = i.link.clone();
         if i.library {
-            options.library = Some(library::archive(self.language)?);
+            options.library = Some(library::archive(self.language, self.vectors())?);
         }
         // A module brings its own library; the names of its imports are not those of C's.
         if i.libc && !i.inputs.iter().all(|input| matches!(input, Input::Wasm(_))) {

@@ -16,7 +16,9 @@ const HEADERS: &[(&str, &str)] = &[(
 )];
 
 const SOURCES: &[(&str, &str)] = &[
+    ("vector.h", include_str!("../lib/vector.h")),
     ("memory.c", include_str!("../lib/memory.c")),
+    ("string.c", include_str!("../lib/string.c")),
     ("malloc.c", include_str!("../lib/malloc.c")),
     ("compiler.c", include_str!("../lib/compiler.c")),
     ("complex.c", include_str!("../lib/complex.c")),
@@ -136,13 +138,24 @@ pub fn include_path() -> Result<PathBuf, DriverError> {
     })
 }
 
+/// The vectors of the library's copies. An extension cannot ask the processor what it has, so what the user's flags allow the
+/// compiler is what the library uses, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vectors {
+    /// 16 bytes: every x86-64 processor.
+    Sse2,
+    /// 32 bytes: x86-64-v3.
+    Avx2,
+}
+
 /// The archive of the library: the C part, and for C++ (which needs its compiler) the operators.
-pub fn archive(language: Language) -> Result<PathBuf, DriverError> {
+pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, DriverError> {
     let key = fingerprint();
-    let stem = if language == Language::Cxx {
-        "library-cxx"
-    } else {
-        "library"
+    let stem = match (language, vectors) {
+        (Language::Cxx, Vectors::Sse2) => "library-cxx",
+        (Language::Cxx, Vectors::Avx2) => "library-cxx-avx2",
+        (_, Vectors::Sse2) => "library",
+        (_, Vectors::Avx2) => "library-avx2",
     };
     let folder = cached(&format!("{stem}-{key:016x}"), |folder| {
         write(folder, SOURCES)?;
@@ -151,12 +164,15 @@ pub fn archive(language: Language) -> Result<PathBuf, DriverError> {
             .arg("rcsD")
             .arg(folder.join("libpostern-extension.a"));
         for (name, _) in SOURCES {
-            if name.ends_with(".cc") && language == Language::C {
+            if name.ends_with(".h") || name.ends_with(".cc") && language == Language::C {
                 continue;
             }
             let source = folder.join(name);
             let object = folder.join(format!("{name}.o"));
             let mut arguments: Vec<std::ffi::OsString> = FLAGS.iter().map(Into::into).collect();
+            if vectors == Vectors::Avx2 {
+                arguments.push("-mavx2".into());
+            }
             arguments.extend(["-o".into(), object.clone().into(), source.into()]);
             run(Language::C, &arguments)?;
             archiver.arg(object);

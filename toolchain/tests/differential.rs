@@ -67,6 +67,7 @@ fn compare(name: &str) {
             .run()
             .unwrap();
         let image = build
+            .flag("-DCONFINED")
             .flags(confined.split_whitespace())
             .output(output.with_extension("px"))
             .run()
@@ -84,7 +85,11 @@ fn compare(name: &str) {
                 .trim()
                 .parse()
                 .unwrap();
-            let domain = Domain::builder(&image).build().unwrap();
+            // Far above what a program takes, and still an end.
+            let domain = Domain::builder(&image)
+                .deadline(Some(std::time::Duration::from_secs(60)))
+                .build()
+                .unwrap();
             let run = domain.func::<fn(u64) -> u64>("run").unwrap();
             let got = run
                 .call(seed)
@@ -108,6 +113,7 @@ programs! {
     floats "floats.c"
     extended "extended.c"
     memory "memory.c"
+    strings "strings.c"
     inline_assembly "assembly.c"
     objects "objects.cc"
     jumps "jumps.c"

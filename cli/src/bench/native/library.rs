@@ -31,17 +31,32 @@ impl Library {
         Ok(Library(handle))
     }
 
-    /// Calls `unsigned long name(void)`; all kernels have that type.
-    pub fn kernel(&self, name: &str) -> Result<impl Fn() -> u64 + '_, String> {
+    fn address(&self, name: &str) -> Result<*mut c_void, String> {
         let symbol = CString::new(name).map_err(|e| e.to_string())?;
         // SAFETY: the handle is open.
         let address = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
         if address.is_null() {
-            return Err(last_error());
+            Err(last_error())
+        } else {
+            Ok(address)
         }
+    }
+
+    /// Calls `unsigned long name(void)`; all kernels and programs have that type.
+    pub fn kernel(&self, name: &str) -> Result<impl Fn() -> u64 + '_, String> {
+        let address = self.address(name)?;
         // SAFETY: kernels are functions of this type.
         let function: extern "C" fn() -> u64 = unsafe { std::mem::transmute(address) };
         Ok(move || function())
+    }
+
+    /// Calls `unsigned long name(unsigned, unsigned, unsigned, unsigned)`, the type of `calls` in `memory.c`.
+    pub fn calls(&self, name: &str) -> Result<impl Fn(u32, u32, u32, u32) -> u64 + '_, String> {
+        let address = self.address(name)?;
+        // SAFETY: the one function that is asked for has this type, and checks nothing that the benchmark does not keep.
+        let function: extern "C" fn(u32, u32, u32, u32) -> u64 =
+            unsafe { std::mem::transmute(address) };
+        Ok(move |a, b, c, d| function(a, b, c, d))
     }
 }
 
