@@ -15,7 +15,7 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then
 fi
 targets=("$@")
 if [[ ${#targets[@]} -eq 0 ]]; then
-    targets=(image verifier debug)
+    targets=(image verifier debug policy)
 fi
 
 triple=$(rustc -vV | sed -n 's/^host: //p')
@@ -27,7 +27,7 @@ instrumented="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-sanitizer-coverage-stack-depth
     -Cllvm-args=-simplifycfg-branch-fold-threshold=0 --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1"
 
-echo "fuzz: building (instrumented, no sanitizer: the targets have no unsafe code)"
+echo "fuzz: building (instrumented, no sanitizer)"
 RUSTFLAGS="$instrumented" cargo build --release --quiet --target "$triple" --bins
 cargo build --quiet --target "$triple" --example seeds
 

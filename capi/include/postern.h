@@ -12,7 +12,7 @@
  *
  * Threads. Every function may be called from every thread. Errors and faults belong to the thread.
  *
- * Handles (pt_image, pt_options, pt_domain, pt_shared) are opaque and never reused: one that was closed, or was never
+ * Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared) are opaque and never reused: one that was closed, or was never
  * made, is refused with PT_E_HANDLE. Other pointers are the host's own and are trusted, but for NULL.
  *
  * A host may longjmp out of a service over the call that led to it; pt_unwind tells Postern. C++ exceptions must not
@@ -37,6 +37,7 @@ typedef uint32_t pt_offset;
 typedef struct pt_image pt_image;     /* an extension file, checked and verified */
 typedef struct pt_options pt_options; /* what a domain is given: services, limits */
 typedef struct pt_domain pt_domain;   /* an instance of an image */
+typedef struct pt_policy pt_policy;   /* what system calls of an extension may do */
 typedef struct pt_shared pt_shared;   /* memory that the host and domains see at once */
 
 typedef enum pt_code {
@@ -137,6 +138,72 @@ int pt_options_user(pt_options *options, void *user);
 int pt_service(pt_options *options, const char *name, void *function, const char *signature);
 /* The same with the stack that it needs, in bytes. */
 int pt_service_stack(pt_options *options, const char *name, void *function, const char *signature, size_t stack);
+
+/* ---- System calls ------------------------------------------------------------------------------------------------ */
+
+/* An extension makes system calls through the service `sys`, and its domain's policy says what they do. Without a policy every
+ * call is refused with EPERM, and counted; only the one that ends the call (exit_group) does so always.
+ * A policy is a draft: options and domains take what it is when they get it. Functions that it calls run on the extension's
+ * thread, from any thread, and must return: no longjmp. */
+
+/* Every call is refused. A base for pt_policy_custom. */
+pt_policy *pt_policy_none(void);
+/* Clocks, sleep, random bytes and the standard streams: input is empty, output and error are the process's own. */
+pt_policy *pt_policy_compute(void);
+/* The same, and files below the directories that pt_policy_grant adds. */
+pt_policy *pt_policy_files(void);
+int pt_policy_free(pt_policy *policy);
+
+enum {
+    PT_INHERIT = 0, /* the process's own stream */
+    PT_DISCARD = 1  /* nothing comes, nothing is kept */
+};
+
+/* Where stream 0, 1 or 2 goes: PT_INHERIT, PT_DISCARD. */
+int pt_policy_stream(pt_policy *policy, int stream, int how);
+/* Standard input comes from `read`: it fills `to` and returns how many bytes it has; 0 is the end. NULL: it is empty. */
+int pt_policy_stdin(pt_policy *policy, size_t (*read)(void *user, void *to, size_t room), void *user);
+/* Standard output, standard error go to `write`. NULL: nowhere. */
+int pt_policy_stdout(pt_policy *policy, void (*write)(void *user, const void *bytes, size_t len), void *user);
+int pt_policy_stderr(pt_policy *policy, void (*write)(void *user, const void *bytes, size_t len), void *user);
+/* Grants the directory `host`, opened now, at the extension's absolute path `guest`: PT_READ_ONLY, PT_READ_WRITE. */
+int pt_policy_grant(pt_policy *policy, const char *guest, const char *host, int access);
+/* Open files at once (256), bytes written in the domain's life (a new name counts as 4096), length of a file. 0: no change. */
+int pt_policy_limits(pt_policy *policy, uint32_t open_files, uint64_t written, uint64_t file_size);
+
+/* A system call that the host is asked about. What pointers pointed to was copied: it is what will be done. */
+typedef struct pt_call {
+    size_t size;
+    int64_t number;          /* Linux's, for x86-64 */
+    uint64_t words[5];       /* its arguments */
+    const char *path;        /* its path, or NULL */
+    const char *second_path; /* of rename, link and symlink */
+    const void *bytes;       /* what it writes: `length` bytes */
+    size_t length;
+    void *answer;            /* for PT_EMULATE: `room` bytes, of which `answered` go into the extension's buffer */
+    size_t room;
+    size_t answered;
+    int64_t result;          /* for PT_EMULATE: the call's result, or a negative errno */
+} pt_call;
+
+enum {
+    PT_ALLOW = 0,   /* the policy goes on as without the function */
+    PT_EMULATE = -1 /* `result` and `answer` are filled in */
+};
+
+/* `decide` is asked about every call but exit_group: PT_ALLOW, PT_EMULATE, or the errno with which the call fails. To end the
+ * extension's call, it calls pt_service_abort and returns an errno. NULL: nobody is asked. */
+int pt_policy_custom(pt_policy *policy, int (*decide)(void *user, pt_call *call), void *user);
+/* Domains made with `options` have this policy. NULL: none. */
+int pt_options_policy(pt_options *options, pt_policy *policy);
+/* Another policy for a living domain, from its next system call on; its open files are closed. NULL: none. */
+int pt_set_policy(pt_domain *domain, pt_policy *policy);
+/* How many system calls were granted, how many refused, and Linux's number of the last refused one (-1: none). Any pointer may
+ * be NULL. */
+int pt_system_calls(pt_domain *domain, uint64_t *granted, uint64_t *refused, int64_t *last_refused);
+/* Runs the extension's main() with `argc` arguments, of which the first is the program's name, and an environment that ends with
+ * NULL (envp may be NULL). Returns the low byte of its exit status, or an error. A program runs once: pt_reset makes it fresh. */
+int pt_main(pt_domain *domain, int argc, const char *const *argv, const char *const *envp);
 
 /* ---- Domains ----------------------------------------------------------------------------------------------------- */
 

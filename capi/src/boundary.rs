@@ -233,6 +233,93 @@ pub fn grant(
     unsafe { builder.service_c(name, function as *const (), signature, stack) }
 }
 
+/// `size_t (*)(void *, void *, size_t)`, or NULL: fills a buffer.
+pub type Reader = Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> usize>;
+
+/// `void (*)(void *, const void *, size_t)`, or NULL: takes bytes.
+pub type Writer = Option<unsafe extern "C" fn(*mut c_void, *const c_void, usize)>;
+
+/// `int (*)(void *, pt_call *)`, or NULL: decides a system call.
+pub type CallHandler = Option<unsafe extern "C" fn(*mut c_void, *mut CCall) -> c_int>;
+
+/// `pt_call`.
+#[repr(C)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CCall {
+    pub size: usize,
+    pub number: i64,
+    pub words: [u64; 5],
+    pub path: *const c_char,
+    pub second_path: *const c_char,
+    pub bytes: *const c_void,
+    pub length: usize,
+    pub answer: *mut c_void,
+    pub room: usize,
+    pub answered: usize,
+    pub result: i64,
+}
+
+/// Has the host fill a buffer; how many bytes it has, at most all.
+pub fn read(reader: Reader, to: &mut [u8], user: usize) -> usize {
+    let Some(reader) = reader else { return 0 };
+    // SAFETY: the host gave a function of this type; the buffer lives during the call.
+    let read = unsafe { reader(user as *mut c_void, to.as_mut_ptr().cast(), to.len()) };
+    read.min(to.len())
+}
+
+/// Hands bytes to the host.
+pub fn write(writer: Writer, bytes: &[u8], user: usize) {
+    if let Some(writer) = writer {
+        // SAFETY: as above.
+        unsafe { writer(user as *mut c_void, bytes.as_ptr().cast(), bytes.len()) };
+    }
+}
+
+/// Asks the host about a system call.
+pub fn answer(handler: CallHandler, call: &mut CCall, user: usize) -> c_int {
+    match handler {
+        // SAFETY: the host gave a function of this type; the structure and what it points to live during the call.
+        Some(handler) => unsafe { handler(user as *mut c_void, call) },
+        None => 0,
+    }
+}
+
+/// `const char *const *`: strings, up to a NULL.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct TextVector(*const *const c_char);
+
+impl TextVector {
+    /// The first `count` strings.
+    ///
+    /// # Errors
+    /// NULL in place of the vector or of a string.
+    pub fn first<'a>(self, count: usize, what: &str) -> Result<Vec<&'a [u8]>, Failure> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        if self.0.is_null() {
+            return Err(null(what));
+        }
+        // SAFETY: not null, so `count` pointers of the host.
+        let texts = (0..count).map(|i| Text(unsafe { self.0.add(i).read() }));
+        texts.map(|text| text.bytes(what)).collect()
+    }
+
+    /// All strings before the NULL that ends the vector; none if there is no vector.
+    pub fn all<'a>(self) -> Vec<&'a [u8]> {
+        let mut texts = Vec::new();
+        if self.0.is_null() {
+            return texts;
+        }
+        // SAFETY: not null, so pointers of the host up to a NULL, at which this stops.
+        while let Ok(text) = Text(unsafe { self.0.add(texts.len()).read() }).bytes("") {
+            texts.push(text);
+        }
+        texts
+    }
+}
+
 /// `void (*)(const pt_fault *, void *)`, or NULL.
 pub type FaultHandler = Option<unsafe extern "C" fn(*const CFault, *mut c_void)>;
 

@@ -131,6 +131,8 @@ pub fn call(error: &CallError) -> Code {
         CallError::HandlerReplaced(_) => Code::HandlerReplaced,
         CallError::InsideExtension | CallError::OnSignalStack => Code::Inside,
         CallError::NoMemory | CallError::NoWatchdog => Code::Memory,
+        CallError::NoMain => Code::Missing,
+        CallError::Arguments(_) => Code::Limit,
         CallError::TooDeep | CallError::TooManyThreads | CallError::NoDataStack => Code::Limit,
         _ => Code::Closed,
     }

@@ -5,6 +5,7 @@ use crate::domain::{DomainKind, Hold, hold_bases};
 use crate::handle::{Holding, Kind};
 use crate::image::ImageKind;
 use crate::options::OptionsKind;
+use crate::policy::PolicyKind;
 use crate::share::SharedKind;
 use std::cell::RefCell;
 use std::sync::Once;
@@ -14,6 +15,7 @@ type Held = (
     Holding<OptionsKind>,
     Holding<DomainKind>,
     Holding<SharedKind>,
+    Holding<PolicyKind>,
     Hold,
 );
 
@@ -28,6 +30,7 @@ extern "C" fn before() {
         OptionsKind::table().hold(),
         DomainKind::table().hold(),
         SharedKind::table().hold(),
+        PolicyKind::table().hold(),
         hold_bases(),
     );
     HELD.set(Some(held));

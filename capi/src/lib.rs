@@ -11,6 +11,7 @@
 //! | [`image`] | `pt_image_…` |
 //! | [`options`] | `pt_options_…`, `pt_service…`, `pt_on_fault` |
 //! | [`domain`] | `pt_open` to `pt_user` |
+//! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_set_policy`, `pt_system_calls`, `pt_main` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -26,6 +27,7 @@ pub mod handle;
 pub mod image;
 pub mod memory;
 pub mod options;
+pub mod policy;
 pub mod process;
 pub mod service;
 pub mod share;

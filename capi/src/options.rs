@@ -6,7 +6,7 @@ use crate::boundary::{self, FaultHandler, Function, Text};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, Kind, Table};
-use postern::{DEFAULT_STACK, DomainBuilder, Limits, Placement, Signature};
+use postern::{DEFAULT_STACK, DomainBuilder, Limits, Placement, Policy, Signature};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Options {
     services: Vec<Offer>,
     on_fault: FaultHandler,
     on_fault_user: usize,
+    /// What system calls may do.
+    pub policy: Policy,
     /// The host's own pointer.
     pub user: usize,
 }
@@ -37,7 +39,8 @@ impl Options {
     pub fn apply(&self, builder: DomainBuilder) -> DomainBuilder {
         let mut builder = builder
             .limits(self.limits.clone())
-            .placement(self.placement);
+            .placement(self.placement)
+            .policy(self.policy.clone());
         for s in &self.services {
             builder = boundary::grant(builder, &s.name, s.function, s.signature, s.stack);
         }
@@ -74,7 +77,8 @@ pub fn get(options: Handle<OptionsKind>) -> Result<Options, Failure> {
     Ok(options.clone())
 }
 
-fn change(
+/// Changes options.
+pub fn change(
     options: Handle<OptionsKind>,
     change: impl FnOnce(&mut Options) -> Result<(), Failure>,
 ) -> c_int {

@@ -3,7 +3,7 @@
 mod support;
 
 use object::{Object, ObjectSymbol};
-use postern_capi::{domain, failure, fault, options, process, share};
+use postern_capi::{boundary, domain, failure, fault, options, policy, process, share};
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
@@ -85,7 +85,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 23] = [
+const TYPES: [(&str, &str); 30] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -105,6 +105,13 @@ const TYPES: [(&str, &str); 23] = [
     ("ConfigIn", "const pt_config *"),
     ("*const CFault", "const pt_fault *"),
     ("FaultHandler", "void (*)(const pt_fault *, void *)"),
+    ("Out<u64>", "uint64_t *"),
+    ("Out<i64>", "int64_t *"),
+    ("TextVector", "const char *const *"),
+    ("Reader", "size_t (*)(void *, void *, size_t)"),
+    ("Writer", "void (*)(void *, const void *, size_t)"),
+    ("CallHandler", "int (*)(void *, pt_call *)"),
+    ("Handle<PolicyKind>", "pt_policy *"),
     ("Handle<ImageKind>", "pt_image *"),
     ("Handle<OptionsKind>", "pt_options *"),
     ("Handle<DomainKind>", "pt_domain *"),
@@ -160,6 +167,8 @@ fn types_agree() {
         .chain(process::FLAGS)
         .chain(options::PLACEMENTS)
         .chain(share::ACCESS)
+        .chain(policy::VERDICTS)
+        .chain(policy::STREAMS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {
@@ -232,11 +241,13 @@ const REGISTERS: [&str; 16] = [
 ];
 
 fn layouts() -> Vec<(String, usize)> {
+    use boundary::CCall;
     use fault::CFault;
     use process::CConfig;
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
         ("sizeof(pt_fault)".to_owned(), size_of::<CFault>()),
+        ("sizeof(pt_call)".to_owned(), size_of::<CCall>()),
         (
             "sizeof(void *)".to_owned(),
             size_of::<postern_capi::handle::Handle<domain::DomainKind>>(),
@@ -249,6 +260,7 @@ fn layouts() -> Vec<(String, usize)> {
     }
     fields!(CConfig, "pt_config": size flags tick_us signal reserved);
     fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place);
+    fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result);
     all
 }
 

@@ -55,6 +55,22 @@ fn memory_shared_with_domains() {
     support::test("shared.c");
 }
 
+#[test]
+fn system_calls_by_policy() {
+    let root = support::installed();
+    let image = root.join("sys.px");
+    let source = support::source("tests/extensions/sys.c");
+    let arguments = [
+        "-O1".into(),
+        "-nolibc".into(),
+        "-o".into(),
+        image.clone().into(),
+    ];
+    let arguments: Vec<std::ffi::OsString> = arguments.into_iter().chain([source.into()]).collect();
+    postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
+    support::run(support::compile("policy.c", &[]), &[image]);
+}
+
 /// Everything in one program, without the shared library.
 #[test]
 fn linked_statically() {

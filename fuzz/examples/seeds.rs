@@ -1,5 +1,5 @@
-//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier and
-//! FOLDER/debug.
+//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier,
+//! FOLDER/debug and FOLDER/policy.
 //!
 //! Seeds are made, not stored, so that they follow the format.
 
@@ -19,7 +19,50 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&folder.join("image"), images()?)?;
     write(&folder.join("verifier"), texts())?;
     write(&folder.join("debug"), programs(folder)?)?;
+    write(&folder.join("policy"), system_calls())?;
     Ok(())
+}
+
+/// Each system call alone and on paths, and a few that belong together: open, write, seek, read, list, lock, close.
+fn system_calls() -> Vec<Vec<u8>> {
+    let call = |number: u8, words: [(u8, u8); 5]| {
+        let words = words.into_iter().flat_map(|(kind, value)| [kind, value]);
+        [number].into_iter().chain(words).collect::<Vec<u8>>()
+    };
+    let on_path =
+        |number: u8, path: u8| call(number, [(2, path), (3, 9), (0, 64), (0, 64), (0, 0)]);
+    let mut seeds: Vec<Vec<u8>> = (0..16)
+        .map(|path| {
+            (0..=249)
+                .flat_map(|number| on_path(number, path))
+                .take(64 * 11)
+                .collect()
+        })
+        .collect();
+    let open = |path: u8| call(2, [(2, path), (5, 0x42), (0, 0xff), (0, 0), (0, 0)]);
+    let file = |number: u8, file: u8| call(number, [(0, file), (3, 9), (0, 64), (0, 0), (0, 0)]);
+    let all = [
+        open(1),
+        open(2),
+        file(1, 3),
+        file(18, 3),
+        file(8, 3),
+        file(0, 3),
+        file(17, 4),
+        file(5, 3),
+    ];
+    seeds.push(all.concat());
+    let all = [
+        open(0),
+        file(217, 3),
+        file(217, 3),
+        file(8, 3),
+        file(81, 3),
+        file(72, 3),
+        file(3, 3),
+    ];
+    seeds.push(all.concat());
+    seeds
 }
 
 fn write(folder: &Path, seeds: Vec<Vec<u8>>) -> std::io::Result<()> {

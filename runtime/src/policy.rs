@@ -51,7 +51,21 @@ pub enum Verdict {
     Kill(String),
 }
 
-type Decide = dyn Fn(&Caller<'_>, &Call) -> Verdict + Send + Sync;
+/// A call that the host is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Request {
+    /// Linux's number of it.
+    pub number: i64,
+    /// The words that came with it. Where they are pointers, look at `call`: it has what they pointed to.
+    pub words: [u64; 5],
+    /// Room for an answer's bytes in the extension's buffers.
+    pub room: usize,
+    /// The call.
+    pub call: Call,
+}
+
+type Decide = dyn Fn(&Caller<'_>, &Request) -> Verdict + Send + Sync;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
@@ -109,7 +123,7 @@ impl Policy {
     /// copies: what it looks at is what is done.
     pub fn custom(
         base: Policy,
-        decide: impl Fn(&Caller<'_>, &Call) -> Verdict + Send + Sync + 'static,
+        decide: impl Fn(&Caller<'_>, &Request) -> Verdict + Send + Sync + 'static,
     ) -> Policy {
         Policy {
             decide: Some(Arc::new(decide)),
@@ -315,13 +329,22 @@ impl System {
             return Err(Failure::Refused(Errno::PERM));
         }
         let domain = caller.domain();
-        let decoded = decode::decode(&domain, number, words)?;
-        let verdict = match &policy.decide {
-            Some(decide) => decide(caller, &decoded.call),
-            None => Verdict::Allow,
+        let (call, out) = decode::decode(&domain, number, words)?;
+        let (call, verdict) = match &policy.decide {
+            Some(decide) => {
+                let request = Request {
+                    number,
+                    words,
+                    room: out.room(),
+                    call,
+                };
+                let verdict = decide(caller, &request);
+                (request.call, verdict)
+            }
+            None => (call, Verdict::Allow),
         };
         let done = match verdict {
-            Verdict::Allow => apply::apply(self, &policy, caller, &decoded.call)?,
+            Verdict::Allow => apply::apply(self, &policy, caller, &call)?,
             Verdict::Deny(errno) => {
                 // Whatever the host says, the extension sees an error.
                 let errno = if (1..4096).contains(&errno) {
@@ -337,7 +360,7 @@ impl System {
                 return Err(Failure::Refused(Errno::PERM));
             }
         };
-        decoded.out.put(&domain, &done.bytes)?;
+        out.put(&domain, &done.bytes)?;
         Ok(done.value)
     }
 }

@@ -12,7 +12,9 @@ const HEAD: &str = "# System calls
 The system calls that the service `sys` knows, and what each policy does with them. `none` refuses every one with `EPERM`,
 but for `exit` and `exit_group`, which end the call in every policy. `custom` shows the host each call, but for those two,
 before the policy that it is built on decides. A number that is not in the table is refused with `ENOSYS`. Refused calls
-are counted, and the last one's number is kept: see `Domain::counters`.
+are counted, and the last one's number is kept: see `Domain::counters` and `pt_system_calls`.
+
+[Policies](../guide/policies.md) tells how a domain gets one, and what a granted call lets through.
 
 The import is `long sys(long number, long a, long b, long c, long d, long e)`. Numbers, flags and structures are those of
 Linux on x86-64; pointers are window offsets; the result is the value or `-errno`. One call moves at most 1 MiB: longer

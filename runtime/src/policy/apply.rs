@@ -105,6 +105,10 @@ pub(super) fn apply(
             start,
             length,
         } => work.lock(*file, *action, *kind, (*whence, *start, *length)),
+        Call::LockWhole { file, operation } => match &*work.open(*file)? {
+            Open::File(file) => file.lock_whole(*operation),
+            _ => Err(Errno::INVAL.into()),
+        },
         Call::Mask { mode } => {
             let mut state = system.state();
             let before = std::mem::replace(&mut state.table.mask, mode & PERMISSIONS);
@@ -282,14 +286,6 @@ impl<'a> Work<'a> {
         Ok((place, rules::joined(&base, &path.bytes)))
     }
 
-    /// A path below a granted directory; what is above or outside is not there.
-    fn inside(&self, path: &GuestPath) -> Result<(&'a Grant, PathBuf), Failure> {
-        match self.locate(path)?.0 {
-            Place::In(grant, below) => Ok((grant, below)),
-            _ => Err(Failure::Refused(Errno::NOENT)),
-        }
-    }
-
     /// A path below a directory in which things may be changed.
     fn changeable(&self, path: &GuestPath) -> Result<(&'a Grant, PathBuf), Failure> {
         let (grant, below) = match self.locate(path)?.0 {
@@ -314,6 +310,7 @@ impl<'a> Work<'a> {
             | libc::O_SYNC
             | LARGE_FILE
             | libc::O_DIRECTORY
+            | libc::O_TMPFILE
             | libc::O_NOFOLLOW
             | libc::O_NOATIME
             | libc::O_CLOEXEC;
@@ -348,7 +345,8 @@ impl<'a> Work<'a> {
             }
             create = false;
         }
-        if create && self.look(grant, &below, false).is_err() {
+        let unnamed = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        if unnamed || create && self.look(grant, &below, false).is_err() {
             self.room().take_name()?;
         }
         let mask = self.system.state().table.mask;
@@ -358,7 +356,7 @@ impl<'a> Work<'a> {
             .write(writes)
             .mode(mode & PERMISSIONS & !mask);
         // Truncated below, once it is known to be a file.
-        let passed = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_DSYNC | libc::O_SYNC;
+        let passed = libc::O_NOFOLLOW | libc::O_TMPFILE | libc::O_DSYNC | libc::O_SYNC;
         let exclusive = create && flags & libc::O_EXCL != 0;
         options.create(create).create_new(exclusive);
         options.append(writes && flags & libc::O_APPEND != 0);
@@ -369,8 +367,12 @@ impl<'a> Work<'a> {
             .map_err(failure)?
             .into_std()
             .into();
+        if is_of_the_kernel(&file)? {
+            return Err(Failure::Refused(Errno::ACCESS));
+        }
         let stat = rustix::fs::fstat(&file)?;
-        let status = flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_CLOEXEC);
+        let gone = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_TMPFILE | libc::O_CLOEXEC;
+        let status = flags & !gone;
         let open = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
                 if flags & libc::O_TRUNC != 0 && writes {
@@ -440,7 +442,11 @@ impl<'a> Work<'a> {
         if length == 0 {
             return Err(Errno::INVAL.into());
         }
-        let (grant, below) = self.inside(path)?;
+        let (grant, below) = match self.locate(path)?.0 {
+            Place::In(grant, below) => (grant, below),
+            Place::Above(_) => return Err(Errno::INVAL.into()),
+            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+        };
         let text = grant.directory.read_link_contents(below).map_err(failure)?;
         let mut bytes = text.into_os_string().into_encoded_bytes();
         bytes.truncate(length);
@@ -615,6 +621,28 @@ impl<'a> Work<'a> {
         self.system.state().table.directory = to;
         Ok(Done::value(0))
     }
+}
+
+/// Whether a file lies in a file system that stands for the kernel's own things, where bytes are not just bytes: `/proc/self/mem` is
+/// the host's memory.
+fn is_of_the_kernel(file: &OwnedFd) -> Result<bool, Errno> {
+    // From linux/magic.h: proc, sysfs, debugfs, tracefs, securityfs, bpf, both cgroups, devpts, efivarfs, configfs, pstore, selinuxfs.
+    const KINDS: [i64; 13] = [
+        0x9fa0,
+        0x6265_6572,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0xcafe_4a11,
+        0x27_e0eb,
+        0x6367_7270,
+        0x1cd1,
+        0xde5e_81e4,
+        0x6265_6570,
+        0x6165_676c,
+        0xf97c_ff8c,
+    ];
+    Ok(KINDS.contains(&rustix::fs::fstatfs(file)?.f_type))
 }
 
 /// `struct stat` of a directory above granted ones.

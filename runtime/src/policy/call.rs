@@ -264,6 +264,13 @@ pub enum Call {
         /// How long; 0 is to the end.
         length: i64,
     },
+    /// `flock`.
+    LockWhole {
+        /// Which.
+        file: Descriptor,
+        /// `LOCK_…`.
+        operation: i32,
+    },
     /// `getcwd`.
     GetDirectory {
         /// Room in the extension's buffer.

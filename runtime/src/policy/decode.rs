@@ -25,6 +25,15 @@ pub(super) enum Out {
 }
 
 impl Out {
+    /// How many bytes there is room for.
+    pub(super) fn room(&self) -> usize {
+        match self {
+            Out::Nowhere => 0,
+            Out::One(_, room) => *room,
+            Out::Many(parts) => parts.iter().map(|part| part.1).sum(),
+        }
+    }
+
     /// Writes as much of `bytes` as there is room for.
     pub(super) fn put(&self, domain: &Domain, mut bytes: &[u8]) -> Result<(), Errno> {
         let mut part = |&(offset, room): &(Offset, usize)| {
@@ -38,12 +47,6 @@ impl Out {
             Out::Many(parts) => parts.iter().try_for_each(part),
         }
     }
-}
-
-/// A call and where its answer goes.
-pub(super) struct Decoded {
-    pub(super) call: Call,
-    pub(super) out: Out,
 }
 
 struct Decoder<'a> {
@@ -323,14 +326,14 @@ fn followed(path: GuestPath) -> Target {
     Target::Path { path, follow: true }
 }
 
-/// Decodes a call of an extension of `domain`.
-pub(super) fn decode(domain: &Domain, number: i64, words: [u64; 5]) -> Result<Decoded, Errno> {
+/// Decodes a call of an extension of `domain`: the call, and where its answer goes.
+pub(super) fn decode(domain: &Domain, number: i64, words: [u64; 5]) -> Result<(Call, Out), Errno> {
     let mut d = Decoder {
         domain,
         out: Out::Nowhere,
     };
     let call = d.call(number, words)?;
-    Ok(Decoded { call, out: d.out })
+    Ok((call, d.out))
 }
 
 impl Decoder<'_> {
@@ -486,6 +489,10 @@ impl Decoder<'_> {
                 distinct: true,
             },
             libc::SYS_fcntl => self.control(a, b, c)?,
+            libc::SYS_flock => Call::LockWhole {
+                file,
+                operation: b as i32,
+            },
             libc::SYS_getcwd => Call::GetDirectory {
                 length: self.answer(a, b)?,
             },

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Directory entries that one listing holds at most.
 const ENTRIES: usize = 1 << 20;
@@ -260,13 +261,24 @@ impl File {
                 return Ok(Done::bytes(bytes));
             }
             LockAction::Set => lock::set(&self.file, range)?,
-            LockAction::Wait => waiting(|most| match lock::set(&self.file, range) {
-                Err(Errno::AGAIN | Errno::ACCESS) => {
-                    std::thread::sleep(most.min(std::time::Duration::from_millis(1)));
-                    Ok(None)
-                }
-                done => done.map(Some),
-            })?,
+            LockAction::Wait => until_free(|| lock::set(&self.file, range))?,
+        }
+        Ok(Done::value(0))
+    }
+
+    /// Locks the whole file for this open description, as `flock` does.
+    pub(super) fn lock_whole(&self, operation: i32) -> Answer {
+        use rustix::fs::{FlockOperation, flock};
+        let tried = match operation & !libc::LOCK_NB {
+            libc::LOCK_SH => FlockOperation::NonBlockingLockShared,
+            libc::LOCK_EX => FlockOperation::NonBlockingLockExclusive,
+            libc::LOCK_UN => FlockOperation::NonBlockingUnlock,
+            _ => return Err(Errno::INVAL.into()),
+        };
+        if operation & libc::LOCK_NB != 0 {
+            flock(&self.file, tried)?;
+        } else {
+            until_free(|| flock(&self.file, tried))?;
         }
         Ok(Done::value(0))
     }
@@ -282,6 +294,17 @@ impl File {
             },
         );
     }
+}
+
+/// Tries to lock until it is possible, or the extension's call shall end.
+fn until_free(lock: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
+    waiting(|most| match lock() {
+        Err(Errno::AGAIN | Errno::ACCESS) => {
+            std::thread::sleep(most.min(Duration::from_millis(1)));
+            Ok(None)
+        }
+        done => done.map(Some),
+    })
 }
 
 impl Directory {

@@ -86,6 +86,12 @@ pub const SYSTEM_CALLS: &[SystemCall] = &[
         "`F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`",
         "and `F_GETLK`, `F_SETLK`, `F_SETLKW`",
     ),
+    row(
+        73,
+        "flock",
+        "`EINVAL`",
+        "granted files; the lock is the open description's",
+    ),
     row(74, "fsync", "`EINVAL`", "granted files and directories"),
     row(75, "fdatasync", "`EINVAL`", "granted files and directories"),
     row(

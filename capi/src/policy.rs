@@ -1,0 +1,405 @@
+//! What system calls of extensions may do: `pt_policy_…`, `pt_set_policy`, `pt_main`, `pt_system_calls`.
+//!
+//! A policy here is a draft; options and domains take what it is at that moment.
+
+use crate::boundary::{
+    CCall, CallHandler, Out, Reader, Text, TextVector, Writer, answer, read, write,
+};
+use crate::domain::DomainKind;
+use crate::failure::{self, Code, Failure};
+use crate::handle::{Handle, Kind, Table};
+use crate::options::{self, OptionsKind};
+use postern::policy::{Call, Input, Request, Sink, Target};
+use postern::{Access, Caller, Policy, Rules, Verdict};
+use std::ffi::{CString, OsStr, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr::null;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a policy begins with.
+#[derive(Clone, Copy)]
+enum Base {
+    None,
+    Compute,
+    Files,
+}
+
+/// A policy being put together.
+#[derive(Clone)]
+pub struct Draft {
+    base: Base,
+    rules: Rules,
+    input: Input,
+    output: Sink,
+    error: Sink,
+    decide: CallHandler,
+    user: usize,
+}
+
+/// The kind `pt_policy`.
+pub struct PolicyKind;
+
+impl Kind for PolicyKind {
+    type Value = Arc<Mutex<Draft>>;
+    const LETTER: u8 = b'P';
+    const NAME: &'static str = "pt_policy";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Mutex<Draft>>> = Table::new();
+        &TABLE
+    }
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const VERDICTS: [(&str, i32); 2] = [("PT_ALLOW", 0), ("PT_EMULATE", EMULATE)];
+/// As [`VERDICTS`].
+pub const STREAMS: [(&str, i32); 2] = [("PT_INHERIT", 0), ("PT_DISCARD", 1)];
+const EMULATE: i32 = -1;
+
+impl Draft {
+    fn policy(&self) -> Policy {
+        let base = match self.base {
+            Base::None => Policy::none(),
+            Base::Compute => Policy::compute(),
+            Base::Files => Policy::files(self.rules.clone()),
+        };
+        let base = base
+            .stdin(self.input.clone())
+            .stdout(self.output.clone())
+            .stderr(self.error.clone());
+        let (decide, user) = (self.decide, self.user);
+        match decide {
+            None => base,
+            Some(_) => Policy::custom(base, move |_: &Caller<'_>, request: &Request| {
+                ask(decide, request, user)
+            }),
+        }
+    }
+}
+
+/// Asks the host's function about a call.
+fn ask(decide: CallHandler, request: &Request, user: usize) -> Verdict {
+    let [first, second] = paths(&request.call).map(|path| path.map(bytes_of));
+    let pointer = |path: &Option<CString>| path.as_ref().map_or(null(), |path| path.as_ptr());
+    let bytes: &[u8] = match &request.call {
+        Call::Write { bytes, .. } => bytes,
+        _ => &[],
+    };
+    let mut room = vec![0; request.room];
+    let mut call = CCall {
+        size: size_of::<CCall>(),
+        number: request.number,
+        words: request.words,
+        path: pointer(&first),
+        second_path: pointer(&second),
+        bytes: bytes.as_ptr().cast(),
+        length: bytes.len(),
+        answer: room.as_mut_ptr().cast(),
+        room: room.len(),
+        answered: 0,
+        result: 0,
+    };
+    match answer(decide, &mut call, user) {
+        0 => Verdict::Allow,
+        EMULATE => {
+            room.truncate(call.answered);
+            Verdict::Emulate(call.result, room)
+        }
+        errno => Verdict::Deny(errno),
+    }
+}
+
+/// The paths of a call. They have no NUL inside, because they ended there.
+fn paths(call: &Call) -> [Option<&[u8]>; 2] {
+    match call {
+        Call::Open { path, .. }
+        | Call::Access { path, .. }
+        | Call::ReadLink { path, .. }
+        | Call::Remove { path, .. }
+        | Call::MakeDirectory { path, .. }
+        | Call::Stat(Target::Path { path, .. })
+        | Call::ChangeDirectory(Target::Path { path, .. }) => [Some(&path.bytes), None],
+        Call::SetLength { target, .. }
+        | Call::SetTimes { target, .. }
+        | Call::SetMode { target, .. } => match target {
+            Target::Path { path, .. } => [Some(&path.bytes), None],
+            Target::Open(_) => [None, None],
+        },
+        Call::Rename { from, to, .. } | Call::Link { from, to } => {
+            [Some(&from.bytes), Some(&to.bytes)]
+        }
+        Call::SymbolicLink { text, path } => [Some(text), Some(&path.bytes)],
+        _ => [None, None],
+    }
+}
+
+fn bytes_of(path: &[u8]) -> CString {
+    CString::new(path).unwrap_or_default()
+}
+
+fn make(base: Base) -> Handle<PolicyKind> {
+    failure::or(Handle::NULL, || {
+        Ok(Handle::make(Arc::new(Mutex::new(Draft {
+            base,
+            rules: Rules::new(),
+            input: Input::Empty,
+            output: Sink::Inherit,
+            error: Sink::Inherit,
+            decide: None,
+            user: 0,
+        }))))
+    })
+}
+
+fn get(policy: Handle<PolicyKind>) -> Result<Policy, Failure> {
+    let draft = policy.get()?;
+    let draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(draft.policy())
+}
+
+fn change(
+    policy: Handle<PolicyKind>,
+    change: impl FnOnce(&mut Draft) -> Result<(), Failure>,
+) -> c_int {
+    failure::code(|| {
+        let draft = policy.get()?;
+        let mut draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut draft)
+    })
+}
+
+/// `pt_policy_none`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_none() -> Handle<PolicyKind> {
+    make(Base::None)
+}
+
+/// `pt_policy_compute`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_compute() -> Handle<PolicyKind> {
+    make(Base::Compute)
+}
+
+/// `pt_policy_files`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_files() -> Handle<PolicyKind> {
+    make(Base::Files)
+}
+
+/// `pt_policy_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_free(policy: Handle<PolicyKind>) -> c_int {
+    failure::code(|| policy.take().map(drop))
+}
+
+/// `pt_policy_grant`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_grant(
+    policy: Handle<PolicyKind>,
+    guest: Text,
+    host: Text,
+    access: c_int,
+) -> c_int {
+    change(policy, |draft| {
+        let access = match access {
+            1 => Access::Read,
+            3 => Access::ReadWrite,
+            _ => {
+                let message = format!("{access} is no access; PT_READ_ONLY, PT_READ_WRITE are");
+                return Err(Failure::new(Code::Argument, message));
+            }
+        };
+        if !matches!(draft.base, Base::Files) {
+            let message = "directories are granted to policies of pt_policy_files";
+            return Err(Failure::new(Code::Argument, message));
+        }
+        let guest = guest.get("extension's path")?;
+        let host = OsStr::from_bytes(host.bytes("directory")?);
+        let rules = draft.rules.clone().grant(guest, host, access);
+        draft.rules = rules.map_err(|error| {
+            let code = match error {
+                postern::policy::GrantError::Host { .. } => Code::File,
+                _ => Code::Argument,
+            };
+            Failure::new(code, error.to_string())
+        })?;
+        Ok(())
+    })
+}
+
+/// `pt_policy_limits`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_limits(
+    policy: Handle<PolicyKind>,
+    open_files: u32,
+    written: u64,
+    file_size: u64,
+) -> c_int {
+    change(policy, |draft| {
+        let mut rules = draft.rules.clone();
+        if open_files != 0 {
+            rules = rules.open_files(open_files as usize);
+        }
+        if written != 0 {
+            rules = rules.written(written);
+        }
+        if file_size != 0 {
+            rules = rules.file_size(file_size);
+        }
+        draft.rules = rules;
+        Ok(())
+    })
+}
+
+/// `pt_policy_stream`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_stream(policy: Handle<PolicyKind>, stream: c_int, how: c_int) -> c_int {
+    change(policy, |draft| {
+        let sink = |draft: &mut Draft, sink| match stream {
+            1 => draft.output = sink,
+            _ => draft.error = sink,
+        };
+        match (stream, how) {
+            (0, 0) => draft.input = Input::Inherit,
+            (0, 1) => draft.input = Input::Empty,
+            (1 | 2, 0) => sink(draft, Sink::Inherit),
+            (1 | 2, 1) => sink(draft, Sink::Discard),
+            _ => {
+                let message = "streams are 0, 1 and 2, and go PT_INHERIT or PT_DISCARD";
+                return Err(Failure::new(Code::Argument, message));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// `pt_policy_stdin`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_stdin(
+    policy: Handle<PolicyKind>,
+    reader: Reader,
+    user: *mut c_void,
+) -> c_int {
+    let user = user as usize;
+    change(policy, |draft| {
+        draft.input = match reader {
+            Some(_) => Input::function(move |to| read(reader, to, user)),
+            None => Input::Empty,
+        };
+        Ok(())
+    })
+}
+
+/// `pt_policy_stdout`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_stdout(
+    policy: Handle<PolicyKind>,
+    writer: Writer,
+    user: *mut c_void,
+) -> c_int {
+    let user = user as usize;
+    change(policy, |draft| {
+        draft.output = sink(writer, user);
+        Ok(())
+    })
+}
+
+/// `pt_policy_stderr`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_stderr(
+    policy: Handle<PolicyKind>,
+    writer: Writer,
+    user: *mut c_void,
+) -> c_int {
+    let user = user as usize;
+    change(policy, |draft| {
+        draft.error = sink(writer, user);
+        Ok(())
+    })
+}
+
+fn sink(writer: Writer, user: usize) -> Sink {
+    match writer {
+        Some(_) => Sink::function(move |bytes| write(writer, bytes, user)),
+        None => Sink::Discard,
+    }
+}
+
+/// `pt_policy_custom`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_policy_custom(
+    policy: Handle<PolicyKind>,
+    decide: CallHandler,
+    user: *mut c_void,
+) -> c_int {
+    let user = user as usize;
+    change(policy, |draft| {
+        (draft.decide, draft.user) = (decide, user);
+        Ok(())
+    })
+}
+
+/// `pt_options_policy`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_policy(
+    options: Handle<OptionsKind>,
+    policy: Handle<PolicyKind>,
+) -> c_int {
+    let policy = match policy.0 {
+        0 => Ok(Policy::none()),
+        _ => get(policy),
+    };
+    options::change(options, |options| {
+        options.policy = policy?;
+        Ok(())
+    })
+}
+
+/// `pt_set_policy`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_set_policy(domain: Handle<DomainKind>, policy: Handle<PolicyKind>) -> c_int {
+    failure::code(|| {
+        let policy = match policy.0 {
+            0 => Policy::none(),
+            _ => get(policy)?,
+        };
+        domain.get()?.domain.set_policy(policy);
+        Ok(())
+    })
+}
+
+/// `pt_system_calls`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_system_calls(
+    domain: Handle<DomainKind>,
+    granted: Out<u64>,
+    refused: Out<u64>,
+    last_refused: Out<i64>,
+) -> c_int {
+    failure::code(|| {
+        let counters = domain.get()?.domain.counters();
+        granted.put(counters.system_calls);
+        refused.put(counters.refused_system_calls);
+        last_refused.put(counters.last_refused.map_or(-1, |number| number as i64));
+        Ok(())
+    })
+}
+
+/// `pt_main`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_main(
+    domain: Handle<DomainKind>,
+    argc: c_int,
+    argv: TextVector,
+    envp: TextVector,
+) -> c_int {
+    failure::number(|| {
+        let count = usize::try_from(argc)
+            .map_err(|_| Failure::new(Code::Argument, format!("{argc} arguments")))?;
+        let arguments = argv.first(count, "argument")?;
+        let environment = envp.all();
+        let domain = domain.get()?;
+        // The low byte, as a parent process gets it, so that no status is an error code.
+        let status = domain.domain.run_main(&arguments, &environment)?;
+        Ok(i64::from(status as u8))
+    }) as c_int
+}
