@@ -356,12 +356,18 @@ impl<'p, 'a> Emitter<'p, 'a> {
 
     /// `fxam` with its `fnstsw`: through memory below the compiler's stack pointer, where nothing is.
     fn examine(&mut self, index: usize) -> Outcome {
-        self.written = Some(examine::partner(self.program, index)?);
+        let (partner, flags) = examine::partner(self.program, index)?;
+        self.written = Some(partner);
         let below = -self.position(index).bias - 16;
         self.fresh += 1;
         let label = format!(".Lpostern_x{}", self.fresh);
         let (scratch, upper) = (slot(below).to_string(), slot(below + 8).to_string());
-        for line in examine::expand(&scratch, &upper, &label) {
+        let mut lines = examine::expand(&scratch, &upper, &label);
+        if flags {
+            let (flags, status) = (slot(below - 8), slot(below - 16));
+            lines = examine::keeping_flags(lines, &flags.to_string(), &status.to_string());
+        }
+        for line in lines {
             self.line(line);
         }
         Ok(())

@@ -2,7 +2,7 @@
 //! may be the host's, so the verifier refuses it. Compilers write it together with `fnstsw %ax` and look at the condition
 //! bits in %ah; the pair becomes a store and comparisons that set the same bits.
 
-use super::instruction_set::{Class, classify};
+use super::flags;
 use super::program::Program;
 use crate::assembly::{Instruction, Kind, Operand};
 
@@ -11,9 +11,6 @@ const C0: u16 = 0x100;
 const C1: u16 = 0x200;
 const C2: u16 = 0x400;
 const C3: u16 = 0x4000;
-
-/// Instructions that set all flags that a comparison sets and read none.
-const SETS_FLAGS: &str = "test cmp and or xor add sub neg comi ucomi vcomi vucomi fcomi fucomi";
 
 /// The instruction that follows `index` in its section with nothing but line information between.
 fn following(program: &Program, index: usize) -> Option<usize> {
@@ -33,36 +30,34 @@ fn stores_status(instruction: &Instruction) -> bool {
         && matches!(instruction.operands.as_slice(), [Operand::Register(r)] if r.is_general(0))
 }
 
-/// The index of the `fnstsw %ax` that belongs to the `fxam` at `index`.
+/// The index of the `fnstsw %ax` that belongs to the `fxam` at `index`, and whether flags from before are wanted behind it.
 ///
 /// # Errors
-/// There is none, or somebody needs the flags that the comparisons destroy.
-pub fn partner(program: &Program, index: usize) -> Result<usize, String> {
+/// There is none.
+pub fn partner(program: &Program, index: usize) -> Result<(usize, bool), String> {
     let partner = following(program, index)
         .filter(|at| program.instruction(*at).is_some_and(stores_status))
         .ok_or("`fxam` can be confined only with `fnstsw %ax` right behind it")?;
-    let mut at = partner;
-    while let Some(next) = following(program, at) {
-        let Some(instruction) = program.instruction(next) else {
-            break;
-        };
-        let mnemonic = instruction.mnemonic.as_str();
-        if SETS_FLAGS
-            .split_whitespace()
-            .any(|start| mnemonic.starts_with(start))
-        {
-            return Ok(partner);
-        }
-        let neutral = mnemonic.starts_with("mov")
-            || mnemonic.starts_with("lea")
-            || mnemonic.starts_with('f') && !mnemonic.starts_with("fcmov");
-        let class = classify(mnemonic, instruction.operands.len());
-        if !neutral || !matches!(class, Some(Class::Plain | Class::Address)) {
-            break;
-        }
-        at = next;
-    }
-    Err("`fxam` can be confined only where the flags are set anew behind it".to_owned())
+    let flags = program.next[partner].is_some_and(|next| flags::live(program, next));
+    Ok((partner, flags))
+}
+
+/// The lines for the pair that leave the flags as they were. `flags` and `status` are unused slots of 8 bytes. Before the pair
+/// %ax is free, since it is about to be written.
+pub fn keeping_flags(pair: Vec<String>, flags: &str, status: &str) -> Vec<String> {
+    let mut lines = vec![
+        "\tlahf".to_owned(),
+        "\tseto\t%al".to_owned(),
+        format!("\tmovw\t%ax, {flags}"),
+    ];
+    lines.extend(pair);
+    lines.push(format!("\tmovw\t%ax, {status}"));
+    lines.push(format!("\tmovw\t{flags}, %ax"));
+    // 1 + 127 overflows.
+    lines.push("\taddb\t$127, %al".to_owned());
+    lines.push("\tsahf".to_owned());
+    lines.push(format!("\tmovw\t{status}, %ax"));
+    lines
 }
 
 /// The lines for the pair. `scratch` is an unused slot of 16 bytes, `upper` its second half; `label` is a fresh label's

@@ -13,7 +13,8 @@ const FAR: usize = 300;
 /// Instructions that write every arithmetic flag (or leave it undefined), without their width suffix.
 const WRITERS: &[&str] = &[
     "add", "sub", "cmp", "test", "and", "or", "xor", "neg", "mul", "imul", "comiss", "comisd",
-    "ucomiss", "ucomisd", "vcomiss", "vcomisd", "vucomiss", "vucomisd",
+    "ucomiss", "ucomisd", "vcomiss", "vcomisd", "vucomiss", "vucomisd", "fcomi", "fcomip",
+    "fucomi", "fucomip",
 ];
 
 /// Beginnings of the names of instructions that read a flag.

@@ -53,13 +53,52 @@ f:
 	setne	%al
 	ret
 ---
-# The flags are needed behind it.
+# The flags from before are needed behind it.
 	fxam
 	fnstsw	%ax
 	jne	f
 	ret
 =>
-x87.s:2: error: `fxam` can be confined only where the flags are set anew behind it
+	lahf
+	seto	%al
+	movw	%ax, %gs:-32(%r15d)
+	fstpt	%gs:-24(%r15d)
+	fldt	%gs:-24(%r15d)
+	fnstsw	%ax
+	andw	$0xb8ff, %ax
+	movzwl	%gs:-16(%r15d), %r11d
+	testw	%r11w, %r11w
+	jns	.Lpostern_x1p
+	orw	$0x200, %ax
+.Lpostern_x1p:
+	andl	$0x7fff, %r11d
+	je	.Lpostern_x1z
+	cmpq	$0, %gs:-24(%r15d)
+	jns	.Lpostern_x1e
+	cmpl	$0x7fff, %r11d
+	je	.Lpostern_x1s
+	orw	$0x400, %ax
+	jmp	.Lpostern_x1e
+.Lpostern_x1s:
+	orw	$0x100, %ax
+	movq	%gs:-24(%r15d), %r11
+	addq	%r11, %r11
+	jne	.Lpostern_x1e
+	orw	$0x400, %ax
+	jmp	.Lpostern_x1e
+.Lpostern_x1z:
+	orw	$0x4000, %ax
+	cmpq	$0, %gs:-24(%r15d)
+	je	.Lpostern_x1e
+	orw	$0x400, %ax
+.Lpostern_x1e:
+	movw	%ax, %gs:-40(%r15d)
+	movw	%gs:-32(%r15d), %ax
+	addb	$127, %al
+	sahf
+	movw	%gs:-40(%r15d), %ax
+	jne	f
+	ret
 ---
 # Without its other half.
 	fxam

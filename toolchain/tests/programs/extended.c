@@ -15,6 +15,13 @@ NOINLINE static int kind(long double x)
 {
     return !!__builtin_signbit(x) + 2 * !!__builtin_isinf(x) + 4 * !!__builtin_isnan(x) + 8 * __builtin_isinf_sign(x);
 }
+/* Two signs are asked in a row, and the first answer is still in the flags when the second is asked. */
+NOINLINE static long double signs(long double a, long double b)
+{
+    if (__builtin_signbit(a))
+        return __builtin_fabsl(b - b) + __builtin_copysignl(a, b);
+    return a + __builtin_copysignl(b - b, b);
+}
 NOINLINE static int examined(long double x)
 {
     unsigned short status;
@@ -37,6 +44,7 @@ unsigned long run(unsigned long seed)
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         volatile long double x = kinds[i];
         s = mix(s, (unsigned long)(kind(x) + 64 * kind(-x)));
+        s = mix_double(mix_double(s, (double)signs(1.5L, i & 1 ? 2 : -2)), (double)signs(i & 1 ? -1.5L : 2.5L, i & 2 ? -3 : 3));
         s = mix(s, (unsigned long)(examined(x) + 65536 * examined(-x)));
     }
     s = mix(s, (unsigned long)(order(keep[0], keep[1]) + 3 * order(keep[1], keep[2])));

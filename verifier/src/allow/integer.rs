@@ -84,6 +84,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("nop xchg", "90-97", "Zv av"),
     row("cbw cwde cdqe", "98", "av"),
     row("cwd cdq cqo", "99", "av"),
+    row("sahf lahf", "9E-9F", ""),
     row("mov", "A0", "al Ob"),
     row("mov", "A1", "av Ov"),
     row("mov", "A2", "Ob al"),
