@@ -255,7 +255,6 @@ impl Project {
         let mut arguments: Vec<OsString> = Vec::new();
         if native {
             arguments.push("--native".into());
-            arguments.push("-lm".into());
         } else {
             let linked = [("stack", &about.stack), ("heap", &about.heap)];
             for (name, value) in linked {
@@ -268,6 +267,9 @@ impl Project {
             }
         }
         arguments.extend(done.objects.iter().map(|object| object.into()));
+        if native {
+            arguments.push("-lm".into());
+        }
         arguments.extend(["-o".into(), output.clone().into_os_string()]);
         let stamp = stamp::Stamp::new(&output, &objects.join("link.stamp"), &arguments, tools);
         if done.compiled == 0 && stamp.is_fresh() {

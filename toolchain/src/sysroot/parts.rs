@@ -80,7 +80,7 @@ pub const FOLDERS: &[Folder] = &[
     ),
     libm("libm/common", ""),
     libm("libm/math", ""),
-    libm("libm/complex", ""),
+    libm("libm/complex", "csqrtl.c"),
 ];
 
 /// Options of every file.
@@ -119,7 +119,7 @@ macro_rules! sources {
 /// Our own headers, in place of newlib's or besides them: numbers and structures are those of Linux on x86-64, so that nothing has to be
 /// translated on the way to `sys`.
 pub const HEADERS: &[(&str, &str)] = headers! {
-    "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h"
+    "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h" "sys/ioctl.h"
 };
 
 /// Our own sources.
