@@ -61,7 +61,7 @@ static IMAGE: LazyLock<Image> = LazyLock::new(|| {
     let signature = || Some("l(llllll)".parse().expect("a signature"));
     builder.import("sys", signature());
     builder.export("call", 0, signature());
-    builder.rodata([7; 64]).data(*b"data", MEMORY);
+    builder.rodata([7; 64]).data(*b"data", MEMORY.into());
     let file = builder.build().expect("legal");
     Image::from_bytes(&file).expect("accepted")
 });
