@@ -30,7 +30,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld
+	@scripts/setup.sh gcc g++ make binutils clang lld wabt
 
 bench: build setup-bench
 	$(BIN) bench

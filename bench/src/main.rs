@@ -1,4 +1,5 @@
-//! Wasmtime beside Postern, in the same process and the same run: calls, callbacks, and the kernels of `postern bench`.
+//! Wasmtime beside Postern, in the same process and the same run: calls, callbacks, the kernels of `postern bench`, and codecs of other
+//! people. Modules run in both: in Wasmtime, and as extensions by wasm2c.
 //!
 //! Clock, table, kernels and baselines are those of `postern bench`, file by file. Wasmtime is at its defaults (Cranelift, guard
 //! pages for bounds), and once more with epochs, its cheapest way to end a call that takes too long, which Postern always can.
@@ -7,6 +8,7 @@ mod calls;
 #[path = "../../cli/src/bench/clock.rs"]
 #[allow(dead_code)]
 mod clock;
+mod codecs;
 #[path = "../../cli/src/bench/figure.rs"]
 #[allow(dead_code)]
 mod figure;

@@ -1,0 +1,2 @@
+/* Checks are left out. */
+#define assert(x) ((void)0)

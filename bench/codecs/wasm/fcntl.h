@@ -1,0 +1,1 @@
+/* Named by the codecs' headers; nothing of it is used. */
