@@ -205,6 +205,7 @@ impl DomainBuilder {
             services,
             system,
         });
+        inner.system.belongs_to(&inner);
         register(&inner);
         inner.control.state.store(OPEN, Ordering::SeqCst);
         let domain = Domain(inner);

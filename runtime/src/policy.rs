@@ -24,14 +24,16 @@ pub use rules::{GrantError, Rules};
 pub use stream::{Input, ReadFunction, Sink, WriteFunction};
 pub use table::{SYSTEM_CALLS, SystemCall};
 
+use crate::Domain;
 use crate::call::ending;
+use crate::domain::Inner;
 use crate::fork::{self, Held};
 use crate::service::Caller;
 use descriptors::Table;
 use rustix::io::Errno;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use stream::Stream;
 
@@ -235,6 +237,8 @@ fn waiting<T>(mut attempt: impl FnMut(Duration) -> Result<Option<T>, Errno>) -> 
 
 /// What the system calls of one domain leave behind: its policy, its open files, its counters.
 pub(crate) struct System {
+    /// Set once the domain is there, so that no call has to look for it among all.
+    domain: OnceLock<Weak<Inner>>,
     shard: usize,
     state: Mutex<State>,
     allowed: AtomicU64,
@@ -254,6 +258,7 @@ impl System {
     pub(crate) fn new(policy: Policy) -> System {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         System {
+            domain: OnceLock::new(),
             shard: NEXT.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(State {
                 table: policy.table(),
@@ -264,6 +269,11 @@ impl System {
             last_refused: AtomicU64::new(0),
             written: AtomicU64::new(0),
         }
+    }
+
+    /// Says whose calls these are.
+    pub(crate) fn belongs_to(&self, domain: &Arc<Inner>) {
+        let _ = self.domain.set(Arc::downgrade(domain));
     }
 
     fn state(&self) -> Held<'_, State> {
@@ -328,7 +338,9 @@ impl System {
         if policy.base == Base::None && policy.decide.is_none() {
             return Err(Failure::Refused(Errno::PERM));
         }
-        let domain = caller.domain();
+        // A domain that is being closed does nothing more.
+        let domain = self.domain.get().and_then(Weak::upgrade).map(Domain);
+        let domain = domain.ok_or(Failure::Refused(Errno::PERM))?;
         let (call, out) = decode::decode(&domain, number, words)?;
         let (call, verdict) = match &policy.decide {
             Some(decide) => {
