@@ -20,6 +20,17 @@
 void *memset(void *, int, size_t);
 void *memcpy(void *restrict, const void *restrict, size_t);
 
+/* Where there is a C library. */
+extern int *__errno(void) __attribute__((weak));
+
+/* Nothing is left, or never was as much. */
+static __attribute__((noinline, cold)) void *none(void)
+{
+    if (__errno)
+        *__errno() = 12; /* ENOMEM */
+    return 0;
+}
+
 typedef uint32_t at; /* the offset of a chunk's head */
 
 struct head {
@@ -210,13 +221,13 @@ EXPORT void *malloc(size_t n)
 {
     uint32_t size = rounded(n);
     if (!size)
-        return 0;
+        return none();
     enter();
     at a = find(size);
     if (a)
         touched(a + size_of(a));
     leave();
-    return a ? (void *)(uintptr_t)(a + HEAD) : 0;
+    return a ? (void *)(uintptr_t)(a + HEAD) : none();
 }
 
 /* Frees a used chunk. */
@@ -247,7 +258,7 @@ EXPORT void *calloc(size_t count, size_t each)
     size_t n;
     uint32_t size;
     if (__builtin_mul_overflow(count, each, &n) || !(size = rounded(n)))
-        return 0;
+        return none();
     enter();
     at a = find(size);
     at clear_to = 0;
@@ -258,7 +269,7 @@ EXPORT void *calloc(size_t count, size_t each)
     }
     leave();
     if (!a)
-        return 0;
+        return none();
     void *pointer = (void *)(uintptr_t)(a + HEAD);
     if (clear_to > a + HEAD)
         memset(pointer, 0, clear_to - (a + HEAD));
@@ -271,7 +282,7 @@ EXPORT void *realloc(void *pointer, size_t n)
         return malloc(n);
     uint32_t size = rounded(n);
     if (!size)
-        return 0;
+        return none();
     enter();
     at a = checked(pointer);
     uint32_t have = size_of(a);
@@ -326,7 +337,7 @@ PX void *aligned_alloc(size_t alignment, size_t n)
         use(a, have - lead, size);
     }
     leave();
-    return a ? (void *)(uintptr_t)(a + HEAD) : 0;
+    return a ? (void *)(uintptr_t)(a + HEAD) : none();
 }
 
 PX void *memalign(size_t alignment, size_t n) { return aligned_alloc(alignment, n); }
@@ -338,4 +349,15 @@ PX int posix_memalign(void **out, size_t alignment, size_t n)
         return 12; /* ENOMEM */
     *out = pointer;
     return 0;
+}
+
+/* What a block has room for. */
+PX size_t malloc_usable_size(void *pointer)
+{
+    if (!(uint32_t)(uintptr_t)pointer)
+        return 0;
+    enter();
+    size_t size = size_of(checked(pointer)) - HEAD;
+    leave();
+    return size;
 }

@@ -176,8 +176,8 @@ PX quad __divtf3(quad x, quad y)
 }
 PX quad __negtf2(quad x) { return of_bits(bits_of(x) ^ SIGN); }
 
-/* -1, 0 or 1, or 2 if they cannot be compared. */
-static int order(quad x, quad y)
+/* -1, 0 or 1, or 2 if they cannot be compared; compilers read a whole register. */
+static long order(quad x, quad y)
 {
     u128 a = bits_of(x), b = bits_of(y), top = (u128)EXPONENT_MAX << FRACTION;
     if ((a & ~SIGN) > top || (b & ~SIGN) > top)
@@ -188,13 +188,13 @@ static int order(quad x, quad y)
         return a >> 127 ? -1 : 1;
     return (a < b) != (int)(a >> 127) ? -1 : 1;
 }
-PX int __eqtf2(quad x, quad y) { return order(x, y) != 0; }
-PX int __netf2(quad x, quad y) { return order(x, y) != 0; }
-PX int __lttf2(quad x, quad y) { return order(x, y); }
-PX int __letf2(quad x, quad y) { return order(x, y); }
-PX int __gttf2(quad x, quad y) { return order(x, y) == 2 ? -2 : order(x, y); }
-PX int __getf2(quad x, quad y) { return order(x, y) == 2 ? -2 : order(x, y); }
-PX int __unordtf2(quad x, quad y) { return order(x, y) == 2; }
+PX long __eqtf2(quad x, quad y) { return order(x, y) != 0; }
+PX long __netf2(quad x, quad y) { return order(x, y) != 0; }
+PX long __lttf2(quad x, quad y) { return order(x, y); }
+PX long __letf2(quad x, quad y) { return order(x, y); }
+PX long __gttf2(quad x, quad y) { return order(x, y) == 2 ? -2 : order(x, y); }
+PX long __getf2(quad x, quad y) { return order(x, y) == 2 ? -2 : order(x, y); }
+PX long __unordtf2(quad x, quad y) { return order(x, y) == 2; }
 
 /* From other formats: every value of theirs is one of ours. */
 PX quad __extendxftf2(long double x)

@@ -72,7 +72,7 @@ fn run(image: &Image, input: &[u8], arguments: &[&str]) -> Result<Outcome, CallE
         .tables()
         .imports
         .iter()
-        .any(|import| import.name == "sys")
+        .any(|import| &*import.name == "sys")
     {
         domain = domain.service(
             "sys",
@@ -168,4 +168,197 @@ fn compare(name: &str, input: &str) {
 #[test]
 fn hello() {
     compare("hello.c", "");
+}
+
+#[test]
+fn formatted_output() {
+    compare("printf.c", "");
+}
+
+#[test]
+fn formatted_input() {
+    compare("scanf.c", "1 2 3\n40 50 x rest of it\nlast line");
+}
+
+#[test]
+fn strings_and_characters() {
+    compare("strings.c", "");
+}
+
+#[test]
+fn numbers_and_their_texts() {
+    compare("numbers.c", "");
+}
+
+#[test]
+fn wide_characters() {
+    compare("wide.c", "");
+}
+
+#[test]
+fn beginning_end_and_what_is_between() {
+    compare("life.c", "");
+}
+
+#[test]
+fn what_compilers_call() {
+    compare("helpers.c", "");
+}
+
+/// Units of the last place between two results' bits; `None` if they are of different kinds.
+fn distance(ours: &str, theirs: &str) -> Option<u64> {
+    let ordered = |text: &str| -> Option<i128> {
+        let bits = u64::from_str_radix(text, 16).ok()?;
+        let (magnitude, negative) = if text.len() == 8 {
+            (bits & 0x7fff_ffff, bits >> 31 == 1)
+        } else {
+            (bits & (u64::MAX >> 1), bits >> 63 == 1)
+        };
+        let infinite = if text.len() == 8 {
+            0x7f80_0000
+        } else {
+            0x7ff0_0000_0000_0000
+        };
+        (magnitude <= infinite).then_some(if negative {
+            -i128::from(magnitude)
+        } else {
+            i128::from(magnitude)
+        })
+    };
+    match (ordered(ours), ordered(theirs)) {
+        (None, None) => Some(0),
+        (Some(ours), Some(theirs)) => u64::try_from((ours - theirs).unsigned_abs()).ok(),
+        _ => None,
+    }
+}
+
+#[test]
+fn mathematics_within_units_of_the_last_place() {
+    let arguments = ["program"];
+    let ours = run(&confined("math.c", &["-fno-builtin"]), b"", &arguments).unwrap();
+    let theirs = native("math.c", &["-fno-builtin"], b"", &arguments);
+    assert_eq!(ours.output.lines().count(), theirs.output.lines().count());
+    let mut wrong = Vec::new();
+    for (ours, theirs) in ours.output.lines().zip(theirs.output.lines()) {
+        if ours == theirs {
+            continue;
+        }
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (a, b) = (words(ours), words(theirs));
+        let allowed = match a[0].trim_end_matches('f') {
+            // Their error grows near zeros of the function.
+            "lgamma" | "tgamma" | "complex" => 64,
+            "floor" | "ceil" | "sqrt" | "fma" | "fmod" | "rint" | "round" | "trunc" => 0,
+            _ => 4,
+        };
+        let near = a.len() == 3
+            && a[0] == b[0]
+            && a[1] == b[1]
+            && distance(&a[2], &b[2]).is_some_and(|distance| distance <= allowed);
+        if !near {
+            wrong.push(format!("{ours}, native {theirs}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} results:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+}
+
+/// What is wrong harms the program itself only, and says why.
+#[test]
+fn wrong_programs_end_alone() {
+    let cases = [
+        (
+            "failed_assertion",
+            "#include <assert.h>\nint main(int argc, char **argv) { assert(argc == 7 && \"seven\"); return 0; }",
+            "failed_assertion.c:2: main: assertion failed: argc == 7 && \"seven\"",
+        ),
+        (
+            "abort",
+            "#include <stdlib.h>\nint main(void) { abort(); }",
+            "abort() was called",
+        ),
+        (
+            "raise",
+            "#include <signal.h>\nint main(void) { raise(SIGTERM); return 0; }",
+            "ended by signal 15",
+        ),
+        (
+            "own_heap",
+            "#include <stdlib.h>\n#include <string.h>\nint main(void) { char *p = malloc(40), *q = malloc(40); memset(p, 0xff, 200); free(q); free(p); \
+             for (int i = 0; i < 100; i++) free(malloc(i * 10)); return 0; }",
+            "",
+        ),
+        (
+            "closed_twice",
+            "#include <stdio.h>\nint main(void) { puts(\"x\"); FILE *out = stdout; fclose(out); fclose(out); return 5; }",
+            "",
+        ),
+    ];
+    for (name, text, message) in cases {
+        let source = target(&format!("{name}.c"));
+        std::fs::write(&source, text).unwrap();
+        let path = Build::new(Language::C)
+            .file(&source)
+            .flags(["-O2", "-w"])
+            .output(target(&format!("{name}.px")))
+            .run()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let image = Image::load(path).unwrap_or_else(|error| panic!("{error}"));
+        match run(&image, b"", &["program"]) {
+            Err(CallError::Fault(fault)) => {
+                let said = fault.to_string();
+                assert!(said.contains(message), "{name}: {said}");
+            }
+            Ok(outcome) if message.is_empty() => drop(outcome),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+}
+
+/// The library is linked where something asks for it, and services of the host go before it.
+#[test]
+fn services_before_the_library() {
+    let build = |name: &str, text: &str, flags: &[&str]| {
+        let source = target(&format!("{name}.c"));
+        std::fs::write(&source, text).unwrap();
+        let path = Build::new(Language::C)
+            .file(&source)
+            .flags(["-O2", "-w", "-fno-builtin"])
+            .flags(flags)
+            .output(target(&format!("{name}.px")))
+            .run()
+            .unwrap_or_else(|error| panic!("{error}"));
+        let image = Image::load(path).unwrap();
+        let mut names: Vec<String> = image
+            .tables()
+            .imports
+            .iter()
+            .map(|import| import.name.to_string())
+            .collect();
+        names.sort();
+        names
+    };
+    let plain = "double log(double); double f(double x) { return log(x); }";
+    assert!(build("log_library", plain, &[]).is_empty());
+    assert_eq!(
+        build("log_option", plain, &["-fpostern-import=log"]),
+        ["log"]
+    );
+    assert_eq!(build("log_nolibc", plain, &["-nolibc"]), ["log"]);
+    let marked = "#include <postern/extension.h>\nPOSTERN_IMPORT double log(double); double f(double x) { return log(x); }";
+    assert_eq!(build("log_marked", marked, &[]), ["log"]);
+    let unknown = "int nobody_has_this(int); int f(int x) { return nobody_has_this(x); }";
+    assert_eq!(build("unknown", unknown, &[]), ["nobody_has_this"]);
+    assert!(
+        build(
+            "silent",
+            "#include <string.h>\n#include <stdlib.h>\nlong f(char *s) { return strtol(s, 0, 10) + strcspn(s, \"x\"); }",
+            &[]
+        )
+        .is_empty()
+    );
 }

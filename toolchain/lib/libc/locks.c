@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <sys/lock.h>
 
+#include "thread.h"
+
 struct __lock {
     volatile char taken;
     volatile unsigned owner;
@@ -17,9 +19,6 @@ void __retarget_lock_init_recursive(_LOCK_T *lock) { *lock = calloc(1, sizeof **
 void __retarget_lock_init(_LOCK_T *lock) { __retarget_lock_init_recursive(lock); }
 void __retarget_lock_close_recursive(_LOCK_T lock) { free(lock); }
 void __retarget_lock_close(_LOCK_T lock) { free(lock); }
-
-/* Nobody's stack begins at 0. The size of a stack is at most 64 MiB and those of a domain are apart by as much or more. */
-static inline unsigned self(void) { return (unsigned)(unsigned long)__builtin_frame_address(0) >> 12 | 1u << 31; }
 
 void __retarget_lock_acquire(_LOCK_T lock)
 {
@@ -36,6 +35,34 @@ void __retarget_lock_release(_LOCK_T lock)
         __atomic_clear(&lock->taken, __ATOMIC_RELEASE);
 }
 
-void __retarget_lock_acquire_recursive(_LOCK_T lock) { (void)lock, (void)self; }
-int __retarget_lock_try_acquire_recursive(_LOCK_T lock) { return (void)lock, 1; }
-void __retarget_lock_release_recursive(_LOCK_T lock) { (void)lock; }
+static unsigned self(void) { return (unsigned)(uintptr_t)this_thread(); }
+
+int __retarget_lock_try_acquire_recursive(_LOCK_T lock)
+{
+    if (lock) {
+        if (lock->owner != self()) {
+            if (!__retarget_lock_try_acquire(lock))
+                return 0;
+            lock->owner = self();
+        }
+        lock->depth++;
+    }
+    return 1;
+}
+void __retarget_lock_acquire_recursive(_LOCK_T lock)
+{
+    if (lock) {
+        if (lock->owner != self()) {
+            __retarget_lock_acquire(lock);
+            lock->owner = self();
+        }
+        lock->depth++;
+    }
+}
+void __retarget_lock_release_recursive(_LOCK_T lock)
+{
+    if (lock && !--lock->depth) {
+        lock->owner = 0;
+        __retarget_lock_release(lock);
+    }
+}

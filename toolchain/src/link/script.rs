@@ -60,6 +60,7 @@ impl Plan {
             let _ = writeln!(out, "EXTERN(\"{name}\")");
         }
         let (text, size) = (self.text, 1u64 << self.stack_log2);
+        let mask = size - 1;
         let debug: String = DEBUG_SECTIONS
             .split_whitespace()
             .map(|name| format!("  .{name} 0 : {{ *(.{name} .{name}.*) }}\n"))
@@ -101,6 +102,7 @@ impl Plan {
   }} :constants
 {frames}  . = ALIGN({size:#x});
   . += {size:#x};
+  __postern_stack_mask = {mask:#x};
 "
         );
         if self.data {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::announce::Progress;
-use super::parts::{FLAGS, FOLDERS, SMALL_VARIANTS, SOURCES, create};
+use super::parts::{FLAGS, FOLDERS, MENDED, SMALL_VARIANTS, SOURCES, create};
 use super::source::Source;
 use super::{SysrootError, is_source, makefile};
 use crate::driver::tools::Tool;
@@ -27,6 +27,7 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
     let scratch = target.join("scratch");
     create(&scratch)?;
     let root = source.unpack(&scratch)?;
+    mend(&root)?;
     let objects = scratch.join("objects");
     create(&objects)?;
     let mut jobs = Vec::new();
@@ -102,6 +103,30 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
         path: scratch,
         source,
     })
+}
+
+/// Writes corrections into the unpacked source.
+fn mend(root: &Path) -> Result<(), DriverError> {
+    for (files, wrong, right) in MENDED {
+        for name in files.split_whitespace() {
+            let path = root.join(name);
+            let file = |source| DriverError::File {
+                path: path.clone(),
+                source,
+            };
+            let text = std::fs::read(&path).map_err(file)?;
+            let text = String::from_utf8_lossy(&text);
+            if !text.contains(wrong) {
+                return Err(SysrootError::Source {
+                    path,
+                    reason: format!("`{wrong}` is not in it, so that it is not of version 3.3.0"),
+                }
+                .into());
+            }
+            std::fs::write(&path, text.replace(wrong, right)).map_err(file)?;
+        }
+    }
+    Ok(())
 }
 
 /// Compiles; what failed, by name, with the message.

@@ -1,5 +1,6 @@
 //! What the C library is made of: newlib's folders, what is left out of them and why, and our own headers and sources.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use super::source::Source;
@@ -48,7 +49,7 @@ pub const FOLDERS: &[Folder] = &[
     libc(
         "libc/stdlib",
         "abort.c assert.c malloc.c calloc.c realloc.c reallocarray.c aligned_alloc.c malign.c msize.c mtrim.c mstats.c mlock.c \
-         valloc.c nano-mallocr.c mallocr.c system.c quick_exit.c",
+         valloc.c ldtoa.c nano-mallocr.c mallocr.c system.c quick_exit.c",
     ),
     libc("libc/ctype", ""),
     libc("libc/search", ""),
@@ -78,9 +79,51 @@ pub const FOLDERS: &[Folder] = &[
         "libc/unix",
         "getcwd.c getlogin.c getpass.c getpwent.c getut.c pread.c pwrite.c ttyname.c ttyname_r.c",
     ),
-    libm("libm/common", ""),
-    libm("libm/math", ""),
-    libm("libm/complex", "csqrtl.c"),
+    libm(
+        "libm/common",
+        "s_modf.c s_fdim.c sf_fdim.c s_fma.c sf_fma.c nexttoward.c nexttowardf.c nexttowardl.c sqrtl.c hypotl.c",
+    ),
+    // Not as built-in functions: sincos would call itself.
+    Folder {
+        path: "libm/math",
+        archive: "libm.a",
+        flags: &["-fno-builtin"],
+        without: "w_tgamma.c wf_tgamma.c el_hypot.c",
+    },
+    Folder {
+        path: "libm/complex",
+        archive: "libm.a",
+        flags: &["-fno-builtin"],
+        without: "csqrtl.c",
+    },
+];
+
+/// Mistakes of this version that are mended when it is unpacked: the files, what is there, what has to be.
+pub const MENDED: &[(&str, &str, &str)] = &[
+    // The list of arguments is a parameter, that is, a pointer already: positional arguments would be read from its own place.
+    (
+        "libc/stdio/vfprintf.c libc/stdio/vfwprintf.c",
+        "fmt_anchor, &ap,",
+        "fmt_anchor, (va_list *) ap,",
+    ),
+    (
+        "libc/stdio/vfscanf.c libc/stdio/vfwscanf.c",
+        "get_arg (n, &ap,",
+        "get_arg (n, (va_list *) ap,",
+    ),
+    // "0x" without a hexadecimal digit behind it is a 0.
+    (
+        "libc/stdlib/strtol.c libc/stdlib/strtoul.c libc/stdlib/strtoll.c libc/stdlib/strtoull.c libc/stdlib/strtoimax.c \
+         libc/stdlib/strtoumax.c",
+        "(*s == 'x' || *s == 'X')) {",
+        "(*s == 'x' || *s == 'X') && ((s[1] >= '0' && s[1] <= '9') || ((s[1] | 32) >= 'a' && (s[1] | 32) <= 'f'))) {",
+    ),
+    (
+        "libc/stdlib/wcstol.c libc/stdlib/wcstoul.c libc/stdlib/wcstoll.c libc/stdlib/wcstoull.c libc/stdlib/wcstoimax.c \
+         libc/stdlib/wcstoumax.c",
+        "(*s == L'x' || *s == L'X')) {",
+        "(*s == L'x' || *s == L'X') && ((s[1] >= '0' && s[1] <= '9') || ((s[1] | 32) >= 'a' && (s[1] | 32) <= 'f'))) {",
+    ),
 ];
 
 /// Options of every file.
@@ -122,9 +165,23 @@ pub const HEADERS: &[(&str, &str)] = headers! {
     "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h" "sys/ioctl.h"
 };
 
+/// What newlib's headers lack, by header.
+const APPENDED: &[(&str, &str)] = &[
+    (
+        "math.h",
+        include_str!("../../lib/libc/include/long_double.h"),
+    ),
+    (
+        "complex.h",
+        "\n#if !defined(CMPLX) && !defined(__cplusplus)\n#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))\n\
+     #define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))\n\
+     #define CMPLXL(x, y) __builtin_complex((long double)(x), (long double)(y))\n#endif\n",
+    ),
+];
+
 /// Our own sources.
 pub const SOURCES: &[(&str, &str)] = sources! {
-    "call.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "errors.c" "assert.c" "main.c"
+    "call.h" "thread.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "ldtoa.c" "long_double.c" "math.c" "errors.c" "assert.c" "main.c"
     "reent.c"
 };
 
@@ -135,6 +192,8 @@ pub const IDENTITY: (
     &[(&str, &str)],
     &[Folder],
     &[&str],
+    &[(&str, &str, &str)],
+    &[(&str, &str)],
     &str,
 ) = (
     NEWLIB_H,
@@ -142,6 +201,8 @@ pub const IDENTITY: (
     SOURCES,
     FOLDERS,
     FLAGS,
+    MENDED,
+    APPENDED,
     include_str!("compile.rs"),
 );
 
@@ -165,6 +226,12 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> 
         ],
     )?;
     library::write(&include, HEADERS)?;
+    for (name, text) in APPENDED {
+        let path = include.join(name);
+        let file = std::fs::OpenOptions::new().append(true).open(&path);
+        file.and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(error(&path))?;
+    }
     let mut names = std::collections::BTreeSet::new();
     read_names(&include, &mut names)?;
     let names: Vec<String> = names.into_iter().collect();
@@ -207,7 +274,8 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), DriverError> {
     Ok(())
 }
 
-fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, DriverError> {
+/// What is in a folder.
+pub fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, DriverError> {
     std::fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
         .map_err(error(folder))
@@ -218,7 +286,8 @@ pub fn create(path: &Path) -> Result<(), DriverError> {
     std::fs::create_dir_all(path).map_err(error(path))
 }
 
-fn error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
+/// An error of a file.
+pub fn error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
     let path = path.to_owned();
     |source| DriverError::File { path, source }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::SysrootError;
+use super::{SysrootError, parts};
 use crate::driver::DriverError;
 use crate::driver::tools::Tool;
 
@@ -50,10 +50,16 @@ impl Source {
         (self.path.clone(), length, time)
     }
 
-    /// The folder that holds `libc` and `libm`; an archive is unpacked into `scratch`.
+    /// The folder that holds `libc` and `libm`, unpacked or copied into `scratch`.
     pub fn unpack(&self, scratch: &Path) -> Result<PathBuf, DriverError> {
         let root = if self.path.is_dir() {
-            self.path.clone()
+            // A copy, since corrections are written into it.
+            let inner = self.path.join("newlib");
+            let from = if inner.is_dir() { &inner } else { &self.path };
+            for part in ["libc", "libm"] {
+                copy(&from.join(part), &scratch.join("newlib").join(part))?;
+            }
+            scratch.to_owned()
         } else {
             Tool::Unpacker
                 .command()
@@ -82,4 +88,17 @@ impl Source {
         }
         Ok(root)
     }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), DriverError> {
+    for entry in parts::entries(from)? {
+        let target = to.join(entry.file_name().unwrap_or_default());
+        if entry.is_dir() {
+            copy(&entry, &target)?;
+        } else {
+            parts::create(to)?;
+            std::fs::copy(&entry, &target).map_err(parts::error(&entry))?;
+        }
+    }
+    Ok(())
 }

@@ -26,13 +26,13 @@ static const double points[] = { 0.0, -0.0, 1e-300, 1e-10, 0.1, 0.25, 0.5, 0.75,
                                  700.0, 1e5, 1e10, 1e300, -0.1, -0.5, -1.0, -1.5, -2.5, -10.0, -700.0, -1e10, INFINITY, -INFINITY, NAN };
 #define COUNT (sizeof points / sizeof *points)
 
-#define ONE(f) \
+#define ONE(name) \
     for (unsigned i = 0; i < COUNT; i++) \
-        show(#f, f(points[i])), showf(#f "f", f##f((float)points[i]));
-#define TWO(f) \
+        show(#name, name(points[i])), showf(#name "f", name##f((float)points[i]));
+#define TWO(name) \
     for (unsigned i = 0; i < COUNT; i++) \
         for (unsigned j = 0; j < COUNT; j += 2) \
-            show(#f, f(points[i], points[j])), showf(#f "f", f##f((float)points[i], (float)points[j]));
+            show(#name, name(points[i], points[j])), showf(#name "f", name##f((float)points[i], (float)points[j]));
 
 int main(void)
 {

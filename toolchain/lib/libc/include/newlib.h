@@ -29,6 +29,7 @@
 #define _RETARGETABLE_LOCKING 1
 #define _WANT_REENT_GLOBAL_STDIO_STREAMS 1
 #define _REENT_GLOBAL_ATEXIT 1
+#define __DYNAMIC_REENT__ 1
 
 /* read and write as POSIX has them. */
 #define _READ_WRITE_RETURN_TYPE _ssize_t
