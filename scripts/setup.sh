@@ -11,6 +11,7 @@ for package in "$@"; do
 	wabt) command=wasm2c ;;
 	# Packages without commands.
 	gcc-12-source) command=/usr/src/gcc-12 ;;
+	newlib-source) command=/usr/src/newlib ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
 	*) command=$package ;;
 	esac

@@ -313,3 +313,8 @@ long double complex csqrtl(long double complex z)
         return CMPLXL(real, other);
     return CMPLXL(fabsl(other), copysignl(real, y));
 }
+void sincosl(ld x, ld *sine, ld *cosine)
+{
+    *sine = sinl(x);
+    *cosine = cosl(x);
+}
