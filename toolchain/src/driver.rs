@@ -496,6 +496,12 @@ impl Driver {
         if i.libc && !i.inputs.iter().all(|input| matches!(input, Input::Wasm(_))) {
             options.libc = Some(CLibrary::of(Sysroot::headers()?));
         }
+        // The name by which configure scripts know that a compiler made a program.
+        let output = if i.output.is_none() && link::has_main(&inputs)? {
+            "a.out".into()
+        } else {
+            output
+        };
         link::link(&inputs, &output, self.scratch.path(), &options)?;
         Ok(())
     }

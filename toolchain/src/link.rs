@@ -136,6 +136,13 @@ pub enum LinkError {
     Refused(String),
 }
 
+/// Whether the inputs are a program.
+pub fn has_main(inputs: &[LinkInput]) -> Result<bool, LinkError> {
+    Ok(symbols::exported_functions(inputs)?
+        .iter()
+        .any(|name| name == "main"))
+}
+
 /// Links `inputs` into the extension file `output`; `scratch` is a folder for intermediate files.
 pub fn link(
     inputs: &[LinkInput],

@@ -61,6 +61,7 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
                 continue;
             }
             let mut options: Vec<OsString> = folder.flags.iter().map(Into::into).collect();
+            options.push("-g0".into());
             options.extend(unit.defines.iter().map(Into::into));
             options.extend(["-I".into(), path.clone().into(), "-I".into()]);
             options.push(root.join("libm/common").into());

@@ -130,7 +130,6 @@ pub const MENDED: &[(&str, &str, &str)] = &[
 pub const FLAGS: &[&str] = &[
     "-c",
     "-O2",
-    "-g0",
     "-fvisibility=hidden",
     "-w",
     "-Uunix",
