@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use postern::{CallError, Domain, Image, Input, Policy, Sink};
+use postern::policy::{Input, Sink};
+use postern::{CallError, Domain, Image, Policy};
 use postern_toolchain::{Build, Language};
 
 /// What a run left behind.
