@@ -195,8 +195,9 @@ fn show(report: &Report) -> Result<(), output::Failure> {
     };
     if let Some(speed) = report.megabytes_per_second {
         text += &format!(
-            "  {} of text at {speed:.0} MB/s\n",
-            number::bytes(report.bytes as u64)
+            "  {} of text in {:.2} ms, {speed:.0} MB/s\n",
+            number::bytes(report.bytes as u64),
+            report.bytes as f64 / speed / 1e3
         );
     }
     output::print(&text)
