@@ -7,12 +7,14 @@ mod scratch;
 pub mod tools;
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub use build::{Build, BuildError};
 
+use crate::cxx::{CxxError, CxxLibrary};
 use crate::diagnostic::Diagnostic;
 use crate::library;
 use crate::link::{self, CLibrary, LinkError, LinkInput};
@@ -58,6 +60,17 @@ pub enum DriverError {
     /// The C library.
     #[error(transparent)]
     Sysroot(#[from] SysrootError),
+    /// The C++ library.
+    #[error(transparent)]
+    Cxx(#[from] CxxError),
+}
+
+/// Where the compiler looks for headers after the user's folders.
+#[derive(Default)]
+struct Headers {
+    folders: Vec<PathBuf>,
+    /// There is a C++ library.
+    cxx: bool,
 }
 
 /// The whole driver: reads `args` (without the program's name), works, prints messages to standard error.
@@ -203,26 +216,37 @@ impl Driver {
 
     /// gcc with the flags of extensions around the user's.
     fn compiler(&self, language: Language) -> Result<tools::ToolCommand, DriverError> {
-        let mut command = self.bare_compiler(language, &[])?;
-        if language == Language::C && !self.invocation.no_headers {
-            self.c_headers(&mut command)?;
-        }
-        Ok(command)
+        self.compiler_with(language, &[], true)
     }
 
-    /// As [`Self::compiler`], without the C library's headers, and with `defaults` that the user's flags may change.
-    fn bare_compiler(
+    /// As [`Self::compiler`], with `defaults` that the user's flags may change, and perhaps without any library's headers.
+    fn compiler_with(
         &self,
         language: Language,
         defaults: &[&str],
+        hosted: bool,
     ) -> Result<tools::ToolCommand, DriverError> {
+        let i = &self.invocation;
         let mut command = self.gcc(language);
         command.args(flags::DEFAULTS).args(defaults);
-        if language == Language::Cxx {
-            command.args(flags::DEFAULTS_CXX);
+        let hosted = hosted && !i.no_headers;
+        let headers = if hosted {
+            self.headers(language)?
+        } else {
+            Headers::default()
+        };
+        if language == Language::Cxx && !headers.cxx {
+            command.args(flags::WITHOUT_CXX_LIBRARY);
         }
         command.arg("-isystem").arg(library::include_path()?);
-        command.args(&self.invocation.compile);
+        command.args(&i.compile);
+        if hosted {
+            command.args(["-nostdinc"]);
+            for folder in headers.folders {
+                command.arg("-idirafter").arg(folder);
+            }
+            command.args(flags::NOT_LINUX);
+        }
         command.args(flags::REQUIRED).args(self.no_gather());
         if language == Language::Cxx {
             command.args(flags::REQUIRED_CXX);
@@ -230,27 +254,51 @@ impl Driver {
         Ok(command)
     }
 
-    /// The compiler's own headers, then the sysroot's, behind the user's; the host's are not seen.
-    fn c_headers(&self, command: &mut tools::ToolCommand) -> Result<(), DriverError> {
+    /// The C++ library's headers, the compiler's own, then the sysroot's, behind the user's; the host's are not seen.
+    fn headers(&self, language: Language) -> Result<Headers, DriverError> {
         let i = &self.invocation;
-        let headers = match &i.headers {
-            Some(folder) => Some(folder.clone()),
-            None => match Sysroot::headers() {
-                Ok(sysroot) => Some(sysroot.include()),
-                Err(DriverError::Sysroot(SysrootError::NoSource)) if i.freestanding => None,
-                Err(error) => return Err(error),
-            },
-        };
-        let own = self
-            .gcc(Language::C)
-            .arg("-print-file-name=include")
-            .answer()?;
-        command.args(["-nostdinc", "-idirafter"]).arg(own);
-        if let Some(headers) = headers {
-            command.arg("-idirafter").arg(headers);
+        let own = PathBuf::from(
+            self.gcc(language)
+                .arg("-print-file-name=include")
+                .answer()?,
+        );
+        if let Some((c, cxx)) = i.headers.split_last() {
+            return Ok(Headers {
+                folders: cxx.iter().chain([&own, c]).cloned().collect(),
+                cxx: !cxx.is_empty(),
+            });
         }
-        command.args(flags::NOT_LINUX);
-        Ok(())
+        let mut headers = Headers::default();
+        let sysroot = match Sysroot::headers() {
+            Ok(sysroot) => Some(sysroot),
+            Err(DriverError::Sysroot(SysrootError::NoSource))
+                if i.freestanding || language == Language::Cxx =>
+            {
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        if language == Language::Cxx
+            && let Some(sysroot) = &sysroot
+            && let Some(library) = CxxLibrary::find(&own, sysroot)?
+        {
+            headers.cxx = true;
+            if !i.no_cxx_headers {
+                headers.folders.extend(library.include());
+            }
+        }
+        headers.folders.push(own);
+        headers
+            .folders
+            .extend(sysroot.map(|sysroot| sysroot.include()));
+        Ok(headers)
+    }
+
+    /// The C++ library to link where something asks for it.
+    fn cxx_library(&self, sysroot: &Sysroot) -> Result<Option<CxxLibrary>, DriverError> {
+        let mut gcc = self.gcc(Language::Cxx);
+        let own = gcc.arg("-print-file-name=include").answer()?;
+        CxxLibrary::find(Path::new(&own), sysroot)
     }
 
     /// Whether an option is there that may allow AVX2.
@@ -421,7 +469,7 @@ impl Driver {
             Input::Wasm(_) => {
                 let folder = self.scratch.folder(path)?;
                 let source = wasm::translate(path, &folder, self.invocation.wasm_memory)?;
-                let mut command = self.bare_compiler(Language::C, wasm::DEFAULTS)?;
+                let mut command = self.compiler_with(Language::C, wasm::DEFAULTS, false)?;
                 command.arg("-I").arg(&folder).args(wasm::REQUIRED);
                 command.arg("-S").arg("-o").arg(&compiled).arg(source);
                 command.run_visibly()?;
@@ -438,7 +486,12 @@ impl Driver {
             adjustment: self.invocation.adjustment,
             debug: self.invocation.debug,
         };
-        rewrite(&source, &path.to_string_lossy(), &options).map_err(DriverError::Source)
+        let mut text =
+            rewrite(&source, &path.to_string_lossy(), &options).map_err(DriverError::Source)?;
+        if self.invocation.hidden {
+            hide(&mut text);
+        }
+        Ok(text)
     }
 
     fn dependency_options(&self, command: &mut tools::ToolCommand, object: &Path) {
@@ -494,7 +547,17 @@ impl Driver {
         }
         // A module brings its own library; the names of its imports are not those of C's.
         if i.libc && !i.inputs.iter().all(|input| matches!(input, Input::Wasm(_))) {
-            options.libc = Some(CLibrary::of(Sysroot::headers()?));
+            match Sysroot::headers() {
+                Ok(sysroot) => {
+                    if self.language == Language::Cxx || i.cxx {
+                        options.cxx = self.cxx_library(&sysroot)?;
+                    }
+                    options.libc = Some(CLibrary::of(sysroot));
+                }
+                Err(DriverError::Sysroot(SysrootError::NoSource))
+                    if self.language == Language::Cxx => {}
+                Err(error) => return Err(error),
+            }
         }
         // The name by which configure scripts know that a compiler made a program.
         let output = if i.output.is_none() && link::has_main(&inputs)? {
@@ -550,6 +613,25 @@ fn note_services(text: &str) -> std::borrow::Cow<'_, str> {
         }
     }
     out.into()
+}
+
+/// Gives every symbol that is defined here hidden visibility, whatever the source says.
+fn hide(text: &mut String) {
+    let labels: HashSet<&str> = text.lines().filter_map(|l| l.strip_suffix(':')).collect();
+    let mut directives = String::new();
+    for line in text.lines() {
+        let symbol = [".globl", ".weak"]
+            .iter()
+            .find_map(|d| line.trim().strip_prefix(d));
+        if let Some(symbol) = symbol.map(str::trim)
+            && labels.contains(symbol)
+        {
+            directives.push_str("\t.hidden\t");
+            directives.push_str(symbol);
+            directives.push('\n');
+        }
+    }
+    text.push_str(&directives);
 }
 
 fn is_source(input: &Input) -> bool {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assembly;
+mod cxx;
 pub mod diagnostic;
 pub mod driver;
 mod library;

@@ -27,6 +27,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("setjmp.s", include_str!("../lib/setjmp.s")),
     ("unwind.s", include_str!("../lib/unwind.s")),
     ("unwind.c", include_str!("../lib/unwind.c")),
+    ("atexit.c", include_str!("../lib/atexit.c")),
     ("start.c", include_str!("../lib/start.c")),
     ("new.cc", include_str!("../lib/new.cc")),
 ];

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use postern_verifier::window::{MAX_IMPORTS, text_start};
 
+use crate::cxx::CxxLibrary;
 use crate::driver::DriverError;
 use crate::driver::tools::{Tool, ToolError};
 use crate::sysroot::Sysroot;
@@ -40,6 +41,8 @@ pub struct LinkOptions {
     pub library: Option<PathBuf>,
     /// The C library, linked where something asks for it.
     pub libc: Option<CLibrary>,
+    /// The C++ library, linked where something asks for it.
+    pub cxx: Option<CxxLibrary>,
     /// Functions that are the host's whatever library has one of that name.
     pub imports: Vec<String>,
     /// Where a map goes.
@@ -57,6 +60,7 @@ impl Default for LinkOptions {
             keep: Vec::new(),
             library: None,
             libc: None,
+            cxx: None,
             imports: Vec::new(),
             map: None,
         }
@@ -170,12 +174,33 @@ pub fn link(
         options,
         keep,
         libc: None,
+        cxx: None,
         imports: Vec::new(),
     };
     let mut trial = scratch.join("trial.elf");
     let mut plan = script::Plan::trial(options.stack_log2);
     linker.run(&plan, &[], &trial, None)?;
     let mut found = symbols::read(&trial)?;
+    if let Some(cxx) = &options.cxx
+        && found
+            .undefined
+            .iter()
+            .any(|name| CxxLibrary::may_define(name))
+    {
+        linker.cxx = Some(
+            cxx.archive()
+                .map_err(|error| LinkError::Sysroot(Box::new(error)))?,
+        );
+        // What the tables of frames refer to may ask for more of the C library.
+        plan.frames = true;
+        linker.run(&plan, &[], &trial, None)?;
+        found = symbols::read(&trial)?;
+        if !found.throws {
+            plan.frames = false;
+            linker.run(&plan, &[], &trial, None)?;
+            found = symbols::read(&trial)?;
+        }
+    }
     if let Some(libc) = &options.libc {
         let sysroot = &libc.0;
         // A service of the host goes before a function of the library.
@@ -199,10 +224,14 @@ pub fn link(
         }
     }
     let constructors = found.has_constructors && options.library.is_some();
-    if constructors || found.throws {
+    let pure = found.pure && options.library.is_some();
+    if constructors || found.throws || pure {
         // The function that runs them, and what the tables of frames refer to, are linked only now.
         if constructors {
             linker.keep.push(symbols::INIT.to_owned());
+        }
+        if pure {
+            linker.keep.push(symbols::PURE.to_owned());
         }
         plan.frames = found.throws;
         trial = scratch.join("trial2.elf");
@@ -272,6 +301,8 @@ struct Linker<'a> {
     keep: Vec<String>,
     /// The folder of the C library, if it is linked.
     libc: Option<PathBuf>,
+    /// The archive of the C++ library, if it is linked.
+    cxx: Option<PathBuf>,
     /// The host's functions that no archive is to be searched for.
     imports: Vec<String>,
 }
@@ -330,14 +361,17 @@ impl Linker<'_> {
             };
         }
         command.arg("--end-group");
+        // The C++ library goes before ours, which has a simple `operator new`, and so does the C library, which can run what is
+        // left for a program's exit.
         command.arg("--start-group");
-        if let Some(library) = &self.options.library {
-            command.arg(library);
-        }
+        command.args(&self.cxx);
         if let Some(folder) = &self.libc {
             command
                 .arg(folder.join("libc.a"))
                 .arg(folder.join("libm.a"));
+        }
+        if let Some(library) = &self.options.library {
+            command.arg(library);
         }
         command.arg("--end-group");
         command.run()?;

@@ -10,6 +10,9 @@ mod makefile;
 mod parts;
 mod source;
 
+pub(crate) use announce::{Lock, Progress};
+pub(crate) use compile::{Job, run_all};
+
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};

@@ -66,8 +66,14 @@ pub struct Invocation {
     pub freestanding: bool,
     /// `-nostdinc`: only the user's own folders of headers.
     pub no_headers: bool,
-    /// The C library's headers, where they are not the sysroot's (when that is being built).
-    pub headers: Option<PathBuf>,
+    /// `-nostdinc++`: without the C++ library's headers.
+    pub no_cxx_headers: bool,
+    /// The library's headers, where they are not the sysroot's (when that is being built).
+    pub headers: Vec<PathBuf>,
+    /// `-lstdc++`: link the C++ library where something asks for it.
+    pub cxx: bool,
+    /// No symbol of the objects is to be exported (when a library is being built).
+    pub hidden: bool,
     /// Bytes that the linear memory of a WebAssembly module may take at most.
     pub wasm_memory: Option<u64>,
     /// Rewriting.
@@ -204,7 +210,10 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         libc: true,
         freestanding: false,
         no_headers: false,
-        headers: None,
+        no_cxx_headers: false,
+        headers: Vec::new(),
+        cxx: false,
+        hidden: false,
         wasm_memory: None,
         adjustment: Adjustment::Callee,
         debug: true,
@@ -324,6 +333,8 @@ impl Invocation {
                 self.freestanding = true;
                 self.compile.push(argument.to_owned());
             }
+            "-nostdinc++" => self.no_cxx_headers = true,
+            "-fpostern-hidden" => self.hidden = true,
             "-nostdinc" => {
                 self.no_headers = true;
                 self.compile.push(argument.to_owned());
@@ -345,7 +356,7 @@ impl Invocation {
                 self.link.exports.extend(names.map(str::to_owned));
             }
             _ if text.starts_with("-fpostern-include=") => {
-                self.headers = Some(tail("-fpostern-include=").into());
+                self.headers.push(tail("-fpostern-include=").into());
             }
             _ if text.starts_with("-fpostern-import=") => {
                 let names = text[17..].split(',').filter(|name| !name.is_empty());
@@ -404,6 +415,7 @@ impl Invocation {
     }
 
     fn library(&mut self, name: &str) {
+        self.cxx |= name == "stdc++";
         if self.native || !SYSTEM_LIBRARIES.contains(&name) {
             self.inputs.push(Input::Library(name.to_owned()));
         }

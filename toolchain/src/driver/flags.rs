@@ -8,8 +8,9 @@ pub const DEFAULTS: &[&str] = &[
     "-fno-stack-protector",
 ];
 
-/// Before the user's flags, for C++.
-pub const DEFAULTS_CXX: &[&str] = &["-fno-rtti", "-fno-exceptions"];
+/// Before the user's flags, for C++ where the C++ library cannot be built.
+pub const WITHOUT_CXX_LIBRARY: &[&str] =
+    &["-fno-rtti", "-fno-exceptions", "-fno-threadsafe-statics"];
 
 /// After the user's flags: what the extension ABI needs.
 ///
@@ -43,11 +44,7 @@ pub const REQUIRED: &[&str] = &[
 ];
 
 /// After the user's flags, for C++.
-pub const REQUIRED_CXX: &[&str] = &[
-    "-fno-threadsafe-statics",
-    "-fno-use-cxa-atexit",
-    "-fno-gnu-unique",
-];
+pub const REQUIRED_CXX: &[&str] = &["-fno-gnu-unique"];
 
 /// Ways to keep the compiler from making gathers, one for each range of its versions. The first that it accepts is used, and
 /// only where the user's flags allow AVX2.

@@ -16,6 +16,8 @@ use super::{LinkError, LinkInput, SERVICES, notes};
 pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];
 /// The function that runs static constructors, exported where there are any.
 pub const INIT: &str = "__postern_init";
+/// What stands in virtual tables where there is no function. Compilers refer to it weakly, so that no archive is searched for it.
+pub const PURE: &str = "__cxa_pure_virtual";
 /// The function that every exception starts with.
 const RAISE: &str = "_Unwind_RaiseException";
 
@@ -41,6 +43,8 @@ pub struct Found {
     pub wants_thread_pointer: bool,
     /// An exception can be thrown.
     pub throws: bool,
+    /// There are virtual tables without a function somewhere, and nothing to put there.
+    pub pure: bool,
 }
 
 impl Found {
@@ -189,6 +193,7 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
         if symbol.is_undefined() && !symbol.is_weak() && !name.is_empty() {
             undefined.insert(name.to_owned());
         }
+        found.pure |= name == PURE && symbol.is_undefined();
         found.throws |= name == RAISE && symbol.is_definition();
         found.has_text |= symbol.kind() == object::SymbolKind::Text && symbol.is_definition();
     }

@@ -23,7 +23,9 @@ impl Lock {
         };
         let file = File::create(path).map_err(error)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            eprintln!("postern: another process is building the C library; waiting for it");
+            eprintln!(
+                "postern: another process is building the library for extensions; waiting for it"
+            );
             flock(&file, FlockOperation::LockExclusive).map_err(|source| error(source.into()))?;
         }
         Ok(Self { _file: file })
@@ -34,24 +36,23 @@ impl Lock {
 pub struct Progress {
     bar: ProgressBar,
     plain: bool,
+    what: &'static str,
 }
 
 impl Progress {
-    /// Announces `count` files.
-    pub fn new(count: usize) -> Self {
+    /// Announces that `what` is built of `count` files of `source`.
+    pub fn new(what: &'static str, source: &str, count: usize) -> Self {
         let plain = !std::io::stderr().is_terminal();
         let bar = ProgressBar::new(count as u64);
         if plain {
             bar.set_draw_target(ProgressDrawTarget::hidden());
-            eprintln!(
-                "postern: building the C library for extensions, once ({count} files of newlib)"
-            );
-        } else if let Ok(style) =
-            ProgressStyle::with_template("building the C library, once {bar:30} {pos}/{len} {msg}")
-        {
+            eprintln!("postern: building {what} for extensions, once ({count} files of {source})");
+        } else if let Ok(style) = ProgressStyle::with_template(&format!(
+            "building {what}, once {{bar:30}} {{pos}}/{{len}} {{msg}}"
+        )) {
             bar.set_style(style);
         }
-        Self { bar, plain }
+        Self { bar, plain, what }
     }
 
     /// One file more is done.
@@ -64,7 +65,7 @@ impl Progress {
     pub fn finish(self) {
         self.bar.finish_and_clear();
         if self.plain {
-            eprintln!("postern: the C library is built");
+            eprintln!("postern: {} is built", self.what);
         }
     }
 }

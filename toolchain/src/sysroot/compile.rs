@@ -15,11 +15,17 @@ use crate::driver::{DriverError, Language, run};
 use crate::library;
 
 /// One compilation.
-struct Job {
-    archive: &'static str,
-    source: PathBuf,
-    object: PathBuf,
-    options: Vec<OsString>,
+pub struct Job {
+    /// The driver that does it.
+    pub language: Language,
+    /// Where the object goes.
+    pub archive: &'static str,
+    /// What is compiled.
+    pub source: PathBuf,
+    /// Into this.
+    pub object: PathBuf,
+    /// All options but these two.
+    pub options: Vec<OsString>,
 }
 
 /// Makes the folder `target` with `libc.a` and `libm.a`.
@@ -36,6 +42,7 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
     for (name, _) in SOURCES {
         if is_source(Path::new(name)) {
             jobs.push(Job {
+                language: Language::C,
                 archive: "libc.a",
                 source: ours.join(name),
                 object: objects.join(format!("postern-{name}.o")),
@@ -66,6 +73,7 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
             options.extend(["-I".into(), path.clone().into(), "-I".into()]);
             options.push(root.join("libm/common").into());
             jobs.push(Job {
+                language: Language::C,
                 archive: folder.archive,
                 source: path.join(&unit.source),
                 object: objects.join(format!(
@@ -77,8 +85,15 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
             });
         }
     }
-    let progress = Progress::new(jobs.len());
-    let failures = run_all(&jobs, include, &progress);
+    let mut headers = OsString::from("-fpostern-include=");
+    headers.push(include);
+    for job in &mut jobs {
+        let flags = FLAGS.iter().map(OsString::from);
+        job.options.splice(0..0, flags);
+        job.options.push(headers.clone());
+    }
+    let progress = Progress::new("the C library", "newlib", jobs.len());
+    let failures = run_all(&jobs, &progress);
     progress.finish();
     if let Some((first, message)) = failures.first() {
         return Err(SysrootError::Compile {
@@ -131,7 +146,7 @@ fn mend(root: &Path) -> Result<(), DriverError> {
 }
 
 /// Compiles; what failed, by name, with the message.
-fn run_all(jobs: &[Job], include: &Path, progress: &Progress) -> Vec<(String, String)> {
+pub fn run_all(jobs: &[Job], progress: &Progress) -> Vec<(String, String)> {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -139,17 +154,13 @@ fn run_all(jobs: &[Job], include: &Path, progress: &Progress) -> Vec<(String, St
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let mut arguments: Vec<OsString> = FLAGS.iter().map(Into::into).collect();
-                    arguments.extend(job.options.iter().cloned());
-                    let mut headers = OsString::from("-fpostern-include=");
-                    headers.push(include);
-                    arguments.push(headers);
+                    let mut arguments = job.options.clone();
                     arguments.extend([
                         "-o".into(),
                         job.object.clone().into(),
                         job.source.clone().into(),
                     ]);
-                    if let Err(error) = run(Language::C, &arguments)
+                    if let Err(error) = run(job.language, &arguments)
                         && let Ok(mut failures) = failures.lock()
                     {
                         let name = job.source.display().to_string();

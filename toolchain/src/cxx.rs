@@ -1,0 +1,157 @@
+//! The C++ library of extensions: libstdc++ of the compiler that is in use, built by this driver at first use into the user's
+//! cache, on top of the C library.
+//!
+//! The headers are the compiler's own, with those few of another system that say how the C library is (`configuration`). The
+//! library's source is the Debian package `gcc-VERSION-source`. Without that package C++ is compiled as before, without
+//! exceptions, run-time types and a library.
+
+mod build;
+mod configuration;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use crate::driver::DriverError;
+use crate::library;
+use crate::sysroot::{Lock, Sysroot};
+
+/// Why there is no C++ library.
+#[derive(Debug, thiserror::Error)]
+pub enum CxxError {
+    /// The compiler has no headers where they should be.
+    #[error("{}: g++'s headers are not there; install g++", .0.display())]
+    NoHeaders(PathBuf),
+    /// The source is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Source {
+        /// The archive or folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Files that could not be compiled.
+    #[error(
+        "{count} of the C++ library's files could not be compiled; the first is {first}: {message}"
+    )]
+    Compile {
+        /// How many.
+        count: usize,
+        /// The first one's name.
+        first: String,
+        /// What was said about it.
+        message: String,
+    },
+}
+
+/// Our own files of the library.
+const SOURCES: &[(&str, &str)] = &[
+    ("pure.cc", include_str!("../lib/cxx/pure.cc")),
+    ("terminate.cc", include_str!("../lib/cxx/terminate.cc")),
+    ("thread_exit.cc", include_str!("../lib/cxx/thread_exit.cc")),
+];
+
+/// A C++ library that can be compiled against; linking needs [`CxxLibrary::archive`], too.
+#[derive(Clone, Debug)]
+pub struct CxxLibrary {
+    /// The folder in the cache.
+    folder: PathBuf,
+    /// The compiler's own folder of headers.
+    headers: PathBuf,
+    sysroot: Sysroot,
+}
+
+impl CxxLibrary {
+    /// The library for a compiler whose headers of its own are in `own` (`…/12/include`), on top of `sysroot`, with its headers
+    /// made if need be; none if the compiler's source is not installed.
+    ///
+    /// # Errors
+    /// The headers are missing, or the cache cannot be written.
+    pub fn find(own: &Path, sysroot: &Sysroot) -> Result<Option<Self>, DriverError> {
+        let version = own.parent().and_then(Path::file_name).unwrap_or_default();
+        let version = version.to_string_lossy();
+        let Some(source) = source(&version) else {
+            return Ok(None);
+        };
+        let headers = PathBuf::from(format!("/usr/include/c++/{version}"));
+        let installed = PathBuf::from(format!("/usr/include/x86_64-linux-gnu/c++/{version}"));
+        if !headers.is_dir() || !installed.is_dir() {
+            return Err(CxxError::NoHeaders(headers).into());
+        }
+        let mut hasher = DefaultHasher::new();
+        let metadata = std::fs::metadata(&source);
+        let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
+        (&source, length, sysroot.path()).hash(&mut hasher);
+        (SOURCES, configuration::IDENTITY, build::IDENTITY).hash(&mut hasher);
+        library::MAKER.hash(&mut hasher);
+        let name = format!("sysroot-cxx-{:016x}", hasher.finish());
+        let folder = library::cached(&name, |folder| {
+            build::unpack(&source, folder)?;
+            configuration::write(folder, &installed)
+        })?;
+        Ok(Some(Self {
+            folder,
+            headers,
+            sysroot: sysroot.clone(),
+        }))
+    }
+
+    /// The folders of headers, in the order in which the compiler is to search them, before C's.
+    pub fn include(&self) -> [PathBuf; 3] {
+        [
+            self.folder.join("include"),
+            self.headers.clone(),
+            self.headers.join("backward"),
+        ]
+    }
+
+    /// Whether the library may define the symbol `name`.
+    pub fn may_define(name: &str) -> bool {
+        ["_Z", "__cxa_", "__gxx_", "__dynamic_cast"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    }
+
+    /// `libstdc++.a`, built if need be.
+    ///
+    /// # Errors
+    /// A file could not be compiled or written.
+    pub fn archive(&self) -> Result<PathBuf, DriverError> {
+        let archive = self.folder.join("lib/libstdc++.a");
+        if archive.exists() {
+            return Ok(archive);
+        }
+        let _lock = Lock::take(&self.folder.join("lock"))?;
+        if archive.exists() {
+            return Ok(archive);
+        }
+        let error = |path: &Path| {
+            let path = path.to_owned();
+            |source| DriverError::File { path, source }
+        };
+        let unfinished = self.folder.join("lib.unfinished");
+        let _ = std::fs::remove_dir_all(&unfinished);
+        std::fs::create_dir_all(&unfinished).map_err(error(&unfinished))?;
+        let result = build::build(&self.folder, &self.include(), &self.sysroot, &unfinished)
+            .and_then(|()| {
+                let lib = self.folder.join("lib");
+                std::fs::rename(&unfinished, &lib).map_err(error(&lib))
+            });
+        let _ = std::fs::remove_dir_all(&unfinished);
+        result.map(|()| archive)
+    }
+}
+
+/// The source of the compiler's version that Debian's package installs.
+fn source(version: &str) -> Option<PathBuf> {
+    let folder = format!("/usr/src/gcc-{version}");
+    let mut archives: Vec<PathBuf> = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("gcc-") && name.contains(".tar")
+        })
+        .collect();
+    archives.sort();
+    archives.pop()
+}
