@@ -10,7 +10,7 @@ for package in "$@"; do
 	lld) command=wasm-ld ;;
 	wabt) command=wasm2c ;;
 	# Packages without commands.
-	gcc-12-source) command=/usr/src/gcc-12 ;;
+	gcc-*-source) command=/usr/src/${package%-source} ;;
 	newlib-source) command=/usr/src/newlib ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
 	*) command=$package ;;
