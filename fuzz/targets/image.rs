@@ -42,6 +42,11 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(part.bytes.len() as u64 <= u64::from(part.memory_size));
         assert!(u64::from(part.offset) + u64::from(part.memory_size) <= u64::from(limit));
     }
+    if let Some(variables) = image.thread_locals() {
+        assert!(variables.bytes.len() <= variables.memory_size as usize);
+        assert!(variables.size() < l.stack_size / 4, "{variables:?}");
+        assert_eq!(variables.initial(1).len(), variables.reserved() as usize);
+    }
     let tables = ImageTables::from(&image);
     for export in image.exports() {
         assert_eq!(image.export(export.name), Some(export));

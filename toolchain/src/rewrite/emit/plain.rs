@@ -1,8 +1,8 @@
 //! Everything else: the operands are translated, the instruction stays.
 
 use super::{Emitter, Outcome};
-use crate::assembly::register::{R11, R15, RSP, Width};
-use crate::assembly::{Instruction, Operand, Register};
+use crate::assembly::register::{R11, R15, RBP, RSP, Width};
+use crate::assembly::{Instruction, Memory, Operand, Register};
 use crate::rewrite::instruction_set::Class;
 use crate::rewrite::operand::{self, accessed, check_register, is_stack_pointer, unaccessed};
 use crate::rewrite::stack::{Effect, State, effect};
@@ -41,6 +41,15 @@ impl Emitter<'_, '_> {
                 0 => format!("\tmovq\t%r15, {to}"),
                 _ => format!("\tleaq\t{}(%r15), {to}", -bias),
             });
+            return Ok(());
+        }
+        if let ("mov" | "movq", [Operand::Memory(memory), Operand::Register(to)]) =
+            (mnemonic, instruction.operands.as_slice())
+            && is_return_address(self.position(index).state, memory)
+            && let Register::General(number, Width::Quad) = *to
+        {
+            check_register(*to)?;
+            self.line(format!("\tmovl\t$0, {}", Register::long(number)));
             return Ok(());
         }
         if instruction.operands.iter().any(is_stack_pointer) {
@@ -189,6 +198,20 @@ impl Emitter<'_, '_> {
         }
         self.line(format!("\t{prefixes}{instruction}"));
     }
+}
+
+/// Whether an operand is where the compiler believes the return address to be. It is on the control stack, out of reach; what
+/// `__builtin_return_address` reads is 0.
+fn is_return_address(state: State, memory: &Memory) -> bool {
+    let depth = match memory.base {
+        Some(base) if base == Register::quad(RSP) => state.depth,
+        Some(base) if base == Register::quad(RBP) => state.frame,
+        _ => None,
+    };
+    memory.segment.is_none()
+        && memory.index.is_none()
+        && depth.is_some()
+        && memory.displacement.value() == depth
 }
 
 fn addresses_in_32_bits(operand: &Operand) -> bool {
