@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postern::{CallError, Caller, Domain, FaultKind, Image, InstantiateError, Offset};
+use postern::policy::Sink;
+use postern::{Access, CallError, Domain, FaultKind, Image, InstantiateError, Policy, Rules};
 use postern_toolchain::{Build, Language};
 
 use crate::native::first_lines;
@@ -13,15 +14,13 @@ use crate::program::{Outcome, Program};
 /// What a process has and a domain has to ask for: a stack as large as the usual limit.
 const STACK: &str = "-fpostern-stack=8M";
 
-/// Linux's numbers.
-const WRITE: i64 = 1;
-const EXIT_GROUP: i64 = 231;
-const EPERM: i64 = 1;
-const EFAULT: i64 = 14;
-
 /// Builds `program` into `scratch` and runs it.
 pub fn run(program: &Program, scratch: &Path) -> Outcome {
-    let mut build = Build::new(Language::C);
+    let mut build = Build::new(if program.is_cxx() {
+        Language::Cxx
+    } else {
+        Language::C
+    });
     for source in &program.sources {
         build = build.file(source);
     }
@@ -36,36 +35,31 @@ pub fn run(program: &Program, scratch: &Path) -> Outcome {
         Err(error) => return Outcome::NotBuilt(first_lines(&error.to_string())),
     };
     match Image::load(&image) {
-        Ok(image) => call(&image, program.seconds),
+        Ok(image) => call(&image, program.seconds, &scratch.join("files")),
         Err(error) => Outcome::NotBuilt(format!("not loaded: {error}")),
     }
 }
 
-fn call(image: &Image, seconds: u64) -> Outcome {
+/// Runs the program in a domain whose files are in `files`, emptied first.
+fn call(image: &Image, seconds: u64, files: &Path) -> Outcome {
+    let _ = std::fs::remove_dir_all(files);
+    let rules = std::fs::create_dir_all(files.join("tmp"))
+        .map_err(|error| error.to_string())
+        .and_then(|()| {
+            let rules = Rules::new().grant("/", files, Access::ReadWrite);
+            rules.map_err(|error| error.to_string())
+        });
+    let rules = match rules {
+        Ok(rules) => rules,
+        Err(error) => return Outcome::NotBuilt(error),
+    };
     let written = Arc::new(Mutex::new(Vec::new()));
-    let sink = written.clone();
-    let sys =
-        move |caller: &Caller<'_>, number: i64, a: i64, b: i64, c: i64, _: i64, _: i64| -> i64 {
-            match (number, a) {
-                (WRITE, 1 | 2) => match caller.domain().read_vec(Offset(b as u32), c as usize) {
-                    Ok(bytes) => {
-                        if a == 1 {
-                            sink.lock().unwrap_or_else(|e| e.into_inner()).extend(bytes);
-                        }
-                        c
-                    }
-                    Err(_) => -EFAULT,
-                },
-                (EXIT_GROUP, _) => {
-                    caller.exit(a as i32);
-                    0
-                }
-                _ => -EPERM,
-            }
-        };
+    let policy = Policy::files(rules)
+        .stdout(Sink::buffer(&written))
+        .stderr(Sink::Discard);
     let domain = Domain::builder(image)
         .deadline(Some(Duration::from_secs(seconds)))
-        .service("sys", sys)
+        .policy(policy)
         .build();
     let domain = match domain {
         Ok(domain) => domain,
@@ -74,11 +68,14 @@ fn call(image: &Image, seconds: u64) -> Outcome {
         }
         Err(error) => return Outcome::Crashed(error.to_string()),
     };
-    let main = match domain.func_unchecked::<fn(i32, u64) -> i32>("main") {
-        Ok(main) => main,
-        Err(error) => return Outcome::NotBuilt(error.to_string()),
+    let ended = match domain.run_main(&["program"], &[""; 0]) {
+        // Linked without a C library.
+        Err(CallError::NoMain) => match domain.func_unchecked::<fn(i32, u64) -> i32>("main") {
+            Ok(main) => main.call(0, 0),
+            Err(error) => return Outcome::NotBuilt(error.to_string()),
+        },
+        ended => ended,
     };
-    let ended = main.call(0, 0);
     let output = written.lock().unwrap_or_else(|e| e.into_inner());
     match ended {
         Ok(status) | Err(CallError::Exited(status)) => Outcome::exited(status, &output),

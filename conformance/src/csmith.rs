@@ -12,7 +12,7 @@ use crate::native;
 use crate::place::PlaceError;
 use crate::program::{Outcome, Program};
 use crate::torture::{TortureError, bar, lock, set};
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 
 const HEADERS: &str = "/usr/include/csmith";
 
@@ -102,6 +102,7 @@ pub fn present() -> Result<(), PlaceError> {
 pub fn run(plan: &Plan) -> Result<Report, TortureError> {
     present()?;
     let next = AtomicU64::new(plan.first);
+    worker::prepare().map_err(TortureError::Library)?;
     let bar = bar(plan.count, plan.progress);
     let report = Mutex::new(Report::default());
     std::thread::scope(|scope| {

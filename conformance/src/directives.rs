@@ -21,6 +21,30 @@ pub fn options(text: &str) -> Vec<String> {
     all
 }
 
+/// Whether the test says that it is to be run on x86-64 Linux.
+pub fn runs(text: &str) -> bool {
+    text.lines()
+        .filter_map(|line| line.split_once("dg-do run"))
+        .any(|(_, selector)| {
+            let elsewhere = ["arm", "powerpc", "ia32 }", "darwin"];
+            holds(selector) || !elsewhere.iter().any(|e| selector.contains(e))
+        })
+}
+
+/// The names of `dg-additional-sources`.
+pub fn additional_sources(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| line.split_once("dg-additional-sources"))
+        .flat_map(|(_, rest)| {
+            rest.split(['}', '*'])
+                .next()
+                .unwrap_or_default()
+                .split_whitespace()
+        })
+        .map(|name| name.trim_matches('"').to_owned())
+        .collect()
+}
+
 /// Whether a selector like ` { target i?86-*-* x86_64-*-* } } */` means us.
 fn holds(selector: &str) -> bool {
     match selector.split_once("target") {
@@ -71,6 +95,16 @@ mod tests {
 /* { dg-options { "-std=c99" } } */
 "#;
         assert_eq!(options(text), ["-fwrapv", "-O2", "-mno-mmx", "-std=c99"]);
+    }
+
+    #[test]
+    fn programs() {
+        assert!(runs("/* { dg-do run } */"));
+        assert!(runs("// { dg-do run { target c++11 } }"));
+        assert!(!runs("/* { dg-do run { target arm*-*-* } } */"));
+        assert!(!runs("/* { dg-do compile } */"));
+        let text = "/* { dg-additional-sources \"a-2.c\" } */\n/* { dg-additional-sources b.c } */";
+        assert_eq!(additional_sources(text), ["a-2.c", "b.c"]);
     }
 
     #[test]

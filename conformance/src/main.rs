@@ -31,9 +31,12 @@ struct Torture {
     /// Option sets, separated by commas, or `all`
     #[arg(long, value_delimiter = ',', default_values_t = torture::USUAL.iter().map(|s| (*s).to_owned()))]
     options: Vec<String>,
-    /// Only tests whose name contains this
-    #[arg(long, default_value = "")]
-    filter: String,
+    /// Only tests whose name contains one of these, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    filter: Vec<String>,
+    /// The programs of gcc.dg/torture and g++.dg/torture, too
+    #[arg(long)]
+    more: bool,
     /// Only every Nth test
     #[arg(long, default_value_t = 1)]
     sample: usize,
@@ -126,7 +129,11 @@ fn torture_tests(arguments: &Torture) -> Outcome {
     let found = all.len();
     let tests = all
         .iter()
-        .filter(|test| test.name.contains(&arguments.filter))
+        .filter(|test| arguments.more || !test.more)
+        .filter(|test| {
+            let asked = |part: &String| test.name.contains(part);
+            arguments.filter.is_empty() || arguments.filter.iter().any(asked)
+        })
         .step_by(arguments.sample.max(1))
         .cloned()
         .collect();

@@ -69,7 +69,8 @@ pub fn build_and_run(program: &Program) -> Result<Outcome, PlaceError> {
     let scratch =
         tempfile::tempdir().map_err(PlaceError::file(Path::new("the temporary folder")))?;
     let binary: PathBuf = scratch.path().join("program");
-    let output = Command::new("gcc")
+    let compiler = if program.is_cxx() { "g++" } else { "gcc" };
+    let output = Command::new(compiler)
         .args(&program.flags)
         .args(&program.sources)
         .arg("-o")
@@ -78,8 +79,8 @@ pub fn build_and_run(program: &Program) -> Result<Outcome, PlaceError> {
         .output()
         .map_err(|_| PlaceError::Missing {
             what: "the compiler",
-            path: "gcc".to_owned(),
-            package: "gcc",
+            path: "the path".to_owned(),
+            package: compiler,
         })?;
     if !output.status.success() {
         let messages = String::from_utf8_lossy(&output.stderr);

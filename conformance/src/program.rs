@@ -17,6 +17,14 @@ pub struct Program {
     pub seconds: u64,
 }
 
+impl Program {
+    /// Whether it is C++.
+    pub fn is_cxx(&self) -> bool {
+        let cxx = |source: &PathBuf| source.extension().is_some_and(|e| e == "C" || e == "cc");
+        self.sources.iter().any(cxx)
+    }
+}
+
 /// How it ended.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub enum Outcome {

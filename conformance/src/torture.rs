@@ -12,14 +12,14 @@ use crate::native;
 use crate::place::PlaceError;
 use crate::program::{Outcome, Program};
 use crate::suite::Test;
-use crate::worker::Worker;
+use crate::worker::{self, Worker};
 
-/// The option sets: a name without spaces and the options.
+/// The option sets: a name without spaces and the options. (Without `-g0` the confined build has debug information.)
 pub const SETS: &[(&str, &[&str])] = &[
-    ("O0", &["-O0"]),
+    ("O0", &["-O0", "-g0"]),
     ("O2", &["-O2"]),
     ("O3", &["-O3"]),
-    ("v3", &["-O2", "-march=x86-64-v3"]),
+    ("v3", &["-O2", "-march=x86-64-v3", "-g0"]),
     ("O1", &["-O1"]),
     ("Os", &["-Os"]),
     ("Og", &["-Og", "-g"]),
@@ -126,6 +126,9 @@ pub enum TortureError {
     /// Something is missing.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// The C library of extensions.
+    #[error("the C library of extensions: {0}")]
+    Library(String),
     /// A worker process.
     #[error("a worker process: {0}")]
     Worker(#[from] std::io::Error),
@@ -143,6 +146,7 @@ pub fn run(plan: &Plan, exclusions: &Exclusions) -> Result<Report, TortureError>
             queue.push_back((index, set_name, test.program(options, &plan.confined)));
         }
     }
+    worker::prepare().map_err(TortureError::Library)?;
     let bar = bar(queue.len() as u64, plan.progress);
     let queue = Mutex::new(queue);
     let report = Mutex::new(Report::default());

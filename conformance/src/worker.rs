@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use postern_toolchain::sysroot::Sysroot;
+
 use crate::confined;
 use crate::program::{Outcome, Program};
 
@@ -26,6 +28,15 @@ pub fn serve() -> std::io::Result<()> {
         answers.flush()?;
     }
     Ok(())
+}
+
+/// Builds what workers share, the C library of extensions, so that they do not wait for each other.
+///
+/// # Errors
+/// The library cannot be built.
+pub fn prepare() -> Result<(), String> {
+    let built = Sysroot::headers().and_then(|sysroot| sysroot.library());
+    built.map(drop).map_err(|error| error.to_string())
 }
 
 /// The other end: a worker that is started when it is needed.
