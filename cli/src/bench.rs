@@ -13,6 +13,7 @@ mod kernels;
 mod load;
 mod memory;
 mod native;
+mod programs;
 mod sys;
 mod verifier;
 
@@ -26,8 +27,8 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, verifier, domains, load, fault, sys, anchors. The groups kernels, memory,
-verifier and load compile C with `postern cc`.
+chain of dependent register additions. Groups: gates, kernels, memory, programs, verifier, domains, load, fault, sys, anchors. The groups kernels, memory,
+programs, verifier and load compile C with `postern cc`.
 
 Exit status: 0; with --check 1 if a figure is short of its goal; 2 if a measurement is impossible here.
 
@@ -57,6 +58,7 @@ const GROUPS: &[Group] = &[
         kernels::figures(&kernels::build(directory)?)
     }),
     ("memory", memory::figures),
+    ("programs", |_| programs::figures()),
     ("verifier", |directory| {
         verifier::figures(&kernels::build(directory)?)
     }),

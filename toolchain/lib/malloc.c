@@ -3,9 +3,11 @@
  * Chunks with boundary tags in segregated free lists. A chunk is a multiple of 16 bytes; its head is 8 bytes: the size
  * of the chunk before it (if that one is free) and its own size with two flags. So what the caller gets is 16-aligned.
  * Small chunks that are freed first go to a short quick list of their size, still marked as used, so that the usual
- * free and malloc of one size costs nothing more; when memory runs out they are freed in earnest.
+ * free and malloc of one size costs nothing more. Each thread has its own quick lists, in its thread-local variables, and
+ * needs no lock for them: a used chunk's head is read there, never written, since the flag of the chunk before it may be
+ * changed by another thread at that moment. When memory runs out, a thread frees its quick chunks in earnest.
  * Above `top` lies memory that was never carved; a free chunk never borders on it, nor on another free chunk. Above
- * `fresh` nothing was ever written, so that it is still zero. All offsets have 32 bits. One lock.
+ * `fresh` nothing was ever written, so that it is still zero. All offsets have 32 bits. One lock for all of this.
  *
  * A pointer that cannot be from here ends the call with a trap in the function that got it. */
 #include <stddef.h>
@@ -36,18 +38,21 @@ typedef uint32_t at; /* the offset of a chunk's head */
 struct head {
     uint32_t before; /* size of the chunk before, if that is free */
     uint32_t size;   /* of this chunk, or-ed with the flags */
-    at next, last;   /* of the free list, in free chunks only */
+    at next, last;   /* of the free list, in free chunks only; in quick chunks the next one and a mark */
 };
-enum { USED = 1, BEFORE_USED = 2, QUICK = 4, FLAGS = 15, QUICK_MOST = 32, HEAD = 8, GRAIN = 16, EXACT = 32, BINS = EXACT + 4 * 23 };
+enum { USED = 1, BEFORE_USED = 2, FLAGS = 15, QUICK_MOST = 16, QUICK_MARK = 0x51c2a63d, HEAD = 8, GRAIN = 16, EXACT = 32, BINS = EXACT + 4 * 23 };
 
 static struct {
     volatile char lock;
     at bottom, top, fresh;
     uint64_t filled[2];
     at bin[BINS];
-    at quick[EXACT];
-    unsigned char quick_count[EXACT];
 } heap;
+
+static _Thread_local struct {
+    at first[EXACT];
+    unsigned char count[EXACT];
+} quick;
 
 static inline struct head *chunk(at a) { return (struct head *)(uintptr_t)a; }
 static inline uint32_t size_of(at a) { return chunk(a)->size & ~(uint32_t)FLAGS; }
@@ -142,32 +147,40 @@ static void use(at a, uint32_t have, uint32_t size)
     }
 }
 
-/* Frees the chunks of the quick lists. Whether there were any. */
+/* Frees the chunks of this thread's quick lists. Whether there were any. */
 static int release_quick(void)
 {
     int any = 0;
     for (unsigned b = 0; b < EXACT; b++) {
         at a;
-        while ((a = heap.quick[b])) {
-            heap.quick[b] = chunk(a)->next;
+        while ((a = quick.first[b])) {
+            quick.first[b] = chunk(a)->next;
             release(a, size_of(a));
             any = 1;
         }
-        heap.quick_count[b] = 0;
+        quick.count[b] = 0;
     }
     return any;
+}
+
+/* A used chunk of `size` bytes from this thread's quick lists, or 0. */
+static inline at find_quick(uint32_t size)
+{
+    if (size >= EXACT * GRAIN)
+        return 0;
+    unsigned b = size / GRAIN;
+    at a = quick.first[b];
+    if (a) {
+        quick.first[b] = chunk(a)->next;
+        quick.count[b]--;
+        chunk(a)->last = 0;
+    }
+    return a;
 }
 
 /* A used chunk of `size` bytes, or 0. */
 static at find(uint32_t size)
 {
-    if (size < EXACT * GRAIN && heap.quick[size / GRAIN]) {
-        at a = heap.quick[size / GRAIN];
-        heap.quick[size / GRAIN] = chunk(a)->next;
-        heap.quick_count[size / GRAIN]--;
-        chunk(a)->size &= ~(uint32_t)QUICK;
-        return a;
-    }
     unsigned b = bin_of(size);
     for (at a = heap.bin[b]; a; a = chunk(a)->next)
         if (size_of(a) >= size) {
@@ -207,13 +220,23 @@ static inline void touched(at end)
         heap.fresh = end;
 }
 
+/* Traps if the chunk, which has the mark, is in the quick list. */
+static __attribute__((noinline, cold)) void not_yet_freed(at a, unsigned b)
+{
+    for (at q = quick.first[b]; q; q = chunk(q)->next)
+        if (q == a)
+            __builtin_trap();
+}
+
 /* The chunk of a pointer that the caller says is from here. */
 static at checked(void *pointer)
 {
     at a = (at)(uintptr_t)pointer - HEAD;
-    if ((a + HEAD) % GRAIN || a < heap.bottom || a >= heap.top || (chunk(a)->size & (USED | QUICK)) != USED || size_of(a) < GRAIN
+    if ((a + HEAD) % GRAIN || a < heap.bottom || a >= heap.top || !(chunk(a)->size & USED) || size_of(a) < GRAIN
         || size_of(a) > heap.top - a)
         __builtin_trap();
+    if (chunk(a)->last == QUICK_MARK && size_of(a) < EXACT * GRAIN)
+        not_yet_freed(a, size_of(a) / GRAIN);
     return a;
 }
 
@@ -222,35 +245,42 @@ EXPORT void *malloc(size_t n)
     uint32_t size = rounded(n);
     if (!size)
         return none();
-    enter();
-    at a = find(size);
-    if (a)
-        touched(a + size_of(a));
-    leave();
+    at a = find_quick(size);
+    if (!a) {
+        enter();
+        if ((a = find(size)))
+            touched(a + size_of(a));
+        leave();
+    }
     return a ? (void *)(uintptr_t)(a + HEAD) : none();
 }
 
-/* Frees a used chunk. */
-static inline void put_back(at a)
+/* Whether the used chunk could be put into a quick list. */
+static inline int put_quick(at a)
 {
     uint32_t size = size_of(a);
-    if (size < EXACT * GRAIN && heap.quick_count[size / GRAIN] < QUICK_MOST) {
-        chunk(a)->size |= QUICK;
-        chunk(a)->next = heap.quick[size / GRAIN];
-        heap.quick[size / GRAIN] = a;
-        heap.quick_count[size / GRAIN]++;
-    } else {
-        release(a, size);
-    }
+    unsigned b = size / GRAIN;
+    if (size >= EXACT * GRAIN)
+        return 0;
+    if (quick.count[b] >= QUICK_MOST)
+        return 0;
+    chunk(a)->next = quick.first[b];
+    chunk(a)->last = QUICK_MARK;
+    quick.first[b] = a;
+    quick.count[b]++;
+    return 1;
 }
 
 EXPORT void free(void *pointer)
 {
     if (!(uint32_t)(uintptr_t)pointer)
         return;
-    enter();
-    put_back(checked(pointer));
-    leave();
+    at a = checked(pointer);
+    if (!put_quick(a)) {
+        enter();
+        release(a, size_of(a));
+        leave();
+    }
 }
 
 EXPORT void *calloc(size_t count, size_t each)
@@ -259,15 +289,16 @@ EXPORT void *calloc(size_t count, size_t each)
     uint32_t size;
     if (__builtin_mul_overflow(count, each, &n) || !(size = rounded(n)))
         return none();
-    enter();
-    at a = find(size);
-    at clear_to = 0;
-    if (a) {
-        at end = a + size_of(a);
-        clear_to = end < heap.fresh ? end : heap.fresh;
-        touched(end);
+    at a = find_quick(size), clear_to = a + size;
+    if (!a) {
+        enter();
+        if ((a = find(size))) {
+            at end = a + size_of(a);
+            clear_to = end < heap.fresh ? end : heap.fresh;
+            touched(end);
+        }
+        leave();
     }
-    leave();
     if (!a)
         return none();
     void *pointer = (void *)(uintptr_t)(a + HEAD);
@@ -283,9 +314,11 @@ EXPORT void *realloc(void *pointer, size_t n)
     uint32_t size = rounded(n);
     if (!size)
         return none();
-    enter();
     at a = checked(pointer);
     uint32_t have = size_of(a);
+    if (size == have)
+        return pointer;
+    enter();
     at next = a + have;
     if (size > have && next == heap.top && (uint64_t)a + size <= HEAP_END) {
         heap.top = a + size;

@@ -19,4 +19,5 @@ mod wasm;
 
 pub use diagnostic::Diagnostic;
 pub use driver::{Build, BuildError, DriverError, Language, main, run};
+pub use library::cache;
 pub use rewrite::{Adjustment, RewriteOptions, rewrite};
