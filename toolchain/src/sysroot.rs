@@ -136,7 +136,7 @@ impl Sysroot {
 fn key(source: &source::Source) -> u64 {
     let mut hasher = DefaultHasher::new();
     source.identity().hash(&mut hasher);
-    parts::IDENTITY.hash(&mut hasher);
+    parts::identify(&mut hasher);
     library::MAKER.hash(&mut hasher);
     hasher.finish()
 }

@@ -14,7 +14,7 @@
 void _exit(int status)
 {
     for (;;)
-        sys(SYS_exit_group, status, 0, 0, 0, 0);
+        sys(SYS_exit_group, status & 0xff, 0, 0, 0, 0);
 }
 
 int _getpid_r(struct _reent *reent) { return (void)reent, 1; }

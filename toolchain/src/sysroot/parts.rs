@@ -1,5 +1,6 @@
 //! What the C library is made of: newlib's folders, what is left out of them and why, and our own headers and sources.
 
+use std::hash::{Hash, Hasher};
 use std::io::Write as _;
 use std::path::Path;
 
@@ -184,26 +185,11 @@ pub const SOURCES: &[(&str, &str)] = sources! {
     "reent.c"
 };
 
-/// Everything in this file that a sysroot depends on.
-pub const IDENTITY: (
-    &str,
-    &[(&str, &str)],
-    &[(&str, &str)],
-    &[Folder],
-    &[&str],
-    &[(&str, &str, &str)],
-    &[(&str, &str)],
-    &str,
-) = (
-    NEWLIB_H,
-    HEADERS,
-    SOURCES,
-    FOLDERS,
-    FLAGS,
-    MENDED,
-    APPENDED,
-    include_str!("compile.rs"),
-);
+/// Feeds everything in this file that a sysroot depends on.
+pub fn identify(hasher: &mut impl Hasher) {
+    (NEWLIB_H, HEADERS, SOURCES, FOLDERS, FLAGS, MENDED, APPENDED).hash(hasher);
+    include_str!("compile.rs").hash(hasher);
+}
 
 /// Fills `folder` with the headers and the names that they declare.
 pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> {
