@@ -144,8 +144,9 @@ fn hostile_scripts_end_and_the_next_one_works() {
             "resulting string too large",
             "return string.rep('x', math.maxinteger)",
         ),
+        // Its stack has a limit of its own, which the heap may meet first.
         (
-            "stack overflow",
+            "stack overflow|not enough memory",
             "local function f() return 1 + f() end return f()",
         ),
         (
@@ -182,7 +183,7 @@ fn hostile_scripts_end_and_the_next_one_works() {
         let text = error.to_string();
         // What ends by itself on a quick machine may meet the deadline on a slow one.
         assert!(
-            is_deadline || (*reason != "deadline" && text.contains(reason)),
+            is_deadline || (*reason != "deadline" && reason.split('|').any(|r| text.contains(r))),
             "{script}: {text}"
         );
         assert!(

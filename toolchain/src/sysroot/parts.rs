@@ -95,6 +95,7 @@ pub const FOLDERS: &[Folder] = &[
         path: "libm/complex",
         archive: "libm.a",
         flags: &["-fno-builtin"],
+        // One of ours.
         without: "csqrtl.c",
     },
 ];
@@ -111,6 +112,17 @@ pub const MENDED: &[(&str, &str, &str)] = &[
         "libc/stdio/vfscanf.c libc/stdio/vfwscanf.c",
         "get_arg (n, &ap,",
         "get_arg (n, (va_list *) ap,",
+    ),
+    // Only +1 to the power of a NaN is 1, not -1.
+    (
+        "libm/math/e_pow.c",
+        "if(((ix-0x3ff00000)|lx)==0) return one;",
+        "if(((hx-0x3ff00000)|lx)==0) return one;",
+    ),
+    (
+        "libm/math/ef_pow.c",
+        "if(ix==0x3f800000) return one;",
+        "if(hx==0x3f800000) return one;",
     ),
     // "0x" without a hexadecimal digit behind it is a 0.
     (
