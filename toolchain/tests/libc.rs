@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use postern::policy::{Input, Sink};
-use postern::{CallError, Domain, Image, Policy};
+use postern::policy::{Input, Rules, Sink};
+use postern::{Access, CallError, Domain, Image, Policy};
 use postern_toolchain::{Build, Language};
 
 /// What a run left behind.
@@ -58,7 +58,7 @@ fn confined(name: &str, flags: &[&str]) -> Image {
     Image::load(path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn native(name: &str, flags: &[&str], input: &[u8], arguments: &[&str]) -> Outcome {
+fn native_program(name: &str, flags: &[&str]) -> PathBuf {
     let program = target(&format!("{name}.native"));
     let status = Command::new("gcc")
         .args(["-O2", "-w", "-o"])
@@ -69,7 +69,11 @@ fn native(name: &str, flags: &[&str], input: &[u8], arguments: &[&str]) -> Outco
         .status()
         .unwrap();
     assert!(status.success(), "gcc {name}");
-    let mut child = Command::new(&program)
+    program
+}
+
+fn native(name: &str, flags: &[&str], input: &[u8], arguments: &[&str]) -> Outcome {
+    let mut child = Command::new(native_program(name, flags))
         .args(&arguments[1..])
         .env_clear()
         .stdin(Stdio::piped())
@@ -134,6 +138,53 @@ fn beginning_end_and_what_is_between() {
 #[test]
 fn what_compilers_call() {
     compare("helpers.c", "");
+}
+
+/// Streams, files and folders, under the policy `files`.
+#[test]
+fn files_and_folders() {
+    let (ours, theirs) = (target("files.confined"), target("files.folder"));
+    for folder in [&ours, &theirs] {
+        let _ = std::fs::remove_dir_all(folder);
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let rules = Rules::new().grant("/", &ours, Access::ReadWrite).unwrap();
+    let output = Arc::new(Mutex::new(Vec::new()));
+    let policy = Policy::files(rules).stdout(Sink::buffer(&output));
+    let domain = Domain::builder(&confined("files.c", &[]))
+        .policy(policy)
+        .build()
+        .unwrap();
+    let status = domain.run_main(&["files"], &[] as &[&str]).unwrap();
+
+    let program = std::path::absolute(native_program("files.c", &[])).unwrap();
+    let native = Command::new(program).current_dir(&theirs).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.lock().unwrap()),
+        String::from_utf8_lossy(&native.stdout)
+    );
+    assert_eq!(Some(status), native.status.code());
+    assert_eq!(std::fs::read_dir(&ours).unwrap().count(), 0);
+}
+
+/// Several threads in one domain have a heap in common, and an errno and buffers each.
+#[test]
+fn threads_of_the_host() {
+    let image = confined("threads.c", &[]);
+    let domain = Domain::builder(&image).deadline(None).build().unwrap();
+    let work = domain.func::<fn(u32) -> u64>("work").unwrap();
+    let alone: Vec<u64> = (1..=8).map(|seed| work.call(seed).unwrap()).collect();
+    assert!(!alone.contains(&0), "{alone:?}");
+    let together: Vec<u64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (1..=8)
+            .map(|seed| {
+                let work = domain.func::<fn(u32) -> u64>("work").unwrap();
+                scope.spawn(move || work.call(seed).unwrap())
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().unwrap()).collect()
+    });
+    assert_eq!(alone, together);
 }
 
 /// Units of the last place between two results' bits; `None` if they are of different kinds.
