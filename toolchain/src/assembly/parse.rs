@@ -226,7 +226,7 @@ impl Parser {
         };
         if !mnemonic
             .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '.')
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'))
         {
             return Err(format!("`{text}` is not understood"));
         }

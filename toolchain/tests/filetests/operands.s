@@ -122,3 +122,12 @@
 	pshufd	$0xe4, %gs:(%edi), %xmm3
 	vzeroupper
 	ret
+---
+# A mnemonic may have an underscore.
+	vcmpeq_uspd	(%rdi), %ymm2, %ymm4
+	vcmpneq_oqps	%xmm1, %xmm2, %xmm4
+	ret
+=>
+	vcmpeq_uspd	%gs:(%edi), %ymm2, %ymm4
+	vcmpneq_oqps	%xmm1, %xmm2, %xmm4
+	ret
