@@ -237,7 +237,11 @@ fn calls_from_handlers_over_extensions_are_refused() {
         let spin = d.func::<fn()>("spin").unwrap();
         let good = d.func::<fn(i32) -> i32>("good").unwrap();
         let e = spin.call().unwrap_err();
-        assert_eq!(e.fault().unwrap().kind, FaultKind::Deadline);
+        match e.fault() {
+            Some(fault) => assert_eq!(fault.kind, FaultKind::Deadline),
+            // The handler came between the call's end and its caller, and left its own last error or none, as with errno.
+            None => assert!(matches!(e, CallError::Closed | CallError::Poisoned), "{e}"),
+        }
         assert!(REFUSED.load(SeqCst) > 0);
         assert_eq!(OTHER.load(SeqCst), 0);
         d.reset().unwrap();

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ProjectError;
 use crate::library;
@@ -62,8 +63,11 @@ fn configuration(project: &Path) -> Vec<String> {
 
 /// Writes a file in one step, so that builds at the same time see all of it or nothing.
 fn write(path: &Path, text: &str) -> Result<(), ProjectError> {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
     let parent = path.parent().unwrap_or(Path::new(""));
-    let unfinished = path.with_extension(format!("{}-new", std::process::id()));
+    // Threads of one process write at the same time, too.
+    let write = WRITES.fetch_add(1, Ordering::Relaxed);
+    let unfinished = path.with_extension(format!("{}-{write}-new", std::process::id()));
     std::fs::create_dir_all(parent)
         .and_then(|()| std::fs::write(&unfinished, text))
         .and_then(|()| std::fs::rename(&unfinished, path))
@@ -111,4 +115,22 @@ fn source_folder(metadata: &str, name: &str) -> Option<PathBuf> {
         .find(|package| package.get("name").and_then(|n| n.as_str()) == Some(name))?;
     let manifest = Path::new(package.get("manifest_path")?.as_str()?);
     Some(manifest.parent()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_write_a_file_at_once() {
+        let folder = std::env::temp_dir().join(format!("postern-write-{}", std::process::id()));
+        let path = folder.join("file");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..200).for_each(|_| write(&path, "text").unwrap()));
+            }
+        });
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
