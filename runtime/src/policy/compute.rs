@@ -34,9 +34,11 @@ pub(super) fn apply(caller: &Caller<'_>, call: &Call) -> Answer {
         }
         Call::Random { length } => {
             let mut bytes = Vec::with_capacity(*length);
-            let room = rustix::buffer::spare_capacity(&mut bytes);
-            getrandom(room, GetRandomFlags::empty())?;
-            bytes.truncate(*length);
+            if *length > 0 {
+                let room = rustix::buffer::spare_capacity(&mut bytes);
+                getrandom(room, GetRandomFlags::empty())?;
+                bytes.truncate(*length);
+            }
             Done::counted(bytes)
         }
         Call::Identity(what) => Done::value(i64::from(match what {

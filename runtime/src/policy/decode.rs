@@ -39,6 +39,9 @@ impl Out {
         let mut part = |&(offset, room): &(Offset, usize)| {
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             bytes = later;
+            if now.is_empty() {
+                return Ok(());
+            }
             domain.write(offset, now).map_err(|_| Errno::FAULT)
         };
         match self {

@@ -112,6 +112,9 @@ impl File {
             return Err(Errno::BADF.into());
         }
         let mut bytes = Vec::with_capacity(length);
+        if length == 0 {
+            return Ok(Done::counted(bytes));
+        }
         let place = at.map_or_else(|| self.position.load(Ordering::Relaxed), i64::unsigned_abs);
         let room = rustix::buffer::spare_capacity(&mut bytes);
         rustix::io::pread(&self.file, room, place)?;

@@ -138,6 +138,7 @@ impl Stream {
         };
         let mut bytes = Vec::new();
         match input {
+            _ if length == 0 => {}
             Input::Empty => {}
             Input::Inherit => {
                 let stdin = rustix::stdio::stdin();
