@@ -1,0 +1,220 @@
+//! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
+
+use super::{Domain, Inner, OnFault, domains};
+use crate::error::InstantiateError;
+use crate::fault::Fault;
+use crate::image::{Image, ImageInner};
+use crate::instance::Instance;
+use crate::policy::{Policy, System};
+use crate::service::{Service, Services};
+use crate::trusted::control::{Block, OPEN};
+use postern_image::{MemoryLayout, Signature};
+use postern_verifier::window::{LIMIT, PAGE};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// What a domain may use. All have defaults that suit a request handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of heap; `None` takes the image's wish, or 64 MiB.
+    pub heap: Option<u64>,
+    /// Longest time of one call; `None` is no limit. Default: 1 s.
+    pub deadline: Option<Duration>,
+    /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
+    pub call_depth: Option<u32>,
+    /// Threads that may ever be inside. Default: 256.
+    pub threads: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            heap: None,
+            deadline: Some(Duration::from_secs(1)),
+            call_depth: None,
+            threads: 256,
+        }
+    }
+}
+
+/// Where a domain's window shall lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// In the hot window if nobody is there, else anywhere.
+    #[default]
+    Auto,
+    /// As `Auto`; says that the domain runs long enough to be worth it.
+    Hot,
+    /// Never in the hot window.
+    Cold,
+}
+
+/// Collects what a domain is made of. See [`Domain::builder`].
+#[must_use = "nothing happens before build()"]
+pub struct DomainBuilder {
+    image: Image,
+    limits: Limits,
+    placement: Placement,
+    services: Services,
+    policy: Policy,
+    on_fault: Option<OnFault>,
+}
+
+impl Domain {
+    /// Begins a new domain of `image`.
+    pub fn builder(image: &Image) -> DomainBuilder {
+        DomainBuilder {
+            image: image.clone(),
+            limits: Limits::default(),
+            placement: Placement::default(),
+            services: Services::default(),
+            policy: Policy::none(),
+            on_fault: None,
+        }
+    }
+}
+
+impl DomainBuilder {
+    /// Limits of memory, time and depth.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Longest time of one call.
+    pub fn deadline(mut self, deadline: Option<Duration>) -> Self {
+        self.limits.deadline = deadline;
+        self
+    }
+
+    /// Bytes of heap.
+    pub fn heap(mut self, bytes: u64) -> Self {
+        self.limits.heap = Some(bytes);
+        self
+    }
+
+    /// Where the window shall lie.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// Grants a service: a closure of the form `|caller: &Caller, a: i32, …| -> result`.
+    pub fn service<A: 'static, F: Service<A>>(mut self, name: &str, function: F) -> Self {
+        self.services.add(name, function);
+        self
+    }
+
+    /// Grants a service that is a plain C function. `stack` is what it needs, in bytes.
+    ///
+    /// # Safety
+    /// `function` must be a function of the C calling convention with this signature, callable with any argument values from any
+    /// thread, that neither unwinds nor longjmps into frames below the entry gate.
+    pub unsafe fn service_c(
+        mut self,
+        name: &str,
+        function: *const (),
+        signature: Signature,
+        stack: usize,
+    ) -> Self {
+        self.services
+            .add_c(name, function as usize, signature, stack);
+        self
+    }
+
+    /// What the system calls of the extension may do. Default: [`Policy::none`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Called with every fault of the domain, after the extension has been left, on the thread that made the call.
+    pub fn on_fault(mut self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
+        self.on_fault = Some(Box::new(handler));
+        self
+    }
+
+    /// Makes the domain.
+    ///
+    /// # Errors
+    /// An import has no service or another type, limits do not fit the window, no memory, or the extension's initialisation failed.
+    pub fn build(self) -> Result<Domain, InstantiateError> {
+        let image = self.image.0;
+        let span = tracing::info_span!("postern.instantiate", image = %image.name);
+        let _entered = span.enter();
+        let system = Arc::new(System::new(self.policy));
+        let services = self.services.resolve(&image.tables.imports, &system)?;
+        let layout = image.tables.layout;
+        let heap = heap_range(&image, &layout, &self.limits)?;
+        let instance = Instance::new(&image, heap, self.placement != Placement::Cold)?;
+        let control = Block::take()?;
+        control.base.store(instance.base(), Ordering::Relaxed);
+        control.facts.store(image.fact_bits, Ordering::Relaxed);
+        control.services.store(services.table(), Ordering::Relaxed);
+        control
+            .stack_log2
+            .store(image.tables.header.stack_log2, Ordering::Relaxed);
+        let deadline = self.limits.deadline.map_or(0, |d| {
+            u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1)
+        });
+        control.deadline.store(deadline, Ordering::Relaxed);
+        control.call_depth.store(
+            self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
+            Ordering::Relaxed,
+        );
+        let inner = Arc::new(Inner {
+            image,
+            control,
+            limits: self.limits,
+            instance,
+            on_fault: self.on_fault,
+            pointed_to: AtomicBool::new(false),
+            faults: Default::default(),
+            services,
+            system,
+        });
+        inner.system.belongs_to(&inner);
+        register(&inner);
+        inner.control.state.store(OPEN, Ordering::SeqCst);
+        let domain = Domain(inner);
+        domain
+            .initialise()
+            .map_err(InstantiateError::Initialisation)?;
+        Ok(domain)
+    }
+}
+
+/// Makes the domain findable by its control block.
+fn register(inner: &Arc<Inner>) {
+    let number = inner.control.number.load(Ordering::Relaxed) as usize;
+    let mut domains = domains();
+    if domains.len() <= number {
+        domains.resize(number + 1, Weak::new());
+    }
+    domains[number] = Arc::downgrade(inner);
+}
+
+/// First and last (exclusive) offset of the heap.
+fn heap_range(
+    image: &ImageInner,
+    layout: &MemoryLayout,
+    limits: &Limits,
+) -> Result<(u32, u32), InstantiateError> {
+    const DEFAULT: u64 = 64 << 20;
+    let wish = image.tables.header.heap_wish;
+    let bytes = limits
+        .heap
+        .unwrap_or(if wish == 0 { DEFAULT } else { wish });
+    let pages = bytes.div_ceil(u64::from(PAGE));
+    let end = u64::from(layout.heap_start).saturating_add(pages.saturating_mul(PAGE.into()));
+    let room = u64::from(LIMIT) - u64::from(layout.stack_size);
+    if end > room {
+        return Err(InstantiateError::Limits(format!(
+            "a heap of {bytes} bytes does not fit the window: at most {} are left",
+            room.saturating_sub(u64::from(layout.heap_start))
+        )));
+    }
+    Ok((layout.heap_start, end as u32))
+}
