@@ -81,7 +81,7 @@ fn every_configuration_field_is_listed() {
     let page = read("docs/src/reference/limits.md");
     for (file, name) in [
         ("runtime/src/engine.rs", "Config"),
-        ("runtime/src/domain.rs", "Limits"),
+        ("runtime/src/domain/build.rs", "Limits"),
     ] {
         let source = read(file);
         let start = source.find(&format!("pub struct {name} {{")).unwrap();
