@@ -118,6 +118,8 @@ enum {
 /* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 256 threads, no services. */
 pt_options *pt_options_new(void);
 int pt_options_free(pt_options *options);
+/* What faults and tables call the domain; without it the image's name and a number. */
+int pt_options_name(pt_options *options, const char *name);
 /* Longest time of one call, in microseconds; 0 is no limit. */
 int pt_options_deadline(pt_options *options, uint64_t microseconds);
 /* Bytes of heap; 0 takes the image's wish. */
@@ -218,6 +220,8 @@ int pt_reset(pt_domain *domain);
 int pt_interrupt(pt_domain *domain);
 /* 1 if a fault closed the domain until pt_reset, 0 if not. */
 int pt_poisoned(pt_domain *domain);
+/* Its name, until it is closed; "" for an error. */
+const char *pt_name(pt_domain *domain);
 /* What pt_options_user was given, or NULL. */
 void *pt_user(pt_domain *domain);
 
@@ -333,6 +337,7 @@ typedef struct pt_fault {
     pt_offset backtrace[32];          /* innermost first; exact, for the extension cannot write them */
     const char *message;              /* one sentence, with the place */
     const char *place;                /* "function at file:line", or "" */
+    const char *domain;               /* name of the domain that faulted, or "" */
 } pt_fault;
 
 /* Why the calling thread's last call that did not return did not, or NULL if none did since pt_clear_fault. Valid until

@@ -7,7 +7,7 @@ use crate::options::{self, OptionsKind};
 use crate::symbol::Pointers;
 use postern::Domain;
 use std::collections::BTreeMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An open domain.
@@ -16,6 +16,7 @@ pub struct Opened {
     pub domain: Domain,
     /// Function pointers that were given out.
     pub pointers: Pointers,
+    name: CString,
     user: usize,
 }
 
@@ -63,6 +64,7 @@ pub extern "C" fn pt_open(
         let domain = options.apply(Domain::builder(&image.get()?)).build()?;
         let base = domain.base();
         let handle = Handle::make(Arc::new(Opened {
+            name: failure::text(domain.name()),
             domain,
             pointers: Pointers::default(),
             user: options.user,
@@ -111,6 +113,12 @@ pub extern "C" fn pt_interrupt(domain: Handle<DomainKind>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_poisoned(domain: Handle<DomainKind>) -> c_int {
     failure::number(|| Ok(i64::from(domain.get()?.domain.is_poisoned()))) as c_int
+}
+
+/// `pt_name`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_name(domain: Handle<DomainKind>) -> *const c_char {
+    failure::or(c"".as_ptr(), || Ok(domain.get()?.name.as_ptr()))
 }
 
 /// `pt_user`

@@ -76,6 +76,7 @@ pub struct CFault {
     pub backtrace: [u32; 32],
     pub message: *const c_char,
     pub place: *const c_char,
+    pub domain: *const c_char,
 }
 
 /// A fault with the texts that it points to.
@@ -86,11 +87,12 @@ pub struct Shown {
     report: Option<CString>,
     _message: CString,
     _place: CString,
+    _domain: CString,
 }
 
 impl Shown {
-    fn new(kind: i32, message: &str, place: &str) -> Box<Shown> {
-        let (message, place) = (failure::text(message), failure::text(place));
+    fn new(kind: i32, message: &str, place: &str, domain: &str) -> Box<Shown> {
+        let [message, place, domain] = [message, place, domain].map(failure::text);
         let c = CFault {
             size: size_of::<CFault>(),
             kind,
@@ -105,6 +107,7 @@ impl Shown {
             backtrace: [0; 32],
             message: message.as_ptr(),
             place: place.as_ptr(),
+            domain: domain.as_ptr(),
         };
         Box::new(Shown {
             c,
@@ -112,6 +115,7 @@ impl Shown {
             report: None,
             _message: message,
             _place: place,
+            _domain: domain,
         })
     }
 
@@ -121,7 +125,7 @@ impl Shown {
             .iter()
             .find(|k| k.0 == fault.kind)
             .map_or(OTHER, |k| k.2);
-        let mut shown = Shown::new(number, &fault.to_string(), &fault.place());
+        let mut shown = Shown::new(number, &fault.to_string(), &fault.place(), &fault.domain);
         let c = &mut shown.c;
         if let Some(offset) = fault.offset {
             (c.offset, c.has) = (offset.0, c.has | 1);
@@ -149,11 +153,11 @@ impl Shown {
                 shown
             }
             CallError::Exited(status) => {
-                let mut shown = Shown::new(EXITED, &error.to_string(), "");
+                let mut shown = Shown::new(EXITED, &error.to_string(), "", "");
                 shown.c.status = *status;
                 shown
             }
-            _ => Shown::new(REFUSED, &error.to_string(), ""),
+            _ => Shown::new(REFUSED, &error.to_string(), "", ""),
         }
     }
 

@@ -23,6 +23,7 @@ struct Offer {
 /// The options of a domain.
 #[derive(Clone, Default)]
 pub struct Options {
+    name: Option<String>,
     limits: Limits,
     placement: Placement,
     services: Vec<Offer>,
@@ -36,8 +37,11 @@ pub struct Options {
 
 impl Options {
     /// Hands everything to a builder.
-    pub fn apply(&self, builder: DomainBuilder) -> DomainBuilder {
-        let mut builder = builder
+    pub fn apply(&self, mut builder: DomainBuilder) -> DomainBuilder {
+        if let Some(name) = &self.name {
+            builder = builder.name(name);
+        }
+        builder = builder
             .limits(self.limits.clone())
             .placement(self.placement)
             .policy(self.policy.clone());
@@ -99,6 +103,15 @@ pub extern "C" fn pt_options_new() -> Handle<OptionsKind> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_free(options: Handle<OptionsKind>) -> c_int {
     failure::code(|| options.take().map(drop))
+}
+
+/// `pt_options_name`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_name(options: Handle<OptionsKind>, name: Text) -> c_int {
+    change(options, |o| {
+        o.name = Some(name.get("domain's name")?.to_owned());
+        Ok(())
+    })
 }
 
 /// `pt_options_deadline`

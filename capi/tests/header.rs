@@ -259,7 +259,7 @@ fn layouts() -> Vec<(String, usize)> {
         )* };
     }
     fields!(CConfig, "pt_config": size flags tick_us signal reserved);
-    fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place);
+    fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place domain);
     fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result);
     all
 }

@@ -155,7 +155,7 @@ fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>) -> CallErr
     if raw.kind != outcome::INTERRUPT {
         inner.poison();
     }
-    tracing::warn!(image = %inner.image.name, kind = fault.kind.name(), "extension fault");
+    tracing::warn!(domain = %inner.name, kind = fault.kind.name(), "extension fault");
     inner.note_fault(&fault);
     CallError::Fault(fault)
 }

@@ -28,6 +28,7 @@ pub struct Domain(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) image: Arc<ImageInner>,
+    pub(crate) name: Arc<str>,
     pub(crate) control: Block,
     pub(crate) limits: Limits,
     pub(crate) instance: Instance,
@@ -61,6 +62,11 @@ pub(crate) fn of(control: &Control) -> Option<Arc<Inner>> {
 pub struct Busy;
 
 impl Domain {
+    /// What faults, logs and tables call it: [`DomainBuilder::name`].
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// The image of which this is an instance.
     pub fn image(&self) -> Image {
         Image(self.0.image.clone())
@@ -189,7 +195,7 @@ impl Domain {
     /// # Errors
     /// [`Busy`] while threads are inside; the static constructors' own error otherwise is reported as a fault of the next call.
     pub fn reset(&self) -> Result<(), Busy> {
-        let span = tracing::debug_span!("postern.reset", image = %self.0.image.name);
+        let span = tracing::debug_span!("postern.reset", domain = %self.0.name);
         let _entered = span.enter();
         self.0.exclusive(|inner| {
             inner.system.reset();
@@ -239,6 +245,7 @@ impl Domain {
 impl std::fmt::Debug for Domain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Domain")
+            .field("name", &self.0.name)
             .field("image", &self.0.image.name)
             .field("base", &format_args!("{:#x}", self.base()))
             .finish_non_exhaustive()

@@ -153,6 +153,8 @@ impl Registers {
 pub struct Fault {
     /// What kind.
     pub kind: FaultKind,
+    /// Name of the domain.
+    pub domain: Arc<str>,
     /// Offset of the instruction, where there is one.
     pub offset: Option<Offset>,
     /// Offset that was accessed or jumped to, where there is one.
@@ -175,6 +177,7 @@ impl Fault {
         let image = inner.image.clone();
         let mut fault = Fault {
             kind: FaultKind::Aborted,
+            domain: inner.name.clone(),
             offset: None,
             address: None,
             registers: None,
@@ -290,7 +293,7 @@ impl Fault {
     /// A report of many lines: registers and backtrace.
     pub fn report(&self) -> String {
         use fmt::Write;
-        let mut text = format!("{self}\n");
+        let mut text = format!("{self}\n  in domain {}\n", self.domain);
         if let Some(registers) = &self.registers {
             for (i, (name, value)) in Registers::NAMES.iter().zip(registers.0).enumerate() {
                 let end = if i % 4 == 3 { '\n' } else { ' ' };
@@ -355,6 +358,7 @@ impl fmt::Debug for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fault")
             .field("kind", &self.kind)
+            .field("domain", &self.domain)
             .field("offset", &self.offset)
             .field("address", &self.address)
             .field("place", &self.place())

@@ -1,6 +1,6 @@
 //! Every kind of fault: kind, offset, address, place and backtrace, exactly; and the host goes on.
 mod support;
-use postern::{Caller, Domain, Fault, FaultKind, Limits, Offset};
+use postern::{CallError, Caller, Domain, Fault, FaultKind, Limits, Offset};
 use postern_verifier::window::{INFO, LIMIT};
 use std::sync::Arc;
 use std::time::Duration;
@@ -510,5 +510,25 @@ fn data_stack_overflow_on_later_threads() {
         })
         .join()
         .unwrap();
+    }
+}
+
+/// A domain's name is in everything that says what happened to it.
+#[test]
+fn faults_say_whose_they_are() {
+    let image = support::image(&[("f", "v()")], "f: ud2");
+    let named = support::cold(&image).name("parser").build().unwrap();
+    let others = [0; 2].map(|_| support::cold(&image).build().unwrap());
+    assert_eq!(named.name(), "parser");
+    assert!(others[0].name().starts_with("image#"), "{:?}", others[0]);
+    assert_ne!(others[0].name(), others[1].name());
+    assert!(format!("{named:?}").contains("parser"));
+    for d in [&named, &others[0], &others[1]] {
+        let Err(CallError::Fault(fault)) = d.func::<fn()>("f").unwrap().call() else {
+            panic!("no fault");
+        };
+        assert_eq!(&*fault.domain, d.name());
+        assert!(fault.report().contains(d.name()), "{}", fault.report());
+        assert!(format!("{fault:?}").contains(d.name()));
     }
 }

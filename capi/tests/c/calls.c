@@ -86,8 +86,9 @@ int main(int argc, char **argv)
     CHECK(add(2, 3) == 0 && pt_error_code() == PT_E_CLOSED);
     pt_clear_fault();
     CHECK(pt_service(options, "twice", (void *)failing, "i(i)") == 0);
+    CHECK(pt_options_name(options, "calculator") == 0 && pt_options_name(options, NULL) == PT_E_ARGUMENT);
     domain = pt_open(image, options);
-    CHECK(domain);
+    CHECK(domain && !strcmp(pt_name(domain), "calculator") && !*pt_name(NULL) && pt_error_code() == PT_E_HANDLE);
     pt_domain *hurried = kit_domain(argv[1], 20000);
     void (*spin)(void) = pt_sym(hurried, "spin");
     spin();
@@ -96,6 +97,7 @@ int main(int argc, char **argv)
     twice_plus = pt_sym(domain, "twice_plus");
     CHECK(twice_plus(3) == 4 && twice_plus(1) == 0);
     CHECK(pt_last_fault()->kind == PT_FAULT_ABORTED && strstr(pt_error(), "the host says no"));
+    CHECK(!strcmp(pt_last_fault()->domain, "calculator") && strstr(pt_fault_report(), "in domain calculator"));
     CHECK(pt_reset(domain) == 0 && twice_plus(2) == 0);
     CHECK(pt_last_fault()->kind == PT_FAULT_EXITED && pt_last_fault()->status == 42);
     int (*recurse)(int) = pt_sym(domain, "recurse");

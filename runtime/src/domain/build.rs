@@ -10,7 +10,7 @@ use crate::service::{Service, Services};
 use crate::trusted::control::{Block, OPEN};
 use postern_image::{MemoryLayout, Signature};
 use postern_verifier::window::{LIMIT, PAGE};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -55,6 +55,7 @@ pub enum Placement {
 #[must_use = "nothing happens before build()"]
 pub struct DomainBuilder {
     image: Image,
+    name: Option<String>,
     limits: Limits,
     placement: Placement,
     services: Services,
@@ -67,6 +68,7 @@ impl Domain {
     pub fn builder(image: &Image) -> DomainBuilder {
         DomainBuilder {
             image: image.clone(),
+            name: None,
             limits: Limits::default(),
             placement: Placement::default(),
             services: Services::default(),
@@ -77,6 +79,13 @@ impl Domain {
 }
 
 impl DomainBuilder {
+    /// What faults, logs and tables call the domain. Default: the image's name and a number that no other domain of the process
+    /// ever has, as in `filter.px#3`. Names need not differ.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// Limits of memory, time and depth.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -142,7 +151,8 @@ impl DomainBuilder {
     /// An import has no service or another type, limits do not fit the window, no memory, or the extension's initialisation failed.
     pub fn build(self) -> Result<Domain, InstantiateError> {
         let image = self.image.0;
-        let span = tracing::info_span!("postern.instantiate", image = %image.name);
+        let name = self.name.unwrap_or_else(|| default_name(&image)).into();
+        let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);
         let _entered = span.enter();
         let system = Arc::new(System::new(self.policy));
         let services = self.services.resolve(&image.tables.imports, &system)?;
@@ -166,6 +176,7 @@ impl DomainBuilder {
         );
         let inner = Arc::new(Inner {
             image,
+            name,
             control,
             limits: self.limits,
             instance,
@@ -184,6 +195,15 @@ impl DomainBuilder {
             .map_err(InstantiateError::Initialisation)?;
         Ok(domain)
     }
+}
+
+fn default_name(image: &ImageInner) -> String {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    format!(
+        "{}#{}",
+        image.name,
+        MADE.fetch_add(1, Ordering::Relaxed) + 1
+    )
 }
 
 /// Makes the domain findable by its control block.

@@ -76,7 +76,7 @@ impl Inner {
         let done = work(self);
         put(if done.is_ok() { OPEN } else { POISONED });
         done.map_err(|error| {
-            tracing::error!(%error, image = %self.image.name, "the domain stays closed");
+            tracing::error!(%error, domain = %self.name, "the domain stays closed");
             Busy
         })
     }
