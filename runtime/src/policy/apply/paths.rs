@@ -1,0 +1,444 @@
+//! Calls about paths: each is located below a granted directory first, and `cap-std` keeps what is done there from leaving it.
+
+use super::{PERMISSIONS, Work};
+use crate::Access;
+use crate::policy::call::{FileTime, GuestPath, Target, WORKING_DIRECTORY};
+use crate::policy::descriptors::Open;
+use crate::policy::file::{Directory, File};
+use crate::policy::rules::{self, Grant, Place};
+use crate::policy::{Answer, Base, Done, Failure, layout};
+use cap_std::fs::{
+    DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt,
+};
+use rustix::fs::{FileType, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// `O_LARGEFILE` as the kernel has it; the C library's is 0.
+const LARGE_FILE: i32 = 0o100000;
+
+/// What the system or `cap-std` says of a path.
+fn failure(error: io::Error) -> Failure {
+    if let Some(error) = Errno::from_io_error(&error) {
+        return error.into();
+    }
+    match error.kind() {
+        // The path led out of the granted directory.
+        io::ErrorKind::PermissionDenied => Failure::Refused(Errno::ACCESS),
+        io::ErrorKind::NotFound => Errno::NOENT.into(),
+        io::ErrorKind::AlreadyExists => Errno::EXIST.into(),
+        io::ErrorKind::InvalidInput => Errno::INVAL.into(),
+        _ => Errno::IO.into(),
+    }
+}
+
+fn done(result: io::Result<()>) -> Answer {
+    result.map(|()| Done::value(0)).map_err(failure)
+}
+
+impl<'a> Work<'a> {
+    /// Where a path leads, in a policy that grants files at all.
+    fn locate(&self, path: &GuestPath) -> Result<(Place<'a>, Vec<u8>), Failure> {
+        if self.policy.base != Base::Files {
+            return Err(Failure::Refused(Errno::ACCESS));
+        }
+        let base = if path.directory == WORKING_DIRECTORY || path.bytes.starts_with(b"/") {
+            self.system.state().table.directory.clone()
+        } else {
+            match &*self.open(path.directory)? {
+                Open::Directory(directory) => directory.path.clone(),
+                _ => return Err(Errno::NOTDIR.into()),
+            }
+        };
+        let place = self.policy.rules.locate(&base, &path.bytes)?;
+        Ok((place, rules::joined(&base, &path.bytes)))
+    }
+
+    /// A path below a directory in which things may be changed.
+    fn changeable(&self, path: &GuestPath) -> Result<(&'a Grant, PathBuf), Failure> {
+        let (grant, below) = match self.locate(path)?.0 {
+            Place::In(grant, below) => (grant, below),
+            _ => return Err(Failure::Refused(Errno::ACCESS)),
+        };
+        match grant.access {
+            Access::ReadWrite => Ok((grant, below)),
+            Access::Read => Err(Failure::Refused(Errno::ROFS)),
+        }
+    }
+
+    pub(super) fn open_path(&self, path: &GuestPath, flags: i32, mode: u32) -> Answer {
+        const KNOWN: i32 = libc::O_ACCMODE
+            | libc::O_CREAT
+            | libc::O_EXCL
+            | libc::O_NOCTTY
+            | libc::O_TRUNC
+            | libc::O_APPEND
+            | libc::O_NONBLOCK
+            | libc::O_DSYNC
+            | libc::O_SYNC
+            | LARGE_FILE
+            | libc::O_DIRECTORY
+            | libc::O_TMPFILE
+            | libc::O_NOFOLLOW
+            | libc::O_NOATIME
+            | libc::O_CLOEXEC;
+        if flags & !KNOWN != 0 || flags & libc::O_ACCMODE == libc::O_ACCMODE {
+            return Err(Failure::Refused(Errno::INVAL));
+        }
+        let close_on_exec = flags & libc::O_CLOEXEC != 0;
+        let changes = libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND;
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let (place, joined) = self.locate(path)?;
+        let (grant, below) = match place {
+            Place::In(grant, below) => (grant, below),
+            Place::Above(_) if writes => return Err(Errno::ISDIR.into()),
+            Place::Above(names) => {
+                let directory = Directory::new(None, joined, names);
+                return self.add(Open::Directory(directory), close_on_exec);
+            }
+            Place::Outside if flags & libc::O_CREAT != 0 => {
+                return Err(Failure::Refused(Errno::ACCESS));
+            }
+            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+        };
+        let read_only = grant.access == Access::Read;
+        if read_only && (writes || flags & (changes & !libc::O_CREAT) != 0) {
+            return Err(Failure::Refused(Errno::ROFS));
+        }
+        let mut create = flags & libc::O_CREAT != 0;
+        if create && read_only {
+            // As on a read-only file system: what exists can be opened.
+            if flags & libc::O_EXCL != 0 || self.look(grant, &below, true).is_err() {
+                return Err(Failure::Refused(Errno::ROFS));
+            }
+            create = false;
+        }
+        let unnamed = flags & libc::O_TMPFILE == libc::O_TMPFILE;
+        if unnamed || create && self.look(grant, &below, false).is_err() {
+            self.room().take_name()?;
+        }
+        let mask = self.system.state().table.mask;
+        let mut options = OpenOptions::new();
+        options
+            .read(flags & libc::O_ACCMODE != libc::O_WRONLY)
+            .write(writes)
+            .mode(mode & PERMISSIONS & !mask);
+        // Truncated below, once it is known to be a file.
+        let passed = libc::O_NOFOLLOW | libc::O_TMPFILE | libc::O_DSYNC | libc::O_SYNC;
+        let exclusive = create && flags & libc::O_EXCL != 0;
+        options.create(create).create_new(exclusive);
+        options.append(writes && flags & libc::O_APPEND != 0);
+        options.custom_flags(flags & passed | libc::O_NONBLOCK | libc::O_NOCTTY);
+        let file: OwnedFd = grant
+            .directory
+            .open_with(&below, &options)
+            .map_err(failure)?
+            .into_std()
+            .into();
+        if is_of_the_kernel(&file)? {
+            return Err(Failure::Refused(Errno::ACCESS));
+        }
+        let stat = rustix::fs::fstat(&file)?;
+        let gone = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_TMPFILE | libc::O_CLOEXEC;
+        let status = flags & !gone;
+        let open = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                if flags & libc::O_TRUNC != 0 && writes {
+                    rustix::fs::ftruncate(&file, 0)?;
+                }
+                Open::File(File::new(file, status, &stat))
+            }
+            FileType::Directory => Open::Directory(Directory::new(Some(file), joined, Vec::new())),
+            // Devices, pipes and sockets reach farther than the directory that they lie in.
+            _ => return Err(Failure::Refused(Errno::ACCESS)),
+        };
+        self.add(open, close_on_exec)
+    }
+
+    /// What lies at a path, without opening it.
+    fn look(&self, grant: &Grant, below: &Path, follow: bool) -> Result<OwnedFd, Failure> {
+        let mut options = OpenOptions::new();
+        let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
+        options.read(true).custom_flags(libc::O_PATH | nofollow);
+        let found = grant.directory.open_with(below, &options);
+        Ok(found.map_err(failure)?.into_std().into())
+    }
+
+    pub(super) fn stat(&self, target: &Target) -> Answer {
+        let stat = |stat: &Stat| Ok(Done::bytes(layout::stat(stat)));
+        match target {
+            Target::Open(file) => match &*self.open(*file)? {
+                Open::Stream(stream) => stream.stat(),
+                Open::File(file) => stat(&rustix::fs::fstat(file.fd())?),
+                Open::Directory(Directory {
+                    file: Some(file), ..
+                }) => stat(&rustix::fs::fstat(file)?),
+                Open::Directory(_) => above(),
+            },
+            Target::Path { path, follow } => match self.locate(path)?.0 {
+                Place::In(grant, below) => {
+                    let found = self.look(grant, &below, *follow)?;
+                    stat(&rustix::fs::fstat(found)?)
+                }
+                Place::Above(_) => above(),
+                Place::Outside => Err(Failure::Refused(Errno::NOENT)),
+            },
+        }
+    }
+
+    pub(super) fn access(&self, path: &GuestPath, mode: i32) -> Answer {
+        if mode & !(libc::R_OK | libc::W_OK | libc::X_OK) != 0 {
+            return Err(Errno::INVAL.into());
+        }
+        let (grant, below) = match self.locate(path)?.0 {
+            Place::In(grant, below) => (grant, below),
+            Place::Above(_) if mode & libc::W_OK == 0 => return Ok(Done::value(0)),
+            Place::Above(_) => return Err(Failure::Refused(Errno::ACCESS)),
+            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+        };
+        let stat = rustix::fs::fstat(self.look(grant, &below, true)?)?;
+        if mode & libc::W_OK != 0 && grant.access == Access::Read {
+            return Err(Errno::ROFS.into());
+        }
+        match mode as u32 & !granted_bits(&stat) {
+            0 => Ok(Done::value(0)),
+            _ => Err(Errno::ACCESS.into()),
+        }
+    }
+
+    pub(super) fn read_link(&self, path: &GuestPath, length: usize) -> Answer {
+        if length == 0 {
+            return Err(Errno::INVAL.into());
+        }
+        let (grant, below) = match self.locate(path)?.0 {
+            Place::In(grant, below) => (grant, below),
+            Place::Above(_) => return Err(Errno::INVAL.into()),
+            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+        };
+        let text = grant.directory.read_link_contents(below).map_err(failure)?;
+        let mut bytes = text.into_os_string().into_encoded_bytes();
+        bytes.truncate(length);
+        Ok(Done::counted(bytes))
+    }
+
+    pub(super) fn remove(&self, path: &GuestPath, directory: bool) -> Answer {
+        let (grant, below) = self.changeable(path)?;
+        done(match directory {
+            true => grant.directory.remove_dir(below),
+            false => grant.directory.remove_file(below),
+        })
+    }
+
+    /// Two paths of one granted directory. Between two it is as between two file systems.
+    fn both(
+        &self,
+        from: &GuestPath,
+        to: &GuestPath,
+    ) -> Result<(&'a Grant, PathBuf, PathBuf), Failure> {
+        let (grant, from) = self.changeable(from)?;
+        let (other, to) = self.changeable(to)?;
+        if !std::ptr::eq(grant, other) {
+            return Err(Errno::XDEV.into());
+        }
+        Ok((grant, from, to))
+    }
+
+    pub(super) fn rename(&self, from: &GuestPath, to: &GuestPath, flags: u32) -> Answer {
+        let (grant, from, to) = self.both(from, to)?;
+        if flags != 0 {
+            return Err(Errno::INVAL.into());
+        }
+        done(grant.directory.rename(from, &grant.directory, to))
+    }
+
+    pub(super) fn link(&self, from: &GuestPath, to: &GuestPath) -> Answer {
+        let (grant, from, to) = self.both(from, to)?;
+        self.room().take_name()?;
+        done(grant.directory.hard_link(from, &grant.directory, to))
+    }
+
+    /// Only links that stay below their own directory: the host, too, may follow them one day.
+    pub(super) fn symbolic_link(&self, text: &[u8], path: &GuestPath) -> Answer {
+        let (grant, below) = self.changeable(path)?;
+        if text.starts_with(b"/") || text.split(|&b| b == b'/').any(|part| part == b"..") {
+            return Err(Failure::Refused(Errno::PERM));
+        }
+        self.room().take_name()?;
+        done(grant.directory.symlink(OsStr::from_bytes(text), below))
+    }
+
+    pub(super) fn make_directory(&self, path: &GuestPath, mode: u32) -> Answer {
+        let (grant, below) = match self.locate(path)?.0 {
+            // It exists, which matters more to programs that make all of a path's directories.
+            Place::Above(_) => return Err(Errno::EXIST.into()),
+            Place::In(_, below) if below == Path::new(".") => return Err(Errno::EXIST.into()),
+            _ => self.changeable(path)?,
+        };
+        self.room().take_name()?;
+        let mask = self.system.state().table.mask;
+        let mut builder = DirBuilder::new();
+        builder.mode(mode & PERMISSIONS & !mask);
+        done(grant.directory.create_dir_with(below, &builder))
+    }
+
+    pub(super) fn set_length(&self, target: &Target, length: i64) -> Answer {
+        match target {
+            Target::Open(file) => match &*self.open(*file)? {
+                Open::File(file) => file.set_length(length, &self.room()),
+                _ => Err(Errno::INVAL.into()),
+            },
+            Target::Path { path, .. } => {
+                let (grant, below) = self.changeable(path)?;
+                let mut options = OpenOptions::new();
+                options
+                    .write(true)
+                    .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+                let file = grant.directory.open_with(below, &options);
+                let file: OwnedFd = file.map_err(failure)?.into_std().into();
+                let stat = rustix::fs::fstat(&file)?;
+                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                    return Err(Errno::INVAL.into());
+                }
+                File::new(file, libc::O_WRONLY, &stat).set_length(length, &self.room())
+            }
+        }
+    }
+
+    pub(super) fn set_times(
+        &self,
+        target: &Target,
+        access: FileTime,
+        modification: FileTime,
+    ) -> Answer {
+        let time = |time: FileTime| Timespec {
+            tv_sec: time.seconds,
+            tv_nsec: time.nanoseconds,
+        };
+        let times = Timestamps {
+            last_access: time(access),
+            last_modification: time(modification),
+        };
+        match target {
+            Target::Open(file) => match &*self.open(*file)? {
+                Open::File(file) if file.status.writable() => {
+                    rustix::fs::futimens(file.fd(), &times)?;
+                }
+                Open::File(_) => return Err(Failure::Refused(Errno::ROFS)),
+                _ => return Err(Errno::INVAL.into()),
+            },
+            Target::Path { path, follow } => {
+                let (grant, below) = self.changeable(path)?;
+                let mut options = OpenOptions::new();
+                let nofollow = if *follow { 0 } else { libc::O_NOFOLLOW };
+                let flags = libc::O_NONBLOCK | libc::O_NOCTTY | nofollow;
+                options.read(true).custom_flags(flags);
+                let file = grant.directory.open_with(below, &options);
+                rustix::fs::futimens(file.map_err(failure)?, &times)?;
+            }
+        }
+        Ok(Done::value(0))
+    }
+
+    pub(super) fn set_mode(&self, target: &Target, mode: u32) -> Answer {
+        let mode = mode & PERMISSIONS;
+        match target {
+            Target::Open(file) => match &*self.open(*file)? {
+                Open::File(file) if file.status.writable() => {
+                    rustix::fs::fchmod(file.fd(), rustix::fs::Mode::from_raw_mode(mode))?;
+                    Ok(Done::value(0))
+                }
+                Open::File(_) => Err(Failure::Refused(Errno::ROFS)),
+                _ => Err(Errno::INVAL.into()),
+            },
+            Target::Path { path, .. } => {
+                let (grant, below) = self.changeable(path)?;
+                let permissions = Permissions::from_mode(mode);
+                done(grant.directory.set_permissions(below, permissions))
+            }
+        }
+    }
+
+    pub(super) fn get_directory(&self, length: usize) -> Answer {
+        let mut path = self.system.state().table.directory.clone();
+        path.push(0);
+        if path.len() > length {
+            return Err(Errno::RANGE.into());
+        }
+        Ok(Done::counted(path))
+    }
+
+    pub(super) fn change_directory(&self, target: &Target) -> Answer {
+        let to = match target {
+            Target::Open(file) => match &*self.open(*file)? {
+                Open::Directory(directory) => directory.path.clone(),
+                _ => return Err(Errno::NOTDIR.into()),
+            },
+            Target::Path { path, .. } => {
+                let (place, joined) = self.locate(path)?;
+                match place {
+                    Place::In(grant, below) => {
+                        let stat = rustix::fs::fstat(self.look(grant, &below, true)?)?;
+                        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                            return Err(Errno::NOTDIR.into());
+                        }
+                    }
+                    Place::Above(_) => {}
+                    Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+                }
+                joined
+            }
+        };
+        if to.len() >= 4096 {
+            return Err(Errno::NAMETOOLONG.into());
+        }
+        self.system.state().table.directory = to;
+        Ok(Done::value(0))
+    }
+}
+
+/// Whether a file lies in a file system that stands for the kernel's own things, where bytes are not just bytes: `/proc/self/mem` is
+/// the host's memory.
+fn is_of_the_kernel(file: &OwnedFd) -> Result<bool, Errno> {
+    // From linux/magic.h: proc, sysfs, debugfs, tracefs, securityfs, bpf, both cgroups, devpts, efivarfs, configfs, pstore, selinuxfs.
+    const KINDS: [i64; 13] = [
+        0x9fa0,
+        0x6265_6572,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0xcafe_4a11,
+        0x27_e0eb,
+        0x6367_7270,
+        0x1cd1,
+        0xde5e_81e4,
+        0x6265_6570,
+        0x6165_676c,
+        0xf97c_ff8c,
+    ];
+    Ok(KINDS.contains(&rustix::fs::fstatfs(file)?.f_type))
+}
+
+/// `struct stat` of a directory above granted ones.
+fn above() -> Answer {
+    Ok(Done::bytes(layout::stream_stat(libc::S_IFDIR | 0o555)))
+}
+
+/// What the process itself may do with a file, as bits of `access`.
+fn granted_bits(stat: &Stat) -> u32 {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    if user.is_root() {
+        let runs = stat.st_mode & 0o111 != 0;
+        let directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        return if runs || directory { 7 } else { 6 };
+    }
+    let shift = match () {
+        () if stat.st_uid == user.as_raw() => 6,
+        () if stat.st_gid == group.as_raw() => 3,
+        () => 0,
+    };
+    stat.st_mode >> shift & 7
+}
