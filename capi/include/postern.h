@@ -304,6 +304,7 @@ typedef enum pt_fault_kind {
     PT_FAULT_ANOTHER_THREAD = 16,        /* another thread's fault closed the domain */
     PT_FAULT_SERVICE_STACK = 17,         /* too little control stack left for a service */
     PT_FAULT_ABORTED = 18,               /* the extension or a service gave up, with a message */
+    PT_FAULT_KILLED = 19,                /* the policy ended the call, with its reason */
     /* Calls that did not return but are no faults: */
     PT_FAULT_EXITED = 64,                /* the extension exited; `status` */
     PT_FAULT_REFUSED = 65,               /* the call was not made; pt_error_code() and `message` say why */

@@ -9,7 +9,7 @@ use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, Kind, Table};
 use crate::options::{self, OptionsKind};
-use postern::policy::{Call, Input, Request, Sink, Target};
+use postern::policy::{Call, Input, Request, Sink};
 use postern::{Access, Caller, Policy, Rules, Verdict};
 use std::ffi::{CString, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -78,7 +78,7 @@ impl Draft {
 
 /// Asks the host's function about a call.
 fn ask(decide: CallHandler, request: &Request, user: usize) -> Verdict {
-    let [first, second] = paths(&request.call).map(|path| path.map(bytes_of));
+    let [first, second] = request.call.paths().map(|path| path.map(bytes_of));
     let pointer = |path: &Option<CString>| path.as_ref().map_or(null(), |path| path.as_ptr());
     let bytes: &[u8] = match &request.call {
         Call::Write { bytes, .. } => bytes,
@@ -105,30 +105,6 @@ fn ask(decide: CallHandler, request: &Request, user: usize) -> Verdict {
             Verdict::Emulate(call.result, room)
         }
         errno => Verdict::Deny(errno),
-    }
-}
-
-/// The paths of a call. They have no NUL inside, because they ended there.
-fn paths(call: &Call) -> [Option<&[u8]>; 2] {
-    match call {
-        Call::Open { path, .. }
-        | Call::Access { path, .. }
-        | Call::ReadLink { path, .. }
-        | Call::Remove { path, .. }
-        | Call::MakeDirectory { path, .. }
-        | Call::Stat(Target::Path { path, .. })
-        | Call::ChangeDirectory(Target::Path { path, .. }) => [Some(&path.bytes), None],
-        Call::SetLength { target, .. }
-        | Call::SetTimes { target, .. }
-        | Call::SetMode { target, .. } => match target {
-            Target::Path { path, .. } => [Some(&path.bytes), None],
-            Target::Open(_) => [None, None],
-        },
-        Call::Rename { from, to, .. } | Call::Link { from, to } => {
-            [Some(&from.bytes), Some(&to.bytes)]
-        }
-        Call::SymbolicLink { text, path } => [Some(text), Some(&path.bytes)],
-        _ => [None, None],
     }
 }
 

@@ -178,8 +178,12 @@ pub fn clear_last_error() {
     LEFT.set(None);
 }
 
+/// How the call that has just not returned ended.
+///
+/// # Panics
+/// Goes on with the panic of a service.
 #[cold]
-fn failed() -> CallError {
+pub(crate) fn failed() -> CallError {
     match LEFT.take() {
         Some(Left::Error(error)) => error,
         Some(Left::Panic(panic)) => std::panic::resume_unwind(panic),
@@ -206,6 +210,11 @@ pub unsafe fn unwind(nesting: usize) -> bool {
 /// Ends the running service's call with a message.
 pub(crate) fn abort(message: String) {
     shim::end_when_back(thread::current(), outcome::ABORT, 0, Some(message));
+}
+
+/// Ends the running service's call in the name of the policy.
+pub(crate) fn kill(reason: String) {
+    shim::end_when_back(thread::current(), outcome::KILL, 0, Some(reason));
 }
 
 /// Whether the running service's call ends as soon as the service returns.

@@ -17,6 +17,10 @@ pub struct Counters {
     pub time_inside: Duration,
     /// Calls of services, by name.
     pub services: BTreeMap<String, u64>,
+    /// Calls of services that were not made, because the decider said so or the service was revoked, by name.
+    pub denied_services: BTreeMap<String, u64>,
+    /// Questions that the decider did not answer as it must; each was a denial.
+    pub decision_failures: u64,
     /// System calls that the policy granted, also those that failed.
     pub system_calls: u64,
     /// System calls that the policy refused.
@@ -44,6 +48,13 @@ impl Domain {
                 .calls(&inner.image.tables.imports)
                 .map(|(name, calls)| (name.to_owned(), calls))
                 .collect(),
+            denied_services: inner
+                .services
+                .denied()
+                .filter(|&(_, denied)| denied != 0)
+                .map(|(name, denied)| (name.to_owned(), denied))
+                .collect(),
+            decision_failures: inner.services.deciding().failures(),
             system_calls,
             refused_system_calls,
             last_refused,

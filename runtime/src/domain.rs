@@ -174,6 +174,28 @@ impl Domain {
         })
     }
 
+    /// An entry whose calls bring freight: its first parameter is the offset of that.
+    pub(crate) fn freight_entry(&self, name: &str, signature: &str) -> Result<Entry, SymbolError> {
+        let export = self.export(name)?;
+        let wanted: Signature = signature
+            .parse()
+            .map_err(|_| SymbolError::Untyped(name.to_owned()))?;
+        if let Some(found) = &export.signature
+            && !service::compatible(found, &wanted)
+        {
+            return Err(SymbolError::Signature {
+                name: name.to_owned(),
+                found: *found,
+                wanted,
+            });
+        }
+        let mut entry = self.entry(export.offset, &wanted);
+        entry.flags |= gate::FLAG_FREIGHT;
+        let class = gate::class(self.0.image.fact_bits, self.0.needs_full(&entry));
+        (entry.gate, entry.body) = (class.gate, class.body);
+        Ok(entry)
+    }
+
     pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
         service::entry(&self.0.control, offset, signature, |entry| {
             gate::class(self.0.image.fact_bits, self.0.needs_full(entry))
@@ -254,7 +276,9 @@ impl std::fmt::Debug for Domain {
 
 impl Inner {
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {
-        entry.stack_words != 0 || self.limits.call_depth.is_some()
+        entry.stack_words != 0
+            || entry.flags & gate::FLAG_FREIGHT != 0
+            || self.limits.call_depth.is_some()
     }
 
     pub(crate) fn note_fault(&self, fault: &Fault) {

@@ -51,11 +51,13 @@ pub enum FaultKind {
     ServiceStack,
     /// The extension or a service gave up, with a message.
     Aborted,
+    /// The policy ended the call, with its reason.
+    Killed,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [FaultKind; 18] = [
+    pub const ALL: [FaultKind; 19] = [
         FaultKind::NullPointer,
         FaultKind::Read,
         FaultKind::Write,
@@ -74,6 +76,7 @@ impl FaultKind {
         FaultKind::AnotherThread,
         FaultKind::ServiceStack,
         FaultKind::Aborted,
+        FaultKind::Killed,
     ];
 
     /// The name, in kebab case: stable, for logs and metrics.
@@ -97,6 +100,7 @@ impl FaultKind {
             FaultKind::AnotherThread => "another-thread",
             FaultKind::ServiceStack => "service-stack",
             FaultKind::Aborted => "aborted",
+            FaultKind::Killed => "killed",
         }
     }
 
@@ -120,6 +124,7 @@ impl FaultKind {
             FaultKind::AnotherThread => "ended because another thread faulted in the domain",
             FaultKind::ServiceStack => "too little control stack left for a service",
             FaultKind::Aborted => "aborted",
+            FaultKind::Killed => "ended by the policy",
         }
     }
 }
@@ -167,7 +172,7 @@ pub struct Fault {
     pub depth: u64,
     /// The signal that the processor's exception became, if it was one.
     pub signal: Option<i32>,
-    /// Message of [`FaultKind::Aborted`].
+    /// Message of [`FaultKind::Aborted`] and [`FaultKind::Killed`].
     pub message: Option<String>,
     image: Arc<ImageInner>,
 }
@@ -199,6 +204,7 @@ impl Fault {
             outcome::INTERRUPT => FaultKind::Interrupted,
             outcome::ANOTHER => FaultKind::AnotherThread,
             outcome::SERVICE_STACK => FaultKind::ServiceStack,
+            outcome::KILL => FaultKind::Killed,
             _ => FaultKind::Aborted,
         };
         fault

@@ -26,6 +26,7 @@
 mod access;
 mod call;
 mod counters;
+mod decision;
 mod domain;
 mod engine;
 mod error;
@@ -45,6 +46,7 @@ mod window;
 
 pub use call::{CallError, Func, FuncType, clear_last_error, last_error, nesting, unwind};
 pub use counters::Counters;
+pub use decision::{Asked, Decider, DecisionError, Question};
 pub use domain::{Busy, Domain, DomainBuilder, Limits, Placement};
 pub use engine::{Config, init, unsupported};
 pub use error::{InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError};

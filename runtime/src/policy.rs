@@ -25,10 +25,12 @@ pub use stream::{Input, ReadFunction, Sink, WriteFunction};
 pub use table::{SYSTEM_CALLS, SystemCall};
 
 use crate::Domain;
-use crate::call::ending;
+use crate::call::{ending, kill};
+use crate::decision::{self, Asked, Question};
 use crate::domain::Inner;
 use crate::fork::{self, Held};
 use crate::service::Caller;
+use crate::trusted::guard::Deciding;
 use descriptors::Table;
 use rustix::io::Errno;
 use std::fmt;
@@ -49,7 +51,7 @@ pub enum Verdict {
     Deny(i32),
     /// The host has answered: the result, and bytes for the extension's output buffer, as many as there is room for.
     Emulate(i64, Vec<u8>),
-    /// The extension's whole call ends as a fault of kind `Aborted` with this message.
+    /// The extension's whole call ends as a fault of kind [`crate::FaultKind::Killed`] with this message.
     Kill(String),
 }
 
@@ -239,6 +241,8 @@ fn waiting<T>(mut attempt: impl FnMut(Duration) -> Result<Option<T>, Errno>) -> 
 pub(crate) struct System {
     /// Set once the domain is there, so that no call has to look for it among all.
     domain: OnceLock<Weak<Inner>>,
+    /// Who is asked before the policy is.
+    deciding: Arc<Deciding>,
     shard: usize,
     state: Mutex<State>,
     allowed: AtomicU64,
@@ -255,10 +259,11 @@ struct State {
 }
 
 impl System {
-    pub(crate) fn new(policy: Policy) -> System {
+    pub(crate) fn new(policy: Policy, deciding: Arc<Deciding>) -> System {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         System {
             domain: OnceLock::new(),
+            deciding,
             shard: NEXT.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(State {
                 table: policy.table(),
@@ -310,7 +315,7 @@ impl System {
 
     /// The service.
     pub(crate) fn call(&self, caller: &Caller<'_>, number: i64, words: [u64; 5]) -> i64 {
-        if let libc::SYS_exit_group | libc::SYS_exit = number {
+        if decision::ends_the_call(number) {
             self.allowed.fetch_add(1, Ordering::Relaxed);
             caller.exit(words[0] as i32);
             return 0;
@@ -335,27 +340,38 @@ impl System {
 
     fn decide(&self, caller: &Caller<'_>, number: i64, words: [u64; 5]) -> Result<i64, Failure> {
         let policy = self.policy();
-        if policy.base == Base::None && policy.decide.is_none() {
+        let decider = self.deciding.current(caller);
+        if policy.base == Base::None && policy.decide.is_none() && decider.is_none() {
             return Err(Failure::Refused(Errno::PERM));
         }
         // A domain that is being closed does nothing more.
         let domain = self.domain.get().and_then(Weak::upgrade).map(Domain);
         let domain = domain.ok_or(Failure::Refused(Errno::PERM))?;
         let (call, out) = decode::decode(&domain, number, words)?;
-        let (call, verdict) = match &policy.decide {
-            Some(decide) => {
-                let request = Request {
-                    number,
-                    words,
-                    room: out.room(),
-                    call,
+        let mut verdict = Verdict::Allow;
+        let mut call = call;
+        if decider.is_some() || policy.decide.is_some() {
+            let request = Request {
+                number,
+                words,
+                room: out.room(),
+                call,
+            };
+            if let Some(decider) = decider {
+                let question = Question {
+                    domain: domain.name(),
+                    call: Asked::SystemCall(&request),
                 };
-                let verdict = decide(caller, &request);
-                (request.call, verdict)
+                verdict = decider.decide(caller, &question, &[], &self.deciding);
             }
-            None => (call, Verdict::Allow),
-        };
+            if let (Verdict::Allow, Some(decide)) = (&verdict, &policy.decide) {
+                verdict = decide(caller, &request);
+            }
+            call = request.call;
+        }
         let done = match verdict {
+            // Whoever was asked may have ended the call meanwhile.
+            Verdict::Allow if ending() => return Err(Failure::Error(Errno::INTR)),
             Verdict::Allow => apply::apply(self, &policy, caller, &call)?,
             Verdict::Deny(errno) => {
                 // Whatever the host says, the extension sees an error.
@@ -368,7 +384,7 @@ impl System {
             }
             Verdict::Emulate(value, bytes) => Done { value, bytes },
             Verdict::Kill(message) => {
-                caller.abort(message);
+                kill(message);
                 return Err(Failure::Refused(Errno::PERM));
             }
         };

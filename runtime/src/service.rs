@@ -5,18 +5,22 @@
 
 use crate::Domain;
 use crate::call;
+use crate::decision::Decider;
 use crate::domain;
+use crate::domain::Inner;
 use crate::error::InstantiateError;
+use crate::fork;
 use crate::policy::{self, System};
 use crate::trusted::control::{Control, Entry, FloatMask, FloatMasks, OPEN, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
+use crate::trusted::guard::{Deciding, Guard};
 use crate::trusted::{jump, shim, thread};
 use crate::value::{Offset, Output, Value};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Stack that a service gets when it declares nothing.
 pub const DEFAULT_STACK: usize = 64 << 10;
@@ -105,6 +109,15 @@ service!(A, B, C, D, E, G);
 pub(crate) struct Services {
     offers: HashMap<String, Offer>,
     table: Box<[ServiceEntry]>,
+    deciding: Arc<Deciding>,
+    /// One for each entry of the table, once any is needed.
+    guards: OnceLock<Box<[Guard]>>,
+    /// Former deciders that somebody inside may still be asking. Held while guards are put in place or taken away.
+    #[expect(
+        clippy::vec_box,
+        reason = "somebody inside may refer to what is in the box"
+    )]
+    former: Mutex<Vec<Box<Decider>>>,
 }
 
 struct Offer {
@@ -243,12 +256,13 @@ impl Services {
                 )));
             }
             table.push(ServiceEntry {
-                function: offer.function,
+                function: offer.function.into(),
                 context: offer.address,
                 stack: offer.stack as u64,
                 result_mask: offer.signature.result().map_or(0, integer_mask),
                 float_mask: FloatMask([offer.signature.result().map_or(0, float_mask), 0]),
                 calls: 0.into(),
+                guard: std::ptr::null_mut::<Guard>().into(),
             });
         }
         self.table = table.into();
@@ -258,6 +272,92 @@ impl Services {
     /// The table that the service gate reads. It stays where it is as long as `self`.
     pub(crate) fn table(&self) -> *mut ServiceEntry {
         self.table.as_ptr().cast_mut()
+    }
+
+    /// Who decides here.
+    pub(crate) fn deciding(&self) -> &Arc<Deciding> {
+        &self.deciding
+    }
+
+    fn guards(&self, inner: &Inner) -> &[Guard] {
+        self.guards.get_or_init(|| {
+            let imports = inner.image.tables.imports.iter().enumerate();
+            imports
+                .map(|(number, import)| self.guard(&inner.name, number, &import.name))
+                .collect()
+        })
+    }
+
+    fn guard(&self, domain: &str, number: usize, name: &str) -> Guard {
+        let entry = &self.table[number];
+        let masks = |mask: fn(Type) -> u64, floats: bool| {
+            let offer = self.offers.get(name);
+            let parameters = offer.map_or(&[][..], |o| o.signature.parameters());
+            let wanted = parameters.iter().filter(|t| t.is_float() == floats);
+            wanted.map(|&t| mask(t)).collect()
+        };
+        let system = name == "sys";
+        Guard {
+            function: entry.function.load(Ordering::Relaxed),
+            name: name.into(),
+            number,
+            integers: masks(integer_mask, false),
+            floats: masks(float_mask, true),
+            texts: [domain.as_bytes(), name.as_bytes()]
+                .join(&0)
+                .into_iter()
+                .chain([0])
+                .collect(),
+            domain: domain.len(),
+            system,
+            revoked: false.into(),
+            denied: 0.into(),
+            refusal: match system {
+                true => -i64::from(libc::ECANCELED) as u64,
+                false => 0,
+            },
+            deciding: self.deciding.clone(),
+        }
+    }
+
+    /// Another decider from now on.
+    pub(crate) fn set_decider(&self, inner: &Inner, decider: Option<Decider>) {
+        let on = decider.is_some();
+        let mut former = fork::lock(&self.former);
+        former.extend(self.deciding.replace(decider));
+        for (entry, guard) in self.table.iter().zip(self.guards(inner)) {
+            // What every domain is granted moves its own stack only.
+            if !guard.name.starts_with("__postern_") {
+                let on = on || guard.revoked.load(Ordering::SeqCst);
+                entry.guarded(guard, on);
+            }
+        }
+        let unused = std::mem::take(&mut *former);
+        drop(former);
+        if inner.nobody_inside() {
+            drop(unused);
+        } else {
+            fork::lock(&self.former).extend(unused);
+        }
+    }
+
+    /// Makes every later call of a service fail, or not any more. False if the image imports no such service.
+    #[expect(dead_code, reason = "revocation comes next")]
+    pub(crate) fn set_revoked(&self, inner: &Inner, name: &str, revoked: bool) -> bool {
+        let _former = fork::lock(&self.former);
+        let mut pairs = self.table.iter().zip(self.guards(inner));
+        let Some((entry, guard)) = pairs.find(|(_, guard)| &*guard.name == name) else {
+            return false;
+        };
+        let was = guard.revoked.swap(revoked, Ordering::SeqCst);
+        entry.guarded(guard, revoked || self.deciding.is_set());
+        was != revoked
+    }
+
+    /// Calls of each service that were not made, by name.
+    pub(crate) fn denied(&self) -> impl Iterator<Item = (&str, u64)> {
+        let guards = self.guards.get().into_iter().flatten();
+        guards.map(|guard| (&*guard.name, guard.denied.load(Ordering::Relaxed)))
     }
 
     /// Calls of each service so far, by name.

@@ -11,6 +11,7 @@
 //! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
 //! | [`enter`] | typed calls through an entry gate |
 //! | [`shim`] | closures behind the service gate |
+//! | [`guard`] | services that are decided about before they are called |
 //! | [`stub`] | plain C function pointers to entries |
 //! | [`lock`] | locks on parts of files |
 //! | [`map`], [`memory`] | address space; bytes in windows |
@@ -20,6 +21,7 @@ pub(crate) mod control;
 pub(crate) mod copies;
 pub(crate) mod enter;
 pub(crate) mod gate;
+pub(crate) mod guard;
 pub(crate) mod jump;
 pub(crate) mod lock;
 pub(crate) mod machine;

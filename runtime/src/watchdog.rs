@@ -51,14 +51,18 @@ struct Calls {
 }
 
 impl Calls {
-    /// Notes that a call is inside, and says whether it is over its deadline.
-    fn overdue(&mut self, t: &thread::Thread, sequence: u64, control: &Control) -> bool {
+    /// Notes that a call is inside, and says how it is to end if it is over its domain's deadline, or over a limit of its own.
+    fn overdue(&mut self, t: &thread::Thread, sequence: u64, control: &Control) -> Option<u32> {
         let key = (t.tid.load(Ordering::Relaxed), sequence);
         let (since, round) = (self.now, self.round);
         let call = self.seen.entry(key).or_insert(Seen { since, round });
         call.round = round;
-        let deadline = control.deadline.load(Ordering::Relaxed);
-        deadline != 0 && (self.now - call.since).as_nanos() > u128::from(deadline)
+        let inside = (self.now - call.since).as_nanos();
+        let over = |limit: u64| limit != 0 && inside > u128::from(limit);
+        if over(t.limit_of(sequence)) {
+            return Some(outcome::INTERRUPT);
+        }
+        over(control.deadline.load(Ordering::Relaxed)).then_some(outcome::DEADLINE)
     }
 }
 
@@ -106,19 +110,17 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
         signal::remind(t);
     } else if state == POISONED || state == CLOSED {
         signal::request_end(t, sequence, outcome::ANOTHER);
-    } else if overdue {
-        signal::request_end(t, sequence, outcome::DEADLINE);
+    } else if let Some(kind) = overdue {
+        signal::request_end(t, sequence, kind);
     }
     for waiting in t.waiting() {
         let sequence = waiting.sequence.load(Ordering::SeqCst);
         if sequence == 0 {
             break;
         }
-        if waiting
-            .domain()
-            .is_some_and(|c| calls.overdue(t, sequence, c))
-        {
-            waiting.end(sequence, outcome::DEADLINE);
+        let overdue = |c| calls.overdue(t, sequence, c);
+        if let Some(kind) = waiting.domain().and_then(overdue) {
+            waiting.end(sequence, kind);
         }
     }
     true

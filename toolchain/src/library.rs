@@ -10,10 +10,16 @@ use std::path::{Path, PathBuf};
 use crate::driver::tools::Tool;
 use crate::driver::{DriverError, Language, run};
 
-const HEADERS: &[(&str, &str)] = &[(
-    "postern/extension.h",
-    include_str!("../include/postern/extension.h"),
-)];
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "postern/extension.h",
+        include_str!("../include/postern/extension.h"),
+    ),
+    (
+        "postern/policy.h",
+        include_str!("../include/postern/policy.h"),
+    ),
+];
 
 const SOURCES: &[(&str, &str)] = &[
     ("vector.h", include_str!("../lib/vector.h")),

@@ -1,6 +1,7 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
 
 use super::{Domain, Inner, OnFault, domains};
+use crate::decision::Decider;
 use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
@@ -60,6 +61,7 @@ pub struct DomainBuilder {
     placement: Placement,
     services: Services,
     policy: Policy,
+    decider: Option<Decider>,
     on_fault: Option<OnFault>,
 }
 
@@ -73,6 +75,7 @@ impl Domain {
             placement: Placement::default(),
             services: Services::default(),
             policy: Policy::none(),
+            decider: None,
             on_fault: None,
         }
     }
@@ -139,6 +142,13 @@ impl DomainBuilder {
         self
     }
 
+    /// Who is asked before each call of a service or of the system is made. What it allows still needs a service, or a policy that grants
+    /// the system call. Default: nobody.
+    pub fn decider(mut self, decider: Decider) -> Self {
+        self.decider = Some(decider);
+        self
+    }
+
     /// Called with every fault of the domain, after the extension has been left, on the thread that made the call.
     pub fn on_fault(mut self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
         self.on_fault = Some(Box::new(handler));
@@ -154,7 +164,8 @@ impl DomainBuilder {
         let name = self.name.unwrap_or_else(|| default_name(&image)).into();
         let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);
         let _entered = span.enter();
-        let system = Arc::new(System::new(self.policy));
+        let deciding = self.services.deciding().clone();
+        let system = Arc::new(System::new(self.policy, deciding));
         let services = self.services.resolve(&image.tables.imports, &system)?;
         let layout = image.tables.layout;
         let heap = heap_range(&image, &layout, &self.limits)?;
@@ -188,6 +199,9 @@ impl DomainBuilder {
         });
         inner.system.belongs_to(&inner);
         register(&inner);
+        if self.decider.is_some() {
+            inner.services.set_decider(&inner, self.decider);
+        }
         inner.control.state.store(OPEN, Ordering::SeqCst);
         let domain = Domain(inner);
         domain

@@ -30,6 +30,12 @@ impl Inner {
         })
     }
 
+    /// Whether whatever was reachable for calls inside before this moment is used by none of them any more.
+    pub(crate) fn nobody_inside(&self) -> bool {
+        machine::barrier();
+        !self.occupied()
+    }
+
     /// Ends the calls inside a closed domain and waits until they have left. Calls of this very thread are not waited for: they
     /// end when the service that closes their domain returns.
     pub(super) fn drain(&self) {

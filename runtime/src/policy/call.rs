@@ -341,3 +341,29 @@ pub enum Call {
         words: [u64; 5],
     },
 }
+
+impl Call {
+    /// The paths that it names, in the extension's eyes and without NULs.
+    pub fn paths(&self) -> [Option<&[u8]>; 2] {
+        match self {
+            Call::Open { path, .. }
+            | Call::Access { path, .. }
+            | Call::ReadLink { path, .. }
+            | Call::Remove { path, .. }
+            | Call::MakeDirectory { path, .. }
+            | Call::Stat(Target::Path { path, .. })
+            | Call::ChangeDirectory(Target::Path { path, .. }) => [Some(&path.bytes), None],
+            Call::SetLength { target, .. }
+            | Call::SetTimes { target, .. }
+            | Call::SetMode { target, .. } => match target {
+                Target::Path { path, .. } => [Some(&path.bytes), None],
+                Target::Open(_) => [None, None],
+            },
+            Call::Rename { from, to, .. } | Call::Link { from, to } => {
+                [Some(&from.bytes), Some(&to.bytes)]
+            }
+            Call::SymbolicLink { text, path } => [Some(text), Some(&path.bytes)],
+            _ => [None, None],
+        }
+    }
+}

@@ -3,9 +3,10 @@
 //! Control blocks live in one table that is reserved once and never unmapped, so that a signal handler or the watchdog may
 //! follow a thread's control pointer at any time, even while the domain is being dropped.
 
+use super::guard::Guard;
 use super::map::{self, MapError};
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Domains that can exist at once.
@@ -81,7 +82,7 @@ pub(crate) struct Entry {
     pub control: *const Control,
     /// Offset of the function.
     pub offset: u32,
-    /// [`super::gate::FLAG_FLOATS`].
+    /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_FREIGHT`].
     pub flags: u32,
     /// Words of arguments on the caller's stack, above its return address.
     pub stack_words: u32,
@@ -111,7 +112,7 @@ unsafe impl Sync for Entry {}
 #[repr(C, align(64))]
 pub(crate) struct ServiceEntry {
     /// A function of the C calling convention.
-    pub function: usize,
+    pub function: AtomicUsize,
     /// What the thread's state shows as context while it runs.
     pub context: usize,
     /// Bytes of stack that it needs.
@@ -122,6 +123,8 @@ pub(crate) struct ServiceEntry {
     pub float_mask: FloatMask,
     /// Times called (approximate when several threads call at once).
     pub calls: AtomicU64,
+    /// What `function` consults if it is the shim of guarded services.
+    pub guard: AtomicPtr<Guard>,
 }
 
 /// One 128-bit mask, aligned for `andps`.

@@ -1,7 +1,9 @@
 //! Typed calls: registers filled, the gate called, results taken out.
 
-use super::control::Entry;
+use super::control::{Control, Entry};
+use super::{memory, slow, thread};
 use std::arch::asm;
+use std::sync::atomic::Ordering;
 
 /// What a gate gave back.
 pub(crate) struct Returned {
@@ -76,4 +78,66 @@ pub(crate) fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Ret
         float: float.to_bits(),
         status,
     }
+}
+
+/// What a call brings besides its arguments: bytes that are laid below the domain's data stack, whose offset is the first argument,
+/// and a limit of time.
+pub(crate) struct Freight<'a> {
+    parts: [&'a [u8]; 2],
+    /// Where the bytes were laid.
+    pub at: u32,
+    /// Nanoseconds after which the call is interrupted; 0 is none.
+    pub limit: u64,
+}
+
+impl<'a> Freight<'a> {
+    pub(crate) fn new(parts: [&'a [u8]; 2]) -> Freight<'a> {
+        Freight {
+            parts,
+            at: 0,
+            limit: 0,
+        }
+    }
+
+    /// Where the bytes go on the data stack that is used down to `r15`.
+    pub(super) fn place(&self, control: &Control, r15: u32) -> Option<u32> {
+        let bytes = self.parts[0].len().checked_add(self.parts[1].len())?;
+        let bytes = u32::try_from(bytes).ok()?.checked_next_multiple_of(16)?;
+        r15.checked_sub(bytes)
+            .filter(|&at| at >= slow::stack_bottom(control, r15))
+    }
+
+    /// Lays the bytes there. The window must be held by a mark.
+    pub(super) fn unload(&mut self, control: &Control, at: u32) {
+        let second = at + self.parts[0].len() as u32;
+        memory::write(control, at, self.parts[0]);
+        memory::write(control, second, self.parts[1]);
+        self.at = at;
+    }
+}
+
+/// Calls an entry with [`super::gate::FLAG_FREIGHT`]: `a[0]` is filled in.
+pub(crate) fn with(entry: &Entry, a: [u64; 6], freight: &mut Freight<'_>) -> Returned {
+    let thread = thread::current();
+    let former = (
+        thread.limited.load(Ordering::Relaxed),
+        thread.limit.load(Ordering::Relaxed),
+    );
+    let pointer: *mut Freight<'_> = freight;
+    thread.freight.store(pointer.cast(), Ordering::Relaxed);
+    let returned = integers(entry, a);
+    // Refused calls leave it there.
+    thread
+        .freight
+        .store(std::ptr::null_mut(), Ordering::Relaxed);
+    if freight.limit != 0 {
+        thread.set_limit(former.0, former.1);
+    }
+    returned
+}
+
+/// The bytes of words.
+pub(crate) fn bytes_of(words: &[u64]) -> &[u8] {
+    // SAFETY: the same memory; every byte of a u64 is a valid u8.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }

@@ -15,6 +15,10 @@ pub(crate) const STATUS_ENDED: u32 = 1;
 
 /// Entry flag: at least one floating-point parameter.
 pub(crate) const FLAG_FLOATS: u32 = 1;
+/// Entry flag: calls bring more than arguments, in `Thread::freight`.
+pub(crate) const FLAG_FREIGHT: u32 = 2;
+/// Bytes below the recorded frame where the slow path keeps the argument registers, rdi lowest.
+pub(crate) const SAVED: u64 = 184;
 /// Fact bits as the gates test them.
 pub(crate) const FACT_XMM: u32 = 1;
 /// The image can touch the upper halves of vector registers.
@@ -27,6 +31,7 @@ const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<Slot>() == 16
 
 global_asm!(
     include_str!("gate.s"),
+    SAVED = const SAVED,
     THREAD_SIZE = const size_of::<Thread>(),
     E_CONTROL = const offset_of!(Entry, control),
     E_OFFSET = const offset_of!(Entry, offset),

@@ -243,7 +243,7 @@ GLOBAL postern_unmark
 GLOBAL postern_slow
     mov     rbp, rsp
     mov     rbx, rax
-    sub     rsp, 184
+    sub     rsp, {SAVED}
     mov     [rsp], rdi
     mov     [rsp + 8], rsi
     mov     [rsp + 16], rdx

@@ -56,10 +56,10 @@ pub(crate) fn host_word(address: u64) -> u64 {
     value
 }
 
-/// Writes a word of the control stack on which the innermost call runs.
+/// Writes a word of the control stack on which the innermost call runs, or is about to.
 pub(crate) fn set_host_word(address: u64, value: u64) {
-    // SAFETY: the one caller (`super::jump`) passes addresses between the innermost call's service gate and its base: return
-    // addresses of frames of the extension, which only the extension's own returns read.
+    // SAFETY: `super::jump` passes addresses between the innermost call's service gate and its base: return addresses of frames of
+    // the extension, which only the extension's own returns read. `super::slow` passes that of the saved rdi in the gate's frame.
     unsafe {
         asm!("mov qword ptr [{}], {}", in(reg) address, in(reg) value, options(nostack, preserves_flags));
     }

@@ -16,6 +16,8 @@ pub(crate) const EXIT: u32 = 6;
 pub(crate) const ABORT: u32 = 7;
 /// A service panicked.
 pub(crate) const PANIC: u32 = 8;
+/// The policy ended the call.
+pub(crate) const KILL: u32 = 9;
 
 /// Innermost return addresses that are kept.
 pub(crate) const BACKTRACE: usize = 32;

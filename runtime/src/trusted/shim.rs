@@ -42,7 +42,7 @@ fn run<A, F: Service<A>>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
 }
 
 #[cold]
-fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
+pub(crate) fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
     thread.extra().panic = Some(panic);
     end(thread, super::outcome::PANIC);
 }

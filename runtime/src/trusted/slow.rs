@@ -4,10 +4,12 @@
 //! records describe the same innermost call.
 
 use super::control::{BUSY, CLOSED, Control, Entry, OPEN, POISONED};
-use super::gate::{FACT_X87, FACT_YMM, Label, STATUS_ENDED};
+use super::enter::Freight;
+use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED};
 use super::memory;
 use super::outcome::{self, Refusal};
 use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, MAX_NESTING, OUTSIDE, Record, Thread};
+use postern_verifier::window::PAGE;
 use std::arch::asm;
 use std::sync::atomic::{Ordering, fence};
 
@@ -106,6 +108,10 @@ fn plan(
     r15 = r15
         .checked_sub((words * 8).next_multiple_of(16))
         .ok_or(Refusal::NoDataStack)?;
+    let freight = freight(thread, entry);
+    if let Some(freight) = &freight {
+        r15 = freight.place(control, r15).ok_or(Refusal::NoDataStack)?;
+    }
     let depth = control.call_depth.load(Ordering::Relaxed);
     let own = foreign || depth != 0 || (nested && thread.foreign.load(Ordering::Relaxed) != 0);
     let mut rsp = frame;
@@ -186,8 +192,30 @@ fn plan(
         let masked = memory::host_word(from) & entry.stack_masks[i as usize];
         memory::write_word(control, r15 + i * 8, masked);
     }
+    if let Some(freight) = freight {
+        freight.unload(control, r15);
+        memory::set_host_word(frame - SAVED, r15.into());
+        if freight.limit != 0 {
+            let sequence = thread.sequence.load(Ordering::Relaxed);
+            thread.set_limit(sequence, freight.limit);
+        }
+    }
     slot.calls.fetch_add(1, Ordering::Relaxed);
     Ok(())
+}
+
+/// What a call of this entry brings, if it is one for it. No other call finds it.
+fn freight<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut Freight<'static>> {
+    if entry.flags & FLAG_FREIGHT == 0 {
+        return None;
+    }
+    // SAFETY: null, or stored by `enter::with`, which waits for the call that this is.
+    unsafe {
+        thread
+            .freight
+            .swap(std::ptr::null_mut(), Ordering::Relaxed)
+            .as_mut()
+    }
 }
 
 /// The counter of `record`'s domain that says how many of its calls wait on this thread.
@@ -213,13 +241,18 @@ fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32
         .min();
     let Some(r15) = lowest else { return Ok(top) };
     // The extension's r15 is untrusted: it must lie in the thread's own data stack.
-    let size = 1u32 << control.stack_log2.load(Ordering::Relaxed);
-    let bottom = (top & !(size - 1)) + 1024;
     let r15 = r15 & !15;
-    if r15 > top || r15 < bottom {
+    if r15 > top || r15 < stack_bottom(control, top) {
         return Err(Refusal::NoDataStack);
     }
     Ok(r15)
+}
+
+/// How far down a call may begin on the data stack with this top: above the page without access, with some room.
+pub(crate) fn stack_bottom(control: &Control, top: u32) -> u32 {
+    let size = 1u32 << control.stack_log2.load(Ordering::Relaxed);
+    let guard = if size > PAGE { PAGE } else { 0 };
+    (top & !(size - 1)) + guard + 1024
 }
 
 /// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below the present one on the
@@ -373,7 +406,10 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     let fault = extra.fault;
     extra.fault.kind = 0;
     let detail = std::mem::take(&mut extra.detail);
-    let message = extra.message.take().filter(|_| kind == outcome::ABORT);
+    let message = extra
+        .message
+        .take()
+        .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
     let panic = extra.panic.take();
     leave(thread);
     crate::call::ended(control, fault, detail, message, panic);

@@ -8,6 +8,7 @@
 //! under the registry's lock, so it cannot vanish under them.
 
 use super::control::{Control, MAX_THREADS, ServiceEntry};
+use super::enter::Freight;
 use super::map;
 use super::outcome::{RawFault, Refusal};
 use super::signal;
@@ -81,6 +82,12 @@ pub(crate) struct Thread {
     pub service_gate: AtomicU64,
     /// The rest, or null while the thread is not registered.
     pub extra: AtomicPtr<Extra>,
+    /// What the next call of an entry for it brings; the slow path takes it.
+    pub freight: AtomicPtr<Freight<'static>>,
+    /// Number of a call with a limit of time of its own …
+    pub limited: AtomicU64,
+    /// … in nanoseconds.
+    pub limit: AtomicU64,
     /// The calls that wait, outermost first, for other threads to read: [`MAX_NESTING`] of them, or null.
     pub waiting: AtomicPtr<Waiting>,
 }
@@ -257,6 +264,26 @@ impl Thread {
         }
         let control = self.innermost()?;
         (self.sequence.load(Ordering::SeqCst) == sequence).then_some((sequence, control))
+    }
+
+    /// Gives the call with this number a limit of time of its own; no other call has one.
+    pub(crate) fn set_limit(&self, sequence: u64, nanoseconds: u64) {
+        // The number vouches for the time beside it.
+        self.limited.store(0, Ordering::SeqCst);
+        self.limit.store(nanoseconds, Ordering::SeqCst);
+        self.limited.store(sequence, Ordering::SeqCst);
+    }
+
+    /// The limit of the call with this number, in nanoseconds; 0 is none. For other threads.
+    pub(crate) fn limit_of(&self, sequence: u64) -> u64 {
+        if self.limited.load(Ordering::SeqCst) != sequence {
+            return 0;
+        }
+        let limit = self.limit.load(Ordering::SeqCst);
+        match self.limited.load(Ordering::SeqCst) == sequence {
+            true => limit,
+            false => 0,
+        }
     }
 
     /// End of the innermost call's control stack: the word below it is the gate's own return address.

@@ -1,0 +1,157 @@
+//! Decisions: whether a domain may make a call of a service or of the system, asked before each.
+//!
+//! A closure of the host decides, or another domain ([`module`]). Invariant: an extension gets what its decider answered, or a
+//! refusal; a decider that does not answer is counted and denies.
+
+mod module;
+
+use crate::policy::Request;
+use crate::service::Caller;
+use crate::trusted::guard::Deciding;
+use crate::{CallError, Domain, SymbolError, Verdict};
+use module::Module;
+use std::fmt;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// What a decider is asked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Question<'a> {
+    /// Name of the domain that makes the call.
+    pub domain: &'a str,
+    /// The call.
+    pub call: Asked<'a>,
+}
+
+/// The call that is to be decided.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Asked<'a> {
+    /// Of a service.
+    Service {
+        /// Its name.
+        name: &'a str,
+        /// Which of the image's imports it is.
+        number: usize,
+        /// Bits of the arguments that are no floats, in their order, zero-extended from the width of their types. Pointers are offsets
+        /// of the domain's window: what they point to may change before the service looks at it.
+        integers: &'a [u64],
+        /// Bits of the others.
+        floats: &'a [u64],
+    },
+    /// Of the system: with copies of all that is read, which are what is done if it is allowed.
+    SystemCall(&'a Request),
+}
+
+/// A decider did not answer as it must: the call that was asked about is denied and counted.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum DecisionError {
+    /// The module faulted, took longer than its own deadline, exited, or is closed by an earlier fault.
+    #[error("the policy module `{module}` did not answer: {error}")]
+    Unanswered {
+        /// Name of the module's domain.
+        module: String,
+        /// How its call ended.
+        error: CallError,
+    },
+    /// The answer is none.
+    #[error(
+        "the policy module `{module}` answered {answer}, which is no verdict; see postern/policy.h"
+    )]
+    Nonsense {
+        /// Name of the module's domain.
+        module: String,
+        /// What it returned.
+        answer: i64,
+    },
+    /// The module is deciding already, or waits, on this thread.
+    #[error(
+        "the policy module `{module}` was asked about a call on which its own answer depends; let another decider decide about its calls"
+    )]
+    Circular {
+        /// Name of the module's domain.
+        module: String,
+    },
+}
+
+type Closure = dyn Fn(&Caller<'_>, &Question<'_>) -> Verdict + Send + Sync;
+
+enum Kind {
+    Closure(Box<Closure>),
+    Module(Module),
+}
+
+/// Who decides about a domain's calls. Cloning shares it; one decider may serve any number of domains.
+#[derive(Clone)]
+pub struct Decider(Arc<Kind>);
+
+impl Decider {
+    /// A closure of the host. It runs on the extension's thread, and gets 64 KiB of stack at least. If it panics, the call that it was
+    /// asked about is not made, and the panic goes on in the host's own call, as that of a service does.
+    pub fn closure(
+        decide: impl Fn(&Caller<'_>, &Question<'_>) -> Verdict + Send + Sync + 'static,
+    ) -> Decider {
+        Decider(Arc::new(Kind::Closure(Box::new(decide))))
+    }
+
+    /// Another domain, by its export `decide`: `long decide(struct postern_request *)` of `postern/policy.h`. Its own deadline bounds the
+    /// time that an answer may take. The decider keeps the domain alive.
+    ///
+    /// # Errors
+    /// No such export, or its type is another.
+    pub fn module(domain: &Domain) -> Result<Decider, SymbolError> {
+        Ok(Decider(Arc::new(Kind::Module(Module::new(domain)?))))
+    }
+
+    /// Asks. `texts` are the names in the question, each with a NUL.
+    #[inline]
+    pub(crate) fn decide(
+        &self,
+        caller: &Caller<'_>,
+        question: &Question<'_>,
+        texts: &[u8],
+        deciding: &Deciding,
+    ) -> Verdict {
+        match &*self.0 {
+            Kind::Closure(decide) => decide(caller, question),
+            Kind::Module(module) => module
+                .ask(question, texts)
+                .unwrap_or_else(|error| failed(deciding, question, error)),
+        }
+    }
+}
+
+#[cold]
+fn failed(deciding: &Deciding, question: &Question<'_>, error: DecisionError) -> Verdict {
+    tracing::warn!(domain = question.domain, %error, "denied, for want of a decision");
+    deciding.failed(Some(error));
+    Verdict::Deny(libc::EPERM)
+}
+
+/// Whether this system call ends the extension's call: it is allowed whatever anybody says.
+pub(crate) fn ends_the_call(number: i64) -> bool {
+    matches!(number, libc::SYS_exit_group | libc::SYS_exit)
+}
+
+impl fmt::Debug for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Kind::Closure(_) => f.write_str("closure"),
+            Kind::Module(module) => write!(f, "module {}", module.name()),
+        }
+    }
+}
+
+impl Domain {
+    /// Another decider from now on, or none. Calls that are being decided are decided by the former one.
+    pub fn set_decider(&self, decider: Option<Decider>) {
+        self.0.services.set_decider(&self.0, decider);
+    }
+
+    /// How the last decision failed that did.
+    pub fn last_decision_error(&self) -> Option<DecisionError> {
+        self.0.services.deciding().last_failure()
+    }
+}

@@ -1,0 +1,7 @@
+//! Calls that are decided about before they are made, by closures and by policy modules, and grants that are taken back.
+
+mod closures;
+mod guest;
+mod modules;
+#[path = "../support/mod.rs"]
+mod support;
