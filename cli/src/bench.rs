@@ -13,6 +13,7 @@ mod kernels;
 mod load;
 mod memory;
 mod native;
+mod policy;
 mod programs;
 mod sys;
 mod verifier;
@@ -27,7 +28,7 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, programs, verifier, domains, load, fault, sys, anchors. The groups kernels, memory,
+chain of dependent register additions. Groups: gates, kernels, memory, programs, verifier, domains, load, fault, sys, policy, anchors. The groups kernels, memory,
 programs, verifier and load compile C with `postern cc`.
 
 Exit status: 0; with --check 1 if a figure is short of its goal; 2 if a measurement is impossible here.
@@ -66,6 +67,7 @@ const GROUPS: &[Group] = &[
     ("load", load::figures),
     ("fault", |_| fault::figures()),
     ("sys", sys::figures),
+    ("policy", |_| policy::figures()),
     ("anchors", |_| anchors::figures()),
 ];
 

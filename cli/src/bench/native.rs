@@ -10,3 +10,4 @@ pub mod library;
 pub mod memory;
 pub mod process;
 pub mod signal;
+pub mod supervise;
