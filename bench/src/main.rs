@@ -9,6 +9,9 @@ mod calls;
 #[allow(dead_code)]
 mod clock;
 mod codecs;
+#[path = "../../cli/src/bench/comparison.rs"]
+#[allow(dead_code)]
+mod comparison;
 #[path = "../../cli/src/bench/figure.rs"]
 #[allow(dead_code)]
 mod figure;

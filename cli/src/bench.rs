@@ -5,6 +5,7 @@
 
 mod anchors;
 mod clock;
+mod comparison;
 mod domains;
 mod fault;
 mod figure;

@@ -6,12 +6,9 @@
 //! Where the same instructions happen to lie in a cache line can change their speed by a fifth (measured: `tak`, natively), which
 //! says nothing about confinement. So each build exists in four placements, and the best of the four counts, for both.
 
-use super::clock::{best_of, geometric_mean};
-use super::figure::{Figure, Goal};
-use super::native::library::Library;
-use postern::{CallError, Domain, Image, Placement};
+use super::comparison::{self, Comparison, Times};
+use super::figure::Figure;
 use postern_toolchain::Language;
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,55 +139,12 @@ fn moved(name: &str, source: &str, bytes: usize) -> String {
 
 /// The figures of the group.
 pub fn figures(kernels: &[Kernel]) -> Result<Vec<Figure>, String> {
-    let (mut figures, mut hot_ratios, mut window_ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let note = "over gcc -O2, the best of four placements of the code";
+    let mut rows = Comparison::new("kernels", note);
     for kernel in kernels {
-        let best = measure(kernel)?;
-        let mut row = |place: &str, seconds: f64, ratios: &mut Vec<f64>| {
-            ratios.push(seconds / best.native);
-            figures.push(
-                Figure::plain(
-                    format!("kernels.{}.{place}", kernel.name),
-                    seconds * 1e3,
-                    "ms",
-                    "over gcc -O2, the best of four placements of the code",
-                )
-                .against(best.native * 1e3),
-            );
-        };
-        if let Some(hot) = best.hot {
-            row("hot", hot, &mut hot_ratios);
-        }
-        row("window", best.window, &mut window_ratios);
+        rows.add(kernel.name, &measure(kernel)?);
     }
-    for (place, ratios, goal) in [("hot", &hot_ratios, 1.03), ("window", &window_ratios, 1.12)] {
-        if ratios.is_empty() {
-            eprintln!("postern bench: the hot window is not free, so nothing is measured in it");
-            continue;
-        }
-        let how = format!("geometric mean over gcc -O2 of {} kernels", ratios.len());
-        figures.push(
-            Figure::plain(
-                format!("kernels.mean.{place}"),
-                geometric_mean(ratios),
-                "times",
-                how,
-            )
-            .against(1.0)
-            .goal(Goal::RatioAtMost(goal)),
-        );
-    }
-    Ok(figures)
-}
-
-/// The best times of one build, or of all.
-#[derive(Clone, Copy)]
-pub struct Times {
-    /// Seconds of the shared object.
-    pub native: f64,
-    /// Seconds in the hot window, if it is free.
-    pub hot: Option<f64>,
-    /// Seconds in another window.
-    pub window: f64,
+    Ok(rows.figures(1.03, 1.12))
 }
 
 /// Runs all builds of a kernel and compares their results.
@@ -201,59 +155,17 @@ pub fn measure(kernel: &Kernel) -> Result<Times, String> {
         window: f64::INFINITY,
     };
     for build in &kernel.builds {
-        let times = measure_build(kernel.function, build)
-            .map_err(|e| format!("kernel {}: {e}", kernel.name))?;
+        let times = comparison::measure(
+            &build.extension,
+            &build.native,
+            kernel.function,
+            Some(DEADLINE),
+            ROUNDS,
+        )
+        .map_err(|e| format!("kernel {}: {e}", kernel.name))?;
         best.native = best.native.min(times.native);
         best.window = best.window.min(times.window);
         best.hot = times.hot.map(|hot| best.hot.unwrap_or(hot).min(hot));
     }
     Ok(best)
-}
-
-fn measure_build(function: &str, build: &Build) -> Result<Times, String> {
-    let library = Library::open(&build.native)?;
-    let native = library.kernel(function)?;
-    let image = Image::load(&build.extension).map_err(|e| e.to_string())?;
-    let domain = |placement| {
-        let domain = Domain::builder(&image)
-            .placement(placement)
-            .deadline(Some(DEADLINE))
-            .build()
-            .map_err(|e| e.to_string())?;
-        let function = domain
-            .func::<fn() -> u64>(function)
-            .map_err(|e| e.to_string())?;
-        Ok::<_, String>((domain, function))
-    };
-    let (first, hot) = domain(Placement::Hot)?;
-    let (_second, window) = domain(Placement::Cold)?;
-    // Kernels begin anew with each call, so every result must be the first native one.
-    let wanted = native();
-    let wrong = RefCell::new(None);
-    let expect = |result: Result<u64, CallError>| match result {
-        Ok(found) if found == wanted => {}
-        Ok(found) => {
-            let message = format!(
-                "one build computes {found:#x}, the native one {wanted:#x}: the rewriter is wrong"
-            );
-            wrong.replace(Some(message));
-        }
-        Err(error) => drop(wrong.replace(Some(error.to_string()))),
-    };
-    let [native, hot, window] = best_of(
-        ROUNDS,
-        [
-            &mut || expect(Ok(native())),
-            &mut || expect(hot.call()),
-            &mut || expect(window.call()),
-        ],
-    );
-    match wrong.into_inner() {
-        Some(wrong) => Err(wrong),
-        None => Ok(Times {
-            native,
-            hot: first.is_hot().then_some(hot),
-            window,
-        }),
-    }
 }
