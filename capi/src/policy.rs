@@ -272,11 +272,7 @@ pub extern "C" fn pt_policy_stdout(
     writer: Writer,
     user: *mut c_void,
 ) -> c_int {
-    let user = user as usize;
-    change(policy, |draft| {
-        draft.output = sink(writer, user);
-        Ok(())
-    })
+    write_to(policy, writer, user, |draft| &mut draft.output)
 }
 
 /// `pt_policy_stderr`
@@ -286,18 +282,23 @@ pub extern "C" fn pt_policy_stderr(
     writer: Writer,
     user: *mut c_void,
 ) -> c_int {
-    let user = user as usize;
-    change(policy, |draft| {
-        draft.error = sink(writer, user);
-        Ok(())
-    })
+    write_to(policy, writer, user, |draft| &mut draft.error)
 }
 
-fn sink(writer: Writer, user: usize) -> Sink {
-    match writer {
-        Some(_) => Sink::function(move |bytes| write(writer, bytes, user)),
-        None => Sink::Discard,
-    }
+fn write_to(
+    policy: Handle<PolicyKind>,
+    writer: Writer,
+    user: *mut c_void,
+    stream: fn(&mut Draft) -> &mut Sink,
+) -> c_int {
+    let user = user as usize;
+    change(policy, |draft| {
+        *stream(draft) = match writer {
+            Some(_) => Sink::function(move |bytes| write(writer, bytes, user)),
+            None => Sink::Discard,
+        };
+        Ok(())
+    })
 }
 
 /// `pt_policy_custom`

@@ -11,9 +11,10 @@ mod configuration;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use crate::cache::{built, cached};
 use crate::driver::DriverError;
 use crate::library;
-use crate::sysroot::{Lock, Sysroot};
+use crate::sysroot::Sysroot;
 
 /// Why there is no C++ library.
 #[derive(Debug, thiserror::Error)]
@@ -28,18 +29,6 @@ pub enum CxxError {
         path: PathBuf,
         /// Why.
         reason: String,
-    },
-    /// Files that could not be compiled.
-    #[error(
-        "{count} of the C++ library's files could not be compiled; the first is {first}: {message}"
-    )]
-    Compile {
-        /// How many.
-        count: usize,
-        /// The first one's name.
-        first: String,
-        /// What was said about it.
-        message: String,
     },
 }
 
@@ -84,7 +73,7 @@ impl CxxLibrary {
         (SOURCES, configuration::IDENTITY, build::IDENTITY).hash(&mut hasher);
         library::MAKER.hash(&mut hasher);
         let name = format!("sysroot-cxx-{:016x}", hasher.finish());
-        let folder = library::cached(&name, |folder| {
+        let folder = cached(&name, |folder| {
             build::unpack(&source, folder)?;
             configuration::write(folder, &installed)
         })?;
@@ -116,28 +105,10 @@ impl CxxLibrary {
     /// # Errors
     /// A file could not be compiled or written.
     pub fn archive(&self) -> Result<PathBuf, DriverError> {
-        let archive = self.folder.join("lib/libstdc++.a");
-        if archive.exists() {
-            return Ok(archive);
-        }
-        let _lock = Lock::take(&self.folder.join("lock"))?;
-        if archive.exists() {
-            return Ok(archive);
-        }
-        let error = |path: &Path| {
-            let path = path.to_owned();
-            |source| DriverError::File { path, source }
-        };
-        let unfinished = self.folder.join("lib.unfinished");
-        let _ = std::fs::remove_dir_all(&unfinished);
-        std::fs::create_dir_all(&unfinished).map_err(error(&unfinished))?;
-        let result = build::build(&self.folder, &self.include(), &self.sysroot, &unfinished)
-            .and_then(|()| {
-                let lib = self.folder.join("lib");
-                std::fs::rename(&unfinished, &lib).map_err(error(&lib))
-            });
-        let _ = std::fs::remove_dir_all(&unfinished);
-        result.map(|()| archive)
+        let lib = built(&self.folder, |lib| {
+            build::build(&self.folder, &self.include(), &self.sysroot, lib)
+        })?;
+        Ok(lib.join("libstdc++.a"))
     }
 }
 

@@ -62,6 +62,29 @@ pub enum DriverError {
     /// The C++ library.
     #[error(transparent)]
     Cxx(#[from] CxxError),
+    /// Files of a library that could not be compiled.
+    #[error("{count} files of {what} could not be compiled; the first is {first}: {message}")]
+    Library {
+        /// Which library.
+        what: &'static str,
+        /// How many files.
+        count: usize,
+        /// The first one's name.
+        first: String,
+        /// What was said about it.
+        message: String,
+    },
+}
+
+impl DriverError {
+    /// For `map_err`: what is wrong with the file at `path`.
+    pub(crate) fn file(path: &Path) -> impl Fn(std::io::Error) -> DriverError + use<> {
+        let path = path.to_owned();
+        move |source| DriverError::File {
+            path: path.clone(),
+            source,
+        }
+    }
 }
 
 /// The whole driver: reads `args` (without the program's name), works, prints messages to standard error.
@@ -119,10 +142,8 @@ struct Driver {
 impl Driver {
     fn new(language: Language, args: &[OsString]) -> Result<Self, DriverError> {
         let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
-        let scratch = Scratch::new(invocation.save_temps).map_err(|source| DriverError::File {
-            path: std::env::temp_dir(),
-            source,
-        })?;
+        let scratch = Scratch::new(invocation.save_temps)
+            .map_err(DriverError::file(&std::env::temp_dir()))?;
         Ok(Self {
             language,
             invocation,
@@ -357,8 +378,5 @@ fn path_of(input: &Input) -> &Path {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), DriverError> {
-    std::fs::write(path, text).map_err(|source| DriverError::File {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::write(path, text).map_err(DriverError::file(path))
 }

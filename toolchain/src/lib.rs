@@ -6,7 +6,9 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 pub mod assembly;
+mod cache;
 mod cxx;
 pub mod diagnostic;
 pub mod driver;
@@ -17,7 +19,7 @@ pub mod rewrite;
 pub mod sysroot;
 mod wasm;
 
+pub use cache::cache;
 pub use diagnostic::Diagnostic;
 pub use driver::{Build, BuildError, DriverError, Language, main, run};
-pub use library::cache;
 pub use rewrite::{Adjustment, RewriteOptions, rewrite};

@@ -1,13 +1,12 @@
 //! The functions that the compiler calls on its own (`lib/`) and the headers (`include/`).
 //!
 //! They are part of this crate as source and are compiled by the driver itself, at first use, into the user's cache
-//! folder. The folder's name is a hash of everything that goes into the result, so that it is never stale; it is
-//! filled under another name and renamed, so that several drivers at once do not disturb each other.
+//! folder.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::driver::tools::Tool;
+use crate::archive;
+use crate::cache::{cached, hash, write};
 use crate::driver::{DriverError, Language, run};
 
 const HEADERS: &[(&str, &str)] = &[
@@ -72,70 +71,9 @@ const FLAGS: &[&str] = &[
     "-Wextra",
 ];
 
-/// The folder of everything that is made once and kept.
-pub fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .filter(|path| path.is_absolute())
-        .unwrap_or_else(std::env::temp_dir);
-    base.join("postern")
-}
-
-/// Fills the folder `name` of the cache with `fill`, unless it is there.
-pub(crate) fn cached(
-    name: &str,
-    fill: impl FnOnce(&Path) -> Result<(), DriverError>,
-) -> Result<PathBuf, DriverError> {
-    let folder = cache().join(name);
-    if folder.exists() {
-        return Ok(folder);
-    }
-    let error = |path: &Path| {
-        let path = path.to_owned();
-        |source| DriverError::File { path, source }
-    };
-    let unfinished = cache().join(format!(
-        "{name}.{}.{:?}",
-        std::process::id(),
-        std::thread::current().id()
-    ));
-    let _ = std::fs::remove_dir_all(&unfinished);
-    std::fs::create_dir_all(&unfinished).map_err(error(&unfinished))?;
-    let result = fill(&unfinished);
-    if result.is_ok() && std::fs::rename(&unfinished, &folder).is_err() && !folder.exists() {
-        return Err(error(&folder)(std::io::Error::other(
-            "the cache folder could not be filled",
-        )));
-    }
-    let _ = std::fs::remove_dir_all(&unfinished);
-    result.map(|()| folder)
-}
-
-/// A number for a name in the cache.
-pub fn hash(what: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
-    hasher.finish()
-}
-
 /// A number that changes with the rewriter and the library.
 pub fn fingerprint() -> u64 {
     hash((HEADERS, SOURCES, MAKER, FLAGS))
-}
-
-pub(crate) fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), DriverError> {
-    for (name, text) in files {
-        let path = folder.join(name);
-        let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&path, text))
-            .map_err(|source| DriverError::File {
-                path: path.clone(),
-                source,
-            })?;
-    }
-    Ok(())
 }
 
 /// The folder to give to the compiler with `-isystem`.
@@ -166,10 +104,7 @@ pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, DriverEr
     };
     let folder = cached(&format!("{stem}-{key:016x}"), |folder| {
         write(folder, SOURCES)?;
-        let mut archiver = Tool::Archiver.command();
-        archiver
-            .arg("rcsD")
-            .arg(folder.join("libpostern-extension.a"));
+        let mut objects = Vec::new();
         for (name, _) in SOURCES {
             if name.ends_with(".h") || name.ends_with(".cc") && language == Language::C {
                 continue;
@@ -182,10 +117,9 @@ pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, DriverEr
             }
             arguments.extend(["-o".into(), object.clone().into(), source.into()]);
             run(Language::C, &arguments)?;
-            archiver.arg(object);
+            objects.push(object);
         }
-        archiver.run()?;
-        Ok(())
+        archive::make(&folder.join("libpostern-extension.a"), &objects)
     })?;
     Ok(folder.join("libpostern-extension.a"))
 }

@@ -10,6 +10,7 @@ mod script;
 mod signatures;
 mod symbols;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use postern_verifier::window::{MAX_IMPORTS, text_start};
@@ -207,9 +208,11 @@ pub fn link(
         let mut imports = options.imports.clone();
         imports.extend(symbols::services(inputs)?);
         imports.retain(|name| found.undefined.contains(name));
-        if found.undefined.iter().any(|name| {
-            !imports.contains(name) && (name == symbols::MAIN || sysroot.declares(name))
-        }) {
+        let left = found.undefined.iter().map(String::as_str);
+        let left: HashSet<&str> = left
+            .filter(|name| !imports.iter().any(|import| import == name))
+            .collect();
+        if left.contains(symbols::MAIN) || sysroot.declares_one_of(&left) {
             let folder = sysroot
                 .library()
                 .map_err(|error| LinkError::Sysroot(Box::new(error)))?;

@@ -1,22 +1,20 @@
 //! The C library of extensions: newlib, built by this driver at first use into the user's cache.
 //!
 //! A sysroot is a folder with `include` and `lib`. Its name is a hash of all that goes into it, so that it is never stale.
-//! It comes in two stages, each written under another name and renamed when it is whole: the headers (seconds) before the
+//! It comes in two stages: the headers (seconds) before the
 //! first compilation, and `libc.a` and `libm.a` before the first link that asks for something in them.
 
-mod announce;
 mod compile;
 mod makefile;
 mod parts;
 mod source;
 
-pub(crate) use announce::{Lock, Progress};
-pub(crate) use compile::{Job, run_all};
-
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use crate::cache::{built, cached};
 use crate::driver::DriverError;
 use crate::library;
 
@@ -36,18 +34,6 @@ pub enum SysrootError {
         path: PathBuf,
         /// Why.
         reason: String,
-    },
-    /// Files that could not be compiled.
-    #[error(
-        "{count} of the C library's files could not be compiled; the first is {first}: {message}"
-    )]
-    Compile {
-        /// How many.
-        count: usize,
-        /// The first one's name.
-        first: String,
-        /// What was said about it.
-        message: String,
     },
 }
 
@@ -69,7 +55,7 @@ impl Sysroot {
             });
         }
         let source = source::Source::find()?;
-        let folder = library::cached(&format!("sysroot-{:016x}", key(&source)), |folder| {
+        let folder = cached(&format!("sysroot-{:016x}", key(&source)), |folder| {
             parts::write_headers(&source, folder)
         })?;
         Ok(Self { folder })
@@ -85,10 +71,10 @@ impl Sysroot {
         self.folder.join("include")
     }
 
-    /// Whether a header says this name: whether the library may define a symbol that nobody else does.
-    pub fn declares(&self, name: &str) -> bool {
+    /// Whether a header says one of these names: whether the library may define a symbol that nobody else does.
+    pub fn declares_one_of(&self, wanted: &HashSet<&str>) -> bool {
         std::fs::read_to_string(self.folder.join("names"))
-            .is_ok_and(|names| names.split('\n').any(|line| line == name))
+            .is_ok_and(|names| names.split('\n').any(|name| wanted.contains(name)))
     }
 
     /// The folder of `libc.a` and `libm.a`, built if need be.
@@ -96,27 +82,9 @@ impl Sysroot {
     /// # Errors
     /// The library cannot be built: its source is missing or could not be compiled.
     pub fn library(&self) -> Result<PathBuf, DriverError> {
-        let folder = self.folder.join("lib");
-        if folder.exists() {
-            return Ok(folder);
-        }
-        let _lock = announce::Lock::take(&self.folder.join("lock"))?;
-        if folder.exists() {
-            return Ok(folder);
-        }
-        let unfinished = self.folder.join("lib.unfinished");
-        let _ = std::fs::remove_dir_all(&unfinished);
-        let result = source::Source::find()
-            .map_err(DriverError::from)
-            .and_then(|source| compile::build(&source, &self.include(), &unfinished));
-        let result = result.and_then(|()| {
-            std::fs::rename(&unfinished, &folder).map_err(|source| DriverError::File {
-                path: folder.clone(),
-                source,
-            })
-        });
-        let _ = std::fs::remove_dir_all(&unfinished);
-        result.map(|()| folder)
+        built(&self.folder, |lib| {
+            compile::build(&source::Source::find()?, &self.include(), lib)
+        })
     }
 
     /// Forgets what was built.
@@ -124,10 +92,7 @@ impl Sysroot {
     /// # Errors
     /// The folder cannot be removed.
     pub fn remove(self) -> Result<(), DriverError> {
-        let error = |source| DriverError::File {
-            path: self.folder.clone(),
-            source,
-        };
+        let error = DriverError::file(&self.folder);
         std::fs::remove_dir_all(&self.folder).map_err(error)
     }
 }

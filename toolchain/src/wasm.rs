@@ -181,10 +181,7 @@ fn placed(error: ToolError, path: &Path) -> ToolError {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, DriverError> {
-    std::fs::read(path).map_err(|source| DriverError::File {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::read(path).map_err(DriverError::file(path))
 }
 
 fn text(path: &Path) -> Result<String, DriverError> {
@@ -192,8 +189,5 @@ fn text(path: &Path) -> Result<String, DriverError> {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), DriverError> {
-    std::fs::write(path, text).map_err(|source| DriverError::File {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::write(path, text).map_err(DriverError::file(path))
 }

@@ -4,10 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::{CxxError, SOURCES};
+use crate::archive::{self, Job};
+use crate::cache;
 use crate::driver::tools::Tool;
 use crate::driver::{DriverError, Language};
-use crate::library;
-use crate::sysroot::{Job, Progress, Sysroot, run_all};
+use crate::sysroot::Sysroot;
 
 /// A folder of the library's source.
 struct Folder {
@@ -104,10 +105,7 @@ pub const IDENTITY: &str = include_str!("build.rs");
 /// Unpacks the parts of the compiler's source that are needed into `folder/source`.
 pub fn unpack(archive: &Path, folder: &Path) -> Result<(), DriverError> {
     let target = folder.join("source");
-    std::fs::create_dir_all(&target).map_err(|source| DriverError::File {
-        path: target.clone(),
-        source,
-    })?;
+    std::fs::create_dir_all(&target).map_err(DriverError::file(&target))?;
     Tool::Unpacker
         .command()
         .arg("-xf")
@@ -141,7 +139,7 @@ pub fn build(
     target: &Path,
 ) -> Result<(), DriverError> {
     let scratch = target.join("scratch");
-    library::write(&scratch, SOURCES)?;
+    cache::write(&scratch, SOURCES)?;
     let source = folder.join("source/libstdc++-v3");
     let mut common: Vec<OsString> = FLAGS.iter().map(Into::into).collect();
     for folder in ["libsupc++", "../libgcc", "../include"] {
@@ -174,10 +172,7 @@ pub fn build(
     for part in FOLDERS {
         let path = source.join(part.path);
         let mut files: Vec<PathBuf> = std::fs::read_dir(&path)
-            .map_err(|source| DriverError::File {
-                path: path.clone(),
-                source,
-            })?
+            .map_err(DriverError::file(&path))?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension() == Some(OsStr::new("cc")))
             .collect();
@@ -206,25 +201,6 @@ pub fn build(
             add(file.clone(), format!("{prefix}-{stem}.o"), &options);
         }
     }
-    let progress = Progress::new("the C++ library", "libstdc++", jobs.len());
-    let failures = run_all(&jobs, &progress);
-    progress.finish();
-    if let Some((first, message)) = failures.first() {
-        return Err(CxxError::Compile {
-            count: failures.len(),
-            first: first.clone(),
-            message: message.clone(),
-        }
-        .into());
-    }
-    Tool::Archiver
-        .command()
-        .arg("rcsD")
-        .arg(target.join("libstdc++.a"))
-        .args(jobs.iter().map(|job| &job.object))
-        .run()?;
-    std::fs::remove_dir_all(&scratch).map_err(|source| DriverError::File {
-        path: scratch,
-        source,
-    })
+    archive::build(&jobs, target, "the C++ library", "libstdc++")?;
+    std::fs::remove_dir_all(&scratch).map_err(DriverError::file(&scratch))
 }

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
+use crate::cache;
 use crate::driver::DriverError;
-use crate::library;
 
 /// From the compiler's source (below `config/`) to the name in `include/`.
 const FROM_SOURCE: &[(&str, &str)] = &[
@@ -93,7 +93,7 @@ pub fn write(folder: &Path, installed: &Path) -> Result<(), DriverError> {
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .chain(OURS.iter().copied())
         .collect();
-    library::write(folder, &files)
+    cache::write(folder, &files)
 }
 
 /// The configuration without what does not hold. It begins behind the part that is the same on all systems.
@@ -126,10 +126,7 @@ fn holds(name: &str) -> bool {
 }
 
 fn read(path: &Path) -> Result<String, DriverError> {
-    std::fs::read_to_string(path).map_err(|source| DriverError::File {
-        path: path.to_owned(),
-        source,
-    })
+    std::fs::read_to_string(path).map_err(DriverError::file(path))
 }
 
 #[cfg(test)]

@@ -267,10 +267,7 @@ impl Driver {
 }
 
 fn read_text(path: &Path) -> Result<String, DriverError> {
-    let bytes = std::fs::read(path).map_err(|source| DriverError::File {
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes = std::fs::read(path).map_err(DriverError::file(path))?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }

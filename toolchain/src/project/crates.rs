@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ProjectError;
-use crate::library;
+use crate::cache;
 
 /// The folder of `name` in exactly `version`. `project` is where cargo looks for its configuration.
 pub fn folder(project: &Path, name: &str, version: &str) -> Result<PathBuf, ProjectError> {
-    let config = library::hash(configuration(project));
-    let package = library::cache().join(format!("crate-{name}-{version}-{config:016x}"));
+    let config = cache::hash(configuration(project));
+    let package = cache::cache().join(format!("crate-{name}-{version}-{config:016x}"));
     let note = package.join("folder");
     if let Ok(known) = std::fs::read_to_string(&note) {
         let known = PathBuf::from(known);

@@ -1,32 +1,14 @@
-//! Compiling the C library: every file through this driver, as many at once as there are processors.
+//! Compiling the C library: every file through this driver.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
-use super::announce::Progress;
 use super::parts::{FLAGS, FOLDERS, MENDED, SMALL_VARIANTS, SOURCES, create};
 use super::source::Source;
 use super::{SysrootError, is_source, makefile};
-use crate::driver::tools::Tool;
-use crate::driver::{DriverError, Language, run};
-use crate::library;
-
-/// One compilation.
-pub struct Job {
-    /// The driver that does it.
-    pub language: Language,
-    /// Where the object goes.
-    pub archive: &'static str,
-    /// What is compiled.
-    pub source: PathBuf,
-    /// Into this.
-    pub object: PathBuf,
-    /// All options but these two.
-    pub options: Vec<OsString>,
-}
+use crate::archive::{self, Job};
+use crate::cache;
+use crate::driver::{DriverError, Language};
 
 /// Makes the folder `target` with `libc.a` and `libm.a`.
 pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), DriverError> {
@@ -38,7 +20,7 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
     create(&objects)?;
     let mut jobs = Vec::new();
     let ours = scratch.join("ours");
-    library::write(&ours, SOURCES)?;
+    cache::write(&ours, SOURCES)?;
     for (name, _) in SOURCES {
         if is_source(Path::new(name)) {
             jobs.push(Job {
@@ -54,10 +36,7 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
     for folder in FOLDERS {
         let path = root.join(folder.path);
         let rules = path.join("Makefile.am");
-        let text = std::fs::read_to_string(&rules).map_err(|source| DriverError::File {
-            path: rules.clone(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(&rules).map_err(DriverError::file(&rules))?;
         for unit in makefile::units(&text) {
             if unit.object.starts_with(SMALL_VARIANTS)
                 || folder
@@ -92,33 +71,8 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
         job.options.splice(0..0, flags);
         job.options.push(headers.clone());
     }
-    let progress = Progress::new("the C library", "newlib", jobs.len());
-    let failures = run_all(&jobs, &progress);
-    progress.finish();
-    if let Some((first, message)) = failures.first() {
-        return Err(SysrootError::Compile {
-            count: failures.len(),
-            first: first.clone(),
-            message: message.clone(),
-        }
-        .into());
-    }
-    let mut archives: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
-    for job in &jobs {
-        archives.entry(job.archive).or_default().push(&job.object);
-    }
-    for (name, objects) in archives {
-        Tool::Archiver
-            .command()
-            .arg("rcsD")
-            .arg(target.join(name))
-            .args(objects)
-            .run()?;
-    }
-    std::fs::remove_dir_all(&scratch).map_err(|source| DriverError::File {
-        path: scratch,
-        source,
-    })
+    archive::build(&jobs, target, "the C library", "newlib")?;
+    std::fs::remove_dir_all(&scratch).map_err(DriverError::file(&scratch))
 }
 
 /// Writes corrections into the unpacked source.
@@ -126,11 +80,8 @@ fn mend(root: &Path) -> Result<(), DriverError> {
     for (files, wrong, right) in MENDED {
         for name in files.split_whitespace() {
             let path = root.join(name);
-            let file = |source| DriverError::File {
-                path: path.clone(),
-                source,
-            };
-            let text = std::fs::read(&path).map_err(file)?;
+            let file = DriverError::file(&path);
+            let text = std::fs::read(&path).map_err(&file)?;
             let text = String::from_utf8_lossy(&text);
             if !text.contains(wrong) {
                 return Err(SysrootError::Source {
@@ -143,36 +94,4 @@ fn mend(root: &Path) -> Result<(), DriverError> {
         }
     }
     Ok(())
-}
-
-/// Compiles; what failed, by name, with the message.
-pub fn run_all(jobs: &[Job], progress: &Progress) -> Vec<(String, String)> {
-    let next = AtomicUsize::new(0);
-    let failures = Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let mut arguments = job.options.clone();
-                    arguments.extend([
-                        "-o".into(),
-                        job.object.clone().into(),
-                        job.source.clone().into(),
-                    ]);
-                    if let Err(error) = run(job.language, &arguments)
-                        && let Ok(mut failures) = failures.lock()
-                    {
-                        let name = job.source.display().to_string();
-                        failures.push((name, error.to_string()));
-                    }
-                    let name = job.source.file_name().unwrap_or_default();
-                    progress.step(&name.to_string_lossy());
-                }
-            });
-        }
-    });
-    let mut failures = failures.into_inner().unwrap_or_default();
-    failures.sort();
-    failures
 }

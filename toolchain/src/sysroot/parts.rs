@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::source::Source;
+use crate::cache;
 use crate::driver::DriverError;
-use crate::library;
 
 /// A folder of newlib's.
 #[derive(Hash)]
@@ -211,7 +211,7 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> 
     let include = folder.join("include");
     copy_headers(&root.join("libc/include"), &include)?;
     copy_headers(&root.join("libc/machine/x86_64/sys"), &include.join("sys"))?;
-    library::write(
+    cache::write(
         &include,
         &[
             ("newlib.h", NEWLIB_H),
@@ -222,18 +222,18 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> 
             ),
         ],
     )?;
-    library::write(&include, HEADERS)?;
+    cache::write(&include, HEADERS)?;
     for (name, text) in APPENDED {
         let path = include.join(name);
         let file = std::fs::OpenOptions::new().append(true).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(error(&path))?;
+            .map_err(DriverError::file(&path))?;
     }
     let mut names = std::collections::BTreeSet::new();
     read_names(&include, &mut names)?;
     let names: Vec<String> = names.into_iter().collect();
-    library::write(folder, &[("names", &names.join("\n"))])?;
-    std::fs::remove_dir_all(&scratch).map_err(error(&scratch))
+    cache::write(folder, &[("names", &names.join("\n"))])?;
+    std::fs::remove_dir_all(&scratch).map_err(DriverError::file(&scratch))
 }
 
 /// The identifiers in the headers below a folder.
@@ -246,7 +246,7 @@ fn read_names(
             read_names(&entry, names)?;
             continue;
         }
-        let bytes = std::fs::read(&entry).map_err(error(&entry))?;
+        let bytes = std::fs::read(&entry).map_err(DriverError::file(&entry))?;
         let text = String::from_utf8_lossy(&bytes);
         let identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
         names.extend(
@@ -265,7 +265,7 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), DriverError> {
         if entry.is_dir() {
             copy_headers(&entry, &to.join(name))?;
         } else if entry.extension().is_some_and(|ending| ending == "h") {
-            std::fs::copy(&entry, to.join(name)).map_err(error(&entry))?;
+            std::fs::copy(&entry, to.join(name)).map_err(DriverError::file(&entry))?;
         }
     }
     Ok(())
@@ -275,16 +275,10 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), DriverError> {
 pub fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, DriverError> {
     std::fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-        .map_err(error(folder))
+        .map_err(DriverError::file(folder))
 }
 
 /// Makes a folder.
 pub fn create(path: &Path) -> Result<(), DriverError> {
-    std::fs::create_dir_all(path).map_err(error(path))
-}
-
-/// An error of a file.
-pub fn error(path: &Path) -> impl FnOnce(std::io::Error) -> DriverError + use<> {
-    let path = path.to_owned();
-    |source| DriverError::File { path, source }
+    std::fs::create_dir_all(path).map_err(DriverError::file(path))
 }

@@ -97,7 +97,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), DriverError> {
             copy(&entry, &target)?;
         } else {
             parts::create(to)?;
-            std::fs::copy(&entry, &target).map_err(parts::error(&entry))?;
+            std::fs::copy(&entry, &target).map_err(DriverError::file(&entry))?;
         }
     }
     Ok(())
