@@ -33,24 +33,24 @@ impl Kind for DomainKind {
     }
 }
 
-/// Handles by the base of the window, which no two live domains share.
-static BY_BASE: Mutex<BTreeMap<u64, Handle<DomainKind>>> = Mutex::new(BTreeMap::new());
+/// Handles by the domains' numbers.
+static BY_ID: Mutex<BTreeMap<u64, Handle<DomainKind>>> = Mutex::new(BTreeMap::new());
 
-/// The lock of the handles by base.
+/// The lock of the handles by number.
 pub type Hold = MutexGuard<'static, BTreeMap<u64, Handle<DomainKind>>>;
 
 /// Takes that lock, for [`crate::fork`].
-pub fn hold_bases() -> Hold {
-    by_base()
+pub fn hold_ids() -> Hold {
+    by_id()
 }
 
-fn by_base() -> Hold {
-    BY_BASE.lock().unwrap_or_else(PoisonError::into_inner)
+fn by_id() -> Hold {
+    BY_ID.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The handle of a live domain.
 pub fn handle_of(domain: &Domain) -> Option<Handle<DomainKind>> {
-    by_base().get(&domain.base()).copied()
+    by_id().get(&domain.id()).copied()
 }
 
 /// `pt_open`
@@ -62,14 +62,14 @@ pub extern "C" fn pt_open(
     failure::or(Handle::NULL, || {
         let options = options::get(options)?;
         let domain = options.apply(Domain::builder(&image.get()?)).build()?;
-        let base = domain.base();
+        let id = domain.id();
         let handle = Handle::make(Arc::new(Opened {
             name: failure::text(domain.name()),
             domain,
             pointers: Pointers::default(),
             user: options.user,
         }));
-        by_base().insert(base, handle);
+        by_id().insert(id, handle);
         Ok(handle)
     })
 }
@@ -79,7 +79,7 @@ pub extern "C" fn pt_open(
 pub extern "C" fn pt_close(domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
         let opened = domain.take()?;
-        by_base().remove(&opened.domain.base());
+        by_id().remove(&opened.domain.id());
         opened.domain.close();
         Ok(())
     })

@@ -1,7 +1,7 @@
 //! Handles across fork: no table is being changed by another thread at the moment when the child is made.
 
 use crate::boundary;
-use crate::domain::{DomainKind, Hold, hold_bases};
+use crate::domain::{DomainKind, Hold, hold_ids};
 use crate::handle::{Holding, Kind};
 use crate::image::ImageKind;
 use crate::options::OptionsKind;
@@ -31,7 +31,7 @@ extern "C" fn before() {
         DomainKind::table().hold(),
         SharedKind::table().hold(),
         PolicyKind::table().hold(),
-        hold_bases(),
+        hold_ids(),
     );
     HELD.set(Some(held));
 }

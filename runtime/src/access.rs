@@ -1,5 +1,5 @@
 //! The host's access to a domain's memory: every range is checked against the domain's table of mapped ranges, then copied.
-//! Nothing of a window is ever borrowed, because other threads may be inside and write it.
+//! Nothing of a window is ever borrowed, because other threads may be inside and write it. Nor is it moved meanwhile.
 
 use crate::error::MemoryError;
 use crate::trusted::memory;
@@ -12,6 +12,7 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped.
     pub fn read(&self, offset: Offset, to: &mut [u8]) -> Result<(), MemoryError> {
+        let _pin = self.0.instance.pin();
         self.check(offset, to.len(), false)?;
         memory::read(&self.0.control, offset.0, to);
         Ok(())
@@ -22,6 +23,7 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped writable.
     pub fn write(&self, offset: Offset, from: &[u8]) -> Result<(), MemoryError> {
+        let _pin = self.0.instance.pin();
         self.check(offset, from.len(), true)?;
         memory::write(&self.0.control, offset.0, from);
         Ok(())
@@ -32,6 +34,7 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped writable.
     pub fn clear(&self, offset: Offset, len: usize) -> Result<(), MemoryError> {
+        let _pin = self.0.instance.pin();
         self.check(offset, len, true)?;
         memory::zero(&self.0.control, offset.0, len);
         Ok(())
@@ -42,6 +45,7 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped.
     pub fn read_vec(&self, offset: Offset, len: usize) -> Result<Vec<u8>, MemoryError> {
+        let _pin = self.0.instance.pin();
         self.check(offset, len, false)?;
         let mut bytes = vec![0; len];
         memory::read(&self.0.control, offset.0, &mut bytes);

@@ -29,7 +29,7 @@ pub enum CallError {
     /// An earlier fault closed the domain.
     #[error("an earlier fault closed the domain; reset() it")]
     Poisoned,
-    /// The domain is being reset or moved by another thread.
+    /// The domain is being reset by another thread.
     #[error("the domain is being reset; try again")]
     Busy,
     /// The domain was closed for good.
@@ -102,7 +102,7 @@ impl CallError {
     fn from_refusal(refusal: Refusal) -> CallError {
         match refusal {
             Refusal::Poisoned => CallError::Poisoned,
-            Refusal::Busy => CallError::Busy,
+            Refusal::Busy | Refusal::Moving => CallError::Busy,
             Refusal::Closed => CallError::Closed,
             Refusal::SignalBlocked(signal) => CallError::SignalBlocked(signal),
             Refusal::HandlerReplaced(signal) => CallError::HandlerReplaced(signal),

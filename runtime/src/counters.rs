@@ -15,6 +15,10 @@ pub struct Counters {
     pub faults: BTreeMap<&'static str, u64>,
     /// Time inside, sampled at the watchdog's tick: zero for short calls, right on average.
     pub time_inside: Duration,
+    /// How much of it was in the hot window.
+    pub time_hot: Duration,
+    /// Times the domain was moved, into the hot window or out of it.
+    pub moves: u64,
     /// Calls of services, by name.
     pub services: BTreeMap<String, u64>,
     /// Calls of services that were not made, because the decider said so or the service was revoked, by name.
@@ -43,6 +47,8 @@ impl Domain {
                 .filter(|&(_, count)| count != 0)
                 .collect(),
             time_inside: Duration::from_nanos(inner.control.time_inside.load(Ordering::Relaxed)),
+            time_hot: Duration::from_nanos(inner.control.time_hot.load(Ordering::Relaxed)),
+            moves: inner.place.moves.load(Ordering::Relaxed),
             services: inner
                 .services
                 .calls(&inner.image.tables.imports)

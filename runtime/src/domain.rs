@@ -10,9 +10,10 @@ use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
+use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
 use crate::service::{self, Services};
-use crate::trusted::control::{Block, CLOSED, Control, Entry, OPEN, POISONED};
+use crate::trusted::control::{Block, CLOSED, Control, Entry, POISONED};
 use crate::trusted::outcome::{self, Refusal};
 use crate::trusted::{gate, stub};
 use postern_image::Signature;
@@ -40,6 +41,7 @@ pub(crate) struct Inner {
     /// Referred to by the control block; dropped after it closes.
     pub(crate) services: Services,
     pub(crate) system: Arc<System>,
+    pub(crate) place: Place,
 }
 
 pub(crate) type Domains = Vec<Weak<Inner>>;
@@ -70,6 +72,13 @@ impl Domain {
     /// The image of which this is an instance.
     pub fn image(&self) -> Image {
         Image(self.0.image.clone())
+    }
+
+    /// A number that no other domain of the process has or had.
+    pub fn id(&self) -> u64 {
+        let control = &self.0.control;
+        let number = u64::from(control.number.load(Ordering::Relaxed));
+        number << 32 | u64::from(control.generation.load(Ordering::Relaxed))
     }
 
     /// A typed entry: `domain.func::<fn(i32, i32) -> i64>("add")`.
@@ -224,8 +233,7 @@ impl Domain {
             inner.instance.discard()
         })?;
         if self.initialise().is_err() {
-            let state = &self.0.control.state;
-            let _ = state.compare_exchange(OPEN, POISONED, Ordering::SeqCst, Ordering::SeqCst);
+            self.0.control.poison();
         }
         Ok(())
     }
@@ -250,15 +258,11 @@ impl Domain {
 
     /// Whether a fault has closed the domain until it is reset.
     pub fn is_poisoned(&self) -> bool {
-        self.0.control.state.load(Ordering::SeqCst) == POISONED
+        self.0.control.settled_state() == POISONED
     }
 
-    /// Whether the domain lies in the hot window.
-    pub fn is_hot(&self) -> bool {
-        self.0.instance.is_hot()
-    }
-
-    /// Address of offset 0, for tools that look at the process from outside.
+    /// Address of offset 0 now, for tools that look at the process from outside. A domain may be moved between calls, unless its
+    /// placement is [`Placement::Cold`].
     pub fn base(&self) -> u64 {
         self.0.instance.base()
     }
@@ -316,6 +320,7 @@ impl Drop for Inner {
             // C function pointers hold no reference: their calls may be inside.
             self.drain();
         }
+        placement::leaves(self);
         let number = self.control.number.load(Ordering::Relaxed) as usize;
         // A failed build drops a domain that was never registered.
         if let Some(place) = domains().get_mut(number) {

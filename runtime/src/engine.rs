@@ -81,7 +81,7 @@ fn begin(config: Config) -> Result<Config, StartError> {
     };
     machine::register_barrier().map_err(system("register for membarrier"))?;
     if window::reserve_hot(config.hot_window) == HotWindow::Occupied {
-        tracing::info!(
+        tracing::warn!(
             "the low 4 GiB of this process is in use (a host that is not position-independent, or a MAP_32BIT mapping): extensions run in ordinary windows"
         );
     }

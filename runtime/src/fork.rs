@@ -4,7 +4,7 @@
 //! part is one of them. So no other thread holds any of them at the moment of the fork.
 
 use crate::trusted::{control, machine, stub, thread};
-use crate::{domain, image, share, watchdog, window};
+use crate::{domain, image, placement, share, watchdog, window};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -58,6 +58,8 @@ impl<T> DerefMut for Held<'_, T> {
 struct All {
     registry: MutexGuard<'static, thread::Registry>,
     domains: MutexGuard<'static, domain::Domains>,
+    // Released last, as it was taken first.
+    _seat: MutexGuard<'static, placement::Seat>,
     _others: Vec<Box<dyn Any>>,
 }
 
@@ -72,6 +74,7 @@ pub(crate) fn prepare() {
 
 /// Takes all locks, those first under which others are taken.
 extern "C" fn before() {
+    let seat = placement::seat();
     let objects = OBJECTS.lock().unwrap_or_else(|e| e.into_inner());
     let domains = domain::domains();
     let registry = thread::registry();
@@ -90,6 +93,7 @@ extern "C" fn before() {
     ALL.set(Some(All {
         registry,
         domains,
+        _seat: seat,
         _others: others,
     }));
 }
@@ -102,13 +106,14 @@ extern "C" fn after_in_parent() {
 /// next call.
 extern "C" fn after_in_child() {
     if let Some(mut all) = ALL.take() {
-        let poison = |control: &control::Control, from| {
-            let (state, to) = (&control.state, control::POISONED);
-            let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
-        };
-        thread::after_fork(&mut all.registry, |control| poison(control, control::OPEN));
+        thread::after_fork(&mut all.registry, |control| {
+            control.poison();
+        });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
-            poison(&domain.control, control::BUSY);
+            let (from, to) = (control::BUSY, control::POISONED);
+            let state = &domain.control.state;
+            let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
+            domain.instance.pins.forget();
         }
     }
     watchdog::after_fork();

@@ -3,6 +3,10 @@
 //! The table of mapped ranges is here, so every check of an offset that the host uses is here, too. A window whose private
 //! pages have been dropped is as good as new for the same image and heap: the image keeps a few of them.
 
+mod moving;
+
+pub(crate) use moving::{Pin, Stays};
+
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
@@ -28,6 +32,7 @@ pub(crate) struct Instance {
     window: Option<Window>,
     heap: (u32, u32),
     stacks: Mutex<Stacks>,
+    pub(crate) pins: moving::Pins,
 }
 
 /// What lies above the heap: data stacks besides the image's own, growing up, and shared areas.
@@ -64,17 +69,17 @@ impl SpareWindows {
 }
 
 impl Instance {
-    /// Maps `image` into a window, the hot one if `hot` and it is free.
+    /// Maps `image` into a window: the hot one, if that is given.
     pub(crate) fn new(
         image: &Arc<ImageInner>,
         heap: (u32, u32),
-        hot: bool,
+        hot: Option<Window>,
     ) -> Result<Instance, MapError> {
         let mapped = |window: Window| -> Result<Window, MapError> {
             map_image(&window, image, &image.tables.layout, heap)?;
             Ok(window)
         };
-        let window = match hot.then(Window::take_hot).flatten() {
+        let window = match hot {
             Some(window) => mapped(window)?,
             None => match image.spare.take(heap.1) {
                 Some(window) => window,
@@ -89,6 +94,7 @@ impl Instance {
                 next: heap.1,
                 ..Stacks::default()
             }),
+            pins: moving::Pins::default(),
         })
     }
 
@@ -108,6 +114,11 @@ impl Instance {
     /// Whether it lies in the hot window.
     pub(crate) fn is_hot(&self) -> bool {
         self.window().is_hot()
+    }
+
+    /// Keeps the window where it is.
+    pub(crate) fn pin(&self) -> Pin<'_> {
+        self.pins.pin()
     }
 
     /// Drops every private page, by mapping anew what the host has locked. Nobody may be inside.
@@ -137,6 +148,7 @@ impl Instance {
     /// Gives the data stack that begins at `first` to another thread of the host: with fresh thread-local variables.
     pub(crate) fn renew_stack_top(&self, first: u32) {
         if first != 0 {
+            let _pin = self.pin();
             self.fill_stack_top(first + self.image.stack_top.reserved);
         }
     }
@@ -244,6 +256,19 @@ fn map_image(
     heap: (u32, u32),
 ) -> Result<(), MapError> {
     let file = |start: u32| Some((image.file.as_fd(), u64::from(start - GATES)));
+    put_info(window, heap)?;
+    window.map(GATES, layout.text_end, Protection::ReadExecute, file(GATES))?;
+    window.map(
+        layout.text_end,
+        layout.stack,
+        Protection::Read,
+        file(layout.text_end),
+    )?;
+    map_writable(window, image, layout, heap)
+}
+
+/// Maps and fills the info page.
+fn put_info(window: &Window, heap: (u32, u32)) -> Result<(), MapError> {
     let info_end = INFO + PAGE;
     window.map(INFO, info_end, Protection::ReadWrite, None)?;
     let mut info = [0u8; (INFO_HEAP_END + 4 - INFO) as usize];
@@ -256,15 +281,7 @@ fn map_image(
     put(INFO_HEAP_START, &heap.0.to_le_bytes());
     put(INFO_HEAP_END, &heap.1.to_le_bytes());
     memory::write_at(window.base(), INFO, &info);
-    window.protect(INFO, info_end, Protection::Read)?;
-    window.map(GATES, layout.text_end, Protection::ReadExecute, file(GATES))?;
-    window.map(
-        layout.text_end,
-        layout.stack,
-        Protection::Read,
-        file(layout.text_end),
-    )?;
-    map_writable(window, image, layout, heap)
+    window.protect(INFO, info_end, Protection::Read)
 }
 
 /// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the heap.

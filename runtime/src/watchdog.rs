@@ -1,12 +1,14 @@
 //! Deadlines without a cost in the extension's code: one thread looks at the call numbers of all others.
 //!
 //! A call whose number has not changed for longer than its domain's deadline is asked to end, and asked again at every tick until
-//! it has. While nobody is inside, the watchdog looks less often. It samples time inside, too.
+//! it has. While nobody is inside, the watchdog looks less often. It samples time inside, too, and moves domains by it.
 
 use crate::engine;
+use crate::placement::{self, Busiest};
 use crate::trusted::control::{CLOSED, Control, POISONED};
 use crate::trusted::{outcome, signal, thread};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -48,6 +50,7 @@ struct Calls {
     seen: HashMap<(u32, u64), Seen>,
     now: Instant,
     round: u64,
+    busiest: Busiest,
 }
 
 impl Calls {
@@ -74,6 +77,7 @@ fn watch() {
         seen: HashMap::new(),
         now: Instant::now(),
         round: 0,
+        busiest: Busiest::new(),
     };
     loop {
         let now = Instant::now();
@@ -86,6 +90,11 @@ fn watch() {
         }
         let round = calls.round;
         calls.seen.retain(|_, s| s.round == round);
+        // A subscriber to traces may panic, and this thread must go on.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            calls.busiest.compare(now);
+            placement::tick();
+        }));
         std::thread::sleep(if busy { tick } else { IDLE.max(tick) });
     }
 }
@@ -98,9 +107,12 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
     let Some((sequence, control)) = t.innermost_call() else {
         return true;
     };
-    control
-        .time_inside
-        .fetch_add(passed.as_nanos() as u64, Ordering::Relaxed);
+    let nanos = passed.as_nanos() as u64;
+    control.time_inside.fetch_add(nanos, Ordering::Relaxed);
+    if control.base.load(Ordering::Relaxed) == 0 {
+        control.time_hot.fetch_add(nanos, Ordering::Relaxed);
+    }
+    calls.busiest.note(control, passed);
     let overdue = calls.overdue(t, sequence, control);
     let state = control.state.load(Ordering::SeqCst);
     if t.pending.load(Ordering::SeqCst) == sequence {

@@ -8,7 +8,7 @@ use crate::trusted::map::{self, MapError, Protection};
 use postern_verifier::window::{INFO, LIMIT, NULL_GUARD, WINDOW_SIZE};
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 const SIZE: usize = WINDOW_SIZE as usize;
 
@@ -89,9 +89,9 @@ impl Pool {
     }
 }
 
-/// One window, owned.
+/// One window, owned. Who owns it may exchange it for another one while nobody uses either.
 pub(crate) struct Window {
-    base: usize,
+    base: AtomicUsize,
     /// End (exclusive) of what was ever mapped.
     high: AtomicU32,
 }
@@ -118,19 +118,41 @@ impl Window {
 
     fn at(base: usize) -> Window {
         Window {
-            base,
+            base: AtomicUsize::new(base),
             high: AtomicU32::new(INFO),
         }
     }
 
     /// Address of offset 0.
     pub(crate) fn base(&self) -> u64 {
-        self.base as u64
+        self.start() as u64
+    }
+
+    fn start(&self) -> usize {
+        self.base.load(Ordering::SeqCst)
     }
 
     /// Whether the base is zero.
     pub(crate) fn is_hot(&self) -> bool {
-        self.base == 0
+        self.start() == 0
+    }
+
+    /// Moves the mapping of `[start, end)`, with its pages, to the same offsets of `to`. What stays here has no private pages.
+    pub(crate) fn carry(&self, start: u32, end: u32, to: &Window) -> Result<(), MapError> {
+        assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
+        to.high.fetch_max(end, Ordering::Relaxed);
+        let (from, to) = (self.start() + start as usize, to.start() + start as usize);
+        map::carry(from, (end - start) as usize, to)
+    }
+
+    /// Exchanges the places of two windows.
+    pub(crate) fn exchange(&self, other: &Window) {
+        let base = self.base.swap(other.start(), Ordering::SeqCst);
+        other.base.store(base, Ordering::SeqCst);
+        let high = self
+            .high
+            .swap(other.high.load(Ordering::SeqCst), Ordering::SeqCst);
+        other.high.store(high, Ordering::SeqCst);
     }
 
     /// Maps `[start, end)`, zero or from a file (descriptor, file offset).
@@ -144,7 +166,7 @@ impl Window {
         assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
         self.high.fetch_max(end, Ordering::Relaxed);
         map::place(
-            self.base + start as usize,
+            self.start() + start as usize,
             (end - start) as usize,
             protection,
             file,
@@ -164,7 +186,7 @@ impl Window {
         assert!(protection != Protection::ReadExecute);
         self.high.fetch_max(end, Ordering::Relaxed);
         map::share(
-            self.base + start as usize,
+            self.start() + start as usize,
             (end - start) as usize,
             protection,
             file,
@@ -186,7 +208,7 @@ impl Window {
     ) -> Result<(), MapError> {
         assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
         map::protect(
-            self.base + start as usize,
+            self.start() + start as usize,
             (end - start) as usize,
             protection,
         )
@@ -197,7 +219,7 @@ impl Window {
     pub(crate) fn discard(&self, start: u32, end: u32) -> bool {
         assert!(INFO <= start && start <= end && end <= LIMIT);
         map::discard(
-            (self.base + start as usize) as *mut u8,
+            (self.start() + start as usize) as *mut u8,
             (end - start) as usize,
         )
     }
@@ -207,7 +229,7 @@ impl Drop for Window {
     fn drop(&mut self) {
         let high = *self.high.get_mut();
         if map::place(
-            self.base + INFO as usize,
+            self.start() + INFO as usize,
             (high - INFO) as usize,
             Protection::None,
             None,
@@ -218,10 +240,10 @@ impl Drop for Window {
             return;
         }
         let mut pool = pool();
-        if self.base == 0 {
+        if self.is_hot() {
             pool.hot = Some(HotWindow::Free);
         } else {
-            pool.free.push(self.base);
+            pool.free.push(self.start());
         }
     }
 }

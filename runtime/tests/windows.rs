@@ -89,10 +89,7 @@ fn the_hot_window_is_given_once_and_comes_back() {
                 .unwrap();
             assert!(!cool.is_hot());
             let first = Domain::builder(&i).build().unwrap();
-            let second = Domain::builder(&i)
-                .placement(Placement::Hot)
-                .build()
-                .unwrap();
+            let second = Domain::builder(&i).build().unwrap();
             assert!(first.is_hot() && first.base() == 0 && !second.is_hot());
             assert_eq!(hot_window(), HotWindow::Taken);
             assert_eq!(

@@ -3,7 +3,7 @@
 //! The image's function stores every register that its class of code can read, calls a service that leaves secrets everywhere, and
 //! stores them all again.
 
-use postern::{Caller, Domain, Func, FuncType, Image, Limits, Offset};
+use postern::{Caller, Domain, Func, FuncType, Image, Limits, Offset, Placement};
 use postern_image::ImageBuilder;
 use postern_soundness::host::{self, HostCall, SCRIBBLED, is_secret};
 
@@ -89,7 +89,12 @@ impl Subject {
             )
         };
         Subject {
-            domain: domain.limits(limits).build().unwrap(),
+            // Its base is looked at, so it must not be moved.
+            domain: domain
+                .limits(limits)
+                .placement(Placement::Cold)
+                .build()
+                .unwrap(),
             data,
             class,
             name: format!("{class:?} {signature} service {service} depth {depth:?}"),

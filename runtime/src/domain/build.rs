@@ -6,6 +6,7 @@ use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
+use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
 use crate::service::{Service, Services};
 use crate::trusted::control::{Block, OPEN};
@@ -43,12 +44,12 @@ impl Default for Limits {
 /// Where a domain's window shall lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
-    /// In the hot window if nobody is there, else anywhere.
+    /// In the hot window if nobody is there or wants to be, or when the domain has clearly more time inside than who is there.
     #[default]
     Auto,
-    /// As `Auto`; says that the domain runs long enough to be worth it.
+    /// In the hot window, from which a domain that is there by `Auto` is moved away. Among those that ask the first keeps it.
     Hot,
-    /// Never in the hot window.
+    /// Never in the hot window, and so never moved.
     Cold,
 }
 
@@ -169,7 +170,7 @@ impl DomainBuilder {
         let services = self.services.resolve(&image.tables.imports, &system)?;
         let layout = image.tables.layout;
         let heap = heap_range(&image, &layout, &self.limits)?;
-        let instance = Instance::new(&image, heap, self.placement != Placement::Cold)?;
+        let instance = Instance::new(&image, heap, placement::take(self.placement))?;
         let control = Block::take()?;
         control.base.store(instance.base(), Ordering::Relaxed);
         control.facts.store(image.fact_bits, Ordering::Relaxed);
@@ -196,6 +197,7 @@ impl DomainBuilder {
             faults: Default::default(),
             services,
             system,
+            place: Place::new(self.placement),
         });
         inner.system.belongs_to(&inner);
         register(&inner);
@@ -203,6 +205,7 @@ impl DomainBuilder {
             inner.services.set_decider(&inner, self.decider);
         }
         inner.control.state.store(OPEN, Ordering::SeqCst);
+        placement::seated(&inner);
         let domain = Domain(inner);
         domain
             .initialise()

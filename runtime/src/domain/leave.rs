@@ -2,7 +2,7 @@
 //! then, and nobody can enter.
 
 use super::{Busy, Inner};
-use crate::trusted::control::{BUSY, CLOSED, Control, OPEN, POISONED};
+use crate::trusted::control::{BUSY, CLOSED, Control, MOVING, OPEN, POISONED, WANTED};
 use crate::trusted::map::MapError;
 use crate::trusted::{machine, outcome, shim, signal, slow, thread};
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 impl Inner {
     /// Whether any thread is inside, or waits in a service of a call of this domain.
-    pub(super) fn occupied(&self) -> bool {
+    pub(crate) fn occupied(&self) -> bool {
         self.occupied_by(|_| true)
     }
 
@@ -62,13 +62,18 @@ impl Inner {
         work: impl FnOnce(&Inner) -> Result<(), MapError>,
     ) -> Result<(), Busy> {
         let state = &self.control.state;
-        let before = state.load(Ordering::SeqCst);
-        if before == BUSY || before == CLOSED {
-            return Err(Busy);
-        }
-        state
-            .compare_exchange(before, BUSY, Ordering::SeqCst, Ordering::SeqCst)
-            .map_err(|_| Busy)?;
+        let before = loop {
+            let before = self.control.settled_state();
+            if before == BUSY || before == CLOSED {
+                return Err(Busy);
+            }
+            if state
+                .compare_exchange(before, BUSY, Ordering::SeqCst, Ordering::SeqCst)
+                .is_ok()
+            {
+                break before;
+            }
+        };
         machine::barrier();
         slow::forget_left(thread::current());
         // Somebody may close the domain meanwhile, and that is for good.
@@ -85,6 +90,40 @@ impl Inner {
             tracing::error!(%error, domain = %self.name, "the domain stays closed");
             Busy
         })
+    }
+
+    /// Runs `work` if nobody is inside. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
+    /// afterwards as it was, or poisoned if `work` says that it is not whole.
+    pub(crate) fn while_empty<R>(&self, work: impl FnOnce() -> (R, bool)) -> Option<R> {
+        // Before callers wait: it looks at states itself.
+        slow::forget_left(thread::current());
+        if self.occupied() {
+            return None;
+        }
+        let state = &self.control.state;
+        let before = state.load(Ordering::SeqCst);
+        if !matches!(before, OPEN | WANTED | POISONED) {
+            return None;
+        }
+        state
+            .compare_exchange(before, MOVING, Ordering::SeqCst, Ordering::SeqCst)
+            .ok()?;
+        machine::barrier();
+        // Somebody may close the domain meanwhile, and that is for good.
+        let put = |to| {
+            let _ = state.compare_exchange(MOVING, to, Ordering::SeqCst, Ordering::SeqCst);
+        };
+        if self.occupied() {
+            put(before);
+            return None;
+        }
+        let (done, whole) = work();
+        put(match before {
+            _ if !whole => POISONED,
+            WANTED => OPEN,
+            other => other,
+        });
+        Some(done)
     }
 
     /// Asks every thread that is inside to end its call, also those that are just entering.
@@ -119,11 +158,7 @@ impl Inner {
 
     /// After a fault: nobody enters any more, and who is inside is thrown out; those that are just entering by the watchdog.
     pub(crate) fn poison(&self) {
-        let poisoned =
-            self.control
-                .state
-                .compare_exchange(OPEN, POISONED, Ordering::SeqCst, Ordering::SeqCst);
-        if poisoned.is_ok() {
+        if self.control.poison() {
             self.end_inside(outcome::ANOTHER);
         }
     }

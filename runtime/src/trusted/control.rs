@@ -26,6 +26,11 @@ pub(crate) const POISONED: u32 = 1;
 pub(crate) const BUSY: u32 = 2;
 /// Closed for good.
 pub(crate) const CLOSED: u32 = 3;
+/// Closed for a moment because its window is moved. Whoever wants in waits: it opens whatever happens. Mover and waiters wait for
+/// nothing that the other holds.
+pub(crate) const MOVING: u32 = 4;
+/// Open; but gates send calls to the slow path, so that one of them moves the domain's window when nobody is inside.
+pub(crate) const WANTED: u32 = 5;
 
 /// The head of a control block. Fields that the entry gate reads share the first cache line.
 #[repr(C, align(64))]
@@ -46,6 +51,8 @@ pub(crate) struct Control {
     pub call_depth: AtomicU64,
     /// Time inside, sampled by the watchdog, in nanoseconds.
     pub time_inside: AtomicU64,
+    /// How much of it was in the hot window.
+    pub time_hot: AtomicU64,
     /// Number of this block.
     pub number: AtomicU32,
     /// Data stacks of the image's own: binary logarithm of the size.
@@ -132,6 +139,27 @@ pub(crate) struct ServiceEntry {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FloatMask(pub [u64; 2]);
 
+/// Waits for what takes microseconds.
+#[derive(Default)]
+pub(crate) struct Pause(u32);
+
+impl Pause {
+    /// Waits a moment, the longer the more often it was called.
+    pub(crate) fn again(&mut self) {
+        self.0 += 1;
+        match self.0 {
+            0..=100 => std::hint::spin_loop(),
+            101..=200 => std::thread::yield_now(),
+            _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+        }
+    }
+
+    /// Times it was called.
+    pub(crate) fn count(&self) -> u32 {
+        self.0
+    }
+}
+
 /// The reserved table and its free list.
 pub(crate) struct Table {
     start: *mut u8,
@@ -217,6 +245,35 @@ impl Control {
     /// State and generation as the gates compare them, when a domain of `generation` is in `state`.
     pub(crate) fn word(state: u32, generation: u32) -> u64 {
         u64::from(state) | u64::from(generation) << 32
+    }
+
+    /// The state, once no move is under way.
+    pub(crate) fn settled_state(&self) -> u32 {
+        let mut pause = Pause::default();
+        loop {
+            match self.state.load(Ordering::SeqCst) {
+                MOVING => pause.again(),
+                state => return state,
+            }
+        }
+    }
+
+    /// Closes the domain after a fault, if it is open: true if this call did it.
+    pub(crate) fn poison(&self) -> bool {
+        loop {
+            let state = self.settled_state();
+            if state != OPEN && state != WANTED {
+                return false;
+            }
+            let (order, none) = (Ordering::SeqCst, Ordering::SeqCst);
+            if self
+                .state
+                .compare_exchange(state, POISONED, order, none)
+                .is_ok()
+            {
+                return true;
+            }
+        }
     }
 
     /// The slot of thread `index`.

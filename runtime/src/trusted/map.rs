@@ -168,3 +168,22 @@ pub(crate) fn protect(start: usize, bytes: usize, protection: Protection) -> Res
     }
     Ok(())
 }
+
+/// Moves the pages of one mapping that the caller owns, `[from, from + bytes)`, over a part `[to, …)` of another reservation of
+/// the caller's. The mapping itself stays, empty, so there is no moment at which the kernel could give its addresses away.
+pub(crate) fn carry(from: usize, bytes: usize, to: usize) -> Result<(), MapError> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    const DONTUNMAP: i32 = 4;
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | DONTUNMAP;
+    // SAFETY: the callers own both ranges, and nobody uses what lies in them meanwhile.
+    let p = unsafe { libc::mremap(from as *mut _, bytes, bytes, flags, to as *mut libc::c_void) };
+    if p == libc::MAP_FAILED {
+        let error = refused("move a mapping", bytes);
+        // The kernel may have cleared the target before it refused.
+        place(to, bytes, Protection::None, None)?;
+        return Err(error);
+    }
+    Ok(())
+}

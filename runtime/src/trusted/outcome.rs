@@ -72,6 +72,8 @@ impl Default for RawFault {
 pub(crate) enum Refusal {
     Poisoned,
     Busy,
+    /// The domain is being moved: a reason to wait, which no caller sees.
+    Moving,
     Closed,
     SignalBlocked(i32),
     HandlerReplaced(i32),

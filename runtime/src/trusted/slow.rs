@@ -3,7 +3,7 @@
 //! Invariant: when one of these functions returns to `gate.s`, the thread's mark, frame, control, sequence and the nested
 //! records describe the same innermost call.
 
-use super::control::{BUSY, CLOSED, Control, Entry, OPEN, POISONED};
+use super::control::{BUSY, CLOSED, Control, Entry, MOVING, OPEN, POISONED, WANTED};
 use super::enter::Freight;
 use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED};
 use super::memory;
@@ -54,7 +54,24 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
     };
     // SAFETY: control blocks are never unmapped.
     let control = unsafe { &*entry.control };
-    check_state(control, entry)?;
+    loop {
+        check_state(control, entry, true)?;
+        match admit(thread, entry, control, frame, nested) {
+            // It began when the state had been looked at.
+            Err(Refusal::Moving) => {}
+            admitted => return admitted,
+        }
+    }
+}
+
+/// How a call goes on that may enter.
+fn admit(
+    thread: &Thread,
+    entry: &Entry,
+    control: &Control,
+    frame: u64,
+    nested: bool,
+) -> Result<u32, Refusal> {
     let slot = control.slot(thread.index());
     if slot.stack.load(Ordering::Relaxed) == 0 {
         crate::domain::give_data_stack(control, thread.index())?;
@@ -72,14 +89,24 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
     Ok(FULL)
 }
 
-fn check_state(control: &Control, entry: &Entry) -> Result<(), Refusal> {
+/// Whether the call may enter. With `wait`, moves of the window are waited for, and one that is wanted is done if it can be.
+fn check_state(control: &Control, entry: &Entry, wait: bool) -> Result<(), Refusal> {
     let generation = control.generation.load(Ordering::SeqCst);
     if entry.expected != Control::word(OPEN, generation) {
         // A C function pointer whose domain is gone; the block may serve another one.
         return Err(Refusal::Closed);
     }
-    match control.state.load(Ordering::SeqCst) {
-        OPEN => Ok(()),
+    let mut state = control.state.load(Ordering::SeqCst);
+    if wait && state == WANTED {
+        crate::placement::at_call(control);
+    }
+    if wait {
+        state = control.settled_state();
+    }
+    match state {
+        // Who finds a move wanted may enter all the same: nobody moves a domain that somebody is in.
+        OPEN | WANTED => Ok(()),
+        MOVING => Err(Refusal::Moving),
         POISONED => Err(Refusal::Poisoned),
         BUSY => Err(Refusal::Busy),
         _ => Err(Refusal::Closed),
@@ -181,8 +208,12 @@ fn plan(
     }
     thread.mark.store(INSIDE, Ordering::SeqCst);
     fence(Ordering::SeqCst);
-    if let Err(refusal) = check_state(control, entry) {
+    if let Err(refusal) = check_state(control, entry, false) {
         leave(thread);
+        if let Some(freight) = freight {
+            // For the next attempt, if there is one.
+            thread.freight.store(freight, Ordering::Relaxed);
+        }
         return Err(refusal);
     }
     // Only now, when the window cannot go.
@@ -364,7 +395,7 @@ fn leave(thread: &Thread) {
     (extra.detail, extra.message) = (record.detail, record.message);
     let requested = shown.request.swap(0, Ordering::SeqCst) == record.sequence;
     // SAFETY: as above.
-    let state = unsafe { (*record.control).state.load(Ordering::SeqCst) };
+    let state = unsafe { (*record.control).settled_state() };
     let reason = match state {
         POISONED | CLOSED => outcome::ANOTHER,
         _ if requested => shown.request_kind.load(Ordering::SeqCst),

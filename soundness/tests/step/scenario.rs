@@ -300,6 +300,7 @@ fn with_service(text: &[&[u8]], depth: Option<u32>) -> Domain {
     limits.call_depth = depth;
     Domain::builder(&image(&text.concat(), Some("i(i)"), "i(i)"))
         .limits(limits)
+        .placement(Placement::Cold)
         .service("s", |_: &Caller<'_>, x: i32| x * 2)
         .build()
         .unwrap()
@@ -331,6 +332,7 @@ fn with_longjmp(depth: Option<u32>) -> Domain {
 fn with_float_service(text: &[&[u8]]) -> Domain {
     Domain::builder(&image(&text.concat(), Some("d(d)"), "d(d)"))
         .limits(limits())
+        .placement(Placement::Cold)
         .service("s", |_: &Caller<'_>, x: f64| x + 0.5)
         .build()
         .unwrap()
@@ -342,6 +344,7 @@ fn nested(outer: &[&[u8]], inner: Domain, depth: Option<u32>) -> Fixture {
     let f = inner.func::<fn(i32) -> i32>("f").unwrap();
     let domain = Domain::builder(&image(&outer.concat(), Some("i(i)"), "i(i)"))
         .limits(limits)
+        .placement(Placement::Cold)
         .service("s", move |_: &Caller<'_>, x: i32| match f.call(x) {
             Ok(value) => value,
             Err(error) => {
@@ -508,7 +511,8 @@ pub const SCENARIOS: &[Scenario] = &[
                 1 << 44,
             )
         };
-        let domain = builder.limits(limits()).build().unwrap();
+        let builder = builder.limits(limits()).placement(Placement::Cold);
+        let domain = builder.build().unwrap();
         fixture(domain, &[20], &[], Expected::Fault(FaultKind::ServiceStack))
     }),
     scenario("a trap", || {
