@@ -12,6 +12,7 @@ use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
+use crate::revoke::Repossessions;
 use crate::service::{self, Services};
 use crate::trusted::control::{Block, CLOSED, Control, Entry, POISONED};
 use crate::trusted::outcome::{self, Refusal};
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) services: Services,
     pub(crate) system: Arc<System>,
     pub(crate) place: Place,
+    pub(crate) repossessions: Repossessions,
 }
 
 pub(crate) type Domains = Vec<Weak<Inner>>;
@@ -230,6 +232,7 @@ impl Domain {
         let _entered = span.enter();
         self.0.exclusive(|inner| {
             inner.system.reset();
+            inner.repossessions.clear();
             inner.instance.discard()
         })?;
         if self.initialise().is_err() {

@@ -106,6 +106,11 @@ impl Instance {
         fork::lock(&self.stacks)
     }
 
+    /// First offset of the heap, and the one behind its last.
+    pub(crate) fn heap(&self) -> (u32, u32) {
+        self.heap
+    }
+
     /// Address of offset 0.
     pub(crate) fn base(&self) -> u64 {
         self.window().base()

@@ -15,6 +15,7 @@ mod main;
 mod rules;
 mod stream;
 mod table;
+mod taking;
 
 pub use call::{
     Call, Descriptor, FileTime, GuestPath, Identity, LockAction, Target, TimeForm,
@@ -76,6 +77,16 @@ enum Base {
     None,
     Compute,
     Files,
+}
+
+impl Base {
+    fn name(self) -> &'static str {
+        match self {
+            Base::None => "none",
+            Base::Compute => "compute",
+            Base::Files => "files",
+        }
+    }
 }
 
 /// What the system calls of a domain's extension may do. Cloning is cheap.

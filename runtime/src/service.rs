@@ -11,6 +11,7 @@ use crate::domain::Inner;
 use crate::error::InstantiateError;
 use crate::fork;
 use crate::policy::{self, System};
+use crate::revoke;
 use crate::trusted::control::{Control, Entry, FloatMask, FloatMasks, OPEN, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
 use crate::trusted::guard::{Deciding, Guard};
@@ -200,6 +201,7 @@ impl Services {
                         -1
                     })
                 }),
+                "__postern_repossessed" => self.add(name, revoke::tell),
                 _ => {}
             }
         }
@@ -320,14 +322,19 @@ impl Services {
         }
     }
 
+    /// Who decides, for people.
+    pub(crate) fn decider_name(&self) -> Option<String> {
+        let _former = fork::lock(&self.former);
+        self.deciding.name()
+    }
+
     /// Another decider from now on.
     pub(crate) fn set_decider(&self, inner: &Inner, decider: Option<Decider>) {
         let on = decider.is_some();
         let mut former = fork::lock(&self.former);
         former.extend(self.deciding.replace(decider));
         for (entry, guard) in self.table.iter().zip(self.guards(inner)) {
-            // What every domain is granted moves its own stack only.
-            if !guard.name.starts_with("__postern_") {
+            if !guard.is_always_granted() {
                 let on = on || guard.revoked.load(Ordering::SeqCst);
                 entry.guarded(guard, on);
             }
@@ -342,16 +349,34 @@ impl Services {
     }
 
     /// Makes every later call of a service fail, or not any more. False if the image imports no such service.
-    #[expect(dead_code, reason = "revocation comes next")]
     pub(crate) fn set_revoked(&self, inner: &Inner, name: &str, revoked: bool) -> bool {
         let _former = fork::lock(&self.former);
         let mut pairs = self.table.iter().zip(self.guards(inner));
-        let Some((entry, guard)) = pairs.find(|(_, guard)| &*guard.name == name) else {
+        let meant = |guard: &Guard| &*guard.name == name && !guard.is_always_granted();
+        let Some((entry, guard)) = pairs.find(|(_, guard)| meant(guard)) else {
             return false;
         };
         let was = guard.revoked.swap(revoked, Ordering::SeqCst);
         entry.guarded(guard, revoked || self.deciding.is_set());
         was != revoked
+    }
+
+    /// Whether a service is imported, and neither revoked nor one that every domain is granted.
+    pub(crate) fn is_granted(&self, inner: &Inner, name: &str) -> bool {
+        let mut guards = self.guards(inner).iter();
+        guards.any(|guard| {
+            &*guard.name == name
+                && !guard.is_always_granted()
+                && !guard.revoked.load(Ordering::SeqCst)
+        })
+    }
+
+    /// The services by name, and whether each is revoked.
+    pub(crate) fn granted(&self, inner: &Inner) -> Vec<(String, bool)> {
+        let guards = self.guards(inner).iter();
+        let mine = guards.filter(|guard| !guard.is_always_granted());
+        mine.map(|guard| (guard.name.to_string(), guard.revoked.load(Ordering::SeqCst)))
+            .collect()
     }
 
     /// Calls of each service that were not made, by name.

@@ -55,9 +55,11 @@ fn module() -> Result<Domain, String> {
         .map_err(|e| e.to_string())
 }
 
+type SystemCall = fn(i64, i64, i64, i64, i64, i64) -> i64;
+
 struct Decided {
     service: Func<fn(i32) -> i32>,
-    system: Func<fn(i64, i64, i64, i64, i64, i64) -> i64>,
+    system: Func<SystemCall>,
 }
 
 impl Decided {

@@ -198,6 +198,7 @@ impl DomainBuilder {
             services,
             system,
             place: Place::new(self.placement),
+            repossessions: Default::default(),
         });
         inner.system.belongs_to(&inner);
         register(&inner);

@@ -5,6 +5,7 @@
 
 use super::file::{Directory, File};
 use super::stream::Stream;
+use cap_std::fs::Dir;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,6 +55,17 @@ impl Open {
             Open::Stream(stream) => &stream.status,
             Open::File(file) => &file.status,
             Open::Directory(directory) => &directory.status,
+        }
+    }
+}
+
+impl Open {
+    /// The granted directory through which it was reached.
+    pub(super) fn from(&self) -> Option<&Arc<Dir>> {
+        match self {
+            Open::Stream(_) => None,
+            Open::File(file) => file.from.as_ref(),
+            Open::Directory(directory) => directory.from.as_ref(),
         }
     }
 }
@@ -159,6 +171,30 @@ impl Table {
             close_on_exec,
         };
         self.slots[number].replace(slot).map(|slot| slot.open)
+    }
+
+    /// Whether any open file is one that `is_meant` says.
+    pub(super) fn any(&self, is_meant: impl Fn(&Arc<Open>) -> bool) -> bool {
+        let mut open = self.slots.iter().flatten();
+        open.any(|slot| is_meant(&slot.open))
+    }
+
+    /// Takes out all that `is_taken` says, whatever numbers it has; the caller closes it.
+    pub(super) fn sweep(&mut self, is_taken: impl Fn(&Arc<Open>) -> bool) -> Vec<Arc<Open>> {
+        let mut taken = Vec::new();
+        for slot in &mut self.slots {
+            if slot.as_ref().is_some_and(|slot| is_taken(&slot.open)) {
+                taken.extend(slot.take().map(|slot| slot.open));
+            }
+        }
+        self.locks.retain(|_, holder| {
+            let stays = !is_taken(holder);
+            if !stays {
+                taken.push(holder.clone());
+            }
+            stays
+        });
+        taken
     }
 
     /// Takes a descriptor out.

@@ -8,6 +8,7 @@ use super::descriptors::Status;
 use super::{Answer, Done, Failure, layout, waiting};
 use crate::fork;
 use crate::trusted::lock::{self, Range};
+use cap_std::fs::Dir;
 use rustix::fs::{FileType, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -65,6 +66,8 @@ pub(super) struct File {
     position: AtomicU64,
     /// Device and inode.
     pub(super) identity: (u64, u64),
+    /// The granted directory that it is below.
+    pub(super) from: Option<Arc<Dir>>,
 }
 
 /// A directory. What is below it is found by its path in the extension's eyes.
@@ -73,6 +76,8 @@ pub(super) struct Directory {
     pub(super) file: Option<OwnedFd>,
     pub(super) path: Vec<u8>,
     pub(super) status: Status,
+    /// The granted directory that it is, or is below.
+    pub(super) from: Option<Arc<Dir>>,
     names: Vec<Vec<u8>>,
     listing: Mutex<Listing>,
 }
@@ -96,7 +101,13 @@ impl File {
             status: Status::new(flags),
             position: AtomicU64::new(0),
             identity: (stat.st_dev, stat.st_ino),
+            from: None,
         }
+    }
+
+    pub(super) fn below(mut self, granted: &Arc<Dir>) -> File {
+        self.from = Some(granted.clone());
+        self
     }
 
     pub(super) fn fd(&self) -> &OwnedFd {
@@ -316,9 +327,15 @@ impl Directory {
             file,
             path,
             status: Status::new(libc::O_RDONLY | libc::O_DIRECTORY),
+            from: None,
             names,
             listing: Mutex::default(),
         }
+    }
+
+    pub(super) fn below(mut self, granted: &Arc<Dir>) -> Directory {
+        self.from = Some(granted.clone());
+        self
     }
 
     /// Whole entries, as many as there is room for, from where the last listing ended.

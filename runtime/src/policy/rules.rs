@@ -134,6 +134,40 @@ impl Rules {
         self
     }
 
+    /// The granted directories: their paths in the extension's eyes, and what may be done below them.
+    pub fn directories(&self) -> impl Iterator<Item = (String, Access)> {
+        let path = |grant: &Grant| {
+            let words = grant.at.iter().map(|word| String::from_utf8_lossy(word));
+            let path: String = words.flat_map(|word| ["/".into(), word]).collect();
+            if path.is_empty() { "/".into() } else { path }
+        };
+        self.grants
+            .iter()
+            .map(move |grant| (path(grant), grant.access))
+    }
+
+    /// The directory that is granted at `guest`.
+    pub(super) fn directory_at(&self, guest: &str) -> Option<&Arc<Dir>> {
+        let words: Vec<&[u8]> = parts(guest.as_bytes()).collect();
+        Some(&self.granted(&words)?.directory)
+    }
+
+    /// These rules without the directory that lies at `guest`, and that directory.
+    pub(super) fn without(&self, guest: &str) -> Option<(Rules, Arc<Dir>)> {
+        let taken = self.directory_at(guest)?.clone();
+        let mut rules = self.clone();
+        rules
+            .grants
+            .retain(|grant| !Arc::ptr_eq(&grant.directory, &taken));
+        Some((rules, taken))
+    }
+
+    /// Whether one of the granted directories is this one.
+    pub(super) fn has(&self, directory: &Arc<Dir>) -> bool {
+        let mut grants = self.grants.iter();
+        grants.any(|grant| Arc::ptr_eq(&grant.directory, directory))
+    }
+
     /// Whether a directory lies exactly there.
     fn granted(&self, at: &[&[u8]]) -> Option<&Grant> {
         let same = |grant: &&Grant| {

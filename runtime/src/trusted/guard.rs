@@ -41,6 +41,13 @@ impl Deciding {
         !self.current.load(Ordering::SeqCst).is_null()
     }
 
+    /// Who is to be asked. Whoever calls this keeps others from `replace` meanwhile.
+    pub(crate) fn name(&self) -> Option<String> {
+        // SAFETY: null or from `replace`, which the caller excludes.
+        let decider = unsafe { self.current.load(Ordering::SeqCst).as_ref() };
+        decider.map(|decider| format!("{decider:?}"))
+    }
+
     /// Counts a question that was not answered.
     pub(crate) fn failed(&self, error: Option<DecisionError>) {
         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -97,6 +104,11 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// Whether every domain has the service: then nobody is asked, and nobody takes it.
+    pub(crate) fn is_always_granted(&self) -> bool {
+        self.name.starts_with("__postern_")
+    }
+
     /// Name of the domain that calls.
     pub(crate) fn domain(&self) -> &str {
         std::str::from_utf8(&self.texts[..self.domain]).unwrap_or_default()

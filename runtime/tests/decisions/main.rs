@@ -3,5 +3,6 @@
 mod closures;
 mod guest;
 mod modules;
+mod revocation;
 #[path = "../support/mod.rs"]
 mod support;

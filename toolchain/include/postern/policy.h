@@ -48,4 +48,21 @@ static inline const char *postern_text(const struct postern_request *request, un
 	return distance ? (const char *)request + distance : (const char *)0;
 }
 
+/* An extension that wants to be asked before a grant is taken from it exports
+ *
+ *     int __postern_revoke(const char *name, int kind, unsigned long microseconds);
+ *
+ * which gives back what is named, in the time that it has, and returns 0; any other value is a refusal, and then it is taken. It is
+ * called while other threads may be inside. Nothing is lost before it has returned, or its time is over. */
+enum {
+	POSTERN_GRANT_SERVICE = 1,   /* `name` is the service's */
+	POSTERN_GRANT_DIRECTORY = 2, /* `name` is the path */
+	POSTERN_GRANT_DESCRIPTOR = 3 /* `name` is the number, in decimal */
+};
+
+/* The repossession list: what was taken by force since the last reset, counted from 0. Returns the kind of that entry, and its name in
+ * the buffer, cut to fit; 0 behind the list's end, -1 if the buffer cannot be written. Every domain is granted it. */
+#include <postern/extension.h>
+POSTERN_IMPORT long __postern_repossessed(unsigned index, char *name, unsigned long room);
+
 #endif

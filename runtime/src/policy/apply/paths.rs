@@ -150,9 +150,12 @@ impl<'a> Work<'a> {
                 if flags & libc::O_TRUNC != 0 && writes {
                     rustix::fs::ftruncate(&file, 0)?;
                 }
-                Open::File(File::new(file, status, &stat))
+                Open::File(File::new(file, status, &stat).below(&grant.directory))
             }
-            FileType::Directory => Open::Directory(Directory::new(Some(file), joined, Vec::new())),
+            FileType::Directory => {
+                let directory = Directory::new(Some(file), joined, Vec::new());
+                Open::Directory(directory.below(&grant.directory))
+            }
             // Devices, pipes and sockets reach farther than the directory that they lie in.
             _ => return Err(Failure::Refused(Errno::ACCESS)),
         };

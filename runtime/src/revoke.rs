@@ -1,0 +1,255 @@
+//! Taking grants back while a domain lives.
+//!
+//! As in the Exokernel (Engler, Kaashoek, O'Toole 1995, sections 3.3 and 3.4): revocation is visible, for the extension is asked to give
+//! the resource back and told how long it has; what it does not give back in that time is taken, and the repossession list says so.
+//! Invariant: when [`Domain::revoke`] returns, no call that begins afterwards has the resource.
+
+use crate::call::{self, CallError};
+use crate::domain::Inner;
+use crate::error::SymbolError;
+use crate::fork;
+use crate::service::Caller;
+use crate::trusted::enter::{self, Freight};
+use crate::trusted::gate::STATUS_OK;
+use crate::{Domain, FaultKind, Offset};
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+use thiserror::Error;
+
+/// The export that is asked.
+const UPCALL: &str = "__postern_revoke";
+
+/// Something that a domain may be given and that can be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Grant {
+    /// A service, by its name; `sys` is all system calls but the one that ends the program.
+    Service(String),
+    /// A directory that the policy grants, by its path in the extension's eyes, and all that is open below it.
+    Directory(String),
+    /// An open file, by a descriptor of the extension's; its duplicates go with it.
+    Descriptor(i32),
+}
+
+impl Grant {
+    /// The number that the extension knows the kind by.
+    fn kind(&self) -> i32 {
+        match self {
+            Grant::Service(_) => 1,
+            Grant::Directory(_) => 2,
+            Grant::Descriptor(_) => 3,
+        }
+    }
+
+    /// What it is called in the extension's eyes.
+    fn name(&self) -> String {
+        match self {
+            Grant::Service(name) | Grant::Directory(name) => name.clone(),
+            Grant::Descriptor(number) => number.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grant::Service(name) => write!(f, "service `{name}`"),
+            Grant::Directory(path) => write!(f, "directory `{path}`"),
+            Grant::Descriptor(number) => write!(f, "descriptor {number}"),
+        }
+    }
+}
+
+/// Why a resource was taken instead of being given back.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum Reluctance {
+    /// No time was given.
+    #[error("the extension was not asked")]
+    NotAsked,
+    /// The image does not export `__postern_revoke`.
+    #[error("the extension has no `__postern_revoke`")]
+    NoUpcall,
+    /// The export is of another type.
+    #[error("{0}")]
+    Unusable(SymbolError),
+    /// The upcall returned this instead of 0.
+    #[error("the extension refused: it returned {0}")]
+    Refused(i32),
+    /// The upcall returned 0, but the resource was still in use.
+    #[error("the extension said that it had given it back, and had not")]
+    Kept,
+    /// The upcall took longer than the deadline, and was interrupted.
+    #[error("the extension took too long")]
+    Late,
+    /// The upcall ended otherwise.
+    #[error("{0}")]
+    Failed(CallError),
+}
+
+/// An entry of the repossession list: what was taken by force.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Repossession {
+    /// What.
+    pub grant: Grant,
+    /// Why it came to that.
+    pub why: Reluctance,
+}
+
+/// How a resource came back.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Revoked {
+    /// The extension gave it back.
+    Returned,
+    /// It was taken; the repossession list has it.
+    Taken(Reluctance),
+}
+
+/// Nothing was revoked, or given again.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RevokeError {
+    /// The domain does not have it.
+    #[error("the domain does not have {0}; `grants()` lists what it has")]
+    NotGranted(Grant),
+    /// It was not taken away, or cannot be given back in this way.
+    #[error(
+        "{0} cannot be restored: it was not revoked, or its policy has to be set anew (`set_policy`)"
+    )]
+    NotRevoked(Grant),
+}
+
+/// What a domain has lost since its last reset.
+#[derive(Default)]
+pub(crate) struct Repossessions(Mutex<Vec<Repossession>>);
+
+impl Repossessions {
+    fn list(&self) -> Vec<Repossession> {
+        fork::lock(&self.0).clone()
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&self) {
+        let before = std::mem::take(&mut *fork::lock(&self.0));
+        drop(before);
+    }
+}
+
+impl Domain {
+    /// Takes a grant back. The extension's export `__postern_revoke`, if it has one, is asked to give it back, on this thread and as a call like any
+    /// other; it is interrupted after `deadline` (or the domain's own, if that is shorter), which poisons nothing. Then the resource is gone:
+    /// a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a descriptor is closed. Calls that are being done end as
+    /// they began. With a deadline of zero the extension is not asked.
+    ///
+    /// # Errors
+    /// The domain does not have it.
+    pub fn revoke(&self, grant: &Grant, deadline: Duration) -> Result<Revoked, RevokeError> {
+        let inner = &*self.0;
+        if !holds(inner, grant) {
+            return Err(RevokeError::NotGranted(grant.clone()));
+        }
+        let asked = self.ask_back(grant, deadline);
+        let kept = take(inner, grant);
+        let why = match asked {
+            Ok(()) if kept => Reluctance::Kept,
+            Ok(()) => return Ok(Revoked::Returned),
+            Err(why) => why,
+        };
+        tracing::info!(domain = %inner.name, %grant, %why, "taken");
+        fork::lock(&inner.repossessions.0).push(Repossession {
+            grant: grant.clone(),
+            why: why.clone(),
+        });
+        Ok(Revoked::Taken(why))
+    }
+
+    fn ask_back(&self, grant: &Grant, deadline: Duration) -> Result<(), Reluctance> {
+        if deadline.is_zero() {
+            return Err(Reluctance::NotAsked);
+        }
+        let entry = self
+            .freight_entry(UPCALL, "i(piL)")
+            .map_err(|error| match error {
+                SymbolError::Missing { .. } => Reluctance::NoUpcall,
+                other => Reluctance::Unusable(other),
+            })?;
+        let time = self.0.limits.deadline.map_or(deadline, |d| d.min(deadline));
+        let mut name = grant.name().into_bytes();
+        name.push(0);
+        let mut freight = Freight::new([&name, &[]]);
+        freight.limit = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let words = [0, grant.kind() as u64, microseconds, 0, 0, 0];
+        let returned = enter::with(&entry, words, &mut freight);
+        if returned.status == STATUS_OK {
+            return match returned.integer as i32 {
+                0 => Ok(()),
+                code => Err(Reluctance::Refused(code)),
+            };
+        }
+        Err(match call::failed() {
+            CallError::Fault(fault) if fault.kind == FaultKind::Interrupted => Reluctance::Late,
+            other => Reluctance::Failed(other),
+        })
+    }
+
+    /// Gives a service back that was revoked.
+    ///
+    /// # Errors
+    /// It is no service of the domain, or was not revoked.
+    pub fn restore(&self, grant: &Grant) -> Result<(), RevokeError> {
+        match grant {
+            Grant::Service(name) if self.0.services.set_revoked(&self.0, name, false) => Ok(()),
+            _ => Err(RevokeError::NotRevoked(grant.clone())),
+        }
+    }
+
+    /// The repossession list: what was taken by force since the last reset, oldest first.
+    pub fn repossessed(&self) -> Vec<Repossession> {
+        self.0.repossessions.list()
+    }
+}
+
+fn holds(inner: &Inner, grant: &Grant) -> bool {
+    match grant {
+        Grant::Service(name) => inner.services.is_granted(inner, name),
+        Grant::Directory(path) => inner.system.is_open_below(path).is_some(),
+        Grant::Descriptor(number) => inner.system.is_open(*number),
+    }
+}
+
+/// Takes it, whatever the extension says; whether it was still in use.
+fn take(inner: &Inner, grant: &Grant) -> bool {
+    match grant {
+        Grant::Service(name) => {
+            inner.services.set_revoked(inner, name, true);
+            false
+        }
+        Grant::Directory(path) => inner.system.take_directory(path).unwrap_or(false),
+        Grant::Descriptor(number) => inner.system.take_descriptor(*number),
+    }
+}
+
+/// The service `__postern_repossessed`: the kind of the list's entry `index` (0 behind its end), and its name in `room` bytes at
+/// `name`, cut to fit and ended by a NUL; -1 if that is not the extension's to write.
+pub(crate) fn tell(caller: &Caller<'_>, index: u32, name: Offset, room: u64) -> i64 {
+    let domain = caller.domain();
+    let list = fork::lock(&domain.0.repossessions.0);
+    let entry = list.get(index as usize).map(|entry| entry.grant.clone());
+    drop(list);
+    let Some(grant) = entry else { return 0 };
+    let mut text = grant.name().into_bytes();
+    text.truncate(
+        usize::try_from(room)
+            .unwrap_or(usize::MAX)
+            .saturating_sub(1),
+    );
+    text.push(0);
+    if room > 0 && domain.write(name, &text).is_err() {
+        return -1;
+    }
+    grant.kind().into()
+}
