@@ -66,7 +66,8 @@ typedef enum pt_code {
     PT_E_SIGNAL_BLOCKED = -22,   /* a signal that must reach Postern is blocked in this thread */
     PT_E_HANDLER_REPLACED = -23, /* somebody replaced Postern's signal handler */
     PT_E_INSIDE = -24,           /* called in a signal handler that interrupted an extension */
-    PT_E_PANIC = -25             /* a bug in Postern; the message says where */
+    PT_E_PANIC = -25,            /* a bug in Postern; the message says where */
+    PT_E_RESTING = -26           /* an earlier fault closed the domain, and its restart policy lets it rest */
 } pt_code;
 
 /* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */
@@ -115,7 +116,7 @@ enum {
     PT_PLACE_COLD = 2  /* never there */
 };
 
-/* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 256 threads, no services. */
+/* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 4096 threads, no services. */
 pt_options *pt_options_new(void);
 int pt_options_free(pt_options *options);
 /* What faults and tables call the domain; without it the image's name and a number. */

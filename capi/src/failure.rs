@@ -48,6 +48,7 @@ codes! {
     HandlerReplaced "PT_E_HANDLER_REPLACED" = -23,
     Inside "PT_E_INSIDE" = -24,
     Panic "PT_E_PANIC" = -25,
+    Resting "PT_E_RESTING" = -26,
 }
 
 /// Why a function failed.
@@ -126,6 +127,7 @@ pub fn call(error: &CallError) -> Code {
         CallError::Fault(_) => Code::Fault,
         CallError::Exited(_) => Code::Exited,
         CallError::Poisoned => Code::Poisoned,
+        CallError::Resting(_) => Code::Resting,
         CallError::Busy => Code::Busy,
         CallError::SignalBlocked(_) => Code::SignalBlocked,
         CallError::HandlerReplaced(_) => Code::HandlerReplaced,
@@ -133,7 +135,10 @@ pub fn call(error: &CallError) -> Code {
         CallError::NoMemory | CallError::NoWatchdog => Code::Memory,
         CallError::NoMain => Code::Missing,
         CallError::Arguments(_) => Code::Limit,
-        CallError::TooDeep | CallError::TooManyThreads | CallError::NoDataStack => Code::Limit,
+        CallError::TooDeep
+        | CallError::TooManyThreads
+        | CallError::ThreadTable
+        | CallError::NoDataStack => Code::Limit,
         _ => Code::Closed,
     }
 }

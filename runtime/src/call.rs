@@ -3,17 +3,20 @@
 use crate::Domain;
 use crate::domain::{self, Inner};
 use crate::fault::Fault;
-use crate::trusted::control::{Control, Entry};
+use crate::module;
+use crate::trusted::control::{Control, Entry, MAX_THREADS};
 use crate::trusted::enter;
 use crate::trusted::gate::STATUS_OK;
 use crate::trusted::outcome::{self, RawFault, Refusal};
+use crate::trusted::switch::Switch;
 use crate::trusted::{shim, slow, thread};
 use crate::value::{Output, Value};
 use postern_image::Signature;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 use thiserror::Error;
 
 /// Why a call has no result.
@@ -29,6 +32,11 @@ pub enum CallError {
     /// An earlier fault closed the domain.
     #[error("an earlier fault closed the domain; reset() it")]
     Poisoned,
+    /// An earlier fault closed the domain, and its restart policy lets it rest.
+    #[error(
+        "the domain faulted and rests for another {0:?}, as its restart policy says; reset() starts it at once"
+    )]
+    Resting(Duration),
     /// The domain is being reset by another thread.
     #[error("the domain is being reset; try again")]
     Busy,
@@ -62,9 +70,15 @@ pub enum CallError {
         thread::MAX_NESTING
     )]
     TooDeep,
-    /// The domain's limit of threads, or the process's.
-    #[error("too many threads have entered; raise Limits::threads")]
+    /// The domain's limit of threads.
+    #[error("more threads have entered the domain than its limit allows; raise Limits::threads")]
     TooManyThreads,
+    /// The process's limit of threads.
+    #[error(
+        "{} threads that live have entered extensions, which is the limit of a process; let some of them end",
+        MAX_THREADS
+    )]
+    ThreadTable,
     /// There is no program to run.
     #[error("the image exports no `__postern_main`; link it from objects that define main()")]
     NoMain,
@@ -102,6 +116,7 @@ impl CallError {
     fn from_refusal(refusal: Refusal) -> CallError {
         match refusal {
             Refusal::Poisoned => CallError::Poisoned,
+            Refusal::Resting(left) => CallError::Resting(left),
             Refusal::Busy | Refusal::Moving => CallError::Busy,
             Refusal::Closed => CallError::Closed,
             Refusal::SignalBlocked(signal) => CallError::SignalBlocked(signal),
@@ -111,6 +126,7 @@ impl CallError {
             Refusal::NoWatchdog => CallError::NoWatchdog,
             Refusal::TooDeep => CallError::TooDeep,
             Refusal::TooManyThreads => CallError::TooManyThreads,
+            Refusal::ThreadTable => CallError::ThreadTable,
             Refusal::NoMemory => CallError::NoMemory,
             Refusal::NoDataStack => CallError::NoDataStack,
         }
@@ -153,6 +169,10 @@ pub(crate) fn ended(
 fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>) -> CallError {
     let fault = Arc::new(Fault::new(inner, raw, message));
     if raw.kind != outcome::INTERRUPT {
+        if let Some(module) = inner.module.get().and_then(Weak::upgrade) {
+            // Before the domain closes, so that no call finds it closed.
+            module.faulted(inner, &fault);
+        }
         inner.poison();
     }
     tracing::warn!(domain = %inner.name, kind = fault.kind.name(), "extension fault");
@@ -188,6 +208,14 @@ pub(crate) fn failed() -> CallError {
         Some(Left::Error(error)) => error,
         Some(Left::Panic(panic)) => std::panic::resume_unwind(panic),
         None => CallError::Closed,
+    }
+}
+
+/// Runs a function without arguments and result.
+pub(crate) fn run(entry: &Entry) -> Result<(), CallError> {
+    match enter::integers(entry, [0; 6]).status {
+        STATUS_OK => Ok(()),
+        _ => Err(failed()),
     }
 }
 
@@ -270,6 +298,23 @@ impl<F> std::fmt::Debug for Func<F> {
     }
 }
 
+/// A typed entry of a [`Module`](crate::Module): each call goes to the version of that moment. It keeps the module alive.
+pub struct ModuleFunc<F> {
+    pub(crate) switch: Arc<Switch>,
+    pub(crate) module: Arc<module::Inner>,
+    pub(crate) types: PhantomData<fn() -> F>,
+}
+
+impl<F> Clone for ModuleFunc<F> {
+    fn clone(&self) -> Self {
+        ModuleFunc {
+            switch: self.switch.clone(),
+            module: self.module.clone(),
+            types: PhantomData,
+        }
+    }
+}
+
 /// Function types of entries: `fn(A, B, …) -> R` of up to ten [`Value`]s.
 pub trait FuncType: 'static {
     /// The C types.
@@ -293,8 +338,14 @@ macro_rules! function {
             /// # Panics
             /// Goes on with the panic of a service that the extension called.
             #[inline]
-            #[allow(clippy::too_many_arguments, unused_mut, unused_variables, unused_assignments)]
+            #[allow(clippy::too_many_arguments)]
             pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
+                Self::enter(&self.entry, $($v),*)
+            }
+
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments, unused_mut, unused_variables, unused_assignments)]
+            fn enter(entry: &Entry, $($v: $a),*) -> Result<R, CallError> {
                 let (mut integers, mut floats, mut stack) = ([0u64; 6], [0u64; 8], [0u64; 10]);
                 let (mut in_integers, mut in_floats, mut on_stack) = (0, 0, 0);
                 $(
@@ -311,14 +362,34 @@ macro_rules! function {
                     }
                 )*
                 let returned = if in_floats == 0 && on_stack == 0 {
-                    enter::integers(&self.entry, integers)
+                    enter::integers(entry, integers)
                 } else {
-                    enter::all(&self.entry, integers, floats, &stack[..on_stack])
+                    enter::all(entry, integers, floats, &stack[..on_stack])
                 };
                 if returned.status != STATUS_OK {
                     return Err(failed());
                 }
                 Ok(R::from_registers(returned.integer, returned.float))
+            }
+        }
+
+        impl<R: Output, $($a: Value),*> ModuleFunc<fn($($a),*) -> R> {
+            /// Calls the module's present version.
+            ///
+            /// # Errors
+            /// As of [`Func`]; never because the version is being replaced.
+            ///
+            /// # Panics
+            /// Goes on with the panic of a service that the extension called.
+            #[inline]
+            #[allow(clippy::too_many_arguments)]
+            pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
+                let entry = self.switch.current();
+                let result = Func::<fn($($a),*) -> R>::enter(entry, $($v),*);
+                if !std::ptr::eq(entry, self.switch.current()) {
+                    self.module.late();
+                }
+                result
             }
         }
     };

@@ -13,6 +13,8 @@ pub struct Counters {
     pub calls: u64,
     /// Faults by name of kind.
     pub faults: BTreeMap<&'static str, u64>,
+    /// Times that the restart policy began the domain anew.
+    pub restarts: u64,
     /// Time inside, sampled at the watchdog's tick: zero for short calls, right on average.
     pub time_inside: Duration,
     /// How much of it was in the hot window.
@@ -46,6 +48,7 @@ impl Domain {
                 .map(|(kind, count)| (kind.name(), count.load(Ordering::Relaxed)))
                 .filter(|&(_, count)| count != 0)
                 .collect(),
+            restarts: inner.restarts.count(),
             time_inside: Duration::from_nanos(inner.control.time_inside.load(Ordering::Relaxed)),
             time_hot: Duration::from_nanos(inner.control.time_hot.load(Ordering::Relaxed)),
             moves: inner.place.moves.load(Ordering::Relaxed),

@@ -5,21 +5,23 @@ mod leave;
 
 pub use build::{DomainBuilder, Limits, Placement};
 
-use crate::call::{CallError, Func, FuncType};
+use crate::call::{self, CallError, Func, FuncType};
 use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
+use crate::module;
 use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
+use crate::restart::Restarts;
 use crate::revoke::Repossessions;
 use crate::service::{self, Services};
-use crate::trusted::control::{Block, CLOSED, Control, Entry, POISONED};
+use crate::trusted::control::{BUSY, Block, CLOSED, Control, Entry, OPEN, POISONED};
 use crate::trusted::outcome::{self, Refusal};
 use crate::trusted::{gate, stub};
 use postern_image::Signature;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use thiserror::Error;
 
 type OnFault = Box<dyn Fn(&Fault) + Send + Sync>;
@@ -36,7 +38,7 @@ pub(crate) struct Inner {
     pub(crate) instance: Instance,
     on_fault: Option<OnFault>,
     /// Whether C function pointers were made.
-    pointed_to: AtomicBool,
+    pub(crate) pointed_to: AtomicBool,
     /// Faults by kind, in the order of [`FaultKind::ALL`].
     pub(crate) faults: [AtomicU64; FaultKind::ALL.len()],
     /// Referred to by the control block; dropped after it closes.
@@ -44,6 +46,9 @@ pub(crate) struct Inner {
     pub(crate) system: Arc<System>,
     pub(crate) place: Place,
     pub(crate) repossessions: Repossessions,
+    pub(crate) restarts: Restarts,
+    /// The module of which this is a version.
+    pub(crate) module: OnceLock<Weak<module::Inner>>,
 }
 
 pub(crate) type Domains = Vec<Weak<Inner>>;
@@ -135,19 +140,8 @@ impl Domain {
         name: &str,
         signature: Option<&Signature>,
     ) -> Result<*const (), SymbolError> {
-        let export = self.export(name)?;
-        let signature = match (signature, &export.signature) {
-            (Some(wanted), Some(found)) if !service::compatible(found, wanted) => {
-                return Err(SymbolError::Signature {
-                    name: name.to_owned(),
-                    found: *found,
-                    wanted: *wanted,
-                });
-            }
-            (Some(signature), _) | (None, Some(signature)) => signature,
-            (None, None) => return Err(SymbolError::Untyped(name.to_owned())),
-        };
-        self.pointer(export.offset, signature)
+        let (offset, signature) = self.typed_export(name, signature)?;
+        self.pointer(offset, &signature)
     }
 
     /// As [`Domain::function_pointer`] for a function pointer that came from the extension.
@@ -167,14 +161,28 @@ impl Domain {
 
     fn pointer(&self, offset: u32, signature: &Signature) -> Result<*const (), SymbolError> {
         self.0.pointed_to.store(true, Ordering::SeqCst);
-        let mut entry = self.entry(offset, signature);
-        let class = gate::class(self.0.image.fact_bits, self.0.needs_full(&entry));
-        entry.gate = class.masked;
-        if let Some(narrow) = gate::narrow(signature.result()) {
-            (entry.gate, entry.inner) = (narrow, class.masked);
-        }
-        let entry: &'static Entry = Box::leak(Box::new(entry));
+        let entry: &'static Entry = Box::leak(Box::new(self.0.c_entry(offset, signature)));
         Ok(stub::make(entry)? as *const ())
+    }
+
+    /// An export that can be called with `wanted`; without, one whose types the image says, and those.
+    pub(crate) fn typed_export(
+        &self,
+        name: &str,
+        wanted: Option<&Signature>,
+    ) -> Result<(u32, Signature), SymbolError> {
+        let export = self.export(name)?;
+        match (wanted, &export.signature) {
+            (Some(wanted), Some(found)) if !service::compatible(found, wanted) => {
+                Err(SymbolError::Signature {
+                    name: name.to_owned(),
+                    found: *found,
+                    wanted: *wanted,
+                })
+            }
+            (Some(signature), _) | (None, Some(signature)) => Ok((export.offset, *signature)),
+            (None, None) => Err(SymbolError::Untyped(name.to_owned())),
+        }
     }
 
     fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {
@@ -208,19 +216,7 @@ impl Domain {
     }
 
     pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
-        service::entry(&self.0.control, offset, signature, |entry| {
-            gate::class(self.0.image.fact_bits, self.0.needs_full(entry))
-        })
-    }
-
-    /// Runs the static constructors, if there are any.
-    fn initialise(&self) -> Result<(), CallError> {
-        match self.0.image.tables.export("__postern_init") {
-            Some(_) => self
-                .func_unchecked::<fn()>("__postern_init")
-                .map_or(Ok(()), |init| init.call()),
-            None => Ok(()),
-        }
+        self.0.entry(offset, signature)
     }
 
     /// Back to the image's first state: private pages dropped, fault forgotten, counters kept.
@@ -230,14 +226,8 @@ impl Domain {
     pub fn reset(&self) -> Result<(), Busy> {
         let span = tracing::debug_span!("postern.reset", domain = %self.0.name);
         let _entered = span.enter();
-        self.0.exclusive(|inner| {
-            inner.system.reset();
-            inner.repossessions.clear();
-            inner.instance.discard()
-        })?;
-        if self.initialise().is_err() {
-            self.0.control.poison();
-        }
+        self.0.start_again(None)?;
+        self.0.restarts.forget();
         Ok(())
     }
 
@@ -264,6 +254,11 @@ impl Domain {
         self.0.control.settled_state() == POISONED
     }
 
+    /// Whether the domain was closed for good.
+    pub fn is_closed(&self) -> bool {
+        self.0.control.state.load(Ordering::SeqCst) == CLOSED
+    }
+
     /// Address of offset 0 now, for tools that look at the process from outside. A domain may be moved between calls, unless its
     /// placement is [`Placement::Cold`].
     pub fn base(&self) -> u64 {
@@ -282,6 +277,50 @@ impl std::fmt::Debug for Domain {
 }
 
 impl Inner {
+    pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
+        service::entry(&self.control, offset, signature, |entry| {
+            gate::class(self.image.fact_bits, self.needs_full(entry))
+        })
+    }
+
+    /// The same for callers that use C's calling convention and may leave anything in unused registers.
+    pub(crate) fn c_entry(&self, offset: u32, signature: &Signature) -> Entry {
+        let mut entry = self.entry(offset, signature);
+        let class = gate::class(self.image.fact_bits, self.needs_full(&entry));
+        entry.gate = class.masked;
+        if let Some(narrow) = gate::narrow(signature.result()) {
+            (entry.gate, entry.inner) = (narrow, class.masked);
+        }
+        entry
+    }
+
+    /// Runs the static constructors, if there are any. The domain is in `state`, and they are let in.
+    fn initialise(&self, state: u32) -> Result<(), CallError> {
+        let Some(export) = self.image.tables.export("__postern_init") else {
+            return Ok(());
+        };
+        let nothing = <fn() as FuncType>::signature();
+        let mut entry = self.entry(export.offset, &nothing);
+        let generation = self.control.generation.load(Ordering::SeqCst);
+        entry.expected = Control::word(state, generation);
+        call::run(&entry)
+    }
+
+    /// Back to the image's first state, from state `from` or from any in which somebody may. If the static constructors fail, the
+    /// domain is poisoned.
+    pub(crate) fn start_again(&self, from: Option<u32>) -> Result<(), Busy> {
+        self.exclusive_from(from, |inner, _| {
+            inner.system.reset();
+            inner.repossessions.clear();
+            inner.instance.discard()?;
+            let begun = inner.initialise(BUSY);
+            if begun.is_err() {
+                inner.restarts.failed();
+            }
+            Ok(if begun.is_ok() { OPEN } else { POISONED })
+        })
+    }
+
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {
         entry.stack_words != 0
             || entry.flags & gate::FLAG_FREIGHT != 0

@@ -8,7 +8,7 @@ use crate::{domain, image, placement, share, watchdog, window};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Taken before the lock of any single object.
@@ -16,6 +16,38 @@ static OBJECTS: Mutex<()> = Mutex::new(());
 
 /// The same for objects that are locked at every system call of an extension: many, so that domains do not wait for each other.
 static MANY: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
+/// How many forks lie between the process that started Postern and this one.
+static PROCESS: AtomicU64 = AtomicU64::new(0);
+/// The thread that forked: the only one of the parent's that is here.
+static FORKED_BY: AtomicU64 = AtomicU64::new(0);
+
+/// Which process this is, among those that forks made of one another.
+pub(crate) fn process() -> u64 {
+    PROCESS.load(Ordering::SeqCst)
+}
+
+/// A thread of a process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadId {
+    process: u64,
+    thread: u64,
+}
+
+impl ThreadId {
+    /// The calling thread's.
+    pub(crate) fn mine() -> ThreadId {
+        ThreadId {
+            process: process(),
+            thread: std::ptr::from_ref(thread::current()) as u64,
+        }
+    }
+
+    /// Whether the thread was not left behind by a fork.
+    pub(crate) fn is_here(&self) -> bool {
+        self.process == process() || self.thread == FORKED_BY.load(Ordering::SeqCst)
+    }
+}
 
 /// The lock of a single object, of which there are many.
 pub(crate) struct Held<'a, T> {
@@ -105,6 +137,8 @@ extern "C" fn after_in_parent() {
 /// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the watchdog starts again at the
 /// next call.
 extern "C" fn after_in_child() {
+    FORKED_BY.store(ThreadId::mine().thread, Ordering::SeqCst);
+    PROCESS.fetch_add(1, Ordering::SeqCst);
     if let Some(mut all) = ALL.take() {
         thread::after_fork(&mut all.registry, |control| {
             control.poison();

@@ -35,8 +35,11 @@ mod fork;
 mod grants;
 mod image;
 mod instance;
+mod module;
 mod placement;
 pub mod policy;
+mod pool;
+mod restart;
 mod revoke;
 mod service;
 mod share;
@@ -47,7 +50,9 @@ mod value;
 mod watchdog;
 mod window;
 
-pub use call::{CallError, Func, FuncType, clear_last_error, last_error, nesting, unwind};
+pub use call::{
+    CallError, Func, FuncType, ModuleFunc, clear_last_error, last_error, nesting, unwind,
+};
 pub use counters::Counters;
 pub use decision::{Asked, Decider, DecisionError, Question};
 pub use domain::{Busy, Domain, DomainBuilder, Limits, Placement};
@@ -56,10 +61,15 @@ pub use error::{InstantiateError, LoadError, MemoryError, ShareError, StartError
 pub use fault::{Fault, FaultKind, Registers};
 pub use grants::Grants;
 pub use image::Image;
+pub use module::{
+    Module, ModuleBuilder, ModuleCounters, ModuleEvent, ReplaceError, Replaced, Replacement,
+};
 pub use placement::hot_domain;
 pub use policy::{Policy, Rules, Verdict};
+pub use pool::{Lendable, Pool, PoolBuilder, PoolCounters, PoolError, Pooled, Recycle};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Facts, Violation};
+pub use restart::{BackOff, RestartPolicy};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
 pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{Access, Shared};

@@ -463,6 +463,7 @@ pub(crate) fn entry(
         int_masks: [0; 6],
         float_masks: FloatMasks::default(),
         stack_masks: [0; 10],
+        switch: std::ptr::null(),
     };
     let (mut integers, mut floats) = (0, 0);
     for &t in signature.parameters() {

@@ -13,6 +13,8 @@
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`stub`] | plain C function pointers to entries |
+//! | [`switch`] | entries that are exchanged while threads call them |
+//! | [`slot`] | boxed values that threads exchange |
 //! | [`lock`] | locks on parts of files |
 //! | [`map`], [`memory`] | address space; bytes in windows |
 //! | [`machine`] | what the processor and the kernel must have |
@@ -30,6 +32,8 @@ pub(crate) mod memory;
 pub(crate) mod outcome;
 pub(crate) mod shim;
 pub(crate) mod signal;
+pub(crate) mod slot;
 pub(crate) mod slow;
 pub(crate) mod stub;
+pub(crate) mod switch;
 pub(crate) mod thread;

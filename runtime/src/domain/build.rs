@@ -8,12 +8,13 @@ use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
+use crate::restart::{Clock, RestartPolicy, Restarts};
 use crate::service::{Service, Services};
 use crate::trusted::control::{Block, OPEN};
 use postern_image::{MemoryLayout, Signature};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// What a domain may use. All have defaults that suit a request handler.
@@ -26,7 +27,7 @@ pub struct Limits {
     pub deadline: Option<Duration>,
     /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
     pub call_depth: Option<u32>,
-    /// Threads that may ever be inside. Default: 256.
+    /// Threads that may ever be inside. Default: 4096.
     pub threads: u32,
 }
 
@@ -36,7 +37,7 @@ impl Default for Limits {
             heap: None,
             deadline: Some(Duration::from_secs(1)),
             call_depth: None,
-            threads: 256,
+            threads: 4096,
         }
     }
 }
@@ -64,6 +65,8 @@ pub struct DomainBuilder {
     policy: Policy,
     decider: Option<Decider>,
     on_fault: Option<OnFault>,
+    restart: RestartPolicy,
+    clock: Clock,
 }
 
 impl Domain {
@@ -78,6 +81,8 @@ impl Domain {
             policy: Policy::none(),
             decider: None,
             on_fault: None,
+            restart: RestartPolicy::default(),
+            clock: Clock::default(),
         }
     }
 }
@@ -156,6 +161,18 @@ impl DomainBuilder {
         self
     }
 
+    /// What happens after a fault. Default: [`RestartPolicy::Never`].
+    pub fn restart(mut self, policy: RestartPolicy) -> Self {
+        self.restart = policy;
+        self
+    }
+
+    /// The time by which back-off is measured, instead of the system's: for tests. It must not go backwards.
+    pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
+        self.clock = Clock::of(now);
+        self
+    }
+
     /// Makes the domain.
     ///
     /// # Errors
@@ -186,6 +203,7 @@ impl DomainBuilder {
             self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
             Ordering::Relaxed,
         );
+        let number = control.number.load(Ordering::Relaxed) as usize;
         let inner = Arc::new(Inner {
             image,
             name,
@@ -199,6 +217,8 @@ impl DomainBuilder {
             system,
             place: Place::new(self.placement),
             repossessions: Default::default(),
+            restarts: Restarts::new(self.restart, self.clock, number),
+            module: OnceLock::new(),
         });
         inner.system.belongs_to(&inner);
         register(&inner);
@@ -207,11 +227,10 @@ impl DomainBuilder {
         }
         inner.control.state.store(OPEN, Ordering::SeqCst);
         placement::seated(&inner);
-        let domain = Domain(inner);
-        domain
-            .initialise()
+        inner
+            .initialise(OPEN)
             .map_err(InstantiateError::Initialisation)?;
-        Ok(domain)
+        Ok(Domain(inner))
     }
 }
 

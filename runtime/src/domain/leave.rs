@@ -2,9 +2,10 @@
 //! then, and nobody can enter.
 
 use super::{Busy, Inner};
-use crate::trusted::control::{BUSY, CLOSED, Control, MOVING, OPEN, POISONED, WANTED};
+use crate::trusted::control::{BUSY, CLOSED, Control, LEFT, MOVING, OPEN, POISONED, WANTED};
 use crate::trusted::map::MapError;
 use crate::trusted::{machine, outcome, shim, signal, slow, thread};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -56,15 +57,69 @@ impl Inner {
         }
     }
 
-    /// Runs `work` while nobody is inside and nobody can enter; opens the domain afterwards.
-    pub(super) fn exclusive(
+    /// Whether the calling thread is inside, or waits in a service of a call of this domain.
+    pub(crate) fn occupied_by_me(&self) -> bool {
+        let me = thread::current();
+        self.occupied_by(|t| std::ptr::eq(t, me))
+    }
+
+    /// Runs `work` while nobody is inside and nobody else can enter; the calling thread can, if the domain is open. If `work` says so,
+    /// the domain is [left](Inner::leave_open) then.
+    pub(crate) fn alone<R>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<(), MapError>,
+        work: impl FnOnce() -> R,
+        leave: impl FnOnce(&R) -> bool,
+    ) -> Result<R, Busy> {
+        let mut done = None;
+        self.exclusive_from(None, |inner, before| {
+            let me = std::ptr::from_ref(thread::current()) as u64;
+            let open = matches!(before, OPEN | WANTED);
+            let owner = if open { me } else { 0 };
+            inner.control.owner.store(owner, Ordering::SeqCst);
+            let result = catch_unwind(AssertUnwindSafe(work));
+            let leave = result.as_ref().is_ok_and(leave);
+            done = Some(result);
+            Ok(match inner.control.owner.swap(0, Ordering::SeqCst) {
+                // A fault of the thread's own took the domain away from it.
+                0 if open => POISONED,
+                _ if open && leave => LEFT,
+                _ => before,
+            })
+        })?;
+        match done {
+            Some(Ok(result)) => Ok(result),
+            Some(Err(panic)) => resume_unwind(panic),
+            None => Err(Busy),
+        }
+    }
+
+    /// Lets nobody in any more; who is inside goes on.
+    pub(crate) fn leave_open(&self) {
+        self.control.change(|s| matches!(s, OPEN | WANTED), LEFT);
+    }
+
+    /// Lets everybody in again after [`Inner::leave_open`].
+    pub(crate) fn come_back(&self) {
+        self.control.change(|s| s == LEFT, OPEN);
+    }
+
+    /// Closes the domain for good if nobody is inside; otherwise changes nothing. Whether it is closed.
+    pub(crate) fn close_if_empty(&self) -> bool {
+        let _ = self.exclusive_from(None, |_, _| Ok(CLOSED));
+        self.control.state.load(Ordering::SeqCst) == CLOSED
+    }
+
+    /// Runs `work` while nobody is inside and nobody can enter, from state `from` or from any but closed, which it is told; leaves the
+    /// domain in the state that `work` says.
+    pub(crate) fn exclusive_from(
+        &self,
+        from: Option<u32>,
+        work: impl FnOnce(&Inner, u32) -> Result<u32, MapError>,
     ) -> Result<(), Busy> {
         let state = &self.control.state;
         let before = loop {
             let before = self.control.settled_state();
-            if before == BUSY || before == CLOSED {
+            if before == BUSY || before == CLOSED || from.is_some_and(|from| from != before) {
                 return Err(Busy);
             }
             if state
@@ -84,12 +139,20 @@ impl Inner {
             put(before);
             return Err(Busy);
         }
-        let done = work(self);
-        put(if done.is_ok() { OPEN } else { POISONED });
-        done.map_err(|error| {
-            tracing::error!(%error, domain = %self.name, "the domain stays closed");
-            Busy
-        })
+        let done = catch_unwind(AssertUnwindSafe(|| work(self, before)));
+        put(match &done {
+            Ok(Ok(to)) => *to,
+            _ => POISONED,
+        });
+        match done {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => {
+                tracing::error!(%error, domain = %self.name, "the domain stays closed");
+                Err(Busy)
+            }
+            // A service that the constructors called: its panic goes on in the host.
+            Err(panic) => resume_unwind(panic),
+        }
     }
 
     /// Runs `work` if nobody is inside. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
@@ -158,7 +221,9 @@ impl Inner {
 
     /// After a fault: nobody enters any more, and who is inside is thrown out; those that are just entering by the watchdog.
     pub(crate) fn poison(&self) {
-        if self.control.poison() {
+        // A thread that has the domain for itself: `alone` closes it.
+        self.control.owner.store(0, Ordering::SeqCst);
+        if self.restarts.poisoned(|| self.control.poison()) {
             self.end_inside(outcome::ANOTHER);
         }
     }

@@ -5,6 +5,7 @@
 
 use super::guard::Guard;
 use super::map::{self, MapError};
+use super::switch::Switch;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -31,6 +32,8 @@ pub(crate) const CLOSED: u32 = 3;
 pub(crate) const MOVING: u32 = 4;
 /// Open; but gates send calls to the slow path, so that one of them moves the domain's window when nobody is inside.
 pub(crate) const WANTED: u32 = 5;
+/// Left for another version: who is inside goes on, nobody else enters.
+pub(crate) const LEFT: u32 = 6;
 
 /// The head of a control block. Fields that the entry gate reads share the first cache line.
 #[repr(C, align(64))]
@@ -53,6 +56,8 @@ pub(crate) struct Control {
     pub time_inside: AtomicU64,
     /// How much of it was in the hot window.
     pub time_hot: AtomicU64,
+    /// The thread that may enter while the state is [`BUSY`]: address of its state, or 0.
+    pub owner: AtomicU64,
     /// Number of this block.
     pub number: AtomicU32,
     /// Data stacks of the image's own: binary logarithm of the size.
@@ -103,6 +108,8 @@ pub(crate) struct Entry {
     pub float_masks: FloatMasks,
     /// Masks of the words on the stack.
     pub stack_masks: [u64; 10],
+    /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
+    pub switch: *const Switch,
 }
 
 /// Eight 128-bit masks, aligned for `andps`.
@@ -110,7 +117,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FloatMasks(pub [[u64; 2]; 8]);
 
-// SAFETY: an entry is immutable once built, and its control block is never unmapped.
+// SAFETY: an entry is immutable once built, its control block is never unmapped, and its switch owns it and can be shared.
 unsafe impl Send for Entry {}
 // SAFETY: as above.
 unsafe impl Sync for Entry {}
@@ -241,6 +248,29 @@ impl Drop for Block {
     }
 }
 
+impl Entry {
+    /// What knows where calls of this function go, if it is a module's.
+    pub(crate) fn switch(&self) -> Option<&Switch> {
+        // SAFETY: entries with a switch are owned by it.
+        unsafe { self.switch.as_ref() }
+    }
+
+    /// The same function for callers, but no state of any domain lets it in.
+    pub(crate) fn closed(&self) -> Entry {
+        let expected = u64::MAX;
+        Entry {
+            expected,
+            ..self.clone()
+        }
+    }
+
+    /// The control block of its domain, which may have closed.
+    pub(crate) fn control(&self) -> &'static Control {
+        // SAFETY: an entry is made with a control block, and those are never unmapped.
+        unsafe { &*self.control }
+    }
+}
+
 impl Control {
     /// State and generation as the gates compare them, when a domain of `generation` is in `state`.
     pub(crate) fn word(state: u32, generation: u32) -> u64 {
@@ -260,17 +290,18 @@ impl Control {
 
     /// Closes the domain after a fault, if it is open: true if this call did it.
     pub(crate) fn poison(&self) -> bool {
+        self.change(|state| matches!(state, OPEN | WANTED | LEFT), POISONED)
+    }
+
+    /// Goes from a state that `from` wants to `to`. Whether it did.
+    pub(crate) fn change(&self, from: impl Fn(u32) -> bool, to: u32) -> bool {
         loop {
             let state = self.settled_state();
-            if state != OPEN && state != WANTED {
+            if !from(state) {
                 return false;
             }
             let (order, none) = (Ordering::SeqCst, Ordering::SeqCst);
-            if self
-                .state
-                .compare_exchange(state, POISONED, order, none)
-                .is_ok()
-            {
+            if self.state.compare_exchange(state, to, order, none).is_ok() {
                 return true;
             }
         }

@@ -239,7 +239,8 @@ NARROW u16, movzx eax, ax
 GLOBAL postern_unmark
     mov     dword ptr fs:[r14 + {T_MARK}], 0
 # The slow path. rax = the Entry, rsp = below the saved registers (8 mod 16). Keeps the argument registers while
-# `postern_slow_entry(thread, entry, frame)` decides: 0 try again, 1 go through the full gate, 2 refused.
+# `postern_slow_entry(thread, entry, frame)` decides: 0 try again, 1 go through the full gate, 2 refused; and with which Entry,
+# for calls of a module may go to another version than the one that they were made for.
 GLOBAL postern_slow
     mov     rbp, rsp
     mov     rbx, rax
@@ -263,6 +264,7 @@ GLOBAL postern_slow
     mov     rsi, rbx
     mov     rdx, rbp
     call    {slow_entry}
+    mov     rbx, rdx
     mov     rdi, [rsp]
     mov     rsi, [rsp + 8]
     mov     rdx, [rsp + 16]

@@ -71,6 +71,8 @@ impl Default for RawFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Poisoned,
+    /// A fault's restart policy lets the domain rest for so long.
+    Resting(std::time::Duration),
     Busy,
     /// The domain is being moved: a reason to wait, which no caller sees.
     Moving,
@@ -81,6 +83,7 @@ pub(crate) enum Refusal {
     OnSignalStack,
     TooDeep,
     TooManyThreads,
+    ThreadTable,
     NoMemory,
     NoDataStack,
     NoWatchdog,

@@ -3,7 +3,7 @@
 //! Invariant: when one of these functions returns to `gate.s`, the thread's mark, frame, control, sequence and the nested
 //! records describe the same innermost call.
 
-use super::control::{BUSY, CLOSED, Control, Entry, MOVING, OPEN, POISONED, WANTED};
+use super::control::{BUSY, CLOSED, Control, Entry, LEFT, MOVING, OPEN, POISONED, WANTED};
 use super::enter::Freight;
 use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED};
 use super::memory;
@@ -11,6 +11,7 @@ use super::outcome::{self, Refusal};
 use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, MAX_NESTING, OUTSIDE, Record, Thread};
 use postern_verifier::window::PAGE;
 use std::arch::asm;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{Ordering, fence};
 
 const RETRY: u32 = 0;
@@ -22,19 +23,44 @@ const FRAME_TO_ARGUMENTS: u64 = 7 * 8;
 /// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
 const NESTED: u64 = 1 << 63;
 
+/// How often one call may find another way in before it is refused.
+const ATTEMPTS: u32 = 64;
+
+/// What `gate.s` does next, in rax, and with which entry, in rdx.
+#[repr(C)]
+pub(crate) struct Decision {
+    step: u64,
+    entry: *const Entry,
+}
+
 /// Decides how a call that the fast path did not take goes on. `frame` is rsp below the saved registers.
 ///
 /// # Safety
 /// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as described there.
-pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> u32 {
-    // A panic here would cross assembly; there is no panicking path below but out of memory, which aborts anyway.
-    match decide(thread, entry, frame) {
-        Ok(step) => step,
-        Err(refusal) => {
-            crate::call::refused(refusal);
-            REFUSED
+pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
+    let (mut entry, mut refused) = (entry, Refusal::Busy);
+    for _ in 0..ATTEMPTS {
+        // A panic here would cross assembly; there is no panicking path in `decide` but out of memory, which aborts anyway.
+        let refusal = match decide(thread, entry, frame) {
+            Ok(step) => {
+                let step = u64::from(step);
+                return Decision { step, entry };
+            }
+            Err(refusal) => refusal,
+        };
+        // The host's own code runs in there: the constructors' services, destructors of an old version.
+        let instead = catch_unwind(AssertUnwindSafe(|| crate::restart::instead(entry, refusal)));
+        match instead.unwrap_or(Err(refusal)) {
+            Ok(other) => entry = other,
+            Err(refusal) => {
+                refused = refusal;
+                break;
+            }
         }
     }
+    crate::call::refused(refused);
+    let step = u64::from(REFUSED);
+    Decision { step, entry }
 }
 
 fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
@@ -55,7 +81,7 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
     // SAFETY: control blocks are never unmapped.
     let control = unsafe { &*entry.control };
     loop {
-        check_state(control, entry, true)?;
+        check_state(thread, control, entry, true)?;
         match admit(thread, entry, control, frame, nested) {
             // It began when the state had been looked at.
             Err(Refusal::Moving) => {}
@@ -82,7 +108,8 @@ fn admit(
         // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
         return Err(Refusal::OnSignalStack);
     }
-    if !nested && !foreign && entry.body != Label::postern_body_full.address() {
+    let full = entry.body == Label::postern_body_full.address();
+    if !nested && !foreign && !full && !owns(thread, control) {
         return Ok(RETRY);
     }
     plan(thread, entry, control, frame, nested, foreign)?;
@@ -90,9 +117,15 @@ fn admit(
 }
 
 /// Whether the call may enter. With `wait`, moves of the window are waited for, and one that is wanted is done if it can be.
-fn check_state(control: &Control, entry: &Entry, wait: bool) -> Result<(), Refusal> {
+fn check_state(
+    thread: &Thread,
+    control: &Control,
+    entry: &Entry,
+    wait: bool,
+) -> Result<(), Refusal> {
     let generation = control.generation.load(Ordering::SeqCst);
-    if entry.expected != Control::word(OPEN, generation) {
+    let starts = entry.expected == Control::word(BUSY, generation);
+    if entry.expected != Control::word(OPEN, generation) && !starts {
         // A C function pointer whose domain is gone; the block may serve another one.
         return Err(Refusal::Closed);
     }
@@ -105,12 +138,29 @@ fn check_state(control: &Control, entry: &Entry, wait: bool) -> Result<(), Refus
     }
     match state {
         // Who finds a move wanted may enter all the same: nobody moves a domain that somebody is in.
-        OPEN | WANTED => Ok(()),
+        OPEN | WANTED if !starts => Ok(()),
         MOVING => Err(Refusal::Moving),
+        // The static constructors, and what their services call; and who has the domain for itself.
+        BUSY if starts || owns(thread, control) || waits_in(thread, control) => Ok(()),
+        LEFT if waits_in(thread, control) => Ok(()),
         POISONED => Err(Refusal::Poisoned),
-        BUSY => Err(Refusal::Busy),
+        OPEN | WANTED | BUSY | LEFT => Err(Refusal::Busy),
         _ => Err(Refusal::Closed),
     }
+}
+
+/// Whether only this thread may enter the domain now.
+fn owns(thread: &Thread, control: &Control) -> bool {
+    control.owner.load(Ordering::SeqCst) == std::ptr::from_ref(thread) as u64
+}
+
+/// Whether a call of this thread is inside the domain. If it is closed for a moment all the same, then by the thread itself, which
+/// runs its constructors, or by one that will find it occupied.
+fn waits_in(thread: &Thread, control: &Control) -> bool {
+    let here = |c: *const Control| std::ptr::eq(c, control);
+    let innermost = thread.mark.load(Ordering::Relaxed) == IN_SERVICE
+        && here(thread.control.load(Ordering::Relaxed));
+    innermost || thread.extra().nested.iter().any(|r| here(r.control))
 }
 
 /// Prepares a call through the full gate and marks the thread.
@@ -208,7 +258,7 @@ fn plan(
     }
     thread.mark.store(INSIDE, Ordering::SeqCst);
     fence(Ordering::SeqCst);
-    if let Err(refusal) = check_state(control, entry, false) {
+    if let Err(refusal) = check_state(thread, control, entry, false) {
         leave(thread);
         if let Some(freight) = freight {
             // For the next attempt, if there is one.

@@ -9,6 +9,7 @@ use super::map::{self, MapError};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 const PAGE: usize = 4096;
@@ -77,8 +78,17 @@ pub(crate) fn make(entry: &'static Entry) -> Result<usize, MapError> {
     }
     let i = stubs.used;
     stubs.used += 1;
-    // SAFETY: the data page was mapped writable above, holds STUBS words, and nobody else writes it: the lock is held and
-    // no stub is given out twice.
-    unsafe { *((stubs.page + PAGE) as *mut *const Entry).add(i) = entry };
-    Ok(stubs.page + STUB * i)
+    let stub = stubs.page + STUB * i;
+    point(stub, std::ptr::from_ref(entry).cast_mut());
+    Ok(stub)
+}
+
+/// Lets a stub that [`make`] gave call another entry, which lives for good, too.
+pub(crate) fn point(stub: usize, entry: *mut Entry) {
+    let page = stub & !(PAGE - 1);
+    let i = stub % PAGE / STUB;
+    // SAFETY: `make` mapped the data page behind the stub's for good; it holds STUBS words, which are written here only, and which
+    // the stub's code reads in one go.
+    let word = unsafe { &*((page + PAGE) as *const AtomicPtr<Entry>).add(i) };
+    word.store(entry, Ordering::SeqCst);
 }

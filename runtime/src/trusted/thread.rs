@@ -313,7 +313,7 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
             registry.threads.push(std::ptr::null());
             registry.threads.len() - 1
         }
-        None => return Err(Refusal::TooManyThreads),
+        None => return Err(Refusal::ThreadTable),
     };
     let extra = Box::new(Extra {
         nested: Vec::with_capacity(MAX_NESTING),
