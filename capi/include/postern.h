@@ -187,15 +187,17 @@ typedef struct pt_call {
     size_t room;
     size_t answered;
     int64_t result;          /* for PT_EMULATE: the call's result, or a negative errno */
+    const char *reason;      /* for PT_KILL: text, or NULL */
 } pt_call;
 
 enum {
-    PT_ALLOW = 0,   /* the policy goes on as without the function */
-    PT_EMULATE = -1 /* `result` and `answer` are filled in */
+    PT_ALLOW = 0,    /* the policy goes on as without the function */
+    PT_EMULATE = -1, /* `result` and `answer` are filled in */
+    PT_KILL = -2     /* the extension's whole call ends as PT_FAULT_KILLED, for `reason` */
 };
 
-/* `decide` is asked about every call but exit_group: PT_ALLOW, PT_EMULATE, or the errno with which the call fails. To end the
- * extension's call, it calls pt_service_abort and returns an errno. NULL: nobody is asked. */
+/* `decide` is asked about every call but exit_group: PT_ALLOW, PT_EMULATE, PT_KILL, or the errno with which the call fails.
+ * NULL: nobody is asked. */
 int pt_policy_custom(pt_policy *policy, int (*decide)(void *user, pt_call *call), void *user);
 /* Domains made with `options` have this policy. NULL: none. */
 int pt_options_policy(pt_options *options, pt_policy *policy);
@@ -204,6 +206,69 @@ int pt_set_policy(pt_domain *domain, pt_policy *policy);
 /* How many system calls were granted, how many refused, and Linux's number of the last refused one (-1: none). Any pointer may
  * be NULL. */
 int pt_system_calls(pt_domain *domain, uint64_t *granted, uint64_t *refused, int64_t *last_refused);
+
+/* ---- Decisions and grants ---------------------------------------------------------------------------------------- */
+
+/* A domain's decider is asked before each call of a service or of the system: a function of the host, or another domain. What it
+ * allows still needs a service, or a policy that grants the system call. It runs on the extension's thread. */
+
+/* A call that is to be decided. Pointers among a service's arguments are offsets of the domain's window: what they point to may change
+ * before the service looks at it. What `call` shows was copied: it is what will be done. */
+typedef struct pt_question {
+    size_t size;
+    const char *domain;    /* name of the domain that calls */
+    const char *service;   /* name of the service, or NULL for a system call */
+    pt_call *call;         /* the system call, or NULL for a service; answers about it go in there */
+    uint32_t integers;     /* arguments in `integer` */
+    uint32_t floats;       /* arguments in `floating` */
+    uint64_t integer[6];   /* bits, zero-extended from the width of their types */
+    uint64_t floating[8];  /* bits; a float's are the low half */
+    int64_t result;        /* for PT_EMULATE of a service: the result's bits */
+    const char *reason;    /* for PT_KILL: text, or NULL */
+} pt_question;
+
+/* Domains made with `options` have this decider: `decide` returns PT_ALLOW, PT_EMULATE, PT_KILL, or an errno: then `sys` gives it
+ * negated, and a service is not called and gives 0. NULL: nobody is asked. */
+int pt_options_decider(pt_options *options, int (*decide)(void *user, pt_question *question), void *user);
+/* The same by the export `decide` of another domain (postern/policy.h). Its own deadline bounds the time of an answer. If it faults, is
+ * late or answers nonsense, the call is denied and counted. */
+int pt_options_decider_module(pt_options *options, pt_domain *module);
+/* Another decider for a living domain, from its next call on. */
+int pt_set_decider(pt_domain *domain, int (*decide)(void *user, pt_question *question), void *user);
+int pt_set_decider_module(pt_domain *domain, pt_domain *module);
+/* Calls of services that were not made (pt_system_calls counts the others), and questions that were not answered. Any pointer may
+ * be NULL. */
+int pt_decisions(pt_domain *domain, uint64_t *denied, uint64_t *failures);
+
+enum {
+    PT_GRANT_SERVICE = 1,   /* by its name; `sys` is all system calls but the one that ends the program */
+    PT_GRANT_DIRECTORY = 2, /* by its path in the extension's eyes, with all that is open below it */
+    PT_GRANT_DESCRIPTOR = 3 /* by its number, in decimal; its duplicates go with it */
+};
+enum {
+    PT_RETURNED = 0, /* the extension gave it back */
+    PT_TAKEN = 1     /* it was taken; the repossession list has it */
+};
+
+/* Takes a grant back: the extension's __postern_revoke (postern/policy.h) is asked on this thread and has so much time, then it is
+ * taken. From then on the service gives 0 (`sys`: -ECANCELED), the directory does not exist, the descriptor is closed. Calls that are
+ * being done end as they began. 0 microseconds: it is not asked. PT_RETURNED, PT_TAKEN or an error. */
+int pt_revoke(pt_domain *domain, int kind, const char *name, uint64_t microseconds);
+/* Gives a service back that was revoked. */
+int pt_restore(pt_domain *domain, int kind, const char *name);
+
+/* What was taken by force. */
+typedef struct pt_repossession {
+    size_t size;
+    int kind;       /* PT_GRANT_… */
+    char name[256]; /* cut to fit */
+    char why[256];  /* one sentence */
+} pt_repossession;
+
+/* Entry `index` of the repossession list, which a reset empties: 1, 0 behind its end, or an error. */
+int pt_repossessed(pt_domain *domain, uint32_t index, pt_repossession *found);
+/* What the domain is granted, a line each: as much as there is room for. The length of the whole text, or an error. */
+int64_t pt_grants(pt_domain *domain, char *text, size_t room);
 /* Runs the extension's main() with `argc` arguments, of which the first is the program's name, and an environment that ends with
  * NULL (envp may be NULL). Returns the low byte of its exit status, or an error. A program runs once: pt_reset makes it fresh. */
 int pt_main(pt_domain *domain, int argc, const char *const *argv, const char *const *envp);

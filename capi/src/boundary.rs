@@ -257,6 +257,71 @@ pub struct CCall {
     pub room: usize,
     pub answered: usize,
     pub result: i64,
+    pub reason: *const c_char,
+}
+
+/// `int (*)(void *, pt_question *)`, or NULL: decides a call of a service or of the system.
+pub type Decide = Option<unsafe extern "C" fn(*mut c_void, *mut CQuestion) -> c_int>;
+
+/// `pt_question`.
+#[repr(C)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CQuestion {
+    pub size: usize,
+    pub domain: *const c_char,
+    pub service: *const c_char,
+    pub call: *mut CCall,
+    pub integers: u32,
+    pub floats: u32,
+    pub integer: [u64; 6],
+    pub floating: [u64; 8],
+    pub result: i64,
+    pub reason: *const c_char,
+}
+
+/// `pt_repossession`.
+#[repr(C)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CRepossession {
+    pub size: usize,
+    pub kind: c_int,
+    pub name: [c_char; 256],
+    pub why: [c_char; 256],
+}
+
+/// Asks the host about a call.
+pub fn decide(decide: Decide, question: &mut CQuestion, user: usize) -> c_int {
+    match decide {
+        // SAFETY: the host gave a function of this type; the structure and what it points to live during the call.
+        Some(decide) => unsafe { decide(user as *mut c_void, question) },
+        None => 0,
+    }
+}
+
+/// A text that a function of the host pointed to, or `otherwise`.
+pub fn reason(text: *const c_char, otherwise: &str) -> String {
+    match Text(text).bytes("reason") {
+        Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Err(_) => otherwise.to_owned(),
+    }
+}
+
+/// A buffer for text, or NULL.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct TextRoom(*mut c_char);
+
+impl TextRoom {
+    /// Stores as much of the text as there is room for, and a NUL.
+    pub fn fill(self, room: usize, text: &str) {
+        if let Ok(to) = Target(self.0.cast()).get(room, "buffer")
+            && let Some(most) = to.len().checked_sub(1)
+        {
+            let text = &text.as_bytes()[..text.len().min(most)];
+            to[..text.len()].copy_from_slice(text);
+            to[text.len()] = 0;
+        }
+    }
 }
 
 /// Has the host fill a buffer; how many bytes it has, at most all.

@@ -7,7 +7,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use postern::{
-    CallError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
+    CallError, InstantiateError, LoadError, MemoryError, RevokeError, ShareError, StartError,
+    SymbolError,
 };
 
 macro_rules! codes {
@@ -106,6 +107,7 @@ from!(MemoryError, |e| match &e {
     _ => Code::Range,
 });
 from!(CallError, |e| call(&e));
+from!(RevokeError, |_e| Code::Missing);
 from!(ShareError, |e| match &e {
     ShareError::Map(_) | ShareError::NoRoom(_) => Code::Memory,
     ShareError::System { .. } => Code::System,

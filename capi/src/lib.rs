@@ -12,6 +12,8 @@
 //! | [`options`] | `pt_options_…`, `pt_service…`, `pt_on_fault` |
 //! | [`domain`] | `pt_open` to `pt_user` |
 //! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_set_policy`, `pt_system_calls`, `pt_main` |
+//! | [`decision`] | `pt_options_decider…`, `pt_set_decider…`, `pt_decisions` |
+//! | [`revoke`] | `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -19,6 +21,7 @@
 //! | [`failure`], [`fault`] | `pt_error…`, `pt_last_fault` and its kin |
 
 pub mod boundary;
+pub mod decision;
 pub mod domain;
 pub mod failure;
 pub mod fault;
@@ -29,6 +32,7 @@ pub mod memory;
 pub mod options;
 pub mod policy;
 pub mod process;
+pub mod revoke;
 pub mod service;
 pub mod share;
 pub mod symbol;

@@ -6,7 +6,7 @@ use crate::boundary::{self, FaultHandler, Function, Text};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, Kind, Table};
-use postern::{DEFAULT_STACK, DomainBuilder, Limits, Placement, Policy, Signature};
+use postern::{DEFAULT_STACK, Decider, DomainBuilder, Limits, Placement, Policy, Signature};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub struct Options {
     on_fault_user: usize,
     /// What system calls may do.
     pub policy: Policy,
+    /// Who is asked about each call.
+    pub decider: Option<Decider>,
     /// The host's own pointer.
     pub user: usize,
 }
@@ -45,6 +47,9 @@ impl Options {
             .limits(self.limits.clone())
             .placement(self.placement)
             .policy(self.policy.clone());
+        if let Some(decider) = &self.decider {
+            builder = builder.decider(decider.clone());
+        }
         for s in &self.services {
             builder = boundary::grant(builder, &s.name, s.function, s.signature, s.stack);
         }

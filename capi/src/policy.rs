@@ -3,7 +3,7 @@
 //! A policy here is a draft; options and domains take what it is at that moment.
 
 use crate::boundary::{
-    CCall, CallHandler, Out, Reader, Text, TextVector, Writer, answer, read, write,
+    CCall, CallHandler, Out, Reader, Text, TextVector, Writer, answer, read, reason, write,
 };
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
@@ -50,10 +50,12 @@ impl Kind for PolicyKind {
 }
 
 /// Names in C and values, for the test that the header agrees.
-pub const VERDICTS: [(&str, i32); 2] = [("PT_ALLOW", 0), ("PT_EMULATE", EMULATE)];
+pub const VERDICTS: [(&str, i32); 3] =
+    [("PT_ALLOW", 0), ("PT_EMULATE", EMULATE), ("PT_KILL", KILL)];
 /// As [`VERDICTS`].
 pub const STREAMS: [(&str, i32); 2] = [("PT_INHERIT", 0), ("PT_DISCARD", 1)];
-const EMULATE: i32 = -1;
+pub(crate) const EMULATE: i32 = -1;
+pub(crate) const KILL: i32 = -2;
 
 impl Draft {
     fn policy(&self) -> Policy {
@@ -70,14 +72,14 @@ impl Draft {
         match decide {
             None => base,
             Some(_) => Policy::custom(base, move |_: &Caller<'_>, request: &Request| {
-                ask(decide, request, user)
+                ask(request, |call| answer(decide, call, user))
             }),
         }
     }
 }
 
-/// Asks the host's function about a call.
-fn ask(decide: CallHandler, request: &Request, user: usize) -> Verdict {
+/// Shows a call to a function of the host, and what that says to it.
+pub(crate) fn ask(request: &Request, decide: impl FnOnce(&mut CCall) -> c_int) -> Verdict {
     let [first, second] = request.call.paths().map(|path| path.map(bytes_of));
     let pointer = |path: &Option<CString>| path.as_ref().map_or(null(), |path| path.as_ptr());
     let bytes: &[u8] = match &request.call {
@@ -97,16 +99,21 @@ fn ask(decide: CallHandler, request: &Request, user: usize) -> Verdict {
         room: room.len(),
         answered: 0,
         result: 0,
+        reason: null(),
     };
-    match answer(decide, &mut call, user) {
+    match decide(&mut call) {
         0 => Verdict::Allow,
         EMULATE => {
             room.truncate(call.answered);
             Verdict::Emulate(call.result, room)
         }
+        KILL => Verdict::Kill(reason(call.reason, SILENT)),
         errno => Verdict::Deny(errno),
     }
 }
+
+/// The reason of a function that gives none.
+pub(crate) const SILENT: &str = "the host's policy says no";
 
 fn bytes_of(path: &[u8]) -> CString {
     CString::new(path).unwrap_or_default()

@@ -3,7 +3,7 @@
 mod support;
 
 use object::{Object, ObjectSymbol};
-use postern_capi::{boundary, domain, failure, fault, options, policy, process, share};
+use postern_capi::{boundary, domain, failure, fault, options, policy, process, revoke, share};
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
@@ -85,7 +85,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 30] = [
+const TYPES: [(&str, &str); 33] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -111,6 +111,9 @@ const TYPES: [(&str, &str); 30] = [
     ("Reader", "size_t (*)(void *, void *, size_t)"),
     ("Writer", "void (*)(void *, const void *, size_t)"),
     ("CallHandler", "int (*)(void *, pt_call *)"),
+    ("Decide", "int (*)(void *, pt_question *)"),
+    ("Out<CRepossession>", "pt_repossession *"),
+    ("TextRoom", "char *"),
     ("Handle<PolicyKind>", "pt_policy *"),
     ("Handle<ImageKind>", "pt_image *"),
     ("Handle<OptionsKind>", "pt_options *"),
@@ -169,6 +172,8 @@ fn types_agree() {
         .chain(share::ACCESS)
         .chain(policy::VERDICTS)
         .chain(policy::STREAMS)
+        .chain(revoke::GRANTS)
+        .chain(revoke::ENDS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {
@@ -241,13 +246,18 @@ const REGISTERS: [&str; 16] = [
 ];
 
 fn layouts() -> Vec<(String, usize)> {
-    use boundary::CCall;
+    use boundary::{CCall, CQuestion, CRepossession};
     use fault::CFault;
     use process::CConfig;
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
         ("sizeof(pt_fault)".to_owned(), size_of::<CFault>()),
         ("sizeof(pt_call)".to_owned(), size_of::<CCall>()),
+        ("sizeof(pt_question)".to_owned(), size_of::<CQuestion>()),
+        (
+            "sizeof(pt_repossession)".to_owned(),
+            size_of::<CRepossession>(),
+        ),
         (
             "sizeof(void *)".to_owned(),
             size_of::<postern_capi::handle::Handle<domain::DomainKind>>(),
@@ -260,7 +270,9 @@ fn layouts() -> Vec<(String, usize)> {
     }
     fields!(CConfig, "pt_config": size flags tick_us signal reserved);
     fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place domain);
-    fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result);
+    fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result reason);
+    fields!(CQuestion, "pt_question": size domain service call integers floats integer floating result reason);
+    fields!(CRepossession, "pt_repossession": size kind name why);
     all
 }
 

@@ -57,9 +57,19 @@ fn memory_shared_with_domains() {
 
 #[test]
 fn system_calls_by_policy() {
-    let root = support::installed();
-    let image = root.join("sys.px");
-    let source = support::source("tests/extensions/sys.c");
+    support::run(support::compile("policy.c", &[]), &[extension("sys")]);
+}
+
+#[test]
+fn deciders_and_revocation() {
+    let images = [extension("tenant"), extension("judge")];
+    support::run(support::compile("decider.c", &[]), &images);
+}
+
+/// Compiles a file of `tests/extensions`.
+fn extension(name: &str) -> std::path::PathBuf {
+    let image = support::installed().join(format!("{name}.px"));
+    let source = support::source(&format!("tests/extensions/{name}.c"));
     let arguments = [
         "-O1".into(),
         "-nolibc".into(),
@@ -68,7 +78,7 @@ fn system_calls_by_policy() {
     ];
     let arguments: Vec<std::ffi::OsString> = arguments.into_iter().chain([source.into()]).collect();
     postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
-    support::run(support::compile("policy.c", &[]), &[image]);
+    image
 }
 
 /// Everything in one program, without the shared library.

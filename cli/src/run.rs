@@ -69,6 +69,7 @@ passed through. What else its system calls may do is the policy's decision:
   none      nothing; every call is refused
   compute   clocks, random bytes and the standard streams (the default)
   files     the same, and files below the directories given by --dir (which implies it)
+With --policy-module another extension is asked first, about each call of a service, too (postern/policy.h).
 
 Arguments, by the function's signature:
   12  -3  0x1f  0b101   integer (of either sign, if it fits)
@@ -95,6 +96,7 @@ faulted; an extension that exits by itself gives its own status. A program gives
 Examples:
   postern run prog.px -- one two
   postern run prog.px --dir .:/work:rw --env HOME=/work -- one two
+  postern run prog.px --policy-module judge.px --grants
   postern run calc.px add 2 3
   postern run photo.px gray @in.ppm -o out.ppm
   postern run hash.px sha256 @file @:32";
@@ -250,8 +252,11 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
                 .saturating_add(bytes / 8 + (1 << 16)),
         );
     }
-    let builder = Domain::builder(image).limits(limits);
-    services::offer(builder.policy(arguments.policy.policy()?))
+    let mut builder = Domain::builder(image).limits(limits);
+    if let Some(decider) = arguments.policy.decider()? {
+        builder = builder.decider(decider);
+    }
+    let domain = services::offer(builder.policy(arguments.policy.policy()?))
         .build()
         .map_err(|error| {
             let offered: Vec<&str> = services::TABLE.iter().map(|row| row.0).collect();
@@ -263,7 +268,11 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
                 _ => String::new(),
             };
             Failure::unusable(format!("{file}: {error}{hint}"))
-        })
+        })?;
+    if arguments.policy.grants {
+        eprint!("{}", domain.grants());
+    }
+    Ok(domain)
 }
 
 /// Calls `repeat` times; the last result, and the times. Many calls are timed in batches, for a clock's reading takes longer

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use postern::policy::Input;
-use postern::{Access, Policy, Rules};
+use postern::{Access, Decider, Domain, Image, Placement, Policy, Rules};
 
 use crate::output::Failure;
 
@@ -17,6 +17,12 @@ pub struct Options {
     /// Grant a directory: HOST[:GUEST][:ro|:rw]; GUEST is /HOST's last part, access is ro
     #[arg(long = "dir", value_parser = directory, value_name = "DIR")]
     directories: Vec<Directory>,
+    /// Ask the export `decide` of this extension before each call of a service or of the system
+    #[arg(long, value_name = "FILE")]
+    policy_module: Option<PathBuf>,
+    /// Say on standard error what the extension is granted, before it runs
+    #[arg(long)]
+    pub grants: bool,
     /// Give the program an environment variable, KEY=VALUE
     #[arg(long = "env", value_parser = variable, value_name = "KEY=VALUE")]
     pub environment: Vec<String>,
@@ -74,6 +80,23 @@ fn directory(text: &str) -> Result<Directory, String> {
 }
 
 impl Options {
+    /// Who decides about calls, if somebody does.
+    pub fn decider(&self) -> Result<Option<Decider>, Failure> {
+        let Some(file) = &self.policy_module else {
+            return Ok(None);
+        };
+        let unusable = |error: String| {
+            Failure::unusable(format!("--policy-module: {}: {error}", file.display()))
+        };
+        let image = Image::load(file).map_err(|e| unusable(e.to_string()))?;
+        let module = Domain::builder(&image)
+            .placement(Placement::Cold)
+            .build()
+            .map_err(|e| unusable(e.to_string()))?;
+        let decider = Decider::module(&module).map_err(|e| unusable(e.to_string()))?;
+        Ok(Some(decider))
+    }
+
     /// The policy that the options ask for.
     pub fn policy(&self) -> Result<Policy, Failure> {
         let policy = match self.policy {
