@@ -136,3 +136,45 @@ fn what_is_wrong_is_said() {
     let text = postern(&["inspect", PROGRAM.as_str()]).good();
     assert!(text.contains("give the domain a policy"), "{text}");
 }
+
+#[test]
+fn a_policy_module_decides_and_grants_are_shown() {
+    let judge = extension(
+        "judge",
+        r#"
+#include <postern/policy.h>
+long decide(struct postern_request *request)
+{
+    if (request->kind == POSTERN_SYSTEM_CALL && request->number == 2) {
+        request->reason = "nothing is opened here";
+        return POSTERN_KILL;
+    }
+    return request->number == 1 && request->integers[2] == 5 ? 28 : POSTERN_ALLOW;
+}
+"#,
+    );
+    let run = |words: &[&str]| {
+        let options = [
+            &["run", PROGRAM.as_str(), "--policy-module", &judge][..],
+            words,
+        ]
+        .concat();
+        postern(&options)
+    };
+    let said = run(&["--grants", "--", "words", "four", "fives", "six"]);
+    assert_eq!((said.code, &*said.stdout), (0, "four\n\nsix\n"));
+    for line in [
+        "service   sys\n",
+        "policy    compute\n",
+        "decider   module judge",
+    ] {
+        assert!(said.stderr.contains(line), "{said:?}");
+    }
+    let complaint = run(&["--", "cat", "/etc/passwd"]).bad(134);
+    let killed = "fault (killed): ended by the policy: nothing is opened here";
+    assert!(complaint.contains(killed), "{complaint}");
+    let program = PROGRAM.as_str();
+    let none = postern(&["run", program, "--policy-module", program, "--", "words"]);
+    let complaint = none.bad(2);
+    assert!(complaint.contains("no `decide`"), "{complaint}");
+}

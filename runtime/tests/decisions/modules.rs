@@ -4,7 +4,7 @@ use crate::guest::{compile, guest, sum, sys};
 use crate::support;
 use postern::{
     CallError, Caller, Decider, DecisionError, Domain, FaultKind, Image, Offset, Policy, Question,
-    SymbolError, Verdict,
+    RestartPolicy, SymbolError, Verdict,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -219,6 +219,27 @@ fn a_broken_module_denies_is_counted_and_harms_nobody() {
         // A reset makes the module good again, and with it the domain.
         module.reset().unwrap();
         assert_eq!(sum(&domain, 40, 2).unwrap(), 42);
+    }
+}
+
+#[test]
+fn a_module_may_begin_anew_by_its_own_restart_policy() {
+    let module = support::cold(image())
+        .restart(RestartPolicy::Immediate)
+        .service("nested", |_: &Caller<'_>, x: i32| x)
+        .build()
+        .unwrap();
+    let (builder, _) = guest();
+    let domain = builder
+        .decider(Decider::module(&module).unwrap())
+        .build()
+        .unwrap();
+    for failures in 1..=3 {
+        set(&module, 11);
+        // Denied once; the next question finds the module in its first state.
+        assert_eq!(sum(&domain, 40, 2).unwrap(), 0);
+        assert_eq!(sum(&domain, 40, 2).unwrap(), 42);
+        assert_eq!(domain.counters().decision_failures, failures);
     }
 }
 
