@@ -64,6 +64,9 @@ fn every_error_has_a_remedy() {
         ("runtime/src/call.rs", "CallError"),
         ("runtime/src/trusted/map.rs", "MapError"),
         ("runtime/src/policy/rules.rs", "GrantError"),
+        ("runtime/src/decision.rs", "DecisionError"),
+        ("runtime/src/revoke.rs", "RevokeError"),
+        ("runtime/src/revoke.rs", "Reluctance"),
     ] {
         let found = variants(&read(file), name);
         assert!(found.len() > 1, "{name}");
