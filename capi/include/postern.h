@@ -331,6 +331,7 @@ int64_t pt_read_string(pt_domain *domain, pt_offset from, char *to, size_t size)
 /* ---- Shared memory ----------------------------------------------------------------------------------------------- */
 
 enum {
+    PT_NO_ACCESS = 0,
     PT_READ_ONLY = 1,
     PT_READ_WRITE = 3
 };
@@ -338,15 +339,42 @@ enum {
 /* An area of `len` zero bytes that the host and domains see at once. It has the same offset in every domain, and that offset
  * is the low half of the host's address: a pointer into the area that the host stores there works in extensions as it is. */
 pt_shared *pt_shared_new(size_t len);
-/* The same over `len` bytes of a file from offset `at`, a multiple of 4096. The file must be a memfd with F_SEAL_SHRINK. If the
- * file cannot be written, neither can the area. */
+/* The same with a name for faults and tables (NULL: "area#" and a number) and an offset to lie at, a multiple of 4096 from
+ * 0x10000000 up (0: the highest that is free). */
+pt_shared *pt_shared_new_as(const char *name, pt_offset place, size_t len);
+/* The same over `len` bytes of a file from offset `at`, a multiple of 4096; nothing is copied. If the descriptor cannot write,
+ * neither can anybody. If the file is truncated, an extension that touches the missing pages has a fault PT_FAULT_BUS, and
+ * pt_shared_read an error; but through pt_shared_address the host is ended by SIGBUS, as with any mapping. */
 pt_shared *pt_shared_from_fd(int fd, uint64_t at, size_t len);
+pt_shared *pt_shared_from_fd_as(const char *name, pt_offset place, int fd, uint64_t at, size_t len);
+/* The same over memory that the host shares already: whole pages that it mapped with MAP_SHARED, of a memfd, another file, or
+ * anonymous. They get a second address, pt_shared_address; the first mapping may go. PT_E_ARGUMENT if the memory is private. */
+pt_shared *pt_shared_from_memory(const char *name, pt_offset place, void *memory, size_t len);
+/* What faults and tables call the area; valid until pt_shared_free. */
+const char *pt_shared_name(pt_shared *shared);
 /* Where the host sees the area, until pt_shared_free and until every domain that sees it is closed. */
 void *pt_shared_address(pt_shared *shared);
+/* The host's pointer for one that was found in the area, whoever wrote it there, if all `len` bytes there are in the area; else
+ * NULL (PT_E_RANGE). A host pointer gives itself. Whatever an extension can write must go through this before it is followed. */
+void *pt_shared_at(pt_shared *shared, const void *pointer, size_t len);
+/* Copies out of the area and into it, from byte `at`. */
+int pt_shared_read(pt_shared *shared, size_t at, void *to, size_t len);
+int pt_shared_write(pt_shared *shared, size_t at, const void *from, size_t len);
 /* Gives the handle back. Domains that see the area keep it. */
 int pt_shared_free(pt_shared *shared);
-/* Lets a domain see the area until it is closed (pt_reset does not change that); the area's offset, or 0. */
+/* Lets a domain see all of the area until it is closed or the area withdrawn (pt_reset does not change that); the area's
+ * offset, or 0. PT_E_ARGUMENT if it sees it already with other access: pt_protect changes that. */
 pt_offset pt_expose(pt_domain *domain, pt_shared *shared, int access);
+/* What the domain may do from now on with `len` bytes of the area from byte `from`: whole pages, or up to the area's end.
+ * Threads may be inside. After an error the domain has what it had. */
+int pt_protect(pt_domain *domain, pt_shared *shared, size_t from, size_t len, int access);
+/* What it may do with the page that holds byte `at`: PT_NO_ACCESS, PT_READ_ONLY, PT_READ_WRITE, or an error. */
+int pt_protection(pt_domain *domain, pt_shared *shared, size_t at);
+/* Takes all access to the area away. Threads may be inside: their next access is a fault that names the area. */
+int pt_withdraw(pt_domain *domain, pt_shared *shared);
+/* Prints the table of the process, which domain may do what with which range, as `postern inspect --live` does: as much of it as
+ * fits to[0 … size) with a NUL. Returns the length of all of it; `to` may be NULL if size is 0. */
+int64_t pt_memory_table(char *to, size_t size);
 
 /* ---- Faults ------------------------------------------------------------------------------------------------------ */
 
@@ -371,6 +399,7 @@ typedef enum pt_fault_kind {
     PT_FAULT_SERVICE_STACK = 17,         /* too little control stack left for a service */
     PT_FAULT_ABORTED = 18,               /* the extension or a service gave up, with a message */
     PT_FAULT_KILLED = 19,                /* the policy ended the call, with its reason */
+    PT_FAULT_BUS = 20,                   /* an access to a page of an area that its file has no more */
     /* Calls that did not return but are no faults: */
     PT_FAULT_EXITED = 64,                /* the extension exited; `status` */
     PT_FAULT_REFUSED = 65,               /* the call was not made; pt_error_code() and `message` say why */
@@ -378,9 +407,10 @@ typedef enum pt_fault_kind {
 } pt_fault_kind;
 
 enum {
-    PT_HAS_OFFSET = 1,   /* `offset` is known */
-    PT_HAS_ADDRESS = 2,  /* `address` is known */
-    PT_HAS_REGISTERS = 4 /* `registers` are known */
+    PT_HAS_OFFSET = 1,    /* `offset` is known */
+    PT_HAS_ADDRESS = 2,   /* `address` is known */
+    PT_HAS_REGISTERS = 4, /* `registers` are known */
+    PT_HAS_AREA = 8       /* `address` is in a shared area */
 };
 
 /* The registers' places in pt_fault.registers. */
@@ -405,6 +435,10 @@ typedef struct pt_fault {
     const char *message;              /* one sentence, with the place */
     const char *place;                /* "function at file:line", or "" */
     const char *domain;               /* name of the domain that faulted, or "" */
+    const char *area;                 /* name of the shared area that `address` is in, or "" */
+    pt_offset area_start;             /* the area's offset */
+    uint32_t page;                    /* number of the page in the area, from 0 */
+    int32_t access;                   /* what the domain may do with it: PT_NO_ACCESS, PT_READ_ONLY, PT_READ_WRITE */
 } pt_fault;
 
 /* Why the calling thread's last call that did not return did not, or NULL if none did since pt_clear_fault. Valid until

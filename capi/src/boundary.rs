@@ -5,7 +5,7 @@
 
 use crate::failure::{self, Code, Failure};
 use crate::fault::CFault;
-use postern::{DomainBuilder, Signature};
+use postern::{AreaBuilder, DomainBuilder, ShareError, Shared, Signature};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -31,6 +31,17 @@ impl Text {
                 format!("the {what} is not UTF-8 from byte {}", e.valid_up_to()),
             )
         })
+    }
+
+    /// The string, if there is one.
+    ///
+    /// # Errors
+    /// Not UTF-8.
+    pub fn optional<'a>(self, what: &str) -> Result<Option<&'a str>, Failure> {
+        match self.0.is_null() {
+            true => Ok(None),
+            false => self.get(what).map(Some),
+        }
     }
 
     /// The string's bytes, for paths.
@@ -231,6 +242,16 @@ pub fn grant(
 ) -> DomainBuilder {
     // SAFETY: `pt_service` passes on its caller's promise: a C function of this type, for any arguments, from any thread.
     unsafe { builder.service_c(name, function as *const (), signature, stack) }
+}
+
+/// Makes an area of memory that the host has mapped.
+///
+/// # Errors
+/// The memory cannot be shared.
+pub fn expose(builder: AreaBuilder, memory: *mut c_void, len: usize) -> Result<Shared, ShareError> {
+    // SAFETY: the host promises that the memory stays mapped during the call. That it has no Rust references to it is its own
+    // affair: the host is compiled apart.
+    unsafe { builder.expose(memory.cast(), len) }
 }
 
 /// `size_t (*)(void *, void *, size_t)`, or NULL: fills a buffer.

@@ -111,7 +111,9 @@ from!(RevokeError, |_e| Code::Missing);
 from!(ShareError, |e| match &e {
     ShareError::Map(_) | ShareError::NoRoom(_) => Code::Memory,
     ShareError::System { .. } => Code::System,
-    ShareError::Overlap(_) => Code::Limit,
+    ShareError::Overlap { .. } => Code::Limit,
+    ShareError::Beyond { .. } => Code::Range,
+    ShareError::Start(error) => start(error),
     _ => Code::Argument,
 });
 

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 /// Kinds with their names in C and numbers.
-pub const KINDS: [(FaultKind, &str, i32); 19] = [
+pub const KINDS: [(FaultKind, &str, i32); 20] = [
     (FaultKind::NullPointer, "PT_FAULT_NULL_POINTER", 1),
     (FaultKind::Read, "PT_FAULT_READ", 2),
     (FaultKind::Write, "PT_FAULT_WRITE", 3),
@@ -40,6 +40,7 @@ pub const KINDS: [(FaultKind, &str, i32); 19] = [
     (FaultKind::ServiceStack, "PT_FAULT_SERVICE_STACK", 17),
     (FaultKind::Aborted, "PT_FAULT_ABORTED", 18),
     (FaultKind::Killed, "PT_FAULT_KILLED", 19),
+    (FaultKind::Bus, "PT_FAULT_BUS", 20),
 ];
 /// Numbers that are no [`FaultKind`], with their names for logs.
 pub const OTHERS: [(&str, i32, &CStr); 4] = [
@@ -53,10 +54,11 @@ const REFUSED: i32 = 65;
 const OTHER: i32 = 66;
 
 /// Bits of [`CFault::has`].
-pub const HAS: [(&str, i32); 3] = [
+pub const HAS: [(&str, i32); 4] = [
     ("PT_HAS_OFFSET", 1),
     ("PT_HAS_ADDRESS", 2),
     ("PT_HAS_REGISTERS", 4),
+    ("PT_HAS_AREA", 8),
 ];
 
 /// `pt_fault`
@@ -78,6 +80,10 @@ pub struct CFault {
     pub message: *const c_char,
     pub place: *const c_char,
     pub domain: *const c_char,
+    pub area: *const c_char,
+    pub area_start: u32,
+    pub page: u32,
+    pub access: i32,
 }
 
 /// A fault with the texts that it points to.
@@ -89,6 +95,7 @@ pub struct Shown {
     _message: CString,
     _place: CString,
     _domain: CString,
+    _area: CString,
 }
 
 impl Shown {
@@ -109,6 +116,10 @@ impl Shown {
             message: message.as_ptr(),
             place: place.as_ptr(),
             domain: domain.as_ptr(),
+            area: c"".as_ptr(),
+            area_start: 0,
+            page: 0,
+            access: 0,
         };
         Box::new(Shown {
             c,
@@ -117,6 +128,7 @@ impl Shown {
             _message: message,
             _place: place,
             _domain: domain,
+            _area: CString::default(),
         })
     }
 
@@ -136,6 +148,12 @@ impl Shown {
         }
         if let Some(registers) = fault.registers {
             (c.registers, c.has) = (registers.0, c.has | 4);
+        }
+        if let Some(shared) = &fault.shared {
+            shown._area = failure::text(&shared.area);
+            (c.area, c.has) = (shown._area.as_ptr(), c.has | 8);
+            (c.area_start, c.page) = (shared.start.0, shared.page);
+            c.access = crate::share::number(shared.protection);
         }
         c.signal = fault.signal.unwrap_or(0);
         c.depth = fault.depth;

@@ -1,46 +1,176 @@
-//! Shared memory: `pt_shared_…`, `pt_expose`.
+//! Shared memory: `pt_shared_…`, `pt_expose`, `pt_protect`, and the table of who may do what, `pt_memory_table`.
 
-use crate::boundary::Descriptor;
+use crate::boundary::{self, Descriptor, Source, Target, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, Kind, Table};
-use postern::{Access, Shared};
-use std::ffi::{c_int, c_void};
+use postern::{AreaBuilder, Offset, Prot, Shared};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr;
+
+/// An area with its name as C gets it.
+#[derive(Clone)]
+pub struct Named {
+    shared: Shared,
+    name: std::sync::Arc<CString>,
+}
 
 /// The kind `pt_shared`.
 pub struct SharedKind;
 
 impl Kind for SharedKind {
-    type Value = Shared;
+    type Value = Named;
     const LETTER: u8 = b'S';
     const NAME: &'static str = "pt_shared";
-    fn table() -> &'static Table<Shared> {
-        static TABLE: Table<Shared> = Table::new();
+    fn table() -> &'static Table<Named> {
+        static TABLE: Table<Named> = Table::new();
         &TABLE
     }
 }
 
 /// Names in C and values, for the test that the header agrees.
-pub const ACCESS: [(&str, i32); 2] = [("PT_READ_ONLY", 1), ("PT_READ_WRITE", 3)];
+pub const ACCESS: [(&str, i32); 3] = [
+    ("PT_NO_ACCESS", 0),
+    ("PT_READ_ONLY", 1),
+    ("PT_READ_WRITE", 3),
+];
+
+/// A protection as C has it.
+pub fn number(protection: Prot) -> i32 {
+    match protection {
+        Prot::None => 0,
+        Prot::Read => 1,
+        Prot::ReadWrite => 3,
+    }
+}
+
+fn protection(access: c_int) -> Result<Prot, Failure> {
+    let all = [Prot::None, Prot::Read, Prot::ReadWrite];
+    all.into_iter()
+        .find(|p| number(*p) == access)
+        .ok_or_else(|| {
+            Failure::new(
+                Code::Argument,
+                format!("{access} is no access; PT_NO_ACCESS, PT_READ_ONLY and PT_READ_WRITE are"),
+            )
+        })
+}
+
+/// A name and a place, neither of which must be given.
+fn builder(name: Text, place: u32) -> Result<AreaBuilder, Failure> {
+    let mut builder = Shared::builder();
+    if let Some(name) = name.optional("area's name")? {
+        builder = builder.name(name);
+    }
+    if place != 0 {
+        builder = builder.offset(Offset(place));
+    }
+    Ok(builder)
+}
+
+fn make(build: impl FnOnce() -> Result<Shared, Failure>) -> Handle<SharedKind> {
+    failure::or(Handle::NULL, || {
+        let shared = build()?;
+        let name = failure::text(shared.name()).into();
+        Ok(Handle::make(Named { shared, name }))
+    })
+}
 
 /// `pt_shared_new`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_shared_new(len: usize) -> Handle<SharedKind> {
-    failure::or(Handle::NULL, || Ok(Handle::make(Shared::new(len)?)))
+    make(|| Ok(Shared::new(len)?))
+}
+
+/// `pt_shared_new_as`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_new_as(name: Text, place: u32, len: usize) -> Handle<SharedKind> {
+    make(|| Ok(builder(name, place)?.zeroed(len)?))
 }
 
 /// `pt_shared_from_fd`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_shared_from_fd(fd: Descriptor, at: u64, len: usize) -> Handle<SharedKind> {
-    failure::or(Handle::NULL, || {
-        Ok(Handle::make(Shared::from_file(fd.duplicate()?, at, len)?))
-    })
+    make(|| Ok(Shared::from_file(fd.duplicate()?, at, len)?))
+}
+
+/// `pt_shared_from_fd_as`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_from_fd_as(
+    name: Text,
+    place: u32,
+    fd: Descriptor,
+    at: u64,
+    len: usize,
+) -> Handle<SharedKind> {
+    make(|| Ok(builder(name, place)?.file(fd.duplicate()?, at, len)?))
+}
+
+/// `pt_shared_from_memory`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_from_memory(
+    name: Text,
+    place: u32,
+    memory: *mut c_void,
+    len: usize,
+) -> Handle<SharedKind> {
+    make(|| Ok(boundary::expose(builder(name, place)?, memory, len)?))
+}
+
+/// `pt_shared_name`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_name(shared: Handle<SharedKind>) -> *const c_char {
+    failure::or(c"".as_ptr(), || Ok(shared.get()?.name.as_ptr()))
 }
 
 /// `pt_shared_address`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_shared_address(shared: Handle<SharedKind>) -> *mut c_void {
-    failure::or(0, || Ok(shared.get()?.as_ptr() as usize)) as *mut c_void
+    failure::or(0, || Ok(shared.get()?.shared.as_ptr() as usize)) as *mut c_void
+}
+
+/// `pt_shared_at`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_at(
+    shared: Handle<SharedKind>,
+    pointer: *const c_void,
+    len: usize,
+) -> *mut c_void {
+    failure::or(ptr::null_mut(), || {
+        let area = shared.get()?.shared;
+        match area.at(pointer as u64, len) {
+            Some(found) => Ok(found.cast()),
+            None => Err(Failure::new(
+                Code::Range,
+                format!(
+                    "{len} bytes at {pointer:p} are not all in area `{}`",
+                    area.name()
+                ),
+            )),
+        }
+    })
+}
+
+/// `pt_shared_read`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_read(
+    shared: Handle<SharedKind>,
+    at: usize,
+    to: Target,
+    len: usize,
+) -> c_int {
+    failure::code(|| Ok(shared.get()?.shared.read(at, to.get(len, "buffer")?)?))
+}
+
+/// `pt_shared_write`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_write(
+    shared: Handle<SharedKind>,
+    at: usize,
+    from: Source,
+    len: usize,
+) -> c_int {
+    failure::code(|| Ok(shared.get()?.shared.write(at, from.get(len, "buffer")?)?))
 }
 
 /// `pt_shared_free`
@@ -57,16 +187,63 @@ pub extern "C" fn pt_expose(
     access: c_int,
 ) -> u32 {
     failure::or(0, || {
-        let access = match access {
-            1 => Access::Read,
-            3 => Access::ReadWrite,
-            _ => {
-                return Err(Failure::new(
-                    Code::Argument,
-                    format!("{access} is no access; PT_READ_ONLY and PT_READ_WRITE are"),
-                ));
-            }
-        };
-        Ok(domain.get()?.domain.share(&shared.get()?, access)?.0)
+        let protection = protection(access)?;
+        let offset = domain
+            .get()?
+            .domain
+            .share(&shared.get()?.shared, protection)?;
+        Ok(offset.0)
+    })
+}
+
+/// `pt_protect`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_protect(
+    domain: Handle<DomainKind>,
+    shared: Handle<SharedKind>,
+    from: usize,
+    len: usize,
+    access: c_int,
+) -> c_int {
+    failure::code(|| {
+        let range = from..from.saturating_add(len);
+        let area = shared.get()?.shared;
+        Ok(area.protect(&domain.get()?.domain, range, protection(access)?)?)
+    })
+}
+
+/// `pt_protection`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_protection(
+    domain: Handle<DomainKind>,
+    shared: Handle<SharedKind>,
+    at: usize,
+) -> c_int {
+    let found = failure::number(|| {
+        let found = shared.get()?.shared.protection(&domain.get()?.domain, at);
+        Ok(number(found).into())
+    });
+    found as c_int
+}
+
+/// `pt_withdraw`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_withdraw(domain: Handle<DomainKind>, shared: Handle<SharedKind>) -> c_int {
+    failure::code(|| Ok(domain.get()?.domain.unshare(&shared.get()?.shared)?))
+}
+
+/// `pt_memory_table`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_memory_table(to: TextTarget, size: usize) -> i64 {
+    failure::number(|| {
+        let table = postern::memory_table()
+            .map_err(|e| Failure::new(Code::System, e.to_string()))?
+            .to_string();
+        if size != 0 {
+            let most = table.len().min(size - 1);
+            let kept = (0..=most).rev().find(|&end| table.is_char_boundary(end));
+            to.put(&table.as_bytes()[..kept.unwrap_or(0)])?;
+        }
+        Ok(table.len() as i64)
     })
 }

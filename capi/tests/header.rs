@@ -85,7 +85,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 33] = [
+const TYPES: [(&str, &str); 34] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -98,6 +98,7 @@ const TYPES: [(&str, &str); 33] = [
     ("TextTarget", "char *"),
     ("Function", "void *"),
     ("*mut c_void", "void *"),
+    ("*const c_void", "const void *"),
     ("*const c_char", "const char *"),
     ("Out<*const c_char>", "const char **"),
     ("Out<u32>", "uint32_t *"),
@@ -269,7 +270,7 @@ fn layouts() -> Vec<(String, usize)> {
         )* };
     }
     fields!(CConfig, "pt_config": size flags tick_us signal reserved);
-    fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place domain);
+    fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place domain area area_start page access);
     fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result reason);
     fields!(CQuestion, "pt_question": size domain service call integers floats integer floating result reason);
     fields!(CRepossession, "pt_repossession": size kind name why);

@@ -56,6 +56,11 @@ fn memory_shared_with_domains() {
 }
 
 #[test]
+fn structures_rights_and_exposed_memory() {
+    support::run(support::compile("areas.c", &[]), &[extension("tree")]);
+}
+
+#[test]
 fn system_calls_by_policy() {
     support::run(support::compile("policy.c", &[]), &[extension("sys")]);
 }

@@ -61,6 +61,7 @@ fn every_error_has_a_remedy() {
         ("runtime/src/error.rs", "SymbolError"),
         ("runtime/src/error.rs", "MemoryError"),
         ("runtime/src/error.rs", "ShareError"),
+        ("runtime/src/table/read.rs", "TableError"),
         ("runtime/src/call.rs", "CallError"),
         ("runtime/src/trusted/map.rs", "MapError"),
         ("runtime/src/policy/rules.rs", "GrantError"),

@@ -14,8 +14,7 @@ impl Domain {
     pub fn read(&self, offset: Offset, to: &mut [u8]) -> Result<(), MemoryError> {
         let _pin = self.0.instance.pin();
         self.check(offset, to.len(), false)?;
-        memory::read(&self.0.control, offset.0, to);
-        Ok(())
+        memory::read(&self.0.control, offset.0, to).map_err(|_| gone(offset, to.len()))
     }
 
     /// Copies into the domain.
@@ -25,8 +24,7 @@ impl Domain {
     pub fn write(&self, offset: Offset, from: &[u8]) -> Result<(), MemoryError> {
         let _pin = self.0.instance.pin();
         self.check(offset, from.len(), true)?;
-        memory::write(&self.0.control, offset.0, from);
-        Ok(())
+        memory::write(&self.0.control, offset.0, from).map_err(|_| gone(offset, from.len()))
     }
 
     /// Fills a range of the domain with zero.
@@ -36,8 +34,7 @@ impl Domain {
     pub fn clear(&self, offset: Offset, len: usize) -> Result<(), MemoryError> {
         let _pin = self.0.instance.pin();
         self.check(offset, len, true)?;
-        memory::zero(&self.0.control, offset.0, len);
-        Ok(())
+        memory::zero(&self.0.control, offset.0, len).map_err(|_| gone(offset, len))
     }
 
     /// Copies `len` bytes out.
@@ -48,7 +45,7 @@ impl Domain {
         let _pin = self.0.instance.pin();
         self.check(offset, len, false)?;
         let mut bytes = vec![0; len];
-        memory::read(&self.0.control, offset.0, &mut bytes);
+        memory::read(&self.0.control, offset.0, &mut bytes).map_err(|_| gone(offset, len))?;
         Ok(bytes)
     }
 
@@ -138,5 +135,13 @@ impl Domain {
             len,
             access: if write { "writable" } else { "readable" },
         })
+    }
+}
+
+/// The range was checked, and then a page of it went.
+fn gone(offset: Offset, len: usize) -> MemoryError {
+    MemoryError::Gone {
+        offset: offset.0,
+        len,
     }
 }

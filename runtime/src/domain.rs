@@ -367,6 +367,7 @@ impl Drop for Inner {
         // A failed build drops a domain that was never registered.
         if let Some(place) = domains().get_mut(number) {
             *place = Weak::new();
+            crate::table::forget_domain(number);
         }
     }
 }

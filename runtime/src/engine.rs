@@ -2,6 +2,7 @@
 
 use crate::error::StartError;
 use crate::fork;
+use crate::table;
 use crate::trusted::{machine, signal};
 use crate::window::{self, HotWindow};
 use std::sync::OnceLock;
@@ -88,5 +89,6 @@ fn begin(config: Config) -> Result<Config, StartError> {
     signal::start(config.abort_signal, config.install_handlers)
         .map_err(system("install signal handlers"))?;
     fork::prepare();
+    table::start();
     Ok(config)
 }

@@ -167,6 +167,29 @@ pub enum MemoryError {
         /// `readable` or `writable`.
         access: &'static str,
     },
+    /// A page of the range was taken away meanwhile, or the file behind it was truncated.
+    #[error(
+        "a page of [{offset:#x}, {offset:#x} + {len:#x}) is gone: its file was truncated, or the domain's right to it was taken meanwhile; a part of the range may have been copied"
+    )]
+    Gone {
+        /// First offset.
+        offset: u32,
+        /// Length in bytes.
+        len: usize,
+    },
+    /// Not all of the range is in the area.
+    #[error("[{at:#x}, {at:#x} + {len:#x}) is not all in the area, which has {size:#x} bytes")]
+    BeyondArea {
+        /// First byte.
+        at: usize,
+        /// Length in bytes.
+        len: usize,
+        /// The area's.
+        size: usize,
+    },
+    /// The area is read-only.
+    #[error("the area is read-only, because its file or mapping is; open the file for writing")]
+    ReadOnlyArea,
     /// No NUL byte was found in time.
     #[error("no NUL byte within {limit} bytes of {offset:#x}")]
     Unterminated {
@@ -192,9 +215,39 @@ pub enum ShareError {
     /// All offsets for shared areas are in use.
     #[error("no room for a shared area of {0} bytes; drop others first")]
     NoRoom(usize),
-    /// The file's offset is not that of a page.
-    #[error("offset {0:#x} of the file is not a multiple of 4096")]
+    /// The place asked for is beyond the window.
+    #[error(
+        "no area of {len:#x} bytes can lie at {offset:#x}: areas begin at multiples of 0x1000 from 0x10000000 up and end, with a page behind them, below 0xffff0000"
+    )]
+    Place {
+        /// The offset asked for.
+        offset: u32,
+        /// Length in bytes.
+        len: usize,
+    },
+    /// The place asked for is another area's.
+    #[error(
+        "offset {offset:#x} is taken: area `{other}` or the page behind it overlaps; choose another place, or none"
+    )]
+    Taken {
+        /// The offset asked for.
+        offset: u32,
+        /// The area that is there.
+        other: String,
+    },
+    /// A number is not one of whole pages.
+    #[error("{0:#x} is not a multiple of 4096: only whole pages can be shared and protected")]
     Misaligned(u64),
+    /// The range is not all in the area.
+    #[error("bytes {start:#x} to {end:#x} are not all in the area, which has {size:#x}")]
+    Beyond {
+        /// First byte.
+        start: usize,
+        /// Behind the last byte.
+        end: usize,
+        /// The area's length.
+        size: usize,
+    },
     /// The file is too short.
     #[error("[{at:#x}, {at:#x} + {len:#x}) is not all in the file, which has {size:#x} bytes")]
     Range {
@@ -205,22 +258,47 @@ pub enum ShareError {
         /// The file's size.
         size: u64,
     },
-    /// The file is not sealed.
+    /// Memory of the host that only this mapping has.
     #[error(
-        "the file may shrink, which would crash the host that reads the area; use a memfd with F_SEAL_SHRINK"
+        "the memory at {address:#x} is private to this process's mapping (heap, stack, MAP_PRIVATE), so no domain can see the same pages; put the data into `Shared::new` (pt_shared_new), or allocate it with memfd_create and mmap(MAP_SHARED) and expose that"
     )]
-    MayShrink,
-    /// The file cannot be written.
-    #[error("the area is read-only, because its file is; give the domain read access")]
-    ReadOnly,
+    Private {
+        /// The first such address.
+        address: usize,
+    },
+    /// Nothing is mapped there.
+    #[error("nothing is mapped at {address:#x}; expose whole pages of one shared mapping")]
+    NotMapped {
+        /// The first such address.
+        address: usize,
+    },
+    /// Pages of different files.
+    #[error("another mapping begins at {address:#x}; expose each one alone")]
+    Several {
+        /// Where.
+        address: usize,
+    },
+    /// The area cannot be written.
+    #[error("area `{0}` is read-only, because its file or mapping is; give the domain read access")]
+    ReadOnly(String),
     /// The domain is too large.
     #[error(
-        "the domain's heap and stacks reach to {0:#x}, over the area's place; give it a smaller heap"
+        "the domain's heap and stacks reach to {reached:#x}, over the place of area `{area}`; give it a smaller heap"
     )]
-    Overlap(u32),
+    Overlap {
+        /// The area.
+        area: String,
+        /// How far heap and stacks reach.
+        reached: u32,
+    },
     /// Seen already.
-    #[error("the domain sees the area already, with other access")]
-    Already,
+    #[error(
+        "the domain sees area `{0}` already, with other access; change that with protect (pt_protect)"
+    )]
+    Already(String),
+    /// Postern cannot run here.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// The kernel refused something.
     #[error("cannot {what}: {reason}")]
     System {

@@ -3,11 +3,12 @@
 use crate::call::signal_name;
 use crate::domain::Inner;
 use crate::image::ImageInner;
+use crate::share::{self, Prot};
 use crate::trusted::outcome::{self, RawFault};
 use crate::value::Offset;
 use postern_image::MemoryLayout;
 use postern_image::debug;
-use postern_verifier::window::{NULL_GUARD, THREAD_BLOCK, WINDOW_SIZE};
+use postern_verifier::window::{NULL_GUARD, PAGE, THREAD_BLOCK, WINDOW_SIZE};
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub enum FaultKind {
     Arithmetic,
     /// A vector access that is not aligned as the instruction asks.
     Misaligned,
+    /// An access to a page of a shared area that its file has no more.
+    Bus,
     /// Locals and spills exceed the data stack.
     DataStackOverflow,
     /// Calls nest deeper than the control stack or [`crate::Limits::call_depth`] allows.
@@ -57,7 +60,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [FaultKind; 19] = [
+    pub const ALL: [FaultKind; 20] = [
         FaultKind::NullPointer,
         FaultKind::Read,
         FaultKind::Write,
@@ -68,6 +71,7 @@ impl FaultKind {
         FaultKind::IllegalInstruction,
         FaultKind::Arithmetic,
         FaultKind::Misaligned,
+        FaultKind::Bus,
         FaultKind::DataStackOverflow,
         FaultKind::ControlStackOverflow,
         FaultKind::HeapLimit,
@@ -92,6 +96,7 @@ impl FaultKind {
             FaultKind::IllegalInstruction => "illegal-instruction",
             FaultKind::Arithmetic => "arithmetic",
             FaultKind::Misaligned => "misaligned",
+            FaultKind::Bus => "bus",
             FaultKind::DataStackOverflow => "data-stack-overflow",
             FaultKind::ControlStackOverflow => "control-stack-overflow",
             FaultKind::HeapLimit => "heap-limit",
@@ -116,6 +121,7 @@ impl FaultKind {
             FaultKind::IllegalInstruction => "instruction that this processor lacks",
             FaultKind::Arithmetic => "arithmetic exception (division by zero or overflow)",
             FaultKind::Misaligned => "misaligned vector access",
+            FaultKind::Bus => "access to a page that its file has no more",
             FaultKind::DataStackOverflow => "data stack overflow",
             FaultKind::ControlStackOverflow => "call depth exceeded",
             FaultKind::HeapLimit => "access beyond the heap limit",
@@ -152,6 +158,37 @@ impl Registers {
     ];
 }
 
+/// The page of a shared area that a fault met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SharedPage {
+    /// Name of the area.
+    pub area: Arc<str>,
+    /// The area's own offset.
+    pub start: Offset,
+    /// Number of the page in the area, from 0.
+    pub page: u32,
+    /// What the domain may do with it, by now.
+    pub protection: Prot,
+}
+
+impl SharedPage {
+    /// The page at `offset`, if any area of the process is there and nothing else of the domain's.
+    fn at(inner: &Inner, offset: u32) -> Option<SharedPage> {
+        let seen = inner.instance.shared_at(offset);
+        if seen.is_none() && inner.instance.accessible(offset, 1, false) {
+            return None;
+        }
+        let (start, area) = share::area_at(offset)?;
+        Some(SharedPage {
+            area,
+            start: Offset(start),
+            page: (offset - start) / PAGE,
+            protection: seen.unwrap_or(Prot::None),
+        })
+    }
+}
+
 /// How a call ended that did not return. Symbols and lines are looked up when they are asked for.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -164,6 +201,8 @@ pub struct Fault {
     pub offset: Option<Offset>,
     /// Offset that was accessed or jumped to, where there is one.
     pub address: Option<Offset>,
+    /// The page of a shared area where `address` is, if it is in one.
+    pub shared: Option<SharedPage>,
     /// The extension's registers, where they are known.
     pub registers: Option<Registers>,
     /// Return offsets, innermost first, at most 32. They are exact: the extension cannot write them.
@@ -185,6 +224,7 @@ impl Fault {
             domain: inner.name.clone(),
             offset: None,
             address: None,
+            shared: None,
             registers: None,
             backtrace: Vec::new(),
             depth: raw.depth,
@@ -269,20 +309,26 @@ impl Fault {
             return FaultKind::Execute;
         }
         let write = raw.error & WRITE != 0;
+        if raw.signal == libc::SIGBUS {
+            self.shared = SharedPage::at(inner, address);
+            return FaultKind::Bus;
+        }
         let layout = &self.image.tables.layout;
         let r15 = raw.registers[14] as u32;
         if relative < u64::from(NULL_GUARD) || relative >= WINDOW_SIZE {
             FaultKind::NullPointer
         } else if below_a_stack(layout, inner, address, r15) {
             FaultKind::DataStackOverflow
-        } else if write && inner.instance.accessible(address, 1, false) {
-            FaultKind::ReadOnly
-        } else if inner.instance.just_above_heap(address) {
-            FaultKind::HeapLimit
-        } else if write {
-            FaultKind::Write
         } else {
-            FaultKind::Read
+            self.shared = SharedPage::at(inner, address);
+            match write {
+                true if inner.instance.accessible(address, 1, false) => FaultKind::ReadOnly,
+                _ if self.shared.is_none() && inner.instance.just_above_heap(address) => {
+                    FaultKind::HeapLimit
+                }
+                true => FaultKind::Write,
+                false => FaultKind::Read,
+            }
         }
     }
 
@@ -353,6 +399,18 @@ impl fmt::Display for Fault {
             };
             write!(f, " {preposition} {address}")?;
         }
+        if let Some(shared) = &self.shared {
+            let right = match shared.protection {
+                Prot::None => "which has no access to it",
+                Prot::Read => "which may read it",
+                Prot::ReadWrite => "which may read and write it",
+            };
+            let (page, area, domain) = (shared.page, &shared.area, &self.domain);
+            write!(
+                f,
+                " (page {page} of area `{area}`, domain `{domain}`, {right})"
+            )?;
+        }
         if let Some(offset) = self.offset {
             write!(f, ", in {} ({offset})", self.place())?;
         }
@@ -367,6 +425,7 @@ impl fmt::Debug for Fault {
             .field("domain", &self.domain)
             .field("offset", &self.offset)
             .field("address", &self.address)
+            .field("shared", &self.shared)
             .field("place", &self.place())
             .field("signal", &self.signal.map(signal_name))
             .field("message", &self.message)

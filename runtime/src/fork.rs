@@ -4,7 +4,7 @@
 //! part is one of them. So no other thread holds any of them at the moment of the fork.
 
 use crate::trusted::{control, machine, stub, thread};
-use crate::{domain, image, placement, share, watchdog, window};
+use crate::{domain, image, placement, share, table, watchdog, window};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -118,6 +118,7 @@ extern "C" fn before() {
         Box::new(objects),
         Box::new(image::cache()),
         Box::new(share::arena()),
+        Box::new(table::area_records()),
         Box::new(window::pool()),
         Box::new(control::table()),
         Box::new(stub::stubs()),
@@ -150,5 +151,6 @@ extern "C" fn after_in_child() {
             domain.instance.pins.forget();
         }
     }
+    table::after_fork();
     watchdog::after_fork();
 }

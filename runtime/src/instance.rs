@@ -10,7 +10,7 @@ pub(crate) use moving::{Pin, Stays};
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
-use crate::share::{Access, Area};
+use crate::share::{Area, Prot, Views};
 use crate::trusted::map::{MapError, Protection};
 use crate::trusted::memory;
 use crate::trusted::outcome::Refusal;
@@ -41,13 +41,13 @@ struct Stacks {
     own_given: bool,
     next: u32,
     extra: Vec<(u32, u32)>,
-    areas: Vec<(Arc<Area>, Access)>,
+    areas: Views,
 }
 
 impl Stacks {
     /// Where the lowest shared area begins.
     fn limit(&self) -> u32 {
-        self.areas.iter().map(|a| a.0.start).min().unwrap_or(LIMIT)
+        self.areas.lowest().unwrap_or(LIMIT)
     }
 }
 
@@ -146,7 +146,8 @@ impl Instance {
     fn fill_stack_top(&self, end: u32) {
         let initial = &self.image.stack_top.initial;
         if !initial.is_empty() {
-            memory::write_at(self.base(), end - initial.len() as u32, initial);
+            // Private memory that was just mapped.
+            let _ = memory::write_at(self.base(), end - initial.len() as u32, initial);
         }
     }
 
@@ -188,21 +189,42 @@ impl Instance {
         Ok(end - reserved)
     }
 
-    /// Maps a shared area at its own offset.
-    pub(crate) fn share(&self, area: &Arc<Area>, access: Access) -> Result<(), ShareError> {
+    /// Lets the domain see all of a shared area, unless it sees it otherwise.
+    pub(crate) fn share(&self, area: &Arc<Area>, protection: Prot) -> Result<(), ShareError> {
+        let seen = self.stacks().areas.is_all(area, protection);
+        match seen {
+            Some(true) => Ok(()),
+            Some(false) => Err(ShareError::Already(area.name.to_string())),
+            None => self.protect(area, area.start, area.end, protection),
+        }
+    }
+
+    /// Changes what the domain may do with `[start, end)` of a shared area. Nothing else of the window lies where areas do, and
+    /// the area's own pages are all that changes, so threads may be inside.
+    pub(crate) fn protect(
+        &self,
+        area: &Arc<Area>,
+        start: u32,
+        end: u32,
+        protection: Prot,
+    ) -> Result<(), ShareError> {
         let mut stacks = self.stacks();
-        if let Some(seen) = stacks.areas.iter().find(|a| Arc::ptr_eq(&a.0, area)) {
-            return match seen.1 == access {
-                true => Ok(()),
-                false => Err(ShareError::Already),
-            };
+        if protection != Prot::None && area.start < stacks.next {
+            return Err(ShareError::Overlap {
+                area: area.name.to_string(),
+                reached: stacks.next,
+            });
         }
-        if area.start < stacks.next {
-            return Err(ShareError::Overlap(stacks.next));
-        }
-        area.map(self.window(), access)?;
-        stacks.areas.push((area.clone(), access));
-        Ok(())
+        let window = self.window();
+        let gone = stacks.areas.protect(window, area, (start, end), protection);
+        // What the domain does not see any more is dropped without its lock.
+        drop(stacks);
+        gone.map(drop)
+    }
+
+    /// What the domain may do with the page of a shared area at `offset`; `None` where it sees no area.
+    pub(crate) fn shared_at(&self, offset: u32) -> Option<Prot> {
+        self.stacks().areas.at(offset)
     }
 
     /// Whether `address` is in the first megabyte above the heap, where no data stack is.
@@ -226,11 +248,8 @@ impl Instance {
             return true;
         }
         let stacks = self.stacks();
-        let mut areas = stacks.areas.iter();
         stacks.extra.iter().any(|&(l, h)| within(l, h))
-            || areas.any(|(area, access)| {
-                (!write || *access == Access::ReadWrite) && within(area.start, area.end)
-            })
+            || stacks.areas.accessible(offset, end, write)
     }
 }
 
@@ -285,7 +304,7 @@ fn put_info(window: &Window, heap: (u32, u32)) -> Result<(), MapError> {
     put(INFO_ABI, &ABI_VERSION.to_le_bytes());
     put(INFO_HEAP_START, &heap.0.to_le_bytes());
     put(INFO_HEAP_END, &heap.1.to_le_bytes());
-    memory::write_at(window.base(), INFO, &info);
+    let _ = memory::write_at(window.base(), INFO, &info);
     window.protect(INFO, info_end, Protection::Read)
 }
 

@@ -228,6 +228,7 @@ impl Session {
                 .control
                 .base
                 .store(inner.instance.base(), Ordering::SeqCst);
+            crate::table::note_domain(inner);
             let whole = !matches!(moved, Err(Stays::Broken(_)));
             (moved, whole)
         });

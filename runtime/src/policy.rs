@@ -21,7 +21,7 @@ pub use call::{
     Call, Descriptor, FileTime, GuestPath, Identity, LockAction, Target, TimeForm,
     WORKING_DIRECTORY,
 };
-pub use rules::{GrantError, Rules};
+pub use rules::{Access, GrantError, Rules};
 pub use stream::{Input, ReadFunction, Sink, WriteFunction};
 pub use table::{SYSTEM_CALLS, SystemCall};
 

@@ -1,44 +1,44 @@
-//! Shared memory: pages that the host and any number of domains see at once.
+//! Shared memory: areas that the host and any number of domains see at once.
 //!
-//! An area is a range of a memory file that cannot shrink, so that touching it never crashes anybody. Its offset comes from one
-//! arena for the whole process: it is the same in every window, and the low 32 bits of a host pointer into the area are that
-//! offset. Each domain has its own protection for it, never execution.
+//! An area is a mapping in one window of the runtime's own, the arena, at an offset that no other area of the process has. A domain
+//! that may see the area gets the same pages at the same offset of its own window, with a protection of its own for each page, never
+//! execution: together a page table with a protection per domain. The low 32 bits of a host pointer into the area are the offset.
 
-use crate::error::ShareError;
-use crate::trusted::machine;
-use crate::trusted::map::Protection;
+mod build;
+mod expose;
+mod protect;
+mod views;
+
+pub use build::AreaBuilder;
+pub use protect::Prot;
+pub(crate) use views::Views;
+
+use crate::error::{MemoryError, ShareError};
+use crate::trusted::memory;
+use crate::value::Offset;
 use crate::window::Window;
-use crate::{Domain, Offset};
 use postern_verifier::window::{LIMIT, PAGE};
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What a domain may do with an area.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Read.
-    Read,
-    /// Read and write.
-    ReadWrite,
-}
-
-impl Access {
-    fn protection(self) -> Protection {
-        match self {
-            Access::Read => Protection::Read,
-            Access::ReadWrite => Protection::ReadWrite,
-        }
-    }
-}
-
 /// Lowest offset of the arena: ordinary heaps lie below.
-const ARENA: u32 = 0x1000_0000;
+pub(crate) const ARENA: u32 = 0x1000_0000;
 
-/// Offsets that areas use, each with the page above it, highest first; and the window of the host's views.
+/// The window of the host's views, and the areas in it.
 pub(crate) struct Arena {
-    window: Window,
-    used: Vec<(u32, u32)>,
+    pub(crate) window: Window,
+    /// By first offset.
+    pub(crate) areas: BTreeMap<u32, Used>,
+}
+
+/// What the arena knows of an area.
+pub(crate) struct Used {
+    /// End of its pages. The page above it is nobody's.
+    pub(crate) end: u32,
+    pub(crate) name: Arc<str>,
+    /// Where it stands in the table for other processes.
+    record: Option<usize>,
 }
 
 static ARENAS: Mutex<Option<Arena>> = Mutex::new(None);
@@ -49,24 +49,56 @@ pub(crate) fn arena() -> MutexGuard<'static, Option<Arena>> {
 
 impl Arena {
     /// The highest free range of `bytes`, with a page above it that nothing uses.
-    fn take(&mut self, bytes: u32) -> Option<u32> {
+    fn free(&self, bytes: u32) -> Option<u32> {
+        let fits = |floor: u32, top: u32| {
+            u64::from(top) >= u64::from(floor) + u64::from(bytes) + u64::from(PAGE)
+        };
         let mut top = LIMIT;
-        for place in 0..=self.used.len() {
-            let (low, next) = self.used.get(place).copied().unwrap_or((ARENA, ARENA));
-            let floor = if place == self.used.len() {
-                ARENA
-            } else {
-                next
-            };
-            if u64::from(top - floor) >= u64::from(bytes) + u64::from(PAGE) {
-                let start = top - PAGE - bytes;
-                self.used.insert(place, (start, top));
-                return Some(start);
+        for (&start, used) in self.areas.iter().rev() {
+            if fits(used.end + PAGE, top) {
+                break;
             }
-            top = low;
+            top = start;
         }
-        None
+        let floor = self.areas.range(..top).next_back();
+        fits(floor.map_or(ARENA, |(_, used)| used.end + PAGE), top).then(|| top - PAGE - bytes)
     }
+
+    /// `start`, if a range of `bytes` there is free, with the page above it.
+    fn free_at(&self, start: u32, bytes: u32) -> Result<u32, ShareError> {
+        let end = u64::from(start) + u64::from(bytes) + u64::from(PAGE);
+        if start % PAGE != 0 || start < ARENA || end > u64::from(LIMIT) {
+            return Err(ShareError::Place {
+                offset: start,
+                len: bytes as usize,
+            });
+        }
+        let below = self.areas.range(..end as u32).next_back();
+        match below.filter(|(_, used)| used.end + PAGE > start) {
+            Some((_, used)) => Err(ShareError::Taken {
+                offset: start,
+                other: used.name.to_string(),
+            }),
+            None => Ok(start),
+        }
+    }
+
+    /// The areas in the table for other processes: number of the record, first offset, end, name.
+    pub(crate) fn records(&self) -> impl Iterator<Item = (usize, u32, u32, &str)> {
+        let areas = self.areas.iter();
+        areas.filter_map(|(&start, used)| Some((used.record?, start, used.end, &*used.name)))
+    }
+
+    /// The area whose pages hold `offset`: its first offset and its name.
+    fn find(&self, offset: u32) -> Option<(u32, Arc<str>)> {
+        let (&start, used) = self.areas.range(..=offset).next_back()?;
+        (offset < used.end).then(|| (start, used.name.clone()))
+    }
+}
+
+/// First offset and name of the area at `offset`, whoever may see it.
+pub(crate) fn area_at(offset: u32) -> Option<(u32, Arc<str>)> {
+    arena().as_ref()?.find(offset)
 }
 
 /// An area of shared memory, seen by the host. Cloning shares it; it goes with the last clone and the last domain that sees it.
@@ -76,8 +108,7 @@ pub struct Shared(pub(crate) Arc<Area>);
 /// The area itself.
 #[derive(Debug)]
 pub(crate) struct Area {
-    file: File,
-    at: u64,
+    pub(crate) name: Arc<str>,
     pub(crate) start: u32,
     pub(crate) end: u32,
     len: usize,
@@ -86,81 +117,42 @@ pub(crate) struct Area {
 }
 
 impl Shared {
+    /// Begins an area that is given a name or a place.
+    pub fn builder() -> AreaBuilder {
+        AreaBuilder::default()
+    }
+
     /// A new area of zero bytes.
     ///
     /// # Errors
     /// The length is 0 or does not fit a window; no memory or address space.
     pub fn new(len: usize) -> Result<Shared, ShareError> {
-        let bytes = page_up(len)?;
-        let file = machine::memory_file(c"postern-shared", false).map_err(system("make a file"))?;
-        file.set_len(u64::from(bytes))
-            .and_then(|()| machine::seal_shrink(&file))
-            .map_err(system("size a file"))?;
-        Shared::of(file, 0, len, bytes)
+        Shared::builder().zeroed(len)
     }
 
-    /// An area over `len` bytes of a file from `at`, both of whole pages but for the file's last. The file must be sealed against
-    /// shrinking (`F_SEAL_SHRINK`), which memory files can be. Where it cannot be written, the area is read-only.
+    /// An area over a file: [`AreaBuilder::file`].
     ///
     /// # Errors
-    /// The range is not all in the file or not page-aligned, or the file may shrink.
+    /// As there.
     pub fn from_file(file: OwnedFd, at: u64, len: usize) -> Result<Shared, ShareError> {
-        let bytes = page_up(len)?;
-        let file = File::from(file);
-        if at % u64::from(PAGE) != 0 {
-            return Err(ShareError::Misaligned(at));
-        }
-        if !machine::cannot_shrink(&file) {
-            return Err(ShareError::MayShrink);
-        }
-        let size = file
-            .metadata()
-            .map_err(system("ask for a file's size"))?
-            .len();
-        if at.checked_add(len as u64).is_none_or(|end| end > size) {
-            return Err(ShareError::Range { at, len, size });
-        }
-        Shared::of(file, at, len, bytes)
+        Shared::builder().file(file, at, len)
     }
 
-    fn of(file: File, at: u64, len: usize, bytes: u32) -> Result<Shared, ShareError> {
-        let mut guard = arena();
-        let arena = match guard.as_mut() {
-            Some(arena) => arena,
-            None => guard.insert(Arena {
-                window: Window::take()?,
-                used: Vec::new(),
-            }),
-        };
-        let start = arena.take(bytes).ok_or(ShareError::NoRoom(len))?;
-        let mut area = Area {
-            file,
-            at,
-            start,
-            end: start + bytes,
-            len,
-            base: arena.window.base(),
-            writable: true,
-        };
-        let view = |protection| {
-            arena
-                .window
-                .share(start, area.end, protection, area.file.as_fd(), at)
-        };
-        let mapped = match view(Protection::ReadWrite) {
-            Ok(()) => Ok(()),
-            Err(_) => {
-                area.writable = false;
-                view(Protection::Read)
-            }
-        };
-        if let Err(error) = mapped {
-            arena.used.retain(|u| u.0 != start);
-            // Its drop would lock the arena again.
-            drop(guard);
-            return Err(error.into());
-        }
-        Ok(Shared(Arc::new(area)))
+    /// An area over shared memory that the host has: [`AreaBuilder::expose`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn expose(memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
+        // SAFETY: the caller promises the same.
+        unsafe { Shared::builder().expose(memory, len) }
+    }
+
+    /// What faults and tables call it.
+    pub fn name(&self) -> &str {
+        &self.0.name
     }
 
     /// Where every domain that is given the area finds it.
@@ -168,9 +160,49 @@ impl Shared {
         Offset(self.0.start)
     }
 
-    /// Where the host finds it, as long as `self` lives. Other threads and extensions may write it at any time.
+    /// Where the host finds it, as long as `self` lives. Other threads and extensions may write it at any time; and where a file
+    /// is behind it that somebody truncates, touching it ends the process, as with any mapping of a file. [`Shared::read`] and
+    /// [`Shared::write`] have neither problem.
     pub fn as_ptr(&self) -> *mut u8 {
         (self.0.base + u64::from(self.0.start)) as *mut u8
+    }
+
+    /// The host's pointer for one that was found in the area, whoever wrote it there, if all of `[pointer, pointer + len)` is in
+    /// the area. Only its low 32 bits count, so a host pointer gives itself and an extension's gives the same place.
+    pub fn at(&self, pointer: u64, len: usize) -> Option<*mut u8> {
+        let from = (pointer as u32).checked_sub(self.0.start)? as usize;
+        let within = from <= self.0.len && len <= self.0.len - from;
+        within.then(|| self.as_ptr().wrapping_add(from))
+    }
+
+    /// Copies out of the area, from byte `at`.
+    ///
+    /// # Errors
+    /// The range is not all in the area; or a page of it is gone.
+    pub fn read(&self, at: usize, to: &mut [u8]) -> Result<(), MemoryError> {
+        let offset = self.bounded(at, to.len())?;
+        memory::read_at(self.0.base, offset, to).map_err(|_| gone(offset, to.len()))
+    }
+
+    /// Copies into the area, from byte `at`.
+    ///
+    /// # Errors
+    /// The range is not all in the area, the area is read-only, or a page of it is gone.
+    pub fn write(&self, at: usize, from: &[u8]) -> Result<(), MemoryError> {
+        let offset = self.bounded(at, from.len())?;
+        if !self.0.writable {
+            return Err(MemoryError::ReadOnlyArea);
+        }
+        memory::write_at(self.0.base, offset, from).map_err(|_| gone(offset, from.len()))
+    }
+
+    /// The offset of byte `at`, if `len` bytes from there are in the area.
+    fn bounded(&self, at: usize, len: usize) -> Result<u32, MemoryError> {
+        let size = self.0.len;
+        match at <= size && len <= size - at {
+            true => Ok(self.0.start + at as u32),
+            false => Err(MemoryError::BeyondArea { at, len, size }),
+        }
     }
 
     /// Bytes.
@@ -185,30 +217,14 @@ impl Shared {
     }
 }
 
-fn system(what: &'static str) -> impl Fn(std::io::Error) -> ShareError {
-    move |e| ShareError::System {
-        what,
-        reason: e.to_string(),
-    }
-}
-
-fn page_up(len: usize) -> Result<u32, ShareError> {
-    let most = (LIMIT - ARENA - PAGE) as usize;
-    match len {
-        0 => Err(ShareError::Length(len)),
-        _ if len > most => Err(ShareError::Length(len)),
-        _ => Ok(len.next_multiple_of(PAGE as usize) as u32),
-    }
+fn gone(offset: u32, len: usize) -> MemoryError {
+    MemoryError::Gone { offset, len }
 }
 
 impl Area {
-    /// Maps the area into a window that has nothing there.
-    pub(crate) fn map(&self, window: &Window, access: Access) -> Result<(), ShareError> {
-        if access == Access::ReadWrite && !self.writable {
-            return Err(ShareError::ReadOnly);
-        }
-        let file = self.file.as_fd();
-        Ok(window.share(self.start, self.end, access.protection(), file, self.at)?)
+    /// Where the host's view of it begins.
+    fn address(&self) -> usize {
+        self.base as usize + self.start as usize
     }
 }
 
@@ -216,21 +232,10 @@ impl Drop for Area {
     fn drop(&mut self) {
         if let Some(arena) = arena().as_mut()
             && arena.window.unmap(self.start, self.end).is_ok()
+            && let Some(used) = arena.areas.remove(&self.start)
         {
-            arena.used.retain(|u| u.0 != self.start);
+            crate::table::forget_area(used.record);
         }
-    }
-}
-
-impl Domain {
-    /// Lets the domain see an area, at the area's own offset, until the domain goes; reset leaves it there.
-    ///
-    /// # Errors
-    /// The heap and the stacks of the domain reach up to the area, the area is read-only, or the domain sees it already with
-    /// other access.
-    pub fn share(&self, shared: &Shared, access: Access) -> Result<Offset, ShareError> {
-        self.0.instance.share(&shared.0, access)?;
-        Ok(shared.offset())
     }
 }
 
@@ -241,26 +246,76 @@ mod tests {
     fn arena() -> Arena {
         Arena {
             window: Window::take().unwrap(),
-            used: Vec::new(),
+            areas: BTreeMap::new(),
         }
+    }
+
+    fn put(arena: &mut Arena, start: u32, bytes: u32) -> u32 {
+        let used = Used {
+            end: start + bytes,
+            name: format!("at {start:#x}").into(),
+            record: None,
+        };
+        assert!(arena.areas.insert(start, used).is_none());
+        start
+    }
+
+    fn take(arena: &mut Arena, bytes: u32) -> Option<u32> {
+        let start = arena.free(bytes)?;
+        Some(put(arena, start, bytes))
     }
 
     #[test]
     fn areas_are_apart_and_reused() {
         let mut arena = arena();
-        let a = arena.take(PAGE).unwrap();
-        let b = arena.take(2 * PAGE).unwrap();
-        let c = arena.take(PAGE).unwrap();
+        let a = take(&mut arena, PAGE).unwrap();
+        let b = take(&mut arena, 2 * PAGE).unwrap();
+        let c = take(&mut arena, PAGE).unwrap();
         assert_eq!(
             (a, b, c),
             (LIMIT - 2 * PAGE, LIMIT - 5 * PAGE, LIMIT - 7 * PAGE)
         );
-        arena.used.retain(|u| u.0 != b);
-        assert_eq!(arena.take(3 * PAGE), Some(LIMIT - 11 * PAGE));
-        assert_eq!(arena.take(2 * PAGE), Some(b));
+        arena.areas.remove(&b);
+        assert_eq!(take(&mut arena, 3 * PAGE), Some(LIMIT - 11 * PAGE));
+        assert_eq!(take(&mut arena, 2 * PAGE), Some(b));
         let rest = LIMIT - 11 * PAGE - ARENA;
-        assert_eq!(arena.take(rest), None);
-        assert_eq!(arena.take(rest - PAGE), Some(ARENA));
-        assert_eq!(arena.take(PAGE), None);
+        assert_eq!(take(&mut arena, rest), None);
+        assert_eq!(take(&mut arena, rest - PAGE), Some(ARENA));
+        assert_eq!(take(&mut arena, PAGE), None);
+    }
+
+    #[test]
+    fn chosen_places() {
+        let mut arena = arena();
+        let high = LIMIT - 2 * PAGE;
+        for beyond in [0, ARENA - PAGE, ARENA + 1, LIMIT - PAGE, LIMIT, u32::MAX] {
+            let refused = arena.free_at(beyond, PAGE);
+            assert!(
+                matches!(refused, Err(ShareError::Place { .. })),
+                "{beyond:#x}"
+            );
+        }
+        assert_eq!(arena.free_at(ARENA, PAGE).unwrap(), ARENA);
+        assert_eq!(arena.free_at(high, PAGE).unwrap(), high);
+        assert!(arena.free_at(high, 2 * PAGE).is_err());
+        let middle = put(&mut arena, 0x8000_0000, 4 * PAGE);
+        for (start, bytes, free) in [
+            (middle, PAGE, false),
+            (middle - PAGE, PAGE, false),
+            (middle - 2 * PAGE, PAGE, true),
+            (middle - 3 * PAGE, 2 * PAGE, true),
+            (middle - 3 * PAGE, 8 * PAGE, false),
+            (middle + PAGE, PAGE, false),
+            (middle + 4 * PAGE, PAGE, false),
+            (middle + 5 * PAGE, PAGE, true),
+        ] {
+            let answer = arena.free_at(start, bytes);
+            assert_eq!(answer.is_ok(), free, "{start:#x} {bytes:#x}: {answer:?}");
+            if let Err(error) = answer {
+                assert!(error.to_string().contains("at 0x80000000"), "{error}");
+            }
+        }
+        assert_eq!(arena.find(middle + PAGE).unwrap().0, middle);
+        assert!(arena.find(middle - 1).is_none() && arena.find(middle + 4 * PAGE).is_none());
     }
 }

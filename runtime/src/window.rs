@@ -194,6 +194,25 @@ impl Window {
         )
     }
 
+    /// Maps the pages of the shared mapping at `from` to `[start, end)`, too.
+    pub(crate) fn share_again(
+        &self,
+        start: u32,
+        end: u32,
+        protection: Protection,
+        from: usize,
+    ) -> Result<(), MapError> {
+        assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
+        assert!(protection != Protection::ReadExecute);
+        self.high.fetch_max(end, Ordering::Relaxed);
+        map::share_again(
+            from,
+            (end - start) as usize,
+            self.start() + start as usize,
+            protection,
+        )
+    }
+
     /// Takes away what is mapped in `[start, end)`.
     pub(crate) fn unmap(&self, start: u32, end: u32) -> Result<(), MapError> {
         self.map(start, end, Protection::None, None)

@@ -1,7 +1,7 @@
 //! The hot window: given, taken and moved, and nothing that lives in a domain notices.
 mod support;
 use postern::{
-    Access, Caller, Domain, DomainBuilder, HotWindow, Image, Offset, Placement, Shared, hot_domain,
+    Caller, Domain, DomainBuilder, HotWindow, Image, Offset, Placement, Prot, Shared, hot_domain,
     hot_window,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -95,7 +95,8 @@ fn all_state_moves_along() {
     alone("all_state_moves_along", |image| {
         let d = placed(&image, Placement::Cold);
         let area = Shared::new(8192).unwrap();
-        d.share(&area, Access::ReadWrite).unwrap();
+        d.share(&area, Prot::ReadWrite).unwrap();
+        area.protect(&d, 4096.., Prot::Read).unwrap();
         let heap = Offset(image.tables().layout.heap_start + 4096);
         let put = d.func::<fn(Offset, i64)>("put").unwrap();
         let get = d.func::<fn(Offset) -> i64>("get").unwrap();
@@ -122,6 +123,11 @@ fn all_state_moves_along() {
             d.set_placement([Placement::Hot, Placement::Cold][round % 2]);
             assert_eq!(d.is_hot(), round % 2 == 0, "round {round}");
             assert_ne!(std::mem::replace(&mut base, d.base()), d.base());
+            // Each page of the area has the right that it had.
+            let table = postern::memory_table().unwrap();
+            let rights = table.rows.iter().filter(|row| row.is_area);
+            let rights: Vec<_> = rights.map(|row| row.cell(0).to_string()).collect();
+            assert_eq!(rights, ["rw", "r"], "round {round}\n{table}");
             assert_eq!((next(&d), c()), (0, 1));
             assert_eq!(get.call(heap).unwrap(), 41);
             assert_eq!(d.read_vec(heap, 1).unwrap(), [41]);

@@ -251,6 +251,7 @@ fn register(inner: &Arc<Inner>) {
         domains.resize(number + 1, Weak::new());
     }
     domains[number] = Arc::downgrade(inner);
+    crate::table::note_domain(inner);
 }
 
 /// First and last (exclusive) offset of the heap.

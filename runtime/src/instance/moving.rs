@@ -90,7 +90,7 @@ impl Instance {
             (layout.stack, layout.data_file_end),
             (layout.data_file_end, self.heap.1),
         ];
-        let areas: Vec<_> = stacks.areas.iter().map(|a| (a.0.start, a.0.end)).collect();
+        let areas: Vec<_> = stacks.areas.ranges().collect();
         let parts = parts.iter().chain(&stacks.extra).chain(&areas);
         let mut carried = Vec::new();
         let carry = || -> Result<(), MapError> {

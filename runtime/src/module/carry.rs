@@ -1,7 +1,7 @@
 //! State that extensions hand over themselves: one writes it into a shared area, the other reads it there.
 
 use crate::error::{ShareError, SymbolError};
-use crate::share::{Access, Shared};
+use crate::share::{Prot, Shared};
 use crate::value::Offset;
 use crate::{CallError, Domain};
 use thiserror::Error;
@@ -36,7 +36,7 @@ pub(super) fn carry(
     let saves = old.func::<fn(Offset, u64) -> i64>(&save)?;
     let loads = new.func::<fn(Offset, u64) -> i32>(&load)?;
     let area = Shared::new(room)?;
-    let at = old.share(&area, Access::ReadWrite)?;
+    let at = old.share(&area, Prot::ReadWrite)?;
     let wrote = saves.call(at, room as u64)?;
     let Some(length) = u64::try_from(wrote).ok().filter(|&n| n <= room as u64) else {
         let function = save;
@@ -46,8 +46,11 @@ pub(super) fn carry(
             room,
         });
     };
-    new.share(&area, Access::Read)?;
-    match loads.call(at, length)? {
+    new.share(&area, Prot::Read)?;
+    let answer = loads.call(at, length)?;
+    // What the new one needs of the state it has taken.
+    new.unshare(&area)?;
+    match answer {
         0 => Ok(()),
         answer => {
             let function = load;

@@ -3,7 +3,6 @@
 //! Invariant: a path of the extension becomes a granted directory and a path below it, and only `cap-std` follows that path: it
 //! refuses whatever would lead out, by `..`, by an absolute path or by a symbolic link. The host's paths do not exist.
 
-use crate::Access;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::io::Errno;
@@ -34,6 +33,15 @@ pub enum GrantError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+/// What an extension may do with a granted directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Read and write.
+    ReadWrite,
 }
 
 /// Directories and limits for [`crate::Policy::files`].

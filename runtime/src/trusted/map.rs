@@ -152,12 +152,42 @@ pub(crate) fn share(
 ) -> Result<(), MapError> {
     let (flags, fd) = (libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd());
     let at = libc::off_t::try_from(at).unwrap_or(-1);
-    // SAFETY: as in `place`; the file's owner has seen to it that it does not shrink.
+    // SAFETY: as in `place`. Where the file shrinks, a touch is a signal: a fault of an extension, an error of a copy of the
+    // runtime's.
     let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, at) };
     if p == libc::MAP_FAILED {
         return Err(refused("share memory", bytes));
     }
     Ok(())
+}
+
+/// Maps the pages of the shared mapping at `from` once more, over a part of a reservation that the caller owns. It has no other
+/// access than `protection` at any moment.
+pub(crate) fn share_again(
+    from: usize,
+    bytes: usize,
+    to: usize,
+    protection: Protection,
+) -> Result<(), MapError> {
+    // SAFETY: an old length of 0 makes the kernel leave the mapping at `from` as it is and map its pages a second time, at a free
+    // address of its choice; for a private mapping it refuses.
+    let aside = unsafe { libc::mremap(from as *mut _, 0, bytes, libc::MREMAP_MAYMOVE) };
+    if aside == libc::MAP_FAILED {
+        return Err(refused("share memory", bytes));
+    }
+    let placed = protect(aside as usize, bytes, protection).and_then(|()| {
+        let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let to = to as *mut libc::c_void;
+        // SAFETY: moves the mapping that was just made and that nothing refers to; [to, to + bytes) is the caller's own.
+        match unsafe { libc::mremap(aside, bytes, bytes, flags, to) } {
+            libc::MAP_FAILED => Err(refused("share memory", bytes)),
+            _ => Ok(()),
+        }
+    });
+    if placed.is_err() {
+        release(aside.cast(), bytes);
+    }
+    placed
 }
 
 /// Changes the protection of a range that the caller owns.

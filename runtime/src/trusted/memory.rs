@@ -1,49 +1,110 @@
 //! The host's hands in a window: bounds are checked by the callers' tables, bytes are moved by instructions that the
 //! compiler knows nothing about, because other threads may write the same memory at the same time.
+//!
+//! A checked page can go all the same: another thread takes the domain's right to it, or somebody truncates the file behind a
+//! shared area. So a copy that meets a fault ends there and says how many bytes it left ([`after_fault`]).
 
 use super::control::Control;
-use std::arch::asm;
+use std::arch::{asm, global_asm};
 
-/// Copies from a window. `[offset, offset + to.len())` must be mapped readable.
-pub(crate) fn read(control: &Control, offset: u32, to: &mut [u8]) {
-    copy(control.address(offset), to.as_mut_ptr() as usize, to.len());
+// Both take the destination in rdi, a source in rsi and a length in rdx, and return how many bytes they left. The instruction
+// that touches memory keeps that number in rcx, and when it faults, the handler goes on behind it.
+global_asm!(
+    ".p2align 4",
+    "postern_copy:",
+    "endbr64",
+    "mov rcx, rdx",
+    "postern_copy_touches: rep movsb",
+    "postern_copy_over: mov rax, rcx",
+    "ret",
+    "postern_fill:",
+    "endbr64",
+    "mov rcx, rdx",
+    "xor eax, eax",
+    "postern_fill_touches: rep stosb",
+    "postern_fill_over: mov rax, rcx",
+    "ret",
+    ".irp name, copy, copy_touches, copy_over, fill, fill_touches, fill_over",
+    ".globl postern_\\name",
+    ".hidden postern_\\name",
+    ".endr",
+);
+
+unsafe extern "C" {
+    fn postern_copy(to: usize, from: usize, bytes: usize) -> usize;
+    fn postern_fill(to: usize, unused: usize, bytes: usize) -> usize;
+    static postern_copy_touches: u8;
+    static postern_copy_over: u8;
+    static postern_fill_touches: u8;
+    static postern_fill_over: u8;
 }
 
-/// Copies into a window. `[offset, offset + from.len())` must be mapped writable.
-pub(crate) fn write(control: &Control, offset: u32, from: &[u8]) {
-    copy(from.as_ptr() as usize, control.address(offset), from.len());
+/// Where the interrupted thread goes on if `pc` is the one instruction of a copy that may fault.
+pub(crate) fn after_fault(pc: usize) -> Option<usize> {
+    let places = [
+        (
+            &raw const postern_copy_touches,
+            &raw const postern_copy_over,
+        ),
+        (
+            &raw const postern_fill_touches,
+            &raw const postern_fill_over,
+        ),
+    ];
+    let found = places.iter().find(|(touches, _)| *touches as usize == pc);
+    found.map(|(_, over)| *over as usize)
 }
 
-/// Copies into a window that has no domain yet, at `base`. The range must be mapped writable.
-pub(crate) fn write_at(base: u64, offset: u32, from: &[u8]) {
-    copy(
-        from.as_ptr() as usize,
-        base as usize + offset as usize,
-        from.len(),
-    );
+/// A page was not there any more, or did not allow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// Copies from a window. `[offset, offset + to.len())` must lie in it.
+pub(crate) fn read(control: &Control, offset: u32, to: &mut [u8]) -> Result<(), Gone> {
+    copy(control.address(offset), to.as_mut_ptr() as usize, to.len())
 }
 
-fn copy(from: usize, to: usize, bytes: usize) {
-    // SAFETY: one side is a Rust slice, the other a range of a window that the caller found in the domain's table of mapped
-    // ranges while it holds the domain. Windows are disjoint from all memory of the host. Assembly has no data races.
-    unsafe {
-        asm!("rep movsb", inout("rcx") bytes => _, inout("rsi") from => _, inout("rdi") to => _,
-            options(nostack, preserves_flags));
+/// Copies into a window. `[offset, offset + from.len())` must lie in it.
+pub(crate) fn write(control: &Control, offset: u32, from: &[u8]) -> Result<(), Gone> {
+    copy(from.as_ptr() as usize, control.address(offset), from.len())
+}
+
+/// Copies from memory of the runtime's own at `base`, which domains may be writing.
+pub(crate) fn read_at(base: u64, offset: u32, to: &mut [u8]) -> Result<(), Gone> {
+    let from = base as usize + offset as usize;
+    copy(from, to.as_mut_ptr() as usize, to.len())
+}
+
+/// Copies into a window that has no domain yet, or into other memory of the runtime's own, at `base`.
+pub(crate) fn write_at(base: u64, offset: u32, from: &[u8]) -> Result<(), Gone> {
+    let to = base as usize + offset as usize;
+    copy(from.as_ptr() as usize, to, from.len())
+}
+
+fn copy(from: usize, to: usize, bytes: usize) -> Result<(), Gone> {
+    // SAFETY: one side is a Rust slice, the other a range of a window (or another reservation of the runtime's) that the caller
+    // found in its table while it holds the owner. Those are disjoint from all memory of the host, so nothing of the host is
+    // overwritten, and assembly has no data races. If the range is not accessible after all, the copy ends early.
+    match unsafe { postern_copy(to, from, bytes) } {
+        0 => Ok(()),
+        _ => Err(Gone),
     }
 }
 
-/// Fills a range of a window with zero. The range must be mapped writable.
-pub(crate) fn zero(control: &Control, offset: u32, bytes: usize) {
+/// Fills a range of a window with zero. The range must lie in it.
+pub(crate) fn zero(control: &Control, offset: u32, bytes: usize) -> Result<(), Gone> {
     // SAFETY: as in `copy`.
-    unsafe {
-        asm!("rep stosb", inout("rcx") bytes => _, inout("rdi") control.address(offset) => _, in("al") 0u8,
-            options(nostack, preserves_flags));
+    match unsafe { postern_fill(control.address(offset), 0, bytes) } {
+        0 => Ok(()),
+        _ => Err(Gone),
     }
 }
 
 /// Writes one word into a data stack. The word must lie in a mapped data stack.
 pub(crate) fn write_word(control: &Control, offset: u32, value: u64) {
-    write(control, offset, &value.to_ne_bytes());
+    // A data stack is private memory that stays as long as the domain, so this does not fail; and what it holds is the
+    // extension's own affair.
+    let _ = write(control, offset, &value.to_ne_bytes());
 }
 
 /// Reads a word of the calling thread's own stack.

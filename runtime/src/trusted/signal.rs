@@ -5,6 +5,7 @@
 
 use super::control::Control;
 use super::gate::{self, Label, Place};
+use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, IN_SERVICE, INSIDE, Thread};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
@@ -134,13 +135,21 @@ pub(crate) unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
     if signal == abort_signal() {
         return on_abort(thread, mark, context);
     }
+    let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
+        && info.si_code > 0
+        && let Some(over) = memory::after_fault(pc)
+    {
+        // One of the runtime's own copies met a page that is gone; whoever asked for it gets an error.
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] = over as i64;
+        return true;
+    }
     // Only the processor's own faults count: si_code <= 0 was sent by somebody.
     if mark != INSIDE || info.si_code <= 0 || !FAULTS.contains(&signal) {
         return false;
     }
     // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
-    let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
     if !in_window(control, pc) && gate::place(pc) != Place::Abortable {
         return false;
     }
@@ -230,8 +239,7 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
         // The last word is the gate's own return address.
         fault.depth = ((end - rsp) / 8).saturating_sub(1);
         for i in 0..fault.depth.min(BACKTRACE as u64) {
-            fault.backtrace[i as usize] =
-                super::memory::host_word(rsp + i * 8).wrapping_sub(base) as u32;
+            fault.backtrace[i as usize] = memory::host_word(rsp + i * 8).wrapping_sub(base) as u32;
         }
     }
 }

@@ -241,3 +241,69 @@ pub fn on_stack<R>(stack: &mut [u8], body: impl FnOnce() -> R) -> R {
     }
     slot.1.unwrap()
 }
+
+/// What may be done at an address now: read, write.
+pub fn protections() -> impl Fn(u64) -> (bool, bool) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let lines: Vec<(u64, u64, bool, bool)> = maps
+        .lines()
+        .map(|line| {
+            let (range, rest) = line.split_once(' ').unwrap();
+            let (start, end) = range.split_once('-').unwrap();
+            let hex = |text| u64::from_str_radix(text, 16).unwrap();
+            let rights = &rest.as_bytes()[..2];
+            (hex(start), hex(end), rights[0] == b'r', rights[1] == b'w')
+        })
+        .collect();
+    move |address| {
+        let found = lines.iter().find(|l| (l.0..l.1).contains(&address));
+        found.map_or((false, false), |l| (l.2, l.3))
+    }
+}
+
+/// Mappings that leave the kernel no room for another one, until they are dropped.
+pub struct Fill {
+    start: usize,
+    pages: usize,
+}
+
+/// Uses up `vm.max_map_count`.
+pub fn fill_mappings() -> Fill {
+    const PAGES: usize = 1 << 18;
+    let none = libc::PROT_NONE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), PAGES * 4096, none, flags, -1, 0) };
+    assert_ne!(start, libc::MAP_FAILED);
+    let start = start as usize;
+    let fill = Fill {
+        start,
+        pages: PAGES,
+    };
+    fill.again();
+    fill
+}
+
+impl Fill {
+    /// Every other page gets a mapping of its own, as far as the kernel allows.
+    pub fn again(&self) {
+        let read = |page: usize| unsafe {
+            libc::mprotect((self.start + page * 4096) as *mut _, 4096, libc::PROT_READ) == 0
+        };
+        assert!(
+            !(1..self.pages).step_by(2).all(read),
+            "vm.max_map_count is too large to test"
+        );
+    }
+
+    /// Gives up some mappings.
+    pub fn less(&self, mappings: usize) {
+        let bytes = 2 * mappings * 4096;
+        unsafe { libc::mprotect(self.start as *mut _, bytes, libc::PROT_NONE) };
+    }
+}
+
+impl Drop for Fill {
+    fn drop(&mut self) {
+        unsafe { libc::munmap(self.start as *mut _, self.pages * 4096) };
+    }
+}

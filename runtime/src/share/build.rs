@@ -1,0 +1,174 @@
+//! How an area is made: of zero bytes, over a file, or over memory that the host shares already.
+
+use super::{Area, Arena, Shared, Used, arena, expose};
+use crate::error::ShareError;
+use crate::table;
+use crate::trusted::machine;
+use crate::trusted::map::{MapError, Protection};
+use crate::value::Offset;
+use crate::window::Window;
+use postern_verifier::window::{LIMIT, PAGE};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What an area is to be called and where it shall lie. Begins with [`Shared::builder`].
+#[derive(Debug, Clone, Default)]
+#[must_use = "nothing happens before zeroed(), file() or expose()"]
+pub struct AreaBuilder {
+    name: Option<String>,
+    offset: Option<Offset>,
+}
+
+impl AreaBuilder {
+    /// What faults and tables call the area. Default: `area#` and a number. Names need not differ.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The offset at which the area shall lie, a multiple of 4096 from 256 MiB up; so that pointers in a file mean the same the
+    /// next time. Default: the highest place that is free.
+    pub fn offset(mut self, offset: Offset) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// A new area of `len` zero bytes.
+    ///
+    /// # Errors
+    /// The length is 0 or does not fit a window, the place is taken or beyond the window; no memory or address space.
+    pub fn zeroed(self, len: usize) -> Result<Shared, ShareError> {
+        let bytes = page_up(len)?;
+        let file = machine::memory_file(c"postern-shared", false).map_err(system("make a file"))?;
+        file.set_len(u64::from(bytes))
+            .and_then(|()| machine::seal_shrink(&file))
+            .map_err(system("size a file"))?;
+        self.over_file(&file, 0, len, bytes)
+    }
+
+    /// An area over `len` bytes of a file from `at`, both of whole pages but for the file's last: its pages are shared, nothing is
+    /// copied. Where the descriptor cannot write, the area is read-only. If somebody truncates the file, whoever touches the missing
+    /// pages has a fault of kind [`crate::FaultKind::Bus`], and a copy of the host's an error.
+    ///
+    /// # Errors
+    /// As [`AreaBuilder::zeroed`]; the range is not all in the file or not page-aligned, or the file cannot be mapped and read.
+    pub fn file(self, file: OwnedFd, at: u64, len: usize) -> Result<Shared, ShareError> {
+        let bytes = page_up(len)?;
+        let file = File::from(file);
+        if at % u64::from(PAGE) != 0 {
+            return Err(ShareError::Misaligned(at));
+        }
+        let size = file
+            .metadata()
+            .map_err(system("ask for a file's size"))?
+            .len();
+        if at.checked_add(len as u64).is_none_or(|end| end > size) {
+            return Err(ShareError::Range { at, len, size });
+        }
+        self.over_file(&file, at, len, bytes)
+    }
+
+    fn over_file(self, file: &File, at: u64, len: usize, bytes: u32) -> Result<Shared, ShareError> {
+        self.make(len, bytes, |window, start, end| {
+            let view = |protection| window.share(start, end, protection, file.as_fd(), at);
+            match view(Protection::ReadWrite) {
+                Ok(()) => Ok(true),
+                Err(_) => view(Protection::Read).map(|()| false),
+            }
+        })
+    }
+
+    /// An area over memory that the host shares already: a mapping of a memory file or of any file with `MAP_SHARED`, or an anonymous
+    /// one with `MAP_SHARED`. Both are whole pages. The pages get a second place, [`Shared::as_ptr`]; the first one stays as it is
+    /// and may go. What the host's mapping can never be, the area cannot be: one of a file that was opened for reading is read-only.
+    ///
+    /// # Errors
+    /// As [`AreaBuilder::zeroed`]; the memory is not mapped, is private ([`ShareError::Private`] says what to do), or is of several
+    /// mappings.
+    ///
+    /// # Safety
+    /// `[memory, memory + len)` stays mapped during the call, and there is no Rust reference to it while a domain may write it.
+    pub unsafe fn expose(self, memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
+        let start = memory as usize;
+        let misplaced = [start, len].into_iter().find(|n| n % PAGE as usize != 0);
+        if let Some(number) = misplaced {
+            return Err(ShareError::Misaligned(number as u64));
+        }
+        let bytes = page_up(len)?;
+        expose::check(start, len)?;
+        self.make(len, bytes, |window, low, high| {
+            let view = |protection| window.share_again(low, high, protection, start);
+            match view(Protection::ReadWrite) {
+                Ok(()) => Ok(true),
+                Err(_) => view(Protection::Read).map(|()| false),
+            }
+        })
+    }
+
+    /// Takes a place, and has `map` put the area's pages there, which says whether they can be written.
+    fn make(
+        self,
+        len: usize,
+        bytes: u32,
+        map: impl FnOnce(&Window, u32, u32) -> Result<bool, MapError>,
+    ) -> Result<Shared, ShareError> {
+        crate::engine::start()?;
+        let mut guard = arena();
+        let arena = match guard.as_mut() {
+            Some(arena) => arena,
+            None => {
+                let window = Window::take()?;
+                table::set_arena(window.base());
+                guard.insert(Arena {
+                    window,
+                    areas: BTreeMap::new(),
+                })
+            }
+        };
+        let start = match self.offset {
+            Some(offset) => arena.free_at(offset.0, bytes)?,
+            None => arena.free(bytes).ok_or(ShareError::NoRoom(len))?,
+        };
+        let end = start + bytes;
+        let writable = map(&arena.window, start, end)?;
+        let name: Arc<str> = self.name.unwrap_or_else(default_name).into();
+        let used = Used {
+            end,
+            name: name.clone(),
+            record: table::note_area(start, end, &name),
+        };
+        arena.areas.insert(start, used);
+        Ok(Shared(Arc::new(Area {
+            name,
+            start,
+            end,
+            len,
+            base: arena.window.base(),
+            writable,
+        })))
+    }
+}
+
+fn default_name() -> String {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    format!("area#{}", MADE.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> ShareError {
+    move |e| ShareError::System {
+        what,
+        reason: e.to_string(),
+    }
+}
+
+fn page_up(len: usize) -> Result<u32, ShareError> {
+    let most = (LIMIT - super::ARENA - PAGE) as usize;
+    match len {
+        0 => Err(ShareError::Length(len)),
+        _ if len > most => Err(ShareError::Length(len)),
+        _ => Ok(len.next_multiple_of(PAGE as usize) as u32),
+    }
+}

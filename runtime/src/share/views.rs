@@ -1,0 +1,222 @@
+//! What one domain sees of the shared areas.
+//!
+//! Invariant: an area in the list is mapped at its offset, its ranges lie in ascending order and cover it, neighbours differ, and each
+//! is mapped with its protection. An area without any access is not in the list, and nothing of it can be touched.
+
+use super::{Area, Prot};
+use crate::error::ShareError;
+use crate::trusted::map::MapError;
+use crate::window::Window;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A range of an area with one protection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    start: u32,
+    end: u32,
+    protection: Prot,
+}
+
+/// An area as one domain sees it.
+struct View {
+    area: Arc<Area>,
+    ranges: Vec<Range>,
+}
+
+/// The areas that a domain sees, by first offset.
+#[derive(Default)]
+pub(crate) struct Views(BTreeMap<u32, View>);
+
+impl Views {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Where the lowest area begins.
+    pub(crate) fn lowest(&self) -> Option<u32> {
+        self.0.keys().next().copied()
+    }
+
+    /// First and last (exclusive) offset of every range, each of which is one mapping.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (u32, u32)> {
+        let ranges = self.0.values().flat_map(|view| &view.ranges);
+        ranges.map(|r| (r.start, r.end))
+    }
+
+    fn view_at(&self, offset: u32) -> Option<&View> {
+        let (_, view) = self.0.range(..=offset).next_back()?;
+        (offset < view.area.end).then_some(view)
+    }
+
+    /// The protection of the page at `offset`; `None` where no area is seen.
+    pub(crate) fn at(&self, offset: u32) -> Option<Prot> {
+        let ranges = &self.view_at(offset)?.ranges;
+        let place = ranges.partition_point(|r| r.end <= offset);
+        ranges.get(place).map(|r| r.protection)
+    }
+
+    /// Whether all of `[start, end)` lies in one area and may be read, or written.
+    pub(crate) fn accessible(&self, start: u32, end: u64, write: bool) -> bool {
+        self.view_at(start).is_some_and(|view| {
+            // An empty range is where its place is.
+            let last = end.max(u64::from(start) + 1);
+            let touched = |r: &&Range| r.end > start && u64::from(r.start) < last;
+            end <= u64::from(view.area.end)
+                && view
+                    .ranges
+                    .iter()
+                    .filter(touched)
+                    .all(|r| r.protection.allows(write))
+        })
+    }
+
+    /// Whether the domain has `protection` for all of the area; `None` if it does not see it.
+    pub(crate) fn is_all(&self, area: &Arc<Area>, protection: Prot) -> Option<bool> {
+        let view = self.0.get(&area.start)?;
+        Some(view.ranges == whole(area, protection))
+    }
+
+    /// Gives `[start, end)` of an area a protection. Returns the area if the domain sees nothing of it any more, for the caller to
+    /// drop where it holds no lock. After an error everything is as before.
+    pub(crate) fn protect(
+        &mut self,
+        window: &Window,
+        area: &Arc<Area>,
+        (start, end): (u32, u32),
+        protection: Prot,
+    ) -> Result<Option<Arc<Area>>, ShareError> {
+        if protection == Prot::ReadWrite && !area.writable {
+            return Err(ShareError::ReadOnly(area.name.to_string()));
+        }
+        let seen = self.0.get(&area.start).map(|view| &*view.ranges);
+        let nothing = whole(area, Prot::None);
+        let before = seen.unwrap_or(&nothing);
+        let after = changed(before, start, end, protection);
+        if after == before {
+            return Ok(None);
+        }
+        if after == nothing {
+            withdraw(window, area)?;
+            return Ok(self.0.remove(&area.start).map(|view| view.area));
+        }
+        if seen.is_none() {
+            place(window, area, &after)?;
+        } else if let Err(error) = window.protect(start, end, protection.protection()) {
+            // The kernel may have stopped half way.
+            if let Err(worse) = restore(window, before, start, end) {
+                tracing::error!(%worse, area = %area.name, "a domain loses an area");
+                withdraw(window, area)?;
+                self.0.remove(&area.start);
+            }
+            return Err(error.into());
+        }
+        let view = View {
+            area: area.clone(),
+            ranges: after,
+        };
+        self.0.insert(area.start, view);
+        Ok(None)
+    }
+}
+
+fn whole(area: &Area, protection: Prot) -> Vec<Range> {
+    vec![Range {
+        start: area.start,
+        end: area.end,
+        protection,
+    }]
+}
+
+/// The ranges once `[start, end)` has another protection.
+fn changed(ranges: &[Range], start: u32, end: u32, protection: Prot) -> Vec<Range> {
+    let mut list: Vec<Range> = Vec::with_capacity(ranges.len() + 2);
+    let mut push = |start: u32, end: u32, protection: Prot| match list.last_mut() {
+        _ if start >= end => {}
+        Some(last) if last.protection == protection => last.end = end,
+        _ => list.push(Range {
+            start,
+            end,
+            protection,
+        }),
+    };
+    for r in ranges {
+        push(r.start, r.end.min(start), r.protection);
+    }
+    push(start, end, protection);
+    for r in ranges {
+        push(r.start.max(end), r.end, r.protection);
+    }
+    list
+}
+
+/// Maps an area that the window has not.
+fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
+    // With several ranges, each gets more access than the mapping begins with.
+    let first = match ranges {
+        [only] => only.protection,
+        _ => Prot::None,
+    };
+    let (start, end) = (area.start, area.end);
+    window.share_again(start, end, first.protection(), area.address())?;
+    for r in ranges.iter().filter(|r| r.protection != first) {
+        if let Err(error) = window.protect(r.start, r.end, r.protection.protection()) {
+            withdraw(window, area)?;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Gives what lies in `[start, end)` of `ranges` its protection again.
+fn restore(window: &Window, ranges: &[Range], start: u32, end: u32) -> Result<(), MapError> {
+    for r in ranges.iter().filter(|r| r.end > start && r.start < end) {
+        let (from, to) = (r.start.max(start), r.end.min(end));
+        window.protect(from, to, r.protection.protection())?;
+    }
+    Ok(())
+}
+
+/// Takes all access to an area. Only the first step must succeed, and it splits no mapping, so the kernel has no reason to refuse it.
+fn withdraw(window: &Window, area: &Area) -> Result<(), MapError> {
+    window.protect(area.start, area.end, Prot::None.protection())?;
+    let _ = window.unmap(area.start, area.end);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Prot::{None, Read, ReadWrite};
+
+    fn list(ranges: &[(u32, u32, Prot)]) -> Vec<Range> {
+        let range = |&(start, end, protection): &(u32, u32, Prot)| Range {
+            start,
+            end,
+            protection,
+        };
+        ranges.iter().map(range).collect()
+    }
+
+    #[test]
+    fn neighbours_merge() {
+        let whole = list(&[(10, 20, None)]);
+        let one = changed(&whole, 12, 14, Read);
+        assert_eq!(one, list(&[(10, 12, None), (12, 14, Read), (14, 20, None)]));
+        let two = changed(&one, 14, 16, Read);
+        assert_eq!(two, list(&[(10, 12, None), (12, 16, Read), (16, 20, None)]));
+        let three = changed(&two, 10, 12, ReadWrite);
+        assert_eq!(
+            three,
+            list(&[(10, 12, ReadWrite), (12, 16, Read), (16, 20, None)])
+        );
+        assert_eq!(
+            changed(&three, 11, 19, None),
+            list(&[(10, 11, ReadWrite), (11, 20, None)])
+        );
+        assert_eq!(changed(&three, 10, 20, Read), list(&[(10, 20, Read)]));
+        assert_eq!(changed(&three, 10, 10, Read), three);
+        assert_eq!(changed(&three, 20, 20, Read), three);
+        assert_eq!(changed(&three, 15, 15, None), three);
+    }
+}
