@@ -48,7 +48,7 @@ pub(super) fn carry(
     };
     new.share(&area, Prot::Read)?;
     let answer = loads.call(at, length)?;
-    // What the new one needs of the state it has taken.
+    // It has taken what it needs.
     new.unshare(&area)?;
     match answer {
         0 => Ok(()),
