@@ -59,6 +59,7 @@ fn every_error_has_a_remedy() {
         ("runtime/src/error.rs", "StartError"),
         ("runtime/src/error.rs", "InstantiateError"),
         ("runtime/src/error.rs", "SymbolError"),
+        ("runtime/src/error.rs", "BindError"),
         ("runtime/src/error.rs", "MemoryError"),
         ("runtime/src/error.rs", "ShareError"),
         ("runtime/src/table/read.rs", "TableError"),

@@ -67,7 +67,7 @@ pub enum CallError {
     /// Calls nest too deeply.
     #[error(
         "calls between host and extensions nest too deeply (the limit is {})",
-        thread::MAX_NESTING
+        crate::trusted::record::MAX_NESTING
     )]
     TooDeep,
     /// The domain's limit of threads.
@@ -134,7 +134,7 @@ impl CallError {
 }
 
 /// What `ended` leaves for whoever made the call.
-enum Left {
+pub(crate) enum Left {
     Error(CallError),
     Panic(Box<dyn std::any::Any + Send>),
 }
@@ -198,16 +198,20 @@ pub fn clear_last_error() {
     LEFT.set(None);
 }
 
+/// What the call that did not return left.
+pub(crate) fn take_left() -> Left {
+    LEFT.take().unwrap_or(Left::Error(CallError::Closed))
+}
+
 /// How the call that has just not returned ended.
 ///
 /// # Panics
 /// Goes on with the panic of a service.
 #[cold]
 pub(crate) fn failed() -> CallError {
-    match LEFT.take() {
-        Some(Left::Error(error)) => error,
-        Some(Left::Panic(panic)) => std::panic::resume_unwind(panic),
-        None => CallError::Closed,
+    match take_left() {
+        Left::Error(error) => error,
+        Left::Panic(panic) => std::panic::resume_unwind(panic),
     }
 }
 

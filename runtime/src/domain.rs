@@ -11,6 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::module;
+use crate::peer::Bound;
 use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
 use crate::restart::Restarts;
@@ -37,12 +38,14 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) instance: Instance,
     on_fault: Option<OnFault>,
-    /// Whether C function pointers were made.
+    /// Whether C function pointers were made, or exports to peers.
     pub(crate) pointed_to: AtomicBool,
     /// Faults by kind, in the order of [`FaultKind::ALL`].
     pub(crate) faults: [AtomicU64; FaultKind::ALL.len()],
     /// Referred to by the control block; dropped after it closes.
     pub(crate) services: Services,
+    /// What was bound to imports that were left open.
+    pub(crate) peers: Bound,
     pub(crate) system: Arc<System>,
     pub(crate) place: Place,
     pub(crate) repossessions: Repossessions,
@@ -185,7 +188,7 @@ impl Domain {
         }
     }
 
-    fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {
+    pub(crate) fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {
         let tables = &self.0.image.tables;
         tables.export(name).ok_or_else(|| SymbolError::Missing {
             name: name.to_owned(),
@@ -359,7 +362,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.control.state.store(CLOSED, Ordering::SeqCst);
         if *self.pointed_to.get_mut() {
-            // C function pointers hold no reference: their calls may be inside.
+            // C function pointers and peers hold no reference: their calls may be inside.
             self.drain();
         }
         placement::leaves(self);

@@ -139,12 +139,36 @@ pub enum SymbolError {
         "the image does not say the types of `{0}` (no debug information, variadic, or a structure by value); name them: func_unchecked in Rust, pt_sym_as in C"
     )]
     Untyped(String),
+    /// A peer's parameters must be in registers.
+    #[error(
+        "`{0}` has parameters on the stack, so no peer can call it: at most six integers and eight floats"
+    )]
+    Parameters(String),
     /// The offset is not a function.
     #[error("offset {0:#x} is not the start of a verified function")]
     NotAFunction(u32),
     /// No stub could be made.
     #[error(transparent)]
     Map(#[from] MapError),
+}
+
+/// A peer was not bound to an import.
+#[derive(Debug, Clone, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The import is not one that peers serve.
+    #[error("`{0}` is no import that was left open; say so before build(): peer_open(\"{0}\")")]
+    NotOpen(String),
+    /// The types differ.
+    #[error("peer `{name}`: the extension expects `{expected}`, the other exports `{offered}`")]
+    Signature {
+        /// The import.
+        name: String,
+        /// Its signature.
+        expected: Signature,
+        /// The export's.
+        offered: Signature,
+    },
 }
 
 fn suggestion(nearest: &Option<String>) -> String {

@@ -37,6 +37,7 @@ mod image;
 mod instance;
 mod maps;
 mod module;
+mod peer;
 mod placement;
 pub mod policy;
 mod pool;
@@ -59,13 +60,16 @@ pub use counters::Counters;
 pub use decision::{Asked, Decider, DecisionError, Question};
 pub use domain::{Busy, Domain, DomainBuilder, Limits, Placement};
 pub use engine::{Config, init, unsupported};
-pub use error::{InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError};
+pub use error::{
+    BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
+};
 pub use fault::{Fault, FaultKind, Registers, SharedPage};
 pub use grants::Grants;
 pub use image::Image;
 pub use module::{
     Module, ModuleBuilder, ModuleCounters, ModuleEvent, ReplaceError, Replaced, Replacement,
 };
+pub use peer::PeerExport;
 pub use placement::hot_domain;
 pub use policy::{Access, Policy, Rules, Verdict};
 pub use pool::{Lendable, Pool, PoolBuilder, PoolCounters, PoolError, Pooled, Recycle};
@@ -77,6 +81,7 @@ pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 pub use trusted::map::MapError;
+pub use trusted::peer::PeerError;
 pub use value::{Offset, Output, Value};
 pub use window::{HotWindow, hot_window};
 

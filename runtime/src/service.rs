@@ -12,10 +12,10 @@ use crate::error::InstantiateError;
 use crate::fork;
 use crate::policy::{self, System};
 use crate::revoke;
-use crate::trusted::control::{Control, Entry, FloatMask, FloatMasks, OPEN, ServiceEntry};
+use crate::trusted::control::{Control, Entry, FloatMask, OPEN, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
 use crate::trusted::guard::{Deciding, Guard};
-use crate::trusted::{jump, shim, thread};
+use crate::trusted::{jump, peer, shim, thread};
 use crate::value::{Offset, Output, Value};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
@@ -44,10 +44,13 @@ impl<'a> Caller<'a> {
         Some(look(&Caller::new(control)))
     }
 
-    /// The calling domain, to reach its memory.
+    /// The calling domain, to reach its memory. If another thread is dropping the domain just now, the service ends here, and with it
+    /// the call.
     pub fn domain(&self) -> Domain {
-        // A domain cannot go while a call is inside: whoever made the call holds it.
-        Domain(domain::of(self.control).expect("the caller's domain is alive"))
+        // Whoever made the call holds the domain, unless it was made through a C function pointer or by a peer. Then dropping it
+        // waits for this very service, which must not go on.
+        let domain = domain::of(self.control);
+        Domain(domain.unwrap_or_else(|| std::panic::resume_unwind(Box::new(shim::Gone))))
     }
 
     /// Ends the call when the service returns: the host's call becomes a fault of kind `Aborted` with this message.
@@ -123,11 +126,14 @@ pub(crate) struct Services {
 
 struct Offer {
     function: usize,
-    /// The closure, if it is one.
+    /// The closure, if it is one; the peer, if it is one.
     context: Option<Box<dyn Any + Send + Sync>>,
     address: usize,
-    signature: Signature,
+    /// `None`: whatever the import says. (A peer that is left open.)
+    signature: Option<Signature>,
     stack: usize,
+    /// A peer masks its results itself.
+    peer: bool,
 }
 
 impl Services {
@@ -139,8 +145,9 @@ impl Services {
             function: shim::address::<A, F>(signature.result()),
             context: Some(context),
             address,
-            signature,
+            signature: Some(signature),
             stack: DEFAULT_STACK,
+            peer: false,
         };
         self.offers.insert(name.to_owned(), offer);
     }
@@ -156,8 +163,10 @@ impl Services {
             function,
             context: None,
             address: 0,
-            signature,
-            stack: stack.max(4096),
+            signature: Some(signature),
+            // So that none is taken for a peer.
+            stack: stack.clamp(4096, 1 << 48),
+            peer: false,
         };
         if let Some(narrow) = shim::Narrow::new(function, signature.parameters()) {
             let narrow = Box::new(narrow);
@@ -166,6 +175,32 @@ impl Services {
             offer.context = Some(narrow);
         }
         self.offers.insert(name.to_owned(), offer);
+    }
+
+    /// `context` holds what `address` is the address of, and whatever must live as long.
+    pub(crate) fn add_peer(
+        &mut self,
+        name: &str,
+        signature: Option<Signature>,
+        context: Box<dyn Any + Send + Sync>,
+        address: usize,
+    ) {
+        let offer = Offer {
+            function: peer::function(),
+            context: Some(context),
+            address,
+            signature,
+            stack: peer::PEER as usize,
+            peer: true,
+        };
+        self.offers.insert(name.to_owned(), offer);
+    }
+
+    /// The entry of an import that peers serve.
+    pub(crate) fn peer(&self, imports: &[ImportOwned], name: &str) -> Option<&ServiceEntry> {
+        let number = imports.iter().position(|import| &*import.name == name)?;
+        let offer = self.offers.get(name)?;
+        self.table.get(number).filter(|_| offer.peer)
     }
 
     /// The services that every domain is granted, as far as the image imports them.
@@ -194,6 +229,9 @@ impl Services {
                         caller.abort(error.to_string());
                     }
                 }),
+                "__postern_peer_error" => {
+                    self.add(name, |_: &Caller<'_>| peer::error(thread::current()));
+                }
                 "__postern_return" => self.add(name, |caller: &Caller<'_>, depth: u32| {
                     let found = jump::return_of(thread::current(), caller.control, depth);
                     found.unwrap_or_else(|error| {
@@ -241,28 +279,33 @@ impl Services {
                 .offers
                 .get(&*import.name)
                 .ok_or_else(|| InstantiateError::Unresolved(import.name.to_string()))?;
-            if let Some(expected) = &import.signature
-                && !compatible(expected, &offer.signature)
+            if let (Some(expected), Some(offered)) = (&import.signature, &offer.signature)
+                && !compatible(expected, offered)
             {
                 return Err(InstantiateError::Signature {
                     name: import.name.to_string(),
                     expected: *expected,
-                    offered: offer.signature,
+                    offered: *offered,
                 });
             }
-            let registers = offer.signature.parameters().len() <= 6;
-            if !registers {
+            let signature = offer.signature.or(import.signature);
+            if signature.is_some_and(|s| !in_registers(&s, offer.peer)) {
                 return Err(InstantiateError::Limits(format!(
                     "service `{}` has more than six parameters",
                     import.name
                 )));
             }
+            let result = signature.and_then(|s| s.result());
+            let masks = match offer.peer {
+                true => (u64::MAX, u64::MAX),
+                false => (result.map_or(0, integer_mask), result.map_or(0, float_mask)),
+            };
             table.push(ServiceEntry {
                 function: offer.function.into(),
-                context: offer.address,
-                stack: offer.stack as u64,
-                result_mask: offer.signature.result().map_or(0, integer_mask),
-                float_mask: FloatMask([offer.signature.result().map_or(0, float_mask), 0]),
+                context: offer.address.into(),
+                stack: (offer.stack as u64).into(),
+                result_mask: masks.0,
+                float_mask: FloatMask([masks.1, 0]),
                 calls: 0.into(),
                 guard: std::ptr::null_mut::<Guard>().into(),
             });
@@ -294,7 +337,8 @@ impl Services {
         let entry = &self.table[number];
         let masks = |mask: fn(Type) -> u64, floats: bool| {
             let offer = self.offers.get(name);
-            let parameters = offer.map_or(&[][..], |o| o.signature.parameters());
+            let parameters = offer.and_then(|o| o.signature.as_ref());
+            let parameters = parameters.map_or(&[][..], |s| s.parameters());
             let wanted = parameters.iter().filter(|t| t.is_float() == floats);
             wanted.map(|&t| mask(t)).collect()
         };
@@ -426,8 +470,19 @@ pub(crate) fn compatible(found: &Signature, wanted: &Signature) -> bool {
             .all(|(&a, &b)| same(a, b))
 }
 
+/// Whether all parameters are passed in registers, as the service gate has them: of services at most six in all.
+pub(crate) fn in_registers(signature: &Signature, peer: bool) -> bool {
+    let parameters = signature.parameters();
+    let floats = parameters.iter().filter(|t| t.is_float()).count();
+    let integers = parameters.len() - floats;
+    match peer {
+        true => integers <= 6 && floats <= 8,
+        false => parameters.len() <= 6,
+    }
+}
+
 /// Bits of an integer register that a value of this type fills.
-fn integer_mask(t: Type) -> u64 {
+pub(crate) fn integer_mask(t: Type) -> u64 {
     match (t.is_float(), t) {
         (true, _) => 0,
         (_, Type::Pointer) => u64::from(u32::MAX),
@@ -436,7 +491,7 @@ fn integer_mask(t: Type) -> u64 {
 }
 
 /// Bits of the low half of a vector register that a value of this type fills.
-fn float_mask(t: Type) -> u64 {
+pub(crate) fn float_mask(t: Type) -> u64 {
     match t {
         Type::F32 => u64::from(u32::MAX),
         Type::F64 => u64::MAX,
@@ -452,18 +507,10 @@ pub(crate) fn entry(
     class: impl FnOnce(&Entry) -> GateClass,
 ) -> Entry {
     let mut entry = Entry {
-        gate: 0,
-        body: 0,
         control,
         offset,
-        flags: 0,
-        stack_words: 0,
         expected: Control::word(OPEN, control.generation.load(Ordering::SeqCst)),
-        inner: 0,
-        int_masks: [0; 6],
-        float_masks: FloatMasks::default(),
-        stack_masks: [0; 10],
-        switch: std::ptr::null(),
+        ..Entry::nowhere()
     };
     let (mut integers, mut floats) = (0, 0);
     for &t in signature.parameters() {

@@ -5,6 +5,8 @@
 //! | `gate.s`, [`gate`] | the instructions that cross a domain's boundary |
 //! | [`control`] | what gates read of a domain |
 //! | [`thread`] | what gates and handlers know of a thread |
+//! | [`record`] | the calls of a thread that wait |
+//! | [`peer`] | calls from one extension to another: the slow path, and ends |
 //! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
 //! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
 //! | [`outcome`] | how a call ended, in raw facts |
@@ -30,6 +32,8 @@ pub(crate) mod machine;
 pub(crate) mod map;
 pub(crate) mod memory;
 pub(crate) mod outcome;
+pub(crate) mod peer;
+pub(crate) mod record;
 pub(crate) mod shim;
 pub(crate) mod signal;
 pub(crate) mod slot;

@@ -54,8 +54,15 @@ struct Calls {
 }
 
 impl Calls {
-    /// Notes that a call is inside, and says how it is to end if it is over its domain's deadline, or over a limit of its own.
-    fn overdue(&mut self, t: &thread::Thread, sequence: u64, control: &Control) -> Option<u32> {
+    /// Notes that a call is inside, and says how it is to end if it is over its domain's deadline, over what its export as a peer
+    /// allows, or over a limit of its own.
+    fn overdue(
+        &mut self,
+        t: &thread::Thread,
+        sequence: u64,
+        control: &Control,
+        peer_limit: u64,
+    ) -> Option<u32> {
         let key = (t.tid.load(Ordering::Relaxed), sequence);
         let (since, round) = (self.now, self.round);
         let call = self.seen.entry(key).or_insert(Seen { since, round });
@@ -65,7 +72,8 @@ impl Calls {
         if over(t.limit_of(sequence)) {
             return Some(outcome::INTERRUPT);
         }
-        over(control.deadline.load(Ordering::Relaxed)).then_some(outcome::DEADLINE)
+        let deadline = control.deadline.load(Ordering::Relaxed);
+        (over(deadline) || over(peer_limit)).then_some(outcome::DEADLINE)
     }
 }
 
@@ -107,13 +115,16 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
     let Some((sequence, control)) = t.innermost_call() else {
         return true;
     };
+    let Some(limit) = t.peer_limit(sequence) else {
+        return true;
+    };
     let nanos = passed.as_nanos() as u64;
     control.time_inside.fetch_add(nanos, Ordering::Relaxed);
     if control.base.load(Ordering::Relaxed) == 0 {
         control.time_hot.fetch_add(nanos, Ordering::Relaxed);
     }
     calls.busiest.note(control, passed);
-    let overdue = calls.overdue(t, sequence, control);
+    let overdue = calls.overdue(t, sequence, control, limit);
     let state = control.state.load(Ordering::SeqCst);
     if t.pending.load(Ordering::SeqCst) == sequence {
         // In a service; it ends when that returns.
@@ -125,13 +136,16 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
     } else if let Some(kind) = overdue {
         signal::request_end(t, sequence, kind);
     }
-    for waiting in t.waiting() {
-        let sequence = waiting.sequence.load(Ordering::SeqCst);
-        if sequence == 0 {
-            break;
+    for (sequence, waiting) in t.waiting() {
+        let limit = waiting.limit.load(Ordering::SeqCst);
+        let Some(domain) = waiting.domain() else {
+            continue;
+        };
+        // The record may be another call's by now.
+        if waiting.sequence.load(Ordering::SeqCst) != sequence {
+            continue;
         }
-        let overdue = |c| calls.overdue(t, sequence, c);
-        if let Some(kind) = waiting.domain().and_then(overdue) {
+        if let Some(kind) = calls.overdue(t, sequence, domain, limit) {
             waiting.end(sequence, kind);
         }
     }

@@ -6,6 +6,7 @@ use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
+use crate::peer::Bound;
 use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
 use crate::restart::{Clock, RestartPolicy, Restarts};
@@ -57,11 +58,11 @@ pub enum Placement {
 /// Collects what a domain is made of. See [`Domain::builder`].
 #[must_use = "nothing happens before build()"]
 pub struct DomainBuilder {
-    image: Image,
+    pub(crate) image: Image,
     name: Option<String>,
     limits: Limits,
     placement: Placement,
-    services: Services,
+    pub(crate) services: Services,
     policy: Policy,
     decider: Option<Decider>,
     on_fault: Option<OnFault>,
@@ -214,6 +215,7 @@ impl DomainBuilder {
             pointed_to: AtomicBool::new(false),
             faults: Default::default(),
             services,
+            peers: Bound::default(),
             system,
             place: Place::new(self.placement),
             repossessions: Default::default(),

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Inner {
-    /// Whether any thread is inside, or waits in a service of a call of this domain.
+    /// Whether any thread is inside, or waits in a call of this domain for a service or a peer.
     pub(crate) fn occupied(&self) -> bool {
         self.occupied_by(|_| true)
     }
@@ -22,12 +22,22 @@ impl Inner {
             if !counts(t) {
                 return false;
             }
-            // Who is still entering has not looked at the state, and will find it closed.
-            let inside = !matches!(
-                t.mark.load(Ordering::SeqCst),
-                thread::OUTSIDE | thread::ENTERING
-            ) && std::ptr::eq(t.control.load(Ordering::SeqCst), here);
-            inside || self.control.slot(index).waiting.load(Ordering::SeqCst) != 0
+            // Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside.
+            loop {
+                let begun = t.nested.load(Ordering::SeqCst);
+                let waits = self.control.slot(index).waiting.load(Ordering::SeqCst) != 0;
+                // Who is still entering has not looked at the state, and will find it closed.
+                let inside = !matches!(
+                    t.mark.load(Ordering::SeqCst),
+                    thread::OUTSIDE | thread::ENTERING
+                ) && std::ptr::eq(t.control.load(Ordering::SeqCst), here);
+                if waits || inside {
+                    return true;
+                }
+                if t.nested.load(Ordering::SeqCst) == begun {
+                    return false;
+                }
+            }
         })
     }
 
@@ -41,15 +51,20 @@ impl Inner {
     /// end when the service that closes their domain returns.
     pub(super) fn drain(&self) {
         machine::barrier();
+        let here: *const Control = &*self.control;
         let me = thread::current();
         slow::forget_left(me);
         if me.mark.load(Ordering::Relaxed) == thread::IN_SERVICE
-            && me
-                .innermost()
-                .is_some_and(|c| std::ptr::eq(c, &*self.control))
+            && me.innermost().is_some_and(|c| std::ptr::eq(c, here))
         {
             // The window may be gone when the service returns, so it must not return into it.
             shim::end_when_back(me, outcome::ANOTHER, 0, None);
+        }
+        for (sequence, call) in me.waiting() {
+            // Nor must these; and the control block may be another domain's by then.
+            if std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
+                call.end(sequence, outcome::ANOTHER);
+            }
         }
         while self.occupied_by(|t| !std::ptr::eq(t, me)) {
             self.end_all(outcome::ANOTHER);
@@ -209,9 +224,8 @@ impl Inner {
             };
             // Before and after, because a call may begin or cease to wait meanwhile.
             innermost();
-            for call in t.waiting() {
-                let sequence = call.sequence.load(Ordering::SeqCst);
-                if sequence != 0 && std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
+            for (sequence, call) in t.waiting() {
+                if std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
                     call.end(sequence, kind);
                 }
             }

@@ -112,6 +112,26 @@ pub(crate) struct Entry {
     pub switch: *const Switch,
 }
 
+impl Entry {
+    /// One that leads nowhere and is never entered.
+    pub(crate) fn nowhere() -> Entry {
+        Entry {
+            gate: 0,
+            body: 0,
+            control: std::ptr::null(),
+            offset: 0,
+            flags: 0,
+            stack_words: 0,
+            expected: u64::MAX,
+            inner: 0,
+            int_masks: [0; 6],
+            float_masks: FloatMasks::default(),
+            stack_masks: [0; 10],
+            switch: std::ptr::null(),
+        }
+    }
+}
+
 /// Eight 128-bit masks, aligned for `andps`.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Default)]
@@ -127,10 +147,10 @@ unsafe impl Sync for Entry {}
 pub(crate) struct ServiceEntry {
     /// A function of the C calling convention.
     pub function: AtomicUsize,
-    /// What the thread's state shows as context while it runs.
-    pub context: usize,
-    /// Bytes of stack that it needs.
-    pub stack: u64,
+    /// What the thread's state shows as context while it runs; of a peer, the [`super::peer::Peer`].
+    pub context: AtomicUsize,
+    /// Bytes of stack that it needs; [`super::peer::PEER`] if it is a peer that nobody decides about.
+    pub stack: AtomicU64,
     /// Mask of rax.
     pub result_mask: u64,
     /// Mask of xmm0.

@@ -2,7 +2,9 @@
 //!
 //! `gate.s` says what each instruction is for; this file gives it the offsets and the classes that exist.
 
-use super::control::{Control, Entry, ServiceEntry, Slot};
+use super::control::{CLOSED, Control, Entry, OPEN, POISONED, ServiceEntry, Slot};
+use super::peer::{PEER, Peer, SLOW};
+use super::record::Record;
 use super::thread::Thread;
 use postern_image::Type;
 use std::arch::global_asm;
@@ -12,6 +14,8 @@ use std::mem::{offset_of, size_of};
 pub(crate) const STATUS_OK: u32 = 0;
 /// The call was ended; [`crate::call::ended`] knows how. (2 is: refused.)
 pub(crate) const STATUS_ENDED: u32 = 1;
+/// Between `abort_exit` and the gates only: the ended call was a peer's, and its caller goes on.
+pub(crate) const STATUS_PEER: u32 = 3;
 
 /// Entry flag: at least one floating-point parameter.
 pub(crate) const FLAG_FLOATS: u32 = 1;
@@ -28,6 +32,10 @@ pub(crate) const FACT_X87: u32 = 4;
 
 // The slot's stride and the service entry's size are shifts and address arithmetic in gate.s.
 const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<Slot>() == 16);
+// The peer gate takes a Peer for its Entry, and reads a slot's first two fields in one go.
+const _: () = assert!(
+    offset_of!(Peer, entry) == 0 && offset_of!(Slot, stack) == 0 && offset_of!(Slot, waiting) == 4
+);
 
 global_asm!(
     include_str!("gate.s"),
@@ -57,6 +65,28 @@ global_asm!(
     T_CONTEXT = const offset_of!(Thread, context),
     T_FOREIGN = const offset_of!(Thread, foreign),
     T_HOST_X87 = const offset_of!(Thread, host_x87),
+    T_REQUEST = const offset_of!(Thread, request),
+    T_RECORD = const offset_of!(Thread, record),
+    T_LAST_RECORD = const offset_of!(Thread, last_record),
+    T_NESTED = const offset_of!(Thread, nested),
+    T_PEER_FAILED = const offset_of!(Thread, peer_failed),
+    R_SEQUENCE = const offset_of!(Record, sequence),
+    R_CONTROL = const offset_of!(Record, control),
+    R_REQUEST = const offset_of!(Record, request),
+    R_REQUEST_KIND = const offset_of!(Record, request_kind),
+    R_R15 = const offset_of!(Record, service_r15),
+    R_LIMIT = const offset_of!(Record, limit),
+    R_FRAME = const offset_of!(Record, frame),
+    R_SERVICE = const offset_of!(Record, service),
+    R_CONTEXT = const offset_of!(Record, context),
+    RECORD_SIZE = const size_of::<Record>(),
+    P_GATE_STACK = const offset_of!(Peer, gate_stack),
+    P_LIMIT = const offset_of!(Peer, limit),
+    P_RESULT_MASK = const offset_of!(Peer, result_mask),
+    P_FLOAT_MASK = const offset_of!(Peer, float_mask),
+    P_VECTORS = const offset_of!(Peer, vectors),
+    PEER_HIGH = const PEER >> 32,
+    SLOW_HIGH = const SLOW >> 32,
     T_PLAN_R15 = const offset_of!(Thread, plan_r15),
     T_PLAN_RSP = const offset_of!(Thread, plan_rsp),
     C_STATE = const offset_of!(Control, state),
@@ -74,6 +104,11 @@ global_asm!(
     FACT_YMM = const FACT_YMM,
     FACT_X87 = const FACT_X87,
     KIND_SERVICE_STACK = const super::outcome::SERVICE_STACK,
+    KIND_ANOTHER = const super::outcome::ANOTHER,
+    STATUS_PEER = const STATUS_PEER,
+    OPEN = const OPEN,
+    POISONED = const POISONED,
+    CLOSED = const CLOSED,
     slow_entry = sym super::slow::slow_entry,
     slow_exit = sym super::slow::slow_exit,
     abort_exit = sym super::slow::abort_exit,
@@ -106,7 +141,10 @@ labels! {
     postern_masked_full, postern_gate_full, postern_body_full,
     postern_unmark, postern_slow, postern_full, postern_returned_full, postern_left_full,
     postern_aborted, postern_aborted_left,
-    postern_service, postern_service_out, postern_service_back, postern_service_stack, postern_gates_end,
+    postern_service, postern_service_out, postern_service_back,
+    postern_peer, postern_peer_marked, postern_peer_returned, postern_peer_back, postern_peer_unmark, postern_peer_pop,
+    postern_peer_slow, postern_peer_failed, postern_peer_stack, postern_service_stack, postern_peer_request,
+    postern_gates_end,
 }
 
 unsafe extern "C" {
@@ -142,13 +180,17 @@ pub(crate) enum Place {
 /// Classifies a program counter while the thread's mark is 1.
 pub(crate) fn place(pc: usize) -> Place {
     use Label::*;
-    const ABORTABLE: [(Label, Label); 6] = [
+    const ABORTABLE: [(Label, Label); 9] = [
         (postern_marked_none, postern_returned_none),
         (postern_marked_sse, postern_returned_sse),
         (postern_marked_avx, postern_returned_avx),
         (postern_full, postern_returned_full),
         (postern_service, postern_service_out),
-        (postern_service_back, postern_service_stack),
+        (postern_service_back, postern_peer),
+        // The caller's call, then the peer's, each with its own T_FRAME; in between the mark is not 1.
+        (postern_peer, postern_peer_returned),
+        (postern_peer_back, postern_peer_unmark),
+        (postern_peer_pop, postern_peer_failed),
     ];
     if pc < postern_masked_none.address() || pc >= postern_gates_end.address() {
         Place::Elsewhere

@@ -5,8 +5,9 @@
 //! the context that it would have had.
 
 use super::control::ServiceEntry;
+use super::peer::PeerError;
 use super::thread::{self, Thread};
-use super::{outcome, shim};
+use super::{outcome, peer, shim};
 use crate::Verdict;
 use crate::decision::{self, Asked, Decider, DecisionError, Question};
 use crate::fork;
@@ -127,6 +128,14 @@ impl ServiceEntry {
             false => guard.function,
         };
         self.function.store(function, Ordering::SeqCst);
+        if guard.function == peer::function() {
+            // The peer gate calls no functions; so it is not to take the call on.
+            let stack = match on {
+                true => DEFAULT_STACK as u64,
+                false => peer::PEER,
+            };
+            self.stack.store(stack, Ordering::SeqCst);
+        }
     }
 }
 
@@ -227,8 +236,7 @@ unsafe extern "C" fn decide(saved: &Saved) -> Way {
         return go_on;
     }
     if guard.revoked.load(Ordering::SeqCst) {
-        guard.denied.fetch_add(1, Ordering::Relaxed);
-        return answered(guard.refusal);
+        return denied(thread, guard);
     }
     let caller = Caller::new(control);
     let Some(decider) = guard.deciding.current(&caller).filter(|_| !guard.system) else {
@@ -254,8 +262,19 @@ unsafe extern "C" fn decide(saved: &Saved) -> Way {
         Verdict::Kill(message) => shim::end_when_back(thread, outcome::KILL, 0, Some(message)),
         Verdict::Allow | Verdict::Deny(_) => {}
     }
+    denied(thread, guard)
+}
+
+/// A call that is not made.
+fn denied(thread: &Thread, guard: &Guard) -> Way {
     guard.denied.fetch_add(1, Ordering::Relaxed);
-    answered(guard.refusal)
+    if guard.function == peer::function() {
+        peer::say(thread, PeerError::Denied);
+    }
+    Way {
+        function: 0,
+        word: guard.refusal,
+    }
 }
 
 /// Whether the thread is on its own stack with less of it left than a decider may expect. (Of coroutines' stacks only the host knows.)

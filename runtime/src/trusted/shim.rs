@@ -41,8 +41,15 @@ fn run<A, F: Service<A>>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     }
 }
 
+/// What a service unwinds with when it finds that its caller's domain is being dropped: that is no panic of the host's.
+pub(crate) struct Gone;
+
+/// Ends the innermost call with a panic of the host's, which goes on in whoever made the call.
 #[cold]
 pub(crate) fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
+    if panic.is::<Gone>() {
+        return end_when_back(thread, super::outcome::ANOTHER, 0, None);
+    }
     thread.extra().panic = Some(panic);
     end(thread, super::outcome::PANIC);
 }

@@ -169,11 +169,18 @@ fn in_window(control: &Control, pc: usize) -> bool {
 fn on_abort(thread: &Thread, mark: u32, context: &mut ucontext_t) -> bool {
     let sequence = thread.sequence.load(Ordering::Relaxed);
     let wanted = thread.request.load(Ordering::SeqCst);
+    let kind = thread.request_kind.load(Ordering::Relaxed);
+    let waiting = thread.waiting().find(|&(number, _)| number == wanted);
+    if let (Some((_, call)), true) = (waiting, wanted != 0) {
+        // It began to wait meanwhile, or is just about to, or to cease: whoever pops its record looks there.
+        call.end(wanted, kind);
+        thread.request.store(0, Ordering::SeqCst);
+        return true;
+    }
     if wanted != sequence || wanted == 0 {
         // Late: that call is over; or it is for another copy of this library.
         return false;
     }
-    let kind = thread.request_kind.load(Ordering::Relaxed);
     if mark == IN_SERVICE {
         // Unless the service has asked for an end itself.
         if thread.pending.load(Ordering::SeqCst) != sequence {

@@ -5,14 +5,16 @@
 
 use super::control::{BUSY, CLOSED, Control, Entry, LEFT, MOVING, OPEN, POISONED, WANTED};
 use super::enter::Freight;
-use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED};
+use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
 use super::memory;
 use super::outcome::{self, Refusal};
-use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, MAX_NESTING, OUTSIDE, Record, Thread};
+use super::peer;
+use super::record::Record;
+use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, OUTSIDE, Thread};
 use postern_verifier::window::PAGE;
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const RETRY: u32 = 0;
 const FULL: u32 = 1;
@@ -20,8 +22,8 @@ const REFUSED: u32 = 2;
 
 /// Bytes between the recorded frame and the caller's stack arguments: six registers and the return address.
 const FRAME_TO_ARGUMENTS: u64 = 7 * 8;
-/// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
-const NESTED: u64 = 1 << 63;
+/// Bytes between the frame of a call through the peer gate and the caller's stack pointer at the service gate: five registers.
+const PEER_FRAME: u64 = 5 * 8;
 
 /// How often one call may find another way in before it is refused.
 const ATTEMPTS: u32 = 64;
@@ -160,7 +162,8 @@ fn waits_in(thread: &Thread, control: &Control) -> bool {
     let here = |c: *const Control| std::ptr::eq(c, control);
     let innermost = thread.mark.load(Ordering::Relaxed) == IN_SERVICE
         && here(thread.control.load(Ordering::Relaxed));
-    innermost || thread.extra().nested.iter().any(|r| here(r.control))
+    let mut waiting = thread.waiting();
+    innermost || waiting.any(|(_, call)| here(call.control.load(Ordering::Relaxed)))
 }
 
 /// Prepares a call through the full gate and marks the thread.
@@ -172,8 +175,10 @@ fn plan(
     nested: bool,
     foreign: bool,
 ) -> Result<(), Refusal> {
-    let extra = thread.extra();
-    if extra.nested.len() >= MAX_NESTING {
+    if std::ptr::eq(
+        thread.record.load(Ordering::Relaxed),
+        thread.last_record.load(Ordering::Relaxed),
+    ) {
         return Err(Refusal::TooDeep);
     }
     let slot = control.slot(thread.index());
@@ -193,18 +198,15 @@ fn plan(
     let own = foreign || depth != 0 || (nested && thread.foreign.load(Ordering::Relaxed) != 0);
     let mut rsp = frame;
     if own {
-        let (low, top) = extra.own_stack()?;
+        let (low, top) = thread.extra().own_stack()?;
         // Below the calls that wait on it already.
-        let top = std::iter::once((
-            thread.foreign.load(Ordering::Relaxed),
-            thread.service_rsp.load(Ordering::Relaxed),
-        ))
-        .filter(|_| nested)
-        .chain(extra.nested.iter().map(|r| (r.foreign, r.service_rsp)))
-        .filter(|&(foreign, _)| foreign != 0)
-        .map(|(_, rsp)| rsp & !15)
-        .min()
-        .unwrap_or(top);
+        let top = std::iter::once((&thread.foreign, &thread.service_rsp))
+            .filter(|_| nested)
+            .chain(thread.waiting().map(|(_, r)| (&r.foreign, &r.service_rsp)))
+            .filter(|(foreign, _)| foreign.load(Ordering::Relaxed) != 0)
+            .map(|(_, rsp)| rsp.load(Ordering::Relaxed) & !15)
+            .min()
+            .unwrap_or(top);
         rsp = match depth {
             0 => top,
             n => top.min(low.saturating_add(n.saturating_mul(8))),
@@ -214,34 +216,7 @@ fn plan(
         }
     }
     if nested {
-        let mut record = Record {
-            control: thread.control.load(Ordering::Relaxed),
-            frame: thread.frame.load(Ordering::Relaxed),
-            sequence: thread.sequence.load(Ordering::Relaxed),
-            service_rsp: thread.service_rsp.load(Ordering::Relaxed),
-            service_r15: thread.service_r15.load(Ordering::Relaxed),
-            service: thread.service.load(Ordering::Relaxed),
-            context: thread.context.load(Ordering::Relaxed),
-            foreign: thread.foreign.load(Ordering::Relaxed),
-            plan_rsp: thread.plan_rsp.load(Ordering::Relaxed),
-            pending: 0,
-            pending_kind: 0,
-            detail: std::mem::take(&mut extra.detail),
-            message: extra.message.take(),
-        };
-        waiting(thread, &record).fetch_add(1, Ordering::SeqCst);
-        let shown = &thread.waiting()[extra.nested.len()];
-        shown.control.store(record.control, Ordering::SeqCst);
-        shown.sequence.store(record.sequence, Ordering::SeqCst);
-        thread.mark.store(ENTERING, Ordering::SeqCst);
-        extra.last_sequence += 1;
-        thread
-            .sequence
-            .store(NESTED | extra.last_sequence, Ordering::SeqCst);
-        // From here on no abort signal for the waiting call changes these; one that came before is in them.
-        record.pending = thread.pending.load(Ordering::SeqCst);
-        record.pending_kind = thread.abort_kind.load(Ordering::SeqCst);
-        extra.nested.push(record);
+        push(thread);
     } else {
         thread.mark.store(ENTERING, Ordering::SeqCst);
         thread.sequence.fetch_add(1, Ordering::SeqCst);
@@ -281,6 +256,7 @@ fn plan(
             thread.set_limit(sequence, freight.limit);
         }
     }
+    thread.extra().next_limit = 0;
     slot.calls.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
@@ -299,10 +275,93 @@ fn freight<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut Freight<'static
     }
 }
 
+/// Makes a record of the innermost call, which waits in a service, and begins to write the state of a new one.
+fn push(thread: &Thread) {
+    let (depth, extra) = (thread.depth(), thread.extra());
+    let record = &thread.records()[depth];
+    let copy = |to: &AtomicU64, from: &AtomicU64| {
+        to.store(from.load(Ordering::SeqCst), Ordering::SeqCst);
+    };
+    let narrow = |to: &AtomicU32, from: &AtomicU32| {
+        to.store(from.load(Ordering::SeqCst), Ordering::SeqCst);
+    };
+    let control = thread.control.load(Ordering::Relaxed);
+    record.control.store(control, Ordering::SeqCst);
+    copy(&record.frame, &thread.frame);
+    copy(&record.service_rsp, &thread.service_rsp);
+    narrow(&record.service_r15, &thread.service_r15);
+    let service = thread.service.load(Ordering::Relaxed);
+    record.service.store(service, Ordering::Relaxed);
+    copy(&record.context, &thread.context);
+    narrow(&record.foreign, &thread.foreign);
+    copy(&record.plan_rsp, &thread.plan_rsp);
+    let detail = std::mem::take(&mut extra.detail);
+    record.detail.store(detail, Ordering::Relaxed);
+    extra.messages[depth] = extra.message.take();
+    copy(&record.sequence, &thread.sequence);
+    waiting(thread, record).fetch_add(1, Ordering::SeqCst);
+    let number = thread.nested.fetch_add(1, Ordering::SeqCst) + 1;
+    thread.mark.store(ENTERING, Ordering::SeqCst);
+    let next = &thread.records()[depth + 1];
+    next.limit.store(extra.next_limit, Ordering::SeqCst);
+    thread
+        .record
+        .store(std::ptr::from_ref(next).cast_mut(), Ordering::SeqCst);
+    thread.sequence.store(number, Ordering::SeqCst);
+    // From here on no abort signal for the waiting call changes these; one that came before is in them.
+    copy(&record.pending, &thread.pending);
+    narrow(&record.pending_kind, &thread.abort_kind);
+}
+
+/// Makes the call of a record the innermost again, as one that is in a service: also one that waited in the peer gate.
+/// True if it did.
+fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
+    let record = &thread.records()[depth];
+    let copy = |to: &AtomicU64, from: &AtomicU64| {
+        to.store(from.swap(0, Ordering::SeqCst), Ordering::SeqCst);
+    };
+    let narrow = |to: &AtomicU32, from: &AtomicU32| {
+        to.store(from.swap(0, Ordering::SeqCst), Ordering::SeqCst);
+    };
+    thread.mark.store(ENTERING, Ordering::SeqCst);
+    let peer = record.in_peer_gate();
+    if peer {
+        let frame = thread.frame.load(Ordering::Relaxed);
+        record
+            .service_rsp
+            .store(frame + PEER_FRAME, Ordering::Relaxed);
+    }
+    let control = record.control.load(Ordering::Relaxed);
+    thread.control.store(control, Ordering::SeqCst);
+    copy(&thread.frame, &record.frame);
+    let sequence = record.sequence.load(Ordering::Relaxed);
+    thread.sequence.store(sequence, Ordering::SeqCst);
+    copy(&thread.service_rsp, &record.service_rsp);
+    narrow(&thread.service_r15, &record.service_r15);
+    let service = record.service.load(Ordering::Relaxed);
+    thread.service.store(service, Ordering::Relaxed);
+    copy(&thread.context, &record.context);
+    narrow(&thread.foreign, &record.foreign);
+    copy(&thread.plan_rsp, &record.plan_rsp);
+    copy(&thread.pending, &record.pending);
+    narrow(&thread.abort_kind, &record.pending_kind);
+    let extra = thread.extra();
+    extra.detail = record.detail.swap(0, Ordering::Relaxed);
+    extra.message = extra.messages[depth].take();
+    thread
+        .record
+        .store(std::ptr::from_ref(record).cast_mut(), Ordering::SeqCst);
+    (record, peer)
+}
+
 /// The counter of `record`'s domain that says how many of its calls wait on this thread.
-fn waiting<'a>(thread: &Thread, record: &Record) -> &'a std::sync::atomic::AtomicU32 {
+fn waiting<'a>(thread: &Thread, record: &Record) -> &'a AtomicU32 {
     // SAFETY: control blocks are never unmapped, and a recorded call has one.
-    unsafe { &(*record.control).slot(thread.index()).waiting }
+    unsafe {
+        &(*record.control.load(Ordering::Relaxed))
+            .slot(thread.index())
+            .waiting
+    }
 }
 
 /// Where the data stack of a nested call into `control` begins: below every frame of that domain on this thread.
@@ -312,10 +371,13 @@ fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32
         thread.service_r15.load(Ordering::Relaxed),
     );
     let lowest = thread
-        .extra()
-        .nested
-        .iter()
-        .map(|r| (r.control, r.service_r15))
+        .waiting()
+        .map(|(_, r)| {
+            (
+                r.control.load(Ordering::Relaxed),
+                r.service_r15.load(Ordering::Relaxed),
+            )
+        })
         .chain(std::iter::once(current))
         .filter(|&(c, _)| std::ptr::eq(c, control))
         .map(|(_, r15)| r15)
@@ -348,8 +410,13 @@ fn discard_stale(thread: &Thread, frame: u64) {
         if !stale || thread.mark.load(Ordering::Relaxed) == OUTSIDE {
             return;
         }
-        leave(thread);
+        forget(thread);
     }
+}
+
+/// Forgets the innermost call, and with it those that wait for it in the peer gate: nobody comes back to them.
+fn forget(thread: &Thread) {
+    while leave(thread) {}
 }
 
 /// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
@@ -369,7 +436,7 @@ pub(crate) fn forget_left(thread: &Thread) {
 pub(crate) fn nesting(thread: &Thread) -> usize {
     match thread.mark.load(Ordering::Relaxed) {
         OUTSIDE => 0,
-        _ => 1 + thread.extra().nested.len(),
+        _ => 1 + thread.depth(),
     }
 }
 
@@ -383,7 +450,7 @@ pub(crate) unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
         if thread.mark.load(Ordering::Relaxed) != IN_SERVICE {
             return false;
         }
-        leave(thread);
+        forget(thread);
     }
     true
 }
@@ -395,8 +462,9 @@ fn save_x87(thread: &Thread) {
     thread.host_x87.store(word, Ordering::Relaxed);
 }
 
-/// Brings back the host's x87 state and makes the waiting call, if there is one, the innermost again.
-fn leave(thread: &Thread) {
+/// Brings back the host's x87 state and makes the waiting call, if there is one, the innermost again. True if that one waited in the
+/// peer gate.
+fn leave(thread: &Thread) -> bool {
     // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
     let facts = unsafe {
         (*thread.control.load(Ordering::Relaxed))
@@ -415,46 +483,27 @@ fn leave(thread: &Thread) {
         // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
         unsafe { asm!("vzeroupper", options(nostack, nomem)) };
     }
-    let extra = thread.extra();
-    let Some(record) = extra.nested.pop() else {
+    let Some(depth) = thread.depth().checked_sub(1) else {
         thread.foreign.store(0, Ordering::Relaxed);
         thread.mark.store(OUTSIDE, Ordering::Relaxed);
-        return;
+        return false;
     };
-    thread.control.store(record.control, Ordering::Relaxed);
-    thread.frame.store(record.frame, Ordering::Relaxed);
-    thread.sequence.store(record.sequence, Ordering::Relaxed);
-    thread
-        .service_rsp
-        .store(record.service_rsp, Ordering::Relaxed);
-    thread
-        .service_r15
-        .store(record.service_r15, Ordering::Relaxed);
-    thread.service.store(record.service, Ordering::Relaxed);
-    thread.context.store(record.context, Ordering::Relaxed);
-    thread.foreign.store(record.foreign, Ordering::Relaxed);
-    thread.plan_rsp.store(record.plan_rsp, Ordering::Relaxed);
-    thread.pending.store(record.pending, Ordering::Relaxed);
-    thread
-        .abort_kind
-        .store(record.pending_kind, Ordering::Relaxed);
+    let (record, peer) = pop(thread, depth);
     thread.mark.store(IN_SERVICE, Ordering::SeqCst);
-    waiting(thread, &record).fetch_sub(1, Ordering::SeqCst);
-    let shown = &thread.waiting()[extra.nested.len()];
-    shown.sequence.store(0, Ordering::SeqCst);
-    (extra.detail, extra.message) = (record.detail, record.message);
-    let requested = shown.request.swap(0, Ordering::SeqCst) == record.sequence;
-    // SAFETY: as above.
-    let state = unsafe { (*record.control).settled_state() };
+    waiting(thread, record).fetch_sub(1, Ordering::SeqCst);
+    let sequence = record.sequence.swap(0, Ordering::SeqCst);
+    let requested = record.request.swap(0, Ordering::SeqCst) == sequence;
+    let state = record.domain().map_or(CLOSED, Control::settled_state);
     let reason = match state {
         POISONED | CLOSED => outcome::ANOTHER,
-        _ if requested => shown.request_kind.load(Ordering::SeqCst),
-        _ => return,
+        _ if requested => record.request_kind.load(Ordering::SeqCst),
+        _ => return peer,
     };
-    if thread.pending.load(Ordering::SeqCst) != record.sequence {
-        thread.pending.store(record.sequence, Ordering::SeqCst);
+    if thread.pending.load(Ordering::SeqCst) != sequence {
+        thread.pending.store(sequence, Ordering::SeqCst);
         thread.abort_kind.store(reason, Ordering::SeqCst);
     }
+    peer
 }
 
 /// After a call through the full gate returned.
@@ -462,6 +511,7 @@ fn leave(thread: &Thread) {
 /// # Safety
 /// Called by `gate.s` only.
 pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
+    // Who waited for it is in a service: the peer gate's calls do not come this way.
     leave(thread);
 }
 
@@ -492,7 +542,11 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
         .take()
         .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
     let panic = extra.panic.take();
-    leave(thread);
+    let peer = leave(thread);
     crate::call::ended(control, fault, detail, message, panic);
+    if peer {
+        peer::failed(thread);
+        return STATUS_PEER;
+    }
     STATUS_ENDED
 }

@@ -11,6 +11,7 @@ use super::control::{Control, MAX_THREADS, ServiceEntry};
 use super::enter::Freight;
 use super::map;
 use super::outcome::{RawFault, Refusal};
+use super::record::{self, MAX_NESTING, Record, Records};
 use super::signal;
 use std::arch::asm;
 use std::cell::UnsafeCell;
@@ -26,8 +27,8 @@ pub(crate) const IN_SERVICE: u32 = 2;
 /// A gate is writing the state of a new call; whoever was inside still is.
 pub(crate) const ENTERING: u32 = 4;
 
-/// Deepest nesting host → extension → service → extension …
-pub(crate) const MAX_NESTING: usize = 64;
+/// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
+const NESTED: u64 = 1 << 63;
 /// Size of a control stack of the runtime's own.
 const CONTROL_STACK: usize = 1 << 20;
 /// Stack below the entry gate that the slow path itself may need.
@@ -88,63 +89,30 @@ pub(crate) struct Thread {
     pub limited: AtomicU64,
     /// … in nanoseconds.
     pub limit: AtomicU64,
-    /// The calls that wait, outermost first, for other threads to read: [`MAX_NESTING`] of them, or null.
-    pub waiting: AtomicPtr<Waiting>,
-}
-
-/// What other threads see of a call that waits in a service while another one runs.
-#[derive(Default)]
-pub(crate) struct Waiting {
-    /// Its sequence number; 0 is nobody.
-    pub sequence: AtomicU64,
-    /// Its domain.
-    pub control: AtomicPtr<Control>,
-    /// Another thread's wish: end the call with this sequence number …
-    pub request: AtomicU64,
-    /// … for this reason.
-    pub request_kind: AtomicU32,
+    /// The first record ([`Record`]), or null.
+    pub records: AtomicPtr<Record>,
+    /// The innermost call's record.
+    pub record: AtomicPtr<Record>,
+    /// The last one: no call can be made from a call that has it.
+    pub last_record: AtomicPtr<Record>,
+    /// Number of the last nested call. It changes before the call that will wait for a new one ceases to be the innermost.
+    pub nested: AtomicU64,
+    /// The call whose last call of a peer failed, and how ([`super::peer`]).
+    pub peer_failed: AtomicU64,
+    pub peer_error: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Thread>() <= 256);
 
-impl Waiting {
-    /// Its domain's control block.
-    pub(crate) fn domain(&self) -> Option<&'static Control> {
-        // SAFETY: control blocks are never unmapped.
-        unsafe { self.control.load(Ordering::SeqCst).as_ref() }
-    }
-
-    /// Asks for the end of this call, once it is the innermost again, if it still has the number `sequence`.
-    pub(crate) fn end(&self, sequence: u64, kind: u32) {
-        self.request_kind.store(kind, Ordering::SeqCst);
-        self.request.store(sequence, Ordering::SeqCst);
-    }
-}
-
 /// Offset of the word that gate slots jump through.
 pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
 
-/// A call that waits in a service while another one runs.
-pub(crate) struct Record {
-    pub control: *mut Control,
-    pub frame: u64,
-    pub sequence: u64,
-    pub service_rsp: u64,
-    pub service_r15: u32,
-    pub service: *mut ServiceEntry,
-    pub context: u64,
-    pub foreign: u32,
-    pub plan_rsp: u64,
-    pub pending: u64,
-    pub pending_kind: u32,
-    pub detail: u64,
-    pub message: Option<String>,
-}
-
 /// What only the thread itself (and its signal handlers) uses.
 pub(crate) struct Extra {
-    /// Calls that wait, outermost first.
-    pub nested: Vec<Record>,
+    /// Words that go with the ends of calls that wait, by depth.
+    pub messages: Vec<Option<String>>,
+    /// The limit of the next nested call ([`Record::limit`]).
+    pub next_limit: u64,
     /// What the last ended call left.
     pub fault: RawFault,
     /// A value that goes with it: exit status.
@@ -153,8 +121,6 @@ pub(crate) struct Extra {
     pub message: Option<String>,
     /// A panic of a service, on its way around the extension.
     pub panic: Option<Box<dyn std::any::Any + Send>>,
-    /// Nested calls so far; their sequence numbers are made of it.
-    pub last_sequence: u64,
     /// Bounds of the thread's own stack: lowest usable address, top.
     pub stack: (u64, u64),
     /// Control stack of the runtime's own: lowest usable address, top; made when first needed.
@@ -242,16 +208,6 @@ impl Thread {
         unsafe { self.control.load(Ordering::SeqCst).as_ref() }
     }
 
-    /// The calls that wait in services, outermost first. Other threads hold the registry while they look.
-    pub(crate) fn waiting(&self) -> &[Waiting] {
-        let p = self.waiting.load(Ordering::SeqCst);
-        if p.is_null() {
-            return &[];
-        }
-        // SAFETY: `register` made the array of MAX_NESTING, all atomics; it is freed after the thread has left the registry.
-        unsafe { std::slice::from_raw_parts(p, MAX_NESTING) }
-    }
-
     /// The innermost call as another thread may see it: its number and its domain's control block. `None` outside, and while a
     /// gate writes the state of a new call, when the number may be the new call's and the domain still the last one's. (A gate
     /// looks at its domain's state itself after that.)
@@ -316,12 +272,12 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
         None => return Err(Refusal::ThreadTable),
     };
     let extra = Box::new(Extra {
-        nested: Vec::with_capacity(MAX_NESTING),
+        messages: vec![None; MAX_NESTING],
+        next_limit: 0,
         fault: RawFault::default(),
         detail: 0,
         message: None,
         panic: None,
-        last_sequence: 0,
         stack: stack.unwrap_or((0, 0)),
         own_stack: None,
         index,
@@ -332,11 +288,8 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
         Ordering::Relaxed,
     );
     thread.extra.store(Box::into_raw(extra), Ordering::Relaxed);
-    let waiting: Box<[Waiting; MAX_NESTING]> =
-        Box::new(std::array::from_fn(|_| Waiting::default()));
-    thread
-        .waiting
-        .store(Box::into_raw(waiting).cast(), Ordering::Relaxed);
+    record::make(thread);
+    thread.nested.store(NESTED, Ordering::Relaxed);
     thread.slot.store(
         (index * size_of::<super::control::Slot>()) as u32,
         Ordering::Relaxed,
@@ -513,21 +466,16 @@ fn unregister(thread: &Thread) {
     if let Some(place) = registry.threads.get_mut(extra.index) {
         *place = std::ptr::null();
     }
-    let waiting = thread
-        .waiting
-        .swap(std::ptr::null_mut(), Ordering::Relaxed)
-        .cast::<[Waiting; MAX_NESTING]>();
-    drop(registry);
-    // SAFETY: from Box::into_raw in `register`; other threads read it under the registry only, and no longer find us there.
-    drop(unsafe { Box::from_raw(waiting) });
-    for record in &extra.nested {
-        // SAFETY: control blocks are never unmapped, and a recorded call has one. The host left these calls behind for good.
-        let control = unsafe { &*record.control };
-        control
-            .slot(extra.index)
-            .waiting
-            .fetch_sub(1, Ordering::SeqCst);
+    let depth = thread.depth();
+    for record in &thread.records()[..depth] {
+        // The host left these calls behind for good.
+        if let Some(control) = record.domain() {
+            let slot = control.slot(extra.index);
+            slot.waiting.fetch_sub(1, Ordering::SeqCst);
+        }
     }
+    drop(registry);
+    drop(Records::take(thread));
     thread.mark.store(OUTSIDE, Ordering::SeqCst);
     if let Some((low, top)) = extra.own_stack {
         map::release((low - 4096) as *mut u8, (top - low) as usize + 2 * 4096);
@@ -589,15 +537,12 @@ pub(crate) fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Contro
             if let Some(control) = unsafe { other.control.load(Ordering::Relaxed).as_ref() } {
                 inside(control);
             }
-            // SAFETY: `extra` of a registered thread points to its boxed part; that thread does not exist here.
-            if let Some(extra) = unsafe { other.extra.load(Ordering::Relaxed).as_ref() } {
-                for record in &extra.nested {
-                    // SAFETY: as above, control blocks are never unmapped.
-                    if let Some(control) = unsafe { record.control.as_ref() } {
-                        inside(control);
-                        // Nobody waits there any more, whoever gets the index next.
-                        control.slot(extra.index).waiting.store(0, Ordering::SeqCst);
-                    }
+            for (_, record) in other.waiting() {
+                if let Some(control) = record.domain() {
+                    inside(control);
+                    // Nobody waits there any more, whoever gets the index next.
+                    let slot = control.slot(other.index());
+                    slot.waiting.store(0, Ordering::SeqCst);
                 }
             }
         }

@@ -1,0 +1,180 @@
+//! Peers: functions of one domain that another one calls directly, through the gates alone.
+//!
+//! An export is what the called domain gives: a function, the longest time of one call, the stack that must be left. An import that
+//! is served by it looks like a service to the calling extension. What is bound when a domain is built keeps the other domain alive;
+//! that cannot make a ring. What is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
+
+use crate::domain::{Domain, DomainBuilder};
+use crate::error::{BindError, SymbolError};
+use crate::fork;
+use crate::service::{self, compatible};
+use crate::trusted::control::{Entry, FloatMask};
+use crate::trusted::gate;
+use crate::trusted::peer::{Peer, SLOW};
+use postern_image::Signature;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Least stack that a call of a peer finds: the gate's own slow path needs as much.
+const LEAST_STACK: usize = 16 << 10;
+
+/// A function that a domain lets other domains call. See [`Domain::peer_export`].
+#[derive(Clone, Debug)]
+pub struct PeerExport {
+    domain: Domain,
+    offset: u32,
+    signature: Signature,
+    time: u64,
+    stack: u64,
+}
+
+impl PeerExport {
+    /// Longest time of one call, besides the domain's own deadline. A caller's deadline is put off for at most that long. A call that
+    /// takes longer is a fault of the called domain.
+    #[must_use]
+    pub fn time(mut self, longest: Duration) -> PeerExport {
+        self.time = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX).max(1);
+        self
+    }
+
+    /// Bytes of control stack that must be left when the call begins; [`crate::DEFAULT_STACK`] unless said, and 16 KiB at least. A
+    /// caller that has less is ended with a fault of kind `ServiceStack`.
+    #[must_use]
+    pub fn stack(mut self, bytes: usize) -> PeerExport {
+        self.stack = bytes.clamp(LEAST_STACK, 1 << 48) as u64;
+        self
+    }
+
+    /// The domain that is called.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// The C types.
+    pub fn signature(&self) -> Signature {
+        self.signature
+    }
+
+    /// For callers whose image has these facts.
+    fn peer(&self, caller_facts: u32) -> Peer {
+        let mut entry = self.domain.entry(self.offset, &self.signature);
+        let facts = self.domain.0.image.fact_bits;
+        let full = self.domain.0.needs_full(&entry);
+        entry.gate = gate::class(facts, full).masked;
+        let x87 = (facts | caller_facts) & gate::FACT_X87 != 0;
+        let result = self.signature.result();
+        Peer {
+            entry,
+            gate_stack: if full || x87 { SLOW } else { self.stack },
+            limit: self.time,
+            vectors: (facts | caller_facts) & (gate::FACT_XMM | gate::FACT_YMM),
+            result_mask: result.map_or(0, service::integer_mask),
+            float_mask: FloatMask([result.map_or(0, service::float_mask), 0]),
+            stack: self.stack,
+            bound: true,
+        }
+    }
+}
+
+/// A peer that is bound for good, and the domain that it keeps alive.
+struct Kept {
+    peer: Peer,
+    _domain: Domain,
+}
+
+/// What was bound after the domain was built. It stays until the domain goes: a thread may be just about to use it.
+#[derive(Default)]
+#[expect(clippy::vec_box, reason = "the gates refer to what is in the box")]
+pub(crate) struct Bound(Mutex<Vec<Box<Peer>>>);
+
+impl DomainBuilder {
+    /// Grants an import that is another domain's function: calls go there without the host. That domain stays alive as long as this
+    /// one.
+    pub fn peer(mut self, name: &str, export: &PeerExport) -> Self {
+        let kept = Box::new(Kept {
+            peer: export.peer(self.image.0.fact_bits),
+            _domain: export.domain.clone(),
+        });
+        let address = &raw const kept.peer as usize;
+        self.services
+            .add_peer(name, Some(export.signature), kept, address);
+        self
+    }
+
+    /// Leaves an import open, for [`Domain::bind_peer`]. Until then its calls fail as [`crate::PeerError::Unbound`].
+    pub fn peer_open(mut self, name: &str) -> Self {
+        let entry = Entry::nowhere();
+        let open = Box::new(Peer {
+            entry,
+            gate_stack: SLOW,
+            limit: 0,
+            vectors: 0,
+            result_mask: 0,
+            float_mask: FloatMask::default(),
+            stack: 0,
+            bound: false,
+        });
+        let address = &raw const *open as usize;
+        self.services.add_peer(name, None, open, address);
+        self
+    }
+}
+
+impl Domain {
+    /// A function that other domains may be given as a peer ([`DomainBuilder::peer`]), with the image's signature.
+    ///
+    /// # Errors
+    /// No such export, its types are unknown, or not all of its parameters fit registers: six integers and eight floats.
+    pub fn peer_export(&self, name: &str) -> Result<PeerExport, SymbolError> {
+        let export = self.export(name)?;
+        let Some(signature) = export.signature else {
+            return Err(SymbolError::Untyped(name.to_owned()));
+        };
+        if !service::in_registers(&signature, true) {
+            return Err(SymbolError::Parameters(name.to_owned()));
+        }
+        self.0.pointed_to.store(true, Ordering::SeqCst);
+        Ok(PeerExport {
+            domain: self.clone(),
+            offset: export.offset,
+            signature,
+            time: 0,
+            stack: crate::DEFAULT_STACK as u64,
+        })
+    }
+
+    /// Binds an import that [`DomainBuilder::peer_open`] left open, or binds it anew: calls that begin from now on go there. That
+    /// domain is not kept alive by it, so that rings of domains end.
+    ///
+    /// # Errors
+    /// The import was not left open, or has another type.
+    pub fn bind_peer(&self, name: &str, export: &PeerExport) -> Result<(), BindError> {
+        let imports = &self.0.image.tables.imports;
+        let entry = self
+            .0
+            .services
+            .peer(imports, name)
+            .ok_or_else(|| BindError::NotOpen(name.to_owned()))?;
+        let expected = imports
+            .iter()
+            .find(|import| &*import.name == name)
+            .and_then(|import| import.signature);
+        if let Some(expected) = expected
+            && !compatible(&expected, &export.signature)
+        {
+            return Err(BindError::Signature {
+                name: name.to_owned(),
+                expected,
+                offered: export.signature,
+            });
+        }
+        let peer = Box::new(export.peer(self.0.image.fact_bits));
+        let mut bound = fork::lock(&self.0.peers.0);
+        entry
+            .context
+            .store(&raw const *peer as usize, Ordering::SeqCst);
+        bound.push(peer);
+        Ok(())
+    }
+}
