@@ -242,3 +242,45 @@ fn a_deadline_passes_during_nested_calls() {
     assert_eq!(e.fault().unwrap().kind, FaultKind::Deadline);
     assert!(!inner.is_poisoned());
 }
+
+/// A hostile data stack pointer near the low end of a stack, below which a page has no access: the arguments of a nested call that
+/// travel in memory find no place, and the host does not touch that page.
+#[test]
+fn arguments_of_a_nested_call_stay_out_of_the_guard_page() {
+    type Eight = Func<fn(i64, i64, i64, i64, i64, i64, i64, i64) -> i64>;
+    let image = code(
+        &[("back", "l(l)")],
+        &[("low", "l(l)"), ("last", "l(llllllll)")],
+        // The data stack pointer goes to %rdi bytes above the stack's start, where the service finds it.
+        "low:\nmovq %r15, %rbx\nmovl %r15d, %eax\nandl $-(1 << 18), %eax\nleaq (%rax,%rdi), %r15\ncall back\n\
+         movq %rbx, %r15\nret\n\
+         last:\nmovq %gs:8(%r15d), %rax\nret\n",
+    )
+    .image();
+    let entry: Arc<OnceLock<Eight>> = Arc::default();
+    let last = entry.clone();
+    let d = cold(&image)
+        .service("back", move |_: &Caller<'_>, _: i64| -> i64 {
+            match last.get().unwrap().call(1, 2, 3, 4, 5, 6, 7, 8) {
+                Ok(value) => value,
+                Err(CallError::NoDataStack) => -1,
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .build()
+        .unwrap();
+    assert!(entry.set(d.func("last").unwrap()).is_ok());
+    let low = d.func::<fn(i64) -> i64>("low").unwrap();
+    let size = 1 << 18;
+    assert_eq!(low.call(size / 2).unwrap(), 8);
+    // This thread has the image's own stack, others have one with a page without access below.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(low.call(size / 2).unwrap(), 8);
+            for above in [0, 1024, 1040, 2048, 4096, 4096 + 1008] {
+                assert_eq!(low.call(above).unwrap(), -1, "{above}");
+            }
+            assert_eq!(low.call(2 * 4096).unwrap(), 8);
+        });
+    });
+}
