@@ -12,7 +12,7 @@
  *
  * Threads. Every function may be called from every thread. Errors and faults belong to the thread.
  *
- * Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared) are opaque and never reused: one that was closed, or was never
+ * Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared, pt_pool, pt_module) are opaque and never reused: one that was closed, or was never
  * made, is refused with PT_E_HANDLE. Other pointers are the host's own and are trusted, but for NULL.
  *
  * A host may longjmp out of a service over the call that led to it; pt_unwind tells Postern. C++ exceptions must not
@@ -39,6 +39,8 @@ typedef struct pt_options pt_options; /* what a domain is given: services, limit
 typedef struct pt_domain pt_domain;   /* an instance of an image */
 typedef struct pt_policy pt_policy;   /* what system calls of an extension may do */
 typedef struct pt_shared pt_shared;   /* memory that the host and domains see at once */
+typedef struct pt_pool pt_pool;       /* domains that are lent */
+typedef struct pt_module pt_module;   /* a domain whose image can be replaced */
 
 typedef enum pt_code {
     PT_OK = 0,
@@ -67,7 +69,8 @@ typedef enum pt_code {
     PT_E_HANDLER_REPLACED = -23, /* somebody replaced Postern's signal handler */
     PT_E_INSIDE = -24,           /* called in a signal handler that interrupted an extension */
     PT_E_PANIC = -25,            /* a bug in Postern; the message says where */
-    PT_E_RESTING = -26           /* an earlier fault closed the domain, and its restart policy lets it rest */
+    PT_E_RESTING = -26,          /* an earlier fault closed the domain, and its restart policy lets it rest */
+    PT_E_HAND_OVER = -27         /* the new version of a module did not take over; the old one goes on */
 } pt_code;
 
 /* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */
@@ -301,6 +304,93 @@ void *pt_sym_as(pt_domain *domain, const char *name, const char *signature);
 /* The same for a function pointer that came from the extension. */
 void *pt_sym_at(pt_domain *domain, pt_offset function, const char *signature);
 
+/* ---- After a fault ------------------------------------------------------------------------------------------------- */
+
+enum {
+    PT_RESTART_NEVER = 0,    /* a domain that faulted is closed until pt_reset: the default */
+    PT_RESTART_IMMEDIATE = 1 /* the next call finds it in the image's first state */
+};
+
+/* What happens after a fault: PT_RESTART_… */
+int pt_options_restart(pt_options *options, int how);
+/* The next call finds the domain in the image's first state, but it rests before: calls are refused with PT_E_RESTING for
+ * `first` microseconds (100000), `factor` (2) times longer after each further fault in a row, at most `most` (30000000).
+ * After `give_up_after` faults in a row it stays closed until pt_reset; 0 is never. 0 elsewhere is the default. */
+int pt_options_back_off(pt_options *options, uint64_t first, uint32_t factor, uint64_t most, uint32_t give_up_after);
+
+/* ---- Pools --------------------------------------------------------------------------------------------------------- */
+
+enum {
+    PT_POOL_KEEP = 1,      /* a domain is not reset between two loans, unless it faulted */
+    PT_POOL_PER_THREAD = 2 /* a thread gets the domain that it had last, without a lock */
+};
+
+/* What can be counted of a pool. */
+enum {
+    PT_POOL_SIZE, PT_POOL_IN_USE, PT_POOL_IDLE, PT_POOL_WAITING, PT_POOL_TAKEN, PT_POOL_WAITED, PT_POOL_REFUSED,
+    PT_POOL_MADE, PT_POOL_RESETS, PT_POOL_RESTARTS, PT_POOL_ABANDONED
+};
+
+/* Pools made with these options have at most `domains` (0: as many as processors), `warm` of them made ahead; PT_POOL_… */
+int pt_options_pool(pt_options *options, uint32_t domains, uint32_t warm, int flags);
+/* While all are in use, at most `callers` wait, each for so long (any number, for 1 s). */
+int pt_options_pool_wait(pt_options *options, uint64_t microseconds, uint32_t callers);
+/* A pool of domains of an image. A domain that faulted begins anew at once, unless the options name another restart policy. */
+pt_pool *pt_pool_new(pt_image *image, pt_options *options);
+/* Lends nothing more. Domains on loan are closed when they are given back, the others now. */
+int pt_pool_close(pt_pool *pool);
+/* A domain for the caller alone, until pt_pool_give. NULL: PT_E_BUSY, PT_E_RESTING, PT_E_POISONED (all faulted for good), or why
+ * none could be made. pt_sym gives the same pointers for a domain through all its loans. */
+pt_domain *pt_pool_take(pt_pool *pool);
+/* Gives it back: the handle is closed, the domain is reset. From any thread. */
+int pt_pool_give(pt_pool *pool, pt_domain *domain);
+/* From now on the pool's domains are of this image. If none can be made, nothing changes. */
+int pt_pool_replace(pt_pool *pool, pt_image *image, pt_options *options);
+/* How many there are, or were: PT_POOL_SIZE and so on. */
+int pt_pool_count(pt_pool *pool, int what, uint64_t *value);
+
+/* ---- Modules: hot reload ------------------------------------------------------------------------------------------- */
+
+enum {
+    PT_REPLACED = 1,    /* calls go to this new version */
+    PT_CONFIRMED = 2,   /* this new version stays */
+    PT_ROLLED_BACK = 3, /* this version came back, because of `fault` if there is one */
+    PT_DRAINED = 4      /* nobody is inside this old version any more; it is closed */
+};
+
+/* What can be counted of a module. */
+enum {
+    PT_MODULE_VERSION, PT_MODULE_REPLACED, PT_MODULE_REFUSED, PT_MODULE_ROLLED_BACK, PT_MODULE_HELD, PT_MODULE_DRAINING,
+    PT_MODULE_ON_PROBATION
+};
+
+/* A domain whose image can be replaced while it is called. Each version is made with `options`. */
+pt_module *pt_module_new(pt_image *image, pt_options *options);
+/* Closes it. Its function pointers return 0 from now on. */
+int pt_module_free(pt_module *module);
+/* A C function pointer, as pt_sym, whose calls always go to the current version. */
+void *pt_module_sym(pt_module *module, const char *name);
+void *pt_module_sym_as(pt_module *module, const char *name, const char *signature);
+/* The current version, until it has drained. */
+pt_domain *pt_module_domain(pt_module *module);
+/* Replaces the current version: new calls go to the new one, calls inside finish where they are. If the image lacks a function
+ * that pt_module_sym gave out, or anything else fails, nothing changes. */
+int pt_module_replace(pt_module *module, pt_image *image);
+/* If a new version faults in its first `calls` (32), the old one comes back as it was left. 0: the old one goes at once. */
+int pt_module_probation(pt_module *module, uint32_t calls);
+/* How long pt_module_replace waits for calls inside the old version (1000000); whether it ends them then. */
+int pt_module_drain(pt_module *module, uint64_t microseconds, int end_stragglers);
+/* State is handed over by the extension: the old version's `long save(void *area, size_t room)` writes it and returns its
+ * length, the new version's `int load(const void *area, size_t length)` takes it and returns 0. Meanwhile calls wait. */
+int pt_module_carry(pt_module *module, const char *save, const char *load, size_t room);
+/* State is handed over by the host, which may call both domains and returns 0; anything else refuses. NULL: there is none. */
+int pt_module_hand_over(pt_module *module, int (*hand_over)(pt_domain *from, pt_domain *to, void *user), void *user);
+/* The current version stays, whatever it does. */
+int pt_module_confirm(pt_module *module);
+/* The version before comes back: 1; 0 if the current one is not on probation. */
+int pt_module_roll_back(pt_module *module);
+/* How many there are, or were: PT_MODULE_VERSION and so on. */
+int pt_module_count(pt_module *module, int what, uint64_t *value);
 /* ---- Inside a service -------------------------------------------------------------------------------------------- */
 
 /* The domain that called the service in which this thread is, or NULL (PT_E_OUTSIDE). */
@@ -453,6 +543,10 @@ const char *pt_fault_kind_name(int kind);
 /* `handler` is called with every fault of the domains made with `options`, after the extension has been left, on the
  * thread that made the call. It must return. NULL for none. */
 int pt_on_fault(pt_options *options, void (*handler)(const pt_fault *fault, void *user), void *user);
+/* `handler` is called with what happens to modules made with `options`: PT_REPLACED and so on. It must return, and not wait for
+ * other threads. NULL for none. */
+int pt_on_reload(pt_options *options,
+                 void (*handler)(int event, uint64_t version, const pt_fault *fault, void *user), void *user);
 
 #ifdef __cplusplus
 }

@@ -3,8 +3,10 @@
 //! A parameter of one of these types has what `postern.h` demands of the host: pointers that are NULL or valid for the call.
 //! NULL is refused here; the rest cannot be checked.
 
+use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::fault::CFault;
+use crate::handle::Handle;
 use postern::{AreaBuilder, DomainBuilder, ShareError, Shared, Signature};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -414,6 +416,42 @@ pub fn call_handler(handler: FaultHandler, fault: &CFault, user: usize) {
     if let Some(handler) = handler {
         // SAFETY: the host gave a function of this type; the fault lives during the call.
         unsafe { handler(fault, user as *mut c_void) };
+    }
+}
+
+/// `int (*)(pt_domain *, pt_domain *, void *)`, or NULL: hands state over.
+pub type HandOver =
+    Option<unsafe extern "C" fn(Handle<DomainKind>, Handle<DomainKind>, *mut c_void) -> c_int>;
+
+/// Asks the host to hand state over; 0 is done.
+pub fn hand_over(
+    hand_over: HandOver,
+    old: Handle<DomainKind>,
+    new: Handle<DomainKind>,
+    user: usize,
+) -> c_int {
+    match hand_over {
+        // SAFETY: the host gave a function of this type; handles are numbers.
+        Some(hand_over) => unsafe { hand_over(old, new, user as *mut c_void) },
+        None => 0,
+    }
+}
+
+/// `void (*)(int, uint64_t, const pt_fault *, void *)`, or NULL.
+pub type ReloadHandler = Option<unsafe extern "C" fn(c_int, u64, *const CFault, *mut c_void)>;
+
+/// Tells the host what happened to a module.
+pub fn call_reload_handler(
+    handler: ReloadHandler,
+    event: c_int,
+    version: u64,
+    fault: Option<&CFault>,
+    user: usize,
+) {
+    let fault = fault.map_or(std::ptr::null(), std::ptr::from_ref);
+    if let Some(handler) = handler {
+        // SAFETY: the host gave a function of this type; the fault, if there is one, lives during the call.
+        unsafe { handler(event, version, fault, user as *mut c_void) };
     }
 }
 

@@ -20,6 +20,18 @@ pub struct Opened {
     user: usize,
 }
 
+impl Opened {
+    /// A domain with the host's pointer.
+    pub fn new(domain: Domain, user: usize) -> Opened {
+        Opened {
+            name: failure::text(domain.name()),
+            domain,
+            pointers: Pointers::default(),
+            user,
+        }
+    }
+}
+
 /// The kind `pt_domain`.
 pub struct DomainKind;
 
@@ -62,16 +74,26 @@ pub extern "C" fn pt_open(
     failure::or(Handle::NULL, || {
         let options = options::get(options)?;
         let domain = options.apply(Domain::builder(&image.get()?)).build()?;
-        let id = domain.id();
-        let handle = Handle::make(Arc::new(Opened {
-            name: failure::text(domain.name()),
-            domain,
-            pointers: Pointers::default(),
-            user: options.user,
-        }));
-        by_id().insert(id, handle);
-        Ok(handle)
+        Ok(enter(Arc::new(Opened::new(domain, options.user))))
     })
+}
+
+/// A new handle for a domain, by which its services find it.
+pub fn enter(opened: Arc<Opened>) -> Handle<DomainKind> {
+    let id = opened.domain.id();
+    let handle = Handle::make(opened);
+    by_id().insert(id, handle);
+    handle
+}
+
+/// Takes the handle back.
+///
+/// # Errors
+/// It was taken back before.
+pub fn leave(handle: Handle<DomainKind>) -> Result<Arc<Opened>, Failure> {
+    let opened = handle.take()?;
+    by_id().remove(&opened.domain.id());
+    Ok(opened)
 }
 
 /// `pt_close`

@@ -50,6 +50,7 @@ codes! {
     Inside "PT_E_INSIDE" = -24,
     Panic "PT_E_PANIC" = -25,
     Resting "PT_E_RESTING" = -26,
+    HandOver "PT_E_HAND_OVER" = -27,
 }
 
 /// Why a function failed.
@@ -89,19 +90,8 @@ from!(LoadError, |e| match &e {
     LoadError::Start(error) => start(error),
     _ => Code::Image,
 });
-from!(InstantiateError, |e| match &e {
-    InstantiateError::Unresolved(_) => Code::Unresolved,
-    InstantiateError::Signature { .. } => Code::Signature,
-    InstantiateError::Map(_) => Code::Memory,
-    InstantiateError::Initialisation(error) => call(error),
-    _ => Code::Limit,
-});
-from!(SymbolError, |e| match &e {
-    SymbolError::Missing { .. } | SymbolError::NotAFunction(_) => Code::Missing,
-    SymbolError::Signature { .. } => Code::Signature,
-    SymbolError::Untyped(_) => Code::Untyped,
-    _ => Code::Memory,
-});
+from!(InstantiateError, |e| instantiate(&e));
+from!(SymbolError, |e| symbol(&e));
 from!(MemoryError, |e| match &e {
     MemoryError::NoRoom(_) => Code::Memory,
     _ => Code::Range,
@@ -116,6 +106,27 @@ from!(ShareError, |e| match &e {
     ShareError::Start(error) => start(error),
     _ => Code::Argument,
 });
+
+/// The code of a domain that was not made.
+pub fn instantiate(error: &InstantiateError) -> Code {
+    match error {
+        InstantiateError::Unresolved(_) => Code::Unresolved,
+        InstantiateError::Signature { .. } => Code::Signature,
+        InstantiateError::Map(_) => Code::Memory,
+        InstantiateError::Initialisation(error) => call(error),
+        _ => Code::Limit,
+    }
+}
+
+/// The code of a function that was not found.
+pub fn symbol(error: &SymbolError) -> Code {
+    match error {
+        SymbolError::Missing { .. } | SymbolError::NotAFunction(_) => Code::Missing,
+        SymbolError::Signature { .. } => Code::Signature,
+        SymbolError::Untyped(_) => Code::Untyped,
+        _ => Code::Memory,
+    }
+}
 
 fn start(error: &StartError) -> Code {
     match error {

@@ -4,8 +4,10 @@ use crate::boundary;
 use crate::domain::{DomainKind, Hold, hold_ids};
 use crate::handle::{Holding, Kind};
 use crate::image::ImageKind;
+use crate::module::ModuleKind;
 use crate::options::OptionsKind;
 use crate::policy::PolicyKind;
+use crate::pool::{self, PoolKind};
 use crate::share::SharedKind;
 use std::cell::RefCell;
 use std::sync::Once;
@@ -16,6 +18,9 @@ type Held = (
     Holding<DomainKind>,
     Holding<SharedKind>,
     Holding<PolicyKind>,
+    Holding<PoolKind>,
+    Holding<ModuleKind>,
+    pool::Hold,
     Hold,
 );
 
@@ -31,6 +36,9 @@ extern "C" fn before() {
         DomainKind::table().hold(),
         SharedKind::table().hold(),
         PolicyKind::table().hold(),
+        PoolKind::table().hold(),
+        ModuleKind::table().hold(),
+        pool::loans(),
         hold_ids(),
     );
     HELD.set(Some(held));

@@ -14,6 +14,7 @@
 //! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_set_policy`, `pt_system_calls`, `pt_main` |
 //! | [`decision`] | `pt_options_decider…`, `pt_set_decider…`, `pt_decisions` |
 //! | [`revoke`] | `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants` |
+//! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -29,8 +30,10 @@ pub mod fork;
 pub mod handle;
 pub mod image;
 pub mod memory;
+pub mod module;
 pub mod options;
 pub mod policy;
+pub mod pool;
 pub mod process;
 pub mod revoke;
 pub mod service;

@@ -2,11 +2,14 @@
 //!
 //! Options are plain data, so that one set serves any number of domains.
 
-use crate::boundary::{self, FaultHandler, Function, Text};
+use crate::boundary::{self, FaultHandler, Function, ReloadHandler, Text};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, Kind, Table};
-use postern::{DEFAULT_STACK, Decider, DomainBuilder, Limits, Placement, Policy, Signature};
+use postern::{
+    BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, Placement, Policy,
+    PoolBuilder, Recycle, RestartPolicy, Signature,
+};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,11 +38,57 @@ pub struct Options {
     pub decider: Option<Decider>,
     /// The host's own pointer.
     pub user: usize,
+    /// Called with what happens to modules.
+    pub on_reload: (ReloadHandler, usize),
+    restart: Option<RestartPolicy>,
+    pool: PoolOptions,
+}
+
+/// What a pool is given.
+#[derive(Clone, Default)]
+struct PoolOptions {
+    domains: Option<u32>,
+    warm: Option<u32>,
+    flags: c_int,
+    wait: Option<(Duration, usize)>,
 }
 
 impl Options {
     /// Hands everything to a builder.
-    pub fn apply(&self, mut builder: DomainBuilder) -> DomainBuilder {
+    pub fn apply(&self, builder: DomainBuilder) -> DomainBuilder {
+        let builder = self.apply_without_restart(builder);
+        match &self.restart {
+            Some(policy) => builder.restart(policy.clone()),
+            None => builder,
+        }
+    }
+
+    /// Hands what a pool is told to its builder.
+    pub fn pool<T: Lendable>(&self, mut builder: PoolBuilder<T>) -> PoolBuilder<T> {
+        let pool = &self.pool;
+        if let Some(domains) = pool.domains {
+            builder = builder.size(domains as usize);
+        }
+        if let Some(warm) = pool.warm {
+            builder = builder.warm(warm as usize);
+        }
+        if pool.flags & 1 != 0 {
+            builder = builder.recycle(Recycle::Keep);
+        }
+        if pool.flags & 2 != 0 {
+            builder = builder.per_thread();
+        }
+        if let Some((time, callers)) = pool.wait {
+            builder = builder.max_wait(time).max_waiting(callers);
+        }
+        match &self.restart {
+            Some(policy) => builder.restart(policy.clone()),
+            None => builder,
+        }
+    }
+
+    /// Hands everything to a builder but the restart policy, which is the pool's business.
+    pub fn apply_without_restart(&self, mut builder: DomainBuilder) -> DomainBuilder {
         if let Some(name) = &self.name {
             builder = builder.name(name);
         }
@@ -192,6 +241,109 @@ pub extern "C" fn pt_options_placement(options: Handle<OptionsKind>, placement: 
 pub extern "C" fn pt_options_user(options: Handle<OptionsKind>, user: *mut c_void) -> c_int {
     change(options, |o| {
         o.user = user as usize;
+        Ok(())
+    })
+}
+
+/// One of the values that can be counted.
+pub fn pick(values: &[u64], what: c_int) -> Result<u64, Failure> {
+    let value = usize::try_from(what).ok().and_then(|i| values.get(i));
+    value.copied().ok_or_else(|| {
+        Failure::new(
+            Code::Argument,
+            format!("{what} is nothing that can be counted"),
+        )
+    })
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const RESTARTS: [(&str, i32); 2] = [("PT_RESTART_NEVER", 0), ("PT_RESTART_IMMEDIATE", 1)];
+
+/// `pt_options_restart`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_restart(options: Handle<OptionsKind>, how: c_int) -> c_int {
+    change(options, |o| {
+        o.restart = Some(match how {
+            0 => RestartPolicy::Never,
+            1 => RestartPolicy::Immediate,
+            _ => {
+                return Err(Failure::new(
+                    Code::Argument,
+                    format!("{how} is no restart policy; PT_RESTART_NEVER and _IMMEDIATE are"),
+                ));
+            }
+        });
+        Ok(())
+    })
+}
+
+/// `pt_options_back_off`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_back_off(
+    options: Handle<OptionsKind>,
+    first: u64,
+    factor: u32,
+    most: u64,
+    give_up_after: u32,
+) -> c_int {
+    change(options, |o| {
+        let mut back_off = BackOff::default();
+        let time = |us: u64, default| match us {
+            0 => default,
+            us => Duration::from_micros(us),
+        };
+        back_off.first = time(first, back_off.first);
+        back_off.most = time(most, back_off.most);
+        back_off.factor = if factor == 0 { back_off.factor } else { factor };
+        back_off.give_up_after = (give_up_after != 0).then_some(give_up_after);
+        o.restart = Some(RestartPolicy::BackOff(back_off));
+        Ok(())
+    })
+}
+
+/// `pt_options_pool`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_pool(
+    options: Handle<OptionsKind>,
+    domains: u32,
+    warm: u32,
+    flags: c_int,
+) -> c_int {
+    change(options, |o| {
+        if flags & !3 != 0 {
+            return Err(Failure::new(
+                Code::Argument,
+                format!("{flags} has flags that are not PT_POOL_…"),
+            ));
+        }
+        o.pool.domains = (domains != 0).then_some(domains);
+        (o.pool.warm, o.pool.flags) = (Some(warm), flags);
+        Ok(())
+    })
+}
+
+/// `pt_options_pool_wait`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_pool_wait(
+    options: Handle<OptionsKind>,
+    microseconds: u64,
+    callers: u32,
+) -> c_int {
+    change(options, |o| {
+        o.pool.wait = Some((Duration::from_micros(microseconds), callers as usize));
+        Ok(())
+    })
+}
+
+/// `pt_on_reload`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_on_reload(
+    options: Handle<OptionsKind>,
+    handler: ReloadHandler,
+    user: *mut c_void,
+) -> c_int {
+    change(options, |o| {
+        o.on_reload = (handler, user as usize);
         Ok(())
     })
 }

@@ -3,7 +3,9 @@
 mod support;
 
 use object::{Object, ObjectSymbol};
-use postern_capi::{boundary, domain, failure, fault, options, policy, process, revoke, share};
+use postern_capi::{
+    boundary, domain, failure, fault, module, options, policy, pool, process, revoke, share,
+};
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
@@ -85,7 +87,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 34] = [
+const TYPES: [(&str, &str); 38] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -116,6 +118,13 @@ const TYPES: [(&str, &str); 34] = [
     ("Out<CRepossession>", "pt_repossession *"),
     ("TextRoom", "char *"),
     ("Handle<PolicyKind>", "pt_policy *"),
+    ("Handle<PoolKind>", "pt_pool *"),
+    ("Handle<ModuleKind>", "pt_module *"),
+    ("HandOver", "int (*)(pt_domain *, pt_domain *, void *)"),
+    (
+        "ReloadHandler",
+        "void (*)(int, uint64_t, const pt_fault *, void *)",
+    ),
     ("Handle<ImageKind>", "pt_image *"),
     ("Handle<OptionsKind>", "pt_options *"),
     ("Handle<DomainKind>", "pt_domain *"),
@@ -175,6 +184,11 @@ fn types_agree() {
         .chain(policy::STREAMS)
         .chain(revoke::GRANTS)
         .chain(revoke::ENDS)
+        .chain(options::RESTARTS)
+        .chain(pool::FLAGS)
+        .chain(pool::COUNTS)
+        .chain(module::EVENTS)
+        .chain(module::COUNTS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {

@@ -86,6 +86,27 @@ fn extension(name: &str) -> std::path::PathBuf {
     image
 }
 
+#[test]
+fn restarts_pools_and_modules() {
+    let root = support::installed();
+    let source = support::source("tests/extensions/version.c");
+    let versions = ["1", "2", "3"].map(|version| {
+        let image = root.join(format!("version{version}.px"));
+        let arguments = [
+            "-O1".into(),
+            "-nolibc".into(),
+            format!("-DVERSION={version}").into(),
+            "-o".into(),
+            image.clone().into(),
+            source.clone().into_os_string(),
+        ];
+        let arguments: Vec<std::ffi::OsString> = arguments.into_iter().collect();
+        postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
+        image
+    });
+    support::run(support::compile("reload.c", &[]), &versions);
+}
+
 /// Everything in one program, without the shared library.
 #[test]
 fn linked_statically() {

@@ -69,6 +69,8 @@ fn every_error_has_a_remedy() {
         ("runtime/src/decision.rs", "DecisionError"),
         ("runtime/src/revoke.rs", "RevokeError"),
         ("runtime/src/revoke.rs", "Reluctance"),
+        ("runtime/src/pool.rs", "PoolError"),
+        ("runtime/src/module/replace.rs", "ReplaceError"),
     ] {
         let found = variants(&read(file), name);
         assert!(found.len() > 1, "{name}");

@@ -26,6 +26,9 @@ pub enum ReplaceError {
     /// The new image lacks a function that somebody holds, or it has other types.
     #[error("the new version does not serve a function that is in use: {0}")]
     Function(#[from] SymbolError),
+    /// The new version could not be prepared.
+    #[error("the new version could not be prepared: {0}")]
+    Prepare(#[source] Box<dyn Error + Send + Sync>),
     /// The calls inside the old version did not end in time, so that its state could not be handed over.
     #[error(
         "calls were inside the old version for more than {0:?}, so its state could not be handed over; allow more time with drain(), or interrupt() its domain"
@@ -49,11 +52,14 @@ pub struct Replaced {
 type HandOver<'a> =
     Box<dyn FnOnce(&Domain, &Domain) -> Result<(), Box<dyn Error + Send + Sync>> + 'a>;
 
+type Prepare<'a> = Box<dyn FnOnce(&Domain) -> Result<(), Box<dyn Error + Send + Sync>> + 'a>;
+
 /// How a version is replaced. See [`Module::replacement`](super::Module::replacement).
 #[must_use = "nothing happens before apply()"]
 pub struct Replacement<'a> {
     module: &'a Arc<Inner>,
     image: Image,
+    prepare: Option<Prepare<'a>>,
     hand_over: Option<HandOver<'a>>,
     probation: u32,
     drain: Duration,
@@ -68,11 +74,21 @@ impl<'a> Replacement<'a> {
         Replacement {
             module,
             image: image.clone(),
+            prepare: None,
             hand_over: None,
             probation: 32,
             drain: Duration::from_secs(1),
             end_stragglers: false,
         }
+    }
+
+    /// Called with the new version once it is made, while calls still go to the old one: to configure it, or to warm it up.
+    pub fn prepare<E: Into<Box<dyn Error + Send + Sync>>>(
+        mut self,
+        prepare: impl FnOnce(&Domain) -> Result<(), E> + 'a,
+    ) -> Self {
+        self.prepare = Some(Box::new(|new| prepare(new).map_err(Into::into)));
+        self
     }
 
     /// Called with the old and the new version before any call goes to the new one, to hand over state. Meanwhile the module's
@@ -144,6 +160,12 @@ impl<'a> Replacement<'a> {
         let functions = self.module.state().functions.clone();
         for function in functions {
             function.check(&new)?;
+        }
+        if let Some(prepare) = self.prepare.take() {
+            prepare(&new).map_err(ReplaceError::Prepare)?;
+            if new.is_poisoned() {
+                return Err(ReplaceError::Prepare(CallError::Poisoned.into()));
+            }
         }
         match self.hand_over.take() {
             Some(hand_over) => self.with_state(new, hand_over),

@@ -1,0 +1,386 @@
+//! Modules: `pt_module_…`.
+//!
+//! Each version of a module has a handle, so that services find the domain that called them. It is made before the first call of
+//! the version and taken back when the version has drained, or the module goes.
+
+use crate::boundary::{self, HandOver, Out, ReloadHandler, Text};
+use crate::domain::{self, DomainKind, Opened};
+use crate::failure::{self, Code, Failure};
+use crate::fault::Shown;
+use crate::handle::{Handle, Kind, Table};
+use crate::image::ImageKind;
+use crate::options::{self, OptionsKind};
+use postern::{Domain, Module, ModuleEvent, ReplaceError, Signature};
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A module with what the C host set up.
+pub struct Reloadable {
+    module: Module,
+    versions: Arc<Versions>,
+    user: usize,
+    how: Mutex<How>,
+    pointers: Mutex<HashMap<(String, Option<Signature>), usize>>,
+}
+
+/// How its versions are replaced.
+#[derive(Clone)]
+struct How {
+    probation: u32,
+    drain: Duration,
+    end_stragglers: bool,
+    carry: Option<(String, String, usize)>,
+    hand_over: HandOver,
+    hand_over_user: usize,
+}
+
+/// The handles of the versions' domains.
+#[derive(Default)]
+struct Versions(Mutex<Vec<Handle<DomainKind>>>);
+
+impl Versions {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Handle<DomainKind>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, domain: &Domain, user: usize) -> Handle<DomainKind> {
+        let handle = domain::enter(Arc::new(Opened::new(domain.clone(), user)));
+        self.lock().push(handle);
+        handle
+    }
+
+    /// Forgets the versions that are closed, or all.
+    fn forget(&self, all: bool) {
+        let gone = |handle: &Handle<DomainKind>| {
+            all || handle.get().map_or(true, |o| o.domain.is_closed())
+        };
+        let (gone, here): (Vec<_>, Vec<_>) = std::mem::take(&mut *self.lock())
+            .into_iter()
+            .partition(gone);
+        self.lock().extend(here);
+        for handle in gone {
+            let _ = domain::leave(handle);
+        }
+    }
+}
+
+/// The kind `pt_module`.
+pub struct ModuleKind;
+
+impl Kind for ModuleKind {
+    type Value = Arc<Reloadable>;
+    const LETTER: u8 = b'M';
+    const NAME: &'static str = "pt_module";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Reloadable>> = Table::new();
+        &TABLE
+    }
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const EVENTS: [(&str, i32); 4] = [
+    ("PT_REPLACED", 1),
+    ("PT_CONFIRMED", 2),
+    ("PT_ROLLED_BACK", 3),
+    ("PT_DRAINED", 4),
+];
+/// Names in C and values of what can be counted.
+pub const COUNTS: [(&str, i32); 7] = [
+    ("PT_MODULE_VERSION", 0),
+    ("PT_MODULE_REPLACED", 1),
+    ("PT_MODULE_REFUSED", 2),
+    ("PT_MODULE_ROLLED_BACK", 3),
+    ("PT_MODULE_HELD", 4),
+    ("PT_MODULE_DRAINING", 5),
+    ("PT_MODULE_ON_PROBATION", 6),
+];
+
+impl From<ReplaceError> for Failure {
+    fn from(error: ReplaceError) -> Failure {
+        let code = match &error {
+            ReplaceError::Make(inner) => failure::instantiate(inner),
+            ReplaceError::Function(inner) => failure::symbol(inner),
+            ReplaceError::HandOver(_) | ReplaceError::Prepare(_) => Code::HandOver,
+            _ => Code::Busy,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+fn tell(handler: ReloadHandler, user: usize, event: &ModuleEvent) {
+    let (what, version, fault) = match event {
+        ModuleEvent::Replaced { version } => (1, *version, None),
+        ModuleEvent::Confirmed { version } => (2, *version, None),
+        ModuleEvent::RolledBack { to, fault, .. } => (3, *to, fault.as_ref()),
+        ModuleEvent::Drained { version } => (4, *version, None),
+        _ => return,
+    };
+    let shown = fault.map(|fault| Shown::of_fault(fault));
+    let fault = shown.as_ref().map(|shown| &shown.c);
+    boundary::call_reload_handler(handler, what, version, fault, user);
+}
+
+/// `pt_module_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_new(
+    image: Handle<ImageKind>,
+    options: Handle<OptionsKind>,
+) -> Handle<ModuleKind> {
+    failure::or(Handle::NULL, || {
+        let options = options::get(options)?;
+        let versions = Arc::new(Versions::default());
+        let (seen, (handler, user)) = (versions.clone(), options.on_reload);
+        let all = options.clone();
+        let module = Module::builder(&image.get()?, move |builder| all.apply(builder))
+            .on_event(move |event| {
+                if matches!(event, ModuleEvent::Drained { .. }) {
+                    seen.forget(false);
+                }
+                tell(handler, user, event);
+            })
+            .build()?;
+        versions.enter(&module.domain(), options.user);
+        Ok(Handle::make(Arc::new(Reloadable {
+            module,
+            versions,
+            user: options.user,
+            how: Mutex::new(How {
+                probation: 32,
+                drain: Duration::from_secs(1),
+                end_stragglers: false,
+                carry: None,
+                hand_over: None,
+                hand_over_user: 0,
+            }),
+            pointers: Mutex::default(),
+        })))
+    })
+}
+
+/// `pt_module_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_free(module: Handle<ModuleKind>) -> c_int {
+    failure::code(|| {
+        let module = module.take()?;
+        let current = module.module.domain();
+        module.versions.forget(true);
+        // Calls of the module's functions hold nothing.
+        drop(module);
+        current.close();
+        Ok(())
+    })
+}
+
+fn change(
+    module: Handle<ModuleKind>,
+    change: impl FnOnce(&mut How) -> Result<(), Failure>,
+) -> c_int {
+    failure::code(|| {
+        let module = module.get()?;
+        let mut how = module.how.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut how)
+    })
+}
+
+/// `pt_module_probation`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_probation(module: Handle<ModuleKind>, calls: u32) -> c_int {
+    change(module, |how| {
+        how.probation = calls;
+        Ok(())
+    })
+}
+
+/// `pt_module_drain`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_drain(
+    module: Handle<ModuleKind>,
+    microseconds: u64,
+    end_stragglers: c_int,
+) -> c_int {
+    change(module, |how| {
+        how.drain = Duration::from_micros(microseconds);
+        how.end_stragglers = end_stragglers != 0;
+        Ok(())
+    })
+}
+
+/// `pt_module_carry`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_carry(
+    module: Handle<ModuleKind>,
+    save: Text,
+    load: Text,
+    room: usize,
+) -> c_int {
+    change(module, |how| {
+        let name = |text: Text| text.get("function's name").map(str::to_owned);
+        how.carry = Some((name(save)?, name(load)?, room));
+        how.hand_over = None;
+        Ok(())
+    })
+}
+
+/// `pt_module_hand_over`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_hand_over(
+    module: Handle<ModuleKind>,
+    hand_over: HandOver,
+    user: *mut c_void,
+) -> c_int {
+    change(module, |how| {
+        (how.hand_over, how.hand_over_user) = (hand_over, user as usize);
+        how.carry = None;
+        Ok(())
+    })
+}
+
+/// `pt_module_replace`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_replace(module: Handle<ModuleKind>, image: Handle<ImageKind>) -> c_int {
+    failure::code(|| {
+        let (module, image) = (module.get()?, image.get()?);
+        let how = module.how.lock().unwrap_or_else(PoisonError::into_inner);
+        let how = how.clone();
+        let entered = Mutex::new(None);
+        let mut replacement = module
+            .module
+            .replacement(&image)
+            .probation(how.probation)
+            .drain(how.drain)
+            .prepare(|new| {
+                let handle = module.versions.enter(new, module.user);
+                *entered.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+                Ok::<_, Failed>(())
+            });
+        if how.end_stragglers {
+            replacement = replacement.end_stragglers();
+        }
+        if let Some((save, load, room)) = &how.carry {
+            replacement = replacement.carry(save, load, *room);
+        }
+        if how.hand_over.is_some() {
+            replacement = replacement.hand_over(|old, new| {
+                let handle = |d| domain::handle_of(d).unwrap_or(Handle::NULL);
+                match boundary::hand_over(
+                    how.hand_over,
+                    handle(old),
+                    handle(new),
+                    how.hand_over_user,
+                ) {
+                    0 => Ok(()),
+                    answer => Err(Failed(answer)),
+                }
+            });
+        }
+        let done = replacement.apply();
+        if done.is_err()
+            && let Some(handle) = entered.into_inner().unwrap_or_else(PoisonError::into_inner)
+        {
+            module.versions.lock().retain(|h| h.0 != handle.0);
+            let _ = domain::leave(handle);
+        }
+        done?;
+        Ok(())
+    })
+}
+
+/// The host's function refused.
+#[derive(Debug)]
+struct Failed(c_int);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the host's function returned {}", self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// `pt_module_confirm`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_confirm(module: Handle<ModuleKind>) -> c_int {
+    failure::code(|| {
+        module.get()?.module.confirm();
+        Ok(())
+    })
+}
+
+/// `pt_module_roll_back`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_roll_back(module: Handle<ModuleKind>) -> c_int {
+    failure::number(|| Ok(i64::from(module.get()?.module.roll_back()))) as c_int
+}
+
+/// `pt_module_domain`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_domain(module: Handle<ModuleKind>) -> Handle<DomainKind> {
+    failure::or(Handle::NULL, || {
+        let current = module.get()?.module.domain();
+        domain::handle_of(&current)
+            .ok_or_else(|| Failure::new(Code::Closed, "the version is being replaced"))
+    })
+}
+
+fn pointer(
+    module: Handle<ModuleKind>,
+    name: Text,
+    signature: Option<Signature>,
+) -> Result<usize, Failure> {
+    let module = module.get()?;
+    let name = name.get("function's name")?;
+    let key = (name.to_owned(), signature);
+    let mut pointers = module
+        .pointers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    if let Some(&pointer) = pointers.get(&key) {
+        return Ok(pointer);
+    }
+    let made = module.module.function_pointer(name, signature.as_ref())?;
+    pointers.insert(key, made as usize);
+    Ok(made as usize)
+}
+
+/// `pt_module_sym`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_sym(module: Handle<ModuleKind>, name: Text) -> *mut c_void {
+    failure::or(0, || pointer(module, name, None)) as *mut c_void
+}
+
+/// `pt_module_sym_as`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_sym_as(
+    module: Handle<ModuleKind>,
+    name: Text,
+    signature: Text,
+) -> *mut c_void {
+    failure::or(0, || {
+        pointer(module, name, Some(options::signature(signature)?))
+    }) as *mut c_void
+}
+
+/// `pt_module_count`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_module_count(
+    module: Handle<ModuleKind>,
+    what: c_int,
+    value: Out<u64>,
+) -> c_int {
+    failure::code(|| {
+        let c = module.get()?.module.counters();
+        let all = [
+            c.version,
+            c.replaced,
+            c.refused,
+            c.rolled_back,
+            c.held,
+            c.draining as u64,
+            u64::from(c.on_probation),
+        ];
+        value.put(options::pick(&all, what)?);
+        Ok(())
+    })
+}
