@@ -31,7 +31,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld wabt
+	@scripts/setup.sh gcc g++ make binutils clang lld wabt wasi-libc libclang-rt-dev-wasm32
 
 bench: build setup-bench
 	$(BIN) bench

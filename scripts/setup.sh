@@ -12,6 +12,8 @@ for package in "$@"; do
 	# Packages without commands.
 	gcc-*-source) command=/usr/src/${package%-source} ;;
 	newlib-source) command=/usr/src/newlib ;;
+	wasi-libc) command=/usr/include/wasm32-wasi ;;
+	libclang-rt-dev-wasm32) command=$(clang -print-resource-dir 2>/dev/null || echo /usr/lib/clang)/lib/wasi ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
 	*) command=$package ;;
 	esac

@@ -1,41 +1,89 @@
-//! Wasmtime beside Postern, in the same process and the same run: calls, callbacks, the kernels of `postern bench`, and codecs of other
-//! people. Modules run in both: in Wasmtime, and as extensions by wasm2c.
+//! Peers: Wasmtime and wasm2c beside Postern, in the same process and the same run: calls, callbacks, the kernels and the programs of
+//! `postern bench`.
 //!
-//! Clock, table, kernels and baselines are those of `postern bench`, file by file. Wasmtime is at its defaults (Cranelift, guard
+//! Clock, kernels, programs and baselines are those of `postern bench`, file by file. Wasmtime is at its defaults (Cranelift, guard
 //! pages for bounds), and once more with epochs, its cheapest way to end a call that takes too long, which Postern always can.
+//! Besides, the programs with parts of the confinement left out (`ablations`), which is where the time goes.
+//!
+//! `cargo run --release -- calls|kernels|programs|ablations` measures one group; `--json` prints data in place of tables.
 
+mod ablations;
 mod calls;
 #[path = "../../cli/src/bench/clock.rs"]
 #[allow(dead_code)]
 mod clock;
-mod codecs;
 #[path = "../../cli/src/bench/comparison.rs"]
 #[allow(dead_code)]
 mod comparison;
+mod contest;
 #[path = "../../cli/src/bench/figure.rs"]
 #[allow(dead_code)]
 mod figure;
 #[path = "../../cli/src/bench/kernels.rs"]
 #[allow(dead_code)]
 mod kernels;
+mod module;
 mod native;
-mod wasm;
+mod programs;
+#[path = "../../cli/src/bench/programs.rs"]
+#[allow(dead_code)]
+mod works;
 
+use contest::Contest;
+use figure::Figure;
 use std::process::ExitCode;
 
+/// A group of figures and its table.
+type Measured = Result<(Vec<Figure>, String), String>;
+
+fn calls() -> Measured {
+    calls::figures().map(|figures| (figures.clone(), figure::table(&figures)))
+}
+
+fn contest(measure: fn() -> Result<Contest, String>) -> Measured {
+    measure().map(|contest| (contest.figures(), contest.table()))
+}
+
+fn ablations() -> Measured {
+    let this = std::env::current_exe().map_err(|e| e.to_string())?;
+    ablations::table(&this).map(|table| (Vec::new(), table))
+}
+
+const GROUPS: [(&str, fn() -> Measured); 4] = [
+    ("calls", calls),
+    ("kernels", || contest(contest::kernels)),
+    ("programs", || contest(contest::programs)),
+    ("ablations", ablations),
+];
+
 fn main() -> ExitCode {
-    let json = std::env::args().any(|argument| argument == "--json");
-    let figures = calls::figures().and_then(|mut figures| {
-        figures.extend(wasm::figures()?);
-        Ok(figures)
-    });
-    match figures {
-        Ok(figures) if json => print!("{}", figure::json(&figures)),
-        Ok(figures) => print!("{}", figure::table(&figures)),
-        Err(error) => {
-            eprintln!("peers: {error}");
-            return ExitCode::from(2);
+    // The ablations want the compiler as a process.
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let [first, rest @ ..] = arguments.as_slice()
+        && first == "cc"
+    {
+        return postern_toolchain::main(postern_toolchain::Language::C, rest);
+    }
+    let (options, names): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|word| word.starts_with("--"));
+    let json = options.iter().any(|option| option == "--json");
+    let mut all = Vec::new();
+    for (name, measure) in GROUPS {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
         }
+        match measure() {
+            Ok((figures, _)) if json => all.extend(figures),
+            Ok((_, table)) => println!("{table}"),
+            Err(error) => {
+                eprintln!("peers: {name}: {error}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    if json {
+        print!("{}", figure::json(&all));
     }
     ExitCode::SUCCESS
 }

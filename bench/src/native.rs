@@ -4,4 +4,5 @@
 #[allow(dead_code)]
 pub mod cycle;
 #[path = "../../cli/src/bench/native/library.rs"]
+#[allow(dead_code)]
 pub mod library;

@@ -6,7 +6,7 @@
 
 enum { CORPUS = 1 << 18 };
 
-static unsigned long corpus_state;
+static unsigned long long corpus_state;
 
 static unsigned corpus_random(void)
 {
@@ -85,7 +85,7 @@ static inline char *corpus(void)
     return all;
 }
 
-static inline unsigned long checksum(unsigned long sum, const void *from, size_t n)
+static inline unsigned long long checksum(unsigned long long sum, const void *from, size_t n)
 {
     const unsigned char *p = from;
     for (size_t k = 0; k < n; k += 1 + n / 4096)

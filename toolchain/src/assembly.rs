@@ -5,6 +5,7 @@
 //! remembers where it came from, in the terms of whoever wrote it (the C file, where line information names one).
 
 pub mod expression;
+mod macros;
 pub mod parse;
 pub mod register;
 pub mod scan;

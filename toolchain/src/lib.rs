@@ -22,4 +22,5 @@ mod wasm;
 pub use cache::cache;
 pub use diagnostic::Diagnostic;
 pub use driver::{Build, BuildError, DriverError, Language, main, run};
+pub use library::fingerprint;
 pub use rewrite::{Adjustment, RewriteOptions, rewrite};

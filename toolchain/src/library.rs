@@ -41,6 +41,8 @@ const SOURCES: &[(&str, &str)] = &[
 pub(crate) const MAKER: &[&str] = &[
     include_str!("assembly.rs"),
     include_str!("assembly/expression.rs"),
+    include_str!("assembly/macros.rs"),
+    include_str!("assembly/macros/condition.rs"),
     include_str!("assembly/parse.rs"),
     include_str!("assembly/register.rs"),
     include_str!("assembly/scan.rs"),

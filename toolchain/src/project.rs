@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 
 use crate::driver::{Language, run_captured};
 use manifest::Manifest;
-use sources::Unit;
 
 pub use manifest::FILE_NAME;
+pub use sources::Unit;
 
 /// Why nothing was built.
 #[derive(Debug, thiserror::Error)]
@@ -197,6 +197,22 @@ impl Project {
         &self.manifest.extension.name
     }
 
+    /// What is compiled, each source once, and with which options. `tell` hears of crates that are fetched for it.
+    ///
+    /// # Errors
+    /// A crate cannot be had, or a pattern matches nothing.
+    pub fn units(&self, tell: &mut dyn FnMut(&Event)) -> Result<Vec<Unit>, ProjectError> {
+        let mut folders = BTreeMap::new();
+        for (name, version) in &self.manifest.crates {
+            tell(&Event::Fetch {
+                name: name.clone(),
+                version: version.clone(),
+            });
+            folders.insert(name.clone(), crates::folder(&self.folder, name, version)?);
+        }
+        sources::units(&self.folder, &self.manifest, &folders)
+    }
+
     /// Builds what is not up to date. `tell` hears of each step, on the calling thread.
     ///
     /// # Errors
@@ -206,15 +222,7 @@ impl Project {
         options: &Options,
         tell: &mut dyn FnMut(&Event),
     ) -> Result<Built, ProjectError> {
-        let mut folders = BTreeMap::new();
-        for (name, version) in &self.manifest.crates {
-            tell(&Event::Fetch {
-                name: name.clone(),
-                version: version.clone(),
-            });
-            folders.insert(name.clone(), crates::folder(&self.folder, name, version)?);
-        }
-        let units = sources::units(&self.folder, &self.manifest, &folders)?;
+        let units = self.units(tell)?;
         let _alone = lock(&options.folder)?;
         let tools = stamp::tools();
         let extension = self.variant(&units, options, &tools, false, tell)?;

@@ -20,8 +20,8 @@ macro_rules! program {
     };
 }
 
-/// Name and files.
-const PROGRAMS: [(&str, &[(&str, &str)]); 6] = [
+/// Name, and the files of its folder.
+pub const PROGRAMS: [(&str, &[(&str, &str)]); 6] = [
     program!("zlib"),
     program!("bzip2"),
     program!("lz4"),
@@ -37,10 +37,9 @@ const ROUNDS: usize = 15;
 
 /// The figures of the group.
 pub fn figures() -> Result<Vec<Figure>, String> {
-    let folder = postern_toolchain::cache().join("bench");
     let mut rows = Comparison::new("programs", "over gcc -O2, a shared object");
     for (name, files) in PROGRAMS {
-        let built = build(&folder, name, files)?;
+        let built = build(name, files)?.1;
         let native = built.native.as_deref().ok_or("there is no native build")?;
         let times = comparison::measure(&built.extension, native, "work", None, ROUNDS)
             .map_err(|e| format!("{name}: {e}"))?;
@@ -49,8 +48,9 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     Ok(rows.figures(1.02, 1.10))
 }
 
-/// Builds a program, or finds it up to date.
-fn build(folder: &Path, name: &str, files: &[(&str, &str)]) -> Result<Built, String> {
+/// Builds a program in the user's cache, or finds it up to date.
+pub fn build(name: &str, files: &[(&str, &str)]) -> Result<(Project, Built), String> {
+    let folder = postern_toolchain::cache().join("bench");
     let project = folder.join(name);
     let write = |path: &Path, text: &str| {
         // What has not changed keeps its time, so that nothing is compiled again.
@@ -66,16 +66,17 @@ fn build(folder: &Path, name: &str, files: &[(&str, &str)]) -> Result<Built, Str
     }
     let options = Options::new(project.join("build")).native();
     let mut told = false;
-    Project::load(&project)
-        .and_then(|project| {
-            project.build(&options, &mut |event| match event {
-                Event::Plan { stale: 1.., .. } if !told => {
-                    told = true;
-                    eprintln!("postern bench: building {name}, confined and native");
-                }
-                Event::Failed { messages, .. } => eprintln!("{messages}"),
-                _ => {}
-            })
-        })
+    let mut tell = |event: &Event| match event {
+        Event::Plan { stale: 1.., .. } if !told => {
+            told = true;
+            eprintln!("postern bench: building {name}, confined and native");
+        }
+        Event::Failed { messages, .. } => eprintln!("{messages}"),
+        _ => {}
+    };
+    let project = Project::load(&project).map_err(|e| e.to_string())?;
+    let built = project.build(&options, &mut tell);
+    built
+        .map(|built| (project, built))
         .map_err(|e| e.to_string())
 }

@@ -3,7 +3,7 @@
 #include <bzlib.h>
 static char packed[CORPUS + CORPUS / 8 + 1024], back[CORPUS];
 void bz_internal_error(int code) { (void)code; __builtin_trap(); }
-unsigned long work(void)
+unsigned long long work(void)
 {
     char *all = corpus();
     unsigned n = sizeof packed, m = sizeof back;

@@ -35,7 +35,7 @@ static const char script[] =
 "for i = 1, 40 do for j = 1, 40 do local a = 0.0 for k = 1, 40 do a = a + m[i][k] * m[k][j] end tr = tr + a end end\n"
 "return math.floor(sum + count + tr)\n";
 static const luaL_Reg libs[] = {{"_G", luaopen_base}, {"table", luaopen_table}, {"string", luaopen_string}, {"math", luaopen_math}, {0, 0}};
-unsigned long work(void)
+unsigned long long work(void)
 {
     lua_State *L = luaL_newstate();
     for (const luaL_Reg *l = libs; l->func; l++) {
@@ -44,7 +44,7 @@ unsigned long work(void)
     }
     if (luaL_loadbufferx(L, script, sizeof script - 1, "work", 0) || lua_pcall(L, 0, 1, 0))
         return 1;
-    unsigned long result = (unsigned long)lua_tointeger(L, -1);
+    unsigned long long result = (unsigned long)lua_tointeger(L, -1);
     lua_close(L);
     return result;
 }

@@ -1,7 +1,7 @@
 #include "corpus.h"
 #include <string.h>
 #include "sqlite3.h"
-static unsigned long sum;
+static unsigned long long sum;
 static int row(void *u, int n, char **values, char **names)
 {
     (void)u; (void)names;
@@ -10,7 +10,7 @@ static int row(void *u, int n, char **values, char **names)
     return 0;
 }
 static int run(sqlite3 *db, const char *sql) { return sqlite3_exec(db, sql, row, 0, 0); }
-unsigned long work(void)
+unsigned long long work(void)
 {
     static const char name[][8] = {"amber", "birch", "cedar", "dogwood", "elm", "fir", "ginkgo"};
     sqlite3 *db;

@@ -2,10 +2,10 @@
 #include <string.h>
 #include <zlib.h>
 static unsigned char packed[CORPUS + CORPUS / 8 + 1024], back[CORPUS];
-unsigned long work(void)
+unsigned long long work(void)
 {
     char *all = corpus();
-    unsigned long sum = 0;
+    unsigned long long sum = 0;
     for (int level = 1; level <= 6; level += 5) {
         uLongf n = sizeof packed, m = sizeof back;
         if (compress2(packed, &n, (unsigned char *)all, CORPUS, level) != Z_OK)

@@ -2,10 +2,10 @@
 #include <string.h>
 #include <zstd.h>
 static char packed[CORPUS + CORPUS / 8 + 1024], back[CORPUS];
-unsigned long work(void)
+unsigned long long work(void)
 {
     char *all = corpus();
-    unsigned long sum = 0;
+    unsigned long long sum = 0;
     static const int levels[] = {1, 3, 7};
     for (int k = 0; k < 3; k++) {
         size_t n = ZSTD_compress(packed, sizeof packed, all, CORPUS, levels[k]);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::expression::is_symbol_char;
+use super::macros;
 use super::register::Register;
 use super::scan::{Raw, scan, split_commas};
 use super::{Expression, Instruction, Kind, Memory, Operand, Place, Statement};
@@ -34,13 +35,15 @@ pub fn parse(source: &str, file: &str) -> Result<Vec<Statement>, SyntaxError> {
         marked: None,
         numeric: HashMap::new(),
     };
-    let raws = scan(source).map_err(|(line, message)| SyntaxError {
-        place: Place {
-            file: Rc::from(file),
-            line,
-        },
-        message,
-    })?;
+    let raws = scan(source)
+        .and_then(macros::expand)
+        .map_err(|(line, message)| SyntaxError {
+            place: Place {
+                file: Rc::from(file),
+                line,
+            },
+            message,
+        })?;
     for raw in raws {
         match raw {
             Raw::Marker { file, next, line } => {
@@ -330,7 +333,7 @@ fn numeric_label(number: u32, count: u32) -> String {
 }
 
 /// A label at the start of `text`, and what follows its colon.
-fn leading_label(text: &str) -> Option<(&str, &str)> {
+pub(super) fn leading_label(text: &str) -> Option<(&str, &str)> {
     let end = text.find(|c| !is_symbol_char(c))?;
     let rest = text[end..].trim_start().strip_prefix(':')?;
     (end > 0).then_some((&text[..end], rest))

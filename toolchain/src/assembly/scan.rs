@@ -4,7 +4,7 @@
 //! frames inline assembly in gcc's output.
 
 /// One statement's text and the line (one-based) of the input that it begins on.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raw {
     /// A statement without its comments.
     Statement {

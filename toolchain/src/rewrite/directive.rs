@@ -35,12 +35,16 @@ const PASS: &str = ".file .ident .text .data .bss .section .pushsection .popsect
 /// Directives that the text assembler knows and the rewriter does not follow.
 const REFUSED: &[(&str, &str)] = &[
     (
-        ".macro .endm .exitm .purgem .rept .endr .irp .irpc .altmacro .noaltmacro",
-        "assembler macros are not expanded; write them for the C preprocessor in a .S file",
+        ".altmacro .noaltmacro",
+        "only macros in gas's usual form are expanded",
     ),
     (
-        ".if .ifdef .ifndef .else .elseif .endif .include .ifeq .ifne .ifc .ifnc .ifb .ifnb",
-        "assembler conditionals are not followed; use the C preprocessor in a .S file",
+        ".include",
+        "no file is read by the assembler; use the C preprocessor in a .S file",
+    ),
+    (
+        ".endm .endr .exitm .purgem .else .elseif .endif",
+        "what it belongs to does not stand before it",
     ),
     (
         ".intel_syntax",
@@ -141,15 +145,17 @@ impl Alignment {
     }
 
     /// The lines for an alignment that control runs through: NOPs of at most eight bytes, since the longer ones that the
-    /// assembler would take have a segment override. Steps of eight and sixteen make sure of that.
+    /// assembler would take have a segment override. Steps of eight and sixteen make sure of that; above, NOPs of four bytes.
     pub fn reached(&self) -> Vec<String> {
+        if self.log2 < 3 {
+            return match self.log2 {
+                0 => Vec::new(),
+                _ => vec![format!("\t.p2align {}", self.log2)],
+            };
+        }
         (3..=self.log2.min(4))
             .map(|log2| format!("\t.p2align {log2}"))
-            .chain(
-                (1..3)
-                    .contains(&self.log2)
-                    .then(|| format!("\t.p2align {}", self.log2)),
-            )
+            .chain((self.log2 > 4).then(|| format!("\t.p2alignl {},0x00401f0f", self.log2)))
             .collect()
     }
 }

@@ -12,6 +12,10 @@ f:
 .L1:
 	decl	%edi
 	jne	.L1
+	.p2align 5
+.L2:
+	decl	%esi
+	jne	.L2
 	.balign 2
 	popq	%rbx
 	ret
@@ -37,6 +41,12 @@ f:
 .L1:
 	decl	%edi
 	jne	.L1
+	.p2align 3
+	.p2align 4
+	.p2alignl 5,0x00401f0f
+.L2:
+	decl	%esi
+	jne	.L2
 	.p2align 1
 	movq	%gs:-16(%r15d), %rbx
 	ret

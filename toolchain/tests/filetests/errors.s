@@ -79,7 +79,21 @@ errors.s:5: error: %ax cannot be part of an address
 ---
 	.macro	foo
 =>
-errors.s:1: error: `.macro`: assembler macros are not expanded; write them for the C preprocessor in a .S file
+errors.s:1: error: `.macro` without `.endm`
+---
+	.macro	bar	a, b=%rax
+	movq	(\a), \b
+	syscall
+	.endm
+	nop
+	bar	%rdi
+=>
+errors.s:6: error: `syscall` cannot be confined: an extension makes no system calls; import a function of the host instead
+---
+a:	.if	. - a
+	.endif
+=>
+errors.s:1: error: `. - a` is not a number when this line is read
 ---
 	.intel_syntax noprefix
 	.section .tdata,"awT",@progbits

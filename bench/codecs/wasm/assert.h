@@ -1,2 +1,0 @@
-/* Checks are left out. */
-#define assert(x) ((void)0)

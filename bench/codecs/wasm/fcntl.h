@@ -1,1 +1,0 @@
-/* Named by the codecs' headers; nothing of it is used. */
