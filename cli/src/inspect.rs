@@ -1,4 +1,6 @@
-//! `postern inspect`: what is in an extension file, without running any of it.
+//! `postern inspect`: what is in an extension file, without running any of it; or what a running process has made of such files.
+
+mod live;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,18 +17,29 @@ use crate::judgement::{FactsView, Refusal, Subject};
 use crate::number;
 use crate::output::{self, Failure, Outcome, SUCCESS, Style};
 
-/// Show an extension file: memory, functions, services wanted, instructions.
+/// Show an extension file: memory, functions, services wanted, instructions. Or a process: which domain may do what where
 #[derive(Args)]
 #[command(after_help = "\
-Exit status: 0, or 2 if the file cannot be read or is no extension file. What the verifier says of the code is shown,
-and does not change the status.
+With --live: rows are ranges of offsets, columns are domains (those of an image that may do the same are one column), and
+a cell is what a domain may do there: r, rw, x (execute, and read), or - for nothing. The column `host` is what the host
+may do through its views of shared areas. The process is not disturbed.
 
-Example:
-  postern inspect filter.px")]
+Exit status: 0, or 2 if the file cannot be read or is no extension file, or the process is not there, not yours, or has no
+extensions. What the verifier says of the code is shown, and does not change the status.
+
+Examples:
+  postern inspect filter.px
+  postern inspect --live 4242")]
 pub struct Arguments {
     /// Extension file
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "live")]
+    file: Option<PathBuf>,
+    /// Show the table of protections of this running process instead
+    #[arg(long, value_name = "PID", conflicts_with = "file")]
+    live: Option<u32>,
+    /// With --live: only the domains of this name (may be repeated)
+    #[arg(long, value_name = "NAME", requires = "live")]
+    domain: Vec<String>,
     /// Rows of the table of instructions
     #[arg(long, default_value_t = 16, value_name = "N")]
     top: usize,
@@ -90,8 +103,14 @@ struct Mix {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let bytes = output::read(&arguments.file)?;
-    let name = arguments.file.display().to_string();
+    if let Some(process) = arguments.live {
+        return live::run(process, &arguments.domain, arguments.json);
+    }
+    let Some(file) = &arguments.file else {
+        return Err(Failure::unusable("give a FILE, or --live and a PID"));
+    };
+    let bytes = output::read(file)?;
+    let name = file.display().to_string();
     let image = ImageFile::parse(&bytes).map_err(|e| Failure::unusable(format!("{name}: {e}")))?;
     let subject = Subject::image(&image, &bytes);
     let judgement = subject.judge(Profile::User);

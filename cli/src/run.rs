@@ -135,6 +135,10 @@ struct FaultView {
     address: Option<u32>,
     place: String,
     message: Option<String>,
+    domain: String,
+    /// Name of the shared area that was accessed, and number of the page in it.
+    area: Option<String>,
+    page: Option<u32>,
 }
 
 /// Runs the command.
@@ -363,6 +367,9 @@ fn ended(arguments: &Arguments, error: &CallError, fault_code: u8) -> Outcome {
                 address: fault.address.map(|o| o.0),
                 place: fault.place(),
                 message: fault.message.clone(),
+                domain: fault.domain.to_string(),
+                area: fault.shared.as_ref().map(|s| s.area.to_string()),
+                page: fault.shared.as_ref().map(|s| s.page),
             });
             let text = if arguments.verbose || fault_code == PROGRAM_FAULT {
                 fault.report()

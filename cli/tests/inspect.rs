@@ -87,6 +87,79 @@ fn refused_code_is_shown_and_named() {
     postern(&["inspect", "no.px"]).bad(2);
 }
 
+/// A process that runs an extension for ever, until this is dropped.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().expect("lives");
+        self.0.wait().expect("ends");
+    }
+}
+
+#[test]
+fn running_processes_show_their_table() {
+    // spin: jmp spin
+    let mut builder = ImageBuilder::new([0xeb, 0xfe]);
+    builder.export("spin", 0, Some("v()".parse().expect("signature")));
+    file("spin.px", builder.build().expect("legal"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_postern"));
+    command.args(["run", "--deadline", "none", "spin.px", "spin"]);
+    let mut child = Running(
+        command
+            .current_dir(program::folder())
+            .spawn()
+            .expect("runs"),
+    );
+    let process = child.0.id().to_string();
+    // It shows nothing before it has loaded the extension.
+    let text = loop {
+        let run = postern(&["inspect", "--live", &process]);
+        if run.code == 0 && run.stdout.contains("spin.px#1") {
+            break run.good();
+        }
+        assert_eq!(child.0.try_wait().expect("is a child"), None, "still runs");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    assert!(
+        text.starts_with(&format!("process {process}: 1 domain\n")),
+        "{text}"
+    );
+    for line in [
+        "-    r   info page",
+        "-    x   gate slots and text",
+        "-    rw  zeroed data and heap",
+    ] {
+        assert!(text.contains(&format!("  {line}\n")), "{line}\n{text}");
+    }
+    let json = postern(&["inspect", "--live", &process, "--json"]).json(0);
+    assert_eq!(json["process"].to_string(), process);
+    assert_eq!(json["columns"][0]["domains"][0]["image"], "spin.px");
+    let row = &json["rows"][1];
+    assert_eq!(
+        (&row["start"], &row["cells"][0], &row["host"]),
+        (&0x11000.into(), &"x".into(), &"-".into())
+    );
+    let named = postern(&["inspect", "--live", &process, "--domain", "spin.px#1"]).good();
+    assert!(named.contains("spin.px#1"), "{named}");
+    let none = postern(&["inspect", "--live", &process, "--domain", "other"]).bad(2);
+    assert!(none.contains("no domain `other`"), "{none}");
+    drop(child);
+    let gone = postern(&["inspect", "--live", &process]).bad(2);
+    assert!(gone.contains("cannot look at process"), "{gone}");
+    // This test is a process without extensions.
+    let own = std::process::id().to_string();
+    let nothing = postern(&["inspect", "--live", &own]).bad(2);
+    assert!(nothing.contains("shows no table"), "{nothing}");
+    for wrong in [
+        &["inspect"][..],
+        &["inspect", "--live", "x"],
+        &["inspect", "--live", "1", "spin.px"],
+    ] {
+        postern(wrong).bad(2);
+    }
+}
+
 #[test]
 fn doctor_tries_the_machine() {
     let run = postern(&["doctor", "--json"]);

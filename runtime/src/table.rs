@@ -92,6 +92,11 @@ fn make() -> Result<(u64, File), Box<dyn std::error::Error>> {
 }
 
 fn new_file() -> std::io::Result<File> {
+    // A process with such a limit would be ended, not refused.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    if limit.is_some_and(|limit| limit < BYTES as u64) {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
     let file = machine::memory_file(FILE, false)?;
     file.set_len(BYTES as u64)?;
     machine::seal_shrink(&file)?;

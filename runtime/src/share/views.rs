@@ -78,7 +78,7 @@ impl Views {
     }
 
     /// Gives `[start, end)` of an area a protection. Returns the area if the domain sees nothing of it any more, for the caller to
-    /// drop where it holds no lock. After an error everything is as before.
+    /// drop where it holds no lock. After an error everything is as before, or if the kernel refuses even that, all access is gone.
     pub(crate) fn protect(
         &mut self,
         window: &Window,
@@ -104,8 +104,8 @@ impl Views {
             place(window, area, &after)?;
         } else if let Err(error) = window.protect(start, end, protection.protection()) {
             // The kernel may have stopped half way.
-            if let Err(worse) = restore(window, before, start, end) {
-                tracing::error!(%worse, area = %area.name, "a domain loses an area");
+            if restore(window, before, start, end).is_err() {
+                // Rather nothing than more than was given.
                 withdraw(window, area)?;
                 self.0.remove(&area.start);
             }

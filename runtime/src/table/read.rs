@@ -168,6 +168,29 @@ impl MemoryTable {
         let mappings = maps::list(&process.to_string()).map_err(failed)?;
         Ok(assemble(process, records, &mappings))
     }
+
+    /// Whether a domain has this name.
+    pub fn has_domain(&self, name: &str) -> bool {
+        let mut domains = self.columns.iter().flat_map(|column| &column.domains);
+        domains.any(|domain| domain.name == name)
+    }
+
+    /// Keeps the domains that `keep` likes, and the rows where one of them may do something.
+    pub fn retain(&mut self, mut keep: impl FnMut(&TableDomain) -> bool) {
+        let mut kept = Vec::new();
+        for column in &mut self.columns {
+            column.domains.retain(&mut keep);
+            kept.push(!column.domains.is_empty());
+        }
+        let places: Vec<usize> = (0..kept.len()).filter(|&column| kept[column]).collect();
+        self.columns.retain(|column| !column.domains.is_empty());
+        for row in &mut self.rows {
+            let cells = places.iter().enumerate();
+            let cells = cells.filter_map(|(to, from)| Some((to, *row.cells.get(from)?)));
+            row.cells = cells.collect();
+        }
+        self.rows.retain(|row| !row.cells.is_empty());
+    }
 }
 
 impl Records {
