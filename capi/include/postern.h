@@ -246,7 +246,8 @@ int pt_decisions(pt_domain *domain, uint64_t *denied, uint64_t *failures);
 enum {
     PT_GRANT_SERVICE = 1,   /* by its name; `sys` is all system calls but the one that ends the program */
     PT_GRANT_DIRECTORY = 2, /* by its path in the extension's eyes, with all that is open below it */
-    PT_GRANT_DESCRIPTOR = 3 /* by its number, in decimal; its duplicates go with it */
+    PT_GRANT_DESCRIPTOR = 3,/* by its number, in decimal; its duplicates go with it */
+    PT_GRANT_AREA = 4       /* a shared area, by its offset: "0x10000000" or decimal */
 };
 enum {
     PT_RETURNED = 0, /* the extension gave it back */
@@ -254,7 +255,7 @@ enum {
 };
 
 /* Takes a grant back: the extension's __postern_revoke (postern/policy.h) is asked on this thread and has so much time, then it is
- * taken. From then on the service gives 0 (`sys`: -ECANCELED), the directory does not exist, the descriptor is closed. Calls that are
+ * taken. From then on the service gives 0 (`sys`: -ECANCELED), the directory does not exist, the descriptor is closed, an access to the area is a fault. Calls that are
  * being done end as they began. 0 microseconds: it is not asked. PT_RETURNED, PT_TAKEN or an error. */
 int pt_revoke(pt_domain *domain, int kind, const char *name, uint64_t microseconds);
 /* Gives a service back that was revoked. */

@@ -97,7 +97,10 @@ from!(MemoryError, |e| match &e {
     _ => Code::Range,
 });
 from!(CallError, |e| call(&e));
-from!(RevokeError, |_e| Code::Missing);
+from!(RevokeError, |e| match &e {
+    RevokeError::Kernel { .. } => Code::System,
+    _ => Code::Missing,
+});
 from!(ShareError, |e| match &e {
     ShareError::Map(_) | ShareError::NoRoom(_) => Code::Memory,
     ShareError::System { .. } => Code::System,

@@ -4,15 +4,16 @@ use crate::boundary::{CRepossession, Out, Text, TextRoom};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::Handle;
-use postern::{Grant, Revoked};
+use postern::{Grant, Offset, Revoked};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
 
 /// Names in C and values, for the test that the header agrees.
-pub const GRANTS: [(&str, i32); 3] = [
+pub const GRANTS: [(&str, i32); 4] = [
     ("PT_GRANT_SERVICE", 1),
     ("PT_GRANT_DIRECTORY", 2),
     ("PT_GRANT_DESCRIPTOR", 3),
+    ("PT_GRANT_AREA", 4),
 ];
 /// As [`GRANTS`].
 pub const ENDS: [(&str, i32); 2] = [("PT_RETURNED", 0), ("PT_TAKEN", 1)];
@@ -27,10 +28,24 @@ fn grant(kind: c_int, name: Text) -> Result<Grant, Failure> {
             .parse()
             .map(Grant::Descriptor)
             .map_err(|_| wrong(format!("`{name}` is no descriptor: give its number"))),
+        4 => offset(name).map(Grant::Area).ok_or_else(|| {
+            wrong(format!(
+                "`{name}` is no area: give its offset, such as 0x10000000"
+            ))
+        }),
         _ => Err(wrong(format!(
-            "{kind} is no kind of grant; PT_GRANT_SERVICE, _DIRECTORY and _DESCRIPTOR are"
+            "{kind} is no kind of grant; PT_GRANT_SERVICE, _DIRECTORY, _DESCRIPTOR and _AREA are"
         ))),
     }
+}
+
+/// As the list and the upcall have it, or in decimal.
+fn offset(text: &str) -> Option<Offset> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.ok().map(Offset)
 }
 
 fn kind(grant: &Grant) -> (c_int, String) {
@@ -38,6 +53,7 @@ fn kind(grant: &Grant) -> (c_int, String) {
         Grant::Service(name) => (1, name.clone()),
         Grant::Directory(path) => (2, path.clone()),
         Grant::Descriptor(number) => (3, number.to_string()),
+        Grant::Area(offset) => (4, offset.to_string()),
         other => (0, other.to_string()),
     }
 }

@@ -1,6 +1,6 @@
 //! What a domain is granted, at a moment: each domain has its own.
 
-use crate::{Access, Domain};
+use crate::{Access, Domain, Offset, Prot};
 use std::fmt;
 
 /// The grants of a domain. Everything that is not here it does not have, but for its own memory and the services whose names begin with
@@ -20,6 +20,8 @@ pub struct Grants {
     pub custom: bool,
     /// Directories, by their paths in the extension's eyes.
     pub directories: Vec<(String, Access)>,
+    /// Shared areas: name, first offset, bytes, and the most that may be done with any page.
+    pub areas: Vec<(String, Offset, u32, Prot)>,
     /// Bytes of heap.
     pub heap: u64,
 }
@@ -30,6 +32,7 @@ impl Domain {
         let inner = &*self.0;
         let (policy, custom, directories) = inner.system.granted();
         let (start, end) = inner.instance.heap();
+        let areas = inner.instance.areas().into_iter();
         Grants {
             domain: self.name().to_owned(),
             services: inner.services.granted(inner),
@@ -37,6 +40,9 @@ impl Domain {
             policy,
             custom,
             directories,
+            areas: areas
+                .map(|(name, start, bytes, most)| (name.to_string(), Offset(start), bytes, most))
+                .collect(),
             heap: (end - start).into(),
         }
     }
@@ -61,6 +67,9 @@ impl fmt::Display for Grants {
                 Access::ReadWrite => "read and write",
             };
             writeln!(f, "directory {path} ({access})")?;
+        }
+        for (name, offset, bytes, most) in &self.areas {
+            writeln!(f, "area      {name} at {offset}, {bytes} bytes ({most})")?;
         }
         writeln!(
             f,

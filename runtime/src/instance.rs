@@ -222,6 +222,23 @@ impl Instance {
         gone.map(drop)
     }
 
+    /// The shared areas that the domain sees: name, first offset, length in bytes, and most that it may do with any page.
+    pub(crate) fn areas(&self) -> Vec<(Arc<str>, u32, u32, Prot)> {
+        self.stacks().areas.list()
+    }
+
+    /// Takes all access to the shared area that begins at `start`. False if the domain sees none there.
+    pub(crate) fn take_area(&self, start: u32) -> Result<bool, ShareError> {
+        // Bound here, so that it is dropped without the lock.
+        let area = self.stacks().areas.area(start);
+        match area {
+            Some(area) => self
+                .protect(&area, area.start, area.end, Prot::None)
+                .map(|()| true),
+            None => Ok(false),
+        }
+    }
+
     /// What the domain may do with the page of a shared area at `offset`; `None` where it sees no area.
     pub(crate) fn shared_at(&self, offset: u32) -> Option<Prot> {
         self.stacks().areas.at(offset)

@@ -30,6 +30,8 @@ pub enum Grant {
     Directory(String),
     /// An open file, by a descriptor of the extension's; its duplicates go with it.
     Descriptor(i32),
+    /// A shared area, by its first offset.
+    Area(Offset),
 }
 
 impl Grant {
@@ -39,6 +41,7 @@ impl Grant {
             Grant::Service(_) => 1,
             Grant::Directory(_) => 2,
             Grant::Descriptor(_) => 3,
+            Grant::Area(_) => 4,
         }
     }
 
@@ -47,6 +50,7 @@ impl Grant {
         match self {
             Grant::Service(name) | Grant::Directory(name) => name.clone(),
             Grant::Descriptor(number) => number.to_string(),
+            Grant::Area(offset) => offset.to_string(),
         }
     }
 }
@@ -57,6 +61,7 @@ impl fmt::Display for Grant {
             Grant::Service(name) => write!(f, "service `{name}`"),
             Grant::Directory(path) => write!(f, "directory `{path}`"),
             Grant::Descriptor(number) => write!(f, "descriptor {number}"),
+            Grant::Area(offset) => write!(f, "shared area at {offset}"),
         }
     }
 }
@@ -115,6 +120,14 @@ pub enum RevokeError {
     /// The domain does not have it.
     #[error("the domain does not have {0}; `grants()` lists what it has")]
     NotGranted(Grant),
+    /// The kernel did not take the area's pages away.
+    #[error("{grant} is still there: {reason}")]
+    Kernel {
+        /// What.
+        grant: Grant,
+        /// The system's words.
+        reason: String,
+    },
     /// It was not taken away, or cannot be given back in this way.
     #[error(
         "{0} cannot be restored: it was not revoked, or its policy has to be set anew (`set_policy`)"
@@ -141,18 +154,18 @@ impl Repossessions {
 impl Domain {
     /// Takes a grant back. The extension's export `__postern_revoke`, if it has one, is asked to give it back, on this thread and as a call like any
     /// other; it is interrupted after `deadline` (or the domain's own, if that is shorter), which poisons nothing. Then the resource is gone:
-    /// a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a descriptor is closed. Calls that are being done end as
+    /// a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a descriptor is closed, an access to an area is a fault. Calls that are being done end as
     /// they began. With a deadline of zero the extension is not asked.
     ///
     /// # Errors
-    /// The domain does not have it.
+    /// The domain does not have it; or the kernel did not take an area's pages.
     pub fn revoke(&self, grant: &Grant, deadline: Duration) -> Result<Revoked, RevokeError> {
         let inner = &*self.0;
         if !holds(inner, grant) {
             return Err(RevokeError::NotGranted(grant.clone()));
         }
         let asked = self.ask_back(grant, deadline);
-        let kept = take(inner, grant);
+        let kept = take(inner, grant)?;
         let why = match asked {
             Ok(()) if kept => Reluctance::Kept,
             Ok(()) => return Ok(Revoked::Returned),
@@ -218,19 +231,28 @@ fn holds(inner: &Inner, grant: &Grant) -> bool {
         Grant::Service(name) => inner.services.is_granted(inner, name),
         Grant::Directory(path) => inner.system.is_open_below(path).is_some(),
         Grant::Descriptor(number) => inner.system.is_open(*number),
+        Grant::Area(offset) => inner.instance.areas().iter().any(|area| area.1 == offset.0),
     }
 }
 
 /// Takes it, whatever the extension says; whether it was still in use.
-fn take(inner: &Inner, grant: &Grant) -> bool {
-    match grant {
+fn take(inner: &Inner, grant: &Grant) -> Result<bool, RevokeError> {
+    Ok(match grant {
         Grant::Service(name) => {
             inner.services.set_revoked(inner, name, true);
             false
         }
         Grant::Directory(path) => inner.system.take_directory(path).unwrap_or(false),
         Grant::Descriptor(number) => inner.system.take_descriptor(*number),
-    }
+        Grant::Area(offset) => {
+            let taken = inner.instance.take_area(offset.0);
+            taken.map_err(|error| RevokeError::Kernel {
+                grant: grant.clone(),
+                reason: error.to_string(),
+            })?;
+            false
+        }
+    })
 }
 
 /// The service `__postern_repossessed`: the kind of the list's entry `index` (0 behind its end), and its name in `room` bytes at

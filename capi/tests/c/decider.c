@@ -106,6 +106,14 @@ int main(int argc, char **argv)
     CHECK(pt_revoke(domain, PT_GRANT_DESCRIPTOR, "1", 0) == PT_TAKEN);
     CHECK(pt_revoke(domain, PT_GRANT_DESCRIPTOR, "one", 0) == PT_E_ARGUMENT && pt_revoke(domain, 9, "x", 0) == PT_E_ARGUMENT);
     CHECK(pt_revoke(domain, PT_GRANT_SERVICE, NULL, 0) == PT_E_ARGUMENT);
+    pt_shared *area = pt_shared_new(100);
+    pt_offset place = pt_expose(domain, area, PT_READ_ONLY);
+    char where[16];
+    snprintf(where, sizeof where, "0x%x", place);
+    CHECK(place && pt_revoke(domain, PT_GRANT_AREA, "no number", 0) == PT_E_ARGUMENT);
+    CHECK(pt_revoke(domain, PT_GRANT_AREA, where, 0) == PT_TAKEN && pt_revoke(domain, PT_GRANT_AREA, where, 0) == PT_E_MISSING);
+    CHECK(pt_repossessed(domain, 2, &lost) == 1 && lost.kind == PT_GRANT_AREA && !strcmp(lost.name, where));
+    CHECK(pt_shared_free(area) == 0);
     CHECK(pt_reset(domain) == 0 && pt_repossessed(domain, 0, NULL) == 0 && ask(21) == 0);
     CHECK(pt_close(domain) == 0 && pt_close(another) == 0);
     return 0;

@@ -33,6 +33,26 @@ impl Views {
         self.0.is_empty()
     }
 
+    /// The area that begins at `start`, if anything of it is seen.
+    pub(crate) fn area(&self, start: u32) -> Option<Arc<Area>> {
+        self.0.get(&start).map(|view| view.area.clone())
+    }
+
+    /// Name, first offset, length in bytes, and most that may be done with any page, of each area.
+    pub(crate) fn list(&self) -> Vec<(Arc<str>, u32, u32, Prot)> {
+        let most = |view: &View| match view.ranges.iter().any(|r| r.protection.allows(true)) {
+            true => Prot::ReadWrite,
+            false => Prot::Read,
+        };
+        let areas = self.0.values();
+        areas
+            .map(|view| {
+                let (start, end) = (view.area.start, view.area.end);
+                (view.area.name.clone(), start, end - start, most(view))
+            })
+            .collect()
+    }
+
     /// Where the lowest area begins.
     pub(crate) fn lowest(&self) -> Option<u32> {
         self.0.keys().next().copied()

@@ -5,7 +5,7 @@ use crate::support;
 use postern::policy::Input;
 use postern::{
     Access, Asked, CallError, Caller, Decider, Domain, FaultKind, Grant, Image, Offset, Policy,
-    Question, Reluctance, RevokeError, Revoked, Rules, Verdict,
+    Prot, Question, Reluctance, RevokeError, Revoked, Rules, Shared, Verdict,
 };
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -30,6 +30,8 @@ long call(long n, long a, long b, long c, long d, long e) { return sys(n, a, b, 
 static volatile int stop;
 void go_on(void) { while (!stop) add(1, 1); }
 void finish(void) { stop = 1; }
+int read_all(volatile unsigned char *p) { int sum = 0; for (int i = 0; i < 8192; i++) sum += p[i]; return sum; }
+void read_for_ever(volatile unsigned char *p) { add(1, 1); for (;;) (void)*p; }
 
 int __postern_revoke(const char *what, int kind, unsigned long microseconds)
 {
@@ -440,6 +442,60 @@ fn the_domains_own_deadline_shortens_the_upcalls() {
     let why = taken(domain.revoke(&add(), LONG));
     assert!(matches!(why, Reluctance::Late), "{why}");
     assert!(!domain.is_poisoned());
+}
+
+#[test]
+fn an_area_goes_while_another_thread_reads_it() {
+    let domain = support::cold(image())
+        .deadline(None)
+        .service("add", |_: &Caller<'_>, x: i32, y: i32| x + y)
+        .build()
+        .unwrap();
+    let other = tenant(Policy::none());
+    let area = Shared::new(8192).unwrap();
+    domain.share(&area, Prot::ReadWrite).unwrap();
+    other.share(&area, Prot::Read).unwrap();
+    area.write(0, &[7]).unwrap();
+    let (grant, place) = (Grant::Area(area.offset()), area.offset());
+    let read = domain.func::<fn(Offset) -> i32>("read_all").unwrap();
+    assert_eq!(read.call(place).unwrap(), 7);
+    assert_eq!(domain.grants().areas[0].1, place);
+    set(&domain, 1);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let watch = domain.func::<fn(Offset)>("read_for_ever").unwrap();
+            watch.call(place).unwrap_err()
+        });
+        while domain.counters().services.get("add") == Some(&0) {
+            std::thread::yield_now();
+        }
+        let why = taken(domain.revoke(&grant, LONG));
+        assert!(matches!(why, Reluctance::Refused(-3)), "{why}");
+        assert_eq!(domain.repossessed()[0].grant, grant);
+        let error = reader.join().unwrap();
+        let fault = error.fault().unwrap();
+        assert_eq!((fault.kind, fault.address), (FaultKind::Read, Some(place)));
+    });
+    domain.reset().unwrap();
+    let error = read.call(place).unwrap_err();
+    assert_eq!(error.fault().unwrap().kind, FaultKind::Read);
+    assert!(domain.grants().areas.is_empty());
+    assert!(matches!(
+        domain.revoke(&grant, LONG),
+        Err(RevokeError::NotGranted(_))
+    ));
+    // Nobody else notices: not the host, not the other domain.
+    let read = other.func::<fn(Offset) -> i32>("read_all").unwrap();
+    assert_eq!(read.call(place).unwrap(), 7);
+    let mut byte = [0];
+    area.read(0, &mut byte).unwrap();
+    assert_eq!(byte, [7]);
+    domain.reset().unwrap();
+    domain.share(&area, Prot::Read).unwrap();
+    let read = domain.func::<fn(Offset) -> i32>("read_all").unwrap();
+    assert_eq!(read.call(place).unwrap(), 7);
+    assert!(matches!(domain.revoke(&grant, LONG), Ok(Revoked::Returned)));
+    assert_eq!(text(&domain, "last_asked"), place.to_string());
 }
 
 #[test]

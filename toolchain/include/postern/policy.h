@@ -57,7 +57,8 @@ static inline const char *postern_text(const struct postern_request *request, un
 enum {
 	POSTERN_GRANT_SERVICE = 1,   /* `name` is the service's */
 	POSTERN_GRANT_DIRECTORY = 2, /* `name` is the path */
-	POSTERN_GRANT_DESCRIPTOR = 3 /* `name` is the number, in decimal */
+	POSTERN_GRANT_DESCRIPTOR = 3, /* `name` is the number, in decimal */
+	POSTERN_GRANT_AREA = 4        /* `name` is the offset, in hexadecimal with 0x */
 };
 
 /* The repossession list: what was taken by force since the last reset, counted from 0. Returns the kind of that entry, and its name in
