@@ -11,6 +11,17 @@ typedef uint16_t u16 __attribute__((aligned(1), may_alias));
 typedef uint32_t u32 __attribute__((aligned(1), may_alias));
 typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 
+/* From so many bytes on, the first cache does not hold what is worked on; then memory is asked for so many bytes ahead. */
+enum { FAR = 48 << 10, AHEAD = 512 };
+
+static inline void store_four(char *to, vector a, vector b, vector c, vector e)
+{
+    store_aligned(to, a);
+    store_aligned(to + V, b);
+    store_aligned(to + 2 * V, c);
+    store_aligned(to + 3 * V, e);
+}
+
 /* Less than a vector. */
 static inline void copy_short(char *d, const char *s, size_t n)
 {
@@ -35,29 +46,53 @@ static inline void copy_short(char *d, const char *s, size_t n)
     }
 }
 
+/* What the first cache cannot hold: lines are asked for early. Up to 64 bytes past `end`, and a line at a time with vectors of 16 bytes,
+ * which wait less for each other here than those of 32. */
+static inline void copy_far(char *to, const char *from, char *end)
+{
+    for (; to < end; to += 64, from += 64) {
+        __builtin_prefetch(from + AHEAD);
+        __m128i a = _mm_loadu_si128((const void *)from), b = _mm_loadu_si128((const void *)(from + 16));
+        __m128i c = _mm_loadu_si128((const void *)(from + 32)), e = _mm_loadu_si128((const void *)(from + 48));
+        _mm_store_si128((void *)to, a);
+        _mm_store_si128((void *)(to + 16), b);
+        _mm_store_si128((void *)(to + 32), c);
+        _mm_store_si128((void *)(to + 48), e);
+    }
+}
+
 /* More than eight vectors. */
 static __attribute__((noinline)) void *copy_long(char *d, const char *s, size_t n)
 {
     if ((uint32_t)((uintptr_t)d - (uintptr_t)s) >= n) {
-        /* Forwards, stores aligned; the ends overlap the middle. */
-        vector head = load(s), t0 = load(s + n - 4 * V), t1 = load(s + n - 3 * V), t2 = load(s + n - 2 * V), t3 = load(s + n - V);
-        size_t skip = V - ((uintptr_t)d & (V - 1));
+        /* Forwards, stores aligned to pairs of vectors, which is a line for 32 bytes; the ends overlap the middle. */
+        vector head = load(s), neck = load(s + V);
+        vector t0 = load(s + n - 4 * V), t1 = load(s + n - 3 * V), t2 = load(s + n - 2 * V), t3 = load(s + n - V);
+        size_t skip = 2 * V - ((uintptr_t)d & (2 * V - 1));
         char *to = d + skip;
         const char *from = s + skip;
         char *end = d + n - 4 * V;
-        do {
-            vector a = load(from), b = load(from + V), c = load(from + 2 * V), e = load(from + 3 * V);
-            from += 4 * V;
-            store_aligned(to, a);
-            store_aligned(to + V, b);
-            store_aligned(to + 2 * V, c);
-            store_aligned(to + 3 * V, e);
-            to += 4 * V;
-        } while (to < end);
+        if (n >= FAR) {
+            copy_far(to, from, end);
+            to = end;
+        }
+        while (to + 4 * V < end) {
+            vector v0 = load(from), v1 = load(from + V), v2 = load(from + 2 * V), v3 = load(from + 3 * V);
+            vector v4 = load(from + 4 * V), v5 = load(from + 5 * V), v6 = load(from + 6 * V), v7 = load(from + 7 * V);
+            from += 8 * V;
+            store_four(to, v0, v1, v2, v3);
+            store_four(to + 4 * V, v4, v5, v6, v7);
+            to += 8 * V;
+        }
+        if (to < end) {
+            vector v0 = load(from), v1 = load(from + V), v2 = load(from + 2 * V), v3 = load(from + 3 * V);
+            store_four(to, v0, v1, v2, v3);
+        }
         store(end, t0);
         store(end + V, t1);
         store(end + 2 * V, t2);
         store(end + 3 * V, t3);
+        store(d + V, neck);
         store(d, head);
         return d;
     }
@@ -116,6 +151,16 @@ PX void *memmove(void *to, const void *from, size_t n)
 
 PX void *memcpy(void *restrict to, const void *restrict from, size_t n) __attribute__((alias("memmove")));
 
+/* As copy_far. */
+static __attribute__((noinline)) void fill_far(char *to, vector v, char *end)
+{
+    for (; to < end; to += 4 * V) {
+        __builtin_prefetch(to + AHEAD);
+        __builtin_prefetch(to + AHEAD + 2 * V);
+        store_four(to, v, v, v, v);
+    }
+}
+
 PX void *memset(void *to, int value, size_t n)
 {
     char *d = to;
@@ -153,12 +198,13 @@ PX void *memset(void *to, int value, size_t n)
     char *end = d + n - 4 * V;
     store(end, v);
     store(end + V, v);
-    for (char *p = (char *)(((uintptr_t)d + 4 * V) & ~(uintptr_t)(V - 1)); p < end; p += 4 * V) {
-        store_aligned(p, v);
-        store_aligned(p + V, v);
-        store_aligned(p + 2 * V, v);
-        store_aligned(p + 3 * V, v);
+    char *p = (char *)(((uintptr_t)d + 4 * V) & ~(uintptr_t)(V - 1));
+    if (n >= FAR) {
+        fill_far(p, v, end);
+        return to;
     }
+    for (; p < end; p += 4 * V)
+        store_four(p, v, v, v, v);
     return to;
 }
 
