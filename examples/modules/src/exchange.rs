@@ -2,7 +2,7 @@
 //! want to say. Nobody but the module that is being called can write the outbox, and the server copies out of it once. `unsafe`
 //! lives here and in `native`.
 
-use postern::{Access, Domain, ShareError, Shared};
+use postern::{Domain, Prot, ShareError, Shared};
 use std::alloc::Layout;
 
 /// As `module.h` has it.
@@ -124,8 +124,8 @@ impl Exchange {
     pub fn share(&self, domain: &Domain) -> Result<View, ShareError> {
         let mut view = View(self.view);
         if let (Area::Shared(request), Area::Shared(outbox)) = (&self.request, &self.outbox) {
-            domain.share(request, Access::Read)?;
-            let offset = domain.share(outbox, Access::ReadWrite)?;
+            domain.share(request, Prot::Read)?;
+            let offset = domain.share(outbox, Prot::ReadWrite)?;
             view = View((domain.base() + u64::from(offset.0)) as *mut u8);
         }
         Ok(view)
@@ -140,7 +140,7 @@ impl Exchange {
     /// written at the very address that is read.
     ///
     /// # Safety
-    /// The module's domain, if it has one, is not closed before another view is set.
+    /// The module's domain, if it has one, neither moves to another window nor goes before another view is set.
     pub unsafe fn look(&mut self, view: View) {
         self.view = view.0;
     }

@@ -231,13 +231,9 @@ impl Server {
             }
             Way::Confined => {
                 let image = Image::load(&built.extension)?;
-                // Most of the time is that of the passwords.
-                let placement = match built.name {
-                    "auth" => Placement::Hot,
-                    _ => Placement::Cold,
-                };
                 let domain = Domain::builder(&image)
-                    .placement(placement)
+                    // Where it is, it stays: the outbox is looked at through its window.
+                    .placement(Placement::Cold)
                     .service(
                         "server_put",
                         |_: &Caller<'_>, place: i32, n: u32, v: u32| put(place, n, v),
@@ -291,7 +287,8 @@ impl Server {
         let view = self.modules[module].view;
         STATE.with_borrow_mut(|state| {
             if let Some(state) = state {
-                // SAFETY: the server holds the domain; `close` below comes after the call, and nobody looks before the next one.
+                // SAFETY: the server holds the domain, whose placement is `Cold`, so that it is never moved; after `close` below nobody
+                // looks before the next call.
                 unsafe { state.exchange.look(view) };
             }
         });
