@@ -205,3 +205,51 @@ fn truncated_files_end_nobody() {
     store(&d, at + 3 * PAGE, 6).unwrap();
     assert_eq!(load(&neighbour, at + 3 * PAGE).unwrap(), 6);
 }
+
+/// Services and system calls that copy from a truncated file get errors, and the call goes on.
+#[test]
+fn services_survive_truncation() {
+    let exports = [("ask", "i(p)"), ("print", "l(p)")];
+    let source = "
+        ask: call look
+             ret
+        print: movl %edi,%edx
+             movl $1,%edi
+             movl $1,%esi
+             movl $4,%ecx
+             call sys
+             ret";
+    let code = support::code(&[("look", "i(p)"), ("sys", "l(llllll)")], &exports, source);
+    let d = support::cold(&code.image())
+        .service("look", |caller: &postern::Caller<'_>, at: Offset| {
+            let mut byte = [0];
+            match caller.domain().read(at, &mut byte) {
+                Ok(()) => 0,
+                Err(MemoryError::Gone { .. }) => 1,
+                Err(_) => 2,
+            }
+        })
+        .policy(postern::Policy::compute())
+        .build()
+        .unwrap();
+    let file = memory_file(2 * P);
+    let own = OwnedFd::from(file.try_clone().unwrap());
+    let area = Shared::from_file(own, 0, 2 * P).unwrap();
+    let at = d.share(&area, Prot::ReadWrite).unwrap().0;
+    file.set_len(P as u64).unwrap();
+    let ask = d.func::<fn(Offset) -> i32>("ask").unwrap();
+    let print = d.func::<fn(Offset) -> i64>("print").unwrap();
+    assert_eq!(
+        (
+            ask.call(Offset(at)).unwrap(),
+            ask.call(Offset(at + PAGE)).unwrap()
+        ),
+        (0, 1)
+    );
+    assert_eq!(ask.call(Offset(at - PAGE)).unwrap(), 2);
+    assert_eq!(
+        print.call(Offset(at + PAGE)).unwrap(),
+        -i64::from(libc::EFAULT)
+    );
+    assert!(!d.is_poisoned());
+}

@@ -217,3 +217,42 @@ fn a_thousand_areas() {
         assert!(memory_table().unwrap().rows.is_empty());
     });
 }
+
+#[test]
+fn thousands_of_domains_stay_readable() {
+    support::succeeds_in_child("table::thousands_of_domains_stay_readable", || {
+        let i = image();
+        let domains: Vec<Domain> = (0..3000)
+            .map(|_| support::cold(&i).build().unwrap())
+            .collect();
+        let own: Vec<Shared> = (0..20).map(|_| Shared::new(P).unwrap()).collect();
+        for (area, domain) in own.iter().zip(&domains) {
+            domain.share(area, Prot::Read).unwrap();
+        }
+        let mut table = memory_table().unwrap();
+        assert_eq!(table.columns.len(), 21);
+        let text = table.to_string();
+        assert!(
+            text.contains("2980 domains, image: ") && text.contains("… and 2976 more"),
+            "{text}"
+        );
+        assert!(
+            text.lines().count() < 100 && text.lines().all(|line| line.len() < 300),
+            "{text}"
+        );
+        // One of them alone.
+        let name = domains[7].name();
+        assert!(table.has_domain(name) && !table.has_domain("nobody"));
+        table.retain(|domain| domain.name == name);
+        assert_eq!(
+            (table.columns.len(), table.columns[0].domains.len()),
+            (1, 1)
+        );
+        let shared: Vec<_> = table.rows.iter().filter(|r| r.is_area).collect();
+        assert_eq!(shared.len(), 1, "{table}");
+        assert_eq!(
+            (shared[0].start, shared[0].cell(0).to_string()),
+            (own[7].offset().0, "r".into())
+        );
+    });
+}
