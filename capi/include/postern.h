@@ -114,9 +114,9 @@ int pt_image_unref(pt_image *image);
 /* ---- What a domain is given -------------------------------------------------------------------------------------- */
 
 enum {
-    PT_PLACE_AUTO = 0, /* in the hot window if nobody is there */
-    PT_PLACE_HOT = 1,  /* the same, and worth it */
-    PT_PLACE_COLD = 2  /* never there */
+    PT_PLACE_AUTO = 0, /* in the hot window if nobody asks for it, and by time inside */
+    PT_PLACE_HOT = 1,  /* in the hot window; the first that asks keeps it */
+    PT_PLACE_COLD = 2  /* never there, and never moved */
 };
 
 /* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 4096 threads, no services. */
@@ -392,6 +392,44 @@ int pt_module_confirm(pt_module *module);
 int pt_module_roll_back(pt_module *module);
 /* How many there are, or were: PT_MODULE_VERSION and so on. */
 int pt_module_count(pt_module *module, int what, uint64_t *value);
+/* ---- Seeing domains ---------------------------------------------------------------------------------------------- */
+
+/* What a domain has done so far. */
+typedef struct pt_counters {
+    size_t size;           /* sizeof(pt_counters): set it before the call */
+    uint64_t calls;        /* calls that entered */
+    uint64_t faults;       /* calls that ended in a fault */
+    uint64_t inside_ns;    /* time inside in nanoseconds, sampled by the watchdog */
+    uint64_t hot_ns;       /* how much of it was in the hot window */
+    uint64_t moves;        /* times the domain was moved */
+    uint64_t services;     /* calls of services */
+    uint64_t denied;       /* calls of services that were denied */
+    uint64_t system_calls; /* system calls that the policy granted */
+    uint64_t refused;      /* system calls that it refused */
+} pt_counters;
+
+int pt_count(pt_domain *domain, pt_counters *counters);
+/* Pages of 4096 bytes that the domain has for itself, in memory or on swap; or an error. Takes time in proportion to its heap. */
+int64_t pt_pages(pt_domain *domain);
+
+enum {
+    PT_BY_IMAGE = 1, /* lines for images, with all domains that they have and had, not for each live domain */
+    PT_PAGES = 2     /* count pages, too */
+};
+
+/* Stores all counters of the process as text for Prometheus (text/plain; version=0.0.4), cut to `size` bytes with the NUL. Returns
+ * the length of the whole text, or an error. With a size of 0, `buffer` may be NULL. */
+int64_t pt_metrics(void *buffer, size_t size, uint32_t flags);
+
+/* Asks for the hot window, or leaves it, from now on: PT_PLACE_… The domain is moved between calls; none is refused. */
+int pt_set_placement(pt_domain *domain, int placement);
+/* 1 if the domain is in the hot window now, 0 if not. */
+int pt_hot(pt_domain *domain);
+/* The domain in the hot window, or NULL. */
+pt_domain *pt_hot_domain(void);
+/* "free", "taken", "off" (by configuration) or "occupied" (something else of the process lies in the low 4 GiB). */
+const char *pt_hot_window(void);
+
 /* ---- Inside a service -------------------------------------------------------------------------------------------- */
 
 /* The domain that called the service in which this thread is, or NULL (PT_E_OUTSIDE). */

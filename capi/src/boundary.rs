@@ -192,6 +192,41 @@ impl ConfigIn {
     }
 }
 
+/// `pt_counters *`: a structure that says its size, and may be older or younger than this library.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct CountersOut(*mut crate::observe::CCounters);
+
+impl CountersOut {
+    /// Fills what the host knows of the structure; fields of a later version stay as they are.
+    ///
+    /// # Errors
+    /// NULL, or a size that no version has.
+    pub fn put(self, mut counters: crate::observe::CCounters) -> Result<(), Failure> {
+        if self.0.is_null() {
+            return Err(null("counters"));
+        }
+        // SAFETY: not null, so a structure that begins with its size.
+        let size = unsafe { self.0.cast::<usize>().read() };
+        if !(size_of::<usize>()..=4096).contains(&size) {
+            return Err(Failure::new(
+                Code::Argument,
+                format!("pt_counters.size is {size}; set it to sizeof(pt_counters)"),
+            ));
+        }
+        counters.size = size;
+        // SAFETY: `size` bytes are there, as the host says; at most the structure's are copied, all integers.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                (&raw const counters).cast::<u8>(),
+                self.0.cast::<u8>(),
+                size.min(size_of_val(&counters)),
+            );
+        }
+        Ok(())
+    }
+}
+
 /// `void *` to a function.
 #[repr(transparent)]
 #[derive(Clone, Copy)]

@@ -18,6 +18,7 @@
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
+//! | [`observe`] | `pt_count`, `pt_pages`, `pt_metrics`, `pt_set_placement`, `pt_hot…` |
 //! | [`share`] | `pt_shared_…`, `pt_expose` |
 //! | [`failure`], [`fault`] | `pt_error…`, `pt_last_fault` and its kin |
 
@@ -31,6 +32,7 @@ pub mod handle;
 pub mod image;
 pub mod memory;
 pub mod module;
+pub mod observe;
 pub mod options;
 pub mod policy;
 pub mod pool;

@@ -219,21 +219,27 @@ pub const PLACEMENTS: [(&str, i32); 3] = [
 
 /// `pt_options_placement`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_options_placement(options: Handle<OptionsKind>, placement: c_int) -> c_int {
+pub extern "C" fn pt_options_placement(options: Handle<OptionsKind>, wanted: c_int) -> c_int {
     change(options, |o| {
-        o.placement = match placement {
-            0 => Placement::Auto,
-            1 => Placement::Hot,
-            2 => Placement::Cold,
-            _ => {
-                return Err(Failure::new(
-                    Code::Argument,
-                    format!("{placement} is no placement; PT_PLACE_AUTO, _HOT and _COLD are"),
-                ));
-            }
-        };
+        o.placement = placement(wanted)?;
         Ok(())
     })
+}
+
+/// A `PT_PLACE_…`.
+///
+/// # Errors
+/// It is none.
+pub fn placement(wanted: c_int) -> Result<Placement, Failure> {
+    match wanted {
+        0 => Ok(Placement::Auto),
+        1 => Ok(Placement::Hot),
+        2 => Ok(Placement::Cold),
+        _ => Err(Failure::new(
+            Code::Argument,
+            format!("{wanted} is no placement; PT_PLACE_AUTO, _HOT and _COLD are"),
+        )),
+    }
 }
 
 /// `pt_options_user`

@@ -4,7 +4,8 @@ mod support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{
-    boundary, domain, failure, fault, module, options, policy, pool, process, revoke, share,
+    boundary, domain, failure, fault, module, observe, options, policy, pool, process, revoke,
+    share,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -87,7 +88,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 38] = [
+const TYPES: [(&str, &str); 39] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -107,6 +108,7 @@ const TYPES: [(&str, &str); 38] = [
     ("Descriptor", "int"),
     ("ConfigIn", "const pt_config *"),
     ("*const CFault", "const pt_fault *"),
+    ("CountersOut", "pt_counters *"),
     ("FaultHandler", "void (*)(const pt_fault *, void *)"),
     ("Out<u64>", "uint64_t *"),
     ("Out<i64>", "int64_t *"),
@@ -179,6 +181,7 @@ fn types_agree() {
         .chain(fault::HAS)
         .chain(process::FLAGS)
         .chain(options::PLACEMENTS)
+        .chain(observe::METRICS)
         .chain(share::ACCESS)
         .chain(policy::VERDICTS)
         .chain(policy::STREAMS)
@@ -263,6 +266,7 @@ const REGISTERS: [&str; 16] = [
 fn layouts() -> Vec<(String, usize)> {
     use boundary::{CCall, CQuestion, CRepossession};
     use fault::CFault;
+    use observe::CCounters;
     use process::CConfig;
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
@@ -273,6 +277,7 @@ fn layouts() -> Vec<(String, usize)> {
             "sizeof(pt_repossession)".to_owned(),
             size_of::<CRepossession>(),
         ),
+        ("sizeof(pt_counters)".to_owned(), size_of::<CCounters>()),
         (
             "sizeof(void *)".to_owned(),
             size_of::<postern_capi::handle::Handle<domain::DomainKind>>(),
@@ -288,6 +293,7 @@ fn layouts() -> Vec<(String, usize)> {
     fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result reason);
     fields!(CQuestion, "pt_question": size domain service call integers floats integer floating result reason);
     fields!(CRepossession, "pt_repossession": size kind name why);
+    fields!(CCounters, "pt_counters": size calls faults inside_ns hot_ns moves services denied system_calls refused);
     all
 }
 

@@ -51,6 +51,11 @@ fn threads_closing_and_forking() {
 }
 
 #[test]
+fn counters_and_placement() {
+    support::test("observe.c");
+}
+
+#[test]
 fn memory_shared_with_domains() {
     support::test("shared.c");
 }

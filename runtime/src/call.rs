@@ -175,8 +175,12 @@ fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>) -> CallErr
         }
         inner.poison();
     }
-    tracing::warn!(domain = %inner.name, kind = fault.kind.name(), "extension fault");
-    inner.note_fault(&fault);
+    let offset = fault.offset.map_or(0, |o| o.0);
+    let span = tracing::warn_span!("postern.fault", domain = %inner.name, image = %inner.image.name, kind = fault.kind.name(), offset);
+    span.in_scope(|| {
+        tracing::warn!("extension fault");
+        inner.note_fault(&fault);
+    });
     CallError::Fault(fault)
 }
 

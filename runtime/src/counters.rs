@@ -1,5 +1,12 @@
-//! Counters of a domain, as a struct.
+//! Counters of a domain, as a struct; [`metrics`] has those of all domains as text.
 
+pub(crate) mod metrics;
+mod pages;
+
+pub use metrics::{By, Metrics, metrics};
+pub use pages::Pages;
+
+use crate::domain::Inner;
 use crate::{Domain, FaultKind};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -68,5 +75,64 @@ impl Domain {
             refused_system_calls,
             last_refused,
         }
+    }
+}
+
+/// What can be added up over domains.
+#[derive(Clone, Default)]
+pub(crate) struct Totals {
+    calls: u64,
+    faults: [u64; FaultKind::ALL.len()],
+    restarts: u64,
+    time_inside: u64,
+    time_hot: u64,
+    moves: u64,
+    services: u64,
+    denied_services: u64,
+    decision_failures: u64,
+    system_calls: u64,
+    refused_system_calls: u64,
+}
+
+impl Totals {
+    fn of(inner: &Inner) -> Totals {
+        let (system_calls, refused_system_calls, _) = inner.system.counters();
+        let mut faults = [0; FaultKind::ALL.len()];
+        for (place, count) in faults.iter_mut().zip(&inner.faults) {
+            *place = count.load(Ordering::Relaxed);
+        }
+        Totals {
+            calls: inner.control.calls(),
+            faults,
+            restarts: inner.restarts.count(),
+            time_inside: inner.control.time_inside.load(Ordering::Relaxed),
+            time_hot: inner.control.time_hot.load(Ordering::Relaxed),
+            moves: inner.place.moves.load(Ordering::Relaxed),
+            services: inner
+                .services
+                .calls(&inner.image.tables.imports)
+                .map(|(_, calls)| calls)
+                .sum(),
+            denied_services: inner.services.denied().map(|(_, denied)| denied).sum(),
+            decision_failures: inner.services.deciding().failures(),
+            system_calls,
+            refused_system_calls,
+        }
+    }
+
+    fn add(&mut self, other: &Totals) {
+        self.calls += other.calls;
+        for (sum, count) in self.faults.iter_mut().zip(other.faults) {
+            *sum += count;
+        }
+        self.restarts += other.restarts;
+        self.time_inside += other.time_inside;
+        self.time_hot += other.time_hot;
+        self.moves += other.moves;
+        self.services += other.services;
+        self.denied_services += other.denied_services;
+        self.decision_failures += other.decision_failures;
+        self.system_calls += other.system_calls;
+        self.refused_system_calls += other.refused_system_calls;
     }
 }

@@ -6,6 +6,7 @@ mod leave;
 pub use build::{DomainBuilder, Limits, Placement};
 
 use crate::call::{self, CallError, Func, FuncType};
+use crate::counters::metrics;
 use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
@@ -227,7 +228,7 @@ impl Domain {
     /// # Errors
     /// [`Busy`] while threads are inside; the static constructors' own error otherwise is reported as a fault of the next call.
     pub fn reset(&self) -> Result<(), Busy> {
-        let span = tracing::debug_span!("postern.reset", domain = %self.0.name);
+        let span = tracing::debug_span!("postern.reset", domain = %self.0.name, image = %self.0.image.name);
         let _entered = span.enter();
         self.0.start_again(None)?;
         self.0.restarts.forget();
@@ -366,6 +367,7 @@ impl Drop for Inner {
             self.drain();
         }
         placement::leaves(self);
+        metrics::keep(self);
         let number = self.control.number.load(Ordering::Relaxed) as usize;
         // A failed build drops a domain that was never registered.
         if let Some(place) = domains().get_mut(number) {

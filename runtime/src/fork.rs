@@ -3,6 +3,7 @@
 //! Invariant: a lock of the runtime is either among those that [`before`] takes, or held only under [`Held`], whose process-wide
 //! part is one of them. So no other thread holds any of them at the moment of the fork.
 
+use crate::counters::metrics;
 use crate::trusted::{control, machine, stub, thread};
 use crate::{domain, image, placement, share, table, watchdog, window};
 use std::any::Any;
@@ -120,6 +121,7 @@ extern "C" fn before() {
         Box::new(share::arena()),
         Box::new(table::area_records()),
         Box::new(window::pool()),
+        Box::new(metrics::gone()),
         Box::new(control::table()),
         Box::new(stub::stubs()),
     ];

@@ -255,6 +255,14 @@ impl Instance {
         bottoms.into_iter()
     }
 
+    /// The ranges with pages of the domain's own.
+    pub(crate) fn writable(&self) -> Vec<(u32, u32)> {
+        let first = (self.image.tables.layout.stack, self.heap.1);
+        let mut ranges = vec![first];
+        ranges.extend(&self.stacks().extra);
+        ranges
+    }
+
     /// Whether `[offset, offset + len)` is mapped readable (`write` false) or writable.
     pub(crate) fn accessible(&self, offset: u32, len: usize, write: bool) -> bool {
         let start = u64::from(offset);

@@ -56,7 +56,7 @@ mod window;
 pub use call::{
     CallError, Func, FuncType, ModuleFunc, clear_last_error, last_error, nesting, unwind,
 };
-pub use counters::Counters;
+pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
 pub use domain::{Busy, Domain, DomainBuilder, Limits, Placement};
 pub use engine::{Config, init, unsupported};

@@ -221,13 +221,9 @@ impl Session {
                 false => Window::take().ok(),
             };
             let moved = match to {
-                Some(window) => inner.instance.move_to(window),
+                Some(window) => inner.instance.move_to(window, &inner.control.base),
                 None => Err(Stays::Pinned),
             };
-            inner
-                .control
-                .base
-                .store(inner.instance.base(), Ordering::SeqCst);
             crate::table::note_domain(inner);
             let whole = !matches!(moved, Err(Stays::Broken(_)));
             (moved, whole)
@@ -289,7 +285,7 @@ impl Drop for Session {
 
 /// Drops a domain that its last user may have dropped meanwhile: on a thread of its own, because closures of the host go with it,
 /// and neither the watchdog nor a gate can wait for those or take their panics.
-fn let_go(inner: Arc<Inner>) {
+pub(crate) fn let_go(inner: Arc<Inner>) {
     if let Some(last) = Arc::into_inner(inner) {
         let thread = std::thread::Builder::new().name("postern-drop".into());
         // If there can be no thread, the closure is dropped here, and the domain with it.

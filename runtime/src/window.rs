@@ -26,6 +26,26 @@ pub enum HotWindow {
     Occupied,
 }
 
+impl HotWindow {
+    /// All states.
+    pub const ALL: [HotWindow; 4] = [
+        HotWindow::Free,
+        HotWindow::Taken,
+        HotWindow::Off,
+        HotWindow::Occupied,
+    ];
+
+    /// The name, for logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            HotWindow::Free => "free",
+            HotWindow::Taken => "taken",
+            HotWindow::Off => "off",
+            HotWindow::Occupied => "occupied",
+        }
+    }
+}
+
 pub(crate) struct Pool {
     free: Vec<usize>,
     hot: Option<HotWindow>,

@@ -9,7 +9,7 @@ use crate::trusted::control::Pause;
 use crate::trusted::map::MapError;
 use crate::window::Window;
 use postern_verifier::window::GATES;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Set while the window is moved.
 const MOVING: u32 = 1 << 31;
@@ -71,12 +71,16 @@ pub(crate) enum Stays {
 }
 
 impl Instance {
-    /// Moves everything to `to`. The caller has seen to it that nobody is inside and that nobody can enter, and tells the gates of
-    /// the new base before it lets anybody in.
-    pub(crate) fn move_to(&self, to: Window) -> Result<(), Stays> {
-        self.pins
-            .without(|| self.carry_all(to))
-            .unwrap_or(Err(Stays::Pinned))
+    /// Moves everything to `to`. The caller has seen to it that nobody is inside and that nobody can enter. `base` is where gates and
+    /// the host's accesses read the base.
+    pub(crate) fn move_to(&self, to: Window, base: &AtomicU64) -> Result<(), Stays> {
+        let moved = self.pins.without(|| {
+            self.carry_all(to)?;
+            // Before any access goes on.
+            base.store(self.base(), Ordering::SeqCst);
+            Ok(())
+        });
+        moved.unwrap_or(Err(Stays::Pinned))
     }
 
     fn carry_all(&self, to: Window) -> Result<(), Stays> {

@@ -1,0 +1,133 @@
+//! What can be seen of domains: `pt_count`, `pt_metrics`, and who has the hot window.
+
+use crate::boundary::{CountersOut, Target};
+use crate::domain::{DomainKind, handle_of};
+use crate::failure::{self, Code, Failure};
+use crate::handle::Handle;
+use crate::options::placement;
+use postern::{Metrics, metrics};
+use std::ffi::{c_char, c_int};
+
+const BY_IMAGE: u32 = 1;
+const PAGES: u32 = 2;
+
+/// Names in C and values, for the test that the header agrees.
+pub const METRICS: [(&str, i32); 2] =
+    [("PT_BY_IMAGE", BY_IMAGE as i32), ("PT_PAGES", PAGES as i32)];
+
+/// `pt_counters`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CCounters {
+    /// Bytes of the structure as the host knows it.
+    pub size: usize,
+    /// Calls that entered.
+    pub calls: u64,
+    /// Calls that ended in a fault.
+    pub faults: u64,
+    /// Time inside in nanoseconds, sampled.
+    pub inside_ns: u64,
+    /// How much of it was in the hot window.
+    pub hot_ns: u64,
+    /// Times the domain was moved.
+    pub moves: u64,
+    /// Calls of services.
+    pub services: u64,
+    /// Calls of services that were denied.
+    pub denied: u64,
+    /// System calls that the policy granted.
+    pub system_calls: u64,
+    /// System calls that it refused.
+    pub refused: u64,
+}
+
+/// `pt_count`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_count(domain: Handle<DomainKind>, counters: CountersOut) -> c_int {
+    failure::code(|| {
+        let found = domain.get()?.domain.counters();
+        counters.put(CCounters {
+            size: 0,
+            calls: found.calls,
+            faults: found.faults.values().sum(),
+            inside_ns: found.time_inside.as_nanos() as u64,
+            hot_ns: found.time_hot.as_nanos() as u64,
+            moves: found.moves,
+            services: found.services.values().sum(),
+            denied: found.denied_services.values().sum(),
+            system_calls: found.system_calls,
+            refused: found.refused_system_calls,
+        })
+    })
+}
+
+/// `pt_pages`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_pages(domain: Handle<DomainKind>) -> i64 {
+    failure::number(|| {
+        let pages = domain.get()?.domain.pages();
+        let pages = pages.map_err(|e| Failure::new(Code::System, e.to_string()))?;
+        Ok((pages.private + pages.swapped) as i64)
+    })
+}
+
+/// `pt_metrics`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_metrics(buffer: Target, size: usize, flags: u32) -> i64 {
+    failure::number(|| {
+        if flags & !(BY_IMAGE | PAGES) != 0 {
+            let wrong = format!("{flags:#x} are no flags; PT_BY_IMAGE and PT_PAGES are");
+            return Err(Failure::new(Code::Argument, wrong));
+        }
+        let mut which = match flags & BY_IMAGE {
+            0 => Metrics::default(),
+            _ => Metrics::by_image(),
+        };
+        which.pages = flags & PAGES != 0;
+        let text = metrics(&which);
+        if let Some(room) = size.checked_sub(1) {
+            let kept = text.len().min(room);
+            let to = buffer.get(kept + 1, "buffer")?;
+            to[..kept].copy_from_slice(&text.as_bytes()[..kept]);
+            to[kept] = 0;
+        }
+        Ok(text.len() as i64)
+    })
+}
+
+/// `pt_set_placement`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_set_placement(domain: Handle<DomainKind>, wanted: c_int) -> c_int {
+    failure::code(|| {
+        let wanted = placement(wanted)?;
+        domain.get()?.domain.set_placement(wanted);
+        Ok(())
+    })
+}
+
+/// `pt_hot`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_hot(domain: Handle<DomainKind>) -> c_int {
+    failure::number(|| Ok(i64::from(domain.get()?.domain.is_hot()))) as c_int
+}
+
+/// `pt_hot_domain`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_hot_domain() -> Handle<DomainKind> {
+    failure::or(Handle::NULL, || {
+        let domain = postern::hot_domain();
+        Ok(domain.as_ref().and_then(handle_of).unwrap_or(Handle::NULL))
+    })
+}
+
+/// `pt_hot_window`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_hot_window() -> *const c_char {
+    let name = match postern::hot_window() {
+        postern::HotWindow::Free => c"free",
+        postern::HotWindow::Taken => c"taken",
+        postern::HotWindow::Off => c"off",
+        _ => c"occupied",
+    };
+    name.as_ptr()
+}
