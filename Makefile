@@ -5,10 +5,11 @@ SHELL := /bin/bash
 CARGO ?= cargo
 PREFIX ?= /usr/local
 SECONDS_EACH ?= 300
+STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench fuzz conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
+.PHONY: all build demo test test-rust lint bench fuzz stress conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
 
 all: build
 
@@ -39,6 +40,10 @@ bench: build setup-bench
 
 fuzz: setup
 	fuzz/run.sh $(SECONDS_EACH)
+
+# Threads, faults, resets, reloads, pools and forks at random for a minute.
+stress: setup
+	POSTERN_STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern --test stress -- --nocapture
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev

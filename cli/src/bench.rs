@@ -11,6 +11,7 @@ mod fault;
 mod figure;
 mod gates;
 mod kernels;
+mod lending;
 mod load;
 mod memory;
 mod native;

@@ -1,10 +1,10 @@
 //! Calls: typed entries, and what comes of a call that did not return.
 
 use crate::Domain;
-use crate::domain::{self, Inner};
+use crate::domain::Inner;
 use crate::fault::Fault;
 use crate::module;
-use crate::trusted::control::{Control, Entry, MAX_THREADS};
+use crate::trusted::control::{Entry, MAX_THREADS};
 use crate::trusted::enter;
 use crate::trusted::gate::STATUS_OK;
 use crate::trusted::outcome::{self, RawFault, Refusal};
@@ -145,7 +145,7 @@ thread_local! {
 
 /// Called on the way out of an ended call, outside the extension and outside signal handlers.
 pub(crate) fn ended(
-    control: &Control,
+    domain: Option<Arc<Inner>>,
     raw: RawFault,
     detail: u64,
     message: Option<String>,
@@ -154,7 +154,7 @@ pub(crate) fn ended(
     let left = match (raw.kind, panic) {
         (outcome::PANIC, Some(panic)) => Left::Panic(panic),
         (outcome::EXIT, _) => Left::Error(CallError::Exited(detail as i32)),
-        _ => match domain::of(control) {
+        _ => match domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
             Some(inner) => match catch_unwind(AssertUnwindSafe(|| fault(&inner, &raw, message))) {
                 Ok(error) => Left::Error(error),

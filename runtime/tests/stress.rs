@@ -1,10 +1,14 @@
-//! Everything at once, at random but repeatable: threads, faults, resets, interrupts, closes, forks, nested calls. Afterwards
-//! everything still holds and nothing has leaked.
+//! Everything at once, at random but repeatable: threads, faults, restarts, resets, interrupts, closes, reloads, pools, shared
+//! areas, forks, nested calls. Afterwards everything still holds and nothing has leaked.
 //!
-//! `POSTERN_STRESS_SECONDS` and `POSTERN_STRESS_SEED` make it longer and other.
+//! Each worker takes a fixed number of steps; `POSTERN_STRESS_SECONDS` lets them go on for so long (`make stress` says 60), and
+//! `POSTERN_STRESS_SEED` makes them others.
 mod support;
-use postern::{CallError, Caller, Domain, FaultKind, Image, Limits, Placement};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use postern::{
+    CallError, Caller, Domain, DomainBuilder, FaultKind, Image, Limits, Module, Placement, Pool,
+    PoolError, Prot, Recycle, ReplaceError, RestartPolicy, Shared,
+};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 use support::{code, succeeds_in_child};
@@ -84,20 +88,40 @@ fn image(vectors: bool) -> Image {
 struct World {
     images: [Image; 2],
     places: Vec<RwLock<Domain>>,
+    /// One whose domains stay as they are and belong to threads, one whose domains are reset.
+    pools: [Pool; 2],
+    module: Module,
+    areas: Vec<Shared>,
     stop: AtomicBool,
     calls: AtomicU64,
     odd: Mutex<Option<String>>,
 }
 
+impl World {
+    fn odd(&self, what: String) {
+        self.odd.lock().unwrap().get_or_insert(what);
+    }
+}
+
 fn make(world: &Weak<World>, image: &Image, choice: u64) -> Domain {
+    configure(world, Domain::builder(image), choice)
+        .build()
+        .unwrap()
+}
+
+fn configure(world: &Weak<World>, builder: DomainBuilder, choice: u64) -> DomainBuilder {
     let mut limits = Limits::default();
     limits.heap = Some(64 << 10);
     limits.deadline = Some(Duration::from_millis(3 + choice % 5));
     limits.call_depth = (choice % 3 == 0).then_some(5000);
     let seed = AtomicU64::new(choice);
     let world = world.clone();
-    Domain::builder(image)
+    builder
         .limits(limits)
+        .restart(match choice % 2 {
+            0 => RestartPolicy::Never,
+            _ => RestartPolicy::Immediate,
+        })
         .placement(if choice % 4 == 0 {
             Placement::Hot
         } else {
@@ -112,7 +136,8 @@ fn make(world: &Weak<World>, image: &Image, choice: u64) -> Domain {
                 0 => caller.exit(3),
                 1 => caller.abort("enough"),
                 2 => std::panic::resume_unwind(Box::new("panic of a service")),
-                3..7 => {
+                3 => call_module(&world, &mut random),
+                4..7 => {
                     // Somewhere else, or the same domain again.
                     let place = random.below(world.places.len());
                     let other = world.places[place].read().unwrap().clone();
@@ -122,8 +147,71 @@ fn make(world: &Weak<World>, image: &Image, choice: u64) -> Domain {
             }
             1
         })
-        .build()
-        .unwrap()
+}
+
+/// One call of the module's present version: it may fail for reasons of the call's own, never because of a replacement.
+fn call_module(world: &World, random: &mut Random) {
+    world.calls.fetch_add(1, SeqCst);
+    let (a, b) = (random.next() as i64 >> 20, random.next() as i64 >> 20);
+    let m = &world.module;
+    let result = match random.below(30) {
+        0 => m.func::<fn() -> i64>("trap").unwrap().call().map(|_| 0),
+        1 => m.func::<fn() -> i64>("spin").unwrap().call().map(|_| 0),
+        2 => m
+            .func::<fn() -> i64>("count")
+            .unwrap()
+            .call()
+            .map(|_| a + b),
+        _ => m.func::<fn(i64, i64) -> i64>("add").unwrap().call(a, b),
+    };
+    match result {
+        Ok(sum) if sum == a + b => {}
+        Err(CallError::Fault(_) | CallError::Busy | CallError::TooDeep) => {}
+        Err(CallError::Poisoned) => {
+            let _ = m.domain().reset();
+        }
+        other => world.odd(format!("the module: {other:?}")),
+    }
+}
+
+/// Replaces the module's version, with or without a hand-over.
+fn reload(world: &World, random: &mut Random) {
+    let m = &world.module;
+    let mut replacement = m
+        .replacement(&world.images[random.below(2)])
+        .probation(random.below(6) as u32)
+        .drain(Duration::from_millis(random.below(4) as u64));
+    if random.below(2) == 0 {
+        replacement = replacement.end_stragglers();
+    }
+    if random.below(2) == 0 {
+        replacement = replacement.hand_over(|old, new| -> Result<(), CallError> {
+            let count = |d: &Domain| d.func::<fn() -> i64>("count").unwrap().call();
+            count(new)?;
+            count(old).map(drop)
+        });
+    }
+    match replacement.apply() {
+        Ok(_) if random.below(4) == 0 => {
+            m.roll_back();
+        }
+        Ok(_)
+        | Err(ReplaceError::InProgress | ReplaceError::Busy(_) | ReplaceError::HandOver(_)) => {}
+        Err(other) => world.odd(format!("a replacement: {other}")),
+    }
+}
+
+/// Borrows a domain of a pool for a few calls.
+fn borrow(world: &World, random: &mut Random) {
+    match world.pools[random.below(2)].get() {
+        Ok(lent) => {
+            for _ in 0..random.below(4) {
+                let _ = act(world, &lent, random);
+            }
+        }
+        Err(PoolError::TimedOut(_)) => {}
+        Err(other) => world.odd(format!("a pool: {other}")),
+    }
 }
 
 /// One random call; what comes back must be possible.
@@ -187,9 +275,11 @@ fn act(world: &World, d: &Domain, random: &mut Random) -> Result<(), CallError> 
     result
 }
 
-fn worker(world: Arc<World>, seed: u64) {
+fn worker(world: Arc<World>, seed: u64, steps: Option<u32>) {
     let mut random = Random(seed);
-    while !world.stop.load(SeqCst) {
+    let mut done = 0;
+    while !world.stop.load(SeqCst) && steps.is_none_or(|steps| done < steps) {
+        done += 1;
         let place = random.below(world.places.len());
         let d = world.places[place].read().unwrap().clone();
         match random.below(40) {
@@ -223,6 +313,25 @@ fn worker(world: Arc<World>, seed: u64) {
             4 => {
                 let _ = d.counters();
                 let _ = d.read_vec(postern::Offset(random.next() as u32), 64);
+                let _ = (world.pools[0].counters(), world.module.counters());
+            }
+            5 => {
+                let area = &world.areas[random.below(world.areas.len())];
+                if let Ok(at) = d.share(area, Prot::ReadWrite) {
+                    let _ = d.write(at, b"seen");
+                }
+            }
+            6 => reload(&world, &mut random),
+            7..18 => {
+                let called =
+                    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        match random.below(2) {
+                            0 => borrow(&world, &mut random),
+                            _ => call_module(&world, &mut random),
+                        }
+                    }));
+                // A panic is a service's.
+                drop(called);
             }
             _ => {
                 let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -236,87 +345,160 @@ fn worker(world: Arc<World>, seed: u64) {
     }
 }
 
+fn world() -> Arc<World> {
+    let images = [image(false), image(true)];
+    Arc::new_cyclic(|world: &Weak<World>| {
+        let pool = |image: &Image| {
+            let (world, image, made) = (world.clone(), image.clone(), AtomicU64::new(0));
+            Pool::builder(move || -> Result<Domain, postern::InstantiateError> {
+                let choice = made.fetch_add(2, SeqCst);
+                configure(&world, Domain::builder(&image), choice).build()
+            })
+            .size(3)
+            .warm(0)
+            .max_wait(Duration::from_millis(2))
+        };
+        let own = world.clone();
+        let module = Module::new(&images[0], move |builder| configure(&own, builder, 8));
+        World {
+            places: (0..6)
+                .map(|i| RwLock::new(make(world, &images[i % 2], i as u64)))
+                .collect(),
+            pools: [
+                pool(&images[0]).build().unwrap(),
+                pool(&images[1])
+                    .per_thread()
+                    .recycle(Recycle::Keep)
+                    .build()
+                    .unwrap(),
+            ],
+            module: module.unwrap(),
+            areas: (0..4).map(|_| Shared::new(5000).unwrap()).collect(),
+            images,
+            stop: false.into(),
+            calls: 0.into(),
+            odd: Mutex::default(),
+        }
+    })
+}
+
+/// A domain that nobody else uses works, after a reset if need be. A busy machine may miss a deadline.
+fn works(d: &Domain) {
+    let add = d.func::<fn(i64, i64) -> i64>("add").unwrap();
+    for _ in 0..100 {
+        match add.call(40, 2) {
+            Ok(sum) => return assert_eq!(sum, 42),
+            Err(CallError::Poisoned) => {}
+            Err(CallError::Fault(f)) if f.kind == FaultKind::Deadline => {}
+            Err(other) => panic!("{other}"),
+        }
+        d.reset().unwrap();
+    }
+    panic!("it never meets its deadline");
+}
+
+/// In a child: new domains, the module and the pools work, whatever the parent's threads were doing.
+fn works_in_the_child(world: &World) -> bool {
+    // SAFETY: ends a child that hangs.
+    unsafe { libc::alarm(30) };
+    let d = Domain::builder(&world.images[0])
+        .service("hop", |_: &Caller<'_>| 1i64)
+        .build()
+        .unwrap();
+    works(&d);
+    let add = world.module.func::<fn(i64, i64) -> i64>("add").unwrap();
+    match add.call(1, 2) {
+        Ok(sum) => assert_eq!(sum, 3),
+        Err(CallError::Poisoned) => {}
+        Err(CallError::Fault(f)) => assert_eq!(f.kind, FaultKind::Deadline),
+        Err(other) => panic!("{other}"),
+    }
+    works(&world.module.domain());
+    for pool in &world.pools {
+        works(&pool.get().unwrap());
+    }
+    true
+}
+
+/// What must hold when everybody has stopped.
+fn check(world: &World) {
+    assert_eq!(*world.odd.lock().unwrap(), None);
+    // Nobody is inside: every domain can be reset, and works. (Some were closed on purpose, and replaced.)
+    let lent = world.pools.iter().map(|pool| pool.get().unwrap());
+    let lent: Vec<Domain> = lent.map(|lent| lent.clone()).collect();
+    world.module.confirm();
+    let module = [world.module.domain()];
+    let places = world
+        .places
+        .iter()
+        .map(|place| place.read().unwrap().clone());
+    for d in places.chain(module).chain(lent) {
+        d.reset().unwrap();
+        works(&d);
+    }
+    for pool in &world.pools {
+        let c = pool.counters();
+        assert_eq!((c.in_use, c.waiting), (0, 0), "{c:?}");
+        assert_eq!(c.made, c.idle as u64 + c.abandoned, "{c:?}");
+        assert!(c.idle <= c.size && c.size == 3, "{c:?}");
+    }
+    let c = world.module.counters();
+    assert_eq!((c.draining, c.on_probation), (0, 0), "{c:?}");
+    // The version is the last of those that were made, or one before that came back.
+    assert!(
+        c.version <= c.replaced + 1 && c.rolled_back <= c.replaced,
+        "{c:?}"
+    );
+}
+
+fn run(seconds: Option<u64>, steps: u32, seed: u64) {
+    let world = world();
+    let steps = seconds.is_none().then_some(steps);
+    let left = Arc::new(AtomicUsize::new(8));
+    let workers: Vec<_> = (0..8)
+        .map(|i| {
+            let (world, left) = (world.clone(), left.clone());
+            std::thread::spawn(move || {
+                worker(world, seed.wrapping_mul(100) + i, steps);
+                left.fetch_sub(1, SeqCst);
+            })
+        })
+        .collect();
+    let until = seconds.map(|s| Instant::now() + Duration::from_secs(s));
+    let mut forks = 0;
+    while until.map_or(left.load(SeqCst) != 0, |until| Instant::now() < until) {
+        assert_eq!(support::fork(|| works_in_the_child(&world)), 0);
+        forks += 1;
+        assert_eq!(*world.odd.lock().unwrap(), None);
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    world.stop.store(true, SeqCst);
+    for w in workers {
+        w.join().unwrap();
+    }
+    check(&world);
+    let (calls, module) = (world.calls.load(SeqCst), world.module.counters());
+    println!("{calls} calls, {forks} forks, {module:?}");
+    println!("{:?}", world.pools[0].counters());
+}
+
 #[test]
 fn everything_at_once() {
     succeeds_in_child("everything_at_once", || {
-        let number = |name: &str, default| {
-            std::env::var(name)
-                .ok()
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(default)
+        let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+        let seed = number("POSTERN_STRESS_SEED").unwrap_or(1);
+        let count = || {
+            (
+                support::mappings(),
+                support::descriptors(),
+                support::threads(),
+            )
         };
-        let seconds = number("POSTERN_STRESS_SECONDS", 20);
-        let seed = number("POSTERN_STRESS_SEED", 1);
-        let run = |seconds: u64, seed: u64| {
-            let images = [image(false), image(true)];
-            let world = Arc::new_cyclic(|world: &Weak<World>| World {
-                places: (0..6)
-                    .map(|i| RwLock::new(make(world, &images[i % 2], i as u64)))
-                    .collect(),
-                images,
-                stop: false.into(),
-                calls: 0.into(),
-                odd: Mutex::default(),
-            });
-            let until = Instant::now() + Duration::from_secs(seconds);
-            let workers: Vec<_> = (0..8)
-                .map(|i| {
-                    let world = world.clone();
-                    std::thread::spawn(move || worker(world, seed.wrapping_mul(100) + i))
-                })
-                .collect();
-            let mut forks = 0;
-            while Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(100));
-                let status = support::fork(|| {
-                    // SAFETY: ends a child that hangs.
-                    unsafe { libc::alarm(30) };
-                    let d = Domain::builder(&world.images[0])
-                        .service("hop", |_: &Caller<'_>| 1i64)
-                        .build()
-                        .unwrap();
-                    d.func::<fn(i64, i64) -> i64>("mix")
-                        .unwrap()
-                        .call(20, 21)
-                        .unwrap()
-                        == 42
-                });
-                assert_eq!(status, 0);
-                forks += 1;
-                assert_eq!(*world.odd.lock().unwrap(), None);
-            }
-            world.stop.store(true, SeqCst);
-            for w in workers {
-                w.join().unwrap();
-            }
-            // Every domain works after a reset, or was closed on purpose and replaced.
-            for place in &world.places {
-                let d = place.read().unwrap().clone();
-                d.reset().unwrap();
-                assert_eq!(
-                    d.func::<fn(i64, i64) -> i64>("add")
-                        .unwrap()
-                        .call(40, 2)
-                        .unwrap(),
-                    42
-                );
-                assert_eq!(d.func::<fn() -> i64>("count").unwrap().call().unwrap(), 0);
-            }
-            println!("{} calls, {forks} forks", world.calls.load(SeqCst));
-            assert_eq!(*world.odd.lock().unwrap(), None);
-        };
-        run(1, seed);
-        let before = (
-            support::mappings(),
-            support::descriptors(),
-            support::threads(),
-        );
-        run(seconds, seed + 1);
-        let after = (
-            support::mappings(),
-            support::descriptors(),
-            support::threads(),
-        );
+        run(None, 100, seed);
+        let before = count();
+        run(number("POSTERN_STRESS_SECONDS"), 300, seed + 1);
+        let after = count();
+        // Images keep some clean windows, and the heap of the host grows.
         assert!(after.0 <= before.0 + 60, "{before:?} {after:?}");
         assert!(
             after.1 <= before.1 && after.2 <= before.2,

@@ -164,14 +164,3 @@ fn locked_memory_is_wiped_all_the_same() {
         d.write(postern::Offset(start), &vec![0x66; len]).unwrap();
     }
 }
-
-/// Under the default limit of mappings.
-#[test]
-fn ten_thousand_domains() {
-    succeeds_in_child("ten_thousand_domains", || {
-        let i = small();
-        let domains: Vec<_> = (0..10_000).map(|_| cold(&i).build().unwrap()).collect();
-        assert!(domains.iter().all(|d| call(d) == 1));
-        assert!(domains.iter().rev().all(|d| call(d) == 2));
-    });
-}

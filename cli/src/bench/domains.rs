@@ -11,7 +11,7 @@ use postern_verifier::window::{GATES, INFO, PAGE, WINDOW_SIZE};
 const ALIVE: usize = 10_000;
 const HEAP: u64 = 1 << 20;
 
-type Touch = Func<fn(i32) -> i32>;
+pub(super) type Touch = Func<fn(i32) -> i32>;
 
 /// `i(i) touch` writes one word to each of two pages of data and returns its argument plus one.
 fn image() -> Result<(Image, MemoryLayout), String> {
@@ -39,7 +39,7 @@ fn image() -> Result<(Image, MemoryLayout), String> {
     Ok((image, layout))
 }
 
-fn instance(image: &Image) -> Result<Domain, String> {
+pub(super) fn instance(image: &Image) -> Result<Domain, String> {
     Domain::builder(image)
         .placement(Placement::Cold)
         .heap(HEAP)
@@ -47,7 +47,7 @@ fn instance(image: &Image) -> Result<Domain, String> {
         .map_err(|e| e.to_string())
 }
 
-fn entry(domain: &Domain) -> Result<Touch, String> {
+pub(super) fn entry(domain: &Domain) -> Result<Touch, String> {
     domain.func("touch").map_err(|e| e.to_string())
 }
 
@@ -63,6 +63,7 @@ fn call(function: &Touch, x: i32) -> Result<(), String> {
 pub fn figures() -> Result<Vec<Figure>, String> {
     let (image, layout) = image()?;
     let mut figures = vec![instantiate(&image, &layout)?, reset(&image, &layout)?];
+    figures.extend(super::lending::figures(&image)?);
     figures.extend(alive(&image)?);
     Ok(figures)
 }

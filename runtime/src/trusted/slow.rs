@@ -542,8 +542,10 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
         .take()
         .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
     let panic = extra.panic.take();
+    // While the thread is marked: afterwards the domain may be gone, and its control block another's.
+    let domain = crate::domain::of(control);
     let peer = leave(thread);
-    crate::call::ended(control, fault, detail, message, panic);
+    crate::call::ended(domain, fault, detail, message, panic);
     if peer {
         peer::failed(thread);
         return STATUS_PEER;
