@@ -259,7 +259,7 @@ fn pieces<'a>(base: u64, window: impl Iterator<Item = &'a Mapping>) -> Vec<Piece
     let mut after_data = false;
     for m in window {
         let start = m.start.saturating_sub(base).max(INFO.into()) as u32;
-        let end = (m.end - base).min(WINDOW_SIZE);
+        let end = m.end.saturating_sub(base).min(WINDOW_SIZE);
         let anonymous = m.file.1 == 0;
         let what = match (m.execute, m.write) {
             _ if m.shared => "shared",
@@ -290,9 +290,12 @@ fn pieces<'a>(base: u64, window: impl Iterator<Item = &'a Mapping>) -> Vec<Piece
 }
 
 fn assemble(process: u32, mut records: Records, mappings: &[Mapping]) -> MemoryTable {
+    // What a record says of a base is an allegation.
     let window = |base: u64| {
-        let first = mappings.partition_point(|m| m.end <= base + u64::from(INFO));
-        let inside = move |m: &&Mapping| m.start < base + WINDOW_SIZE;
+        let low = base.saturating_add(INFO.into());
+        let high = base.saturating_add(WINDOW_SIZE);
+        let first = mappings.partition_point(|m| m.end <= low);
+        let inside = move |m: &&Mapping| m.start < high;
         pieces(base, mappings[first..].iter().take_while(inside))
     };
     // Domains that see the same are one column.
