@@ -162,16 +162,16 @@ fn of_service(
 }
 
 fn of_system_call(question: &Question<'_>, request: &Request) -> ([u64; HEAD], Vec<u8>) {
-    let mut texts = Vec::new();
+    let mut texts = Vec::with_capacity(256);
     let mut text = |bytes: &[u8]| {
         let at = HEAD * 8 + texts.len();
         texts.extend_from_slice(bytes);
         texts.push(0);
         at
     };
-    let name = SYSTEM_CALLS.iter().find(|c| c.number == request.number);
+    let name = SYSTEM_CALLS.binary_search_by_key(&request.number, |c| c.number);
     let domain = text(question.domain.as_bytes());
-    let name = text(name.map_or("", |c| c.name).as_bytes());
+    let name = text(name.map_or("", |place| SYSTEM_CALLS[place].name).as_bytes());
     let paths = request.call.paths().map(|path| path.map_or(0, &mut text));
     let mut head = [0; HEAD];
     head[0] = pair(HEAD * 8 + texts.len(), SYSTEM_CALL as usize);

@@ -14,7 +14,7 @@ use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, OUTSIDE, Thread};
 use postern_verifier::window::PAGE;
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 const RETRY: u32 = 0;
 const FULL: u32 = 1;
@@ -218,8 +218,9 @@ fn plan(
     if nested {
         push(thread);
     } else {
-        thread.mark.store(ENTERING, Ordering::SeqCst);
-        thread.sequence.fetch_add(1, Ordering::SeqCst);
+        thread.mark.store(ENTERING, Ordering::Release);
+        let number = thread.sequence.load(Ordering::Relaxed) + 1;
+        thread.sequence.store(number, Ordering::Release);
     }
     thread.plan_r15.store(r15, Ordering::Relaxed);
     thread.plan_rsp.store(rsp, Ordering::Relaxed);
@@ -231,7 +232,7 @@ fn plan(
     if control.facts.load(Ordering::Relaxed) & FACT_X87 != 0 {
         save_x87(thread);
     }
-    thread.mark.store(INSIDE, Ordering::SeqCst);
+    thread.mark.store(INSIDE, Ordering::Release);
     fence(Ordering::SeqCst);
     if let Err(refusal) = check_state(thread, control, entry, false) {
         leave(thread);
@@ -257,7 +258,8 @@ fn plan(
         }
     }
     thread.extra().next_limit = 0;
-    slot.calls.fetch_add(1, Ordering::Relaxed);
+    let calls = slot.calls.load(Ordering::Relaxed);
+    slot.calls.store(calls + 1, Ordering::Relaxed);
     Ok(())
 }
 
@@ -267,26 +269,36 @@ fn freight<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut Freight<'static
         return None;
     }
     // SAFETY: null, or stored by `enter::with`, which waits for the call that this is.
-    unsafe {
-        thread
-            .freight
-            .swap(std::ptr::null_mut(), Ordering::Relaxed)
-            .as_mut()
-    }
+    let freight = unsafe { thread.freight.load(Ordering::Relaxed).as_mut() };
+    thread
+        .freight
+        .store(std::ptr::null_mut(), Ordering::Relaxed);
+    freight
 }
+
+/// Adds to a counter that only its own thread writes.
+fn add(counter: &AtomicU32, n: u32) {
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
+    counter.store(sum, Ordering::Release);
+}
+
+// What a thread writes about itself, the processor shows to others in the order of the stores (total store order), and a signal
+// handler of the thread sees all that was before: so stores are `Release`. Where a thread must look at others' wishes after its own
+// stores are seen, there is a fence; where others look, they have sent a barrier to all threads (`machine::barrier`), as for the
+// entry gates, which do the same with plain instructions.
 
 /// Makes a record of the innermost call, which waits in a service, and begins to write the state of a new one.
 fn push(thread: &Thread) {
     let (depth, extra) = (thread.depth(), thread.extra());
     let record = &thread.records()[depth];
     let copy = |to: &AtomicU64, from: &AtomicU64| {
-        to.store(from.load(Ordering::SeqCst), Ordering::SeqCst);
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
     };
     let narrow = |to: &AtomicU32, from: &AtomicU32| {
-        to.store(from.load(Ordering::SeqCst), Ordering::SeqCst);
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
     };
     let control = thread.control.load(Ordering::Relaxed);
-    record.control.store(control, Ordering::SeqCst);
+    record.control.store(control, Ordering::Release);
     copy(&record.frame, &thread.frame);
     copy(&record.service_rsp, &thread.service_rsp);
     narrow(&record.service_r15, &thread.service_r15);
@@ -299,15 +311,17 @@ fn push(thread: &Thread) {
     record.detail.store(detail, Ordering::Relaxed);
     extra.messages[depth] = extra.message.take();
     copy(&record.sequence, &thread.sequence);
-    waiting(thread, record).fetch_add(1, Ordering::SeqCst);
-    let number = thread.nested.fetch_add(1, Ordering::SeqCst) + 1;
-    thread.mark.store(ENTERING, Ordering::SeqCst);
+    add(waiting(thread, record), 1);
+    let number = thread.nested.load(Ordering::Relaxed) + 1;
+    thread.nested.store(number, Ordering::Release);
+    thread.mark.store(ENTERING, Ordering::Release);
     let next = &thread.records()[depth + 1];
-    next.limit.store(extra.next_limit, Ordering::SeqCst);
+    next.limit.store(extra.next_limit, Ordering::Release);
     thread
         .record
-        .store(std::ptr::from_ref(next).cast_mut(), Ordering::SeqCst);
-    thread.sequence.store(number, Ordering::SeqCst);
+        .store(std::ptr::from_ref(next).cast_mut(), Ordering::Release);
+    thread.sequence.store(number, Ordering::Release);
+    compiler_fence(Ordering::SeqCst);
     // From here on no abort signal for the waiting call changes these; one that came before is in them.
     copy(&record.pending, &thread.pending);
     narrow(&record.pending_kind, &thread.abort_kind);
@@ -318,12 +332,14 @@ fn push(thread: &Thread) {
 fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
     let record = &thread.records()[depth];
     let copy = |to: &AtomicU64, from: &AtomicU64| {
-        to.store(from.swap(0, Ordering::SeqCst), Ordering::SeqCst);
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+        from.store(0, Ordering::Release);
     };
     let narrow = |to: &AtomicU32, from: &AtomicU32| {
-        to.store(from.swap(0, Ordering::SeqCst), Ordering::SeqCst);
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+        from.store(0, Ordering::Release);
     };
-    thread.mark.store(ENTERING, Ordering::SeqCst);
+    thread.mark.store(ENTERING, Ordering::Release);
     let peer = record.in_peer_gate();
     if peer {
         let frame = thread.frame.load(Ordering::Relaxed);
@@ -332,10 +348,10 @@ fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
             .store(frame + PEER_FRAME, Ordering::Relaxed);
     }
     let control = record.control.load(Ordering::Relaxed);
-    thread.control.store(control, Ordering::SeqCst);
+    thread.control.store(control, Ordering::Release);
     copy(&thread.frame, &record.frame);
     let sequence = record.sequence.load(Ordering::Relaxed);
-    thread.sequence.store(sequence, Ordering::SeqCst);
+    thread.sequence.store(sequence, Ordering::Release);
     copy(&thread.service_rsp, &record.service_rsp);
     narrow(&thread.service_r15, &record.service_r15);
     let service = record.service.load(Ordering::Relaxed);
@@ -346,11 +362,12 @@ fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
     copy(&thread.pending, &record.pending);
     narrow(&thread.abort_kind, &record.pending_kind);
     let extra = thread.extra();
-    extra.detail = record.detail.swap(0, Ordering::Relaxed);
+    extra.detail = record.detail.load(Ordering::Relaxed);
+    record.detail.store(0, Ordering::Relaxed);
     extra.message = extra.messages[depth].take();
     thread
         .record
-        .store(std::ptr::from_ref(record).cast_mut(), Ordering::SeqCst);
+        .store(std::ptr::from_ref(record).cast_mut(), Ordering::Release);
     (record, peer)
 }
 
@@ -489,10 +506,16 @@ fn leave(thread: &Thread) -> bool {
         return false;
     };
     let (record, peer) = pop(thread, depth);
-    thread.mark.store(IN_SERVICE, Ordering::SeqCst);
-    waiting(thread, record).fetch_sub(1, Ordering::SeqCst);
-    let sequence = record.sequence.swap(0, Ordering::SeqCst);
-    let requested = record.request.swap(0, Ordering::SeqCst) == sequence;
+    thread.mark.store(IN_SERVICE, Ordering::Release);
+    add(waiting(thread, record), u32::MAX);
+    let sequence = record.sequence.load(Ordering::Relaxed);
+    record.sequence.store(0, Ordering::Release);
+    // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did before is seen.
+    fence(Ordering::SeqCst);
+    let requested = record.request.load(Ordering::Relaxed) == sequence;
+    if requested {
+        record.request.store(0, Ordering::Relaxed);
+    }
     let state = record.domain().map_or(CLOSED, Control::settled_state);
     let reason = match state {
         POISONED | CLOSED => outcome::ANOTHER,
