@@ -348,12 +348,16 @@ macro_rules! function {
             #[inline]
             #[allow(clippy::too_many_arguments)]
             pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
-                Self::enter(&self.entry, $($v),*)
+                let returned = Self::enter(&self.entry, $($v),*);
+                if returned.status != STATUS_OK {
+                    return Err(failed());
+                }
+                Ok(R::from_registers(returned.integer, returned.float))
             }
 
             #[inline(always)]
             #[allow(clippy::too_many_arguments, unused_mut, unused_variables, unused_assignments)]
-            fn enter(entry: &Entry, $($v: $a),*) -> Result<R, CallError> {
+            fn enter(entry: &Entry, $($v: $a),*) -> enter::Returned {
                 let (mut integers, mut floats, mut stack) = ([0u64; 6], [0u64; 8], [0u64; 10]);
                 let (mut in_integers, mut in_floats, mut on_stack) = (0, 0, 0);
                 $(
@@ -369,15 +373,11 @@ macro_rules! function {
                         on_stack += 1;
                     }
                 )*
-                let returned = if in_floats == 0 && on_stack == 0 {
+                if in_floats == 0 && on_stack == 0 {
                     enter::integers(entry, integers)
                 } else {
                     enter::all(entry, integers, floats, &stack[..on_stack])
-                };
-                if returned.status != STATUS_OK {
-                    return Err(failed());
                 }
-                Ok(R::from_registers(returned.integer, returned.float))
             }
         }
 
@@ -393,11 +393,19 @@ macro_rules! function {
             #[allow(clippy::too_many_arguments)]
             pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
                 let entry = self.switch.current();
-                let result = Func::<fn($($a),*) -> R>::enter(entry, $($v),*);
-                if !std::ptr::eq(entry, self.switch.current()) {
+                let returned = Func::<fn($($a),*) -> R>::enter(entry, $($v),*);
+                let late = !std::ptr::eq(entry, self.switch.current());
+                if returned.status != STATUS_OK {
+                    let error = failed();
+                    if late {
+                        self.module.late();
+                    }
+                    return Err(error);
+                }
+                if late {
                     self.module.late();
                 }
-                result
+                Ok(R::from_registers(returned.integer, returned.float))
             }
         }
     };
