@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench fuzz stress conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
+.PHONY: all build demo test test-rust lint bench ablations fuzz stress conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
 
 all: build
 
@@ -36,7 +36,11 @@ setup-bench:
 
 bench: build setup-bench
 	$(BIN) bench
-	cd bench && $(CARGO) run --release
+	cd bench && $(CARGO) run --release -- calls kernels programs
+
+# The programs with one part of the confinement left out at a time.
+ablations: setup setup-bench
+	cd bench && $(CARGO) run --release -- ablations
 
 fuzz: setup
 	fuzz/run.sh $(SECONDS_EACH)

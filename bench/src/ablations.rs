@@ -6,6 +6,7 @@
 
 use crate::clock::{best_of, geometric_mean};
 use crate::module::compile;
+use crate::programs::is_wanted;
 use crate::works::{self, PROGRAMS};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -110,12 +111,15 @@ const VARIANTS: [Variant; 11] = [
 const MORE: (&str, &str, &str) = ("lua", "lua, switch", "-DLUA_USE_JUMPTABLE=0");
 
 /// Measures all, and gives a table of ratios in Markdown. `this` is the program itself, which is `postern cc` when it is called so.
-pub fn table(this: &Path) -> Result<String, String> {
+pub fn table(this: &Path, only: &[String]) -> Result<String, String> {
     let folder = postern_toolchain::cache().join("bench/ablations");
     let mut rows: Vec<String> = VARIANTS.iter().map(|v| format!("| {} |", v.name)).collect();
     let mut ratios = vec![Vec::new(); VARIANTS.len()];
     let mut head = "| time over gcc -O2 |".to_owned();
     for (name, files) in PROGRAMS {
+        if !is_wanted(name, only) {
+            continue;
+        }
         let more = (name == MORE.0).then_some((MORE.1, &[MORE.2][..]));
         for (title, options) in std::iter::once((name, &[][..])).chain(more) {
             eprintln!("peers: building {title} with parts left out");

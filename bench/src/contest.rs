@@ -77,10 +77,10 @@ fn place() -> Result<PathBuf, String> {
 }
 
 /// The kernels. Native and confined ones exist in four placements of the code, of which the best counts.
-pub fn kernels() -> Result<Contest, String> {
+pub fn kernels(only: &[String]) -> Result<Contest, String> {
     let directory = place()?;
     let mut rows = Vec::new();
-    for (program, kernel) in programs::kernels(&directory)? {
+    for (program, kernel) in programs::kernels(&directory, only)? {
         let mut row = measure(&program)?;
         let best = kernels::measure(&kernel)?;
         // The best native time is the one that all are held against.
@@ -97,10 +97,10 @@ pub fn kernels() -> Result<Contest, String> {
 }
 
 /// The programs.
-pub fn programs() -> Result<Contest, String> {
+pub fn programs(only: &[String]) -> Result<Contest, String> {
     let directory = place()?;
     let mut rows = Vec::new();
-    for program in programs::programs(&directory)? {
+    for program in programs::programs(&directory, only)? {
         rows.push(measure(&program)?);
     }
     Ok(Contest {

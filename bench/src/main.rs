@@ -5,7 +5,8 @@
 //! pages for bounds), and once more with epochs, its cheapest way to end a call that takes too long, which Postern always can.
 //! Besides, the programs with parts of the confinement left out (`ablations`), which is where the time goes.
 //!
-//! `cargo run --release -- calls|kernels|programs|ablations` measures one group; `--json` prints data in place of tables.
+//! `cargo run --release -- calls|kernels|programs|ablations` measures one group, `programs lua` one program of it; `--json` prints data
+//! in place of tables.
 
 mod ablations;
 mod calls;
@@ -36,23 +37,26 @@ use std::process::ExitCode;
 /// A group of figures and its table.
 type Measured = Result<(Vec<Figure>, String), String>;
 
-fn calls() -> Measured {
+fn calls(_: &[String]) -> Measured {
     calls::figures().map(|figures| (figures.clone(), figure::table(&figures)))
 }
 
-fn contest(measure: fn() -> Result<Contest, String>) -> Measured {
-    measure().map(|contest| (contest.figures(), contest.table()))
+fn contest(contest: Contest) -> Measured {
+    Ok((contest.figures(), contest.table()))
 }
 
-fn ablations() -> Measured {
+fn ablations(only: &[String]) -> Measured {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
-    ablations::table(&this).map(|table| (Vec::new(), table))
+    ablations::table(&this, only).map(|table| (Vec::new(), table))
 }
 
-const GROUPS: [(&str, fn() -> Measured); 4] = [
+/// A group's name, and what measures it: all of its programs, or those that are named.
+type Group = (&'static str, fn(&[String]) -> Measured);
+
+const GROUPS: [Group; 4] = [
     ("calls", calls),
-    ("kernels", || contest(contest::kernels)),
-    ("programs", || contest(contest::programs)),
+    ("kernels", |only| contest(contest::kernels(only)?)),
+    ("programs", |only| contest(contest::programs(only)?)),
     ("ablations", ablations),
 ];
 
@@ -68,12 +72,14 @@ fn main() -> ExitCode {
         .skip(1)
         .partition(|word| word.starts_with("--"));
     let json = options.iter().any(|option| option == "--json");
+    let is_group = |word: &String| GROUPS.iter().any(|(name, _)| name == word);
+    let (groups, only): (Vec<String>, Vec<String>) = names.into_iter().partition(is_group);
     let mut all = Vec::new();
     for (name, measure) in GROUPS {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+        if !groups.is_empty() && !groups.iter().any(|wanted| wanted == name) {
             continue;
         }
-        match measure() {
+        match measure(&only) {
             Ok((figures, _)) if json => all.extend(figures),
             Ok((_, table)) => println!("{table}"),
             Err(error) => {

@@ -79,7 +79,7 @@ pub fn translate(
     natively_by_wasm2c(directory, name, function, &scalar, &translated.wasm2c)?;
     postern_toolchain::Build::new(Language::C)
         .file(&scalar)
-        .flag("-fpostern-stack=1M")
+        .flags(["-g0", "-fpostern-stack=1M"])
         .output(&translated.confined)
         .run()
         .map_err(|e| e.to_string())?;

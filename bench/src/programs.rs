@@ -31,12 +31,17 @@ const WASI: [&str; 3] = [
     "-Wl,-z,stack-size=1048576",
 ];
 
+/// Whether a program is among those that are named; all are if none is.
+pub fn is_wanted(name: &str, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|wanted| wanted == name)
+}
+
 fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).to_vec()
 }
 
 /// The programs, those that are found in the cache and those that have to be built.
-pub fn programs(directory: &Path) -> Result<Vec<Program>, String> {
+pub fn programs(directory: &Path, only: &[String]) -> Result<Vec<Program>, String> {
     let build = |(name, files): &(&'static str, &[(&str, &str)])| {
         let (project, built) = works::build(name, files)?;
         let units = project.units(&mut |_| ()).map_err(|e| e.to_string())?;
@@ -77,14 +82,21 @@ pub fn programs(directory: &Path) -> Result<Vec<Program>, String> {
             reference,
         })
     };
-    PROGRAMS.iter().map(build).collect()
+    let wanted = PROGRAMS.iter().filter(|(name, _)| is_wanted(name, only));
+    wanted.map(build).collect()
 }
 
 /// The kernels, which need no library. `unsigned long` has 64 bits in modules, too: the word `long` is compiled as `long long`.
-pub fn kernels(directory: &Path) -> Result<Vec<(Program, crate::kernels::Kernel)>, String> {
+pub fn kernels(
+    directory: &Path,
+    only: &[String],
+) -> Result<Vec<(Program, crate::kernels::Kernel)>, String> {
     let mut programs = Vec::new();
     for kernel in crate::kernels::build(directory)? {
         let (name, function) = (kernel.name, kernel.function);
+        if !is_wanted(name, only) {
+            continue;
+        }
         let source = SOURCES.iter().find(|(source, ..)| *source == name);
         let (.., source) = source.ok_or("a kernel without source")?;
         let file = directory.join(format!("{name}.clang.c"));
