@@ -15,6 +15,7 @@ mod lending;
 mod load;
 mod memory;
 mod native;
+mod placement;
 mod policy;
 mod programs;
 mod sys;
@@ -30,8 +31,8 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, programs, verifier, domains, load, fault, sys, policy, anchors. The groups kernels, memory,
-programs, verifier and load compile C with `postern cc`.
+chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, sys, policy, anchors. The groups kernels, memory,
+placement, programs, verifier and load compile C with `postern cc`.
 
 Exit status: 0; with --check 1 if a figure is short of its goal; 2 if a measurement is impossible here.
 
@@ -61,6 +62,7 @@ const GROUPS: &[Group] = &[
         kernels::figures(&kernels::build(directory)?)
     }),
     ("memory", memory::figures),
+    ("placement", placement::figures),
     ("programs", |_| programs::figures()),
     ("verifier", |directory| {
         verifier::figures(&kernels::build(directory)?)

@@ -8,7 +8,7 @@ mod lines;
 mod sections;
 mod symbols;
 
-pub use lines::{Lines, SourceLine};
+pub use lines::{LineRow, LineTable, Lines, SourceLine};
 pub use symbols::{Function, Symbol, Symbols};
 
 /// Steps that a query may take before it gives up, each at most some tens of nanoseconds.

@@ -368,6 +368,7 @@ impl Drop for Inner {
         }
         placement::leaves(self);
         metrics::keep(self);
+        crate::symbols::hide(self);
         let number = self.control.number.load(Ordering::Relaxed) as usize;
         // A failed build drops a domain that was never registered.
         if let Some(place) = domains().get_mut(number) {

@@ -2,6 +2,7 @@
 
 use crate::error::StartError;
 use crate::fork;
+use crate::symbols::{self, Perf};
 use crate::table;
 use crate::trusted::{machine, signal};
 use crate::window::{self, HotWindow};
@@ -22,6 +23,11 @@ pub struct Config {
     /// Whether Postern installs handlers for SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and the abort signal. A host that
     /// owns them says no and calls [`crate::handle_signal`] from its own. Default: true.
     pub install_handlers: bool,
+    /// How `perf` learns the names of functions in extensions. Default: what the environment variable `POSTERN_PERF` says.
+    pub perf: Perf,
+    /// Whether GDB is told of the functions and lines of every domain. Default: whether the environment variable `POSTERN_GDB` is
+    /// set.
+    pub debugger: bool,
 }
 
 impl Default for Config {
@@ -31,6 +37,8 @@ impl Default for Config {
             tick: Duration::from_millis(1),
             abort_signal: libc::SIGRTMAX() - 3,
             install_handlers: true,
+            perf: Perf::from_environment(),
+            debugger: symbols::debugger_from_environment(),
         }
     }
 }

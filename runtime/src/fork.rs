@@ -4,7 +4,8 @@
 //! part is one of them. So no other thread holds any of them at the moment of the fork.
 
 use crate::counters::metrics;
-use crate::trusted::{control, machine, stub, thread};
+use crate::symbols;
+use crate::trusted::{control, debugger, machine, stub, thread};
 use crate::{domain, image, placement, share, table, watchdog, window};
 use std::any::Any;
 use std::cell::RefCell;
@@ -122,6 +123,8 @@ extern "C" fn before() {
         Box::new(table::area_records()),
         Box::new(window::pool()),
         Box::new(metrics::gone()),
+        Box::new(symbols::files()),
+        Box::new(debugger::all()),
         Box::new(control::table()),
         Box::new(stub::stubs()),
     ];

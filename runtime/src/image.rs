@@ -225,6 +225,12 @@ impl ImageInner {
             .is_some_and(|rest| rest.starts_with(expected))
     }
 
+    /// The offset at which text begins, and its bytes.
+    pub(crate) fn text(&self) -> (u32, &[u8]) {
+        let text = self.bytes.get(self.text.clone()).unwrap_or_default();
+        (self.tables.layout.text, text)
+    }
+
     /// Whether `offset` is a place where verified text may be entered.
     pub(crate) fn is_start(&self, offset: u32) -> bool {
         Starts::new(&self.starts, self.text_len, self.tables.layout.text).contains(offset)

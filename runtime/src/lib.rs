@@ -45,6 +45,7 @@ mod restart;
 mod revoke;
 mod service;
 mod share;
+mod symbols;
 mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -79,6 +80,7 @@ pub use restart::{BackOff, RestartPolicy};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
 pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{AreaBuilder, Prot, Shared};
+pub use symbols::Perf;
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 pub use trusted::map::MapError;
 pub use trusted::peer::PeerError;

@@ -215,6 +215,11 @@ impl Session {
     /// Moves a domain into the hot window, or out of it, if nobody is inside.
     fn shift(&mut self, inner: &Arc<Inner>, hot: bool) -> bool {
         let started = Instant::now();
+        if inner.occupied() {
+            return false;
+        }
+        // A debugger takes its breakpoints out while it knows where they are.
+        let hidden = crate::symbols::hide(inner);
         let moved = inner.while_empty(|| {
             let to = match hot {
                 true => Window::take_hot(),
@@ -228,6 +233,9 @@ impl Session {
             let whole = !matches!(moved, Err(Stays::Broken(_)));
             (moved, whole)
         });
+        if hidden && !matches!(moved, Some(Ok(()))) {
+            crate::symbols::show(inner);
+        }
         match moved {
             Some(Ok(())) => {
                 inner.place.moves.fetch_add(1, Ordering::Relaxed);
@@ -273,6 +281,7 @@ impl Drop for Session {
             let micros = time.as_micros() as u64;
             let span = tracing::debug_span!("postern.move", domain = %inner.name, image = %inner.image.name, to, micros);
             span.in_scope(|| tracing::debug!("moved"));
+            crate::symbols::show(&inner);
             self.kept.push(inner);
         }
         for (inner, error) in self.failed.drain(..) {

@@ -23,6 +23,7 @@
 
 pub(crate) mod control;
 pub(crate) mod copies;
+pub(crate) mod debugger;
 pub(crate) mod enter;
 pub(crate) mod gate;
 pub(crate) mod guard;

@@ -4,6 +4,10 @@
 //! entries. Nothing is cached, so nothing piles up; every loop pays from one [`Budget`], and line programs beyond
 //! [`MAX_LINE_HEADER`] and [`MAX_LINE_PROGRAM`] are not read.
 
+mod rows;
+
+pub use rows::{LineRow, LineTable};
+
 use std::fmt;
 
 use gimli::{

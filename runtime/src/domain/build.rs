@@ -11,6 +11,7 @@ use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
 use crate::restart::{Clock, RestartPolicy, Restarts};
 use crate::service::{Service, Services};
+use crate::symbols;
 use crate::trusted::control::{Block, OPEN};
 use postern_image::{MemoryLayout, Signature};
 use postern_verifier::window::{LIMIT, PAGE};
@@ -228,6 +229,7 @@ impl DomainBuilder {
             inner.services.set_decider(&inner, self.decider);
         }
         inner.control.state.store(OPEN, Ordering::SeqCst);
+        symbols::show(&inner);
         placement::seated(&inner);
         inner
             .initialise(OPEN)

@@ -154,3 +154,19 @@ pub(crate) fn lowest_mappable() -> usize {
         .and_then(|s| s.trim().parse().ok())
         .unwrap_or(0x1_0000)
 }
+
+/// CLOCK_MONOTONIC in nanoseconds: perf's clock with `-k mono`.
+pub(crate) fn monotonic() -> u64 {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut now: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+}
+
+/// The kernel's number of the calling thread.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::gettid() as u32 }
+}

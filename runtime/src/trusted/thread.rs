@@ -351,7 +351,7 @@ pub(crate) fn block_all_signals() {
     }
 }
 
-/// All signals are blocked in the thread that made it, until it is dropped there.
+/// All signals but faults are blocked in the thread that made it, until it is dropped there.
 pub(crate) struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {
@@ -360,6 +360,10 @@ impl SignalsBlocked {
         unsafe {
             let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
             libc::sigfillset(&mut all);
+            // A debugger's breakpoint, say, while SIGTRAP is blocked would make the kernel drop the handler.
+            for fault in signal::FAULTS {
+                libc::sigdelset(&mut all, fault);
+            }
             libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
             SignalsBlocked(old)
         }

@@ -3,6 +3,7 @@ mod metrics;
 mod spans;
 #[path = "../support/mod.rs"]
 mod support;
+mod symbols;
 
 use postern::{Caller, Image};
 use support::code;
