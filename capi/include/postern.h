@@ -145,6 +145,16 @@ int pt_service(pt_options *options, const char *name, void *function, const char
 /* The same with the stack that it needs, in bytes. */
 int pt_service_stack(pt_options *options, const char *name, void *function, const char *signature, size_t stack);
 
+/* Grants an import that is a function which `domain` exports: calls go there through the gates alone, and that domain stays in
+ * memory as long as the one that calls. One call takes at most so many microseconds (0: what the domain's deadline allows) and
+ * finds so many bytes of control stack (0: 64 KiB); a caller's deadline is put off meanwhile. How a call failed is the calling
+ * extension's to ask: postern_peer_error(), in postern/extension.h. */
+int pt_peer(pt_options *options, const char *import, pt_domain *domain, const char *export_name, uint64_t microseconds, size_t stack);
+/* Leaves an import open for pt_peer_bind; until then its calls fail. */
+int pt_peer_open(pt_options *options, const char *import);
+/* Binds it, or binds it anew, for calls that begin from now on. That keeps `domain` in memory no longer than pt_close does. */
+int pt_peer_bind(pt_domain *caller, const char *import, pt_domain *domain, const char *export_name, uint64_t microseconds, size_t stack);
+
 /* ---- System calls ------------------------------------------------------------------------------------------------ */
 
 /* An extension makes system calls through the service `sys`, and its domain's policy says what they do. Without a policy every

@@ -7,8 +7,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use postern::{
-    CallError, InstantiateError, LoadError, MemoryError, RevokeError, ShareError, StartError,
-    SymbolError,
+    BindError, CallError, InstantiateError, LoadError, MemoryError, RevokeError, ShareError,
+    StartError, SymbolError,
 };
 
 macro_rules! codes {
@@ -92,6 +92,10 @@ from!(LoadError, |e| match &e {
 });
 from!(InstantiateError, |e| instantiate(&e));
 from!(SymbolError, |e| symbol(&e));
+from!(BindError, |e| match &e {
+    BindError::Signature { .. } => Code::Signature,
+    _ => Code::Unresolved,
+});
 from!(MemoryError, |e| match &e {
     MemoryError::NoRoom(_) => Code::Memory,
     _ => Code::Range,
@@ -127,6 +131,7 @@ pub fn symbol(error: &SymbolError) -> Code {
         SymbolError::Missing { .. } | SymbolError::NotAFunction(_) => Code::Missing,
         SymbolError::Signature { .. } => Code::Signature,
         SymbolError::Untyped(_) => Code::Untyped,
+    SymbolError::Parameters(_) => Code::Argument,
         _ => Code::Memory,
     }
 }

@@ -10,6 +10,7 @@
 //! | [`process`] | `pt_init`, `pt_supported`, `pt_handle_signal` |
 //! | [`image`] | `pt_image_…` |
 //! | [`options`] | `pt_options_…`, `pt_service…`, `pt_on_fault` |
+//! | [`peer`] | `pt_peer…` |
 //! | [`domain`] | `pt_open` to `pt_user` |
 //! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_set_policy`, `pt_system_calls`, `pt_main` |
 //! | [`decision`] | `pt_options_decider…`, `pt_set_decider…`, `pt_decisions` |
@@ -34,6 +35,7 @@ pub mod memory;
 pub mod module;
 pub mod observe;
 pub mod options;
+pub mod peer;
 pub mod policy;
 pub mod pool;
 pub mod process;

@@ -7,7 +7,7 @@ use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, Kind, Table};
 use postern::{
-    BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, Placement, Policy,
+    BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement, Policy,
     PoolBuilder, Recycle, RestartPolicy, Signature,
 };
 use std::ffi::{c_int, c_void};
@@ -30,6 +30,8 @@ pub struct Options {
     limits: Limits,
     placement: Placement,
     services: Vec<Offer>,
+    /// Imports that peers serve; those that are left open have none yet.
+    peers: Vec<(String, Option<PeerExport>)>,
     on_fault: FaultHandler,
     on_fault_user: usize,
     /// What system calls may do.
@@ -54,6 +56,13 @@ struct PoolOptions {
 }
 
 impl Options {
+    /// Grants an import that is another domain's function, or leaves it open.
+    pub fn peer(&mut self, import: &str, export: Option<PeerExport>) {
+        self.services.retain(|s| s.name != import);
+        self.peers.retain(|(name, _)| name != import);
+        self.peers.push((import.to_owned(), export));
+    }
+
     /// Hands everything to a builder.
     pub fn apply(&self, builder: DomainBuilder) -> DomainBuilder {
         let builder = self.apply_without_restart(builder);
@@ -101,6 +110,12 @@ impl Options {
         }
         for s in &self.services {
             builder = boundary::grant(builder, &s.name, s.function, s.signature, s.stack);
+        }
+        for (import, export) in &self.peers {
+            builder = match export {
+                Some(export) => builder.peer(import, export),
+                None => builder.peer_open(import),
+            };
         }
         if self.on_fault.is_some() {
             let (handler, user) = (self.on_fault, self.on_fault_user);
@@ -395,6 +410,7 @@ pub extern "C" fn pt_service_stack(
             ));
         }
         o.services.retain(|s| s.name != offer.name);
+        o.peers.retain(|(name, _)| *name != offer.name);
         o.services.push(offer);
         Ok(())
     })

@@ -76,6 +76,12 @@ fn deciders_and_revocation() {
     support::run(support::compile("decider.c", &[]), &images);
 }
 
+#[test]
+fn domains_that_call_each_other() {
+    let images = [extension("asks"), extension("answers")];
+    support::run(support::compile("peers.c", &[]), &images);
+}
+
 /// Compiles a file of `tests/extensions`.
 fn extension(name: &str) -> std::path::PathBuf {
     let image = support::installed().join(format!("{name}.px"));

@@ -1004,3 +1004,30 @@ fn deciders_and_peers() {
     assert_eq!(ask(&a, 7).unwrap(), 8);
     assert_eq!(asked.load(SeqCst), 5);
 }
+
+/// The header for extensions has the same numbers.
+#[test]
+fn the_header_names_every_error() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../toolchain/include/postern/extension.h"
+    );
+    let header = std::fs::read_to_string(path).unwrap();
+    for (name, error) in [
+        ("FAULT", PeerError::Fault),
+        ("POISONED", PeerError::Poisoned),
+        ("BUSY", PeerError::Busy),
+        ("CLOSED", PeerError::Closed),
+        ("UNBOUND", PeerError::Unbound),
+        ("TOO_DEEP", PeerError::TooDeep),
+        ("NO_ROOM", PeerError::NoRoom),
+        ("TIME", PeerError::Time),
+        ("INTERRUPTED", PeerError::Interrupted),
+        ("EXITED", PeerError::Exited),
+        ("THREAD", PeerError::Thread),
+        ("DENIED", PeerError::Denied),
+    ] {
+        let line = format!("POSTERN_PEER_{name} = {}", error as u32);
+        assert_eq!(header.matches(&line).count(), 1, "{line}");
+    }
+}

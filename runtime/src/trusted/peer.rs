@@ -63,7 +63,7 @@ impl PeerError {
                 _ => PeerError::Fault,
             },
             CallError::Exited(_) => PeerError::Exited,
-            CallError::Poisoned => PeerError::Poisoned,
+            CallError::Poisoned | CallError::Resting(_) => PeerError::Poisoned,
             CallError::Busy => PeerError::Busy,
             CallError::Closed => PeerError::Closed,
             CallError::TooDeep => PeerError::TooDeep,

@@ -33,6 +33,26 @@
 /* Ends the call of the host at once; the status is the call's value. */
 POSTERN_IMPORT void __postern_exit(int status) __attribute__((noreturn));
 
+/* A function that another extension serves is declared like any other import. When a call of it fails it returns 0, and this says
+ * why; 0 is that the last one returned by itself. Ask before the next call of a service or of a peer. */
+POSTERN_IMPORT int __postern_peer_error(void);
+#define postern_peer_error() __postern_peer_error()
+
+enum postern_peer_error {
+	POSTERN_PEER_FAULT = 1,       /* it faulted in this call */
+	POSTERN_PEER_POISONED = 2,    /* a fault, earlier or in another thread, closed it */
+	POSTERN_PEER_BUSY = 3,        /* it is being reset */
+	POSTERN_PEER_CLOSED = 4,      /* it is closed for good */
+	POSTERN_PEER_UNBOUND = 5,     /* the host has bound nothing to the import yet */
+	POSTERN_PEER_TOO_DEEP = 6,    /* calls nest too deeply */
+	POSTERN_PEER_NO_ROOM = 7,     /* it has no room for another thread, or for the call's stack */
+	POSTERN_PEER_TIME = 8,        /* the call took too long */
+	POSTERN_PEER_INTERRUPTED = 9, /* the host interrupted it */
+	POSTERN_PEER_EXITED = 10,     /* it ended the call with a status */
+	POSTERN_PEER_THREAD = 11,     /* the thread cannot enter extensions now */
+	POSTERN_PEER_DENIED = 12      /* the caller's decider, or a revocation, does not allow the call */
+};
+
 /* Ends the call of the host with a fault whose reason is the text. */
 POSTERN_IMPORT void __postern_abort(const char *reason) __attribute__((noreturn));
 
