@@ -16,6 +16,7 @@ mod load;
 mod memory;
 mod native;
 mod placement;
+mod peers;
 mod policy;
 mod programs;
 mod sys;

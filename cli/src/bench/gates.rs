@@ -6,6 +6,7 @@
 use super::clock::best_of;
 use super::figure::{Figure, Goal};
 use super::native::cycle;
+use super::peers;
 use postern::{Caller, Domain, Func, Image, Placement};
 use postern_image::{ImageBuilder, Signature};
 use postern_verifier::window;
@@ -93,6 +94,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
         }
         figures.extend(switching(&image, class, goal)?);
     }
+    figures.extend(peers::figures()?);
     Ok(figures)
 }
 

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 /// A null system call, `count` times.
 pub fn system_calls(count: u64) {
@@ -23,64 +25,181 @@ fn pipe() -> Result<(File, File), String> {
     }
 }
 
-/// Seconds that one byte takes to another process on the same core and back, the best of `rounds` rounds of `count` trips.
-pub fn pipe_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
-    let (mut to_child_read, mut to_child) = pipe()?;
-    let (mut from_child, mut from_child_write) = pipe()?;
-    // SAFETY: the sets are plain data; the calls concern this thread only, and its affinity is restored below.
-    let (old, pinned) = unsafe {
-        let mut old: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut old);
-        let mut one: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut one);
-        let rc = libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one);
-        (old, rc == 0)
-    };
-    // SAFETY: the child makes system calls on descriptors only, and leaves by _exit.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        drop(to_child);
-        drop(from_child);
-        let mut byte = [0];
-        while to_child_read.read_exact(&mut byte).is_ok()
-            && from_child_write.write_all(&byte).is_ok()
-        {}
-        // SAFETY: ends the child without running the parent's destructors.
-        unsafe { libc::_exit(0) };
+/// This thread on one core, with all that it forks; back on all of its own when dropped.
+struct Pinned(Option<libc::cpu_set_t>);
+
+impl Pinned {
+    fn new() -> Pinned {
+        // SAFETY: the sets are plain data; the calls concern this thread only.
+        unsafe {
+            let mut old: libc::cpu_set_t = std::mem::zeroed();
+            libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut old);
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut one);
+            let rc = libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one);
+            Pinned((rc == 0).then_some(old))
+        }
     }
-    drop(to_child_read);
-    drop(from_child_write);
-    let mut best = f64::INFINITY;
-    let mut result = if child < 0 {
-        Err("fork failed".to_owned())
-    } else {
-        Ok(())
-    };
-    'rounds: for _ in 0..rounds {
-        let start = std::time::Instant::now();
-        for _ in 0..count {
-            let mut byte = [0];
-            result = result.and_then(|()| {
-                to_child
-                    .write_all(&[1])
-                    .and_then(|()| from_child.read_exact(&mut byte))
-                    .map_err(|e| e.to_string())
-            });
-            if result.is_err() {
-                break 'rounds;
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(old) = &self.0 {
+            // SAFETY: restores what `new` read.
+            unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), old) };
+        }
+    }
+}
+
+/// A child that does `work`, which makes system calls only, and leaves.
+struct Child(libc::pid_t);
+
+impl Child {
+    fn new(work: impl FnOnce()) -> Result<Child, String> {
+        // SAFETY: the child makes system calls only, and leaves by _exit, without running the parent's destructors; it does not
+        // outlive the parent.
+        unsafe {
+            match libc::fork() {
+                0 => {
+                    libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                    work();
+                    libc::_exit(0)
+                }
+                pid if pid > 0 => Ok(Child(pid)),
+                _ => Err(format!("fork: {}", std::io::Error::last_os_error())),
             }
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // SAFETY: waits for our own child, which has been told to leave.
+        unsafe { libc::waitpid(self.0, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// Seconds of one `trip`, the best of `rounds` rounds of `count`.
+fn best(
+    rounds: usize,
+    count: u32,
+    mut trip: impl FnMut() -> Result<(), String>,
+) -> Result<f64, String> {
+    let mut best = f64::INFINITY;
+    for _ in 0..rounds {
+        let start = Instant::now();
+        for _ in 0..count {
+            trip()?;
         }
         best = best.min(start.elapsed().as_secs_f64() / f64::from(count));
     }
-    drop(to_child);
-    // SAFETY: waits for our own child, whose pipe is closed; restores the affinity read above.
-    unsafe {
-        if child > 0 {
-            libc::waitpid(child, std::ptr::null_mut(), 0);
-        }
-        if pinned {
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &old);
-        }
+    Ok(best)
+}
+
+/// Seconds that one byte takes to another process on the same core and back, the best of `rounds` rounds of `count` trips.
+pub fn pipe_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
+    let _pinned = Pinned::new();
+    let (mut to_child_read, mut to_child) = pipe()?;
+    let (mut from_child, mut from_child_write) = pipe()?;
+    // Dropped last: the child leaves when it can read no more.
+    let child;
+    {
+        let (read, write) = (&mut to_child_read, &mut from_child_write);
+        let ours = std::os::fd::AsRawFd::as_raw_fd(&to_child);
+        child = Child::new(|| {
+            // SAFETY: the child's copy of the parent's end, which nothing here uses; so that it sees the parent close it.
+            unsafe { libc::close(ours) };
+            let mut byte = [0];
+            while read.read_exact(&mut byte).is_ok() && write.write_all(&byte).is_ok() {}
+        })?;
     }
-    result.map(|()| best)
+    drop((to_child_read, from_child_write));
+    let mut byte = [0];
+    let result = best(rounds, count, || {
+        let there = to_child.write_all(&[1]);
+        there
+            .and_then(|()| from_child.read_exact(&mut byte))
+            .map_err(|e| e.to_string())
+    });
+    drop(to_child);
+    drop(child);
+    result
+}
+
+const OURS: u32 = 0;
+const THEIRS: u32 = 1;
+const OVER: u32 = 2;
+
+fn wake(word: &AtomicU32) {
+    let (no_time, no_word) = (0usize, 0usize);
+    // SAFETY: wakes who waits for this word.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAKE,
+            1,
+            no_time,
+            no_word,
+            0,
+        )
+    };
+}
+
+/// Waits until the word is not `value`.
+fn wait(word: &AtomicU32, value: u32) -> u32 {
+    loop {
+        let now = word.load(Ordering::SeqCst);
+        if now != value {
+            return now;
+        }
+        // SAFETY: waits while the word has the value.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                libc::FUTEX_WAIT,
+                value,
+                0usize,
+            )
+        };
+    }
+}
+
+/// Seconds that a word in shared memory takes to be handed to another process on the same core and back: each waits in the
+/// kernel until the other wakes it.
+pub fn futex_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
+    let _pinned = Pinned::new();
+    // SAFETY: a new page, shared with children.
+    let page = unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0)
+    };
+    if page == libc::MAP_FAILED {
+        return Err(format!("mmap: {}", std::io::Error::last_os_error()));
+    }
+    // SAFETY: the page is zeros, as an atomic word may be, and stays until this function unmaps it.
+    let turn = unsafe { &*page.cast::<AtomicU32>() };
+    let child = Child::new(|| {
+        while wait(turn, OURS) != OVER {
+            turn.store(OURS, Ordering::SeqCst);
+            wake(turn);
+        }
+    });
+    let result = child.and_then(|child| {
+        let result = best(rounds, count, || {
+            turn.store(THEIRS, Ordering::SeqCst);
+            wake(turn);
+            wait(turn, THEIRS);
+            Ok(())
+        });
+        turn.store(OVER, Ordering::SeqCst);
+        wake(turn);
+        drop(child);
+        result
+    });
+    // SAFETY: the page that was mapped above; nothing refers to it any more.
+    unsafe { libc::munmap(page, 4096) };
+    result
 }
