@@ -40,6 +40,7 @@ const _: () = assert!(
 global_asm!(
     include_str!("gate.s"),
     SAVED = const SAVED,
+    FRAME_RETURN = const 6 * 8,
     THREAD_SIZE = const size_of::<Thread>(),
     E_CONTROL = const offset_of!(Entry, control),
     E_OFFSET = const offset_of!(Entry, offset),

@@ -550,6 +550,11 @@ GLOBAL postern_peer_marked
     CLEAR_SCALARS
     call    r11
 GLOBAL postern_peer_returned
+    # The caller's base is what its return address begins with, so this need not wait for what follows. (After a jump to the
+    # slot that is the address of a gate, and no text runs before a gate has set the base again.)
+    mov     esi, [rsp + {FRAME_RETURN} + 4]
+    shl     rsi, 32
+    wrgsbase rsi
     THREAD  r10
     mov     rbx, fs:[r10 + {T_RECORD}]
     mov     r12d, fs:[r10 + {T_SLOT}]
@@ -573,8 +578,6 @@ GLOBAL postern_peer_back
     cmp     dword ptr [r11 + {C_STATE}], {OPEN}
     jne     postern_peer_state
 783:
-    mov     rsi, [r11 + {C_BASE}]
-    wrgsbase rsi
     and     rax, [rcx + {P_RESULT_MASK}]
     cmp     dword ptr [rcx + {P_VECTORS}], 0
     jne     785f
