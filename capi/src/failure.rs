@@ -131,7 +131,7 @@ pub fn symbol(error: &SymbolError) -> Code {
         SymbolError::Missing { .. } | SymbolError::NotAFunction(_) => Code::Missing,
         SymbolError::Signature { .. } => Code::Signature,
         SymbolError::Untyped(_) => Code::Untyped,
-    SymbolError::Parameters(_) => Code::Argument,
+        SymbolError::Parameters(_) => Code::Argument,
         _ => Code::Memory,
     }
 }

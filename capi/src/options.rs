@@ -7,8 +7,8 @@ use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, Kind, Table};
 use postern::{
-    BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement, Policy,
-    PoolBuilder, Recycle, RestartPolicy, Signature,
+    BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement,
+    Policy, PoolBuilder, Recycle, RestartPolicy, Signature,
 };
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};

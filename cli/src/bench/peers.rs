@@ -22,7 +22,7 @@ const TRIPS: u32 = 500;
 const CASES: [(&str, &[u8], u32, Option<f64>); 4] = [
     ("integer", &[], 512, Some(45.0)),
     ("integer-same-offset", &[], 0, None),
-    ("sse", &[0x0f, 0x57, 0xc0], None), // xorps %xmm0, %xmm0
+    ("sse", &[0x0f, 0x57, 0xc0], 512, None), // xorps %xmm0, %xmm0
     ("avx", &[0xc5, 0xfc, 0x57, 0xc0], 512, None), // vxorps %ymm0, %ymm0, %ymm0
 ];
 
