@@ -304,16 +304,22 @@ fn map_image(
     layout: &MemoryLayout,
     heap: (u32, u32),
 ) -> Result<(), MapError> {
+    map_readable(window, image, layout, heap)?;
+    map_writable(window, image, layout, heap)
+}
+
+/// Maps what the extension cannot write: info page, text with its slots, read-only data.
+fn map_readable(
+    window: &Window,
+    image: &ImageInner,
+    layout: &MemoryLayout,
+    heap: (u32, u32),
+) -> Result<(), MapError> {
     let file = |start: u32| Some((image.file.as_fd(), u64::from(start - GATES)));
     put_info(window, heap)?;
     window.map(GATES, layout.text_end, Protection::ReadExecute, file(GATES))?;
-    window.map(
-        layout.text_end,
-        layout.stack,
-        Protection::Read,
-        file(layout.text_end),
-    )?;
-    map_writable(window, image, layout, heap)
+    let rest = file(layout.text_end);
+    window.map(layout.text_end, layout.stack, Protection::Read, rest)
 }
 
 /// Maps and fills the info page.

@@ -4,11 +4,10 @@
 //! come later wait for the mover. Pages are not copied: the kernel moves its tables. At no moment is a part of either window
 //! without a mapping, so the kernel cannot give it to somebody else.
 
-use super::{Instance, put_info};
+use super::{Instance, map_readable};
 use crate::trusted::control::Pause;
 use crate::trusted::map::MapError;
 use crate::window::Window;
-use postern_verifier::window::GATES;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Set while the window is moved.
@@ -89,8 +88,6 @@ impl Instance {
         let stacks = self.stacks();
         let here = self.window();
         let parts = [
-            (GATES, layout.text_end),
-            (layout.text_end, layout.stack),
             (layout.stack, layout.data_file_end),
             (layout.data_file_end, self.heap.1),
         ];
@@ -98,7 +95,8 @@ impl Instance {
         let parts = parts.iter().chain(&stacks.extra).chain(&areas);
         let mut carried = Vec::new();
         let carry = || -> Result<(), MapError> {
-            put_info(&to, self.heap)?;
+            // What cannot be written is mapped anew: a debugger may have put its breakpoints there, which it does not know to have moved.
+            map_readable(&to, &self.image, layout, self.heap)?;
             for &(start, end) in parts {
                 here.carry(start, end, &to)?;
                 carried.push((start, end));
