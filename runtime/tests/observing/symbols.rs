@@ -164,6 +164,13 @@ fn host_for_the_debugger() {
     bases(&d);
     let outer = d.func::<fn(i64) -> i64>("outer").unwrap();
     assert_eq!(outer.call(3).unwrap(), 4);
+    let former = d.base();
+    d.set_placement(if d.is_hot() {
+        Placement::Cold
+    } else {
+        Placement::Hot
+    });
+    assert_ne!(d.base(), former);
     assert!(outer.call(7).is_err());
     std::fs::remove_dir_all(directory).unwrap();
 }
@@ -183,7 +190,8 @@ fn gdb_stops_in_extensions_and_shows_where() {
             "handle SIG61 SIG62 nostop noprint pass",
         ])
         .args(["-ex", "break sum_inner", "-ex", "run", "-ex", "backtrace 2"])
-        .args(["-ex", "kill", "--args"])
+        .args(["-ex", "continue", "-ex", "backtrace 2", "-ex", "continue"])
+        .args(["-ex", "backtrace 1", "-ex", "kill", "--args"])
         .arg(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -206,7 +214,16 @@ fn gdb_stops_in_extensions_and_shows_where() {
             "{line}\n{all}"
         );
     };
-    shows(0, "sum_inner", &[3, 4, 5]);
-    // The line of the call, or the one behind it.
-    shows(1, "outer", &[10, 11]);
+    // The second call is made in another window.
+    for n in [0, 2] {
+        shows(n, "sum_inner", &[3, 4, 5]);
+        // The line of the call, or the one behind it.
+        shows(n + 1, "outer", &[10, 11]);
+    }
+    // No breakpoint that was moved along, but the extension's own trap.
+    assert!(
+        text.contains("SIGILL") && !text.contains("SIGTRAP"),
+        "{all}"
+    );
+    shows(4, "sum_inner", &[6]);
 }
