@@ -1,0 +1,214 @@
+//! From the intermediate form of one function to text, and from all of them to a [`Unit`].
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::allocate::allocate;
+use crate::diagnostics::Errors;
+use crate::encode::encode;
+use crate::optimize::optimize;
+use crate::parse::Parser;
+use crate::types::*;
+use crate::unit::{Import, Place, Relocation, Section, Symbol, Target, Unit, Width, global_of};
+use postern_verifier::window::{FILL, PAD};
+
+impl Parser<'_> {
+    /// Makes machine code of the function that was just parsed.
+    pub(crate) fn generate(&mut self, global: u32) {
+        optimize(&mut self.code);
+        if !allocate(&mut self.code, &mut self.work, self.limits.liveness) {
+            let at = self.unit.globals[global as usize].at;
+            self.limit(at, "variables and branches in a function");
+            return;
+        }
+        let (offset, size) = encode(&mut self.code, &self.work, &mut self.unit);
+        let entry = &mut self.unit.globals[global as usize];
+        (entry.offset, entry.size) = (offset, size);
+    }
+
+    /// The unit, or what is wrong.
+    pub(crate) fn result(&mut self) -> Result<Unit, Errors> {
+        if self.report.any() {
+            return Err(self.report.take(self.source));
+        }
+        let mut unit = Unit {
+            text: core::mem::take(&mut self.unit.text),
+            rodata: core::mem::take(&mut self.unit.rodata),
+            data: core::mem::take(&mut self.unit.data),
+            bss: self.unit.bss as u32,
+            ..Unit::default()
+        };
+        if unit.text.is_empty() {
+            unit.text.push(FILL);
+        }
+        let mut imports: Vec<u32> = alloc::vec![u32::MAX; self.unit.globals.len()];
+        for index in 0..self.unit.globals.len() {
+            let global = self.unit.globals[index];
+            let name = self.spelling(global.name);
+            let signature = if global.function {
+                self.signature(global.ty)
+            } else {
+                String::new()
+            };
+            let section = match global.place {
+                Place::Text => Section::Text,
+                Place::Rodata => Section::Rodata,
+                Place::Data => Section::Data,
+                Place::Bss => Section::Bss,
+                Place::Nowhere => {
+                    if global.used {
+                        imports[index] = unit.imports.len() as u32;
+                        unit.imports.push(Import {
+                            name,
+                            function: global.function,
+                            signature,
+                        });
+                    }
+                    continue;
+                }
+            };
+            if !global.local {
+                let exported = !global.fixed;
+                unit.symbols.push(Symbol {
+                    name,
+                    section,
+                    offset: global.offset,
+                    size: global.size,
+                    exported,
+                    signature,
+                });
+            }
+        }
+        self.relocations(&mut unit, &imports);
+        self.lines(&mut unit);
+        Ok(unit)
+    }
+
+    /// Where a symbol number leads: target and what is added.
+    fn target(&self, symbol: u32, imports: &[u32]) -> (Target, i64) {
+        let Some(index) = global_of(symbol) else {
+            return (Target::Section(Section::Rodata), 0);
+        };
+        let global = &self.unit.globals[index];
+        let section = match global.place {
+            Place::Text => Section::Text,
+            Place::Rodata => Section::Rodata,
+            Place::Data => Section::Data,
+            Place::Bss => Section::Bss,
+            Place::Nowhere => return (Target::Import(imports[index]), 0),
+        };
+        (Target::Section(section), global.offset.into())
+    }
+
+    fn relocations(&self, unit: &mut Unit, imports: &[u32]) {
+        for reference in &self.unit.references {
+            let (target, start) = self.target(reference.symbol, imports);
+            let at = reference.at;
+            if reference.relative && target == Target::Section(Section::Text) {
+                // Within this text: known now, and behind the landing pad.
+                let distance = start + PAD.len() as i64 - i64::from(at) - 4;
+                unit.text[at as usize..at as usize + 4]
+                    .copy_from_slice(&(distance as i32).to_le_bytes());
+                continue;
+            }
+            let width = if reference.relative {
+                Width::Relative32
+            } else {
+                Width::Absolute32
+            };
+            let addend = start + i64::from(reference.addend);
+            unit.relocations.push(Relocation {
+                section: Section::Text,
+                at,
+                width,
+                target,
+                addend,
+            });
+        }
+        for (section, list) in [
+            (Section::Rodata, &self.unit.rodata_references),
+            (Section::Data, &self.unit.data_references),
+        ] {
+            for reference in list {
+                let (target, start) = self.target(reference.symbol, imports);
+                let addend = start + reference.addend;
+                let (at, width) = (reference.at, Width::Absolute64);
+                unit.relocations.push(Relocation {
+                    section,
+                    at,
+                    width,
+                    target,
+                    addend,
+                });
+            }
+        }
+    }
+
+    /// Positions in the source as lines; both ascend within a function, so one walk finds them.
+    fn lines(&self, unit: &mut Unit) {
+        let mut starts: Vec<u32> = Vec::new();
+        starts.push(0);
+        starts.extend(
+            self.source
+                .iter()
+                .enumerate()
+                .filter(|(_, b)| **b == b'\n')
+                .map(|(at, _)| at as u32 + 1),
+        );
+        unit.lines.reserve(self.unit.lines.len());
+        let mut line = 0usize;
+        for &(position, at) in &self.unit.lines {
+            // Mostly the same line or one near it.
+            while line + 1 < starts.len() && starts[line + 1] <= at {
+                line += 1;
+            }
+            while starts[line] > at {
+                line -= 1;
+            }
+            let number = line as u32 + 1;
+            if unit.lines.last().is_none_or(|(_, last)| *last != number) {
+                unit.lines.push((position, number));
+            }
+        }
+    }
+
+    /// The letters of a function's type, or nothing if they cannot say it.
+    fn signature(&self, ty: Type) -> String {
+        let mut text = String::new();
+        let info = self.types.get(ty);
+        if info.flag && info.count > 0 {
+            return text;
+        }
+        let letter = |ty: Type| {
+            let info = self.types.get(ty);
+            Some(match (info.kind, info.size) {
+                (Kind::Void, _) => 'v',
+                (Kind::Bool, _) | (Kind::Unsigned, 1) => 'B',
+                (Kind::Int, 1) => 'b',
+                (Kind::Int, 2) => 'h',
+                (Kind::Unsigned, 2) => 'H',
+                (Kind::Int, 4) => 'i',
+                (Kind::Unsigned, 4) => 'I',
+                (Kind::Int, _) => 'l',
+                (Kind::Unsigned, _) => 'L',
+                (Kind::Float, 4) => 'f',
+                (Kind::Float, _) => 'd',
+                (Kind::Pointer, _) => 'p',
+                _ => return None,
+            })
+        };
+        let Some(result) = letter(info.of) else {
+            return text;
+        };
+        text.push(result);
+        text.push('(');
+        for param in self.types.params(ty) {
+            match letter(*param) {
+                Some(letter) => text.push(letter),
+                None => return String::new(),
+            }
+        }
+        text.push(')');
+        text
+    }
+}

@@ -1,0 +1,402 @@
+//! The intermediate form: blocks of three-address instructions over virtual registers.
+//!
+//! Not SSA: a C variable that lives in a register is one virtual register with many definitions; everything else is a
+//! *temporary* with exactly one definition, which stands before its uses. Invariant: an integer register of a 32-bit
+//! operation has undefined upper bits for whoever reads it as 32 bits only, and zero upper bits if a 32-bit operation wrote
+//! it, which is how pointers (offsets) are computed.
+
+use alloc::vec::Vec;
+
+/// A virtual register.
+pub(crate) type V = u32;
+/// No register.
+pub(crate) const NONE: V = u32::MAX;
+
+/// What an instruction does. `dst = a op b`, where `b` may be the immediate; memory operands are `sym + disp + b + c * scale`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Op {
+    Nop,
+    /// Copy of an integer or float.
+    Mov,
+    /// Integer constant.
+    Imm,
+    Add,
+    Sub,
+    Mul,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    Sar,
+    Rol,
+    Div,
+    Mod,
+    UDiv,
+    UMod,
+    Neg,
+    Not,
+    /// Upper half of an unsigned 64-bit product.
+    MulHigh,
+    /// Sign or zero extension from `ty` to 64 bits (or 32, which is the lower part of it).
+    Extend,
+    /// 1 if the comparison `cc` of `a` and `b` (width `ty`) holds, else 0.
+    Set,
+    /// The same of `a & b` with zero.
+    SetTest,
+    /// The same for floats.
+    FSet,
+    Load,
+    Store,
+    /// Address of the memory operand, 32 bits.
+    Lea,
+    /// Copies `imm` bytes from the memory operand at register `b` to register `a`.
+    Copy,
+    /// Writes `imm` zero bytes at register `a`.
+    Zero,
+    Call,
+    FAdd,
+    FSub,
+    FMul,
+    FDiv,
+    FNeg,
+    /// Between the two float types; `ty` is the target.
+    FCvt,
+    /// Integer (width in `cc`: 4 or 8) to float `ty`.
+    ToFloat,
+    /// Float `ty` to integer, truncating; width in `cc`.
+    ToInt,
+    /// Bits of a float as an integer of the same width, and back.
+    Bits,
+    FromBits,
+    /// `dst = cc(a, b) ? c : dst`, where dst was set just before.
+    Select,
+    SelectTest,
+    // Terminators
+    Jump,
+    Branch,
+    BranchTest,
+    FBranch,
+    Return,
+    Trap,
+}
+
+/// Width and kind of an operation or a memory operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum T {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl T {
+    pub fn is_float(self) -> bool {
+        matches!(self, T::F32 | T::F64)
+    }
+    pub fn wide(self) -> bool {
+        self == T::I64
+    }
+    /// The integer type of 4 or 8 bytes.
+    pub fn int(bytes: u32) -> T {
+        if bytes == 8 { T::I64 } else { T::I32 }
+    }
+}
+
+/// Condition codes, numbered as x86 does.
+pub(crate) mod cc {
+    pub const B: u8 = 2;
+    pub const AE: u8 = 3;
+    pub const E: u8 = 4;
+    pub const NE: u8 = 5;
+    pub const BE: u8 = 6;
+    pub const A: u8 = 7;
+    pub const S: u8 = 8;
+    pub const L: u8 = 12;
+    pub const GE: u8 = 13;
+    pub const LE: u8 = 14;
+    pub const G: u8 = 15;
+
+    /// The condition for swapped operands.
+    pub fn swapped(code: u8) -> u8 {
+        match code {
+            B => A,
+            A => B,
+            AE => BE,
+            BE => AE,
+            L => G,
+            G => L,
+            LE => GE,
+            GE => LE,
+            _ => code,
+        }
+    }
+}
+
+/// What `sym` of a memory operand says.
+pub(crate) mod sym {
+    pub const NONE: u32 = 0;
+    /// The unit's constants.
+    pub const RODATA: u32 = 1;
+    /// Plus a slot's number: a slot of the frame.
+    pub const FRAME: u32 = 1 << 31;
+    /// Plus a global's number.
+    pub const GLOBAL: u32 = 16;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ins {
+    pub op: Op,
+    pub ty: T,
+    pub cc: u8,
+    pub scale: u8,
+    pub dst: V,
+    pub a: V,
+    pub b: V,
+    pub c: V,
+    pub sym: u32,
+    pub disp: i32,
+    pub at: u32,
+    pub imm: i64,
+}
+
+pub(crate) const NOP: Ins = Ins {
+    op: Op::Nop,
+    ty: T::I32,
+    cc: 0,
+    scale: 1,
+    dst: NONE,
+    a: NONE,
+    b: NONE,
+    c: NONE,
+    sym: 0,
+    disp: 0,
+    at: 0,
+    imm: 0,
+};
+
+/// Whether `b` and `c` are a memory operand's registers.
+pub(crate) fn has_memory(op: Op) -> bool {
+    matches!(op, Op::Load | Op::Store | Op::Lea)
+}
+
+impl Ins {
+    /// Whether it may be left out, moved, or done once instead of twice.
+    pub fn is_pure(&self) -> bool {
+        use Op::*;
+        !matches!(
+            self.op,
+            Nop | Div | Mod | UDiv | UMod | Store | Copy | Zero | Call | Load | Select | SelectTest
+        ) && self.op < Jump
+    }
+    /// Whether it may be left out if nobody wants its result.
+    pub fn is_removable(&self) -> bool {
+        self.is_pure()
+            || matches!(self.op, Op::Select | Op::SelectTest)
+            || self.op == Op::Load && self.cc == 0
+    }
+}
+
+impl PartialOrd for Op {
+    fn partial_cmp(&self, other: &Op) -> Option<core::cmp::Ordering> {
+        (*self as u8).partial_cmp(&(*other as u8))
+    }
+}
+
+/// A straight piece of code; `term` says where it goes on: to `t`, or to `f` if the condition does not hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub first: u32,
+    pub last: u32,
+    pub term: Ins,
+    pub t: u32,
+    pub f: u32,
+    /// Number of loops around it.
+    pub depth: u32,
+}
+
+/// A virtual register.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VInfo {
+    pub float: bool,
+    /// It has one definition.
+    pub temp: bool,
+    /// Counts definitions while code is made, so that facts about old values are told from present ones.
+    pub version: u32,
+    /// Constant value, good while `fact` holds.
+    pub constant: i64,
+    pub fact: Fact,
+}
+
+/// When something that was found out while code was made still holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub epoch: u32,
+    pub scope: u32,
+    pub version: u32,
+}
+
+/// An argument of a call: a register, or a constant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arg {
+    pub v: V,
+    pub imm: i64,
+    pub ty: T,
+}
+
+/// A loop: the block before it, and the range of block numbers that it consists of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loop {
+    pub before: u32,
+    pub first: u32,
+    pub last: u32,
+    /// Every path into it goes through `before`.
+    pub natural: bool,
+}
+
+/// A piece of the frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub size: u32,
+    pub align: u32,
+    pub offset: u32,
+}
+
+/// A function in the intermediate form.
+#[derive(Debug, Default)]
+pub(crate) struct Code {
+    pub ins: Vec<Ins>,
+    pub blocks: Vec<Block>,
+    /// Blocks in the order of the machine code.
+    pub order: Vec<u32>,
+    pub vregs: Vec<VInfo>,
+    pub args: Vec<Arg>,
+    pub slots: Vec<Slot>,
+    pub loops: Vec<Loop>,
+    /// Parameters in order: register and type, or none with a slot.
+    pub params: Vec<(V, T)>,
+    pub current: u32,
+    pub depth: u32,
+    pub at: u32,
+    pub values: crate::lower::values::Values,
+    /// Number of instructions allowed.
+    pub most: u32,
+    pub overflow: bool,
+}
+
+impl Code {
+    pub fn reset(&mut self, most: u32) {
+        self.ins.clear();
+        self.blocks.clear();
+        self.order.clear();
+        self.vregs.clear();
+        self.args.clear();
+        self.slots.clear();
+        self.loops.clear();
+        self.params.clear();
+        self.depth = 0;
+        self.most = most;
+        self.overflow = false;
+        self.values.reset();
+        let entry = self.block();
+        self.begin(entry);
+    }
+
+    /// A new block, nowhere yet.
+    pub fn block(&mut self) -> u32 {
+        let term = Ins {
+            op: Op::Trap,
+            ..NOP
+        };
+        self.blocks.push(Block {
+            first: 0,
+            last: 0,
+            term,
+            t: 0,
+            f: 0,
+            depth: self.depth,
+        });
+        self.blocks.len() as u32 - 1
+    }
+
+    /// Places a block here and goes on in it. The one before must be ended.
+    pub fn begin(&mut self, block: u32) {
+        let here = self.ins.len() as u32;
+        let depth = self.depth;
+        let b = &mut self.blocks[block as usize];
+        b.first = here;
+        b.last = here;
+        b.depth = depth;
+        self.order.push(block);
+        self.current = block;
+    }
+
+    /// Ends the present block.
+    pub fn end(&mut self, term: Ins, t: u32, f: u32) {
+        let last = self.ins.len() as u32;
+        let at = self.at;
+        let b = &mut self.blocks[self.current as usize];
+        b.last = last;
+        b.term = Ins { at, ..term };
+        b.t = t;
+        b.f = f;
+    }
+
+    pub fn jump(&mut self, to: u32) {
+        self.end(
+            Ins {
+                op: Op::Jump,
+                ..NOP
+            },
+            to,
+            to,
+        );
+    }
+
+    fn vreg(&mut self, float: bool, temp: bool) -> V {
+        let fact = Fact::default();
+        self.vregs.push(VInfo {
+            float,
+            temp,
+            version: 0,
+            constant: 0,
+            fact,
+        });
+        self.vregs.len() as u32 - 1
+    }
+    pub fn temp(&mut self, float: bool) -> V {
+        self.vreg(float, true)
+    }
+    /// A register with many definitions.
+    pub fn variable(&mut self, float: bool) -> V {
+        self.vreg(float, false)
+    }
+
+    pub fn slot(&mut self, size: u32, align: u32) -> u32 {
+        self.slots.push(Slot {
+            size,
+            align: align.max(1),
+            offset: 0,
+        });
+        self.slots.len() as u32 - 1
+    }
+
+    /// Appends an instruction as it is.
+    #[inline]
+    pub fn push(&mut self, ins: Ins) {
+        if self.ins.len() >= self.most as usize {
+            self.overflow = true;
+            return;
+        }
+        if ins.dst != NONE {
+            self.vregs[ins.dst as usize].version += 1;
+        }
+        self.ins.push(Ins { at: self.at, ..ins });
+    }
+}

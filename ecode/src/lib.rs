@@ -1,0 +1,91 @@
+//! E-code: a subset of C, compiled in the process, in microseconds, to machine code that the verifier accepts.
+//!
+//! [`compile`] turns source text into a [`Unit`]: text, constants, data, and relocations for what it calls by name. Whoever
+//! loads the unit gives it a place ([`Unit::place`]) and has the verifier judge the text. The compiler is outside what is
+//! trusted: a mistake of it makes code that is refused, or that computes something else inside its window.
+//!
+//! The way of a function, in the order of reading: [`lex`](self) (tokens), `parse` (trees with types, statement by
+//! statement), `lower` (trees to the intermediate form, `ir`), `optimize`, `allocate` (registers), `encode` (bytes). Each
+//! function goes all the way before the next one is read.
+//!
+//! ```
+//! let unit = postern_ecode::compile("int twice(int x) { return 2 * x; }").unwrap();
+//! assert_eq!(unit.symbol("twice").unwrap().signature, "i(i)");
+//!
+//! let errors = postern_ecode::compile("int f(int x) { return y; }").unwrap_err();
+//! assert_eq!((errors.list[0].line, errors.list[0].column), (1, 23));
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod allocate;
+mod diagnostics;
+mod encode;
+mod generate;
+mod ir;
+mod lex;
+mod limits;
+mod lower;
+mod names;
+mod optimize;
+mod parse;
+mod report;
+mod tree;
+mod types;
+mod unit;
+
+pub use diagnostics::{Diagnostic, Errors, Rule};
+pub use limits::Limits;
+pub use unit::{
+    Import, PlaceError, Placed, Places, Relocation, Section, Symbol, Target, Unit, Width,
+};
+
+use parse::{Parser, State};
+
+/// What a compilation may be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How large everything may get.
+    pub limits: Limits,
+}
+
+/// A compiler that keeps its memory from one compilation to the next.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    options: Options,
+    state: State,
+}
+
+impl Compiler {
+    /// A compiler with these options.
+    pub fn new(options: Options) -> Compiler {
+        Compiler {
+            options,
+            state: State::default(),
+        }
+    }
+
+    /// Compiles a source: any number of functions and objects.
+    ///
+    /// # Errors
+    /// All that is wrong with the source, up to [`Limits::errors`].
+    pub fn compile(&mut self, source: &str) -> Result<Unit, Errors> {
+        let mut parser = Parser::new(source.as_bytes(), self.options.limits, &mut self.state);
+        parser.run();
+        let result = parser.result();
+        self.state = parser.into_state();
+        result
+    }
+}
+
+/// Compiles one source with the default options.
+///
+/// # Errors
+/// All that is wrong with the source.
+pub fn compile(source: &str) -> Result<Unit, Errors> {
+    Compiler::default().compile(source)
+}

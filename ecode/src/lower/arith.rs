@@ -1,0 +1,250 @@
+//! Integer arithmetic with the cheap optimisations: constants are computed, products and quotients by constants become
+//! shifts and multiplications.
+
+use super::Val;
+use crate::ir::{Ins, NONE, NOP, Op, T};
+use crate::parse::Parser;
+
+/// What the operation gives for constants, or `None` where it faults. Constants of 32 bits are sign-extended.
+pub(crate) fn compute(op: Op, wide: bool, a: i64, b: i64) -> Option<i64> {
+    let bits = if wide { 63 } else { 31 };
+    let (ua, ub) = if wide {
+        (a as u64, b as u64)
+    } else {
+        (u64::from(a as u32), u64::from(b as u32))
+    };
+    let overflow = b == -1 && a == if wide { i64::MIN } else { i32::MIN.into() };
+    let value = match op {
+        Op::Add => a.wrapping_add(b),
+        Op::Sub => a.wrapping_sub(b),
+        Op::Mul => a.wrapping_mul(b),
+        Op::And => a & b,
+        Op::Or => a | b,
+        Op::Xor => a ^ b,
+        Op::Shl => a.wrapping_shl(b as u32 & bits),
+        Op::Shr => (ua >> (b as u32 & bits)) as i64,
+        Op::Sar => a >> (b as u32 & bits),
+        Op::Div | Op::Mod if b == 0 || overflow => return None,
+        Op::UDiv | Op::UMod if ub == 0 => return None,
+        Op::Div => a / b,
+        Op::Mod => a % b,
+        Op::UDiv => (ua / ub) as i64,
+        Op::UMod => (ua % ub) as i64,
+        _ => return None,
+    };
+    Some(if wide { value } else { value as i32 as i64 })
+}
+
+impl Parser<'_> {
+    pub(crate) fn unary(&mut self, op: Op, ty: T, a: Val) -> Val {
+        match (a, op) {
+            (Val::I(a), Op::Neg) => Val::I(if ty.wide() {
+                a.wrapping_neg()
+            } else {
+                (a as i32).wrapping_neg().into()
+            }),
+            (Val::I(a), _) => Val::I(!a),
+            (Val::V(a), _) => Val::V(self.code.pure(Ins { op, ty, a, ..NOP })),
+        }
+    }
+
+    /// `a op b` on integers of width `ty`.
+    pub(crate) fn arith(&mut self, op: Op, ty: T, a: Val, b: Val) -> Val {
+        if let (Val::I(a), Val::I(b)) = (a, b)
+            && let Some(value) = compute(op, ty.wide(), a, b)
+        {
+            return Val::I(value);
+        }
+        let commutes = matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor);
+        let (a, b) = if commutes && matches!(a, Val::I(_)) {
+            (b, a)
+        } else {
+            (a, b)
+        };
+        if let (Val::V(v), Val::I(constant)) = (a, b)
+            && let Some(value) = self.by_constant(op, ty, v, constant)
+        {
+            return value;
+        }
+        if let (Op::Sub, Val::I(0)) = (op, a) {
+            return self.unary(Op::Neg, ty, b);
+        }
+        let a = self.register(a);
+        match b {
+            Val::I(imm)
+                if i32::try_from(imm).is_ok()
+                    && !matches!(op, Op::Div | Op::Mod | Op::UDiv | Op::UMod) =>
+            {
+                Val::V(self.code.pure(Ins {
+                    op,
+                    ty,
+                    a,
+                    imm,
+                    ..NOP
+                }))
+            }
+            _ => {
+                let b = self.register(b);
+                if matches!(op, Op::Div | Op::Mod | Op::UDiv | Op::UMod) {
+                    let dst = self.code.temp(false);
+                    self.code.push(Ins {
+                        op,
+                        ty,
+                        dst,
+                        a,
+                        b,
+                        ..NOP
+                    });
+                    return Val::V(dst);
+                }
+                // One order for both, so that they are found to be the same.
+                let (a, b) = if commutes && a > b { (b, a) } else { (a, b) };
+                Val::V(self.code.pure(Ins {
+                    op,
+                    ty,
+                    a,
+                    b,
+                    ..NOP
+                }))
+            }
+        }
+    }
+
+    fn simple(&mut self, op: Op, ty: T, a: Val, imm: i64) -> Val {
+        self.arith(op, ty, a, Val::I(imm))
+    }
+
+    /// The cheaper ways with a constant on the right.
+    fn by_constant(&mut self, op: Op, ty: T, v: u32, constant: i64) -> Option<Val> {
+        let a = Val::V(v);
+        let bits = if ty.wide() { 64 } else { 32 };
+        let unsigned = if ty.wide() {
+            constant as u64
+        } else {
+            u64::from(constant as u32)
+        };
+        match (op, constant) {
+            (Op::Add | Op::Sub | Op::Or | Op::Xor, 0) | (Op::Mul, 1) | (Op::And, -1) => Some(a),
+            (Op::Mul | Op::And, 0) => Some(Val::I(0)),
+            (Op::Or, -1) => Some(Val::I(-1)),
+            (Op::Xor, -1) => Some(self.unary(Op::Not, ty, a)),
+            (Op::Mul, -1) => Some(self.unary(Op::Neg, ty, a)),
+            (Op::Shl | Op::Shr | Op::Sar, _) => {
+                let count = constant & (bits - 1);
+                if count == 0 {
+                    return Some(a);
+                }
+                (count != constant).then(|| self.simple(op, ty, a, count))
+            }
+            (Op::Sub, _) if constant != i32::MIN.into() && i32::try_from(constant).is_ok() => {
+                Some(self.simple(Op::Add, ty, a, -constant))
+            }
+            (Op::Mul, _) if unsigned.is_power_of_two() => {
+                Some(self.simple(Op::Shl, ty, a, unsigned.trailing_zeros().into()))
+            }
+            (Op::Mul, 3 | 5 | 9) => {
+                let scale = constant as u8 - 1;
+                Some(Val::V(self.code.pure(Ins {
+                    op: Op::Lea,
+                    ty,
+                    b: v,
+                    c: v,
+                    scale,
+                    ..NOP
+                })))
+            }
+            (Op::UDiv, _) if unsigned.is_power_of_two() => {
+                Some(self.simple(Op::Shr, ty, a, unsigned.trailing_zeros().into()))
+            }
+            (Op::UMod, _) if unsigned.is_power_of_two() => {
+                let mask = unsigned.wrapping_sub(1) as i64;
+                Some(self.simple(
+                    Op::And,
+                    ty,
+                    a,
+                    if ty.wide() { mask } else { mask as i32 as i64 },
+                ))
+            }
+            (Op::Div | Op::Mod, 2..) if constant & (constant - 1) == 0 => {
+                let shift = constant.trailing_zeros() as i64;
+                let sign = self.simple(Op::Sar, ty, a, bits - 1);
+                let bias = self.simple(Op::Shr, ty, sign, bits - shift);
+                let biased = self.arith(Op::Add, ty, a, bias);
+                if op == Op::Div {
+                    return Some(self.simple(Op::Sar, ty, biased, shift));
+                }
+                let whole = self.simple(Op::And, ty, biased, -constant);
+                Some(self.arith(Op::Sub, ty, a, whole))
+            }
+            (Op::Div | Op::Mod, 3..) if !ty.wide() => {
+                let log = 64 - ((constant - 1) as u64).leading_zeros();
+                let magic = ((1u64 << (31 + log)) / constant as u64 + 1) as i64;
+                let wide = self.extend(a, T::I32, false);
+                let product = self.arith(Op::Mul, T::I64, wide, Val::I(magic));
+                let high = self.simple(Op::Sar, T::I64, product, i64::from(31 + log));
+                let sign = self.simple(Op::Sar, T::I32, a, 31);
+                let quotient = self.arith(Op::Sub, T::I32, high, sign);
+                Some(self.remainder(op == Op::Div, ty, a, quotient, constant))
+            }
+            (Op::UDiv | Op::UMod, _) if !ty.wide() && unsigned > 2 => {
+                let log = 64 - (unsigned - 1).leading_zeros();
+                let (mut magic, mut shift) =
+                    ((1u128 << (32 + log)) / u128::from(unsigned) + 1, 32 + log);
+                while magic & 1 == 0 && shift > 32 {
+                    (magic, shift) = (magic >> 1, shift - 1);
+                }
+                let wide = self.extend(a, T::I32, true);
+                let quotient = if magic < 1 << 32 {
+                    let product = self.arith(Op::Mul, T::I64, wide, Val::I(magic as i64));
+                    self.simple(Op::Shr, T::I64, product, shift.into())
+                } else {
+                    let magic = ((1u128 << 64) / u128::from(unsigned) + 1) as i64;
+                    let (a, b) = (self.register(wide), self.register(Val::I(magic)));
+                    Val::V(self.code.pure(Ins {
+                        op: Op::MulHigh,
+                        ty: T::I64,
+                        a,
+                        b,
+                        ..NOP
+                    }))
+                };
+                Some(self.remainder(op == Op::UDiv, ty, a, quotient, constant))
+            }
+            _ => None,
+        }
+    }
+
+    fn remainder(&mut self, division: bool, ty: T, a: Val, quotient: Val, divisor: i64) -> Val {
+        if division {
+            return quotient;
+        }
+        let whole = self.simple(Op::Mul, ty, quotient, divisor);
+        self.arith(Op::Sub, ty, a, whole)
+    }
+
+    /// Extends the low part of a value to 64 bits.
+    pub(crate) fn extend(&mut self, value: Val, from: T, zero: bool) -> Val {
+        match value {
+            Val::I(constant) => Val::I(match (from, zero) {
+                (T::I8, _) => constant as i8 as i64,
+                (T::U8, _) => constant as u8 as i64,
+                (T::I16, _) => constant as i16 as i64,
+                (T::U16, _) => constant as u16 as i64,
+                (T::I32, false) => constant as i32 as i64,
+                (T::I32, true) => constant as u32 as i64,
+                _ => constant,
+            }),
+            Val::V(a) => {
+                let cc = u8::from(zero);
+                Val::V(self.code.pure(Ins {
+                    op: Op::Extend,
+                    ty: from,
+                    cc,
+                    a,
+                    b: NONE,
+                    ..NOP
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Calls. Scalars travel as the System V ABI says. A structure travels as the address of a copy that the caller makes; a
+//! function that returns one gets, before its other arguments, the address where it goes.
+
+use alloc::vec::Vec;
+
+use super::{Addr, Val};
+use crate::ir::{Arg, Ins, NONE, NOP, Op, T, sym};
+use crate::parse::Parser;
+use crate::tree::{K, N};
+use crate::types::Kind;
+
+impl Parser<'_> {
+    /// Calls; the value is the result if it is `wanted`, or the address of the structure that was returned.
+    pub(crate) fn call(&mut self, n: N, wanted: bool) -> Val {
+        let node = *self.tree.get(n);
+        let callee = *self.tree.get(node.a);
+        let args: Vec<N> = self.tree.args[node.b as usize..(node.b + node.c) as usize].to_vec();
+        let effects = args.iter().any(|n| self.tree.get(*n).effects);
+        let direct = callee.kind == K::Address && self.tree.get(callee.a).kind == K::Global;
+        let (symbol, mut target) = if direct {
+            (sym::GLOBAL + self.tree.get(callee.a).a, NONE)
+        } else {
+            let value = self.lower(node.a);
+            (sym::NONE, self.register(value))
+        };
+        if target != NONE && effects && !self.code.vregs[target as usize].temp {
+            target = self.copy(target, T::I64);
+        }
+        let mut list: Vec<Arg> = Vec::with_capacity(args.len() + 1);
+        let is_struct = self.types.is_struct(node.ty);
+        if is_struct {
+            let (size, align) = (self.types.size(node.ty), self.types.get(node.ty).align);
+            let slot = self.code.slot(size, align);
+            let pointer = self.pointer(Addr::symbol(sym::FRAME + slot));
+            list.push(Arg {
+                v: self.register(pointer),
+                imm: 0,
+                ty: T::I64,
+            });
+        }
+        for (index, n) in args.iter().enumerate() {
+            let arg = *self.tree.get(*n);
+            if self.types.is_struct(arg.ty) {
+                let (size, align) = (self.types.size(arg.ty), self.types.get(arg.ty).align);
+                let slot = self.code.slot(size, align);
+                let from = self.address(*n);
+                let to = Addr::symbol(sym::FRAME + slot);
+                self.copy_bytes(to, from, size);
+                let pointer = self.pointer(to);
+                list.push(Arg {
+                    v: self.register(pointer),
+                    imm: 0,
+                    ty: T::I64,
+                });
+                continue;
+            }
+            let ty = self.register_type(arg.ty);
+            let mut value = self.lower(*n);
+            for later in &args[index + 1..] {
+                value = self.protect(value, ty, *later);
+            }
+            list.push(match value {
+                Val::V(v) => Arg { v, imm: 0, ty },
+                Val::I(imm) => Arg { v: NONE, imm, ty },
+            });
+        }
+        let (start, count) = (self.code.args.len() as u32, list.len() as u32);
+        self.code.args.extend_from_slice(&list);
+        let function = self.types.get(callee.ty).of;
+        let open = self.types.get(function).flag;
+        let void = self.types.kind(node.ty) == Kind::Void;
+        let ty = if is_struct || void {
+            T::I64
+        } else {
+            self.register_type(node.ty)
+        };
+        let dst = if void || !wanted && !is_struct {
+            NONE
+        } else {
+            self.code.temp(ty.is_float())
+        };
+        self.code.values.clobber();
+        self.code.at = node.at;
+        let ins = Ins {
+            op: Op::Call,
+            ty,
+            cc: open.into(),
+            dst,
+            a: target,
+            b: start,
+            c: count,
+            sym: symbol,
+            ..NOP
+        };
+        self.code.push(ins);
+        if dst == NONE {
+            return Val::I(0);
+        }
+        if !is_struct && self.types.is_integer(node.ty) && self.types.size(node.ty) < 4 {
+            // Whoever returned it need not have extended it.
+            return self.extend(Val::V(dst), self.memory_type(node.ty), false);
+        }
+        Val::V(dst)
+    }
+}

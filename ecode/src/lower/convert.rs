@@ -1,0 +1,295 @@
+//! Conversions between scalar types.
+
+use super::Val;
+use crate::ir::{Ins, NOP, Op, T, cc};
+use crate::parse::Parser;
+use crate::tree::{K, N};
+use crate::types::{DOUBLE, FLOAT, Kind, Type};
+
+/// 2^63.
+const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+
+impl Parser<'_> {
+    pub(crate) fn cast(&mut self, n: N, to: Type) -> Val {
+        let from = self.tree.get(n).ty;
+        if self.types.kind(to) == Kind::Void {
+            self.discard(n);
+            return Val::I(0);
+        }
+        if self.types.kind(to) == Kind::Bool {
+            return self.truth_of(n);
+        }
+        let n = if self.types.is_integer(to) {
+            self.narrowed(n, self.types.size(to))
+        } else {
+            n
+        };
+        let from = if self.types.is_integer(to) {
+            self.tree.get(n).ty
+        } else {
+            from
+        };
+        let value = self.lower(n);
+        self.convert(value, from, to)
+    }
+
+    /// The tree without conversions that do not change the low `size` bytes.
+    pub(crate) fn narrowed(&self, mut n: N, size: u32) -> N {
+        loop {
+            let node = self.tree.get(n);
+            if node.kind != K::Cast
+                || !self.types.is_integer(node.ty)
+                || self.types.kind(node.ty) == Kind::Bool
+            {
+                return n;
+            }
+            let inner = self.tree.get(node.a).ty;
+            if !self.types.is_integer(inner)
+                || self.types.size(inner) < size
+                || self.types.size(node.ty) < size
+            {
+                return n;
+            }
+            n = node.a;
+        }
+    }
+
+    /// A value of type `from` as one of type `to`.
+    pub(crate) fn convert(&mut self, value: Val, from: Type, to: Type) -> Val {
+        let (from_float, to_float) = (self.types.is_float(from), self.types.is_float(to));
+        match (from_float, to_float) {
+            (false, false) => self.convert_integer(value, from, to),
+            (true, true) if self.types.size(from) == self.types.size(to) => value,
+            (true, true) => {
+                let (a, ty) = (self.register(value), self.register_type(to));
+                Val::V(self.code.pure(Ins {
+                    op: Op::FCvt,
+                    ty,
+                    a,
+                    ..NOP
+                }))
+            }
+            (false, true) => self.to_float(value, from, to),
+            (true, false) => self.to_integer(value, from, to),
+        }
+    }
+
+    fn convert_integer(&mut self, value: Val, from: Type, to: Type) -> Val {
+        let (from_size, to_size) = (self.types.size(from), self.types.size(to));
+        if self.types.kind(to) == Kind::Bool {
+            if self.types.kind(from) == Kind::Bool {
+                return value;
+            }
+            return match value {
+                Val::I(constant) => Val::I(i64::from(constant != 0)),
+                Val::V(a) => {
+                    let ty = self.compare_type(from);
+                    Val::V(self.code.pure(Ins {
+                        op: Op::Set,
+                        ty,
+                        cc: cc::NE,
+                        a,
+                        ..NOP
+                    }))
+                }
+            };
+        }
+        let to_type = self.memory_type(to);
+        if to_size < 4 {
+            let fits = from_size < to_size && self.types.is_unsigned(from)
+                || self.memory_type(from) == to_type;
+            let widens = from_size < to_size && !self.types.is_unsigned(to);
+            return if fits || widens {
+                value
+            } else {
+                self.extend(value, to_type, false)
+            };
+        }
+        if to_size == 8 && from_size < 8 {
+            // Values of small types are kept extended to 32 bits.
+            return self.extend(value, T::I32, self.types.is_unsigned(from));
+        }
+        match value {
+            Val::I(constant) if to_size == 4 => Val::I(constant as i32 as i64),
+            other => other,
+        }
+    }
+
+    fn to_float(&mut self, value: Val, from: Type, to: Type) -> Val {
+        let ty = self.register_type(to);
+        let unsigned = self.types.is_unsigned(from);
+        let size = self.types.size(from);
+        if let Val::I(constant) = value {
+            let exact = match (size, unsigned) {
+                (8, true) => constant as u64 as f64,
+                (4, true) => f64::from(constant as u32),
+                _ => constant as f64,
+            };
+            let exact = match (ty, size, unsigned) {
+                (T::F32, 8, true) => f64::from(constant as u64 as f32),
+                (T::F32, _, false) => f64::from(constant as f32),
+                _ => exact,
+            };
+            return Val::V(self.float_constant(to, exact.to_bits()));
+        }
+        let (value, width) = match (size, unsigned) {
+            (8, _) => (value, 8),
+            (4, true) => (self.extend(value, T::I32, true), 8),
+            _ => (value, 4),
+        };
+        let a = self.register(value);
+        if !(size == 8 && unsigned) {
+            return Val::V(self.code.pure(Ins {
+                op: Op::ToFloat,
+                ty,
+                cc: width,
+                a,
+                ..NOP
+            }));
+        }
+        // Half of a large number, its last bit kept for rounding, and then twice that.
+        let result = self.code.variable(true);
+        let (small, large, end) = (self.code.block(), self.code.block(), self.code.block());
+        self.code.end(
+            Ins {
+                op: Op::Branch,
+                ty: T::I64,
+                cc: cc::GE,
+                a,
+                ..NOP
+            },
+            small,
+            large,
+        );
+        self.code.values.enter();
+        self.code.begin(small);
+        self.code.push(Ins {
+            op: Op::ToFloat,
+            ty,
+            cc: 8,
+            a,
+            dst: result,
+            ..NOP
+        });
+        self.code.jump(end);
+        self.code.values.leave();
+        self.code.values.enter();
+        self.code.begin(large);
+        let half = self.arith(Op::Shr, T::I64, Val::V(a), Val::I(1));
+        let odd = self.arith(Op::And, T::I64, Val::V(a), Val::I(1));
+        let half = self.arith(Op::Or, T::I64, half, odd);
+        let half = self.register(half);
+        let half = self.code.pure(Ins {
+            op: Op::ToFloat,
+            ty,
+            cc: 8,
+            a: half,
+            ..NOP
+        });
+        self.code.push(Ins {
+            op: Op::FAdd,
+            ty,
+            a: half,
+            b: half,
+            dst: result,
+            ..NOP
+        });
+        self.code.jump(end);
+        self.code.values.leave();
+        self.code.begin(end);
+        Val::V(result)
+    }
+
+    fn to_integer(&mut self, value: Val, from: Type, to: Type) -> Val {
+        let ty = self.register_type(from);
+        let a = self.register(value);
+        let (size, unsigned) = (self.types.size(to), self.types.is_unsigned(to));
+        if self.types.kind(to) == Kind::Bool {
+            let zero = self.float_constant(if ty == T::F32 { FLOAT } else { DOUBLE }, 0);
+            return Val::V(self.code.pure(Ins {
+                op: Op::FSet,
+                ty,
+                cc: cc::NE,
+                a,
+                b: zero,
+                ..NOP
+            }));
+        }
+        if !(size == 8 && unsigned) {
+            let width = if size == 8 || size == 4 && unsigned {
+                8
+            } else {
+                4
+            };
+            let whole = Val::V(self.code.pure(Ins {
+                op: Op::ToInt,
+                ty,
+                cc: width,
+                a,
+                ..NOP
+            }));
+            return if size < 4 {
+                self.extend(whole, self.memory_type(to), false)
+            } else {
+                whole
+            };
+        }
+        let limit =
+            self.float_constant(if ty == T::F32 { FLOAT } else { DOUBLE }, TWO_63.to_bits());
+        let result = self.code.variable(false);
+        let (large, small, end) = (self.code.block(), self.code.block(), self.code.block());
+        self.code.end(
+            Ins {
+                op: Op::FBranch,
+                ty,
+                cc: cc::AE,
+                a,
+                b: limit,
+                ..NOP
+            },
+            large,
+            small,
+        );
+        self.code.values.enter();
+        self.code.begin(small);
+        self.code.push(Ins {
+            op: Op::ToInt,
+            ty,
+            cc: 8,
+            a,
+            dst: result,
+            ..NOP
+        });
+        self.code.jump(end);
+        self.code.values.leave();
+        self.code.values.enter();
+        self.code.begin(large);
+        let less = self.code.pure(Ins {
+            op: Op::FSub,
+            ty,
+            a,
+            b: limit,
+            ..NOP
+        });
+        let less = self.code.pure(Ins {
+            op: Op::ToInt,
+            ty,
+            cc: 8,
+            a: less,
+            ..NOP
+        });
+        let top = self.register(Val::I(i64::MIN));
+        self.code.push(Ins {
+            op: Op::Xor,
+            ty: T::I64,
+            a: less,
+            b: top,
+            dst: result,
+            ..NOP
+        });
+        self.code.jump(end);
+        self.code.values.leave();
+        self.code.begin(end);
+        Val::V(result)
+    }
+}

@@ -1,0 +1,283 @@
+//! Names as small numbers: each spelling of an identifier is interned once.
+//!
+//! Invariant: two identifiers of one source have the same [`Name`] if and only if they are spelled alike. What a name
+//! means now (in each of C's name spaces) is stored beside it, so looking it up is an index.
+
+use alloc::vec::Vec;
+
+use crate::lex::Tok;
+
+/// An interned identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Name(pub u32);
+
+/// What is kept for each name. Zero means nothing in all fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Meaning {
+    start: u32,
+    length: u32,
+    hash: u32,
+    /// Innermost ordinary identifier: index of a symbol.
+    pub symbol: u32,
+    /// Innermost tag: index of a tag.
+    pub tag: u32,
+    /// Label of the present function: index of a label.
+    pub label: u32,
+    /// Macro of this name, index + 1.
+    pub macro_: u32,
+    /// File-scope object or function of this name, index + 1.
+    pub global: u32,
+    /// Number of the last function in which the name's address is taken, as far as a look at its tokens tells.
+    pub address_taken: u32,
+}
+
+/// All names of a compilation.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    list: Vec<Meaning>,
+    table: Vec<u32>,
+}
+
+/// Spellings that exist before the source: keywords, then names that C's usual headers define.
+const KEYWORDS: &[(&str, Tok)] = &[
+    ("auto", Tok::Auto),
+    ("break", Tok::Break),
+    ("case", Tok::Case),
+    ("char", Tok::Char),
+    ("const", Tok::Const),
+    ("continue", Tok::Continue),
+    ("default", Tok::Default),
+    ("do", Tok::Do),
+    ("double", Tok::Double),
+    ("else", Tok::Else),
+    ("enum", Tok::Enum),
+    ("extern", Tok::Extern),
+    ("float", Tok::Float),
+    ("for", Tok::For),
+    ("goto", Tok::Goto),
+    ("if", Tok::If),
+    ("inline", Tok::Inline),
+    ("int", Tok::Int),
+    ("long", Tok::Long),
+    ("register", Tok::Register),
+    ("restrict", Tok::Restrict),
+    ("return", Tok::Return),
+    ("short", Tok::Short),
+    ("signed", Tok::Signed),
+    ("sizeof", Tok::Sizeof),
+    ("static", Tok::Static),
+    ("struct", Tok::Struct),
+    ("switch", Tok::Switch),
+    ("typedef", Tok::Typedef),
+    ("union", Tok::Union),
+    ("unsigned", Tok::Unsigned),
+    ("void", Tok::Void),
+    ("volatile", Tok::Volatile),
+    ("while", Tok::While),
+    ("_Bool", Tok::Bool),
+    ("_Alignof", Tok::Alignof),
+    ("_Static_assert", Tok::StaticAssert),
+    ("_Complex", Tok::Unsupported),
+    ("_Generic", Tok::Unsupported),
+    ("_Atomic", Tok::Unsupported),
+    ("_Thread_local", Tok::Unsupported),
+    ("_Alignas", Tok::Unsupported),
+    ("_Imaginary", Tok::Unsupported),
+    ("_Noreturn", Tok::Inline),
+    ("asm", Tok::Unsupported),
+    ("__asm__", Tok::Unsupported),
+    ("typeof", Tok::Unsupported),
+    ("__attribute__", Tok::Unsupported),
+];
+
+/// Names that the compiler declares itself, in this order after the keywords.
+pub(crate) const KNOWN: &[&str] = &[
+    "boolean",
+    "bool",
+    "true",
+    "false",
+    "NULL",
+    "size_t",
+    "ptrdiff_t",
+    "int8_t",
+    "int16_t",
+    "int32_t",
+    "int64_t",
+    "uint8_t",
+    "uint16_t",
+    "uint32_t",
+    "uint64_t",
+    "intptr_t",
+    "uintptr_t",
+    "define",
+    "undef",
+    "include",
+    "pragma",
+];
+
+/// Directive names among [`KNOWN`].
+pub(crate) const DEFINE: Name = Name((KEYWORDS.len() + 17) as u32);
+pub(crate) const UNDEF: Name = Name(DEFINE.0 + 1);
+pub(crate) const INCLUDE: Name = Name(DEFINE.0 + 2);
+pub(crate) const PRAGMA: Name = Name(DEFINE.0 + 3);
+
+const fn step(hash: u32, byte: u8) -> u32 {
+    (hash ^ byte as u32).wrapping_mul(0x0100_0193)
+}
+
+fn hash_of(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(START, |hash, byte| step(hash, *byte))
+}
+
+const START: u32 = 0x811c_9dc5;
+
+impl Names {
+    /// Forgets all names but the keywords and the known ones.
+    pub fn reset(&mut self) {
+        self.list.clear();
+        self.table.clear();
+        self.table.resize(512, 0);
+        let known = KEYWORDS
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(KNOWN.iter().copied());
+        for (index, name) in known.enumerate() {
+            let hash = hash_of(name.as_bytes());
+            self.list.push(Meaning {
+                hash,
+                length: name.len() as u32,
+                ..Meaning::default()
+            });
+            self.insert(hash, index as u32);
+        }
+    }
+
+    /// The number of the `index`th of [`KNOWN`].
+    pub fn known(index: usize) -> Name {
+        Name((KEYWORDS.len() + index) as u32)
+    }
+
+    /// The token of a keyword, or [`Tok::Name`].
+    #[inline]
+    pub fn token(name: Name) -> Tok {
+        KEYWORDS
+            .get(name.0 as usize)
+            .map_or(Tok::Name, |(_, tok)| *tok)
+    }
+
+    fn insert(&mut self, hash: u32, index: u32) {
+        let mask = self.table.len() - 1;
+        let mut at = spread(hash) & mask;
+        while self.table[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.table[at] = index + 1;
+    }
+
+    /// The name spelled by the identifier that begins at `start`, and the position behind it.
+    #[inline]
+    pub fn intern(&mut self, source: &[u8], start: usize) -> (Name, usize) {
+        let mut hash = START;
+        let mut end = start;
+        while let Some(&byte) = source.get(end) {
+            if !is_name(byte) {
+                break;
+            }
+            hash = step(hash, byte);
+            end += 1;
+        }
+        let text = &source[start..end];
+        let mask = self.table.len() - 1;
+        let mut at = spread(hash) & mask;
+        while let Some(index) = self.table[at].checked_sub(1) {
+            let entry = &self.list[index as usize];
+            if entry.hash == hash && self.spelling(source, Name(index)) == text {
+                return (Name(index), end);
+            }
+            at = (at + 1) & mask;
+        }
+        let name = self.list.len() as u32;
+        let (start, length) = (start as u32, text.len() as u32);
+        self.list.push(Meaning {
+            start,
+            length,
+            hash,
+            ..Meaning::default()
+        });
+        self.table[at] = name + 1;
+        if self.list.len() * 2 > self.table.len() {
+            let size = self.table.len() * 4;
+            self.table.clear();
+            self.table.resize(size, 0);
+            for index in 0..self.list.len() {
+                self.insert(self.list[index].hash, index as u32);
+            }
+        }
+        (Name(name), end)
+    }
+
+    /// How the name is spelled.
+    #[inline]
+    pub fn spelling<'a>(&self, source: &'a [u8], name: Name) -> &'a [u8] {
+        let index = name.0 as usize;
+        if let Some((keyword, _)) = KEYWORDS.get(index) {
+            return keyword.as_bytes();
+        }
+        if let Some(known) = KNOWN.get(index - KEYWORDS.len()) {
+            return known.as_bytes();
+        }
+        let entry = &self.list[index];
+        &source[entry.start as usize..(entry.start + entry.length) as usize]
+    }
+
+    #[inline]
+    pub fn get(&self, name: Name) -> &Meaning {
+        &self.list[name.0 as usize]
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, name: Name) -> &mut Meaning {
+        &mut self.list[name.0 as usize]
+    }
+
+    /// The number of names.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+fn spread(hash: u32) -> usize {
+    (hash ^ hash >> 15) as usize
+}
+
+/// Whether a byte continues an identifier.
+#[inline]
+pub(crate) fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// How many edits turn one spelling into the other, or `limit` if there are as many or more.
+pub(crate) fn distance(a: &[u8], b: &[u8], limit: usize) -> usize {
+    if a.len().abs_diff(b.len()) >= limit || a.len() > 40 || b.len() > 40 {
+        return limit;
+    }
+    let mut row: [usize; 41] = core::array::from_fn(|index| index);
+    let mut before: [usize; 41] = row;
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        let above = row;
+        for (j, y) in b.iter().enumerate() {
+            let mut best = (diagonal + usize::from(x != y))
+                .min(row[j] + 1)
+                .min(above[j + 1] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                best = best.min(before[j - 1] + 1); // two letters in the wrong order
+            }
+            diagonal = above[j + 1];
+            row[j + 1] = best;
+        }
+        before = above;
+    }
+    row[b.len()].min(limit)
+}

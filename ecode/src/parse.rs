@@ -1,0 +1,554 @@
+//! The parser: recursive descent over the tokens, types checked and code lowered as it goes.
+//!
+//! Invariant: after an error the parser is in *panic* until the end of the statement or declaration, says nothing, and
+//! always goes forward; nothing that it made is used once there is an error.
+
+mod build;
+mod constant;
+mod declarator;
+mod declare;
+mod expression;
+mod function;
+mod initializer;
+mod operator;
+mod primary;
+mod specifier;
+mod statement;
+mod switch;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::diagnostics::Rule;
+use crate::ir::{Code, V};
+use crate::lex::{Tok, Token, Tokens};
+use crate::limits::Limits;
+use crate::names::{KNOWN, Name, Names, distance, is_name};
+use crate::report::Report;
+use crate::tree::Tree;
+use crate::types::*;
+use crate::unit::Building;
+
+/// What an ordinary identifier stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum What {
+    Typedef,
+    Constant(i64),
+    Register(V),
+    Slot(u32),
+    /// A structure whose address is in a register: a parameter.
+    Indirect(V),
+    Global(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbol {
+    pub name: Name,
+    pub what: What,
+    pub ty: Type,
+    pub at: u32,
+    pub depth: u32,
+    previous: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tag {
+    name: Name,
+    ty: Type,
+    depth: u32,
+    previous: u32,
+    enumeration: bool,
+}
+
+/// Where `break` and `continue` go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    exit: u32,
+    /// The block that `continue` goes to, unless this is a switch.
+    again: Option<u32>,
+    continued: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Label {
+    name: Name,
+    block: u32,
+    defined: bool,
+    at: u32,
+}
+
+/// A switch that is being parsed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switch {
+    first_case: usize,
+    default: Option<u32>,
+    ty: Type,
+    loops: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    value: i64,
+    block: u32,
+}
+
+/// What is kept between compilations, so that its memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub names: Names,
+    pub tokens: Tokens,
+    pub types: Types,
+    pub tree: Tree,
+    pub code: Code,
+    pub unit: Building,
+    pub report: Report,
+    pub symbols: Vec<Symbol>,
+    pub tags: Vec<Tag>,
+    pub labels: Vec<Label>,
+    pub cases: Vec<Case>,
+    pub work: crate::allocate::Work,
+}
+
+pub(crate) struct Parser<'a> {
+    pub source: &'a [u8],
+    pub limits: Limits,
+    pub names: Names,
+    pub tokens: Tokens,
+    pub types: Types,
+    pub tree: Tree,
+    pub code: Code,
+    pub unit: Building,
+    pub report: Report,
+    pub symbols: Vec<Symbol>,
+    tags: Vec<Tag>,
+    labels: Vec<Label>,
+    cases: Vec<Case>,
+    pub work: crate::allocate::Work,
+    pos: usize,
+    panic: bool,
+    depth: u32,
+    nested: u32,
+    /// Names of the parameters of the function declarator that ended last.
+    params: Vec<(Name, u32)>,
+    around: Vec<Around>,
+    switches: Vec<Switch>,
+    /// Indices of the loops being parsed.
+    loops: Vec<usize>,
+    /// Number of functions so far.
+    functions: u32,
+    result: Type,
+    /// Where a returned structure goes.
+    result_pointer: V,
+    /// Inside `sizeof`: nothing is evaluated.
+    unevaluated: u32,
+}
+
+impl<'a> Parser<'a> {
+    pub fn new(source: &'a [u8], limits: Limits, state: &mut State) -> Parser<'a> {
+        let mut state = core::mem::take(state);
+        state.report.reset(limits.errors);
+        state.names.reset();
+        state.types.reset();
+        state.tree.clear();
+        state.unit.reset();
+        state.symbols.clear();
+        state.tags.clear();
+        state.labels.clear();
+        state.cases.clear();
+        let mut parser = Parser {
+            source,
+            limits,
+            names: state.names,
+            tokens: state.tokens,
+            types: state.types,
+            tree: state.tree,
+            code: state.code,
+            unit: state.unit,
+            report: state.report,
+            symbols: state.symbols,
+            tags: state.tags,
+            labels: state.labels,
+            cases: state.cases,
+            work: state.work,
+            pos: 0,
+            panic: false,
+            depth: 0,
+            nested: 0,
+            params: Vec::new(),
+            around: Vec::new(),
+            switches: Vec::new(),
+            loops: Vec::new(),
+            functions: 0,
+            result: VOID,
+            result_pointer: 0,
+            unevaluated: 0,
+        };
+        parser.declare_known();
+        parser
+    }
+
+    /// Gives the memory back.
+    pub fn into_state(self) -> State {
+        State {
+            names: self.names,
+            tokens: self.tokens,
+            types: self.types,
+            tree: self.tree,
+            code: self.code,
+            unit: self.unit,
+            report: self.report,
+            symbols: self.symbols,
+            tags: self.tags,
+            labels: self.labels,
+            cases: self.cases,
+            work: self.work,
+        }
+    }
+
+    /// Compiles the whole source.
+    pub fn run(&mut self) {
+        if self.source.len() > self.limits.source as usize {
+            self.report.limit(0, "bytes of source");
+            return;
+        }
+        crate::lex::lex(
+            self.source,
+            &mut self.names,
+            &mut self.tokens,
+            &mut self.report,
+            &self.limits,
+        );
+        while self.peek() != Tok::End && !self.report.full() {
+            let before = self.pos;
+            self.external_declaration();
+            self.tree.clear();
+            if self.panic {
+                self.synchronize(before);
+            }
+        }
+        self.finish_unit();
+    }
+
+    /// The names that C programs find in stddef.h, stdint.h and stdbool.h.
+    fn declare_known(&mut self) {
+        self.symbols.push(Symbol {
+            name: Name(0),
+            what: What::Typedef,
+            ty: ERROR,
+            at: 0,
+            depth: 0,
+            previous: 0,
+        });
+        self.tags.push(Tag {
+            name: Name(0),
+            ty: ERROR,
+            depth: 0,
+            previous: 0,
+            enumeration: false,
+        });
+        let types = [
+            BOOL, BOOL, INT, INT, INT, ULONG, LONG, SCHAR, SHORT, INT, LONG, UCHAR, USHORT, UINT,
+            ULONG, LONG, ULONG,
+        ];
+        for (index, ty) in types.into_iter().enumerate() {
+            let what = match KNOWN[index] {
+                "true" => What::Constant(1),
+                "false" | "NULL" => What::Constant(0),
+                _ => What::Typedef,
+            };
+            self.bind(Names::known(index), what, ty, 0);
+        }
+        // What the source declares at file scope replaces these.
+        self.depth = 1;
+    }
+
+    // Tokens
+
+    #[inline]
+    pub(crate) fn peek(&self) -> Tok {
+        self.tokens.list[self.pos].kind
+    }
+    fn peek_at(&self, ahead: usize) -> Tok {
+        self.tokens
+            .list
+            .get(self.pos + ahead)
+            .map_or(Tok::End, |token| token.kind)
+    }
+    #[inline]
+    fn token(&self) -> Token {
+        self.tokens.list[self.pos]
+    }
+    fn at(&self) -> u32 {
+        self.token().at
+    }
+    #[inline]
+    fn advance(&mut self) -> Token {
+        let token = self.token();
+        if token.kind != Tok::End {
+            self.pos += 1;
+        }
+        token
+    }
+    #[inline]
+    fn accept(&mut self, kind: Tok) -> bool {
+        let yes = self.peek() == kind;
+        if yes {
+            self.pos += 1;
+        }
+        yes
+    }
+
+    /// Takes the token, or says that it is missing.
+    fn expect(&mut self, kind: Tok, what: &str) -> bool {
+        if self.accept(kind) {
+            return true;
+        }
+        if !self.panic {
+            self.missing(kind, what);
+        }
+        false
+    }
+
+    #[cold]
+    fn missing(&mut self, kind: Tok, what: &str) {
+        let closing = matches!(kind, Tok::Semi | Tok::RParen | Tok::RBracket | Tok::RBrace);
+        if closing && self.pos > 0 {
+            // It belongs behind the token before.
+            let last = self.tokens.list[self.pos - 1];
+            let at = last.at + self.length(last);
+            self.fail(
+                Rule::Expected,
+                at,
+                1,
+                format!("expected {what}"),
+                format!("write {what} here"),
+            );
+        } else {
+            let message = format!("expected {what}, found {}", self.found());
+            self.fail(
+                Rule::Expected,
+                self.at(),
+                self.length(self.token()),
+                message,
+                String::new(),
+            );
+        }
+    }
+
+    /// The present token, for messages.
+    fn found(&self) -> String {
+        let token = self.token();
+        if token.kind == Tok::End {
+            return "the end of the source".into();
+        }
+        let start = token.at as usize;
+        let end = (start + self.length(token) as usize)
+            .min(start + 40)
+            .min(self.source.len());
+        format!("`{}`", String::from_utf8_lossy(&self.source[start..end]))
+    }
+
+    /// The bytes of a token.
+    fn length(&self, token: Token) -> u32 {
+        let rest = &self.source[(token.at as usize).min(self.source.len())..];
+        let length = match rest.first() {
+            None => 0,
+            Some(b'"') => {
+                let mut escaped = true; // the opening quote
+                let end = rest.iter().position(|b| {
+                    let stop = *b == b'"' && !escaped || *b == b'\n';
+                    escaped = *b == b'\\' && !escaped;
+                    stop
+                });
+                end.map_or(1, |end| end + 1)
+            }
+            Some(byte) if is_name(*byte) => rest.iter().take_while(|b| is_name(**b)).count(),
+            Some(_) => match token.kind {
+                Tok::ShlAssign | Tok::ShrAssign | Tok::Ellipsis => 3,
+                Tok::Arrow
+                | Tok::PlusPlus
+                | Tok::MinusMinus
+                | Tok::Shl
+                | Tok::Shr
+                | Tok::LessEqual
+                | Tok::GreaterEqual
+                | Tok::Equal
+                | Tok::NotEqual
+                | Tok::AndAnd
+                | Tok::OrOr => 2,
+                kind if kind >= Tok::StarAssign && kind <= Tok::PipeAssign => 2,
+                _ => 1,
+            },
+        };
+        length as u32
+    }
+
+    // Errors
+
+    /// An error after which parsing goes on as if nothing were wrong.
+    #[cold]
+    pub(crate) fn error(&mut self, rule: Rule, at: u32, message: String, help: &str) {
+        if self.panic {
+            return;
+        }
+        let token = Token {
+            kind: Tok::Name,
+            at,
+            value: 0,
+        };
+        let length = self.length(token).max(1);
+        self.report.error(rule, at, length, message, help.into());
+    }
+
+    /// An error after which the parser does not know where it is.
+    #[cold]
+    fn fail(&mut self, rule: Rule, at: u32, length: u32, message: String, help: String) {
+        if !self.panic {
+            self.report.error(rule, at, length, message, help);
+            self.panic = true;
+        }
+    }
+
+    /// A limit: the rest of the source is not looked at.
+    #[cold]
+    pub(crate) fn limit(&mut self, at: u32, what: &str) {
+        self.report.limit(at, what);
+        self.panic = true;
+        self.pos = self.tokens.list.len() - 1;
+    }
+
+    /// Counts nesting; false if it is too deep.
+    fn nest(&mut self) -> bool {
+        self.nested += 1;
+        if self.nested > self.limits.nesting {
+            self.limit(self.at(), "levels of nesting");
+            return false;
+        }
+        true
+    }
+
+    /// Skips to where a statement or declaration may begin.
+    fn synchronize(&mut self, started: usize) {
+        self.panic = false;
+        let mut braces = 0u32;
+        loop {
+            match self.peek() {
+                Tok::End => break,
+                Tok::Semi if braces == 0 => {
+                    self.pos += 1;
+                    break;
+                }
+                Tok::LBrace => braces += 1,
+                Tok::RBrace => {
+                    if braces <= 1 {
+                        let outside = self.depth <= 1;
+                        if braces == 1 || outside {
+                            self.pos += 1;
+                        }
+                        break;
+                    }
+                    braces -= 1;
+                }
+                Tok::If | Tok::For | Tok::While | Tok::Return | Tok::Switch | Tok::Do
+                    if braces == 0 && self.pos > started && self.depth > 1 =>
+                {
+                    break;
+                }
+                _ => {}
+            }
+            self.pos += 1;
+        }
+        if self.pos == started {
+            self.advance();
+        }
+    }
+
+    // Names
+
+    pub(crate) fn spelling(&self, name: Name) -> String {
+        String::from_utf8_lossy(self.names.spelling(self.source, name)).into_owned()
+    }
+
+    pub(crate) fn spell(&self, ty: Type) -> String {
+        let text = self.types.spell(self.source, &self.names, ty);
+        text.trim_end().into()
+    }
+
+    fn lookup(&self, name: Name) -> Option<&Symbol> {
+        match self.names.get(name).symbol {
+            0 => None,
+            index => self.symbols.get(index as usize),
+        }
+    }
+
+    /// Gives a name a meaning in the present scope. The caller has looked whether it has one already.
+    fn bind(&mut self, name: Name, what: What, ty: Type, at: u32) {
+        let previous = self.names.get(name).symbol;
+        self.symbols.push(Symbol {
+            name,
+            what,
+            ty,
+            at,
+            depth: self.depth,
+            previous,
+        });
+        self.names.get_mut(name).symbol = self.symbols.len() as u32 - 1;
+    }
+
+    fn open_scope(&mut self) -> (usize, usize) {
+        self.depth += 1;
+        (self.symbols.len(), self.tags.len())
+    }
+
+    fn close_scope(&mut self, (symbols, tags): (usize, usize)) {
+        while self.symbols.len() > symbols {
+            if let Some(symbol) = self.symbols.pop() {
+                self.names.get_mut(symbol.name).symbol = symbol.previous;
+            }
+        }
+        while self.tags.len() > tags {
+            if let Some(tag) = self.tags.pop() {
+                self.names.get_mut(tag.name).tag = tag.previous;
+            }
+        }
+        self.depth -= 1;
+    }
+
+    /// The known name that is spelled most like this one.
+    #[cold]
+    fn nearest(&self, name: Name, wanted: impl Fn(&Self, Name) -> bool) -> Option<String> {
+        let text = self.names.spelling(self.source, name);
+        let mut best = (text.len().div_ceil(3).min(3) + 1, None);
+        for index in 0..self.names.len().min(4096) as u32 {
+            let other = Name(index);
+            if other != name && wanted(self, other) {
+                let far = distance(text, self.names.spelling(self.source, other), best.0);
+                if far < best.0 {
+                    best = (far, Some(other));
+                }
+            }
+        }
+        best.1.map(|name| self.spelling(name))
+    }
+
+    #[cold]
+    fn unknown_name(&mut self, name: Name, at: u32, call: bool) {
+        let near = self.nearest(name, |parser, other| parser.lookup(other).is_some());
+        let help = match near {
+            Some(near) => format!("is `{near}` meant?"),
+            None if call => "declare the function before it is called, as in `int f(int);`".into(),
+            None => "declare it before it is used".into(),
+        };
+        let message = format!("`{}` is not declared", self.spelling(name));
+        self.error(Rule::UnknownName, at, message, &help);
+        // Once is enough for each name in a scope.
+        self.bind(name, What::Constant(0), ERROR, at);
+    }
+}
+
+impl PartialOrd for Tok {
+    fn partial_cmp(&self, other: &Tok) -> Option<core::cmp::Ordering> {
+        (*self as u8).partial_cmp(&(*other as u8))
+    }
+}

@@ -1,0 +1,189 @@
+//! Constant expressions, and objects whose values are known before the program runs.
+
+use alloc::format;
+use alloc::vec;
+
+use super::Parser;
+use crate::diagnostics::Rule;
+use crate::ir::sym;
+use crate::tree::{K, N};
+use crate::types::*;
+use crate::unit::{Place, Reference};
+
+impl Parser<'_> {
+    /// An integer constant expression; reports what is none.
+    pub(crate) fn constant_expression(&mut self) -> Option<i64> {
+        let n = self.conditional_expression();
+        let node = *self.tree.get(n);
+        if node.kind == K::Int && !self.types.is_pointer(node.ty) {
+            return Some(node.value as i64);
+        }
+        if node.kind != K::Error && node.ty != ERROR {
+            self.error(
+                Rule::NotConstant,
+                node.at,
+                "this must be an integer constant".into(),
+                "only literals, enumeration constants and sizeof are",
+            );
+        }
+        None
+    }
+
+    /// The symbol and offset that an address constant is made of.
+    fn address_constant(&self, n: N) -> Option<(u32, i64)> {
+        let node = self.tree.get(n);
+        match node.kind {
+            K::Int => Some((sym::NONE, node.value as i64)),
+            K::Address => self.place_constant(node.a),
+            K::Cast
+                if self.types.size(node.ty) == 8
+                    && !self.types.is_float(self.tree.get(node.a).ty)
+                    && self.types.size(self.tree.get(node.a).ty) == 8 =>
+            {
+                self.address_constant(node.a)
+            }
+            K::PtrAdd | K::PtrSub => {
+                let (symbol, offset) = self.address_constant(node.a)?;
+                let index = self.constant_of(node.b)? as i64;
+                let index = index.wrapping_mul(node.value as i64);
+                Some((
+                    symbol,
+                    if node.kind == K::PtrAdd {
+                        offset.wrapping_add(index)
+                    } else {
+                        offset.wrapping_sub(index)
+                    },
+                ))
+            }
+            K::Text => self.place_constant(n),
+            _ => None,
+        }
+    }
+
+    fn place_constant(&self, n: N) -> Option<(u32, i64)> {
+        let node = self.tree.get(n);
+        match node.kind {
+            K::Global => Some((sym::GLOBAL + node.a, 0)),
+            K::Text => Some((sym::RODATA, node.value as i64)),
+            K::Member => self
+                .place_constant(node.a)
+                .map(|(symbol, offset)| (symbol, offset + node.value as i64)),
+            K::Deref => self.address_constant(node.a),
+            _ => None,
+        }
+    }
+
+    /// Gives a global its place and the values `tree.inits[first..]`.
+    pub(crate) fn place_initialized(&mut self, global: u32, ty: Type, first: usize, at: u32) {
+        if ty == ERROR || self.panic || !self.types.is_complete(ty) {
+            return;
+        }
+        let info = *self.types.get(ty);
+        let constant = self.is_constant_object(ty);
+        if self.unit.data.len() + self.unit.rodata.len() + info.size as usize
+            > self.limits.data as usize
+        {
+            self.limit(at, "bytes of data");
+            return;
+        }
+        let mut bytes = vec![0u8; info.size as usize];
+        let mut references = alloc::vec::Vec::new();
+        for index in first..self.tree.inits.len() {
+            let init = self.tree.inits[index];
+            let node = *self.tree.get(init.node);
+            let size = self.types.size(init.ty) as usize;
+            let Some(target) = bytes.get_mut(init.offset as usize..init.offset as usize + size)
+            else {
+                continue;
+            };
+            references.retain(|reference: &Reference| {
+                (reference.at as usize) < init.offset as usize
+                    || reference.at as usize >= init.offset as usize + size
+            });
+            if self.types.kind(init.ty) == Kind::Array {
+                let start = node.value as usize;
+                let length = (self.types.size(node.ty) as usize).min(size);
+                target.fill(0);
+                target[..length].copy_from_slice(&self.unit.rodata[start..start + length]);
+                continue;
+            }
+            match node.kind {
+                K::Int => target.copy_from_slice(&node.value.to_le_bytes()[..size]),
+                K::Float if size == 4 => {
+                    target.copy_from_slice(&(f64::from_bits(node.value) as f32).to_le_bytes())
+                }
+                K::Float => target.copy_from_slice(&node.value.to_le_bytes()[..size]),
+                K::Error => {}
+                _ => match self.address_constant(init.node) {
+                    Some((sym::NONE, value)) if size == 8 => {
+                        target.copy_from_slice(&value.to_le_bytes())
+                    }
+                    Some((symbol, addend)) if size == 8 => {
+                        references.push(Reference {
+                            at: init.offset,
+                            symbol,
+                            addend,
+                        });
+                    }
+                    _ if node.ty == ERROR => {}
+                    _ => {
+                        let message = format!(
+                            "this value of type `{}` is not known at compile time",
+                            self.spell(node.ty.plain())
+                        );
+                        self.error(Rule::NotConstant, node.at, message, "set it in a function");
+                    }
+                },
+            }
+        }
+        let zero = references.is_empty() && bytes.iter().all(|byte| *byte == 0);
+        if zero && !constant {
+            self.place_zeroed(global, ty, at);
+            return;
+        }
+        let section = if constant {
+            &mut self.unit.rodata
+        } else {
+            &mut self.unit.data
+        };
+        let start = section.len().next_multiple_of(info.align.max(1) as usize);
+        section.resize(start, 0);
+        section.extend_from_slice(&bytes);
+        let list = if constant {
+            &mut self.unit.rodata_references
+        } else {
+            &mut self.unit.data_references
+        };
+        for reference in references {
+            list.push(Reference {
+                at: reference.at + start as u32,
+                ..reference
+            });
+        }
+        let entry = &mut self.unit.globals[global as usize];
+        entry.place = if constant { Place::Rodata } else { Place::Data };
+        entry.offset = start as u32;
+        entry.size = info.size;
+    }
+
+    /// Whether nothing in an object of the type can be written.
+    fn is_constant_object(&self, ty: Type) -> bool {
+        ty.is_const() && !ty.is_volatile()
+            || self.types.kind(ty) == Kind::Array && self.is_constant_object(self.types.get(ty).of)
+    }
+
+    pub(crate) fn place_zeroed(&mut self, global: u32, ty: Type, at: u32) {
+        let info = *self.types.get(ty);
+        let start = self.unit.bss.next_multiple_of(info.align.max(1).into());
+        let end = start + u64::from(info.size);
+        if end > self.limits.bss.into() {
+            self.limit(at, "bytes of zeroed data");
+            return;
+        }
+        self.unit.bss = end;
+        let entry = &mut self.unit.globals[global as usize];
+        entry.place = Place::Bss;
+        entry.offset = start as u32;
+        entry.size = info.size;
+    }
+}

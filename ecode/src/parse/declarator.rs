@@ -1,0 +1,262 @@
+//! Declarators: pointers, arrays, functions around a name, and type names.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Parser;
+use crate::diagnostics::Rule;
+use crate::lex::Tok;
+use crate::names::Name;
+use crate::types::*;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Declarator {
+    pub name: Option<Name>,
+    pub at: u32,
+    pub ty: Type,
+}
+
+impl Parser<'_> {
+    /// The type in a cast or `sizeof`.
+    pub(crate) fn type_name(&mut self) -> Type {
+        let specifiers = self.specifiers();
+        if self.panic {
+            return ERROR;
+        }
+        let declarator = self.declarator(specifiers.ty, false);
+        if let Some(name) = declarator.name {
+            let message = format!(
+                "expected a type without a name, found `{}`",
+                self.spelling(name)
+            );
+            self.error(Rule::Expected, declarator.at, message, "");
+        }
+        declarator.ty
+    }
+
+    /// A declarator on a base type. Where a name is `wanted`, its absence is an error.
+    pub(crate) fn declarator(&mut self, base: Type, wanted: bool) -> Declarator {
+        let declarator = self.any_declarator(base);
+        if wanted && declarator.name.is_none() && !self.panic {
+            self.expect(Tok::Name, "a name");
+        }
+        declarator
+    }
+
+    fn any_declarator(&mut self, base: Type) -> Declarator {
+        let mut ty = base;
+        if !self.nest() {
+            self.nested -= 1;
+            return Declarator {
+                name: None,
+                at: 0,
+                ty: ERROR,
+            };
+        }
+        let mut levels = 0;
+        while self.accept(Tok::Star) {
+            let at = self.at();
+            ty = self.types.pointer(ty);
+            levels += 1;
+            if levels > 64 {
+                self.limit(at, "pointers to pointers");
+            }
+            loop {
+                match self.peek() {
+                    Tok::Const => ty = ty.with(CONST),
+                    Tok::Volatile => ty = ty.with(VOLATILE),
+                    Tok::Restrict => {}
+                    _ => break,
+                }
+                self.advance();
+            }
+        }
+        let inner = self.peek() == Tok::LParen
+            && (matches!(self.peek_at(1), Tok::Star | Tok::LParen | Tok::LBracket)
+                || self.peek_at(1) == Tok::Name && !self.is_type_at(1));
+        let result = if inner {
+            self.inner_declarator(ty)
+        } else {
+            let at = self.at();
+            let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
+            let ty = self.suffixes(ty);
+            Declarator { name, at, ty }
+        };
+        self.nested -= 1;
+        result
+    }
+
+    /// `( declarator ) suffixes`: what follows the parentheses belongs to the base of what is inside.
+    fn inner_declarator(&mut self, base: Type) -> Declarator {
+        let open = self.advance();
+        let start = self.pos;
+        let mut parentheses = 1;
+        while parentheses > 0 {
+            match self.peek() {
+                Tok::LParen => parentheses += 1,
+                Tok::RParen => parentheses -= 1,
+                Tok::End | Tok::Semi | Tok::LBrace | Tok::RBrace => {
+                    self.fail(
+                        Rule::Expected,
+                        open.at,
+                        1,
+                        "this parenthesis is not closed".into(),
+                        String::new(),
+                    );
+                    return Declarator {
+                        name: None,
+                        at: open.at,
+                        ty: ERROR,
+                    };
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+        let ty = self.suffixes(base);
+        let end = self.pos;
+        let outer = core::mem::take(&mut self.params);
+        self.pos = start;
+        let declarator = self.any_declarator(ty);
+        self.expect(Tok::RParen, "`)`");
+        if !self.panic {
+            self.pos = end;
+        }
+        // The parameters of the function that is declared, not of what it returns.
+        if declarator.ty == ty {
+            self.params = outer;
+        }
+        declarator
+    }
+
+    fn suffixes(&mut self, base: Type) -> Type {
+        match self.peek() {
+            Tok::LBracket => {
+                let at = self.advance().at;
+                while matches!(self.peek(), Tok::Static | Tok::Const | Tok::Restrict) {
+                    self.advance();
+                }
+                let count = if self.peek() == Tok::RBracket {
+                    Some(UNKNOWN)
+                } else {
+                    self.array_length()
+                };
+                self.expect(Tok::RBracket, "`]`");
+                if !self.nest() {
+                    self.nested -= 1;
+                    return ERROR;
+                }
+                let of = self.suffixes(base);
+                self.nested -= 1;
+                if of == ERROR || self.panic {
+                    return ERROR;
+                }
+                if !self.types.is_complete(of) {
+                    let message = format!(
+                        "an array cannot have elements of the type `{}`",
+                        self.spell(of)
+                    );
+                    self.error(Rule::Incomplete, at, message, "");
+                    return ERROR;
+                }
+                let ty = count.and_then(|count| self.types.array(of, count));
+                ty.unwrap_or_else(|| {
+                    self.error(Rule::BadType, at, "this array is too large".into(), "");
+                    ERROR
+                })
+            }
+            Tok::LParen => {
+                let at = self.advance().at;
+                let (types, names, open) = self.parameters();
+                if !self.nest() {
+                    self.nested -= 1;
+                    return ERROR;
+                }
+                let of = self.suffixes(base);
+                self.nested -= 1;
+                self.params = names;
+                if of == ERROR || self.panic {
+                    return ERROR;
+                }
+                if matches!(self.types.kind(of), Kind::Array | Kind::Function) {
+                    self.error(
+                        Rule::BadType,
+                        at,
+                        "a function cannot return an array or a function".into(),
+                        "return a pointer",
+                    );
+                    return ERROR;
+                }
+                self.types.function(of, &types, open)
+            }
+            _ => base,
+        }
+    }
+
+    fn array_length(&mut self) -> Option<u32> {
+        let at = self.at();
+        let value = self.constant_expression()?;
+        if value < 0 || value >= 1 << 30 {
+            let message = if value < 0 {
+                "the length of an array is not negative"
+            } else {
+                "this array is too large"
+            };
+            self.error(Rule::BadType, at, message.into(), "");
+            return Some(1);
+        }
+        Some(value as u32)
+    }
+
+    /// The parameters behind `(`: types, names, and whether there may be more.
+    fn parameters(&mut self) -> (Vec<Type>, Vec<(Name, u32)>, bool) {
+        let (mut types, mut names) = (Vec::new(), Vec::new());
+        if self.accept(Tok::RParen) {
+            return (types, names, true);
+        }
+        if self.peek() == Tok::Void && self.peek_at(1) == Tok::RParen {
+            self.pos += 2;
+            return (types, names, false);
+        }
+        let mut open = false;
+        loop {
+            if self.accept(Tok::Ellipsis) {
+                open = true;
+                break;
+            }
+            let at = self.at();
+            let specifiers = self.specifiers();
+            if self.panic {
+                break;
+            }
+            let declarator = self.declarator(specifiers.ty, false);
+            let info = *self.types.get(declarator.ty);
+            let ty = match info.kind {
+                Kind::Array => self.types.pointer(info.of),
+                Kind::Function => self.types.pointer(declarator.ty.plain()),
+                Kind::Void => {
+                    self.error(Rule::BadType, at, "a parameter cannot be void".into(), "");
+                    ERROR
+                }
+                _ => declarator.ty,
+            };
+            types.push(ty.plain().with(ty.qualifiers()));
+            names.push((declarator.name.unwrap_or_default(), declarator.at));
+            if types.len() > 16 {
+                self.error(
+                    Rule::Unsupported,
+                    at,
+                    "a function has at most 16 parameters".into(),
+                    "pass a pointer to a structure",
+                );
+                self.panic = true;
+            }
+            if !self.accept(Tok::Comma) || self.panic {
+                break;
+            }
+        }
+        self.expect(Tok::RParen, "`)`");
+        (types, names, open)
+    }
+}

@@ -1,0 +1,423 @@
+//! Declarations at file scope and in blocks.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::declarator::Declarator;
+use super::specifier::Specifiers;
+use super::{Parser, What};
+use crate::diagnostics::Rule;
+use crate::lex::Tok;
+use crate::names::Name;
+use crate::tree::K;
+use crate::types::*;
+use crate::unit::{Global, Place};
+
+impl Parser<'_> {
+    pub(crate) fn external_declaration(&mut self) {
+        if self.accept(Tok::Semi) {
+            return;
+        }
+        if self.peek() == Tok::StaticAssert {
+            return self.static_assert();
+        }
+        let specifiers = self.specifiers();
+        if self.panic || self.accept(Tok::Semi) {
+            return;
+        }
+        loop {
+            let declarator = self.declarator(specifiers.ty, true);
+            let Some(name) = declarator.name else { return };
+            if self.panic {
+                return;
+            }
+            if self.types.kind(declarator.ty) == Kind::Function && self.peek() == Tok::LBrace {
+                return self.function_definition(&specifiers, declarator, name);
+            }
+            if self.types.kind(declarator.ty) == Kind::Function && self.is_declaration() {
+                let help = "write the types of the parameters inside the parentheses";
+                self.fail(
+                    Rule::Unsupported,
+                    self.at(),
+                    1,
+                    "E-code has no parameter declarations outside the parentheses".into(),
+                    help.into(),
+                );
+                return;
+            }
+            self.declare(&specifiers, declarator, name);
+            if self.panic || !self.accept(Tok::Comma) {
+                break;
+            }
+        }
+        if self.depth == 1 && self.peek() == Tok::LBrace && !self.panic {
+            self.missing(Tok::Semi, "`;`");
+        }
+        self.expect(Tok::Semi, "`;`");
+    }
+
+    #[cold]
+    pub(crate) fn redeclared(&mut self, name: Name, at: u32) {
+        let message = format!("`{}` is declared already", self.spelling(name));
+        let line = self.lookup(name).map(|symbol| {
+            1 + self.source[..symbol.at as usize]
+                .iter()
+                .filter(|b| **b == b'\n')
+                .count()
+        });
+        let help = line.map_or(String::new(), |line| {
+            format!("the other declaration is in line {line}")
+        });
+        self.error(Rule::Redeclared, at, message, &help);
+    }
+
+    /// A declaration inside a function, with its `;`.
+    pub(crate) fn local_declaration(&mut self) {
+        if self.peek() == Tok::StaticAssert {
+            return self.static_assert();
+        }
+        let specifiers = self.specifiers();
+        if self.panic || self.accept(Tok::Semi) {
+            return;
+        }
+        loop {
+            let declarator = self.declarator(specifiers.ty, true);
+            let Some(name) = declarator.name else { return };
+            if self.panic {
+                return;
+            }
+            self.declare(&specifiers, declarator, name);
+            if self.panic || !self.accept(Tok::Comma) {
+                break;
+            }
+        }
+        if self.peek() == Tok::LBrace && !self.panic {
+            let help = "define it outside of this function".into();
+            self.fail(
+                Rule::Unsupported,
+                self.at(),
+                1,
+                "E-code has no functions inside functions".into(),
+                help,
+            );
+        }
+        self.expect(Tok::Semi, "`;`");
+    }
+
+    /// One declarator of a declaration, with its initialiser.
+    fn declare(&mut self, specifiers: &Specifiers, declarator: Declarator, name: Name) {
+        let Declarator { ty, at, .. } = declarator;
+        let here = self
+            .lookup(name)
+            .filter(|symbol| symbol.depth == self.depth)
+            .copied();
+        if specifiers.typedef {
+            match here {
+                Some(symbol) if symbol.what != What::Typedef || !self.types.same(symbol.ty, ty) => {
+                    self.redeclared(name, at)
+                }
+                Some(_) => {}
+                None => self.bind(name, What::Typedef, ty, at),
+            }
+            return;
+        }
+        let function = self.types.kind(ty) == Kind::Function;
+        if self.depth == 1 || specifiers.external || function {
+            self.declare_global(specifiers, declarator, name);
+            return;
+        }
+        if here.is_some() {
+            self.redeclared(name, at);
+            return;
+        }
+        if specifiers.fixed {
+            self.static_local(declarator, name);
+            return;
+        }
+        self.automatic(declarator, name);
+    }
+
+    fn complete(&mut self, ty: Type, at: u32) -> bool {
+        let complete = ty == ERROR || self.types.is_complete(ty);
+        if !complete {
+            let message = format!(
+                "an object cannot have the type `{}`",
+                self.spell(ty.plain())
+            );
+            let array = self.types.kind(ty) == Kind::Array;
+            self.error(
+                Rule::Incomplete,
+                at,
+                message,
+                if array {
+                    "give its length or an initialiser"
+                } else {
+                    ""
+                },
+            );
+        }
+        complete && ty != ERROR
+    }
+
+    /// A variable of a block.
+    fn automatic(&mut self, declarator: Declarator, name: Name) {
+        let Declarator { mut ty, at, .. } = declarator;
+        let scalar = self.types.is_scalar(ty);
+        let taken = self.names.get(name).address_taken == self.functions;
+        let in_register = scalar && !taken && !ty.is_volatile();
+        if self.peek() == Tok::Assign && !scalar {
+            // An array's length may come from its initialiser.
+            self.advance();
+            let slot = self.code.slot(0, 1);
+            let unknown = self.types.kind(ty) == Kind::Array && !self.types.is_complete(ty);
+            if !unknown && !self.complete(ty, at) {
+                self.panic = true;
+                return;
+            }
+            self.bind(name, What::Slot(slot), ty, at);
+            let first = self.tree.inits.len();
+            ty = self.initializer(ty);
+            let symbol = self.names.get(name).symbol as usize;
+            self.symbols[symbol].ty = ty;
+            self.size_slot(slot, ty, at);
+            if !self.report.any() {
+                let inits = self.tree.inits[first..].to_vec();
+                self.initialize(slot, ty, &inits);
+            }
+            return;
+        }
+        if !self.complete(ty, at) {
+            self.bind(name, What::Constant(0), ERROR, at);
+            if self.accept(Tok::Assign) {
+                self.assignment_expression();
+            }
+            return;
+        }
+        let node = if in_register {
+            let float = self.types.is_float(ty);
+            let v = self.code.variable(float);
+            self.bind(name, What::Register(v), ty, at);
+            self.node(K::Register, ty.plain(), v, 0, at)
+        } else {
+            let slot = self.code.slot(0, 1);
+            self.size_slot(slot, ty, at);
+            self.bind(name, What::Slot(slot), ty, at);
+            self.node(
+                K::Slot,
+                ty.plain().with(ty.qualifiers() & VOLATILE),
+                slot,
+                0,
+                at,
+            )
+        };
+        if !self.accept(Tok::Assign) {
+            return;
+        }
+        let value = self.scalar_initializer(ty);
+        let assign = self.binary_node(K::Assign, ty.plain(), node, value, 0, at);
+        if !self.report.any() {
+            self.discard(assign);
+        }
+    }
+
+    fn size_slot(&mut self, slot: u32, ty: Type, at: u32) {
+        let info = *self.types.get(ty);
+        let used: u64 = self
+            .code
+            .slots
+            .iter()
+            .map(|slot| u64::from(slot.size))
+            .sum();
+        if used + u64::from(info.size) > u64::from(self.limits.frame) {
+            self.limit(at, "bytes of local variables");
+            return;
+        }
+        let place = &mut self.code.slots[slot as usize];
+        (place.size, place.align) = (info.size, info.align);
+    }
+
+    fn static_local(&mut self, declarator: Declarator, name: Name) {
+        let Declarator { mut ty, at, .. } = declarator;
+        let global = self.unit.add(Global {
+            name,
+            ty,
+            at,
+            function: false,
+            fixed: true,
+            local: true,
+            ..Global::default()
+        });
+        self.bind(name, What::Global(global), ty, at);
+        if self.accept(Tok::Assign) {
+            let first = self.tree.inits.len();
+            ty = self.initializer(ty);
+            self.place_initialized(global, ty, first, at);
+        } else if self.complete(ty, at) {
+            self.place_zeroed(global, ty, at);
+        }
+        let symbol = self.names.get(name).symbol as usize;
+        self.symbols[symbol].ty = ty;
+        self.unit.globals[global as usize].ty = ty;
+    }
+
+    /// An object or function of file scope; its number.
+    pub(crate) fn declare_global(
+        &mut self,
+        specifiers: &Specifiers,
+        declarator: Declarator,
+        name: Name,
+    ) -> Option<u32> {
+        let Declarator { mut ty, at, .. } = declarator;
+        let function = self.types.kind(ty) == Kind::Function;
+        if ty == ERROR {
+            self.skip_initializer();
+            if self.lookup(name).is_none() {
+                self.bind(name, What::Constant(0), ERROR, at);
+            }
+            return None;
+        }
+        let global = match self.names.get(name).global.checked_sub(1) {
+            Some(global) => {
+                let old = self.unit.globals[global as usize];
+                let clash = !self.types.same(old.ty, ty) || old.function != function;
+                if clash || old.ty.qualifiers() != ty.qualifiers() {
+                    self.redeclared(name, at);
+                    self.skip_initializer();
+                    return None;
+                }
+                // The more complete of both types is the one that counts.
+                let old_info = self.types.get(old.ty);
+                let keep = if function {
+                    !(old_info.flag && old_info.count == 0)
+                } else {
+                    self.types.is_complete(old.ty)
+                };
+                if keep && !(function && self.peek() == Tok::LBrace) {
+                    ty = old.ty;
+                }
+                global
+            }
+            None => {
+                if self
+                    .lookup(name)
+                    .is_some_and(|symbol| symbol.depth == self.depth && self.depth == 1)
+                {
+                    self.redeclared(name, at);
+                    self.skip_initializer();
+                    return None;
+                }
+                let fixed = specifiers.fixed || specifiers.inline && !specifiers.external;
+                let global = self.unit.add(Global {
+                    name,
+                    ty,
+                    at,
+                    function,
+                    fixed,
+                    ..Global::default()
+                });
+                self.names.get_mut(name).global = global + 1;
+                global
+            }
+        };
+        self.unit.globals[global as usize].ty = ty;
+        match self.lookup(name).copied() {
+            Some(symbol) if symbol.what == What::Global(global) => {
+                let index = self.names.get(name).symbol as usize;
+                self.symbols[index].ty = ty;
+            }
+            Some(symbol) if symbol.depth == self.depth && self.depth > 1 => {
+                self.redeclared(name, at)
+            }
+            _ => self.bind(name, What::Global(global), ty, at),
+        }
+        if function {
+            if self.peek() == Tok::Assign {
+                self.error(
+                    Rule::Initializer,
+                    self.at(),
+                    "a function has no initialiser".into(),
+                    "",
+                );
+                self.panic = true;
+            }
+            return Some(global);
+        }
+        if self.accept(Tok::Assign) {
+            if self.unit.globals[global as usize].place != Place::Nowhere {
+                let message = format!("`{}` has a value already", self.spelling(name));
+                self.error(Rule::Redeclared, at, message, "initialise it once");
+                self.panic = true;
+                return None;
+            }
+            let first = self.tree.inits.len();
+            ty = self.initializer(ty);
+            let symbol = self.names.get(name).symbol as usize;
+            self.symbols[symbol].ty = ty;
+            self.unit.globals[global as usize].ty = ty;
+            self.place_initialized(global, ty, first, at);
+        } else if !specifiers.external {
+            self.unit.globals[global as usize].tentative = true;
+        }
+        Some(global)
+    }
+
+    fn skip_initializer(&mut self) {
+        if self.peek() == Tok::Assign {
+            self.panic = true;
+        }
+    }
+
+    /// `_Static_assert(constant, "why");`
+    pub(crate) fn static_assert(&mut self) {
+        let at = self.advance().at;
+        self.expect(Tok::LParen, "`(`");
+        let value = self.constant_expression();
+        if self.accept(Tok::Comma) {
+            self.expect(Tok::Text, "a string");
+        }
+        self.expect(Tok::RParen, "`)`");
+        self.expect(Tok::Semi, "`;`");
+        if value == Some(0) {
+            self.error(
+                Rule::Assertion,
+                at,
+                "this assertion does not hold".into(),
+                "",
+            );
+        }
+    }
+
+    /// Places the objects that were only declared with `int x;`, when all of the source has been read.
+    pub(crate) fn finish_unit(&mut self) {
+        for index in 0..self.unit.globals.len() {
+            let global = self.unit.globals[index];
+            if !global.tentative || global.place != Place::Nowhere || global.function {
+                continue;
+            }
+            let mut ty = global.ty;
+            if self.types.kind(ty) == Kind::Array && self.types.get(ty).count == UNKNOWN {
+                let of = self.types.get(ty).of;
+                ty = self.types.array(of, 1).unwrap_or(ERROR);
+                self.unit.globals[index].ty = ty;
+            }
+            if self.complete(ty, global.at) {
+                self.place_zeroed(index as u32, ty, global.at);
+            }
+        }
+        for index in 0..self.unit.globals.len() {
+            let global = self.unit.globals[index];
+            if global.fixed && global.used && global.place == Place::Nowhere && !self.report.any() {
+                let message = format!(
+                    "`{}` is static, but nothing defines it",
+                    self.spelling(global.name)
+                );
+                self.error(
+                    Rule::UnknownName,
+                    global.at,
+                    message,
+                    "define it, or declare it without static",
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Function definitions: parameters, body, then machine code at once.
+
+use alloc::format;
+
+use super::declarator::Declarator;
+use super::specifier::Specifiers;
+use super::{Parser, What};
+use crate::diagnostics::Rule;
+use crate::ir::{Ins, NOP, Op, T, sym};
+use crate::lex::Tok;
+use crate::lower::{Addr, Val};
+use crate::names::Name;
+use crate::types::*;
+use crate::unit::Place;
+
+impl Parser<'_> {
+    pub(crate) fn function_definition(
+        &mut self,
+        specifiers: &Specifiers,
+        declarator: Declarator,
+        name: Name,
+    ) {
+        let at = declarator.at;
+        let names = core::mem::take(&mut self.params);
+        let mut ty = declarator.ty;
+        let info = *self.types.get(ty);
+        if info.flag && info.count > 0 {
+            let help = "pass a pointer to an array";
+            self.error(
+                Rule::Unsupported,
+                at,
+                "E-code cannot define functions with `...`".into(),
+                help,
+            );
+        } else if info.flag {
+            // `f() { … }` has no parameters.
+            ty = self.types.function(info.of, &[], true);
+        }
+        let declared = self.declare_global(specifiers, Declarator { ty, ..declarator }, name);
+        let Some(global) = declared else {
+            self.panic = true;
+            return;
+        };
+        if self.unit.globals[global as usize].place != Place::Nowhere {
+            let message = format!("`{}` is defined already", self.spelling(name));
+            self.error(Rule::Redeclared, at, message, "");
+        }
+        self.functions += 1;
+        self.code.reset(self.limits.function);
+        self.labels.clear();
+        self.around.clear();
+        self.switches.clear();
+        self.loops.clear();
+        self.cases.clear();
+        self.mark_addresses();
+        let scope = self.open_scope();
+        self.result = self.types.get(ty).of;
+        self.bind_parameters(ty, &names, at);
+        self.block();
+        self.close_scope(scope);
+        self.end_function(name);
+        self.unit.globals[global as usize].place = Place::Text;
+        if !self.report.any() {
+            self.generate(global);
+        }
+    }
+
+    fn bind_parameters(&mut self, ty: Type, names: &[(Name, u32)], at: u32) {
+        if self.result != ERROR
+            && self.types.kind(self.result) != Kind::Void
+            && !self.types.is_complete(self.result)
+        {
+            self.error(
+                Rule::Incomplete,
+                at,
+                "the result's type is not complete".into(),
+                "",
+            );
+        }
+        if self.types.is_struct(self.result) {
+            self.result_pointer = self.code.temp(false);
+            self.code.params.push((self.result_pointer, T::I64));
+        }
+        for index in 0..self.types.params(ty).len() {
+            let param = self.types.params(ty)[index];
+            let (name, at) = names.get(index).copied().unwrap_or_default();
+            if name == Name(0) && param != ERROR {
+                self.error(
+                    Rule::Expected,
+                    at.max(1),
+                    "a parameter of a definition needs a name".into(),
+                    "",
+                );
+                continue;
+            }
+            if self
+                .lookup(name)
+                .is_some_and(|symbol| symbol.depth == self.depth)
+            {
+                self.redeclared(name, at);
+                continue;
+            }
+            if param == ERROR {
+                self.bind(name, What::Constant(0), ERROR, at);
+                continue;
+            }
+            if self.types.is_struct(param) {
+                let v = self.code.variable(false);
+                self.code.params.push((v, T::I64));
+                self.bind(name, What::Indirect(v), param, at);
+                continue;
+            }
+            let register = self.register_type(param);
+            let v = self.code.variable(register.is_float());
+            self.code.params.push((v, register));
+            if self.types.is_integer(param) && self.types.size(param) < 4 {
+                // Callers need not have extended it.
+                let ty = self.memory_type(param);
+                self.code.push(Ins {
+                    op: Op::Extend,
+                    ty,
+                    dst: v,
+                    a: v,
+                    ..NOP
+                });
+            }
+            if self.names.get(name).address_taken == self.functions || param.is_volatile() {
+                let info = *self.types.get(param);
+                let slot = self.code.slot(info.size, info.align);
+                self.store(Addr::symbol(sym::FRAME + slot), param, Val::V(v));
+                self.bind(name, What::Slot(slot), param, at);
+            } else {
+                self.bind(name, What::Register(v), param, at);
+            }
+        }
+    }
+
+    /// Looks through the function's tokens for `&name`, and marks those names: their variables live in memory. Marking too
+    /// many costs speed only.
+    fn mark_addresses(&mut self) {
+        let mut braces = 0;
+        let mut index = self.pos;
+        loop {
+            let token = self.tokens.list[index];
+            match token.kind {
+                Tok::LBrace => braces += 1,
+                Tok::RBrace => {
+                    braces -= 1;
+                    if braces == 0 {
+                        return;
+                    }
+                }
+                Tok::End => return,
+                Tok::Amp if self.is_address_operator(index) => {
+                    let mut next = index + 1;
+                    while self.tokens.list[next].kind == Tok::LParen {
+                        next += 1;
+                    }
+                    let name = self.tokens.list[next];
+                    let after = self
+                        .tokens
+                        .list
+                        .get(next + 1)
+                        .map_or(Tok::End, |token| token.kind);
+                    if name.kind == Tok::Name
+                        && !matches!(after, Tok::Arrow | Tok::LBracket | Tok::Dot)
+                    {
+                        self.names.get_mut(Name(name.value)).address_taken = self.functions;
+                    }
+                }
+                _ => {}
+            }
+            index += 1;
+        }
+    }
+
+    /// Whether the `&` at a token is the unary operator, as far as the tokens before it tell.
+    fn is_address_operator(&self, index: usize) -> bool {
+        let before = |n: usize| index.checked_sub(n).map(|at| self.tokens.list[at]);
+        let Some(last) = before(1) else { return true };
+        match last.kind {
+            Tok::Name
+            | Tok::Number
+            | Tok::Text
+            | Tok::RBracket
+            | Tok::PlusPlus
+            | Tok::MinusMinus => false,
+            // The end of a cast, perhaps.
+            Tok::RParen => before(2).is_some_and(|token| match token.kind {
+                Tok::Name => {
+                    self.lookup(Name(token.value))
+                        .is_none_or(|symbol| symbol.what == What::Typedef)
+                        && before(3).is_some_and(|token| token.kind == Tok::LParen)
+                }
+                Tok::Star => true,
+                kind => kind >= Tok::Auto && kind <= Tok::Unsupported,
+            }),
+            _ => true,
+        }
+    }
+
+    /// The end of the body: falling off it returns nothing.
+    fn end_function(&mut self, name: Name) {
+        let returns = self.types.kind(self.result) != Kind::Void;
+        let main = self.names.spelling(self.source, name) == b"main";
+        if main && returns {
+            let zero = self.register(Val::I(0));
+            self.code.end(
+                Ins {
+                    op: Op::Return,
+                    ty: T::I32,
+                    a: zero,
+                    ..NOP
+                },
+                0,
+                0,
+            );
+        } else {
+            self.code.end(
+                Ins {
+                    op: Op::Return,
+                    ..NOP
+                },
+                0,
+                0,
+            );
+        }
+        for index in 0..self.labels.len() {
+            let label = self.labels[index];
+            self.names.get_mut(label.name).label = 0;
+            if !label.defined {
+                let near = self
+                    .labels
+                    .iter()
+                    .filter(|l| l.defined)
+                    .map(|l| l.name)
+                    .find(|other| {
+                        let (a, b) = (
+                            self.names.spelling(self.source, label.name),
+                            self.names.spelling(self.source, *other),
+                        );
+                        crate::names::distance(a, b, 3) < 3
+                    });
+                let help = near.map_or(alloc::string::String::new(), |near| {
+                    format!("is `{}` meant?", self.spelling(near))
+                });
+                let message = format!(
+                    "there is no label `{}` in this function",
+                    self.spelling(label.name)
+                );
+                self.error(Rule::Label, label.at, message, &help);
+            }
+        }
+        if self.code.overflow {
+            self.limit(self.at(), "instructions in a function");
+        }
+    }
+}

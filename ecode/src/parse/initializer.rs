@@ -1,0 +1,331 @@
+//! Initialisers: which value goes where, with designators and with braces left out, as C has it.
+
+use alloc::format;
+
+use super::Parser;
+use crate::diagnostics::Rule;
+use crate::lex::Tok;
+use crate::names::Name;
+use crate::tree::{Init, K, N};
+use crate::types::*;
+
+impl Parser<'_> {
+    /// The initialiser of a scalar, braces allowed.
+    pub(crate) fn scalar_initializer(&mut self, ty: Type) -> N {
+        let braces = self.accept(Tok::LBrace);
+        let n = self.assignment_expression();
+        if braces {
+            self.accept(Tok::Comma);
+            self.expect(Tok::RBrace, "`}`");
+        }
+        self.assigned(n, ty, "this initialiser")
+    }
+
+    /// Parses the initialiser of an object; its values are appended to `tree.inits`. Returns the object's type, in which an
+    /// array has the length that the initialiser gives it.
+    pub(crate) fn initializer(&mut self, ty: Type) -> Type {
+        let at = self.at();
+        let info = *self.types.get(ty);
+        let unknown = info.kind == Kind::Array && info.count == UNKNOWN;
+        let array = info.kind == Kind::Array;
+        let plain_text = self.peek() == Tok::Text
+            && matches!(self.peek_at(1), Tok::Semi | Tok::Comma | Tok::Text);
+        if array && self.peek() != Tok::LBrace && !(plain_text && self.types.size(info.of) == 1) {
+            self.fail(
+                Rule::Initializer,
+                at,
+                1,
+                "an array is initialised by a list in braces".into(),
+                "write { … }".into(),
+            );
+            return ty;
+        }
+        let count = self.object(ty, 0, None);
+        if !unknown {
+            return ty;
+        }
+        match self.types.array(info.of, count) {
+            Some(array) => array.with(ty.qualifiers()),
+            None => {
+                self.error(Rule::Initializer, at, "this array is too large".into(), "");
+                ERROR
+            }
+        }
+    }
+
+    fn put(&mut self, offset: u32, ty: Type, node: N) {
+        self.tree.inits.push(Init { offset, ty, node });
+    }
+
+    /// An object at `offset`, whose first expression may have been parsed already. Returns the number of elements of an array.
+    fn object(&mut self, ty: Type, offset: u32, first: Option<N>) -> u32 {
+        if self.panic || ty == ERROR {
+            self.panic |= ty == ERROR;
+            return 0;
+        }
+        if !self.nest() {
+            self.nested -= 1;
+            return 0;
+        }
+        let count = self.object_inner(ty, offset, first);
+        self.nested -= 1;
+        count
+    }
+
+    fn object_inner(&mut self, ty: Type, offset: u32, mut first: Option<N>) -> u32 {
+        let info = *self.types.get(ty);
+        match info.kind {
+            Kind::Array if self.types.is_integer(info.of) && self.types.size(info.of) == 1 => {
+                let braced_text = first.is_none()
+                    && self.peek() == Tok::LBrace
+                    && self.peek_at(1) == Tok::Text
+                    && matches!(self.peek_at(2), Tok::RBrace | Tok::Text);
+                if braced_text {
+                    self.advance();
+                }
+                if first.is_none() && self.peek() == Tok::Text {
+                    first = Some(self.assignment_expression());
+                }
+                if braced_text {
+                    self.expect(Tok::RBrace, "`}`");
+                }
+                if let Some(text) = first
+                    && self.tree.get(text).kind == K::Text
+                {
+                    return self.text_object(ty, offset, text);
+                }
+                self.list(ty, offset, first)
+            }
+            Kind::Array => self.list(ty, offset, first),
+            Kind::Struct | Kind::Union => {
+                if first.is_none() && self.peek() != Tok::LBrace {
+                    first = Some(self.assignment_expression());
+                }
+                if let Some(n) = first
+                    && self.types.same(self.tree.get(n).ty, ty)
+                {
+                    self.put(offset, ty.plain(), n);
+                    return 0;
+                }
+                self.list(ty, offset, first)
+            }
+            _ => {
+                let n = match first {
+                    Some(n) => self.assigned(n, ty, "this initialiser"),
+                    None => self.scalar_initializer(ty),
+                };
+                self.put(offset, ty.plain(), n);
+                0
+            }
+        }
+    }
+
+    fn text_object(&mut self, ty: Type, offset: u32, text: N) -> u32 {
+        let info = *self.types.get(ty);
+        let length = self.types.get(self.tree.get(text).ty).count;
+        if info.count == UNKNOWN {
+            let whole = self.tree.get(text).ty;
+            self.put(offset, whole, text);
+            return length;
+        }
+        if length > info.count + 1 {
+            let message = format!(
+                "this string has {} bytes, the array {}",
+                length - 1,
+                info.count
+            );
+            let at = self.tree.get(text).at;
+            self.error(Rule::Initializer, at, message, "make the array longer");
+        }
+        self.put(offset, ty.plain(), text);
+        info.count
+    }
+
+    /// The parts of an array, structure or union, in braces or, if `first` is given or there are none, without.
+    fn list(&mut self, ty: Type, offset: u32, mut first: Option<N>) -> u32 {
+        let at = self.at();
+        let braces = first.is_none() && self.accept(Tok::LBrace);
+        let (mut index, mut most) = (0u32, 0u32);
+        let mut begun = false;
+        loop {
+            if self.panic || self.report.full() {
+                return most;
+            }
+            if first.is_none() && matches!(self.peek(), Tok::RBrace | Tok::End) {
+                break;
+            }
+            if first.is_none() && matches!(self.peek(), Tok::Dot | Tok::LBracket) {
+                if !braces {
+                    return most; // it belongs to what is around this
+                }
+                match self.designated(ty, offset) {
+                    Some(next) => index = next,
+                    None => return most,
+                }
+            } else {
+                let Some((part, place)) = self.part(ty, index) else {
+                    if !braces {
+                        return most;
+                    }
+                    let at = first.map_or(self.at(), |n| self.tree.get(n).at);
+                    self.fail(
+                        Rule::Initializer,
+                        at,
+                        1,
+                        format!(
+                            "there are more values than `{}` has parts",
+                            self.spell(ty.plain())
+                        ),
+                        "".into(),
+                    );
+                    return most;
+                };
+                self.object(part, offset.wrapping_add(place), first.take());
+                index += 1;
+            }
+            begun = true;
+            most = most.max(index);
+            if !braces && self.part(ty, index).is_none() {
+                return most;
+            }
+            // Without braces the comma before what belongs to others is theirs.
+            if self.peek() != Tok::Comma {
+                break;
+            }
+            if !braces && matches!(self.peek_at(1), Tok::RBrace | Tok::Dot | Tok::LBracket) {
+                return most;
+            }
+            self.advance();
+        }
+        if braces {
+            self.expect(Tok::RBrace, "`}`");
+        } else if !begun {
+            self.error(Rule::Initializer, at, "a value is missing".into(), "");
+        }
+        most
+    }
+
+    /// Type and offset of a part.
+    fn part(&self, ty: Type, index: u32) -> Option<(Type, u32)> {
+        let info = self.types.get(ty);
+        match info.kind {
+            Kind::Array if info.count == UNKNOWN || index < info.count => {
+                let size = self.types.size(info.of);
+                let offset = size.checked_mul(index).filter(|offset| *offset < 1 << 30)?;
+                Some((info.of, offset))
+            }
+            Kind::Struct | Kind::Union => {
+                let most = if info.kind == Kind::Union {
+                    1
+                } else {
+                    info.count
+                };
+                let member = self
+                    .types
+                    .members(ty)
+                    .get(index as usize)
+                    .filter(|_| index < most)?;
+                Some((member.ty, member.offset))
+            }
+            _ => None,
+        }
+    }
+
+    /// `[3] = …` or `.x = …`, also several in a row; the index behind the part.
+    fn designated(&mut self, ty: Type, offset: u32) -> Option<u32> {
+        let (mut part, mut place, mut next) = (ty, offset, None);
+        while matches!(self.peek(), Tok::Dot | Tok::LBracket) && !self.panic {
+            let at = self.at();
+            let index = if self.advance().kind == Tok::LBracket {
+                let index = self.constant_expression()?;
+                self.expect(Tok::RBracket, "`]`");
+                if self.types.kind(part) != Kind::Array || index < 0 || index >= 1 << 30 {
+                    None
+                } else {
+                    self.part(part, index as u32)
+                        .map(|(ty, at)| (ty, at, index as u32 + 1))
+                }
+            } else {
+                let name = self.token();
+                self.expect(Tok::Name, "the name of a member");
+                let name = Name(name.value);
+                if !self.types.is_struct(part) {
+                    None
+                } else {
+                    let position = self.types.members(part).iter().position(|m| {
+                        m.name == name || m.anonymous && self.types.member(m.ty, name).is_some()
+                    });
+                    let found = self.types.member(part, name);
+                    position
+                        .zip(found)
+                        .map(|(position, (ty, at))| (ty, at, position as u32 + 1))
+                }
+            };
+            let Some((ty, at_offset, after)) = index else {
+                if !self.panic {
+                    self.fail(
+                        Rule::Initializer,
+                        at,
+                        1,
+                        format!("`{}` has no such part", self.spell(part.plain())),
+                        "".into(),
+                    );
+                }
+                return None;
+            };
+            part = ty;
+            place += at_offset;
+            next.get_or_insert(after);
+        }
+        self.expect(Tok::Assign, "`=`");
+        self.object(part, place, None);
+        next
+    }
+
+    /// `(type){ … }`: an object of the enclosing block.
+    pub(crate) fn compound_literal(&mut self, ty: Type, at: u32) -> N {
+        if self.depth == 1 || self.functions == 0 {
+            self.fail(
+                Rule::Unsupported,
+                at,
+                1,
+                "E-code has compound literals in functions only".into(),
+                "declare an object".into(),
+            );
+            return self.error_node(at);
+        }
+        // Its values go to a list of their own: it may stand inside another initialiser.
+        let list = core::mem::take(&mut self.tree.inits);
+        let ty = if self.types.is_scalar(ty) {
+            let n = self.scalar_initializer(ty);
+            self.put(0, ty.plain(), n);
+            ty
+        } else {
+            self.initializer(ty)
+        };
+        let own = core::mem::replace(&mut self.tree.inits, list);
+        let first = self.tree.literals.len() as u32;
+        self.tree.literals.extend_from_slice(&own);
+        if ty == ERROR || self.panic || !self.types.is_complete(ty) {
+            return self.error_node(at);
+        }
+        let info = *self.types.get(ty);
+        let used: u64 = self
+            .code
+            .slots
+            .iter()
+            .map(|slot| u64::from(slot.size))
+            .sum();
+        if used + u64::from(info.size) > u64::from(self.limits.frame) {
+            self.limit(at, "bytes of local variables");
+            return self.error_node(at);
+        }
+        let slot = self.code.slot(info.size, info.align);
+        let n = self.node(K::Literal, ty, slot, first, at);
+        let node = &mut self.tree.nodes[n as usize];
+        node.c = own.len() as u32;
+        node.effects = true;
+        node.weight = 100;
+        n
+    }
+}

@@ -1,0 +1,681 @@
+//! Casts, unary operators, postfix operators, and what expressions begin with.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::{Parser, What};
+use crate::diagnostics::Rule;
+use crate::lex::{Literal, Tok};
+use crate::names::Name;
+use crate::tree::{K, N};
+use crate::types::*;
+
+impl Parser<'_> {
+    /// Whether a type name begins `ahead` tokens from here.
+    pub(crate) fn is_type_at(&self, ahead: usize) -> bool {
+        match self.peek_at(ahead) {
+            Tok::Void
+            | Tok::Char
+            | Tok::Short
+            | Tok::Int
+            | Tok::Long
+            | Tok::Float
+            | Tok::Double
+            | Tok::Signed
+            | Tok::Unsigned
+            | Tok::Bool
+            | Tok::Struct
+            | Tok::Union
+            | Tok::Enum
+            | Tok::Const
+            | Tok::Volatile => true,
+            Tok::Name => {
+                let name = Name(self.tokens.list[self.pos + ahead].value);
+                self.lookup(name)
+                    .is_some_and(|symbol| symbol.what == What::Typedef)
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn cast_expression(&mut self) -> N {
+        if self.peek() != Tok::LParen || !self.is_type_at(1) {
+            return self.unary_expression();
+        }
+        let at = self.advance().at;
+        let ty = self.type_name();
+        self.expect(Tok::RParen, "`)`");
+        if self.peek() == Tok::LBrace {
+            let literal = self.compound_literal(ty, at);
+            return self.postfix(literal);
+        }
+        if !self.nest() {
+            self.nested -= 1;
+            return self.error_node(at);
+        }
+        let n = self.cast_expression();
+        self.nested -= 1;
+        let n = self.decay(n);
+        let from = self.tree.get(n).ty;
+        if ty == ERROR || from == ERROR {
+            return self.error_node(at);
+        }
+        let types = &self.types;
+        let void = types.kind(ty) == Kind::Void;
+        let pointer_and_float = types.is_pointer(ty) && types.is_float(from)
+            || types.is_float(ty) && types.is_pointer(from);
+        if !void && (!types.is_scalar(ty) || !types.is_scalar(from) || pointer_and_float) {
+            let message = format!(
+                "`{}` cannot be cast to `{}`",
+                self.spell(from.plain()),
+                self.spell(ty.plain())
+            );
+            self.error(Rule::Operands, at, message, "");
+            return self.error_node(at);
+        }
+        if self.tree.get(n).ty.plain() == ty.plain() {
+            // Not an lvalue any more.
+            let at = self.tree.get(n).at;
+            return if self.is_lvalue(n) {
+                self.unary_node(K::Cast, ty.plain(), n, 0, at)
+            } else {
+                n
+            };
+        }
+        self.convert_node(n, ty)
+    }
+
+    fn unary_expression(&mut self) -> N {
+        let token = self.token();
+        let at = token.at;
+        match token.kind {
+            Tok::PlusPlus | Tok::MinusMinus => {
+                self.advance();
+                let n = self.nested_unary();
+                self.step(K::PreAdd, n, token.kind == Tok::PlusPlus, at)
+            }
+            Tok::Amp => {
+                self.advance();
+                let n = self.nested_cast();
+                self.address_node(n, at)
+            }
+            Tok::Star => {
+                self.advance();
+                let n = self.nested_cast();
+                self.deref_node(n, at)
+            }
+            Tok::Plus | Tok::Minus | Tok::Tilde => {
+                self.advance();
+                let n = self.nested_cast();
+                self.sign(token.kind, n, at)
+            }
+            Tok::Bang => {
+                self.advance();
+                let n = self.nested_cast();
+                let n = self.condition_node(n);
+                match self.constant_of(n) {
+                    Some(value) => self.integer(INT, u64::from(value == 0), at),
+                    None => self.unary_node(K::LogicalNot, INT, n, 0, at),
+                }
+            }
+            Tok::Sizeof | Tok::Alignof => self.size_of(token.kind == Tok::Alignof),
+            _ => {
+                let n = self.primary();
+                self.postfix(n)
+            }
+        }
+    }
+
+    fn nested_cast(&mut self) -> N {
+        let n = if self.nest() {
+            self.cast_expression()
+        } else {
+            self.error_node(self.at())
+        };
+        self.nested -= 1;
+        n
+    }
+
+    fn nested_unary(&mut self) -> N {
+        let n = if self.nest() {
+            self.unary_expression()
+        } else {
+            self.error_node(self.at())
+        };
+        self.nested -= 1;
+        n
+    }
+
+    fn sign(&mut self, kind: Tok, n: N, at: u32) -> N {
+        let n = self.decay(n);
+        let ty = self.tree.get(n).ty.plain();
+        if ty == ERROR {
+            return n;
+        }
+        let good = if kind == Tok::Tilde {
+            self.types.is_integer(ty)
+        } else {
+            self.types.is_arithmetic(ty)
+        };
+        if !good {
+            let message = format!("this operator wants a number, not `{}`", self.spell(ty));
+            self.error(Rule::Operands, at, message, "");
+            return self.error_node(at);
+        }
+        let ty = self.types.promoted(ty);
+        let n = self.convert_node(n, ty);
+        let node = *self.tree.get(n);
+        match (kind, node.kind) {
+            // Not an lvalue, and promoted.
+            (Tok::Plus, _) if self.is_lvalue(n) => self.unary_node(K::Cast, ty, n, 0, at),
+            (Tok::Plus, _) => n,
+            (Tok::Minus, K::Int) => self.integer(ty, node.value.wrapping_neg(), at),
+            (Tok::Minus, K::Float) => self.float(ty, -f64::from_bits(node.value), at),
+            (Tok::Minus, _) => self.unary_node(K::Neg, ty, n, 0, at),
+            (_, K::Int) => self.integer(ty, !node.value, at),
+            _ => self.unary_node(K::Not, ty, n, 0, at),
+        }
+    }
+
+    /// `++` and `--`.
+    fn step(&mut self, kind: K, n: N, up: bool, at: u32) -> N {
+        if !self.assignable(n, at) {
+            return self.error_node(at);
+        }
+        let ty = self.tree.get(n).ty.plain();
+        let size = if self.types.is_pointer(ty) {
+            self.element_size(ty, at).unwrap_or(1)
+        } else {
+            1
+        };
+        if !self.types.is_scalar(ty) {
+            let message = format!("`{}` cannot be counted", self.spell(ty));
+            self.error(Rule::Operands, at, message, "");
+            return self.error_node(at);
+        }
+        let delta = if up {
+            i64::from(size)
+        } else {
+            -i64::from(size)
+        };
+        let n = self.unary_node(kind, ty, n, delta as u64, at);
+        self.tree.nodes[n as usize].effects = true;
+        n
+    }
+
+    pub(crate) fn address_node(&mut self, n: N, at: u32) -> N {
+        let node = *self.tree.get(n);
+        match node.kind {
+            K::Error => return n,
+            K::Deref if self.types.kind(node.ty) != Kind::Function => return node.a,
+            K::Register => {
+                let help = "write the operand of & in parentheses with it, as in (&x)";
+                self.error(
+                    Rule::NotLvalue,
+                    at,
+                    "the address of this variable cannot be taken here".into(),
+                    help,
+                );
+                return self.error_node(at);
+            }
+            _ => {}
+        }
+        if node.ty == ERROR {
+            return n;
+        }
+        if !self.is_lvalue(n) {
+            self.error(
+                Rule::NotLvalue,
+                at,
+                "only objects and functions have addresses".into(),
+                "",
+            );
+            return self.error_node(at);
+        }
+        let ty = self.types.pointer(node.ty);
+        self.unary_node(K::Address, ty, n, 0, at)
+    }
+
+    pub(crate) fn deref_node(&mut self, n: N, at: u32) -> N {
+        let n = self.decay(n);
+        let node = *self.tree.get(n);
+        if node.ty == ERROR {
+            return n;
+        }
+        if !self.types.is_pointer(node.ty) {
+            let message = format!(
+                "only pointers can be dereferenced, this is `{}`",
+                self.spell(node.ty.plain())
+            );
+            self.error(Rule::Operands, at, message, "");
+            return self.error_node(at);
+        }
+        let of = self.types.get(node.ty).of;
+        if self.types.kind(of) == Kind::Void {
+            self.error(
+                Rule::Operands,
+                at,
+                "a void pointer points to no value".into(),
+                "cast it to the pointer that it is",
+            );
+            return self.error_node(at);
+        }
+        // `*&x` is x.
+        if node.kind == K::Address && self.tree.get(node.a).ty.plain() == of.plain() {
+            return node.a;
+        }
+        if !self.types.is_complete(of) && self.types.is_struct(of) && self.peek() != Tok::RParen {
+            let message = format!(
+                "the members of `{}` are not known here",
+                self.spell(of.plain())
+            );
+            self.error(
+                Rule::Incomplete,
+                at,
+                message,
+                "define the structure before this",
+            );
+            return self.error_node(at);
+        }
+        self.unary_node(K::Deref, of, n, 0, at)
+    }
+
+    fn size_of(&mut self, align: bool) -> N {
+        let at = self.advance().at;
+        let ty = if self.peek() == Tok::LParen && self.is_type_at(1) {
+            self.advance();
+            let ty = self.type_name();
+            self.expect(Tok::RParen, "`)`");
+            if self.peek() == Tok::LBrace {
+                let literal = self.compound_literal(ty, at);
+                let n = self.postfix(literal);
+                self.tree.get(n).ty
+            } else {
+                ty
+            }
+        } else {
+            self.unevaluated += 1;
+            let n = self.nested_unary();
+            self.unevaluated -= 1;
+            self.tree.get(n).ty
+        };
+        if ty == ERROR {
+            return self.error_node(at);
+        }
+        let info = *self.types.get(ty);
+        if !self.types.is_complete(ty) && !matches!(info.kind, Kind::Void | Kind::Function) {
+            let message = format!("the size of `{}` is not known here", self.spell(ty.plain()));
+            self.error(Rule::Incomplete, at, message, "");
+            return self.error_node(at);
+        }
+        let size = if info.kind == Kind::Function {
+            1
+        } else {
+            info.size
+        };
+        self.integer(ULONG, u64::from(if align { info.align } else { size }), at)
+    }
+
+    pub(crate) fn postfix(&mut self, mut n: N) -> N {
+        loop {
+            if self.panic {
+                return n;
+            }
+            let token = self.token();
+            match token.kind {
+                Tok::LBracket => {
+                    self.advance();
+                    let index = self.expression();
+                    self.expect(Tok::RBracket, "`]`");
+                    let (a, b) = (self.decay(n), self.decay(index));
+                    let (x, y) = (self.tree.get(a).ty, self.tree.get(b).ty);
+                    let (pointer, index) = if self.types.is_pointer(y) {
+                        (b, a)
+                    } else {
+                        (a, b)
+                    };
+                    let (x, y) = if self.types.is_pointer(y) {
+                        (y, x)
+                    } else {
+                        (x, y)
+                    };
+                    n = if x == ERROR || y == ERROR {
+                        self.error_node(token.at)
+                    } else if !self.types.is_pointer(x) || !self.types.is_integer(y) {
+                        self.bad_operands(x, y, token.at)
+                    } else {
+                        let sum = self.offset(K::PtrAdd, pointer, index, token.at);
+                        if self.constant_of(index) == Some(0) {
+                            self.deref_node(pointer, token.at)
+                        } else {
+                            self.deref_node(sum, token.at)
+                        }
+                    };
+                }
+                Tok::Dot | Tok::Arrow => {
+                    self.advance();
+                    n = self.member_node(n, token.kind == Tok::Arrow, token.at);
+                }
+                Tok::LParen => {
+                    self.advance();
+                    n = self.call_node(n, token.at);
+                }
+                Tok::PlusPlus | Tok::MinusMinus => {
+                    self.advance();
+                    n = self.step(K::PostAdd, n, token.kind == Tok::PlusPlus, token.at);
+                }
+                _ => return n,
+            }
+            if self.tree.get(n).weight > 20_000 {
+                self.limit(token.at, "operators in one expression");
+            }
+        }
+    }
+
+    fn member_node(&mut self, n: N, arrow: bool, at: u32) -> N {
+        let n = if arrow {
+            let n = self.decay(n);
+            let ty = self.tree.get(n).ty;
+            if ty != ERROR && !self.types.is_pointer(ty) {
+                let help = if self.types.is_struct(ty) {
+                    "write `.` for a member of a structure"
+                } else {
+                    ""
+                };
+                let message = format!(
+                    "`->` wants a pointer to a structure, not `{}`",
+                    self.spell(ty.plain())
+                );
+                self.error(Rule::Operands, at, message, help);
+                self.error_node(at)
+            } else {
+                self.deref_node(n, at)
+            }
+        } else {
+            n
+        };
+        let token = self.token();
+        if !self.expect(Tok::Name, "the name of a member") {
+            return self.error_node(at);
+        }
+        let node = *self.tree.get(n);
+        if node.ty == ERROR {
+            return self.error_node(at);
+        }
+        if !self.types.is_struct(node.ty) {
+            let help = if self.types.is_pointer(node.ty) {
+                "write `->` for a member through a pointer"
+            } else {
+                ""
+            };
+            let message = format!(
+                "`.` wants a structure, not `{}`",
+                self.spell(node.ty.plain())
+            );
+            self.error(Rule::Operands, at, message, help);
+            return self.error_node(at);
+        }
+        let name = Name(token.value);
+        let Some((ty, offset)) = self.types.member(node.ty, name) else {
+            let near = self.nearest(name, |parser, other| {
+                parser.types.member(node.ty, other).is_some()
+            });
+            let help = near.map_or(String::new(), |near| format!("is `{near}` meant?"));
+            let message = format!(
+                "`{}` has no member `{}`",
+                self.spell(node.ty.plain()),
+                self.spelling(name)
+            );
+            self.error(Rule::UnknownMember, token.at, message, &help);
+            return self.error_node(at);
+        };
+        self.unary_node(
+            K::Member,
+            ty.with(node.ty.qualifiers()),
+            n,
+            offset.into(),
+            at,
+        )
+    }
+
+    fn call_node(&mut self, n: N, at: u32) -> N {
+        let n = self.decay(n);
+        let ty = self.tree.get(n).ty;
+        let mut args = alloc::vec::Vec::new();
+        if !self.accept(Tok::RParen) {
+            loop {
+                let arg = self.assignment_expression();
+                args.push(self.decay(arg));
+                if self.panic || !self.accept(Tok::Comma) {
+                    break;
+                }
+            }
+            self.expect(Tok::RParen, "`)`");
+        }
+        if ty == ERROR || self.panic {
+            return self.error_node(at);
+        }
+        let function = if self.types.is_pointer(ty) {
+            self.types.get(ty).of
+        } else {
+            VOID
+        };
+        if self.types.kind(function) != Kind::Function {
+            let message = format!(
+                "only functions can be called, this is `{}`",
+                self.spell(ty.plain())
+            );
+            self.error(Rule::Call, at, message, "");
+            return self.error_node(at);
+        }
+        let info = *self.types.get(function);
+        let (given, wanted) = (args.len() as u32, info.count);
+        let too_few = given < wanted;
+        if too_few || given > wanted && !info.flag {
+            let message = format!(
+                "this call has {given} argument{}, the function {wanted} parameter{}",
+                plural(given),
+                plural(wanted)
+            );
+            let help = format!("its type is `{}`", self.spell(function));
+            self.error(Rule::Call, at, message, &help);
+            return self.error_node(at);
+        }
+        if given > 16 {
+            self.error(
+                Rule::Unsupported,
+                at,
+                "a call has at most 16 arguments".into(),
+                "pass a pointer to a structure",
+            );
+            return self.error_node(at);
+        }
+        for (index, arg) in args.iter_mut().enumerate() {
+            let ty = self.tree.get(*arg).ty;
+            *arg = if index < wanted as usize {
+                let param = self.types.params(function)[index];
+                self.assigned(*arg, param, "this parameter")
+            } else {
+                let promoted = if ty.plain() == FLOAT {
+                    DOUBLE
+                } else {
+                    self.types.promoted(ty)
+                };
+                if !self.types.is_scalar(ty) && ty != ERROR {
+                    let at = self.tree.get(*arg).at;
+                    self.error(
+                        Rule::Unsupported,
+                        at,
+                        "only numbers and pointers go where a prototype names no parameter".into(),
+                        "",
+                    );
+                }
+                self.convert_node(*arg, promoted)
+            };
+        }
+        let result = info.of.plain();
+        if self.types.kind(result) != Kind::Void && !self.types.is_complete(result) {
+            self.error(
+                Rule::Incomplete,
+                at,
+                "the result's type is not complete".into(),
+                "define the structure before this",
+            );
+        }
+        let start = self.tree.args.len() as u32;
+        let mut weight = 2 + self.tree.get(n).weight;
+        for arg in &args {
+            weight = weight.saturating_add(self.tree.get(*arg).weight);
+        }
+        self.tree.args.extend_from_slice(&args);
+        let call = self.node(K::Call, result, n, start, at);
+        let node = &mut self.tree.nodes[call as usize];
+        node.c = args.len() as u32;
+        node.effects = true;
+        node.weight = weight;
+        call
+    }
+
+    fn primary(&mut self) -> N {
+        let token = self.token();
+        let at = token.at;
+        match token.kind {
+            Tok::Name => {
+                self.advance();
+                self.name_node(Name(token.value), at)
+            }
+            Tok::Number => {
+                self.advance();
+                match self.tokens.literals[token.value as usize] {
+                    Literal::Float { value, single } => {
+                        self.float(if single { FLOAT } else { DOUBLE }, value, at)
+                    }
+                    Literal::Int {
+                        value, char: true, ..
+                    } => self.integer(INT, value, at),
+                    Literal::Int {
+                        value,
+                        decimal,
+                        unsigned,
+                        long,
+                        ..
+                    } => {
+                        let ty = literal_type(value, decimal, unsigned, long);
+                        self.integer(ty, value, at)
+                    }
+                }
+            }
+            Tok::Text => self.text_node(),
+            Tok::LParen => {
+                self.advance();
+                let n = if self.nest() {
+                    self.expression()
+                } else {
+                    self.error_node(at)
+                };
+                self.nested -= 1;
+                self.expect(Tok::RParen, "`)`");
+                n
+            }
+            Tok::Unsupported => {
+                let message = format!("E-code does not have {}", self.found());
+                self.fail(
+                    Rule::Unsupported,
+                    at,
+                    self.length(token),
+                    message,
+                    String::new(),
+                );
+                self.error_node(at)
+            }
+            _ => {
+                if !self.panic {
+                    let message = format!("expected an expression, found {}", self.found());
+                    self.fail(
+                        Rule::Expected,
+                        at,
+                        self.length(token).max(1),
+                        message,
+                        String::new(),
+                    );
+                }
+                self.error_node(at)
+            }
+        }
+    }
+
+    fn name_node(&mut self, name: Name, at: u32) -> N {
+        let Some(symbol) = self.lookup(name) else {
+            let call = self.peek() == Tok::LParen;
+            self.unknown_name(name, at, call);
+            return self.error_node(at);
+        };
+        let Symbol { what, ty, .. } = *symbol;
+        match what {
+            What::Constant(_) if ty == ERROR => self.error_node(at),
+            What::Constant(value) => self.integer(ty, value as u64, at),
+            What::Register(v) => self.node(K::Register, ty, v, 0, at),
+            What::Slot(slot) => self.node(K::Slot, ty, slot, 0, at),
+            What::Global(global) => {
+                if self.unevaluated == 0 {
+                    self.unit.globals[global as usize].used = true;
+                }
+                self.node(K::Global, ty, global, 0, at)
+            }
+            What::Indirect(v) => {
+                let pointer = self.types.pointer(ty);
+                let n = self.node(K::Register, pointer, v, 0, at);
+                self.unary_node(K::Deref, ty, n, 0, at)
+            }
+            What::Typedef => {
+                let message = format!(
+                    "expected an expression, `{}` is a type",
+                    self.spelling(name)
+                );
+                self.fail(Rule::Expected, at, 1, message, String::new());
+                self.error_node(at)
+            }
+        }
+    }
+
+    /// Strings beside each other are one.
+    fn text_node(&mut self) -> N {
+        let at = self.at();
+        let mut bytes = alloc::vec::Vec::new();
+        while self.peek() == Tok::Text {
+            let text = self.advance().value;
+            let (start, end) = self.tokens.texts[text as usize];
+            bytes.extend_from_slice(&self.tokens.bytes[start as usize..end as usize]);
+        }
+        bytes.push(0);
+        if self.unit.rodata.len() + bytes.len() > self.limits.data as usize {
+            self.limit(at, "bytes of constants");
+            return self.error_node(at);
+        }
+        let offset = self.unit.text_constant(&bytes);
+        let ty = self.types.array(CHAR, bytes.len() as u32).unwrap_or(ERROR);
+        let n = self.node(K::Text, ty, 0, 0, at);
+        self.tree.nodes[n as usize].value = offset.into();
+        n
+    }
+}
+
+use super::Symbol;
+
+fn plural(n: u32) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+/// The first type in C's list that holds the number.
+fn literal_type(value: u64, decimal: bool, unsigned: bool, long: bool) -> Type {
+    let fits_int = value <= i32::MAX as u64 && !long;
+    let fits_uint = value <= u32::MAX.into() && !long;
+    let fits_long = value <= i64::MAX as u64;
+    match (unsigned, decimal) {
+        (false, _) if fits_int => INT,
+        (false, false) if fits_uint => UINT,
+        (false, _) if fits_long => LONG,
+        (true, _) if fits_uint => UINT,
+        _ => ULONG,
+    }
+}

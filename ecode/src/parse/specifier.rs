@@ -1,0 +1,431 @@
+//! Declaration specifiers: storage classes, basic types, structures, unions, enumerations.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Parser, Tag, What};
+use crate::diagnostics::Rule;
+use crate::lex::Tok;
+use crate::names::Name;
+use crate::types::*;
+
+/// What the specifiers of a declaration say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Specifiers {
+    pub ty: Type,
+    pub typedef: bool,
+    pub external: bool,
+    pub fixed: bool,
+    pub inline: bool,
+}
+
+/// Most members of one structure.
+const MEMBERS: usize = 4096;
+
+impl Parser<'_> {
+    /// Whether a declaration begins here.
+    pub(crate) fn is_declaration(&self) -> bool {
+        match self.peek() {
+            Tok::Typedef
+            | Tok::Extern
+            | Tok::Static
+            | Tok::Register
+            | Tok::Auto
+            | Tok::Inline
+            | Tok::StaticAssert => true,
+            Tok::Name if self.peek_at(1) == Tok::Colon => false,
+            _ => self.is_type_at(0),
+        }
+    }
+
+    pub(crate) fn specifiers(&mut self) -> Specifiers {
+        let mut result = Specifiers {
+            ty: ERROR,
+            typedef: false,
+            external: false,
+            fixed: false,
+            inline: false,
+        };
+        let (mut qualifiers, mut seen) = (0, 0u32);
+        let (mut base, mut long, mut short, mut sign) = (None, 0, false, None);
+        let at = self.at();
+        loop {
+            let token = self.token();
+            match token.kind {
+                Tok::Typedef => result.typedef = true,
+                Tok::Extern => result.external = true,
+                Tok::Static => result.fixed = true,
+                Tok::Inline => result.inline = true,
+                Tok::Register | Tok::Auto | Tok::Restrict => {}
+                Tok::Const => qualifiers |= CONST,
+                Tok::Volatile => qualifiers |= VOLATILE,
+                Tok::Long => long += 1,
+                Tok::Short => short = true,
+                Tok::Signed => sign = Some(true),
+                Tok::Unsigned => sign = Some(false),
+                Tok::Void | Tok::Char | Tok::Int | Tok::Float | Tok::Double | Tok::Bool => {
+                    if base.is_some() && !self.panic {
+                        let message =
+                            format!("{} does not go with the type before it", self.found());
+                        self.fail(
+                            Rule::BadType,
+                            token.at,
+                            self.length(token),
+                            message,
+                            String::new(),
+                        );
+                    }
+                    base = Some(match token.kind {
+                        Tok::Void => VOID,
+                        Tok::Char => CHAR,
+                        Tok::Int => INT,
+                        Tok::Float => FLOAT,
+                        Tok::Double => DOUBLE,
+                        _ => BOOL,
+                    });
+                }
+                Tok::Struct | Tok::Union | Tok::Enum if base.is_none() && seen == 0 => {
+                    self.advance();
+                    base = Some(match token.kind {
+                        Tok::Enum => self.enumeration(),
+                        kind => self.structure_specifier(if kind == Tok::Struct {
+                            Kind::Struct
+                        } else {
+                            Kind::Union
+                        }),
+                    });
+                    seen += 1;
+                    if self.panic {
+                        return result;
+                    }
+                    continue;
+                }
+                Tok::Name if base.is_none() && long == 0 && !short && sign.is_none() => {
+                    let name = Name(token.value);
+                    match self.lookup(name) {
+                        Some(symbol) if symbol.what == What::Typedef => {
+                            base = Some(symbol.ty);
+                            seen += 1;
+                        }
+                        _ => break,
+                    }
+                }
+                Tok::Unsupported => {
+                    let message = format!("E-code does not have {}", self.found());
+                    self.fail(
+                        Rule::Unsupported,
+                        token.at,
+                        self.length(token),
+                        message,
+                        String::new(),
+                    );
+                    return result;
+                }
+                _ => break,
+            }
+            self.advance();
+        }
+        let basic = long > 0 || short || sign.is_some();
+        let ty = match (base, long, short, sign) {
+            (Some(ty), 0, false, None) => ty,
+            (Some(DOUBLE), 1, false, None) => {
+                self.fail(
+                    Rule::Unsupported,
+                    at,
+                    1,
+                    "E-code does not have long double".into(),
+                    "use double".into(),
+                );
+                return result;
+            }
+            (Some(CHAR), 0, false, Some(signed)) => {
+                if signed {
+                    SCHAR
+                } else {
+                    UCHAR
+                }
+            }
+            (None | Some(INT), 0, true, signed) => {
+                if signed == Some(false) {
+                    USHORT
+                } else {
+                    SHORT
+                }
+            }
+            (None | Some(INT), 0, false, Some(signed)) => {
+                if signed {
+                    INT
+                } else {
+                    UINT
+                }
+            }
+            (None | Some(INT), 1, false, signed) => {
+                if signed == Some(false) {
+                    ULONG
+                } else {
+                    LONG
+                }
+            }
+            (None | Some(INT), 2, false, signed) => {
+                if signed == Some(false) {
+                    ULLONG
+                } else {
+                    LLONG
+                }
+            }
+            _ if basic => {
+                self.fail(
+                    Rule::BadType,
+                    at,
+                    1,
+                    "these specifiers do not make a type together".into(),
+                    String::new(),
+                );
+                return result;
+            }
+            _ => {
+                self.missing_type();
+                return result;
+            }
+        };
+        result.ty = if ty == ERROR {
+            ERROR
+        } else {
+            ty.with(qualifiers)
+        };
+        result
+    }
+
+    #[cold]
+    fn missing_type(&mut self) {
+        let token = self.token();
+        if self.panic {
+            return;
+        }
+        let mut help = String::new();
+        if token.kind == Tok::Name {
+            let near = self.nearest(Name(token.value), |parser, other| {
+                other.0 < 35
+                    || parser
+                        .lookup(other)
+                        .is_some_and(|symbol| symbol.what == What::Typedef)
+            });
+            help = near.map_or("every declaration begins with a type".into(), |near| {
+                format!("is `{near}` meant?")
+            });
+        }
+        let message = format!("expected a type, found {}", self.found());
+        self.fail(
+            Rule::Expected,
+            token.at,
+            self.length(token).max(1),
+            message,
+            help,
+        );
+    }
+
+    /// The tag of this name, in this scope only if `here`.
+    fn tag(&self, name: Name, here: bool) -> Option<Tag> {
+        let tag = *self.tags.get(self.names.get(name).tag as usize)?;
+        (tag.name == name && name != Name(0) && (!here || tag.depth == self.depth)).then_some(tag)
+    }
+
+    fn bind_tag(&mut self, name: Name, ty: Type, enumeration: bool) {
+        let previous = self.names.get(name).tag;
+        self.tags.push(Tag {
+            name,
+            ty,
+            depth: self.depth,
+            previous,
+            enumeration,
+        });
+        self.names.get_mut(name).tag = self.tags.len() as u32 - 1;
+    }
+
+    fn structure_specifier(&mut self, kind: Kind) -> Type {
+        let at = self.at();
+        let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
+        let body = self.peek() == Tok::LBrace;
+        if name.is_none() && !body {
+            self.expect(Tok::LBrace, "a tag or `{`");
+            return ERROR;
+        }
+        let known = name.and_then(|name| self.tag(name, body || self.peek() == Tok::Semi));
+        let ty = match (known, name) {
+            (Some(tag), Some(name)) => {
+                if tag.enumeration
+                    || self.types.kind(tag.ty) != kind
+                    || body && self.types.is_complete(tag.ty)
+                {
+                    let message = format!(
+                        "the tag `{}` means something else already",
+                        self.spelling(name)
+                    );
+                    self.error(Rule::Redeclared, at, message, "choose another tag");
+                    return ERROR;
+                }
+                tag.ty
+            }
+            (_, name) => {
+                let ty = self.types.structure(kind, name.unwrap_or_default());
+                if let Some(name) = name {
+                    self.bind_tag(name, ty, false);
+                }
+                ty
+            }
+        };
+        if body {
+            self.members(ty);
+        }
+        ty
+    }
+
+    fn members(&mut self, ty: Type) {
+        let start = self.advance().at;
+        if !self.nest() {
+            self.nested -= 1;
+            return;
+        }
+        let mut members: Vec<Member> = Vec::new();
+        while self.peek() != Tok::RBrace && self.peek() != Tok::End && !self.panic {
+            if self.peek() == Tok::StaticAssert {
+                self.static_assert();
+                continue;
+            }
+            let specifiers = self.specifiers();
+            if self.peek() == Tok::Semi && self.types.is_struct(specifiers.ty) {
+                members.push(Member {
+                    name: Name(0),
+                    ty: specifiers.ty,
+                    offset: 0,
+                    anonymous: true,
+                });
+            } else {
+                loop {
+                    let declarator = self.declarator(specifiers.ty, true);
+                    if self.peek() == Tok::Colon {
+                        let message = "E-code does not have bit-fields".into();
+                        self.fail(
+                            Rule::Unsupported,
+                            self.at(),
+                            1,
+                            message,
+                            "use a whole member, and masks and shifts".into(),
+                        );
+                    }
+                    let Some(name) = declarator.name else { break };
+                    if members.iter().any(|member| member.name == name) {
+                        let message =
+                            format!("the member `{}` is there twice", self.spelling(name));
+                        self.error(Rule::Redeclared, declarator.at, message, "");
+                    }
+                    if !self.types.is_complete(declarator.ty) && declarator.ty != ERROR {
+                        let message = format!(
+                            "a member cannot have the type `{}`",
+                            self.spell(declarator.ty.plain())
+                        );
+                        self.error(
+                            Rule::Incomplete,
+                            declarator.at,
+                            message,
+                            "use a pointer to it",
+                        );
+                        break;
+                    }
+                    members.push(Member {
+                        name,
+                        ty: declarator.ty,
+                        offset: 0,
+                        anonymous: false,
+                    });
+                    if members.len() > MEMBERS {
+                        self.limit(declarator.at, "members of a structure");
+                    }
+                    if !self.accept(Tok::Comma) {
+                        break;
+                    }
+                }
+            }
+            self.expect(Tok::Semi, "`;`");
+        }
+        self.expect(Tok::RBrace, "`}`");
+        self.nested -= 1;
+        if !self.types.complete(ty, &mut members) {
+            self.error(
+                Rule::BadType,
+                start,
+                "this structure is too large".into(),
+                "",
+            );
+        }
+    }
+
+    fn enumeration(&mut self) -> Type {
+        let at = self.at();
+        let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
+        if !self.accept(Tok::LBrace) {
+            let Some(name) = name else {
+                self.expect(Tok::LBrace, "a tag or `{`");
+                return ERROR;
+            };
+            return match self.tag(name, false) {
+                Some(tag) if tag.enumeration => tag.ty,
+                _ => {
+                    let message =
+                        format!("the enumeration `{}` is not defined", self.spelling(name));
+                    self.error(Rule::Incomplete, at, message, "define it before this");
+                    ERROR
+                }
+            };
+        }
+        if let Some(name) = name
+            && self.tag(name, true).is_some()
+        {
+            let message = format!("the tag `{}` means something already", self.spelling(name));
+            self.error(Rule::Redeclared, at, message, "choose another tag");
+        }
+        let (mut value, mut negative) = (0i64, false);
+        loop {
+            let token = self.token();
+            if !self.expect(Tok::Name, "the name of a constant") {
+                break;
+            }
+            if self.accept(Tok::Assign)
+                && let Some(constant) = self.constant_expression()
+            {
+                value = constant;
+            }
+            if i32::try_from(value).is_err() {
+                self.error(
+                    Rule::BadType,
+                    token.at,
+                    "this value does not fit an int".into(),
+                    "",
+                );
+                value = 0;
+            }
+            negative |= value < 0;
+            let name = Name(token.value);
+            if self
+                .lookup(name)
+                .is_some_and(|symbol| symbol.depth == self.depth)
+            {
+                self.redeclared(name, token.at);
+            } else {
+                self.bind(name, What::Constant(value), INT, token.at);
+            }
+            value += 1;
+            if !self.accept(Tok::Comma) || self.peek() == Tok::RBrace {
+                break;
+            }
+        }
+        self.expect(Tok::RBrace, "`}`");
+        // As gcc chooses.
+        let ty = if negative { INT } else { UINT };
+        if let Some(name) = name {
+            self.bind_tag(name, ty, true);
+        }
+        ty
+    }
+}

@@ -1,0 +1,82 @@
+//! Where errors are collected while a source is compiled.
+//!
+//! Invariant: no more errors are kept than the limit; when it is reached, [`Report::full`] says so and everybody stops.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::diagnostics::{Diagnostic, Errors, Rule};
+
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    list: Vec<Diagnostic>,
+    most: usize,
+    full: bool,
+}
+
+impl Report {
+    pub fn reset(&mut self, most: u32) {
+        self.list.clear();
+        self.most = most.max(1) as usize;
+        self.full = false;
+    }
+
+    /// Whether there is any error.
+    pub fn any(&self) -> bool {
+        !self.list.is_empty()
+    }
+
+    /// Whether it is time to stop.
+    #[inline]
+    pub fn full(&self) -> bool {
+        self.full
+    }
+
+    #[cold]
+    pub fn error(&mut self, rule: Rule, at: u32, length: u32, message: String, help: String) {
+        // A second error at one place is almost always a consequence of the first.
+        if self.full || self.list.iter().any(|error| error.at == at) {
+            return;
+        }
+        self.list.push(Diagnostic {
+            rule,
+            at,
+            line: 0,
+            column: 0,
+            length,
+            message,
+            help,
+            source_line: String::new(),
+        });
+        self.full = self.list.len() >= self.most;
+    }
+
+    /// A limit was met: nothing after it makes sense.
+    #[cold]
+    pub fn limit(&mut self, at: u32, what: &str) {
+        self.list.retain(|error| error.at != at);
+        self.full = false;
+        let help = "make the source smaller, or raise the limit in Options";
+        self.error(
+            Rule::Limit,
+            at,
+            1,
+            format!("too many or too large: {what}"),
+            help.into(),
+        );
+        self.full = true;
+    }
+
+    /// The errors with their places, if there are any.
+    #[cold]
+    pub fn take(&mut self, source: &[u8]) -> Errors {
+        for error in &mut self.list {
+            error.locate(source);
+        }
+        Errors {
+            list: core::mem::take(&mut self.list),
+            more: self.full,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Typed expression trees, made by the parser and consumed by the lowering, one full expression at a time.
+//!
+//! Invariant: operands have been converted, so that an operator's operands have the type that it computes in; constant
+//! subtrees are [`K::Int`] or [`K::Float`].
+
+use alloc::vec::Vec;
+
+use crate::types::Type;
+
+/// Index of a node.
+pub(crate) type N = u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum K {
+    /// Integer or null pointer constant: `value`.
+    Int,
+    /// Floating constant: bits of an f64 in `value`.
+    Float,
+    /// A string: an array at `value` in the constants.
+    Text,
+    /// A variable in register `a`.
+    Register,
+    /// A variable in slot `a` of the frame.
+    Slot,
+    /// Global number `a`, object or function.
+    Global,
+    /// Type-checked operators on converted operands.
+    Neg,
+    Not,
+    LogicalNot,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    /// Comparisons; `a` and `b` have the same type.
+    Less,
+    Greater,
+    LessEqual,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+    LogicalAnd,
+    LogicalOr,
+    /// Pointer `a` plus integer `b` times `value`, and minus.
+    PtrAdd,
+    PtrSub,
+    /// Difference of pointers divided by `value`.
+    PtrDiff,
+    /// `*a`, an lvalue or a function.
+    Deref,
+    /// `&a`, also an array or function used as a pointer.
+    Address,
+    /// The member of `a` at offset `value`.
+    Member,
+    Assign,
+    /// `a op= b`, computed in the type `c`; the operator's K in `value`.
+    Compound,
+    /// `++`, `--`: adds `value` (times 1) to `a`; the result is the new or the old value.
+    PreAdd,
+    PostAdd,
+    Cond,
+    Comma,
+    /// Call of `a` (a function or pointer) with the arguments in `args[b..b + c]`.
+    Call,
+    Cast,
+    /// A compound literal: slot `a`, initialised by `literals[b..b + c]`.
+    Literal,
+    /// Something with an error.
+    Error,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub kind: K,
+    /// Evaluating it changes something or calls.
+    pub effects: bool,
+    /// Number of nodes in it, roughly.
+    pub weight: u16,
+    pub ty: Type,
+    pub a: u32,
+    pub b: u32,
+    pub c: u32,
+    pub at: u32,
+    pub value: u64,
+}
+
+/// An initialiser's value for one scalar (or structure): `node` goes to `offset`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Init {
+    pub offset: u32,
+    pub ty: Type,
+    pub node: N,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub nodes: Vec<Node>,
+    pub args: Vec<N>,
+    pub inits: Vec<Init>,
+    /// Values of compound literals.
+    pub literals: Vec<Init>,
+}
+
+impl Tree {
+    pub fn push(&mut self, node: Node) -> N {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    #[inline]
+    pub fn get(&self, n: N) -> &Node {
+        &self.nodes[n as usize]
+    }
+
+    /// Forgets all nodes, when a full expression is done.
+    pub fn clear(&mut self) {
+        self.nodes.clear();
+        self.args.clear();
+        self.inits.clear();
+        self.literals.clear();
+    }
+}

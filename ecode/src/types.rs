@@ -1,0 +1,470 @@
+//! C's types, by the rules of LP64: `int` has 32 bits, `long` and pointers 64.
+//!
+//! Invariant: a [`Type`] is an index into a table that only grows, with two bits for `const` and `volatile` on top; types
+//! with the same structure may have different indices, so [`Types::same`] compares them.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::names::Name;
+
+/// A type with its qualifiers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Type(pub u32);
+
+pub(crate) const CONST: u32 = 1 << 31;
+pub(crate) const VOLATILE: u32 = 1 << 30;
+
+pub(crate) const VOID: Type = Type(0);
+pub(crate) const BOOL: Type = Type(1);
+pub(crate) const CHAR: Type = Type(2);
+pub(crate) const SCHAR: Type = Type(3);
+pub(crate) const UCHAR: Type = Type(4);
+pub(crate) const SHORT: Type = Type(5);
+pub(crate) const USHORT: Type = Type(6);
+pub(crate) const INT: Type = Type(7);
+pub(crate) const UINT: Type = Type(8);
+pub(crate) const LONG: Type = Type(9);
+pub(crate) const ULONG: Type = Type(10);
+pub(crate) const LLONG: Type = Type(11);
+pub(crate) const ULLONG: Type = Type(12);
+pub(crate) const FLOAT: Type = Type(13);
+pub(crate) const DOUBLE: Type = Type(14);
+/// The type of an expression that has an error: fits everywhere.
+pub(crate) const ERROR: Type = Type(15);
+
+/// Names and sizes of the basic types.
+const BASIC: [(&str, Kind, u32); 16] = [
+    ("void", Kind::Void, 1),
+    ("_Bool", Kind::Bool, 1),
+    ("char", Kind::Int, 1),
+    ("signed char", Kind::Int, 1),
+    ("unsigned char", Kind::Unsigned, 1),
+    ("short", Kind::Int, 2),
+    ("unsigned short", Kind::Unsigned, 2),
+    ("int", Kind::Int, 4),
+    ("unsigned int", Kind::Unsigned, 4),
+    ("long", Kind::Int, 8),
+    ("unsigned long", Kind::Unsigned, 8),
+    ("long long", Kind::Int, 8),
+    ("unsigned long long", Kind::Unsigned, 8),
+    ("float", Kind::Float, 4),
+    ("double", Kind::Float, 8),
+    ("?", Kind::Error, 1),
+];
+
+impl Type {
+    /// Without `const` and `volatile`.
+    pub fn plain(self) -> Type {
+        Type(self.0 & !(CONST | VOLATILE))
+    }
+    pub fn is_const(self) -> bool {
+        self.0 & CONST != 0
+    }
+    pub fn is_volatile(self) -> bool {
+        self.0 & VOLATILE != 0
+    }
+    /// With the qualifiers `bits`, too.
+    pub fn with(self, bits: u32) -> Type {
+        Type(self.0 | bits)
+    }
+    /// Its qualifiers.
+    pub fn qualifiers(self) -> u32 {
+        self.0 & (CONST | VOLATILE)
+    }
+}
+
+/// What a type is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Void,
+    Bool,
+    Int,
+    Unsigned,
+    Float,
+    Pointer,
+    Array,
+    Function,
+    Struct,
+    Union,
+    Error,
+}
+
+/// Number of elements of an array of unknown length.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Info {
+    pub kind: Kind,
+    /// In bytes; of arrays and structures only if complete.
+    pub size: u32,
+    pub align: u32,
+    /// What it points to, the element, or the result.
+    pub of: Type,
+    /// First parameter, or first member.
+    pub first: u32,
+    /// Number of elements, parameters or members.
+    pub count: u32,
+    /// Function: no prototype, or `...`. Structure: complete.
+    pub flag: bool,
+    /// Tag of a structure, or name + 1 of what an enumeration was called.
+    pub tag: Name,
+    pointer: Type,
+}
+
+/// A member of a structure or union.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub name: Name,
+    pub ty: Type,
+    pub offset: u32,
+    /// It has no name, and its members count as members of what it is in.
+    pub anonymous: bool,
+}
+
+/// All types of a compilation.
+#[derive(Debug, Default)]
+pub(crate) struct Types {
+    list: Vec<Info>,
+    pub params: Vec<Type>,
+    pub members: Vec<Member>,
+}
+
+impl Types {
+    pub fn reset(&mut self) {
+        self.list.clear();
+        self.params.clear();
+        self.members.clear();
+        for (_, kind, size) in BASIC {
+            self.list.push(Info {
+                size,
+                align: size,
+                ..info(kind)
+            });
+        }
+    }
+
+    #[inline]
+    pub fn get(&self, ty: Type) -> &Info {
+        &self.list[ty.plain().0 as usize]
+    }
+    pub fn kind(&self, ty: Type) -> Kind {
+        self.get(ty).kind
+    }
+    pub fn size(&self, ty: Type) -> u32 {
+        self.get(ty).size
+    }
+
+    fn push(&mut self, info: Info) -> Type {
+        self.list.push(info);
+        Type(self.list.len() as u32 - 1)
+    }
+
+    /// The number of types.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub fn pointer(&mut self, of: Type) -> Type {
+        if of.qualifiers() == 0 && self.get(of).pointer != Type(0) {
+            return self.get(of).pointer;
+        }
+        let ty = self.push(Info {
+            size: 8,
+            align: 8,
+            of,
+            ..info(Kind::Pointer)
+        });
+        if of.qualifiers() == 0 {
+            self.list[of.0 as usize].pointer = ty;
+        }
+        ty
+    }
+
+    /// An array, or `None` if it is too large.
+    pub fn array(&mut self, of: Type, count: u32) -> Option<Type> {
+        let Info { size, align, .. } = *self.get(of);
+        let size = if count == UNKNOWN {
+            0
+        } else {
+            size.checked_mul(count).filter(|s| *s < 1 << 30)?
+        };
+        Some(self.push(Info {
+            size,
+            align,
+            of,
+            count,
+            ..info(Kind::Array)
+        }))
+    }
+
+    pub fn function(&mut self, of: Type, params: &[Type], open: bool) -> Type {
+        let first = self.params.len() as u32;
+        self.params.extend_from_slice(params);
+        self.push(Info {
+            of,
+            first,
+            count: params.len() as u32,
+            flag: open,
+            ..info(Kind::Function)
+        })
+    }
+
+    /// A structure or union without members so far.
+    pub fn structure(&mut self, kind: Kind, tag: Name) -> Type {
+        self.push(Info {
+            tag,
+            size: 0,
+            align: 1,
+            ..info(kind)
+        })
+    }
+
+    /// Gives a structure its members, laid out as the System V ABI does; false if it is too large.
+    pub fn complete(&mut self, ty: Type, members: &mut [Member]) -> bool {
+        let (mut size, mut align) = (0u64, 1u32);
+        let union = self.kind(ty) == Kind::Union;
+        for member in members.iter_mut() {
+            let info = self.get(member.ty);
+            align = align.max(info.align);
+            if union {
+                size = size.max(info.size.into());
+            } else {
+                let start = size.next_multiple_of(info.align.into());
+                member.offset = start as u32;
+                size = start + u64::from(info.size);
+            }
+            if size >= 1 << 30 {
+                return false;
+            }
+        }
+        let first = self.members.len() as u32;
+        self.members.extend_from_slice(members);
+        let info = &mut self.list[ty.plain().0 as usize];
+        info.size = size.next_multiple_of(align.into()) as u32;
+        info.align = align;
+        info.first = first;
+        info.count = members.len() as u32;
+        info.flag = true;
+        true
+    }
+
+    pub fn members(&self, ty: Type) -> &[Member] {
+        let info = self.get(ty);
+        &self.members[info.first as usize..(info.first + info.count) as usize]
+    }
+
+    /// The member of this name and its offset, looked for in anonymous members, too.
+    pub fn member(&self, ty: Type, name: Name) -> Option<(Type, u32)> {
+        for member in self.members(ty) {
+            if member.anonymous {
+                if let Some((ty, offset)) = self.member(member.ty, name) {
+                    return Some((ty, offset + member.offset));
+                }
+            } else if member.name == name {
+                return Some((member.ty, member.offset));
+            }
+        }
+        None
+    }
+
+    pub fn params(&self, ty: Type) -> &[Type] {
+        let info = self.get(ty);
+        &self.params[info.first as usize..(info.first + info.count) as usize]
+    }
+
+    /// Whether objects of the type can be made.
+    pub fn is_complete(&self, ty: Type) -> bool {
+        let info = self.get(ty);
+        match info.kind {
+            Kind::Void | Kind::Function => false,
+            Kind::Array => info.count != UNKNOWN && self.is_complete(info.of),
+            Kind::Struct | Kind::Union => info.flag,
+            _ => true,
+        }
+    }
+
+    pub fn is_integer(&self, ty: Type) -> bool {
+        matches!(self.kind(ty), Kind::Bool | Kind::Int | Kind::Unsigned)
+    }
+    pub fn is_float(&self, ty: Type) -> bool {
+        self.kind(ty) == Kind::Float
+    }
+    pub fn is_arithmetic(&self, ty: Type) -> bool {
+        self.is_integer(ty) || self.is_float(ty)
+    }
+    pub fn is_pointer(&self, ty: Type) -> bool {
+        self.kind(ty) == Kind::Pointer
+    }
+    pub fn is_scalar(&self, ty: Type) -> bool {
+        self.is_arithmetic(ty) || self.is_pointer(ty)
+    }
+    pub fn is_struct(&self, ty: Type) -> bool {
+        matches!(self.kind(ty), Kind::Struct | Kind::Union)
+    }
+    /// Whether the integer type is unsigned once it is promoted or is as wide as `int`.
+    pub fn is_unsigned(&self, ty: Type) -> bool {
+        !matches!(self.kind(ty), Kind::Int)
+    }
+
+    /// The type that an operand of this integer type has in an expression.
+    pub fn promoted(&self, ty: Type) -> Type {
+        if self.is_integer(ty) && self.size(ty) < 4 {
+            INT
+        } else {
+            ty.plain()
+        }
+    }
+
+    /// The common type of the usual arithmetic conversions.
+    pub fn usual(&self, a: Type, b: Type) -> Type {
+        let (a, b) = (a.plain(), b.plain());
+        if a == DOUBLE || b == DOUBLE {
+            return DOUBLE;
+        }
+        if a == FLOAT || b == FLOAT {
+            return FLOAT;
+        }
+        let (a, b) = (self.promoted(a), self.promoted(b));
+        let rank = |ty: Type| (self.size(ty), ty == LLONG || ty == ULLONG);
+        let wide = if rank(a) >= rank(b) { a } else { b };
+        let unsigned = |ty: Type| self.is_unsigned(ty) && self.size(ty) == self.size(wide);
+        match (unsigned(a) || unsigned(b), wide) {
+            (true, INT) => UINT,
+            (true, LONG) => ULONG,
+            (true, LLONG) => ULLONG,
+            _ => wide,
+        }
+    }
+
+    /// Whether two types are compatible, qualifiers on top aside.
+    pub fn same(&self, a: Type, b: Type) -> bool {
+        let (a, b) = (a.plain(), b.plain());
+        if a == b || a == ERROR || b == ERROR {
+            return true;
+        }
+        let (x, y) = (*self.get(a), *self.get(b));
+        if x.kind != y.kind {
+            return false;
+        }
+        match x.kind {
+            Kind::Pointer => x.of.qualifiers() == y.of.qualifiers() && self.same(x.of, y.of),
+            Kind::Array => {
+                (x.count == y.count || x.count == UNKNOWN || y.count == UNKNOWN)
+                    && self.same(x.of, y.of)
+            }
+            Kind::Function => {
+                let open = x.flag && x.count == 0 || y.flag && y.count == 0;
+                self.same(x.of, y.of)
+                    && (open
+                        || x.flag == y.flag
+                            && x.count == y.count
+                            && self
+                                .params(a)
+                                .iter()
+                                .zip(self.params(b))
+                                .all(|(a, b)| self.same(*a, *b)))
+            }
+            _ => false,
+        }
+    }
+
+    /// The type as C spells it.
+    pub fn spell(&self, source: &[u8], names: &crate::names::Names, ty: Type) -> String {
+        self.declare(source, names, ty, String::new())
+    }
+
+    fn declare(
+        &self,
+        source: &[u8],
+        names: &crate::names::Names,
+        ty: Type,
+        inner: String,
+    ) -> String {
+        if inner.len() > 200 {
+            return "…".to_string();
+        }
+        let info = self.get(ty);
+        let qualifier = match (ty.is_const(), ty.is_volatile()) {
+            (false, false) => "",
+            (true, false) => "const ",
+            (false, true) => "volatile ",
+            (true, true) => "const volatile ",
+        };
+        let space = if inner.is_empty() || inner.starts_with('[') {
+            ""
+        } else {
+            " "
+        };
+        match info.kind {
+            Kind::Pointer => {
+                let nested = matches!(self.kind(info.of), Kind::Array | Kind::Function);
+                let inner = format!("*{qualifier}{inner}");
+                self.declare(
+                    source,
+                    names,
+                    info.of,
+                    if nested { format!("({inner})") } else { inner },
+                )
+            }
+            Kind::Array => {
+                let count = if info.count == UNKNOWN {
+                    String::new()
+                } else {
+                    info.count.to_string()
+                };
+                self.declare(source, names, info.of, format!("{inner}[{count}]"))
+            }
+            Kind::Function => {
+                let mut list = String::new();
+                for param in self.params(ty) {
+                    if !list.is_empty() {
+                        list.push_str(", ");
+                    }
+                    list.push_str(&self.declare(source, names, *param, String::new()));
+                }
+                if info.flag && info.count > 0 {
+                    list.push_str(", ...");
+                } else if info.count == 0 && !info.flag {
+                    list.push_str("void");
+                }
+                self.declare(source, names, info.of, format!("{inner}({list})"))
+            }
+            Kind::Struct | Kind::Union => {
+                let word = if info.kind == Kind::Struct {
+                    "struct"
+                } else {
+                    "union"
+                };
+                let tag = String::from_utf8_lossy(names.spelling(source, info.tag)).into_owned();
+                let tag = if info.tag == Name(0) {
+                    "{…}".to_string()
+                } else {
+                    tag
+                };
+                format!("{qualifier}{word} {tag}{space}{inner}")
+            }
+            _ => {
+                let name = BASIC
+                    .get(ty.plain().0 as usize)
+                    .map_or("?", |basic| basic.0);
+                format!("{qualifier}{name}{space}{inner}")
+            }
+        }
+    }
+}
+
+fn info(kind: Kind) -> Info {
+    Info {
+        kind,
+        size: 1,
+        align: 1,
+        of: VOID,
+        first: 0,
+        count: 0,
+        flag: false,
+        tag: Name(0),
+        pointer: Type(0),
+    }
+}
