@@ -59,3 +59,4 @@ pub fn image(source: &str) -> Image {
         }
     }
 }
+pub mod torture;
