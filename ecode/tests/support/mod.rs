@@ -60,3 +60,5 @@ pub fn image(source: &str) -> Image {
     }
 }
 pub mod torture;
+pub mod generate;
+pub mod differential;
