@@ -219,6 +219,9 @@ impl<'a> Parser<'a> {
             &mut self.report,
             &self.limits,
         );
+        if self.report.any() {
+            return; // what follows from missing tokens helps nobody
+        }
         while self.peek() != Tok::End && !self.report.full() {
             let before = self.pos;
             self.external_declaration();
@@ -437,6 +440,9 @@ impl<'a> Parser<'a> {
                 Tok::End => break,
                 Tok::Semi if braces == 0 => {
                     self.pos += 1;
+                    while self.depth <= 1 && self.accept(Tok::RBrace) {
+                        self.accept(Tok::Semi);
+                    }
                     break;
                 }
                 Tok::LBrace => braces += 1,
