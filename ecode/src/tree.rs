@@ -83,6 +83,8 @@ pub(crate) struct Node {
     pub effects: bool,
     /// Number of nodes in it, roughly.
     pub weight: u16,
+    /// Number of levels below it.
+    pub depth: u16,
     pub ty: Type,
     pub a: u32,
     pub b: u32,

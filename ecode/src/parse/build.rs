@@ -14,6 +14,7 @@ impl Parser<'_> {
             kind,
             effects: false,
             weight: 1,
+            depth: 0,
             ty,
             a,
             b,
@@ -26,10 +27,12 @@ impl Parser<'_> {
     pub(crate) fn unary_node(&mut self, kind: K, ty: Type, a: N, value: u64, at: u32) -> N {
         let inner = self.tree.get(a);
         let (effects, weight) = (inner.effects, inner.weight.saturating_add(1));
+        let depth = inner.depth.saturating_add(1);
         self.tree.push(Node {
             kind,
             effects,
             weight,
+            depth,
             ty,
             a,
             b: 0,
@@ -43,10 +46,12 @@ impl Parser<'_> {
         let (x, y) = (self.tree.get(a), self.tree.get(b));
         let effects = x.effects || y.effects || matches!(kind, K::Assign | K::Compound);
         let weight = x.weight.saturating_add(y.weight).saturating_add(1);
+        let depth = x.depth.max(y.depth).saturating_add(1);
         self.tree.push(Node {
             kind,
             effects,
             weight,
+            depth,
             ty,
             a,
             b,
@@ -62,6 +67,7 @@ impl Parser<'_> {
             kind: K::Int,
             effects: false,
             weight: 1,
+            depth: 0,
             ty,
             a: 0,
             b: 0,
@@ -82,6 +88,7 @@ impl Parser<'_> {
             kind: K::Float,
             effects: false,
             weight: 1,
+            depth: 0,
             ty,
             a: 0,
             b: 0,

@@ -60,6 +60,9 @@ impl Parser<'_> {
             let right = self.decay(right);
             let ty = self.tree.get(right).ty.plain();
             left = self.binary_node(K::Comma, ty, left, right, 0, at);
+            if self.too_deep(left, at) {
+                break;
+            }
         }
         left
     }
@@ -230,6 +233,7 @@ impl Parser<'_> {
         node.c = no;
         node.effects |= other.effects;
         node.weight = node.weight.saturating_add(other.weight);
+        node.depth = node.depth.max(other.depth.saturating_add(1));
         n
     }
 
@@ -288,6 +292,15 @@ impl Parser<'_> {
         self.error_node(at)
     }
 
+    /// Whether operators that follow each other have made a tree deeper than the compiler wants to descend.
+    pub(crate) fn too_deep(&mut self, n: N, at: u32) -> bool {
+        let deep = u32::from(self.tree.get(n).depth) > 2 * self.limits.nesting;
+        if deep {
+            self.limit(at, "operators in one expression");
+        }
+        deep
+    }
+
     fn binary_expression(&mut self, lowest: u8) -> N {
         let mut left = self.cast_expression();
         loop {
@@ -303,8 +316,8 @@ impl Parser<'_> {
             let right = self.binary_expression(precedence + 1);
             self.nested -= 1;
             left = self.operator_node(kind, left, right, at);
-            if self.tree.get(left).weight > 20_000 {
-                self.limit(at, "operators in one expression");
+            if self.too_deep(left, at) {
+                return left;
             }
         }
     }

@@ -366,8 +366,8 @@ impl Parser<'_> {
                 }
                 _ => return n,
             }
-            if self.tree.get(n).weight > 20_000 {
-                self.limit(token.at, "operators in one expression");
+            if self.too_deep(n, token.at) {
+                return n;
             }
         }
     }
@@ -524,8 +524,10 @@ impl Parser<'_> {
         }
         let start = self.tree.args.len() as u32;
         let mut weight = 2 + self.tree.get(n).weight;
+        let mut depth = self.tree.get(n).depth;
         for arg in &args {
             weight = weight.saturating_add(self.tree.get(*arg).weight);
+            depth = depth.max(self.tree.get(*arg).depth);
         }
         self.tree.args.extend_from_slice(&args);
         let call = self.node(K::Call, result, n, start, at);
@@ -533,6 +535,7 @@ impl Parser<'_> {
         node.c = args.len() as u32;
         node.effects = true;
         node.weight = weight;
+        node.depth = depth.saturating_add(1);
         call
     }
 
