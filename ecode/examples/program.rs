@@ -3,5 +3,8 @@
 mod generate;
 fn main() {
     let mut args = std::env::args().skip(1).filter_map(|a| a.parse().ok());
-    print!("{}", generate::program(args.next().unwrap_or(0), args.next().unwrap_or(40) as usize));
+    print!(
+        "{}",
+        generate::program(args.next().unwrap_or(0), args.next().unwrap_or(40) as usize)
+    );
 }

@@ -28,14 +28,23 @@ const KERNELS: &[(&str, i64)] = &[
 type Kernel = extern "C" fn(i64) -> i64;
 
 fn native(compiler: &str, flags: &[&str], source: &Path, out: &Path) -> Option<Kernel> {
-    let status = Command::new(compiler).args(flags).args(["-shared", "-fPIC", "-o"]).arg(out).arg(source).status();
+    let status = Command::new(compiler)
+        .args(flags)
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(out)
+        .arg(source)
+        .status();
     if !status.is_ok_and(|status| status.success()) {
         return None;
     }
     let path = CString::new(out.to_str()?).ok()?;
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-        let symbol = if handle.is_null() { std::ptr::null_mut() } else { libc::dlsym(handle, c"kernel".as_ptr()) };
+        let symbol = if handle.is_null() {
+            std::ptr::null_mut()
+        } else {
+            libc::dlsym(handle, c"kernel".as_ptr())
+        };
         (!symbol.is_null()).then(|| std::mem::transmute::<*mut c_void, Kernel>(symbol))
     }
 }
@@ -58,7 +67,10 @@ fn main() {
     let scratch = tempfile::tempdir().unwrap();
     let only: Vec<String> = std::env::args().skip(1).collect();
     let (mut product, mut count) = (0.0, 0);
-    println!("{:12} {:>9} {:>9} {:>7} {:>7} {:>8} {:>8} {:>8}", "kernel", "compile", "verify", "bytes", "gcc -O2", "E-code", "gcc -O0", "tcc");
+    println!(
+        "{:12} {:>9} {:>9} {:>7} {:>7} {:>8} {:>8} {:>8}",
+        "kernel", "compile", "verify", "bytes", "gcc -O2", "E-code", "gcc -O0", "tcc"
+    );
     for (name, rounds) in KERNELS {
         if !only.is_empty() && !only.iter().any(|o| o == name) {
             continue;
@@ -84,12 +96,39 @@ fn main() {
             verify(&unit.text, &layout, Profile::User, &mut buffer).ok();
             judge = judge.min(start.elapsed().as_secs_f64());
         }
-        let domain = Domain::builder(&support::image(&source)).placement(Placement::Hot).build().unwrap();
+        let domain = Domain::builder(&support::image(&source))
+            .placement(Placement::Hot)
+            .build()
+            .unwrap();
         let f = domain.func::<fn(i64) -> i64>("kernel").unwrap();
-        let flags = ["-O2", "-std=c11", "-fwrapv", "-fno-strict-aliasing", "-fno-tree-vectorize", "-w"];
-        let gcc = native("gcc", &flags, &path, &scratch.path().join(format!("{name}2.so"))).unwrap();
-        let slow = native("gcc", &["-O0", "-w"], &path, &scratch.path().join(format!("{name}0.so"))).unwrap();
-        let tcc = native("tcc", &[], &path, &scratch.path().join(format!("{name}t.so")));
+        let flags = [
+            "-O2",
+            "-std=c11",
+            "-fwrapv",
+            "-fno-strict-aliasing",
+            "-fno-tree-vectorize",
+            "-w",
+        ];
+        let gcc = native(
+            "gcc",
+            &flags,
+            &path,
+            &scratch.path().join(format!("{name}2.so")),
+        )
+        .unwrap();
+        let slow = native(
+            "gcc",
+            &["-O0", "-w"],
+            &path,
+            &scratch.path().join(format!("{name}0.so")),
+        )
+        .unwrap();
+        let tcc = native(
+            "tcc",
+            &[],
+            &path,
+            &scratch.path().join(format!("{name}t.so")),
+        );
         // Each works on data of its own, and all make the same calls.
         let missing = tcc.is_none();
         let results = race(&mut [
@@ -98,7 +137,15 @@ fn main() {
             &mut || slow(*rounds),
             &mut || tcc.map_or(0, |tcc| tcc(*rounds)),
         ]);
-        let [(reference, expected), (time, value), (time0, _), (time_tcc, _)] = results[..] else { return };
+        let [
+            (reference, expected),
+            (time, value),
+            (time0, _),
+            (time_tcc, _),
+        ] = results[..]
+        else {
+            return;
+        };
         let time_tcc = (!missing).then_some(time_tcc);
         assert_eq!(value, expected, "{name}");
         println!(

@@ -6,7 +6,9 @@ use support::torture::{Outcome, run};
 fn main() {
     let (mut passed, mut outside, mut failed) = (0, 0, 0);
     for path in std::env::args().skip(1) {
-        let Ok(source) = std::fs::read_to_string(&path) else { continue };
+        let Ok(source) = std::fs::read_to_string(&path) else {
+            continue;
+        };
         match run(&source) {
             Outcome::Passed => passed += 1,
             Outcome::Outside(why) => {

@@ -193,10 +193,8 @@ impl Work {
             let class = usize::from(float);
             let allowed = if float { VECTOR } else { GENERAL } & !self.forbidden(v, float);
             let mut free = 0;
-            for register in 0..16 {
-                if until[class][register] <= start {
-                    free |= 1 << register;
-                }
+            for (register, until) in until[class].iter().enumerate() {
+                free |= u32::from(*until <= start) << register;
             }
             free &= allowed;
             let chosen = if free != 0 {

@@ -276,14 +276,7 @@ impl Encoder<'_> {
             Op::FAdd | Op::FSub | Op::FMul | Op::FDiv => self.float_arithmetic(ins),
             Op::FNeg => self.float_negate(ins),
             Op::FCvt | Op::ToFloat | Op::ToInt => self.float_convert(ins),
-            Op::Bits
-            | Op::FromBits
-            | Op::Jump
-            | Op::Branch
-            | Op::BranchTest
-            | Op::FBranch
-            | Op::Return
-            | Op::Trap => {}
+            Op::Jump | Op::Branch | Op::BranchTest | Op::FBranch | Op::Return | Op::Trap => {}
         }
     }
 

@@ -42,7 +42,7 @@ impl Parser<'_> {
             unit.text.push(FILL);
         }
         let mut imports: Vec<u32> = alloc::vec![u32::MAX; self.unit.globals.len()];
-        for index in 0..self.unit.globals.len() {
+        for (index, place) in imports.iter_mut().enumerate() {
             let global = self.unit.globals[index];
             let name = self.spelling(global.name);
             let signature = if global.function {
@@ -57,7 +57,7 @@ impl Parser<'_> {
                 Place::Bss => Section::Bss,
                 Place::Nowhere => {
                     if global.used {
-                        imports[index] = unit.imports.len() as u32;
+                        *place = unit.imports.len() as u32;
                         unit.imports.push(Import {
                             name,
                             function: global.function,

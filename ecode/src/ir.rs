@@ -67,9 +67,6 @@ pub(crate) enum Op {
     ToFloat,
     /// Float `ty` to integer, truncating; width in `cc`.
     ToInt,
-    /// Bits of a float as an integer of the same width, and back.
-    Bits,
-    FromBits,
     /// `dst = cc(a, b) ? c : dst`, where dst was set just before.
     Select,
     SelectTest,
@@ -103,10 +100,6 @@ impl T {
     pub fn wide(self) -> bool {
         self == T::I64
     }
-    /// The integer type of 4 or 8 bytes.
-    pub fn int(bytes: u32) -> T {
-        if bytes == 8 { T::I64 } else { T::I32 }
-    }
 }
 
 /// Condition codes, numbered as x86 does.
@@ -117,7 +110,6 @@ pub(crate) mod cc {
     pub const NE: u8 = 5;
     pub const BE: u8 = 6;
     pub const A: u8 = 7;
-    pub const S: u8 = 8;
     pub const L: u8 = 12;
     pub const GE: u8 = 13;
     pub const LE: u8 = 14;
@@ -180,11 +172,6 @@ pub(crate) const NOP: Ins = Ins {
     at: 0,
     imm: 0,
 };
-
-/// Whether `b` and `c` are a memory operand's registers.
-pub(crate) fn has_memory(op: Op) -> bool {
-    matches!(op, Op::Load | Op::Store | Op::Lea)
-}
 
 impl Ins {
     /// Whether it may be left out, moved, or done once instead of twice.

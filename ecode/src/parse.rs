@@ -81,7 +81,6 @@ pub(crate) struct Label {
 /// A switch that is being parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch {
-    first_case: usize,
     default: Option<u32>,
     ty: Type,
     loops: usize,

@@ -161,11 +161,6 @@ impl Types {
         Type(self.list.len() as u32 - 1)
     }
 
-    /// The number of types.
-    pub fn len(&self) -> usize {
-        self.list.len()
-    }
-
     pub fn pointer(&mut self, of: Type) -> Type {
         if of.qualifiers() == 0 && self.get(of).pointer != Type(0) {
             return self.get(of).pointer;

@@ -336,5 +336,7 @@ impl Building {
 
 /// The global that a symbol number stands for.
 pub(crate) fn global_of(symbol: u32) -> Option<usize> {
-    (symbol >= sym::GLOBAL && symbol < sym::FRAME).then(|| (symbol - sym::GLOBAL) as usize)
+    (sym::GLOBAL..sym::FRAME)
+        .contains(&symbol)
+        .then(|| (symbol - sym::GLOBAL) as usize)
 }

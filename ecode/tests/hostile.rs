@@ -49,7 +49,9 @@ fn long_expressions_have_a_limit() {
     // As deep as it may be, and compiled on a small stack.
     for part in ["x + ", "x * 3 ^ ", "x++, ", "x && ", "(x) - ", "x | ~"] {
         let source = format!("int f(int x) {{ return {}x; }}", part.repeat(150));
-        let thread = std::thread::Builder::new().stack_size(512 << 10).spawn(move || compile(&source).map(drop));
+        let thread = std::thread::Builder::new()
+            .stack_size(512 << 10)
+            .spawn(move || compile(&source).map(drop));
         assert_eq!(thread.unwrap().join().unwrap().err(), None, "{part}");
     }
     let source = format!("int f(int *x) {{ return x{}; }}", "[0]".repeat(1_000_000));
@@ -69,7 +71,12 @@ fn a_million_names() {
     // All of them live at once.
     let sum: String = (0..5_000).map(|n| format!(" s += v{n};")).collect();
     let locals: String = (0..5_000).map(|n| format!("int v{n} = g({n});")).collect();
-    assert!(compile(&format!("int g(int); int f(void) {{ int s = 0; {locals} {sum} return s; }}")).is_ok());
+    assert!(
+        compile(&format!(
+            "int g(int); int f(void) {{ int s = 0; {locals} {sum} return s; }}"
+        ))
+        .is_ok()
+    );
 }
 
 #[test]
@@ -106,20 +113,36 @@ fn many_branches_are_no_square() {
     }
     source += "return y; }";
     assert!(compile(&source).is_ok());
-    let cases: String = (0..20_000).map(|n| format!("case {}: y += {n}; break;\n", n * 7 % 20_011)).collect();
-    assert!(compile(&format!("int f(int x, int y) {{ switch (x) {{ {cases} }} return y; }}")).is_ok());
-    let labels: String = (0..20_000).map(|n| format!("l{n}: if (x == {n}) goto l{};\n", (n * 31) % 20_000)).collect();
+    let cases: String = (0..20_000)
+        .map(|n| format!("case {}: y += {n}; break;\n", n * 7 % 20_011))
+        .collect();
+    assert!(
+        compile(&format!(
+            "int f(int x, int y) {{ switch (x) {{ {cases} }} return y; }}"
+        ))
+        .is_ok()
+    );
+    let labels: String = (0..20_000)
+        .map(|n| format!("l{n}: if (x == {n}) goto l{};\n", (n * 31) % 20_000))
+        .collect();
     assert!(compile(&format!("int f(int x) {{ {labels} return x; }}")).is_ok());
-    let loops: String = (0..5_000).map(|n| format!("for (int i = 0; i < x; i++) y += i * {n};\n")).collect();
+    let loops: String = (0..5_000)
+        .map(|n| format!("for (int i = 0; i < x; i++) y += i * {n};\n"))
+        .collect();
     assert!(compile(&format!("int f(int x, int y) {{ {loops} return y; }}")).is_ok());
 }
 
 #[test]
 fn functions_too_large_to_look_at_are_refused() {
-    let limits = Limits { function: 1000, ..Limits::default() };
+    let limits = Limits {
+        function: 1000,
+        ..Limits::default()
+    };
     let mut compiler = Compiler::new(Options { limits });
     let body = "x = x * 3 + 1; x ^= x >> 2;".repeat(1000);
-    let errors = compiler.compile(&format!("int f(int x) {{ {body} return x; }}")).unwrap_err();
+    let errors = compiler
+        .compile(&format!("int f(int x) {{ {body} return x; }}"))
+        .unwrap_err();
     assert_eq!(errors.list[0].rule, Rule::Limit);
 }
 

@@ -5,11 +5,11 @@ mod support;
 use support::{differential, generate};
 
 /// Functions of one program, so that gcc is started once for many.
-const FUNCTIONS: usize = 40;
+const FUNCTIONS: usize = 70;
 
 #[test]
 fn random_programs_compute_what_gcc_computes() {
-    let seeds = std::env::var("ECODE_SEEDS").unwrap_or("0-40".into());
+    let seeds = std::env::var("ECODE_SEEDS").unwrap_or("0-30".into());
     let (from, to) = seeds.split_once('-').expect("ECODE_SEEDS is FROM-TO");
     let folder = tempfile::tempdir().unwrap();
     let mut bad = Vec::new();
@@ -25,7 +25,11 @@ fn random_programs_compute_what_gcc_computes() {
             Ok(found) => {
                 if let Some(at) = (0..expected.len()).find(|at| expected[*at] != found[*at]) {
                     let per = differential::ARGUMENTS.len();
-                    bad.push(format!("seed {seed}: {}({})", names[at / per], differential::ARGUMENTS[at % per]));
+                    bad.push(format!(
+                        "seed {seed}: {}({})",
+                        names[at / per],
+                        differential::ARGUMENTS[at % per]
+                    ));
                 }
             }
         }

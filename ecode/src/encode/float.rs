@@ -17,10 +17,8 @@ impl Encoder<'_> {
             Opcode::with(prefix(ty), 0x0f11),
         );
         match (to, from) {
-            (Loc::Reg(to), Loc::Reg(from)) => {
-                if to != from {
-                    self.op(Opcode::new(0x0f28), false, to, Rm::R(from)); // movaps
-                }
+            (Loc::Reg(to), Loc::Reg(from)) if to != from => {
+                self.op(Opcode::new(0x0f28), false, to, Rm::R(from)); // movaps
             }
             (Loc::Reg(to), Loc::Stack(slot)) => {
                 self.op(load, false, to, Rm::M(self.spill_slot(slot)))

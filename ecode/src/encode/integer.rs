@@ -13,10 +13,8 @@ impl Encoder<'_> {
     /// Copies a value between places; through r11 if both are memory.
     pub(crate) fn move_int(&mut self, to: Loc, from: Loc, wide: bool) {
         match (to, from) {
-            (Loc::Reg(to), Loc::Reg(from)) => {
-                if to != from {
-                    self.op(MOV_LOAD, wide, to, Rm::R(from));
-                }
+            (Loc::Reg(to), Loc::Reg(from)) if to != from => {
+                self.op(MOV_LOAD, wide, to, Rm::R(from));
             }
             (Loc::Reg(to), Loc::Stack(slot)) => {
                 self.op(MOV_LOAD, true, to, Rm::M(self.spill_slot(slot)))

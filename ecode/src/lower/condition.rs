@@ -201,7 +201,9 @@ impl Parser<'_> {
     /// Whether the comparison of two constants holds, if they are constants.
     fn known(&self, test: &Test) -> Option<bool> {
         let first = self.code.blocks[self.code.current as usize].first as usize;
-        let ins = self.code.ins[first..].last().filter(|ins| ins.dst == test.a && ins.op == Op::Imm)?;
+        let ins = self.code.ins[first..]
+            .last()
+            .filter(|ins| ins.dst == test.a && ins.op == Op::Imm)?;
         let (a, b) = (ins.imm, test.imm);
         let (a, b) = if test.ty.wide() {
             (a, b)

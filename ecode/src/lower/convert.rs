@@ -69,8 +69,8 @@ impl Parser<'_> {
                     ..NOP
                 }))
             }
-            (false, true) => self.to_float(value, from, to),
-            (true, false) => self.to_integer(value, from, to),
+            (false, true) => self.make_float(value, from, to),
+            (true, false) => self.make_integer(value, from, to),
         }
     }
 
@@ -115,7 +115,7 @@ impl Parser<'_> {
         }
     }
 
-    fn to_float(&mut self, value: Val, from: Type, to: Type) -> Val {
+    fn make_float(&mut self, value: Val, from: Type, to: Type) -> Val {
         let ty = self.register_type(to);
         let unsigned = self.types.is_unsigned(from);
         let size = self.types.size(from);
@@ -200,7 +200,7 @@ impl Parser<'_> {
         Val::V(result)
     }
 
-    fn to_integer(&mut self, value: Val, from: Type, to: Type) -> Val {
+    fn make_integer(&mut self, value: Val, from: Type, to: Type) -> Val {
         let ty = self.register_type(from);
         let a = self.register(value);
         let (size, unsigned) = (self.types.size(to), self.types.is_unsigned(to));

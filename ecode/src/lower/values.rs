@@ -124,8 +124,8 @@ impl Code {
             return old.dst;
         }
         let float = match ins.op {
-            Op::FSet | Op::ToInt | Op::Bits => false,
-            Op::ToFloat | Op::FromBits => true,
+            Op::FSet | Op::ToInt => false,
+            Op::ToFloat => true,
             _ => ins.ty.is_float(),
         };
         let dst = self.temp(float);

@@ -183,7 +183,7 @@ impl Parser<'_> {
                 let value = f64::from_bits(node.value);
                 let in_range = value > -2147483649.0 && value < 2147483648.0;
                 if in_range
-                    || to_kind == Kind::Unsigned && value >= 0.0 && value < 18446744073709551616.0
+                    || to_kind == Kind::Unsigned && (0.0..18446744073709551616.0).contains(&value)
                 {
                     let whole = if value < 0.0 {
                         value as i64 as u64

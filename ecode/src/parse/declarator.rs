@@ -197,7 +197,7 @@ impl Parser<'_> {
     fn array_length(&mut self) -> Option<u32> {
         let at = self.at();
         let value = self.constant_expression()?;
-        if value < 0 || value >= 1 << 30 {
+        if !(0..1 << 30).contains(&value) {
             let message = if value < 0 {
                 "the length of an array is not negative"
             } else {

@@ -239,7 +239,7 @@ impl Parser<'_> {
             let index = if self.advance().kind == Tok::LBracket {
                 let index = self.constant_expression()?;
                 self.expect(Tok::RBracket, "`]`");
-                if self.types.kind(part) != Kind::Array || index < 0 || index >= 1 << 30 {
+                if self.types.kind(part) != Kind::Array || !(0..1 << 30).contains(&index) {
                     None
                 } else {
                     self.part(part, index as u32)

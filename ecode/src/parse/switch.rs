@@ -36,7 +36,6 @@ impl Parser<'_> {
         let first_case = self.cases.len();
         let loops = self.loops.len();
         self.switches.push(Switch {
-            first_case,
             default: None,
             ty,
             loops,

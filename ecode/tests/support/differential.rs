@@ -10,7 +10,13 @@ use postern::{Domain, Image};
 use super::file;
 
 /// Flags under which C is what E-code's reference says.
-pub const FLAGS: &[&str] = &["-std=c11", "-fwrapv", "-fno-strict-aliasing", "-fno-builtin", "-w"];
+pub const FLAGS: &[&str] = &[
+    "-std=c11",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-builtin",
+    "-w",
+];
 
 /// Arguments that every function is called with.
 pub const ARGUMENTS: [i64; 4] = [0, 1, -3, 123_456_789_012];
@@ -18,8 +24,18 @@ pub const ARGUMENTS: [i64; 4] = [0, 1, -3, 123_456_789_012];
 /// gcc's results of `names`, in order, for all arguments.
 pub fn native(source: &Path, names: &[String]) -> Vec<i64> {
     let library = source.with_extension("so");
-    let output = Command::new("gcc").args(FLAGS).args(["-O0", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
-    assert!(output.status.success(), "gcc: {}", String::from_utf8_lossy(&output.stderr));
+    let output = Command::new("gcc")
+        .args(FLAGS)
+        .args(["-O0", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(source)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "gcc: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let path = CString::new(library.to_str().unwrap()).unwrap();
     unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
@@ -41,14 +57,23 @@ pub fn native(source: &Path, names: &[String]) -> Vec<i64> {
 pub fn confined(source: &str, names: &[String]) -> Result<Vec<i64>, String> {
     let unit = postern_ecode::compile(source).map_err(|errors| errors.to_string())?;
     let image = Image::from_bytes(&file(&unit)).map_err(|error| error.to_string())?;
-    let domain = Domain::builder(&image).deadline(Some(Duration::from_secs(20))).build().map_err(|e| e.to_string())?;
+    let domain = Domain::builder(&image)
+        .deadline(Some(Duration::from_secs(20)))
+        .build()
+        .map_err(|e| e.to_string())?;
     let mut results = Vec::new();
     for name in names {
         let f = domain.func::<fn(i64) -> i64>(name);
         for argument in ARGUMENTS {
             let result = match &f {
-                Ok(f) => f.call(argument).map_err(|e| format!("{name}({argument}): {e}"))?,
-                Err(_) => domain.func::<fn() -> i64>(name).unwrap().call().map_err(|e| e.to_string())?,
+                Ok(f) => f
+                    .call(argument)
+                    .map_err(|e| format!("{name}({argument}): {e}"))?,
+                Err(_) => domain
+                    .func::<fn() -> i64>(name)
+                    .unwrap()
+                    .call()
+                    .map_err(|e| e.to_string())?,
             };
             results.push(result);
         }

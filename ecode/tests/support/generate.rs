@@ -27,7 +27,18 @@ impl Random {
 }
 
 const INTS: &[&str] = &[
-    "char", "signed char", "unsigned char", "short", "unsigned short", "int", "unsigned", "long", "unsigned long", "int", "unsigned", "_Bool",
+    "char",
+    "signed char",
+    "unsigned char",
+    "short",
+    "unsigned short",
+    "int",
+    "unsigned",
+    "long",
+    "unsigned long",
+    "int",
+    "unsigned",
+    "_Bool",
 ];
 
 /// What every program begins with.
@@ -102,7 +113,26 @@ pub fn program(seed: u64, functions: usize) -> String {
 
 impl Program {
     fn function(&mut self) {
-        self.read = ["gc", "gs", "gi", "gu", "gl", "gul", "gb", "hidden", "gp.x", "gp.y", "gp.z", "gn.s.c", "gn.p[1].y", "gv", "p", "gn.u.i"].map(String::from).to_vec();
+        self.read = [
+            "gc",
+            "gs",
+            "gi",
+            "gu",
+            "gl",
+            "gul",
+            "gb",
+            "hidden",
+            "gp.x",
+            "gp.y",
+            "gp.z",
+            "gn.s.c",
+            "gn.p[1].y",
+            "gv",
+            "p",
+            "gn.u.i",
+        ]
+        .map(String::from)
+        .to_vec();
         self.write = self.read.clone();
         self.floats = vec!["gd".into(), "gf".into(), "gp.d".into(), "gds[2]".into()];
         self.names = 0;
@@ -111,7 +141,21 @@ impl Program {
         writeln!(self.out, "long f{number}(long p) {{").unwrap();
         writeln!(self.out, "\tlong h = {number}; int t0 = 0; int la[8] = {{ 5, 4, 3 }}; int *lp = &la[2]; struct point sp = gp; u8 *bp = gbytes;").unwrap();
         writeln!(self.out, "\tint taken = p; int *tp = &taken; static int kept = 3; double ld = p % 100 * 0.25; struct nest *np = &gn;").unwrap();
-        for name in ["la[1]", "lp[0]", "*lp", "sp.x", "sp.y", "sp.z", "*bp", "taken", "*tp", "kept", "np->s.s", "np->p[0].x", "np->u.b[2]"] {
+        for name in [
+            "la[1]",
+            "lp[0]",
+            "*lp",
+            "sp.x",
+            "sp.y",
+            "sp.z",
+            "*bp",
+            "taken",
+            "*tp",
+            "kept",
+            "np->s.s",
+            "np->p[0].x",
+            "np->u.b[2]",
+        ] {
             self.read.push(name.into());
             self.write.push(name.into());
         }
@@ -124,8 +168,16 @@ impl Program {
             self.statement();
         }
         let last = self.expression(2);
-        writeln!(self.out, "\th = mix(h, {last}); h = mix(h, taken); h = mix(h, sp.x + la[3]); h = mix(h, t0);").unwrap();
-        writeln!(self.out, "\th = mix(h, ld > -1e9 && ld < 1e9 ? (int)ld : 3);\n\treturn h;\n}}").unwrap();
+        writeln!(
+            self.out,
+            "\th = mix(h, {last}); h = mix(h, taken); h = mix(h, sp.x + la[3]); h = mix(h, t0);"
+        )
+        .unwrap();
+        writeln!(
+            self.out,
+            "\th = mix(h, ld > -1e9 && ld < 1e9 ? (int)ld : 3);\n\treturn h;\n}}"
+        )
+        .unwrap();
         self.functions += 1;
     }
 
@@ -173,10 +225,24 @@ impl Program {
             4 | 5 => {
                 let target = self.variable();
                 let (op, value) = match self.random.below(10) {
-                    0..5 => (self.random.pick(&["+=", "-=", "^=", "|=", "&=", "*="]), self.expression(2)),
-                    5 => (self.random.pick(&["<<=", ">>="]), format!("({}) & 7", self.expression(1))),
-                    6 => (self.random.pick(&["/=", "%="]), format!("(int)(({}) & 63) + 1", self.expression(1))),
-                    7 => (self.random.pick(&["/=", "%="]), self.random.pick(&["3", "7", "10", "1000", "8", "60", "255u", "100000"]).into()),
+                    0..5 => (
+                        self.random.pick(&["+=", "-=", "^=", "|=", "&=", "*="]),
+                        self.expression(2),
+                    ),
+                    5 => (
+                        self.random.pick(&["<<=", ">>="]),
+                        format!("({}) & 7", self.expression(1)),
+                    ),
+                    6 => (
+                        self.random.pick(&["/=", "%="]),
+                        format!("(int)(({}) & 63) + 1", self.expression(1)),
+                    ),
+                    7 => (
+                        self.random.pick(&["/=", "%="]),
+                        self.random
+                            .pick(&["3", "7", "10", "1000", "8", "60", "255u", "100000"])
+                            .into(),
+                    ),
                     _ => ("+=", self.expression(1)),
                 };
                 self.line(format!("{target} {op} {value};"));
@@ -184,7 +250,11 @@ impl Program {
             6 => {
                 let n = self.variable();
                 let op = self.random.pick(&["++", "--"]);
-                let text = if self.random.below(2) == 0 { format!("t0 += ({n}){op};") } else { format!("t0 ^= {op}({n});") };
+                let text = if self.random.below(2) == 0 {
+                    format!("t0 += ({n}){op};")
+                } else {
+                    format!("t0 ^= {op}({n});")
+                };
                 self.line(text);
             }
             7 => {
@@ -200,7 +270,9 @@ impl Program {
             9 => self.special(),
             10 => {
                 let (a, b) = (self.index(8), self.index(8));
-                self.line(format!("lp = la + {a}; bp = &gbytes[{b}]; t0 += lp - la + (bp > gbytes);"));
+                self.line(format!(
+                    "lp = la + {a}; bp = &gbytes[{b}]; t0 += lp - la + (bp > gbytes);"
+                ));
             }
             11 if self.functions > 0 => {
                 let (n, value) = (self.random.below(self.functions), self.expression(1));
@@ -243,11 +315,15 @@ impl Program {
             0 => format!("sp = move(sp, {e});"),
             1 => format!("gp = move(move(gp, {e}), 3); gn.s = flip(gn.s);"),
             2 => format!("t0 += functions[{k}]({e});"),
-            3 => format!("ld = many({e}, ld, {e}, gf, 5, gd, {k}, t0, {e}, -3); if (!(ld > -1e12 && ld < 1e12)) ld = 1;"),
+            3 => format!(
+                "ld = many({e}, ld, {e}, gf, 5, gd, {k}, t0, {e}, -3); if (!(ld > -1e12 && ld < 1e12)) ld = 1;"
+            ),
             4 => format!("gm[{k}][{}] = {e};", self.index(4)),
             5 => format!("{{ struct nest copy = gn; copy.p[1].y ^= {e}; gn = copy; np = &gn; }}"),
             6 => format!("h = mix(h, ({e}, {k}));"),
-            7 => format!("*bp++ = {e}; bp--; t0 ^= *bp; t0 += sizeof(struct nest) + sizeof la;"),
+            7 => format!(
+                "{{ long e = {e}; *bp++ = e; bp--; t0 ^= *bp; t0 += sizeof(struct nest) + sizeof la; }}"
+            ),
             8 => format!("sp = (struct point){{ {k}, .d = 0.5, .z = {e} }};"),
             _ => format!("{{ int *e = la + 8, *i = la; while (i != e) t0 += *i++ ^ {k}; }}"),
         };
@@ -270,7 +346,11 @@ impl Program {
         self.block();
         if self.random.below(3) == 0 {
             let condition = self.condition();
-            let word = if kind < 3 { self.random.pick(&["break", "continue"]) } else { "break" };
+            let word = if kind < 3 {
+                self.random.pick(&["break", "continue"])
+            } else {
+                "break"
+            };
             self.line(format!("if ({condition}) {word};"));
             self.statement();
         }
@@ -314,7 +394,11 @@ impl Program {
 
     fn index(&mut self, size: usize) -> String {
         let e = self.expression(1);
-        if self.random.below(2) == 0 { format!("(({e}) & {})", size - 1) } else { self.random.below(size).to_string() }
+        if self.random.below(2) == 0 {
+            format!("(({e}) & {})", size - 1)
+        } else {
+            self.random.below(size).to_string()
+        }
     }
 
     fn condition(&mut self) -> String {
@@ -329,7 +413,12 @@ impl Program {
                 let op = self.random.pick(&["<", ">", "<=", ">=", "==", "!="]);
                 format!("{} {op} {}", self.float(1), self.float(1))
             }
-            6 => format!("({}) {} !({})", self.condition(), self.random.pick(&["&&", "||"]), self.expression(1)),
+            6 => format!(
+                "({}) {} !({})",
+                self.condition(),
+                self.random.pick(&["&&", "||"]),
+                self.expression(1)
+            ),
             _ => self.expression(2),
         }
     }
@@ -337,7 +426,10 @@ impl Program {
     fn float(&mut self, depth: usize) -> String {
         if depth == 0 || self.random.below(3) == 0 {
             return match self.random.below(3) {
-                0 => self.random.pick(&["0.5", "-3.25", "1e3", "2.0f", "0.1", "7", "-0.0", "1e-3f"]).into(),
+                0 => self
+                    .random
+                    .pick(&["0.5", "-3.25", "1e3", "2.0f", "0.1", "7", "-0.0", "1e-3f"])
+                    .into(),
                 _ => {
                     let n = self.random.below(self.floats.len());
                     self.floats[n].clone()
@@ -345,8 +437,17 @@ impl Program {
             };
         }
         match self.random.below(6) {
-            0..4 => format!("({} {} {})", self.float(depth - 1), self.random.pick(&["+", "-", "*"]), self.float(depth - 1)),
-            4 => format!("({} / ({} & 15 | 1))", self.float(depth - 1), self.integer()),
+            0..4 => format!(
+                "({} {} {})",
+                self.float(depth - 1),
+                self.random.pick(&["+", "-", "*"]),
+                self.float(depth - 1)
+            ),
+            4 => format!(
+                "({} / ({} & 15 | 1))",
+                self.float(depth - 1),
+                self.integer()
+            ),
             _ => {
                 let ty = self.random.pick(&["double", "float"]);
                 format!("({ty})({})", self.expression(1))
@@ -366,13 +467,29 @@ impl Program {
             4 => format!("(-{})", self.random.below(1000)),
             5 => format!("{}u", self.random.next() as u32),
             6 => format!("0x{:x}l", self.random.next() & 0xffff_ffff_ffff),
-            _ => self.random.pick(&["255", "65535", "'x'", "GREEN", "BLUE", "0x7fffffff", "1000000007", "sizeof(int)"]).into(),
+            _ => self
+                .random
+                .pick(&[
+                    "255",
+                    "65535",
+                    "'x'",
+                    "GREEN",
+                    "BLUE",
+                    "0x7fffffff",
+                    "1000000007",
+                    "sizeof(int)",
+                ])
+                .into(),
         }
     }
 
     fn expression(&mut self, depth: usize) -> String {
         if depth == 0 || self.random.below(5) == 0 {
-            return if self.random.below(3) == 0 { self.constant() } else { self.integer() };
+            return if self.random.below(3) == 0 {
+                self.constant()
+            } else {
+                self.integer()
+            };
         }
         let d = depth - 1;
         match self.random.below(20) {
@@ -380,14 +497,48 @@ impl Program {
                 let op = self.random.pick(&["+", "-", "*", "&", "|", "^", "+", "-"]);
                 format!("({} {op} {})", self.expression(d), self.expression(d))
             }
-            8 => format!("({} {} ({} & 31))", self.expression(d), self.random.pick(&["<<", ">>"]), self.expression(d)),
-            9 => format!("({} {} {})", self.expression(d), self.random.pick(&["/", "%"]), self.random.pick(&["3", "-7", "10u", "16", "1000l", "641", "2", "0x10001ul"])),
-            10 => format!("({} / (int)(({} & 255) + 1))", self.expression(d), self.expression(d)),
-            11 => format!("({} {} {})", self.expression(d), self.random.pick(&["<", ">", "<=", ">=", "==", "!="]), self.expression(d)),
-            12 => format!("({}{})", self.random.pick(&["-", "~", "!"]), self.expression(d)),
+            8 => format!(
+                "({} {} ({} & 31))",
+                self.expression(d),
+                self.random.pick(&["<<", ">>"]),
+                self.expression(d)
+            ),
+            9 => format!(
+                "({} {} {})",
+                self.expression(d),
+                self.random.pick(&["/", "%"]),
+                self.random
+                    .pick(&["3", "-7", "10u", "16", "1000l", "641", "2", "0x10001ul"])
+            ),
+            10 => format!(
+                "({} / (int)(({} & 255) + 1))",
+                self.expression(d),
+                self.expression(d)
+            ),
+            11 => format!(
+                "({} {} {})",
+                self.expression(d),
+                self.random.pick(&["<", ">", "<=", ">=", "==", "!="]),
+                self.expression(d)
+            ),
+            12 => format!(
+                "({}{})",
+                self.random.pick(&["-", "~", "!"]),
+                self.expression(d)
+            ),
             13 => format!("(({})({}))", self.random.pick(INTS), self.expression(d)),
-            14 => format!("({} ? {} : {})", self.condition(), self.expression(d), self.expression(d)),
-            15 => format!("({} {} {})", self.expression(d), self.random.pick(&["&&", "||"]), self.expression(d)),
+            14 => format!(
+                "({} ? {} : {})",
+                self.condition(),
+                self.expression(d),
+                self.expression(d)
+            ),
+            15 => format!(
+                "({} {} {})",
+                self.expression(d),
+                self.random.pick(&["&&", "||"]),
+                self.expression(d)
+            ),
             16 => {
                 let array = self.random.pick(&["la", "ga", "table", "gbytes"]);
                 let index = self.index(8);
@@ -405,7 +556,10 @@ impl Program {
             _ => {
                 let value = self.float(1);
                 let n = self.random.below(4);
-                format!("({value} > -1e6 && {value} < 1e6 ? ({})(int)({value}) : {n})", self.random.pick(&["int", "long", "short", "char"]))
+                format!(
+                    "({value} > -1e6 && {value} < 1e6 ? ({})(int)({value}) : {n})",
+                    self.random.pick(&["int", "long", "short", "char"])
+                )
             }
         }
     }

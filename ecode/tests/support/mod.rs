@@ -59,6 +59,6 @@ pub fn image(source: &str) -> Image {
         }
     }
 }
-pub mod torture;
-pub mod generate;
 pub mod differential;
+pub mod generate;
+pub mod torture;
