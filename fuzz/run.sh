@@ -15,7 +15,7 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then
 fi
 targets=("$@")
 if [[ ${#targets[@]} -eq 0 ]]; then
-    targets=(image verifier debug policy)
+    targets=(image verifier debug policy ecode)
 fi
 
 triple=$(rustc -vV | sed -n 's/^host: //p')

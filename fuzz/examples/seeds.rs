@@ -1,5 +1,5 @@
 //! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier,
-//! FOLDER/debug and FOLDER/policy.
+//! FOLDER/debug, FOLDER/policy and FOLDER/ecode.
 //!
 //! Seeds are made, not stored, so that they follow the format.
 
@@ -20,7 +20,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&folder.join("verifier"), texts())?;
     write(&folder.join("debug"), programs(folder)?)?;
     write(&folder.join("policy"), system_calls())?;
+    write(&folder.join("ecode"), sources()?)?;
     Ok(())
+}
+
+/// The kernels of E-code, and its cases of errors.
+fn sources() -> std::io::Result<Vec<Vec<u8>>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ecode");
+    let mut seeds = Vec::new();
+    for entry in fs::read_dir(folder.join("kernels"))? {
+        seeds.push(fs::read(entry?.path())?);
+    }
+    let errors = fs::read_to_string(folder.join("tests/files/errors.txt"))?;
+    for case in errors.split("----\n") {
+        let lines = case.lines().filter(|line| !line.starts_with("error "));
+        seeds.push(lines.collect::<Vec<_>>().join("\n").into_bytes());
+    }
+    Ok(seeds)
 }
 
 /// Each system call alone and on paths, and a few that belong together: open, write, seek, read, list, lock, close.
