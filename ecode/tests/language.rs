@@ -239,3 +239,33 @@ fn addresses_of_variables_behind_casts_and_parentheses() {
         36
     );
 }
+
+#[test]
+fn products_of_spilled_values_are_whole() {
+    // More values alive than there are registers, then a product by 9 that is computed as an address.
+    let names: Vec<String> = (0..20).map(|n| format!("v{n}")).collect();
+    let declare: String = names
+        .iter()
+        .enumerate()
+        .map(|(n, v)| format!("long {v} = seed + {n}l * 0x1234567890;"))
+        .collect();
+    let products: String = names
+        .iter()
+        .map(|v| format!("h = h * 31 + {v} * 9 + {v} * 5 + {v} * 3;"))
+        .collect();
+    let mix: String = names.iter().map(|v| format!("{v} ^= h;")).collect();
+    let source = format!(
+        "long seed = 0x123456789abc; long f(void) {{ long h = 1; {declare} for (int i = 0; i < 3; i++) {{ {products} {mix} }} return h; }}"
+    );
+    let mut h = 1i64;
+    let mut v: Vec<i64> = (0..20)
+        .map(|n| 0x1234_5678_9abc + n * 0x12_3456_7890)
+        .collect();
+    for _ in 0..3 {
+        for v in &v {
+            h = h.wrapping_mul(31).wrapping_add(v.wrapping_mul(17));
+        }
+        v.iter_mut().for_each(|v| *v ^= h);
+    }
+    assert_eq!(f(&source), h);
+}

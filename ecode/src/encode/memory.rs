@@ -27,22 +27,24 @@ impl Encoder<'_> {
             mem.sym = sym::NONE;
             mem.disp = mem.disp.wrapping_add(slot.offset as i32);
         }
+        // Addresses count by their low half; products by 3, 5 and 9 that are computed as addresses do not.
+        let wide = ins.op == Op::Lea && super::wide(ins.ty);
         let base_spilled = ins.b != NONE && mem.base.is_none();
         let index_spilled = ins.c != NONE && mem.index.is_none();
         if index_spilled {
             // All of the registers' sum in r11.
-            self.fetch(R11, ins.c, false);
+            self.fetch(R11, ins.c, wide);
             if mem.scale > 1 {
-                self.op(Opcode::new(0xc1), false, 4, Rm::R(R11));
+                self.op(Opcode::new(0xc1), wide, 4, Rm::R(R11));
                 self.byte(mem.scale.trailing_zeros() as u8);
             }
             if ins.b != NONE {
                 let base = self.rm(ins.b);
-                self.op(Opcode::new(0x03), false, R11, base);
+                self.op(Opcode::new(0x03), wide, R11, base);
             }
             (mem.base, mem.index, mem.scale) = (Some(R11), None, 1);
         } else if base_spilled {
-            self.fetch(R11, ins.b, false);
+            self.fetch(R11, ins.b, wide);
             mem.base = Some(R11);
         }
         if !frame {

@@ -66,7 +66,10 @@ const LIBRARY: &[(&str, &str)] = &[
         "char *strchr(const char *s, int c) { for (;; s++) { if (*s == (char)c) return (char *)s; if (!*s) return 0; } }",
     ),
     ("abs", "int abs(int x) { return x < 0 ? -x : x; }"),
-    ("malloc", "void *malloc(unsigned long n) { static char pool[1 << 20]; static unsigned long used; void *p = pool + used; used += (n + 15) & ~15ul; return p; }"),
+    (
+        "malloc",
+        "void *malloc(unsigned long n) { static char pool[1 << 20]; static unsigned long used; void *p = pool + used; used += (n + 15) & ~15ul; return p; }",
+    ),
     ("free", "void free(void *p) { }"),
     ("printf", "int printf(const char *f) { return 0; }"),
 ];
@@ -108,9 +111,16 @@ fn preprocessed(source: &str) -> String {
             "-D__restrict__=",
         ]);
     }
-    let builtins = ["abort", "exit", "memcpy", "memset", "memcmp", "memmove", "strlen", "strcmp", "strcpy", "strchr", "printf", "abs", "malloc"];
+    let builtins = [
+        "abort", "exit", "memcpy", "memset", "memcmp", "memmove", "strlen", "strcmp", "strcpy",
+        "strchr", "printf", "abs", "malloc",
+    ];
     gcc.args(builtins.map(|name| format!("-D__builtin_{name}={name}")));
-    gcc.args(["-D__builtin_va_list=int", "-D__builtin_expect(x,y)=(x)", "-D__builtin_prefetch(...)=0", "-D__builtin_unreachable()=abort()"]);
+    gcc.args([
+        "-D__builtin_va_list=int",
+        "-D__builtin_expect(x,y)=(x)",
+        "-D__builtin_unreachable()=abort()",
+    ]);
     let mut child = gcc
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -171,9 +181,16 @@ pub fn run(source: &str) -> Outcome {
             Err(errors) => {
                 // Old programs call abort and exit without a word.
                 for (name, body) in LIBRARY {
-                    if errors.list.iter().any(|e| e.message == format!("`{name}` is not declared")) {
+                    if errors
+                        .list
+                        .iter()
+                        .any(|e| e.message == format!("`{name}` is not declared"))
+                    {
                         // Its declaration: the definition up to the body.
-                        let from = body.find(&format!(" {name}(")).or(body.find(&format!("*{name}("))).unwrap_or(0);
+                        let from = body
+                            .find(&format!(" {name}("))
+                            .or(body.find(&format!("*{name}(")))
+                            .unwrap_or(0);
                         let start = body[..from].rfind("; ").map_or(0, |at| at + 2);
                         declared += body[start..].split(" {").next().unwrap_or("");
                         declared += "; ";
