@@ -162,4 +162,20 @@ fn main() {
         count += 1;
     }
     println!("geometric mean {:.3}", (product / f64::from(count)).exp());
+    println!("time by length of source:");
+    for functions in [25, 100, 400] {
+        let source = support::generate::program(1, functions);
+        let lines = source.lines().count();
+        let mut compiler = postern_ecode::Compiler::default();
+        let results = race(&mut [&mut || {
+            compiler
+                .compile(&source)
+                .map_or(0, |unit| unit.text.len() as i64)
+        }]);
+        println!(
+            "{lines:6} lines {:8.2} ms {:6.2} us a line",
+            results[0].0 * 1e3,
+            results[0].0 * 1e6 / lines as f64
+        );
+    }
 }

@@ -11,6 +11,7 @@ mod expression;
 mod function;
 mod initializer;
 mod operator;
+mod postfix;
 mod primary;
 mod specifier;
 mod statement;
