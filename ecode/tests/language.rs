@@ -209,6 +209,13 @@ fn lines_lead_back_to_the_source() {
 }
 
 #[test]
+fn structures_may_end_with_an_open_array() {
+    let source = "struct list { int count; int items[]; }; static int room[8];
+        long f(void) { struct list *l = (struct list *)room; l->count = 3; l->items[2] = 39; return sizeof(struct list) + room[3]; }";
+    assert_eq!(f(source), 43);
+}
+
+#[test]
 fn what_was_wrong_once() {
     // A constant in one branch was taken for one behind the branches.
     assert_eq!(

@@ -303,7 +303,12 @@ impl Parser<'_> {
                 });
             } else {
                 loop {
-                    let declarator = self.declarator(specifiers.ty, true);
+                    let mut declarator = self.declarator(specifiers.ty, true);
+                    let info = *self.types.get(declarator.ty);
+                    if info.kind == Kind::Array && info.count == UNKNOWN && !members.is_empty() {
+                        // As many as there is room for behind the structure.
+                        declarator.ty = self.types.array(info.of, 0).unwrap_or(ERROR);
+                    }
                     if self.peek() == Tok::Colon {
                         let message = "E-code does not have bit-fields".into();
                         self.fail(
