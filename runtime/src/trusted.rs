@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `gate.s`, [`gate`] | the instructions that cross a domain's boundary |
+//! | `gate.s`, `peer.s`, [`gate`] | the instructions that cross a domain's boundary |
 //! | [`control`] | what gates read of a domain |
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`record`] | the calls of a thread that wait |

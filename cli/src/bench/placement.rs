@@ -26,7 +26,7 @@ pub fn figures(directory: &Path) -> Result<Vec<Figure>, String> {
         let [file, extension] = ["c", "px"].map(|e| directory.join(format!("{name}.{e}")));
         std::fs::write(&file, source).map_err(|e| e.to_string())?;
         let build = postern_toolchain::Build::new(Language::C).file(&file);
-        let build = build.flags(&["-O2"]).output(&extension);
+        let build = build.flags(["-O2"]).output(&extension);
         build.run().map_err(|e| e.to_string())?;
         let image = Image::load(&extension).map_err(|e| e.to_string())?;
         if !matches!(hot_window(), HotWindow::Free | HotWindow::Taken) {

@@ -1,6 +1,6 @@
 //! The gates' assembly and the structures it reads, bound together field by field.
 //!
-//! `gate.s` says what each instruction is for; this file gives it the offsets and the classes that exist.
+//! `gate.s` and `peer.s` say what each instruction is for; this file gives it the offsets and the classes that exist.
 
 use super::control::{CLOSED, Control, Entry, OPEN, POISONED, ServiceEntry, Slot};
 use super::peer::{PEER, Peer, SLOW};
@@ -39,6 +39,7 @@ const _: () = assert!(
 
 global_asm!(
     include_str!("gate.s"),
+    include_str!("peer.s"),
     SAVED = const SAVED,
     FRAME_RETURN = const 6 * 8,
     THREAD_SIZE = const size_of::<Thread>(),

@@ -1,4 +1,4 @@
-//! Calls from one extension to another, as far as they are not made by the peer gate alone (`gate.s`).
+//! Calls from one extension to another, as far as they are not made by the peer gate alone (`peer.s`).
 //!
 //! An import that a peer serves has a [`super::control::ServiceEntry`] like a service. Its stack need is [`PEER`], which no thread has: so the
 //! service gate's own test leads to the peer gate, and services pay nothing. What the peer gate does not take on (the first entry of a

@@ -1,7 +1,7 @@
 //! The calls of a thread that wait while another one runs: in a service that called an extension, or in the peer gate.
 //!
 //! Each thread has an array of records, outermost call first. Its own record is `Thread::record`, those below it wait. Both Rust
-//! (`slow.rs`) and the peer gate (`gate.s`) push and pop them. Invariants:
+//! (`slow.rs`) and the peer gate (`peer.s`) push and pop them. Invariants:
 //! - A record that nobody waits in has `sequence`, `service_rsp`, `foreign`, `pending` and `detail` 0. So the gate, which has none of
 //!   these to keep, need not write them.
 //! - A call's record is shown (`sequence` is not 0) from before it ceases to be the innermost until after it is that again, and while

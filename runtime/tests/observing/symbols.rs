@@ -23,7 +23,7 @@ long outer(long n)
 fn compiled(directory: &Path) -> Image {
     let (source, extension) = (directory.join("sums.c"), directory.join("sums.px"));
     std::fs::write(&source, SOURCE).unwrap();
-    let build = Build::new(Language::C).file(&source).flags(&["-O1"]);
+    let build = Build::new(Language::C).file(&source).flags(["-O1"]);
     build.output(&extension).run().unwrap();
     Image::load(&extension).unwrap()
 }

@@ -1,0 +1,227 @@
+# The peer gate: from one extension to another, assembled behind `gate.s`, whose macros and registers are its own, too. The
+# service gate comes here when its test of the stack fails: an entry that a peer serves needs more than there is.
+# rax = the caller's control block, rsp = its service_rsp (or the host's, if foreign).
+#
+# Below what the service gate pushed, the frame of the peer's call looks like an entry gate's: six registers, under a return
+# address into the caller. What else there is to keep of the caller is in its record. Innermost is, by T_MARK: the caller
+# (1), nobody (4), the peer (1), nobody (4), the caller (1). An abort of the peer's call comes back by postern_peer_failed.
+    .p2align 6
+GLOBAL postern_peer
+    cmp     dword ptr [r11 + {S_STACK} + 4], {PEER_HIGH}
+    jne     postern_service_stack
+    mov     rbp, [r11 + {S_CONTEXT}]        # the Peer, which begins with its Entry
+    cmp     dword ptr fs:[r10 + {T_FOREIGN}], 0
+    jne     postern_peer_slow
+    mov     rax, rsp
+    sub     rax, [rbp + {P_GATE_STACK}]
+    cmp     rax, fs:[r10 + {T_STACK_LOW}]
+    jl      postern_peer_stack
+    push    rbx
+    push    r12
+    push    r13
+    push    r14
+    push    r15
+    mov     rbx, [rbp + {E_CONTROL}]
+    mov     r12d, fs:[r10 + {T_SLOT}]
+    mov     r13, fs:[r10 + {T_RECORD}]
+    mov     rax, fs:[r10 + {T_CONTROL}]
+    cmp     r13, fs:[r10 + {T_LAST_RECORD}]
+    je      postern_peer_pop                # too deep
+    cmp     rbx, rax
+    je      postern_peer_pop                # itself
+    mov     r14, [rbx + r12 + {C_SLOTS}]
+    mov     [r13 + {R_R15}], r15d
+    lea     r15, [r14 - 1]
+    shr     r15, 32
+    jnz     postern_peer_pop                # no data stack for this thread yet, or a call of it waits on this thread
+    mov     r15d, r14d
+    mov     r14, fs:[r10 + {T_SEQUENCE}]
+    cmp     r14, fs:[r10 + {T_REQUEST}]
+    je      postern_peer_pop                # the caller's time is up
+    mov     [r13 + {R_CONTROL}], rax
+    mov     [r13 + {R_SERVICE}], r11
+    mov     [r13 + {R_CONTEXT}], rbp
+    mov     [r13 + {R_SEQUENCE}], r14       # shown
+    mov     r14, fs:[r10 + {T_FRAME}]
+    mov     [r13 + {R_FRAME}], r14
+    inc     dword ptr [rax + r12 + {C_SLOTS} + 4]
+    mov     r14, fs:[r10 + {T_NESTED}]
+    inc     r14
+    mov     fs:[r10 + {T_NESTED}], r14
+    mov     dword ptr fs:[r10 + {T_MARK}], 4
+    mov     rax, [rbp + {P_LIMIT}]
+    add     r13, {RECORD_SIZE}
+    mov     [r13 + {R_LIMIT}], rax
+    mov     fs:[r10 + {T_RECORD}], r13
+    mov     fs:[r10 + {T_SEQUENCE}], r14
+    mov     fs:[r10 + {T_FRAME}], rsp
+    mov     fs:[r10 + {T_CONTROL}], rbx
+    mov     dword ptr fs:[r10 + {T_MARK}], 1
+GLOBAL postern_peer_marked
+    mov     rax, [rbp + {E_EXPECTED}]
+    cmp     rax, [rbx + {C_STATE}]
+    jne     postern_peer_unmark
+    inc     qword ptr [rbx + r12 + {C_SLOTS} + 8]
+    inc     qword ptr [r11 + {S_CALLS}]
+    mov     r13, [rbx + {C_BASE}]
+    wrgsbase r13
+    mov     r11d, [rbp + {E_OFFSET}]
+    or      r11, r13
+    and     rdi, [rbp + {E_INT_MASKS}]
+    and     rsi, [rbp + {E_INT_MASKS} + 8]
+    and     rdx, [rbp + {E_INT_MASKS} + 16]
+    and     rcx, [rbp + {E_INT_MASKS} + 24]
+    and     r8,  [rbp + {E_INT_MASKS} + 32]
+    and     r9,  [rbp + {E_INT_MASKS} + 40]
+    cmp     dword ptr [rbp + {P_VECTORS}], 0
+    jne     781f
+782:
+    CLEAR_SCALARS
+    call    r11
+GLOBAL postern_peer_returned
+    # The caller's base is what its return address begins with, so this need not wait for what follows. (After a jump to the
+    # slot that is the address of a gate, and no text runs before a gate has set the base again.)
+    mov     esi, [rsp + {FRAME_RETURN} + 4]
+    shl     rsi, 32
+    wrgsbase rsi
+    THREAD  r10
+    mov     rbx, fs:[r10 + {T_RECORD}]
+    mov     r12d, fs:[r10 + {T_SLOT}]
+    mov     dword ptr fs:[r10 + {T_MARK}], 4
+    sub     rbx, {RECORD_SIZE}
+    mov     fs:[r10 + {T_RECORD}], rbx
+    mov     r11, [rbx + {R_CONTROL}]
+    mov     fs:[r10 + {T_CONTROL}], r11
+    mov     r9, [rbx + {R_SEQUENCE}]
+    mov     fs:[r10 + {T_SEQUENCE}], r9
+    mov     rcx, [rbx + {R_FRAME}]
+    mov     fs:[r10 + {T_FRAME}], rcx
+    mov     rcx, [rbx + {R_CONTEXT}]
+    mov     qword ptr fs:[r10 + {T_PEER_FAILED}], 0
+    mov     dword ptr fs:[r10 + {T_MARK}], 1
+GLOBAL postern_peer_back
+    dec     dword ptr [r11 + r12 + {C_SLOTS} + 4]
+    mov     qword ptr [rbx + {R_SEQUENCE}], 0   # not shown any more
+    cmp     r9, [rbx + {R_REQUEST}]
+    je      postern_peer_request            # after it was hidden, so that no wish is lost
+    cmp     dword ptr [r11 + {C_STATE}], {OPEN}
+    jne     postern_peer_state
+783:
+    and     rax, [rcx + {P_RESULT_MASK}]
+    cmp     dword ptr [rcx + {P_VECTORS}], 0
+    jne     785f
+784:
+    xor     ecx, ecx
+    xor     edx, edx
+    xor     esi, esi
+    xor     edi, edi
+    xor     r8d, r8d
+    xor     r9d, r9d
+    xor     r10d, r10d
+    xor     r11d, r11d
+    RESTORE_HOST                            # that is, the caller's
+    ret
+781:                                        # the vector registers that the peer can read
+    mov     rax, rbp
+    test    dword ptr [rbx + {C_FACTS}], {FACT_YMM}
+    jnz     786f
+    test    dword ptr [rbx + {C_FACTS}], {FACT_XMM}
+    jz      782b
+    CLEAR_VECTORS_sse
+    jmp     782b
+786:
+    CLEAR_VECTORS_avx
+    jmp     782b
+785:                                        # and the caller
+    test    dword ptr [r11 + {C_FACTS}], {FACT_YMM}
+    jnz     787f
+    test    dword ptr [rcx + {P_VECTORS}], {FACT_YMM}
+    jz      788f
+    vzeroupper
+788:
+    test    dword ptr [r11 + {C_FACTS}], {FACT_XMM}
+    jz      784b
+    andps   xmm0, xmmword ptr [rcx + {P_FLOAT_MASK}]
+    xorps   xmm1, xmm1
+    xorps   xmm2, xmm2
+    xorps   xmm3, xmm3
+    xorps   xmm4, xmm4
+    xorps   xmm5, xmm5
+    xorps   xmm6, xmm6
+    xorps   xmm7, xmm7
+    ZERO_UPPER_REGISTERS_sse
+    jmp     784b
+787:
+    vandps  xmm0, xmm0, xmmword ptr [rcx + {P_FLOAT_MASK}]
+    vxorps  xmm1, xmm1, xmm1
+    vxorps  xmm2, xmm2, xmm2
+    vxorps  xmm3, xmm3, xmm3
+    vxorps  xmm4, xmm4, xmm4
+    vxorps  xmm5, xmm5, xmm5
+    vxorps  xmm6, xmm6, xmm6
+    vxorps  xmm7, xmm7, xmm7
+    ZERO_UPPER_REGISTERS_avx
+    jmp     784b
+
+# The peer is not open: the caller becomes the innermost again, and Rust says why.
+GLOBAL postern_peer_unmark
+    mov     dword ptr fs:[r10 + {T_MARK}], 4
+    mov     r13, fs:[r10 + {T_RECORD}]
+    sub     r13, {RECORD_SIZE}
+    mov     fs:[r10 + {T_RECORD}], r13
+    mov     rax, [r13 + {R_CONTROL}]
+    mov     fs:[r10 + {T_CONTROL}], rax
+    mov     r14, [r13 + {R_SEQUENCE}]
+    mov     fs:[r10 + {T_SEQUENCE}], r14
+    mov     r14, [r13 + {R_FRAME}]
+    mov     fs:[r10 + {T_FRAME}], r14
+    mov     dword ptr fs:[r10 + {T_MARK}], 1
+    dec     dword ptr [rax + r12 + {C_SLOTS} + 4]
+    mov     qword ptr [r13 + {R_SEQUENCE}], 0
+# Whatever is not the common case goes on as a service, whose function is in Rust (`trusted::peer`).
+GLOBAL postern_peer_pop
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbx
+GLOBAL postern_peer_slow
+    mov     rax, fs:[r10 + {T_CONTROL}]
+    jmp     postern_service_go
+
+# The peer's call was ended, rsp = its frame: the caller goes on as from a service that returned 0.
+GLOBAL postern_peer_failed
+    pop     r15
+    pop     r14
+    pop     r13
+    pop     r12
+    pop     rbx
+    xor     eax, eax
+    pxor    xmm0, xmm0
+    jmp     postern_service_returned
+
+# Too little control stack for the peer, or one for which the peer gate is not made.
+GLOBAL postern_peer_stack
+    cmp     dword ptr [rbp + {P_GATE_STACK} + 4], {SLOW_HIGH}
+    je      postern_peer_slow
+# Too little control stack for the service: a fault of the extension.
+GLOBAL postern_service_stack
+    mov     dword ptr fs:[r10 + {T_ABORT_KIND}], {KIND_SERVICE_STACK}
+    jmp     postern_aborted
+
+# The caller's call is to end now that the peer has returned: by another thread's wish, or because its domain is not open.
+GLOBAL postern_peer_request
+    mov     ecx, [rbx + {R_REQUEST_KIND}]
+    jmp     789f
+postern_peer_state:
+    cmp     dword ptr [r11 + {C_STATE}], {POISONED}
+    je      788f
+    cmp     dword ptr [r11 + {C_STATE}], {CLOSED}
+    jne     783b                            # somebody tries to reset or to move it, and will find us
+788:
+    mov     ecx, {KIND_ANOTHER}
+789:
+    mov     fs:[r10 + {T_ABORT_KIND}], ecx
+    jmp     postern_aborted
+GLOBAL postern_gates_end
+    nop
