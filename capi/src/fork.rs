@@ -25,7 +25,8 @@ type Held = (
 );
 
 thread_local! {
-    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run time.
+    static HELD: RefCell<Option<Box<Held>>> = const { RefCell::new(None) };
 }
 
 extern "C" fn before() {
@@ -41,7 +42,7 @@ extern "C" fn before() {
         pool::loans(),
         hold_ids(),
     );
-    HELD.set(Some(held));
+    HELD.set(Some(Box::new(held)));
 }
 
 extern "C" fn after() {

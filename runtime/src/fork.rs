@@ -98,7 +98,8 @@ struct All {
 }
 
 thread_local! {
-    static ALL: RefCell<Option<All>> = const { RefCell::new(None) };
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run time.
+    static ALL: RefCell<Option<Box<All>>> = const { RefCell::new(None) };
 }
 
 /// Makes fork safe from now on. Called once, at start.
@@ -128,12 +129,12 @@ extern "C" fn before() {
         Box::new(control::table()),
         Box::new(stub::stubs()),
     ];
-    ALL.set(Some(All {
+    ALL.set(Some(Box::new(All {
         registry,
         domains,
         _seat: seat,
         _others: others,
-    }));
+    })));
 }
 
 extern "C" fn after_in_parent() {

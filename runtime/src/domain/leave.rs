@@ -17,28 +17,7 @@ impl Inner {
 
     /// Whether one of the threads that `counts` is inside.
     fn occupied_by(&self, counts: impl Fn(&thread::Thread) -> bool) -> bool {
-        let here: *const Control = &*self.control;
-        thread::registry().iter().any(|(index, t)| {
-            if !counts(t) {
-                return false;
-            }
-            // Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside.
-            loop {
-                let begun = t.nested.load(Ordering::SeqCst);
-                let waits = self.control.slot(index).waiting.load(Ordering::SeqCst) != 0;
-                // Who is still entering has not looked at the state, and will find it closed.
-                let inside = !matches!(
-                    t.mark.load(Ordering::SeqCst),
-                    thread::OUTSIDE | thread::ENTERING
-                ) && std::ptr::eq(t.control.load(Ordering::SeqCst), here);
-                if waits || inside {
-                    return true;
-                }
-                if t.nested.load(Ordering::SeqCst) == begun {
-                    return false;
-                }
-            }
-        })
+        thread::occupied(&self.control, counts)
     }
 
     /// Whether whatever was reachable for calls inside before this moment is used by none of them any more.

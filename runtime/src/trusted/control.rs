@@ -6,6 +6,7 @@
 use super::guard::Guard;
 use super::map::{self, MapError};
 use super::switch::Switch;
+use super::thread;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -192,6 +193,9 @@ pub(crate) struct Table {
     start: *mut u8,
     next: usize,
     free: Vec<usize>,
+    /// Blocks of domains that went while calls of theirs waited on the very thread that dropped them. Those calls end when they are
+    /// the innermost again, and until then their records refer to the block: it must not be another domain's.
+    referred: Vec<&'static Control>,
 }
 
 // SAFETY: the pointer is to memory that no thread owns.
@@ -210,6 +214,7 @@ pub(crate) struct Block(&'static Control);
 impl Block {
     /// Takes a free block. Its slots and counters are zero, its state is [`CLOSED`].
     pub(crate) fn take() -> Result<Block, MapError> {
+        free_referred();
         let mut guard = table();
         let table = match guard.as_mut() {
             Some(table) => table,
@@ -217,6 +222,7 @@ impl Block {
                 start: map::reserve_zeroed(MAX_DOMAINS * BLOCK)?,
                 next: 0,
                 free: Vec::new(),
+                referred: Vec::new(),
             }),
         };
         let (number, used) = match table.free.pop() {
@@ -259,12 +265,25 @@ impl std::ops::Deref for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         self.0.state.store(CLOSED, Ordering::SeqCst);
+        let referred = thread::occupied(self.0, |_| true);
         let mut guard = table();
         if let Some(table) = guard.as_mut() {
-            table
-                .free
-                .push(self.0.number.load(Ordering::Relaxed) as usize);
+            match referred {
+                true => table.referred.push(self.0),
+                false => table
+                    .free
+                    .push(self.0.number.load(Ordering::Relaxed) as usize),
+            }
         }
+    }
+}
+
+/// Frees the blocks to which no call refers any more. (Nobody enters them: they are closed.)
+fn free_referred() {
+    let referred = table().as_mut().map(|t| std::mem::take(&mut t.referred));
+    for control in referred.into_iter().flatten() {
+        // Decides again where it goes.
+        drop(Block(control));
     }
 }
 

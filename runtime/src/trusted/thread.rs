@@ -256,6 +256,30 @@ impl Thread {
     }
 }
 
+/// Whether one of the threads that `counts` is inside this domain, or waits in a call of it.
+pub(crate) fn occupied(control: &Control, counts: impl Fn(&Thread) -> bool) -> bool {
+    let here: *const Control = control;
+    registry().iter().any(|(index, t)| {
+        if !counts(t) {
+            return false;
+        }
+        // Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside.
+        loop {
+            let begun = t.nested.load(Ordering::SeqCst);
+            let waits = control.slot(index).waiting.load(Ordering::SeqCst) != 0;
+            // Who is still entering has not looked at the state, and will find it closed.
+            let inside = !matches!(t.mark.load(Ordering::SeqCst), OUTSIDE | ENTERING)
+                && std::ptr::eq(t.control.load(Ordering::SeqCst), here);
+            if waits || inside {
+                return true;
+            }
+            if t.nested.load(Ordering::SeqCst) == begun {
+                return false;
+            }
+        }
+    })
+}
+
 /// Registers the calling thread, or says why it cannot enter extensions.
 pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     signal::check_thread()?;
