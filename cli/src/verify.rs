@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use postern_image::ImageFile;
 use postern_verifier::window::{MAX_IMPORTS, text_start};
-use postern_verifier::{Layout, Profile, Segment};
+use postern_verifier::{Layout, Links, Profile, Segment};
 use serde::Serialize;
 
 use crate::judgement::{FactsView, Refusal, Subject};
@@ -121,6 +121,7 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
             Layout {
                 text,
                 imports,
+                links: Links::NONE,
                 segment,
             },
         )

@@ -1,12 +1,12 @@
 //! Any bytes as text: whatever is accepted is read by iced-x86 as the same instructions, each legal by a second opinion.
 //!
-//! The first byte chooses profile, segment register and imports; the rest is text.
+//! The first byte chooses profile, segment register, and how many imports and links there are; the rest is text.
 #![no_main]
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};
 use libfuzzer_sys::fuzz_target;
-use postern_verifier::window::{PAD, slot, text_start};
-use postern_verifier::{Layout, Profile, Segment, Starts, bounded_buffer_len, verify};
+use postern_verifier::window::{PAD, SLOT_SIZE, slot, text_start};
+use postern_verifier::{Layout, Links, Profile, Segment, Starts, bounded_buffer_len, verify};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, text)) = bytes.split_first() else {
@@ -23,9 +23,15 @@ fuzz_target!(|bytes: &[u8]| {
         Segment::Fs
     };
     let imports = u32::from(choice >> 2);
+    let text_at = text_start(imports);
+    let links = Links {
+        start: (text_at + text.len() as u32).next_multiple_of(SLOT_SIZE),
+        count: if profile == Profile::User { imports } else { 0 },
+    };
     let layout = Layout {
-        text: text_start(imports),
+        text: text_at,
         imports,
+        links,
         segment,
     };
     let mut buffer = vec![0; bounded_buffer_len(text.len())];
@@ -69,7 +75,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     for target in branches {
         let target = u32::try_from(target).expect("inside the window");
-        let is_slot = (0..imports).any(|k| slot(k) == target);
+        let is_link = (0..links.count).any(|k| links.start + SLOT_SIZE * k == target);
+        let is_slot = is_link || (0..imports).any(|k| slot(k) == target);
         assert!(
             is_slot || starts.contains(target),
             "branch to {target:#x} of {text:02x?}"

@@ -3,7 +3,7 @@
 //! Invariant of [`ImageFile`]: every part lies inside the file, every offset inside the window, parts do not
 //! overlap, and names are unique. Only [`ImageFile::parse`] makes one.
 
-use postern_verifier::Layout;
+use postern_verifier::{Layout, Links};
 use postern_verifier::window::{FILL, PAGE};
 
 use crate::elf::{self, ProgramHeader};
@@ -151,6 +151,7 @@ impl<'a> ImageFile<'a> {
             text: self.text.offset,
             // At most MAX_IMPORTS.
             imports: self.imports.len() as u32,
+            links: Links::NONE,
             segment: self.header.segment,
         }
     }

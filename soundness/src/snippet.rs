@@ -6,7 +6,9 @@ use crate::instruction::{Encoder, Origin};
 use crate::random::Random;
 use crate::window::{DATA, FORGED, IMPORTS};
 use postern_verifier::window::{GATES, INFO, PAD, slot};
-use postern_verifier::{Facts, Layout, Profile, Rule, Segment, Violation, buffer_len, verify};
+use postern_verifier::{
+    Facts, Layout, Links, Profile, Rule, Segment, Violation, buffer_len, verify,
+};
 
 /// A text in the making whose branches go to items, not yet to offsets.
 struct Draft {
@@ -59,6 +61,7 @@ pub fn judge(text: &[u8], offset: u32) -> Result<Facts, Violation> {
     let layout = Layout {
         text: offset,
         imports: IMPORTS,
+        links: Links::NONE,
         segment: Segment::Gs,
     };
     let mut buffer = vec![0; buffer_len(text.len())];

@@ -5,7 +5,7 @@
 //!
 //! - every access to memory is at segment base + a 32-bit address, at most 32 bytes wide: inside the window or in the 64
 //!   KiB above it that are never mapped;
-//! - the instructions executed are exactly those that were judged, since direct branches go to judged starts or gate slots,
+//! - the instructions executed are exactly those that were judged, since direct branches go to judged starts, gate slots or link slots,
 //!   indirect ones to landing pads, and returns to where a `call` pushed, which nothing else can write;
 //! - no instruction enters the kernel, or reads or writes machine state but general, vector and x87 registers and the
 //!   arithmetic flags.
@@ -45,5 +45,5 @@ pub use allow::{fixed, rules, sets};
 pub use row::{Kind, Row};
 pub use rule::{Rule, Violation};
 pub use starts::{Starts, bounded_buffer_len, buffer_len};
-pub use verify::{Facts, Layout, Profile, Segment, verify};
+pub use verify::{Facts, Layout, Links, Profile, Segment, verify};
 pub use walk::{Instruction, next};

@@ -10,7 +10,7 @@ use crate::explain::explain;
 use crate::rule::Rule;
 use crate::starts::insert;
 use crate::table::*;
-use crate::verify::{Layout, Profile, displacement, to_gate};
+use crate::verify::{Layout, Profile, Slot, displacement, to_slot};
 use crate::window::FILL;
 use crate::{guard, pad};
 
@@ -33,6 +33,8 @@ pub(crate) struct Found {
     pub indirect: bool,
     /// A direct branch goes to a gate slot.
     pub gates: bool,
+    /// A direct branch goes to a link slot.
+    pub links: bool,
     /// Number of instructions.
     pub count: u32,
 }
@@ -241,8 +243,10 @@ impl Pass<'_> {
             }
             insert(self.targets, target as usize);
         } else {
-            to_gate(self.layout, target).map_err(|rule| (at, rule))?;
-            self.found.gates = true;
+            match to_slot(self.layout, target).map_err(|rule| (at, rule))? {
+                Slot::Gate => self.found.gates = true,
+                Slot::Link => self.found.links = true,
+            }
         }
         Ok(())
     }

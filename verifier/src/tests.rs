@@ -2,7 +2,7 @@
 
 use crate::decode::{CHUNK, common, full, word};
 use crate::pass::{judged_in_parts, judged_whole};
-use crate::{Facts, Layout, Profile, Rule, Violation, bounded_buffer_len, verify, window};
+use crate::{Facts, Layout, Links, Profile, Rule, Violation, bounded_buffer_len, verify, window};
 use std::vec;
 use std::vec::Vec;
 
@@ -141,6 +141,76 @@ fn gates_are_entered_at_imported_slots_only() {
     assert_eq!(call(i64::from(window::INFO)), Some(Rule::BranchOutside));
     assert_eq!(call(i64::from(LAYOUT.text) - 1), Some(Rule::BranchToGate));
     assert_eq!(call(i64::from(LAYOUT.text) + 6), Some(Rule::BranchOutside));
+}
+
+#[test]
+fn links_are_entered_at_their_starts_only() {
+    // Above text and below it.
+    for (text_at, start) in [(LAYOUT.text, 0x80_0000), (0x90_0000, 0x80_0000)] {
+        let layout = Layout {
+            text: text_at,
+            links: Links { start, count: 3 },
+            ..LAYOUT
+        };
+        let branch = |opcode: &[u8], target: i64| {
+            let mut text = opcode.to_vec();
+            let end = i64::from(text_at) + opcode.len() as i64 + 4;
+            text.extend(((target - end) as i32).to_le_bytes());
+            text.push(0xc3);
+            verify(&text, &layout, Profile::User, &mut [0; 2]).map_err(|violation| violation.rule)
+        };
+        let start = i64::from(start);
+        for opcode in [&[0xe8][..], &[0xe9], &[0x0f, 0x84]] {
+            for k in 0..3 {
+                let facts = branch(opcode, start + 32 * k).unwrap();
+                assert!(facts.links && !facts.gates && !facts.indirect);
+            }
+            for into in [1, 8, 16, 31, 33, 95] {
+                assert_eq!(branch(opcode, start + into), Err(Rule::BranchToLink));
+            }
+            assert_eq!(branch(opcode, start - 1), Err(Rule::BranchOutside));
+            assert_eq!(branch(opcode, start + 96), Err(Rule::BranchOutside));
+        }
+        assert!(branch(&[0xe8], i64::from(window::slot(1))).is_ok_and(|f| f.gates && !f.links));
+        assert_eq!(
+            branch(&[0xe8], i64::from(window::slot(2))),
+            Err(Rule::BranchToGate)
+        );
+    }
+}
+
+#[test]
+fn links_must_lie_apart() {
+    let verdict = |start, count, profile| {
+        let layout = Layout {
+            text: 0x80_0000,
+            links: Links { start, count },
+            ..LAYOUT
+        };
+        let verdict = verify(&[0xc3; 64], &layout, profile, &mut [0; 40]);
+        verdict.map(|_| ()).map_err(|violation| violation.rule)
+    };
+    let user = |start, count| verdict(start, count, Profile::User);
+    assert_eq!(user(0x80_0000 - 64, 2), Ok(()));
+    assert_eq!(user(0x80_0000 + 64, 2), Ok(()));
+    assert_eq!(user(window::LIMIT - 64, 2), Ok(()));
+    for (start, count) in [
+        (0x80_0000 - 64, 3),
+        (0x80_0000, 1),
+        (0x80_0000 + 32, 1),
+        (0x80_0000 + 72, 1),
+        (window::LIMIT - 64, 3),
+        (window::slot(1), 1),
+        (0x90_0000, window::MAX_LINKS + 1),
+        (u32::MAX & !31, u32::MAX),
+    ] {
+        assert_eq!(user(start, count), Err(Rule::Layout), "{start:#x} {count}");
+    }
+    // Without links, nothing is asked of where they would be.
+    assert_eq!(user(0x80_0001, 0), Ok(()));
+    // What lies behind a link may come back.
+    assert_eq!(verdict(0x90_0000, 0, Profile::Bounded), Ok(()));
+    assert_eq!(verdict(0x90_0000, 1, Profile::Bounded), Err(Rule::Layout));
 }
 
 #[test]

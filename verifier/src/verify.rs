@@ -7,7 +7,7 @@ use crate::pass::{Found, Pass};
 use crate::rule::{Rule, Violation};
 use crate::starts::{bounded_buffer_len, buffer_len, words};
 use crate::table::*;
-use crate::window::{GATES, LIMIT, MAX_IMPORTS, SLOT_SIZE, text_start};
+use crate::window::{GATES, LIMIT, MAX_IMPORTS, MAX_LINKS, SLOT_SIZE, text_start};
 
 /// The segment register whose base is the window's base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -39,6 +39,33 @@ pub enum Profile {
     Bounded,
 }
 
+/// Slots outside text that branches may go to besides gate slots: slot `k` begins at `start + 32 k`, as long as a gate slot.
+///
+/// Whoever verifies with links promises that each of them holds, at every moment at which text can run, instructions that lead
+/// only to starts of text that was verified for the same window and the same kind of slots, or trap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Links {
+    /// Window offset of the first slot, a multiple of [`SLOT_SIZE`].
+    pub start: u32,
+    /// Number of slots; at most [`MAX_LINKS`].
+    pub count: u32,
+}
+
+impl Links {
+    /// No slots.
+    pub const NONE: Links = Links { start: 0, count: 0 };
+
+    /// The offset behind the last slot.
+    const fn end(&self) -> u64 {
+        self.start as u64 + self.count as u64 * SLOT_SIZE as u64
+    }
+
+    /// Whether `offset` lies in one of the slots.
+    fn hold(&self, offset: i64) -> bool {
+        offset >= i64::from(self.start) && offset < self.end() as i64
+    }
+}
+
 /// Where text lies in its window, and what it may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
@@ -46,6 +73,8 @@ pub struct Layout {
     pub text: u32,
     /// Number of gate slots that branches may go to.
     pub imports: u32,
+    /// Other slots that branches may go to.
+    pub links: Links,
     /// The segment register of memory operands.
     pub segment: Segment,
 }
@@ -62,6 +91,7 @@ impl Layout {
         Layout {
             text: text_start(slots),
             imports,
+            links: Links::NONE,
             segment: Segment::Gs,
         }
     }
@@ -71,6 +101,18 @@ impl Layout {
         self.imports <= MAX_IMPORTS
             && self.text >= GATES + self.imports * SLOT_SIZE
             && self.text as u64 + text_len as u64 <= LIMIT as u64
+            && (self.links.count == 0 || self.holds_links(text_len))
+    }
+
+    const fn holds_links(&self, text_len: usize) -> bool {
+        let Links { start, count } = self.links;
+        let below = self.links.end() <= self.text as u64;
+        let above = start as u64 >= self.text as u64 + text_len as u64;
+        count <= MAX_LINKS
+            && start % SLOT_SIZE == 0
+            && start >= GATES + self.imports * SLOT_SIZE
+            && self.links.end() <= LIMIT as u64
+            && (below || above)
     }
 }
 
@@ -88,6 +130,8 @@ pub struct Facts {
     pub indirect: bool,
     /// A direct branch goes to a gate slot.
     pub gates: bool,
+    /// A direct branch goes to a link slot.
+    pub links: bool,
     /// Number of instructions.
     pub instructions: u32,
     /// [`Profile::Bounded`] only: instructions on the longest path from any start to a return or trap.
@@ -112,7 +156,9 @@ pub fn verify(
     if text.is_empty() {
         return Err(refuse(0, Rule::Empty));
     }
-    if !layout.holds(text.len()) {
+    // What lies behind a link may come back, so no path through one is the longest.
+    let endless = profile == Profile::Bounded && layout.links.count != 0;
+    if endless || !layout.holds(text.len()) {
         return Err(refuse(0, Rule::Layout));
     }
     let needed = match profile {
@@ -156,6 +202,7 @@ pub fn verify(
         ymm: found.seen & YMM != 0,
         indirect: found.indirect,
         gates: found.gates,
+        links: found.links,
         instructions: found.count,
         longest_path,
     })
@@ -182,16 +229,31 @@ pub(crate) fn displacement(text: &[u8], at: usize, decoded: &Decoded) -> i32 {
     }
 }
 
-/// Whether the branch target, relative to text and outside of it, is the start of a slot that the image imports.
-pub(crate) fn to_gate(layout: &Layout, target: i64) -> Result<u32, Rule> {
-    let into = target + i64::from(layout.text) - i64::from(GATES);
+/// What lies outside of text and may be branched to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Gate,
+    Link,
+}
+
+/// Whether the branch target, relative to text and outside of it, is the start of a slot that the layout has.
+pub(crate) fn to_slot(layout: &Layout, target: i64) -> Result<Slot, Rule> {
+    let offset = target + i64::from(layout.text);
+    if layout.links.hold(offset) {
+        let into = offset - i64::from(layout.links.start);
+        return match into % i64::from(SLOT_SIZE) {
+            0 => Ok(Slot::Link),
+            _ => Err(Rule::BranchToLink),
+        };
+    }
+    let into = offset - i64::from(GATES);
     let slots = i64::from(MAX_IMPORTS * SLOT_SIZE);
     if into < 0 || into >= slots || target >= 0 {
         return Err(Rule::BranchOutside);
     }
     let slot = into / i64::from(SLOT_SIZE);
     if into % i64::from(SLOT_SIZE) == 0 && slot < i64::from(layout.imports) {
-        Ok(slot as u32)
+        Ok(Slot::Gate)
     } else {
         Err(Rule::BranchToGate)
     }

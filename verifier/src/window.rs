@@ -26,6 +26,8 @@ pub const GATES: u32 = 0x1_1000;
 pub const SLOT_SIZE: u32 = 32;
 /// Most imports that an image may have.
 pub const MAX_IMPORTS: u32 = 4096;
+/// Most link slots that a layout may have.
+pub const MAX_LINKS: u32 = 65536;
 /// Most exports that an image may have.
 pub const MAX_EXPORTS: u32 = 65536;
 /// The landing pad: an eight-byte NOP that marks where an indirect branch may go.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, OpKind, Register};
 use oracles::Oracles;
 use postern_verifier::{
-    Layout, Profile, Segment, Starts, bounded_buffer_len, next, verify, window,
+    Layout, Links, Profile, Segment, Starts, bounded_buffer_len, next, verify, window,
 };
 
 const LAYOUT: Layout = Layout::new(2);
@@ -310,6 +310,7 @@ fn any_layout_and_buffer_is_answered() {
                 let layout = Layout {
                     text: text_offset,
                     imports,
+                    links: Links::NONE,
                     segment: Segment::Gs,
                 };
                 let length = random.next() as usize % text.len();
