@@ -265,6 +265,8 @@ pub(crate) struct Code {
     pub vregs: Vec<VInfo>,
     pub args: Vec<Arg>,
     pub slots: Vec<Slot>,
+    /// Bytes of all slots together.
+    pub frame: u64,
     pub loops: Vec<Loop>,
     /// Parameters in order: register and type, or none with a slot.
     pub params: Vec<(V, T)>,
@@ -285,6 +287,7 @@ impl Code {
         self.vregs.clear();
         self.args.clear();
         self.slots.clear();
+        self.frame = 0;
         self.loops.clear();
         self.params.clear();
         self.depth = 0;
@@ -365,10 +368,11 @@ impl Code {
         self.vreg(float, false)
     }
 
-    pub fn slot(&mut self, size: u32, align: u32) -> u32 {
+    /// A slot of the frame without a size so far.
+    pub fn slot(&mut self) -> u32 {
         self.slots.push(Slot {
-            size,
-            align: align.max(1),
+            size: 0,
+            align: 1,
             offset: 0,
         });
         self.slots.len() as u32 - 1

@@ -437,15 +437,9 @@ impl Parser<'_> {
             let otherwise = self.lower(node.c);
             self.store_register(result, otherwise, ty);
             self.code.push(Ins {
-                op: test.select(),
-                ty: test.ty,
-                cc: test.cc,
-                a: test.a,
-                b: test.b,
-                imm: test.imm,
                 c,
                 dst: result,
-                ..NOP
+                ..test.instruction(test.select())
             });
             return Val::V(result);
         }
@@ -527,6 +521,18 @@ pub(crate) struct Test {
 }
 
 impl Test {
+    /// The instruction with this operation.
+    fn instruction(&self, op: Op) -> Ins {
+        Ins {
+            op,
+            ty: self.ty,
+            cc: self.cc,
+            a: self.a,
+            b: self.b,
+            imm: self.imm,
+            ..NOP
+        }
+    }
     fn select(&self) -> Op {
         if self.bits {
             Op::SelectTest

@@ -14,21 +14,11 @@ impl Parser<'_> {
             return Val::I(0);
         }
         let target = *self.tree.get(node.a);
-        let ty = self.register_type(node.ty);
         if target.kind == K::Register {
             let fresh = self.code.ins.len();
             let value = self.lower(node.b);
             self.code.at = node.at;
-            return match value {
-                Val::V(v) => {
-                    self.code.assign(target.a, v, ty, fresh);
-                    Val::V(target.a)
-                }
-                constant => {
-                    self.store_register(target.a, constant, ty);
-                    constant
-                }
-            };
+            return self.write_register(&target, value, fresh);
         }
         let size = self.types.size(node.ty);
         let source =

@@ -29,8 +29,7 @@ impl Parser<'_> {
         let mut list: Vec<Arg> = Vec::with_capacity(args.len() + 1);
         let is_struct = self.types.is_struct(node.ty);
         if is_struct {
-            let (size, align) = (self.types.size(node.ty), self.types.get(node.ty).align);
-            let slot = self.code.slot(size, align);
+            let slot = self.slot_of(node.ty, node.at);
             let pointer = self.pointer(Addr::symbol(sym::FRAME + slot));
             list.push(Arg {
                 v: self.register(pointer),
@@ -41,11 +40,10 @@ impl Parser<'_> {
         for (index, n) in args.iter().enumerate() {
             let arg = *self.tree.get(*n);
             if self.types.is_struct(arg.ty) {
-                let (size, align) = (self.types.size(arg.ty), self.types.get(arg.ty).align);
-                let slot = self.code.slot(size, align);
+                let slot = self.slot_of(arg.ty, arg.at);
                 let from = self.address(*n);
                 let to = Addr::symbol(sym::FRAME + slot);
-                self.copy_bytes(to, from, size);
+                self.copy_bytes(to, from, self.types.size(arg.ty));
                 let pointer = self.pointer(to);
                 list.push(Arg {
                     v: self.register(pointer),

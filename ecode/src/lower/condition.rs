@@ -49,33 +49,25 @@ impl Parser<'_> {
         let a = self.protect(a, ty, node.b);
         let b = self.lower(node.b);
         match (a, b) {
-            (Val::I(_), Val::V(_)) => self.compare(cc::swapped(code), ty, b, a),
-            _ => self.compare(code, ty, a, b),
+            (Val::I(_), Val::V(_)) => self.tested(false, cc::swapped(code), ty, b, a),
+            _ => self.tested(false, code, ty, a, b),
         }
     }
 
-    fn compare(&mut self, code: u8, ty: T, a: Val, b: Val) -> Test {
+    /// The test of `a` and `b`, which is the instruction's immediate if it fits there.
+    fn tested(&mut self, bits: bool, cc: u8, ty: T, a: Val, b: Val) -> Test {
         let a = self.register(a);
-        match b {
-            Val::I(imm) if i32::try_from(imm).is_ok() => Test {
-                bits: false,
-                cc: code,
-                ty,
-                a,
-                b: NONE,
-                imm,
-            },
-            _ => {
-                let b = self.register(b);
-                Test {
-                    bits: false,
-                    cc: code,
-                    ty,
-                    a,
-                    b,
-                    imm: 0,
-                }
-            }
+        let (b, imm) = match b {
+            Val::I(imm) if i32::try_from(imm).is_ok() => (NONE, imm),
+            _ => (self.register(b), 0),
+        };
+        Test {
+            bits,
+            cc,
+            ty,
+            a,
+            b,
+            imm,
         }
     }
 
@@ -98,36 +90,13 @@ impl Parser<'_> {
             let a = self.lower(node.a);
             let a = self.protect(a, ty, node.b);
             let b = self.lower(node.b);
-            let (a, b) = if matches!(a, Val::I(_)) {
-                (b, a)
-            } else {
-                (a, b)
-            };
-            let a = self.register(a);
-            return match b {
-                Val::I(imm) if i32::try_from(imm).is_ok() => Test {
-                    bits: true,
-                    cc: code,
-                    ty,
-                    a,
-                    b: NONE,
-                    imm,
-                },
-                _ => {
-                    let b = self.register(b);
-                    Test {
-                        bits: true,
-                        cc: code,
-                        ty,
-                        a,
-                        b,
-                        imm: 0,
-                    }
-                }
+            return match a {
+                Val::I(_) => self.tested(true, code, ty, b, a),
+                Val::V(_) => self.tested(true, code, ty, a, b),
             };
         }
         let value = self.lower(n);
-        self.compare(code, ty, value, Val::I(0))
+        self.tested(false, code, ty, value, Val::I(0))
     }
 
     /// Ends the block with a jump to `t` if the condition holds, else to `f`.
@@ -163,22 +132,8 @@ impl Parser<'_> {
                     self.code.jump(if known { t } else { f });
                     return;
                 }
-                let Test {
-                    cc, ty, a, b, imm, ..
-                } = test;
-                self.code.end(
-                    Ins {
-                        op: test.branch(),
-                        ty,
-                        cc,
-                        a,
-                        b,
-                        imm,
-                        ..NOP
-                    },
-                    t,
-                    f,
-                );
+                let branch = test.instruction(test.branch());
+                self.code.end(branch, t, f);
             }
             _ => {
                 let (cc, ty, a, b) = self.float_comparison(n);
@@ -267,18 +222,7 @@ impl Parser<'_> {
             {
                 return Val::I(known.into());
             }
-            let Test {
-                cc, ty, a, b, imm, ..
-            } = test;
-            return Val::V(self.code.pure(Ins {
-                op: test.set(),
-                ty,
-                cc,
-                a,
-                b,
-                imm,
-                ..NOP
-            }));
+            return Val::V(self.code.pure(test.instruction(test.set())));
         }
         if node.kind == K::LogicalNot {
             let inner = self.truth_of(node.a);
@@ -317,18 +261,7 @@ impl Parser<'_> {
             _ if self.types.kind(node.ty) == crate::types::Kind::Bool => self.lower(n),
             _ => {
                 let test = self.nonzero(n, cc::NE);
-                let Test {
-                    cc, ty, a, b, imm, ..
-                } = test;
-                Val::V(self.code.pure(Ins {
-                    op: test.set(),
-                    ty,
-                    cc,
-                    a,
-                    b,
-                    imm,
-                    ..NOP
-                }))
+                Val::V(self.code.pure(test.instruction(test.set())))
             }
         }
     }

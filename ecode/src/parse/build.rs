@@ -10,6 +10,11 @@ use crate::types::*;
 
 impl Parser<'_> {
     pub(crate) fn node(&mut self, kind: K, ty: Type, a: u32, b: u32, at: u32) -> N {
+        self.leaf(kind, ty, (a, b), 0, at)
+    }
+
+    /// A node without operands.
+    fn leaf(&mut self, kind: K, ty: Type, (a, b): (u32, u32), value: u64, at: u32) -> N {
         self.tree.push(Node {
             kind,
             effects: false,
@@ -20,7 +25,7 @@ impl Parser<'_> {
             b,
             c: 0,
             at,
-            value: 0,
+            value,
         })
     }
 
@@ -63,18 +68,7 @@ impl Parser<'_> {
 
     pub(crate) fn integer(&mut self, ty: Type, value: u64, at: u32) -> N {
         let value = self.wrapped(ty, value);
-        self.tree.push(Node {
-            kind: K::Int,
-            effects: false,
-            weight: 1,
-            depth: 0,
-            ty,
-            a: 0,
-            b: 0,
-            c: 0,
-            at,
-            value,
-        })
+        self.leaf(K::Int, ty, (0, 0), value, at)
     }
 
     pub(crate) fn float(&mut self, ty: Type, value: f64, at: u32) -> N {
@@ -84,18 +78,7 @@ impl Parser<'_> {
             value
         }
         .to_bits();
-        self.tree.push(Node {
-            kind: K::Float,
-            effects: false,
-            weight: 1,
-            depth: 0,
-            ty,
-            a: 0,
-            b: 0,
-            c: 0,
-            at,
-            value,
-        })
+        self.leaf(K::Float, ty, (0, 0), value, at)
     }
 
     pub(crate) fn error_node(&mut self, at: u32) -> N {

@@ -21,39 +21,56 @@ impl Parser<'_> {
         if self.peek() == Tok::StaticAssert {
             return self.static_assert();
         }
-        let specifiers = self.specifiers();
-        if self.panic || self.accept(Tok::Semi) {
+        let Some(specifiers) = self.declaration_start() else {
+            return;
+        };
+        if !self.declarators(&specifiers) {
             return;
         }
-        loop {
-            let declarator = self.declarator(specifiers.ty, true);
-            let Some(name) = declarator.name else { return };
-            if self.panic {
-                return;
-            }
-            if self.types.kind(declarator.ty) == Kind::Function && self.peek() == Tok::LBrace {
-                return self.function_definition(&specifiers, declarator, name);
-            }
-            if self.types.kind(declarator.ty) == Kind::Function && self.is_declaration() {
-                let help = "write the types of the parameters inside the parentheses";
-                self.fail(
-                    Rule::Unsupported,
-                    self.at(),
-                    1,
-                    "E-code has no parameter declarations outside the parentheses".into(),
-                    help.into(),
-                );
-                return;
-            }
-            self.declare(&specifiers, declarator, name);
-            if self.panic || !self.accept(Tok::Comma) {
-                break;
-            }
-        }
-        if self.depth == 1 && self.peek() == Tok::LBrace && !self.panic {
+        if self.peek() == Tok::LBrace && !self.panic {
             self.missing(Tok::Semi, "`;`");
         }
         self.expect(Tok::Semi, "`;`");
+    }
+
+    /// The specifiers, unless there is nothing behind them or something wrong.
+    fn declaration_start(&mut self) -> Option<Specifiers> {
+        let specifiers = self.specifiers();
+        (!self.panic && !self.accept(Tok::Semi)).then_some(specifiers)
+    }
+
+    /// The declarators behind specifiers, or at file scope a function definition; false if the declaration ends with them.
+    fn declarators(&mut self, specifiers: &Specifiers) -> bool {
+        loop {
+            let declarator = self.declarator(specifiers.ty, true);
+            let Some(name) = declarator.name else {
+                return false;
+            };
+            if self.panic {
+                return false;
+            }
+            if self.depth == 1 && self.types.kind(declarator.ty) == Kind::Function {
+                if self.peek() == Tok::LBrace {
+                    self.function_definition(specifiers, declarator, name);
+                    return false;
+                }
+                if self.is_declaration() {
+                    let help = "write the types of the parameters inside the parentheses";
+                    self.fail(
+                        Rule::Unsupported,
+                        self.at(),
+                        1,
+                        "E-code has no parameter declarations outside the parentheses".into(),
+                        help.into(),
+                    );
+                    return false;
+                }
+            }
+            self.declare(specifiers, declarator, name);
+            if self.panic || !self.accept(Tok::Comma) {
+                return true;
+            }
+        }
     }
 
     #[cold]
@@ -76,20 +93,11 @@ impl Parser<'_> {
         if self.peek() == Tok::StaticAssert {
             return self.static_assert();
         }
-        let specifiers = self.specifiers();
-        if self.panic || self.accept(Tok::Semi) {
+        let Some(specifiers) = self.declaration_start() else {
             return;
-        }
-        loop {
-            let declarator = self.declarator(specifiers.ty, true);
-            let Some(name) = declarator.name else { return };
-            if self.panic {
-                return;
-            }
-            self.declare(&specifiers, declarator, name);
-            if self.panic || !self.accept(Tok::Comma) {
-                break;
-            }
+        };
+        if !self.declarators(&specifiers) {
+            return;
         }
         if self.peek() == Tok::LBrace && !self.panic {
             let help = "define it outside of this function".into();
@@ -168,7 +176,7 @@ impl Parser<'_> {
         if self.peek() == Tok::Assign && !scalar {
             // An array's length may come from its initialiser.
             self.advance();
-            let slot = self.code.slot(0, 1);
+            let slot = self.code.slot();
             let unknown = self.types.kind(ty) == Kind::Array && !self.types.is_complete(ty);
             if !unknown && !self.complete(ty, at) {
                 self.panic = true;
@@ -199,8 +207,7 @@ impl Parser<'_> {
             self.bind(name, What::Register(v), ty, at);
             self.node(K::Register, ty.plain(), v, 0, at)
         } else {
-            let slot = self.code.slot(0, 1);
-            self.size_slot(slot, ty, at);
+            let slot = self.slot_of(ty, at);
             self.bind(name, What::Slot(slot), ty, at);
             self.node(
                 K::Slot,
@@ -220,20 +227,23 @@ impl Parser<'_> {
         }
     }
 
+    /// A slot of the frame for a value of this type.
+    pub(crate) fn slot_of(&mut self, ty: Type, at: u32) -> u32 {
+        let slot = self.code.slot();
+        self.size_slot(slot, ty, at);
+        slot
+    }
+
+    /// Gives a new slot the size of this type; it stays empty, which is an error, if the frame gets too large.
     fn size_slot(&mut self, slot: u32, ty: Type, at: u32) {
         let info = *self.types.get(ty);
-        let used: u64 = self
-            .code
-            .slots
-            .iter()
-            .map(|slot| u64::from(slot.size))
-            .sum();
-        if used + u64::from(info.size) > u64::from(self.limits.frame) {
+        if self.code.frame + u64::from(info.size) > u64::from(self.limits.frame) {
             self.limit(at, "bytes of local variables");
             return;
         }
+        self.code.frame += u64::from(info.size);
         let place = &mut self.code.slots[slot as usize];
-        (place.size, place.align) = (info.size, info.align);
+        (place.size, place.align) = (info.size, info.align.max(1));
     }
 
     fn static_local(&mut self, declarator: Declarator, name: Name) {

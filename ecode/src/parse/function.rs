@@ -125,8 +125,7 @@ impl Parser<'_> {
                 });
             }
             if self.names.get(name).address_taken == self.functions || param.is_volatile() {
-                let info = *self.types.get(param);
-                let slot = self.code.slot(info.size, info.align);
+                let slot = self.slot_of(param, at);
                 self.store(Addr::symbol(sym::FRAME + slot), param, Val::V(v));
                 self.bind(name, What::Slot(slot), param, at);
             } else {

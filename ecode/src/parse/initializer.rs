@@ -309,18 +309,7 @@ impl Parser<'_> {
         if ty == ERROR || self.panic || !self.types.is_complete(ty) {
             return self.error_node(at);
         }
-        let info = *self.types.get(ty);
-        let used: u64 = self
-            .code
-            .slots
-            .iter()
-            .map(|slot| u64::from(slot.size))
-            .sum();
-        if used + u64::from(info.size) > u64::from(self.limits.frame) {
-            self.limit(at, "bytes of local variables");
-            return self.error_node(at);
-        }
-        let slot = self.code.slot(info.size, info.align);
+        let slot = self.slot_of(ty, at);
         let n = self.node(K::Literal, ty, slot, first, at);
         let node = &mut self.tree.nodes[n as usize];
         node.c = own.len() as u32;
