@@ -53,11 +53,13 @@ pub(crate) struct Work {
     divisions: Vec<u32>,
     shifts: Vec<u32>,
     live: live::Sets,
+    /// Steps of finding out what is live, in all functions so far.
+    pub steps: u64,
 }
 
 const NO_HINT: u8 = 0xff;
 
-/// Gives every register of `code` its place. False if the function is too large to look at.
+/// Gives every register of `code` its place. False if that takes more than `most` steps in all functions together.
 pub(crate) fn allocate(code: &mut Code, work: &mut Work, most: u32) -> bool {
     let count = code.vregs.len();
     work.start.clear();

@@ -87,6 +87,7 @@ pub(crate) fn encode(code: &mut Code, work: &Work, unit: &mut Building) -> (u32,
         encoder.unit.lines.truncate(lines);
         encoder.jumps.clear();
         encoder.traps.clear();
+        encoder.code.steps += encoder.code.ins.len() as u64;
         if encoder.function() {
             break;
         }

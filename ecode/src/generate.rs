@@ -15,6 +15,7 @@ use postern_verifier::window::{FILL, PAD};
 impl Parser<'_> {
     /// Makes machine code of the function that was just parsed.
     pub(crate) fn generate(&mut self, global: u32) {
+        self.code.steps += (self.code.ins.len() + self.code.blocks.len()) as u64;
         optimize(&mut self.code);
         if !allocate(&mut self.code, &mut self.work, self.limits.liveness) {
             let at = self.unit.globals[global as usize].at;

@@ -277,6 +277,8 @@ pub(crate) struct Code {
     /// Number of instructions allowed.
     pub most: u32,
     pub overflow: bool,
+    /// Instructions and blocks that were made, moved and encoded, in all functions so far.
+    pub steps: u64,
 }
 
 impl Code {
@@ -304,6 +306,7 @@ impl Code {
             op: Op::Trap,
             ..NOP
         };
+        self.overflow |= self.blocks.len() >= self.most as usize;
         self.blocks.push(Block {
             first: 0,
             last: 0,

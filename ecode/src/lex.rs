@@ -77,6 +77,8 @@ struct Lexer<'a> {
     out: &'a mut Tokens,
     report: &'a mut Report,
     limit: usize,
+    /// Tokens of macros that were looked at.
+    replaced: usize,
     /// Only blanks so far on this line.
     line_start: bool,
 }
@@ -107,6 +109,7 @@ pub(crate) fn lex(
         out,
         report,
         limit,
+        replaced: 0,
         line_start: true,
     };
     lexer.run();
@@ -216,6 +219,9 @@ impl Lexer<'_> {
         if is_name(byte) && !byte.is_ascii_digit() {
             let (name, end) = self.names.intern(self.source, start);
             self.at = end;
+            if self.names.crowded {
+                self.report.limit(start as u32, "names that look alike");
+            }
             return token(Tok::Name, name.0);
         }
         if byte.is_ascii_digit() || byte == b'.' && self.peek(1).is_ascii_digit() {
@@ -272,7 +278,9 @@ impl Lexer<'_> {
         else {
             return;
         };
-        if depth >= MACRO_DEPTH || self.out.list.len() + (end - start) as usize > self.limit {
+        // Macros that come to nothing cost time, too.
+        self.replaced += 1 + (end - start) as usize;
+        if depth >= MACRO_DEPTH || self.replaced > self.limit {
             self.report.limit(at, "nested macros");
             return;
         }
@@ -294,7 +302,7 @@ impl Lexer<'_> {
                     value: token.value,
                 });
             }
-            if self.out.list.len() > self.limit {
+            if self.report.full() {
                 break;
             }
         }

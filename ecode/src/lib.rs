@@ -80,6 +80,14 @@ impl Compiler {
         self.state = parser.into_state();
         result
     }
+
+    /// How much work the last compilation was, in steps that do not depend on the machine: tokens, instructions each time
+    /// that one is made, moved or encoded, and what [`Limits::liveness`] bounds.
+    pub fn steps(&self) -> u64 {
+        let state = &self.state;
+        let tokens = state.tokens.list.len() as u64 + state.names.probes;
+        tokens + state.code.steps + state.work.steps
+    }
 }
 
 /// Compiles one source with the default options.

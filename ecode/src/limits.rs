@@ -18,9 +18,10 @@ pub struct Limits {
     pub bss: u32,
     /// Bytes of a function's frame on the data stack.
     pub frame: u32,
-    /// Intermediate instructions of one function.
+    /// Intermediate instructions of one function, and its blocks.
     pub function: u32,
-    /// Values of one function that live in more than one block, times its blocks, divided by 64.
+    /// Steps of finding out where values are still wanted, in all functions together: for each function the values that
+    /// live in more than one block, divided by 64, times its blocks, times the passes that it takes.
     pub liveness: u32,
     /// Errors that are reported before the compiler gives up.
     pub errors: u32,
@@ -36,7 +37,7 @@ impl Default for Limits {
             bss: 256 << 20,
             frame: 128 << 10,
             function: 1 << 20,
-            liveness: 4 << 20,
+            liveness: 32 << 20,
             errors: 20,
         }
     }

@@ -36,7 +36,14 @@ pub(crate) struct Meaning {
 pub(crate) struct Names {
     list: Vec<Meaning>,
     table: Vec<u32>,
+    /// A name was found behind too many others: somebody chose them so.
+    pub crowded: bool,
+    /// Names that others were looked for behind.
+    pub probes: u64,
 }
+
+/// Most names that a name is looked for behind.
+const PROBES: usize = 256;
 
 /// Spellings that exist before the source: keywords, then names that C's usual headers define.
 const KEYWORDS: &[(&str, Tok)] = &[
@@ -137,6 +144,8 @@ impl Names {
         self.list.clear();
         self.table.clear();
         self.table.resize(512, 0);
+        self.crowded = false;
+        self.probes = 0;
         let known = KEYWORDS
             .iter()
             .map(|(name, _)| *name)
@@ -188,7 +197,8 @@ impl Names {
         }
         let text = &source[start..end];
         let mask = self.table.len() - 1;
-        let mut at = spread(hash) & mask;
+        let first = spread(hash) & mask;
+        let mut at = first;
         while let Some(index) = self.table[at].checked_sub(1) {
             let entry = &self.list[index as usize];
             if entry.hash == hash && self.spelling(source, Name(index)) == text {
@@ -196,6 +206,9 @@ impl Names {
             }
             at = (at + 1) & mask;
         }
+        let probes = at.wrapping_sub(first) & mask;
+        self.probes += probes as u64;
+        self.crowded |= probes > PROBES;
         let name = self.list.len() as u32;
         let (start, length) = (start as u32, text.len() as u32);
         self.list.push(Meaning {

@@ -85,6 +85,7 @@ fn move_out(code: &mut Code, index: usize, mark: &mut [u32]) {
     let mut writes = false;
     for block in l.first..l.last {
         let b = &code.blocks[block as usize];
+        code.steps += u64::from(b.last - b.first);
         for ins in &code.ins[b.first as usize..b.last as usize] {
             if ins.dst != NONE {
                 mark[ins.dst as usize] = stamp;

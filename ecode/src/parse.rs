@@ -156,6 +156,8 @@ impl<'a> Parser<'a> {
         state.tags.clear();
         state.labels.clear();
         state.cases.clear();
+        state.work.steps = 0;
+        state.code.steps = 0;
         let mut parser = Parser {
             source,
             limits,
@@ -393,6 +395,7 @@ impl<'a> Parser<'a> {
     #[cold]
     pub(crate) fn error(&mut self, rule: Rule, at: u32, message: String, help: &str) {
         if self.panic {
+            self.report.drop_one();
             return;
         }
         let token = Token {
@@ -402,6 +405,11 @@ impl<'a> Parser<'a> {
         };
         let length = self.length(token).max(1);
         self.report.error(rule, at, length, message, help.into());
+    }
+
+    /// Whether an error at this place would be reported, so that it is worth while to look for a suggestion.
+    pub(crate) fn wants(&self, at: u32) -> bool {
+        !self.panic && self.report.wants(at)
     }
 
     /// An error after which the parser does not know where it is.
@@ -521,9 +529,12 @@ impl<'a> Parser<'a> {
         self.depth -= 1;
     }
 
-    /// The known name that is spelled most like this one.
+    /// For an error at `at`: a question about the known name that is spelled most like this one.
     #[cold]
-    fn nearest(&self, name: Name, wanted: impl Fn(&Self, Name) -> bool) -> Option<String> {
+    fn nearest(&self, name: Name, at: u32, wanted: impl Fn(&Self, Name) -> bool) -> Option<String> {
+        if !self.wants(at) {
+            return None;
+        }
         let text = self.names.spelling(self.source, name);
         let mut best = (text.len().div_ceil(3).min(3) + 1, None);
         for index in 0..self.names.len().min(4096) as u32 {
@@ -535,14 +546,15 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        best.1.map(|name| self.spelling(name))
+        best.1
+            .map(|name| format!("is `{}` meant?", self.spelling(name)))
     }
 
     #[cold]
     fn unknown_name(&mut self, name: Name, at: u32, call: bool) {
-        let near = self.nearest(name, |parser, other| parser.lookup(other).is_some());
+        let near = self.nearest(name, at, |parser, other| parser.lookup(other).is_some());
         let help = match near {
-            Some(near) => format!("is `{near}` meant?"),
+            Some(near) => near,
             None if call => "declare the function before it is called, as in `int f(int);`".into(),
             None => "declare it before it is used".into(),
         };

@@ -12,13 +12,19 @@ use crate::diagnostics::{Diagnostic, Errors, Rule};
 pub(crate) struct Report {
     list: Vec<Diagnostic>,
     most: usize,
+    /// Errors that were consequences of others.
+    dropped: u32,
     full: bool,
 }
+
+/// More consequences than this, and it is time to stop.
+const CONSEQUENCES: u32 = 1000;
 
 impl Report {
     pub fn reset(&mut self, most: u32) {
         self.list.clear();
         self.most = most.max(1) as usize;
+        self.dropped = 0;
         self.full = false;
     }
 
@@ -33,10 +39,22 @@ impl Report {
         self.full
     }
 
+    /// Whether an error at this place would be kept: a second one there is almost always a consequence of the first.
+    pub fn wants(&self, at: u32) -> bool {
+        !self.full && self.list.iter().all(|error| error.at != at)
+    }
+
+    /// Counts an error that is not kept.
+    #[cold]
+    pub fn drop_one(&mut self) {
+        self.dropped += 1;
+        self.full |= self.dropped > CONSEQUENCES;
+    }
+
     #[cold]
     pub fn error(&mut self, rule: Rule, at: u32, length: u32, message: String, help: String) {
-        // A second error at one place is almost always a consequence of the first.
-        if self.full || self.list.iter().any(|error| error.at == at) {
+        if !self.wants(at) {
+            self.drop_one();
             return;
         }
         self.list.push(Diagnostic {

@@ -110,6 +110,8 @@ pub(crate) struct Info {
     pub flag: bool,
     /// Tag of a structure, or name + 1 of what an enumeration was called.
     pub tag: Name,
+    /// Number of types that it is made of, with repetition.
+    weight: u16,
     pointer: Type,
 }
 
@@ -156,6 +158,11 @@ impl Types {
         self.get(ty).size
     }
 
+    /// Number of types that it is made of, with repetition: how long comparing or spelling it takes.
+    pub fn weight(&self, ty: Type) -> u16 {
+        self.get(ty).weight
+    }
+
     fn push(&mut self, info: Info) -> Type {
         self.list.push(info);
         Type(self.list.len() as u32 - 1)
@@ -169,6 +176,7 @@ impl Types {
             size: 8,
             align: 8,
             of,
+            weight: self.weight(of).saturating_add(1),
             ..info(Kind::Pointer)
         });
         if of.qualifiers() == 0 {
@@ -190,6 +198,7 @@ impl Types {
             align,
             of,
             count,
+            weight: self.weight(of).saturating_add(1),
             ..info(Kind::Array)
         }))
     }
@@ -197,8 +206,14 @@ impl Types {
     pub fn function(&mut self, of: Type, params: &[Type], open: bool) -> Type {
         let first = self.params.len() as u32;
         self.params.extend_from_slice(params);
+        let weight = params
+            .iter()
+            .fold(self.weight(of).saturating_add(1), |sum, param| {
+                sum.saturating_add(self.weight(*param))
+            });
         self.push(Info {
             of,
+            weight,
             first,
             count: params.len() as u32,
             flag: open,
@@ -460,6 +475,7 @@ fn info(kind: Kind) -> Info {
         count: 0,
         flag: false,
         tag: Name(0),
+        weight: 1,
         pointer: Type(0),
     }
 }

@@ -103,6 +103,217 @@ fn macros_do_not_explode() {
     source += "int x = A39;\n";
     assert_eq!(rule(&source), Some(Rule::Limit));
     assert!(rule("#define X X + 1\nint X;").is_some());
+    // Not even if nothing comes of it.
+    let mut source = String::from("#define A0\n");
+    for n in 1..32 {
+        source += &format!("#define A{n} A{} A{}\n", n - 1, n - 1);
+    }
+    source += "int x = 1 A31;\n";
+    assert_eq!(rule(&source), Some(Rule::Limit));
+}
+
+#[test]
+fn types_made_of_types_have_a_limit() {
+    // Twice as many at each step, and one more at each step.
+    for (define, steps) in [
+        ("typedef int NEW(OLD *, OLD *);\n", 40),
+        ("typedef int (*NEW)(OLD, OLD);\n", 40),
+        ("typedef OLD (*NEW)(void);\n", 20_000),
+        ("typedef OLD *NEW[1];\n", 20_000),
+    ] {
+        let mut source = String::new();
+        for letter in ['a', 'b'] {
+            let first = if define.contains("int NEW") {
+                format!("typedef int {letter}0(void);\n")
+            } else {
+                format!("typedef int {letter}0;\n")
+            };
+            source += &first;
+            for n in 1..=steps {
+                let (new, old) = (format!("{letter}{n}"), format!("{letter}{}", n - 1));
+                source += &define.replace("NEW", &new).replace("OLD", &old);
+            }
+        }
+        source += &format!("extern a{steps} *x; extern b{steps} *x; int y = x;\n");
+        assert_eq!(rule(&source), Some(Rule::Limit), "{define}");
+    }
+    // Structures without a name of their own declare nothing inside others, so that nothing is looked for in them.
+    let mut source = String::from("typedef struct {} a0; struct b0 {};\n");
+    for n in 1..40 {
+        let old = n - 1;
+        source += &format!("typedef struct {{ a{old}; a{old}; }} a{n};\n");
+        source += &format!("struct b{n} {{ struct b{old}; struct b{old}; }};\n");
+    }
+    source += "int f(a39 *p, struct b39 *q) { return p->x + q->x; }\n";
+    assert_eq!(rule(&source), Some(Rule::UnknownMember));
+}
+
+#[test]
+fn errors_do_not_multiply() {
+    // All of them at one place, each with a suggestion to look for.
+    let names: String = (0..20_000)
+        .map(|n| format!("int longer_name_{n}; "))
+        .collect();
+    for part in ["longer_nam_N; ", "long again; ", "s.memberN; ", "p = s; "] {
+        let body: String = (0..20_000)
+            .map(|n| part.replace('N', &n.to_string()))
+            .collect();
+        let source = format!(
+            "{names}\n#define BODY {body}\nstruct {{ int member; }} s; int *p; int f(void) {{ BODY }}\n"
+        );
+        assert!(compile(&source).is_err(), "{part}");
+    }
+    let labels: String = (0..20_000).map(|n| format!("a{n}: goto b{n};")).collect();
+    assert_eq!(
+        rule(&format!("int f(void) {{ {labels} }}")),
+        Some(Rule::Label)
+    );
+}
+
+/// Spellings that have all one hash: two blocks that collide, sixteen times over.
+fn colliding_names() -> Vec<String> {
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let (mut hash, mut state) = (0x811c_9dc5u32, 1u64);
+    let mut pairs: Vec<[String; 2]> = Vec::new();
+    for _ in 0..16 {
+        let mut seen = std::collections::HashMap::new();
+        loop {
+            let mut text = String::new();
+            for _ in 0..6 {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+                text.push((b'a' + (state >> 40) as u8 % 26) as char);
+            }
+            let end = text.bytes().fold(hash, step);
+            match seen.insert(end, text.clone()) {
+                Some(other) if other != text => {
+                    pairs.push([other, text]);
+                    hash = end;
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    (0..1usize << 16)
+        .map(|bits| {
+            let block = |(at, pair): (usize, &[String; 2])| pair[bits >> at & 1].clone();
+            pairs.iter().enumerate().map(block).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn names_that_collide_have_a_limit() {
+    let source: String = colliding_names()
+        .iter()
+        .map(|name| format!("int {name};"))
+        .collect();
+    assert_eq!(rule(&source), Some(Rule::Limit));
+}
+
+#[test]
+fn what_is_alive_is_looked_for_within_bounds() {
+    // Each pass over the blocks finds out about one more of them.
+    let (variables, labels) = (900, 9_000);
+    let mut source = String::from("int f(int x) {");
+    for n in 0..variables {
+        source += &format!("int v{n} = x + {n};");
+    }
+    source += &format!("goto l{};\n", labels - 1);
+    for n in 0..labels {
+        let v = n % variables;
+        let to = if n == 0 {
+            "end".into()
+        } else {
+            format!("l{}", n - 1)
+        };
+        source += &format!("l{n}: v{v} = v{v} * 3 + x; goto {to};\n");
+    }
+    source += "end: x = 0;";
+    for n in 0..variables {
+        source += &format!("x += v{n};");
+    }
+    assert_eq!(rule(&(source + "return x; }")), Some(Rule::Limit));
+}
+
+#[test]
+fn structures_that_travel_count() {
+    let source =
+        "struct s { char c[900000000]; }; void g(struct s); struct s h(void); struct s *p;";
+    for body in ["g(*p);", "h();", "g(h());"] {
+        let source = format!("{source} void f(void) {{ {body} }}");
+        assert_eq!(rule(&source), Some(Rule::Limit), "{body}");
+    }
+}
+
+/// Steps of compiling each shape of source, short and four times as long: linear, but for a tenth.
+#[test]
+fn work_is_linear_in_the_length_of_the_source() {
+    type Shape = fn(usize) -> String;
+    fn each(count: usize, part: &str) -> String {
+        (0..count)
+            .map(|n| part.replace('N', &n.to_string()))
+            .collect()
+    }
+    let shapes: [(&str, usize, Shape); 11] = [
+        ("functions", 500, |n| {
+            each(
+                n,
+                "static int fN(int x, int *p)\n{\n\tint s = 0;\n\tfor (int i = 0; i < x; i++) {\n\t\tif (p[i] > N)\n\t\t\ts += p[i] / 3;\n\t}\n\treturn s;\n}\n",
+            )
+        }),
+        ("one function", 2_500, |n| {
+            format!(
+                "int f(int x) {{ {} return x; }}",
+                each(n, "x = x * 3 + N; x ^= x >> 2;")
+            )
+        }),
+        ("branches", 2_500, |n| {
+            format!(
+                "int f(int x, int y) {{ {} return y; }}",
+                each(n, "if (x == N) y += x;")
+            )
+        }),
+        ("cases", 2_500, |n| {
+            format!(
+                "int f(int x) {{ switch (x) {{ {} }} return x; }}",
+                each(n, "case N: x += N; break;")
+            )
+        }),
+        ("labels", 2_500, |n| {
+            format!(
+                "int f(int x) {{ {} return x; }}",
+                each(n, "lN: if (x == N) goto l0;")
+            )
+        }),
+        ("prototypes", 2_500, |n| each(n, "int fN(int, char *);")),
+        ("objects", 2_500, |n| {
+            each(n, "int gN = N; static char textN[] = \"N\";")
+        }),
+        ("structures", 2_500, |n| {
+            each(n, "struct sN { int a, b; struct sN *next; };")
+        }),
+        ("elements", 10_000, |n| {
+            format!("int a[] = {{ {} }};", each(n, "N, "))
+        }),
+        ("strings", 10_000, |n| {
+            format!("const char *a[] = {{ {} }};", each(n, "\"N\", "))
+        }),
+        ("macros", 2_500, |n| {
+            each(n, "#define MN N + N\nint gN = MN;\n")
+        }),
+    ];
+    for (name, count, shape) in shapes {
+        let steps = |count| {
+            let source = shape(count);
+            let mut compiler = Compiler::default();
+            let result = compiler.compile(&source).map(drop);
+            assert_eq!(result, Ok(()), "{name}");
+            compiler.steps() as f64
+        };
+        let ratio = steps(4 * count) / steps(count);
+        assert!((3.6..4.4).contains(&ratio), "{name}: {ratio}");
+    }
 }
 
 #[test]

@@ -48,19 +48,21 @@ pub(crate) fn each_use(code: &Code, ins: &Ins, mut f: impl FnMut(V)) {
     }
 }
 
-/// Computes the interval of every register. False if that would take too much memory.
+/// Computes the interval of every register. False if that would take too much time or memory.
 pub(crate) fn intervals(code: &mut Code, work: &mut Work, most: u32) -> bool {
     let mut sets = core::mem::take(&mut work.live);
     let words = sets.find_members(code);
     let size = words as u64 * code.blocks.len() as u64;
-    let fits = size <= most.into();
+    let fits = size <= u64::from(most / 8) && sets.solve(code, words, &mut work.steps, most);
     if fits {
-        sets.solve(code, words);
         sets.walk(code, work, words);
     }
     work.live = sets;
     fits
 }
+
+/// Members of sets that are visited in about the time of one step.
+const VISITS: u64 = 4;
 
 impl Sets {
     /// Finds the registers that occur in more than one block; returns the words of a set.
@@ -103,7 +105,8 @@ impl Sets {
         self.members.len().div_ceil(64)
     }
 
-    fn solve(&mut self, code: &Code, words: usize) {
+    /// What is live where each block begins. False if it takes more than `most` steps in all.
+    fn solve(&mut self, code: &Code, words: usize, steps: &mut u64, most: u32) -> bool {
         let total = words * code.blocks.len();
         for set in [&mut self.uses, &mut self.defines, &mut self.live_in] {
             set.clear();
@@ -132,6 +135,10 @@ impl Sets {
         let mut changed = words > 0;
         while changed {
             changed = false;
+            *steps += (words * code.order.len()) as u64;
+            if *steps > most.into() {
+                return false;
+            }
             for &block in code.order.iter().rev() {
                 let (t, f) = successors(&code.blocks[block as usize]);
                 for word in 0..words {
@@ -148,6 +155,14 @@ impl Sets {
                 }
             }
         }
+        // Each of these is looked at where a block begins and ends.
+        let members: u64 = self
+            .live_in
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum();
+        *steps += members / VISITS;
+        *steps <= most.into()
     }
 
     /// Walks every block backwards: intervals, weights, hints, and what can go.

@@ -1,5 +1,6 @@
 //! Constant expressions, and objects whose values are known before the program runs.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec;
 
@@ -87,7 +88,8 @@ impl Parser<'_> {
             return;
         }
         let mut bytes = vec![0u8; info.size as usize];
-        let mut references = alloc::vec::Vec::new();
+        let mut references: BTreeMap<u32, (u32, i64)> = BTreeMap::new();
+        let mut behind = 0; // everything so far lies before it
         for index in first..self.tree.inits.len() {
             let init = self.tree.inits[index];
             let node = *self.tree.get(init.node);
@@ -96,10 +98,14 @@ impl Parser<'_> {
             else {
                 continue;
             };
-            references.retain(|reference: &Reference| {
-                (reference.at as usize) < init.offset as usize
-                    || reference.at as usize >= init.offset as usize + size
-            });
+            let end = init.offset + size as u32;
+            if init.offset < behind {
+                // It takes the place of what was said before.
+                while let Some((&at, _)) = references.range(init.offset..end).next() {
+                    references.remove(&at);
+                }
+            }
+            behind = behind.max(end);
             if self.types.kind(init.ty) == Kind::Array {
                 let start = node.value as usize;
                 let length = (self.types.size(node.ty) as usize).min(size);
@@ -119,11 +125,7 @@ impl Parser<'_> {
                         target.copy_from_slice(&value.to_le_bytes())
                     }
                     Some((symbol, addend)) if size == 8 => {
-                        references.push(Reference {
-                            at: init.offset,
-                            symbol,
-                            addend,
-                        });
+                        references.insert(init.offset, (symbol, addend));
                     }
                     _ if node.ty == ERROR => {}
                     _ => {
@@ -154,12 +156,15 @@ impl Parser<'_> {
         } else {
             &mut self.unit.data_references
         };
-        for reference in references {
-            list.push(Reference {
-                at: reference.at + start as u32,
-                ..reference
-            });
-        }
+        list.extend(
+            references
+                .into_iter()
+                .map(|(at, (symbol, addend))| Reference {
+                    at: at + start as u32,
+                    symbol,
+                    addend,
+                }),
+        );
         let entry = &mut self.unit.globals[global as usize];
         entry.place = if constant { Place::Rodata } else { Place::Data };
         entry.offset = start as u32;

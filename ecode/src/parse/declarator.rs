@@ -10,6 +10,9 @@ use crate::lex::Tok;
 use crate::names::Name;
 use crate::types::*;
 
+/// Most types that one type is made of: pointers, arrays, functions, their parameters.
+const LEVELS: u16 = 400;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Declarator {
     pub name: Option<Name>,
@@ -38,6 +41,9 @@ impl Parser<'_> {
     /// A declarator on a base type. Where a name is `wanted`, its absence is an error.
     pub(crate) fn declarator(&mut self, base: Type, wanted: bool) -> Declarator {
         let declarator = self.any_declarator(base);
+        if self.types.weight(declarator.ty) > LEVELS {
+            self.limit(declarator.at, "types that a type is made of");
+        }
         if wanted && declarator.name.is_none() && !self.panic {
             self.expect(Tok::Name, "a name");
         }

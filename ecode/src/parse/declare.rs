@@ -76,7 +76,8 @@ impl Parser<'_> {
     #[cold]
     pub(crate) fn redeclared(&mut self, name: Name, at: u32) {
         let message = format!("`{}` is declared already", self.spelling(name));
-        let line = self.lookup(name).map(|symbol| {
+        let other = self.lookup(name).filter(|_| self.wants(at));
+        let line = other.map(|symbol| {
             1 + self.source[..symbol.at as usize]
                 .iter()
                 .filter(|b| **b == b'\n')

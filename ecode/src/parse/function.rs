@@ -227,7 +227,7 @@ impl Parser<'_> {
         for index in 0..self.labels.len() {
             let label = self.labels[index];
             self.names.get_mut(label.name).label = 0;
-            if !label.defined {
+            if !label.defined && self.wants(label.at) {
                 let near = self
                     .labels
                     .iter()

@@ -1,7 +1,6 @@
 //! Postfix operators: indices, members, calls, increments.
 
 use alloc::format;
-use alloc::string::String;
 
 use super::Parser;
 use crate::diagnostics::Rule;
@@ -112,10 +111,10 @@ impl Parser<'_> {
         }
         let name = Name(token.value);
         let Some((ty, offset)) = self.types.member(node.ty, name) else {
-            let near = self.nearest(name, |parser, other| {
+            let near = self.nearest(name, token.at, |parser, other| {
                 parser.types.member(node.ty, other).is_some()
             });
-            let help = near.map_or(String::new(), |near| format!("is `{near}` meant?"));
+            let help = near.unwrap_or_default();
             let message = format!(
                 "`{}` has no member `{}`",
                 self.spell(node.ty.plain()),

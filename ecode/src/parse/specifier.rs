@@ -205,15 +205,13 @@ impl Parser<'_> {
         }
         let mut help = String::new();
         if token.kind == Tok::Name {
-            let near = self.nearest(Name(token.value), |parser, other| {
+            let near = self.nearest(Name(token.value), token.at, |parser, other| {
                 other.0 < 35
                     || parser
                         .lookup(other)
                         .is_some_and(|symbol| symbol.what == What::Typedef)
             });
-            help = near.map_or("every declaration begins with a type".into(), |near| {
-                format!("is `{near}` meant?")
-            });
+            help = near.unwrap_or("every declaration begins with a type".into());
         }
         let message = format!("expected a type, found {}", self.found());
         self.fail(
@@ -295,6 +293,12 @@ impl Parser<'_> {
             }
             let specifiers = self.specifiers();
             if self.peek() == Tok::Semi && self.types.is_struct(specifiers.ty) {
+                // One that has a tag, or was defined elsewhere, declares nothing here.
+                let here = self.tokens.list[self.pos - 1].kind == Tok::RBrace;
+                if !here || self.types.get(specifiers.ty).tag != Name(0) {
+                    self.advance();
+                    continue;
+                }
                 members.push(Member {
                     name: Name(0),
                     ty: specifiers.ty,
