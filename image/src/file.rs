@@ -3,8 +3,8 @@
 //! Invariant of [`ImageFile`]: every part lies inside the file, every offset inside the window, parts do not
 //! overlap, and names are unique. Only [`ImageFile::parse`] makes one.
 
-use postern_verifier::{Layout, Links};
 use postern_verifier::window::{FILL, PAGE};
+use postern_verifier::{Layout, Links};
 
 use crate::elf::{self, ProgramHeader};
 use crate::error::{ImageError, Place, Problem, Protection};

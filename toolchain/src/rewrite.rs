@@ -64,7 +64,7 @@ pub fn rewrite(
         parse::parse(source, file).map_err(|e| vec![Diagnostic::new(&e.place, e.message)])?;
     join_lone_prefixes(&mut statements);
     let program = program::Program::new(&statements);
-    let flow = flow::analyse(&program);
+    let flow = flow::analyse(&program, options.adjustment);
     emit::Emitter::new(&program, &flow, options).run()
 }
 

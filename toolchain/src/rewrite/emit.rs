@@ -175,12 +175,6 @@ impl<'p, 'a> Emitter<'p, 'a> {
 
     fn label(&mut self, index: usize, name: &str) {
         if let Some(join) = self.flow.joins.get(&index).copied() {
-            let fixed = self.options.adjustment == Adjustment::Fixed;
-            let bias = if fixed && !self.is_entry(index) {
-                0
-            } else {
-                join.bias
-            };
             let position = self.position(index);
             let falls = match position.reach {
                 Reach::No | Reach::Start => false,
@@ -190,12 +184,12 @@ impl<'p, 'a> Emitter<'p, 'a> {
                 }
             };
             if falls {
-                self.adjust(index, bias);
+                self.adjust(index, join.bias);
             }
             let position = self.position(index);
             position.reach = Reach::Yes;
             position.state = join.state;
-            position.bias = bias;
+            position.bias = join.bias;
         }
         self.line(format!("{name}:"));
     }

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::Adjustment;
 use super::instruction_set::{Class, classify};
 use super::program::{Program, direct_target};
 use super::stack::{State, step};
@@ -33,9 +34,10 @@ pub struct Flow {
 }
 
 /// Walks every function of `program`.
-pub fn analyse(program: &Program) -> Flow {
+pub fn analyse(program: &Program, adjustment: Adjustment) -> Flow {
     let mut walk = Walk {
         program,
+        adjustment,
         states: HashMap::new(),
         owner: HashMap::new(),
         calls: HashSet::new(),
@@ -92,6 +94,7 @@ fn unlabelled_starts(program: &Program) -> Vec<usize> {
 
 struct Walk<'p, 'a> {
     program: &'p Program<'a>,
+    adjustment: Adjustment,
     states: HashMap<usize, State>,
     owner: HashMap<usize, usize>,
     /// Functions (by start) that call.
@@ -283,13 +286,16 @@ impl Walk<'_, '_> {
         let mut joins = HashMap::new();
         for (index, state) in &self.states {
             let function = self.owner[index];
-            let leaf = !self.calls.contains(&function) && !self.shared.contains(index);
+            let leaf = self.adjustment == Adjustment::Callee
+                && !self.calls.contains(&function)
+                && !self.shared.contains(index);
             let bias = if self.entries.contains(index) {
                 8
             } else {
                 match state.depth {
                     // An unwinder arrives with the stack as it was at the call.
                     _ if self.program.pads.contains(index) => 0,
+                    // An indirect jump may be one to another function: both want the stack as a return finds it.
                     Some(0) => 8,
                     Some(depth) if leaf => 8 + depth,
                     _ => 0,

@@ -306,6 +306,58 @@ f:
 	leaq	8(%r15), %r15
 	ret
 ---
+# fixed
+# A jump through a table before anything is saved, beside a direct one: both arrive with the same stack.
+	.type	f, @function
+f:
+	addl	$1, %edi
+	cmpl	$1, %edi
+	ja	.L2
+	jmp	*.L9(,%rdi,8)
+	.section	.rodata
+.L9:
+	.quad	.L2
+	.quad	.L3
+	.text
+.L2:
+	endbr64
+	ret
+.L3:
+	endbr64
+	call	g
+	ret
+=>
+	.type	f, @function
+f:
+	addl	$1, %edi
+	leaq	-8(%r15), %r15
+	leaq	8(%r15), %r15
+	cmpl	$1, %edi
+	ja	.L2
+	leaq	-8(%r15), %r15
+	leaq	8(%r15), %r15
+	movl	%gs:.L9(,%edi,8), %r11d
+	cmpq	$0x20841f0f, %gs:(%r11d)
+	jne	.Lpostern_t1
+	orq	%gs:0x10000(,%eiz), %r11
+	jmp	*%r11
+.Lpostern_t1:
+	int3
+	.section	.rodata
+.L9:
+	.quad	.L2
+	.quad	.L3
+	.text
+.L2:
+	.byte	0x0f,0x1f,0x84,0x20,0,0,0,0
+	ret
+.L3:
+	.byte	0x0f,0x1f,0x84,0x20,0,0,0,0
+	leaq	-8(%r15), %r15
+	call	g
+	leaq	8(%r15), %r15
+	ret
+---
 # A function in two sections.
 	.text
 	.type	f, @function

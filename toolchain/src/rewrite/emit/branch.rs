@@ -4,7 +4,6 @@
 use super::{Emitter, Outcome};
 use crate::assembly::register::Width;
 use crate::assembly::{Expression, Instruction, Kind, Memory, Operand, Register};
-use crate::rewrite::Adjustment;
 use crate::rewrite::operand::{accessed, check_register, is_stack_pointer};
 use crate::rewrite::program::direct_target;
 
@@ -47,10 +46,8 @@ impl Emitter<'_, '_> {
             .get(&index)
             .and_then(|labels| labels.first());
         let state = self.position(index).state;
-        let fixed = self.options.adjustment == Adjustment::Fixed;
         let bias = match inside.and_then(|label| self.flow.joins.get(label)) {
-            Some(_) if fixed && state.depth != Some(0) => 0,
-            Some(join) if join.state.depth == state.depth && !fixed => join.bias,
+            Some(join) if join.state.depth == state.depth => join.bias,
             Some(_) if state.depth != Some(0) => 0,
             _ => 8,
         };
@@ -109,12 +106,8 @@ impl Emitter<'_, '_> {
     /// The bias that code at `target` expects.
     pub(super) fn target_bias(&self, target: &str) -> i64 {
         let label = self.program.labels.get(target);
-        match label.and_then(|label| self.flow.joins.get(label).map(|join| (*label, join))) {
-            Some((label, _)) if self.is_entry(label) => 8,
-            Some(_) if self.options.adjustment == Adjustment::Fixed => 0,
-            Some((_, join)) => join.bias,
-            None => 8,
-        }
+        let join = label.and_then(|label| self.flow.joins.get(label));
+        join.map_or(8, |join| join.bias)
     }
 
     /// The guarded sequence up to its last instruction; the target's offset with the window's base is in %r11.
