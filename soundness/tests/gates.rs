@@ -31,9 +31,9 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A host's handler that uses every kind of register, as compiled code may.
+/// A host's handler that uses every kind of register, as compiled code may, and some stack.
 extern "C" fn on_signal(_: i32) {
-    let n = SIGNALS.fetch_add(1, Ordering::Relaxed);
+    let n = SIGNALS.load(Ordering::Relaxed);
     let x = (n as f64).sqrt().mul_add(1.5, 2.5).sin();
     let mut words = [x; 32];
     words[n as usize % 32] += std::hint::black_box(x);
@@ -41,15 +41,18 @@ extern "C" fn on_signal(_: i32) {
 }
 
 fn install() {
-    let flags = [
-        (libc::SIGUSR1, libc::SA_RESTART),
-        (libc::SIGUSR2, libc::SA_RESTART | libc::SA_ONSTACK),
+    let compiled = on_signal as *const ();
+    let handlers = [
+        // On the current stack, whose end random code may have reached: a handler that needed any of it would run over the end
+        // when the system's frame has just found room, and that is the host's fault. This one needs none.
+        (libc::SIGUSR1, host::scribbler(), libc::SA_RESTART),
+        (libc::SIGUSR2, compiled, libc::SA_RESTART | libc::SA_ONSTACK),
     ];
-    for (signal, flags) in flags {
-        // SAFETY: the handler only counts and computes.
+    for (signal, handler, flags) in handlers {
+        // SAFETY: the handlers only compute, in registers that the system restores and in their own frames.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as *const () as usize;
+            action.sa_sigaction = handler as usize;
             action.sa_flags = flags;
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
@@ -227,6 +230,7 @@ fn storm(workers: &Mutex<Vec<libc::pthread_t>>, done: &AtomicUsize, stop: &Atomi
             let signal = random.pick(&[libc::SIGUSR1, libc::SIGUSR2]);
             // SAFETY: workers live until the storm is over.
             unsafe { libc::pthread_kill(worker, signal) };
+            SIGNALS.fetch_add(1, Ordering::Relaxed);
         }
         if random.chance(30) {
             let shared = SHARED.read().unwrap().clone();
