@@ -23,6 +23,10 @@ pub struct ThreadAddresses {
     pub mark: usize,
     /// u64: number of the innermost call.
     pub sequence: usize,
+    /// u64: at least the number of the last nested call.
+    pub nested: usize,
+    /// u64: the innermost domain.
+    pub control: usize,
     /// u64: the call that shall end.
     pub request: usize,
     /// u32: why.
@@ -35,10 +39,14 @@ pub fn thread_addresses() -> ThreadAddresses {
     ThreadAddresses {
         mark: start + offset_of!(Thread, mark),
         sequence: start + offset_of!(Thread, sequence),
+        nested: start + offset_of!(Thread, nested),
+        control: start + offset_of!(Thread, control),
         request: start + offset_of!(Thread, request),
         request_kind: start + offset_of!(Thread, request_kind),
     }
 }
+
+pub use crate::trusted::thread::{Word, one_call};
 
 /// The signal that makes a thread look at its request.
 pub fn abort_signal() -> i32 {

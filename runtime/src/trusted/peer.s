@@ -88,6 +88,7 @@ GLOBAL postern_peer_returned
     mov     rbx, fs:[r10 + {T_RECORD}]
     mov     r12d, fs:[r10 + {T_SLOT}]
     mov     dword ptr fs:[r10 + {T_MARK}], 4
+    inc     qword ptr fs:[r10 + {T_NESTED}] # before the caller's number comes back
     sub     rbx, {RECORD_SIZE}
     mov     fs:[r10 + {T_RECORD}], rbx
     mov     r11, [rbx + {R_CONTROL}]
@@ -166,6 +167,7 @@ GLOBAL postern_peer_back
 # The peer is not open: the caller becomes the innermost again, and Rust says why.
 GLOBAL postern_peer_unmark
     mov     dword ptr fs:[r10 + {T_MARK}], 4
+    inc     qword ptr fs:[r10 + {T_NESTED}]
     mov     r13, fs:[r10 + {T_RECORD}]
     sub     r13, {RECORD_SIZE}
     mov     fs:[r10 + {T_RECORD}], r13

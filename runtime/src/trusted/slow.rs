@@ -340,6 +340,8 @@ fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
         from.store(0, Ordering::Release);
     };
     thread.mark.store(ENTERING, Ordering::Release);
+    let number = thread.nested.load(Ordering::Relaxed) + 1;
+    thread.nested.store(number, Ordering::Release);
     let peer = record.in_peer_gate();
     if peer {
         let frame = thread.frame.load(Ordering::Relaxed);

@@ -95,7 +95,8 @@ pub(crate) struct Thread {
     pub record: AtomicPtr<Record>,
     /// The last one: no call can be made from a call that has it.
     pub last_record: AtomicPtr<Record>,
-    /// Number of the last nested call. It changes before the call that will wait for a new one ceases to be the innermost.
+    /// At least the number of the last nested call. It changes before the call that will wait for a new one ceases to be the
+    /// innermost, and again before that call is the innermost once more, so that others can tell: [`one_call`].
     pub nested: AtomicU64,
     /// The call whose last call of a peer failed, and how ([`super::peer`]).
     pub peer_failed: AtomicU64,
@@ -212,14 +213,15 @@ impl Thread {
     /// gate writes the state of a new call, when the number may be the new call's and the domain still the last one's. (A gate
     /// looks at its domain's state itself after that.)
     pub(crate) fn innermost_call(&self) -> Option<(u64, &'static Control)> {
-        // Gates write ENTERING, number, domain, INSIDE, in this order. So a mark that is read after the number is that call's
-        // or a later one's, and if the number is the same afterwards, the domain in between was that call's.
-        let sequence = self.sequence.load(Ordering::SeqCst);
-        if matches!(self.mark.load(Ordering::SeqCst), OUTSIDE | ENTERING) {
-            return None;
-        }
-        let control = self.innermost()?;
-        (self.sequence.load(Ordering::SeqCst) == sequence).then_some((sequence, control))
+        let (sequence, control) = one_call(|word| match word {
+            Word::Nested => self.nested.load(Ordering::SeqCst),
+            Word::Sequence => self.sequence.load(Ordering::SeqCst),
+            Word::Mark => self.mark.load(Ordering::SeqCst).into(),
+            Word::Control => self.control.load(Ordering::SeqCst) as u64,
+        })?;
+        // SAFETY: control blocks are never unmapped.
+        let control = unsafe { (control as *const Control).as_ref() }?;
+        Some((sequence, control))
     }
 
     /// Gives the call with this number a limit of time of its own; no other call has one.
@@ -254,6 +256,41 @@ impl Thread {
     pub(crate) fn index(&self) -> usize {
         self.slot.load(Ordering::Relaxed) as usize / size_of::<super::control::Slot>()
     }
+}
+
+/// What [`one_call`] reads of a [`Thread`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// `nested`
+    Nested,
+    /// `sequence`
+    Sequence,
+    /// `mark`
+    Mark,
+    /// `control`
+    Control,
+}
+
+/// Number and domain of one and the same call, which was the innermost one at some moment of the reading, by a function that reads the
+/// words of a thread, which goes on meanwhile.
+///
+/// When a call begins, the thread writes ENTERING, number, domain, INSIDE, in this order, and a new `nested` before that if another
+/// call will wait for it. When a waiting call becomes the innermost again, it writes ENTERING, a new `nested`, number and domain, and
+/// the mark. Only then do numbers come back.
+///
+/// So, `nested` being the same at both ends, a return can have written number and domain in between only if ENTERING was written
+/// before; then it had done with them when the mark was read as another. From there on calls only began, each with a number that
+/// there never was: if the number is the same at last, it was all that time, and so was the domain, which is written after it.
+pub fn one_call(mut read: impl FnMut(Word) -> u64) -> Option<(u64, u64)> {
+    let nested = read(Word::Nested);
+    let sequence = read(Word::Sequence);
+    let mark = read(Word::Mark);
+    if mark == OUTSIDE.into() || mark == ENTERING.into() {
+        return None;
+    }
+    let control = read(Word::Control);
+    let same = read(Word::Sequence) == sequence && read(Word::Nested) == nested;
+    same.then_some((sequence, control))
 }
 
 /// Whether one of the threads that `counts` is inside this domain, or waits in a call of it.

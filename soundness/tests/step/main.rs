@@ -7,19 +7,18 @@
 //!
 //! This test has no harness: the children are forked, so the process must have one thread.
 
+mod reader;
 mod scenario;
 
 use postern::testing;
 use postern_soundness::debugger::{Debugger, Stop};
 use postern_soundness::host;
+use reader::Words;
 use scenario::{Report, SCENARIOS, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions outside of gates and windows (the slow path's Rust, services, handlers) that are tried per scenario.
 const OTHERS: usize = 40;
-
-/// The mark while a gate writes the state of a new call.
-const ENTERING: u32 = 4;
 
 /// What the scenarios visited, over all of them.
 #[derive(Default)]
@@ -176,16 +175,22 @@ impl Session {
         self.to_trap("after a call");
     }
 
-    /// Steps through a whole call.
+    /// Steps through a whole call, whose instructions it returns. What another thread reads meanwhile must be of one call.
     fn path(&self) -> Vec<u64> {
         let mut path = Vec::new();
+        let mut states: Vec<Words> = Vec::new();
         loop {
             let pc = self.child.pc();
             if pc == host::stops().1 {
+                reader::check(self.name, &states);
                 return path;
             }
             path.push(pc);
-            if self.child.read(self.report.thread().mark) as u32 == ENTERING {
+            let now = Words::read(&self.child, &self.report.thread());
+            if states.last() != Some(&now) {
+                states.push(now);
+            }
+            if now.mark == reader::ENTERING {
                 // The call's number may be new while its domain is still the last one, which may be closed. The watchdog has time
                 // enough to draw the wrong conclusion, and must not.
                 std::thread::sleep(std::time::Duration::from_millis(15));

@@ -25,7 +25,7 @@ struct Contents {
     signal: i32,
     length: u32,
     message: [u8; 2000],
-    thread: [usize; 4],
+    thread: [usize; 6],
     texts: [(u64, u64); 4],
 }
 
@@ -74,11 +74,15 @@ impl Report {
     }
 
     pub fn thread(&self) -> ThreadAddresses {
-        let [mark, sequence, request, request_kind] = self.get().thread;
-        let mut addresses = testing::thread_addresses();
-        (addresses.mark, addresses.sequence) = (mark, sequence);
-        (addresses.request, addresses.request_kind) = (request, request_kind);
-        addresses
+        let [mark, sequence, nested, control, request, request_kind] = self.get().thread;
+        ThreadAddresses {
+            mark,
+            sequence,
+            nested,
+            control,
+            request,
+            request_kind,
+        }
     }
 
     pub fn read(&self) -> (u32, String) {
@@ -153,6 +157,8 @@ impl Scenario {
             r.thread = [
                 thread.mark,
                 thread.sequence,
+                thread.nested,
+                thread.control,
                 thread.request,
                 thread.request_kind,
             ];

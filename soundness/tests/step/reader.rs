@@ -1,0 +1,80 @@
+//! What the watchdog may read of a thread that goes on meanwhile: number and domain of one call, or nothing.
+//!
+//! The states that a thread goes through in a call are few. All ways to read them one word after the other are tried.
+
+use postern::testing::{ThreadAddresses, Word, one_call};
+use postern_soundness::debugger::Debugger;
+use std::collections::BTreeSet;
+
+/// The mark outside.
+const OUTSIDE: u64 = 0;
+/// The mark while a gate writes the state of a new call.
+pub const ENTERING: u64 = 4;
+/// How many words `one_call` reads at most.
+const READS: usize = 6;
+
+/// The words of a thread's state that the watchdog reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    nested: u64,
+    sequence: u64,
+    pub mark: u64,
+    control: u64,
+}
+
+impl Words {
+    /// Those of a stopped thread.
+    pub fn read(child: &Debugger, at: &ThreadAddresses) -> Words {
+        Words {
+            nested: child.read(at.nested),
+            sequence: child.read(at.sequence),
+            mark: u64::from(child.read(at.mark) as u32),
+            control: child.read(at.control),
+        }
+    }
+
+    fn get(&self, word: Word) -> u64 {
+        match word {
+            Word::Nested => self.nested,
+            Word::Sequence => self.sequence,
+            Word::Mark => self.mark,
+            Word::Control => self.control,
+        }
+    }
+
+    /// Number and domain of the innermost call, unless they are just being written.
+    fn settled(&self) -> Option<(u64, u64)> {
+        let settled = self.mark != OUTSIDE && self.mark != ENTERING;
+        settled.then_some((self.sequence, self.control))
+    }
+}
+
+/// Tries every reading of these states, which followed one another.
+pub fn check(name: &str, states: &[Words]) {
+    let calls: BTreeSet<_> = states.iter().filter_map(Words::settled).collect();
+    for state in states {
+        let read = one_call(|word| state.get(word));
+        assert_eq!(read, state.settled(), "{name}: {state:?} does not change");
+    }
+    // When each word is read, as indices that never fall.
+    let mut times = vec![0; READS];
+    loop {
+        let mut reads = 0;
+        let read = one_call(|word| {
+            reads += 1;
+            states[times[reads - 1]].get(word)
+        });
+        if let Some(call) = read {
+            assert!(
+                calls.contains(&call),
+                "{name}: {call:x?} was no call, but can be read at {times:?} of {states:x?}"
+            );
+        }
+        // The next way that differs in what was read.
+        let Some(last) = (0..reads).rev().find(|&i| times[i] + 1 < states.len()) else {
+            return;
+        };
+        let next = times[last] + 1;
+        times[last..].fill(next);
+    }
+}
