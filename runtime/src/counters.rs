@@ -46,19 +46,19 @@ impl Domain {
     /// The counters now.
     pub fn counters(&self) -> Counters {
         let inner = &self.0;
-        let (system_calls, refused_system_calls, last_refused) = inner.system.counters();
+        let totals = Totals::of(inner);
         Counters {
-            calls: inner.control.calls(),
+            calls: totals.calls,
             faults: FaultKind::ALL
                 .iter()
-                .zip(&inner.faults)
-                .map(|(kind, count)| (kind.name(), count.load(Ordering::Relaxed)))
+                .zip(totals.faults)
+                .map(|(kind, count)| (kind.name(), count))
                 .filter(|&(_, count)| count != 0)
                 .collect(),
-            restarts: inner.restarts.count(),
-            time_inside: Duration::from_nanos(inner.control.time_inside.load(Ordering::Relaxed)),
-            time_hot: Duration::from_nanos(inner.control.time_hot.load(Ordering::Relaxed)),
-            moves: inner.place.moves.load(Ordering::Relaxed),
+            restarts: totals.restarts,
+            time_inside: Duration::from_nanos(totals.time_inside),
+            time_hot: Duration::from_nanos(totals.time_hot),
+            moves: totals.moves,
             services: inner
                 .services
                 .calls(&inner.image.tables.imports)
@@ -70,10 +70,10 @@ impl Domain {
                 .filter(|&(_, denied)| denied != 0)
                 .map(|(name, denied)| (name.to_owned(), denied))
                 .collect(),
-            decision_failures: inner.services.deciding().failures(),
-            system_calls,
-            refused_system_calls,
-            last_refused,
+            decision_failures: totals.decision_failures,
+            system_calls: totals.system_calls,
+            refused_system_calls: totals.refused_system_calls,
+            last_refused: inner.system.last_refused(),
         }
     }
 }
@@ -96,7 +96,7 @@ pub(crate) struct Totals {
 
 impl Totals {
     fn of(inner: &Inner) -> Totals {
-        let (system_calls, refused_system_calls, _) = inner.system.counters();
+        let (system_calls, refused_system_calls) = inner.system.counters();
         let mut faults = [0; FaultKind::ALL.len()];
         for (place, count) in faults.iter_mut().zip(&inner.faults) {
             *place = count.load(Ordering::Relaxed);

@@ -199,22 +199,13 @@ impl Domain {
 
     /// An entry whose calls bring freight: its first parameter is the offset of that.
     pub(crate) fn freight_entry(&self, name: &str, signature: &str) -> Result<Entry, SymbolError> {
-        let export = self.export(name)?;
         let wanted: Signature = signature
             .parse()
             .map_err(|_| SymbolError::Untyped(name.to_owned()))?;
-        if let Some(found) = &export.signature
-            && !service::compatible(found, &wanted)
-        {
-            return Err(SymbolError::Signature {
-                name: name.to_owned(),
-                found: *found,
-                wanted,
-            });
-        }
-        let mut entry = self.entry(export.offset, &wanted);
+        let (offset, signature) = self.typed_export(name, Some(&wanted))?;
+        let mut entry = self.entry(offset, &signature);
         entry.flags |= gate::FLAG_FREIGHT;
-        let class = gate::class(self.0.image.fact_bits, self.0.needs_full(&entry));
+        let class = self.0.gates(&entry);
         (entry.gate, entry.body) = (class.gate, class.body);
         Ok(entry)
     }
@@ -282,15 +273,13 @@ impl std::fmt::Debug for Domain {
 
 impl Inner {
     pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
-        service::entry(&self.control, offset, signature, |entry| {
-            gate::class(self.image.fact_bits, self.needs_full(entry))
-        })
+        service::entry(&self.control, offset, signature, |entry| self.gates(entry))
     }
 
     /// The same for callers that use C's calling convention and may leave anything in unused registers.
     pub(crate) fn c_entry(&self, offset: u32, signature: &Signature) -> Entry {
         let mut entry = self.entry(offset, signature);
-        let class = gate::class(self.image.fact_bits, self.needs_full(&entry));
+        let class = self.gates(&entry);
         entry.gate = class.masked;
         if let Some(narrow) = gate::narrow(signature.result()) {
             (entry.gate, entry.inner) = (narrow, class.masked);
@@ -323,6 +312,11 @@ impl Inner {
             }
             Ok(if begun.is_ok() { OPEN } else { POISONED })
         })
+    }
+
+    /// The gates that calls of an entry go through.
+    pub(crate) fn gates(&self, entry: &Entry) -> gate::GateClass {
+        gate::class(self.image.fact_bits, self.needs_full(entry))
     }
 
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {

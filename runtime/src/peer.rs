@@ -61,7 +61,7 @@ impl PeerExport {
         let mut entry = self.domain.entry(self.offset, &self.signature);
         let facts = self.domain.0.image.fact_bits;
         let full = self.domain.0.needs_full(&entry);
-        entry.gate = gate::class(facts, full).masked;
+        entry.gate = self.domain.0.gates(&entry).masked;
         let x87 = (facts | caller_facts) & gate::FACT_X87 != 0;
         let result = self.signature.result();
         Peer {
@@ -127,17 +127,14 @@ impl Domain {
     /// # Errors
     /// No such export, its types are unknown, or not all of its parameters fit registers: six integers and eight floats.
     pub fn peer_export(&self, name: &str) -> Result<PeerExport, SymbolError> {
-        let export = self.export(name)?;
-        let Some(signature) = export.signature else {
-            return Err(SymbolError::Untyped(name.to_owned()));
-        };
+        let (offset, signature) = self.typed_export(name, None)?;
         if !service::in_registers(&signature, true) {
             return Err(SymbolError::Parameters(name.to_owned()));
         }
         self.0.pointed_to.store(true, Ordering::SeqCst);
         Ok(PeerExport {
             domain: self.clone(),
-            offset: export.offset,
+            offset,
             signature,
             time: 0,
             stack: crate::DEFAULT_STACK as u64,

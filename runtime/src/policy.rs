@@ -315,13 +315,17 @@ impl System {
         drop(before);
     }
 
-    /// Calls that were allowed, that were refused, and the number of the last refused one.
-    pub(crate) fn counters(&self) -> (u64, u64, Option<u64>) {
+    /// Calls that were allowed, and that were refused.
+    pub(crate) fn counters(&self) -> (u64, u64) {
         (
             self.allowed.load(Ordering::Relaxed),
             self.refused.load(Ordering::Relaxed),
-            self.last_refused.load(Ordering::Relaxed).checked_sub(1),
         )
+    }
+
+    /// The number of the last call that was refused.
+    pub(crate) fn last_refused(&self) -> Option<u64> {
+        self.last_refused.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// The service.

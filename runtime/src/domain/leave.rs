@@ -40,7 +40,7 @@ impl Inner {
             shim::end_when_back(me, outcome::ANOTHER, 0, None);
         }
         for (sequence, call) in me.waiting() {
-            // Nor must these; and the control block may be another domain's by then.
+            // Nor must these return into it.
             if std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
                 call.end(sequence, outcome::ANOTHER);
             }

@@ -278,7 +278,8 @@ impl Drop for Block {
     }
 }
 
-/// Frees the blocks to which no call refers any more. (Nobody enters them: they are closed.)
+/// Frees the blocks to which no call refers any more. (Nobody enters them: they are closed.) The table is not locked while it is
+/// decided, because the registry's lock is taken for that, and comes before the table's.
 fn free_referred() {
     let referred = table().as_mut().map(|t| std::mem::take(&mut t.referred));
     for control in referred.into_iter().flatten() {
