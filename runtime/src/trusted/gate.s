@@ -39,36 +39,42 @@ postern_thread:
 771:
 .endm
 
-# Cut the integer argument registers to the widths of the signature. rax = the Entry.
-.macro MASK_INTEGERS
-    and     rdi, [rax + {E_INT_MASKS}]
-    and     rsi, [rax + {E_INT_MASKS} + 8]
-    and     rdx, [rax + {E_INT_MASKS} + 16]
-    and     rcx, [rax + {E_INT_MASKS} + 24]
-    and     r8,  [rax + {E_INT_MASKS} + 32]
-    and     r9,  [rax + {E_INT_MASKS} + 40]
+# Cut the integer argument registers to the widths of the signature. \entry = the Entry.
+.macro MASK_INTEGERS entry
+    and     rdi, [\entry + {E_INT_MASKS}]
+    and     rsi, [\entry + {E_INT_MASKS} + 8]
+    and     rdx, [\entry + {E_INT_MASKS} + 16]
+    and     rcx, [\entry + {E_INT_MASKS} + 24]
+    and     r8,  [\entry + {E_INT_MASKS} + 32]
+    and     r9,  [\entry + {E_INT_MASKS} + 40]
+.endm
+
+.macro ZERO_sse registers:vararg
+    .irp    n, \registers
+    xorps   xmm\n, xmm\n
+    .endr
+.endm
+.macro ZERO_avx registers:vararg
+    .irp    n, \registers
+    vxorps  xmm\n, xmm\n, xmm\n
+    .endr
 .endm
 
 # xmm8 to xmm15, which never carry arguments or results.
-.macro ZERO_UPPER_REGISTERS_sse
-    xorps   xmm8, xmm8
-    xorps   xmm9, xmm9
-    xorps   xmm10, xmm10
-    xorps   xmm11, xmm11
-    xorps   xmm12, xmm12
-    xorps   xmm13, xmm13
-    xorps   xmm14, xmm14
-    xorps   xmm15, xmm15
+.macro ZERO_UPPER_REGISTERS class
+    ZERO_\class 8, 9, 10, 11, 12, 13, 14, 15
 .endm
-.macro ZERO_UPPER_REGISTERS_avx
-    vxorps  xmm8, xmm8, xmm8
-    vxorps  xmm9, xmm9, xmm9
-    vxorps  xmm10, xmm10, xmm10
-    vxorps  xmm11, xmm11, xmm11
-    vxorps  xmm12, xmm12, xmm12
-    vxorps  xmm13, xmm13, xmm13
-    vxorps  xmm14, xmm14, xmm14
-    vxorps  xmm15, xmm15, xmm15
+
+# What is left after a function of the host's or a peer: a result in xmm0, by its \mask.
+.macro MASK_RESULT_sse mask:vararg
+    andps   xmm0, xmmword ptr [\mask]
+    ZERO_sse 1, 2, 3, 4, 5, 6, 7
+    ZERO_UPPER_REGISTERS sse
+.endm
+.macro MASK_RESULT_avx mask:vararg
+    vandps  xmm0, xmm0, xmmword ptr [\mask]
+    ZERO_avx 1, 2, 3, 4, 5, 6, 7
+    ZERO_UPPER_REGISTERS avx
 .endm
 
 # Zero every vector register that no argument occupies, by the masks of the signature.
@@ -78,26 +84,14 @@ postern_thread:
 .macro CLEAR_VECTORS_sse
     test    dword ptr [rax + {E_FLAGS}], {F_FLOATS}
     jnz     772f
-    xorps   xmm0, xmm0
-    xorps   xmm1, xmm1
-    xorps   xmm2, xmm2
-    xorps   xmm3, xmm3
-    xorps   xmm4, xmm4
-    xorps   xmm5, xmm5
-    xorps   xmm6, xmm6
-    xorps   xmm7, xmm7
+    ZERO_sse 0, 1, 2, 3, 4, 5, 6, 7
     jmp     773f
 772:
-    andps   xmm0, xmmword ptr [rax + {E_FLOAT_MASKS}]
-    andps   xmm1, xmmword ptr [rax + {E_FLOAT_MASKS} + 16]
-    andps   xmm2, xmmword ptr [rax + {E_FLOAT_MASKS} + 32]
-    andps   xmm3, xmmword ptr [rax + {E_FLOAT_MASKS} + 48]
-    andps   xmm4, xmmword ptr [rax + {E_FLOAT_MASKS} + 64]
-    andps   xmm5, xmmword ptr [rax + {E_FLOAT_MASKS} + 80]
-    andps   xmm6, xmmword ptr [rax + {E_FLOAT_MASKS} + 96]
-    andps   xmm7, xmmword ptr [rax + {E_FLOAT_MASKS} + 112]
+    .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+    andps   xmm\n, xmmword ptr [rax + {E_FLOAT_MASKS} + 16 * \n]
+    .endr
 773:
-    ZERO_UPPER_REGISTERS_sse
+    ZERO_UPPER_REGISTERS sse
 .endm
 .macro CLEAR_VECTORS_avx
     test    dword ptr [rax + {E_FLAGS}], {F_FLOATS}
@@ -105,15 +99,10 @@ postern_thread:
     vzeroall
     jmp     773f
 772:
-    vandps  xmm0, xmm0, xmmword ptr [rax + {E_FLOAT_MASKS}]
-    vandps  xmm1, xmm1, xmmword ptr [rax + {E_FLOAT_MASKS} + 16]
-    vandps  xmm2, xmm2, xmmword ptr [rax + {E_FLOAT_MASKS} + 32]
-    vandps  xmm3, xmm3, xmmword ptr [rax + {E_FLOAT_MASKS} + 48]
-    vandps  xmm4, xmm4, xmmword ptr [rax + {E_FLOAT_MASKS} + 64]
-    vandps  xmm5, xmm5, xmmword ptr [rax + {E_FLOAT_MASKS} + 80]
-    vandps  xmm6, xmm6, xmmword ptr [rax + {E_FLOAT_MASKS} + 96]
-    vandps  xmm7, xmm7, xmmword ptr [rax + {E_FLOAT_MASKS} + 112]
-    ZERO_UPPER_REGISTERS_avx
+    .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+    vandps  xmm\n, xmm\n, xmmword ptr [rax + {E_FLOAT_MASKS} + 16 * \n]
+    .endr
+    ZERO_UPPER_REGISTERS avx
 773:
 .endm
 
@@ -126,6 +115,7 @@ postern_thread:
     vzeroupper
 .endm
 
+# Before an extension's function: what is neither an argument nor the data stack.
 .macro CLEAR_SCALARS
     xor     eax, eax
     xor     ebx, ebx
@@ -136,20 +126,38 @@ postern_thread:
     xor     r14d, r14d
 .endm
 
-.macro SAVE_HOST
-    push    rbp
+# Behind a result in rax, and xmm0, for an extension.
+.macro CLEAR_BEHIND_RESULT
+    xor     ecx, ecx
+    xor     edx, edx
+    xor     esi, esi
+    xor     edi, edi
+    xor     r8d, r8d
+    xor     r9d, r9d
+    xor     r10d, r10d
+    xor     r11d, r11d
+.endm
+
+.macro SAVE_FIVE
     push    rbx
     push    r12
     push    r13
     push    r14
     push    r15
 .endm
-.macro RESTORE_HOST
+.macro RESTORE_FIVE
     pop     r15
     pop     r14
     pop     r13
     pop     r12
     pop     rbx
+.endm
+.macro SAVE_HOST
+    push    rbp
+    SAVE_FIVE
+.endm
+.macro RESTORE_HOST
+    RESTORE_FIVE
     pop     rbp
 .endm
 
@@ -163,7 +171,7 @@ postern_thread:
     .p2align 6
 # From C: the caller may leave anything in registers, and in parts of registers, that hold no argument.
 GLOBAL postern_masked_\class
-    MASK_INTEGERS
+    MASK_INTEGERS rax
 # From Rust: all six integer registers are arguments or zero.
 GLOBAL postern_gate_\class
     SAVE_HOST
@@ -215,7 +223,7 @@ ENTRY_GATE avx
 # Entries that always need the full gate (arguments in memory, x87, a call-depth limit).
     .p2align 4
 GLOBAL postern_masked_full
-    MASK_INTEGERS
+    MASK_INTEGERS rax
 GLOBAL postern_gate_full
     SAVE_HOST
 GLOBAL postern_body_full
@@ -412,14 +420,7 @@ GLOBAL postern_service_back
     test    ebp, {FACT_XMM} | {FACT_X87}
     jnz     777f
 778:
-    xor     ecx, ecx
-    xor     edx, edx
-    xor     esi, esi
-    xor     edi, edi
-    xor     r8d, r8d
-    xor     r9d, r9d
-    xor     r10d, r10d
-    xor     r11d, r11d
+    CLEAR_BEHIND_RESULT
     pop     rbp
     ret
 771:                                        # on a control stack of ours: the service runs on the host's own
@@ -448,24 +449,8 @@ GLOBAL postern_service_back
     jnz     780f
     test    ebp, {FACT_XMM}
     jz      778b
-    andps   xmm0, xmmword ptr [rcx + {S_FLOAT_MASK}]
-    xorps   xmm1, xmm1
-    xorps   xmm2, xmm2
-    xorps   xmm3, xmm3
-    xorps   xmm4, xmm4
-    xorps   xmm5, xmm5
-    xorps   xmm6, xmm6
-    xorps   xmm7, xmm7
-    ZERO_UPPER_REGISTERS_sse
+    MASK_RESULT_sse rcx + {S_FLOAT_MASK}
     jmp     778b
 780:
-    vandps  xmm0, xmm0, xmmword ptr [rcx + {S_FLOAT_MASK}]
-    vxorps  xmm1, xmm1, xmm1
-    vxorps  xmm2, xmm2, xmm2
-    vxorps  xmm3, xmm3, xmm3
-    vxorps  xmm4, xmm4, xmm4
-    vxorps  xmm5, xmm5, xmm5
-    vxorps  xmm6, xmm6, xmm6
-    vxorps  xmm7, xmm7, xmm7
-    ZERO_UPPER_REGISTERS_avx
+    MASK_RESULT_avx rcx + {S_FLOAT_MASK}
     jmp     778b

@@ -16,11 +16,7 @@ GLOBAL postern_peer
     sub     rax, [rbp + {P_GATE_STACK}]
     cmp     rax, fs:[r10 + {T_STACK_LOW}]
     jl      postern_peer_stack
-    push    rbx
-    push    r12
-    push    r13
-    push    r14
-    push    r15
+    SAVE_FIVE
     mov     rbx, [rbp + {E_CONTROL}]
     mov     r12d, fs:[r10 + {T_SLOT}]
     mov     r13, fs:[r10 + {T_RECORD}]
@@ -67,12 +63,7 @@ GLOBAL postern_peer_marked
     wrgsbase r13
     mov     r11d, [rbp + {E_OFFSET}]
     or      r11, r13
-    and     rdi, [rbp + {E_INT_MASKS}]
-    and     rsi, [rbp + {E_INT_MASKS} + 8]
-    and     rdx, [rbp + {E_INT_MASKS} + 16]
-    and     rcx, [rbp + {E_INT_MASKS} + 24]
-    and     r8,  [rbp + {E_INT_MASKS} + 32]
-    and     r9,  [rbp + {E_INT_MASKS} + 40]
+    MASK_INTEGERS rbp
     cmp     dword ptr [rbp + {P_VECTORS}], 0
     jne     781f
 782:
@@ -112,14 +103,7 @@ GLOBAL postern_peer_back
     cmp     dword ptr [rcx + {P_VECTORS}], 0
     jne     785f
 784:
-    xor     ecx, ecx
-    xor     edx, edx
-    xor     esi, esi
-    xor     edi, edi
-    xor     r8d, r8d
-    xor     r9d, r9d
-    xor     r10d, r10d
-    xor     r11d, r11d
+    CLEAR_BEHIND_RESULT
     RESTORE_HOST                            # that is, the caller's
     ret
 781:                                        # the vector registers that the peer can read
@@ -142,26 +126,10 @@ GLOBAL postern_peer_back
 788:
     test    dword ptr [r11 + {C_FACTS}], {FACT_XMM}
     jz      784b
-    andps   xmm0, xmmword ptr [rcx + {P_FLOAT_MASK}]
-    xorps   xmm1, xmm1
-    xorps   xmm2, xmm2
-    xorps   xmm3, xmm3
-    xorps   xmm4, xmm4
-    xorps   xmm5, xmm5
-    xorps   xmm6, xmm6
-    xorps   xmm7, xmm7
-    ZERO_UPPER_REGISTERS_sse
+    MASK_RESULT_sse rcx + {P_FLOAT_MASK}
     jmp     784b
 787:
-    vandps  xmm0, xmm0, xmmword ptr [rcx + {P_FLOAT_MASK}]
-    vxorps  xmm1, xmm1, xmm1
-    vxorps  xmm2, xmm2, xmm2
-    vxorps  xmm3, xmm3, xmm3
-    vxorps  xmm4, xmm4, xmm4
-    vxorps  xmm5, xmm5, xmm5
-    vxorps  xmm6, xmm6, xmm6
-    vxorps  xmm7, xmm7, xmm7
-    ZERO_UPPER_REGISTERS_avx
+    MASK_RESULT_avx rcx + {P_FLOAT_MASK}
     jmp     784b
 
 # The peer is not open: the caller becomes the innermost again, and Rust says why.
@@ -182,22 +150,14 @@ GLOBAL postern_peer_unmark
     mov     qword ptr [r13 + {R_SEQUENCE}], 0
 # Whatever is not the common case goes on as a service, whose function is in Rust (`trusted::peer`).
 GLOBAL postern_peer_pop
-    pop     r15
-    pop     r14
-    pop     r13
-    pop     r12
-    pop     rbx
+    RESTORE_FIVE
 GLOBAL postern_peer_slow
     mov     rax, fs:[r10 + {T_CONTROL}]
     jmp     postern_service_go
 
 # The peer's call was ended, rsp = its frame: the caller goes on as from a service that returned 0.
 GLOBAL postern_peer_failed
-    pop     r15
-    pop     r14
-    pop     r13
-    pop     r12
-    pop     rbx
+    RESTORE_FIVE
     xor     eax, eax
     pxor    xmm0, xmm0
     jmp     postern_service_returned
