@@ -98,6 +98,11 @@ impl Target {
         // them cannot be seen from here: the host is compiled apart, and any byte is a u8.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), len) })
     }
+
+    /// The same place, for text.
+    pub fn text(self) -> TextTarget {
+        TextTarget(self.0.cast())
+    }
 }
 
 /// `char *` to a buffer for text.
@@ -115,6 +120,19 @@ impl TextTarget {
         to[..text.len()].copy_from_slice(text);
         to[text.len()] = 0;
         Ok(())
+    }
+
+    /// Stores as many characters of the text as fit a buffer of `size` bytes with a NUL. The length of the whole text.
+    ///
+    /// # Errors
+    /// NULL with a size that is not 0.
+    pub fn fill(self, size: usize, text: &str) -> Result<i64, Failure> {
+        if let Some(most) = size.checked_sub(1) {
+            let mut ends = (0..=text.len().min(most)).rev();
+            let kept = ends.find(|&end| text.is_char_boundary(end));
+            self.put(&text.as_bytes()[..kept.unwrap_or(0)])?;
+        }
+        Ok(text.len() as i64)
     }
 }
 
@@ -146,6 +164,20 @@ impl<T> Out<T> {
     }
 }
 
+/// What the host says about the size of one of its structures.
+///
+/// # Errors
+/// A size that no version has.
+fn check_size(size: usize, name: &str) -> Result<(), Failure> {
+    match size {
+        8..=4096 => Ok(()),
+        _ => Err(Failure::new(
+            Code::Argument,
+            format!("{name}.size is {size}; set it to sizeof({name})"),
+        )),
+    }
+}
+
 /// `const pt_config *`: a structure that says its size, and may be older or younger than this library.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
@@ -165,12 +197,7 @@ impl ConfigIn {
         // SAFETY: not null, so a structure that begins with its size.
         let size = unsafe { self.0.cast::<usize>().read() };
         let known = size_of::<CConfig>();
-        if !(size_of::<usize>()..=4096).contains(&size) {
-            return Err(Failure::new(
-                Code::Argument,
-                format!("pt_config.size is {size}; set it to sizeof(pt_config)"),
-            ));
-        }
+        check_size(size, "pt_config")?;
         // SAFETY: `size` bytes are there, as the host says.
         let given = unsafe { std::slice::from_raw_parts(self.0.cast::<u8>(), size) };
         if given.iter().skip(known).any(|&b| b != 0) {
@@ -208,12 +235,7 @@ impl CountersOut {
         }
         // SAFETY: not null, so a structure that begins with its size.
         let size = unsafe { self.0.cast::<usize>().read() };
-        if !(size_of::<usize>()..=4096).contains(&size) {
-            return Err(Failure::new(
-                Code::Argument,
-                format!("pt_counters.size is {size}; set it to sizeof(pt_counters)"),
-            ));
-        }
+        check_size(size, "pt_counters")?;
         counters.size = size;
         // SAFETY: `size` bytes are there, as the host says; at most the structure's are copied, all integers.
         unsafe {
@@ -361,24 +383,6 @@ pub fn reason(text: *const c_char, otherwise: &str) -> String {
     match Text(text).bytes("reason") {
         Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Err(_) => otherwise.to_owned(),
-    }
-}
-
-/// A buffer for text, or NULL.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct TextRoom(*mut c_char);
-
-impl TextRoom {
-    /// Stores as much of the text as there is room for, and a NUL.
-    pub fn fill(self, room: usize, text: &str) {
-        if let Ok(to) = Target(self.0.cast()).get(room, "buffer")
-            && let Some(most) = to.len().checked_sub(1)
-        {
-            let text = &text.as_bytes()[..text.len().min(most)];
-            to[..text.len()].copy_from_slice(text);
-            to[text.len()] = 0;
-        }
     }
 }
 

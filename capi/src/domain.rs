@@ -100,9 +100,7 @@ pub fn leave(handle: Handle<DomainKind>) -> Result<Arc<Opened>, Failure> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_close(domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
-        let opened = domain.take()?;
-        by_id().remove(&opened.domain.id());
-        opened.domain.close();
+        leave(domain)?.domain.close();
         Ok(())
     })
 }

@@ -10,8 +10,8 @@ use crate::fault::Shown;
 use crate::handle::{Handle, Kind, Table};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
+use crate::symbol::Pointers;
 use postern::{Domain, Module, ModuleEvent, ReplaceError, Signature};
-use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Reloadable {
     versions: Arc<Versions>,
     user: usize,
     how: Mutex<How>,
-    pointers: Mutex<HashMap<(String, Option<Signature>), usize>>,
+    pointers: Pointers,
 }
 
 /// How its versions are replaced.
@@ -154,7 +154,7 @@ pub extern "C" fn pt_module_new(
                 hand_over: None,
                 hand_over_user: 0,
             }),
-            pointers: Mutex::default(),
+            pointers: Pointers::default(),
         })))
     })
 }
@@ -329,19 +329,11 @@ fn pointer(
     name: Text,
     signature: Option<Signature>,
 ) -> Result<usize, Failure> {
-    let module = module.get()?;
-    let name = name.get("function's name")?;
-    let key = (name.to_owned(), signature);
-    let mut pointers = module
-        .pointers
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    if let Some(&pointer) = pointers.get(&key) {
-        return Ok(pointer);
-    }
-    let made = module.module.function_pointer(name, signature.as_ref())?;
-    pointers.insert(key, made as usize);
-    Ok(made as usize)
+    let reloadable = module.get()?;
+    let make = |name: &str, signature: Option<&Signature>| {
+        reloadable.module.function_pointer(name, signature)
+    };
+    reloadable.pointers.by_name(name, signature, make)
 }
 
 /// `pt_module_sym`

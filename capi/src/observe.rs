@@ -84,14 +84,7 @@ pub extern "C" fn pt_metrics(buffer: Target, size: usize, flags: u32) -> i64 {
             _ => Metrics::by_image(),
         };
         which.pages = flags & PAGES != 0;
-        let text = metrics(&which);
-        if let Some(room) = size.checked_sub(1) {
-            let kept = text.len().min(room);
-            let to = buffer.get(kept + 1, "buffer")?;
-            to[..kept].copy_from_slice(&text.as_bytes()[..kept]);
-            to[kept] = 0;
-        }
-        Ok(text.len() as i64)
+        buffer.text().fill(size, &metrics(&which))
     })
 }
 

@@ -133,7 +133,11 @@ fn make(base: Base) -> Handle<PolicyKind> {
     })
 }
 
+/// The policy as it is now; NULL means none.
 fn get(policy: Handle<PolicyKind>) -> Result<Policy, Failure> {
+    if policy.0 == 0 {
+        return Ok(Policy::none());
+    }
     let draft = policy.get()?;
     let draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(draft.policy())
@@ -328,10 +332,7 @@ pub extern "C" fn pt_options_policy(
     options: Handle<OptionsKind>,
     policy: Handle<PolicyKind>,
 ) -> c_int {
-    let policy = match policy.0 {
-        0 => Ok(Policy::none()),
-        _ => get(policy),
-    };
+    let policy = get(policy);
     options::change(options, |options| {
         options.policy = policy?;
         Ok(())
@@ -342,10 +343,7 @@ pub extern "C" fn pt_options_policy(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_set_policy(domain: Handle<DomainKind>, policy: Handle<PolicyKind>) -> c_int {
     failure::code(|| {
-        let policy = match policy.0 {
-            0 => Policy::none(),
-            _ => get(policy)?,
-        };
+        let policy = get(policy)?;
         domain.get()?.domain.set_policy(policy);
         Ok(())
     })

@@ -1,6 +1,6 @@
 //! Taking grants back: `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants`.
 
-use crate::boundary::{CRepossession, Out, Text, TextRoom};
+use crate::boundary::{CRepossession, Out, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::Handle;
@@ -115,10 +115,6 @@ pub extern "C" fn pt_repossessed(
 
 /// `pt_grants`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_grants(domain: Handle<DomainKind>, text: TextRoom, room: usize) -> i64 {
-    failure::number(|| {
-        let grants = domain.get()?.domain.grants().to_string();
-        text.fill(room, &grants);
-        Ok(grants.len() as i64)
-    })
+pub extern "C" fn pt_grants(domain: Handle<DomainKind>, text: TextTarget, room: usize) -> i64 {
+    failure::number(|| text.fill(room, &domain.get()?.domain.grants().to_string()))
 }

@@ -236,14 +236,8 @@ pub extern "C" fn pt_withdraw(domain: Handle<DomainKind>, shared: Handle<SharedK
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_memory_table(to: TextTarget, size: usize) -> i64 {
     failure::number(|| {
-        let table = postern::memory_table()
-            .map_err(|e| Failure::new(Code::System, e.to_string()))?
-            .to_string();
-        if size != 0 {
-            let most = table.len().min(size - 1);
-            let kept = (0..=most).rev().find(|&end| table.is_char_boundary(end));
-            to.put(&table.as_bytes()[..kept.unwrap_or(0)])?;
-        }
-        Ok(table.len() as i64)
+        let table =
+            postern::memory_table().map_err(|e| Failure::new(Code::System, e.to_string()))?;
+        to.fill(size, &table.to_string())
     })
 }

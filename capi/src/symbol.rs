@@ -1,4 +1,4 @@
-//! Function pointers: `pt_sym`, `pt_sym_as`, `pt_sym_at`.
+//! Function pointers: `pt_sym`, `pt_sym_as`, `pt_sym_at`, and where those of modules are kept.
 //!
 //! The engine's stubs live for good, so each is made once: the same question gives the same pointer.
 
@@ -7,7 +7,7 @@ use crate::domain::DomainKind;
 use crate::failure::{self, Failure};
 use crate::handle::Handle;
 use crate::options;
-use postern::{Domain, Offset, Signature, SymbolError};
+use postern::{Offset, Signature, SymbolError};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ enum Key {
     At(u32, Signature),
 }
 
-/// A domain's function pointers by what they were asked for.
+/// The function pointers of a domain, or a module, by what they were asked for.
 #[derive(Default)]
 pub struct Pointers(Mutex<HashMap<Key, usize>>);
 
@@ -36,6 +36,18 @@ impl Pointers {
         pointers.insert(key, pointer);
         Ok(pointer)
     }
+
+    /// The pointer to a function with this name, made by `make` if it is the first one.
+    pub fn by_name(
+        &self,
+        name: Text,
+        signature: Option<Signature>,
+        make: impl FnOnce(&str, Option<&Signature>) -> Result<*const (), SymbolError>,
+    ) -> Result<usize, Failure> {
+        let name = name.get("function's name")?;
+        let key = Key::Name(name.to_owned(), signature);
+        self.get(key, || make(name, signature.as_ref()))
+    }
 }
 
 fn by_name(
@@ -44,13 +56,9 @@ fn by_name(
     signature: Option<Signature>,
 ) -> Result<usize, Failure> {
     let opened = domain.get()?;
-    let name = name.get("function's name")?;
-    let make = |domain: &Domain| domain.function_pointer(name, signature.as_ref());
-    opened
-        .pointers
-        .get(Key::Name(name.to_owned(), signature), || {
-            make(&opened.domain)
-        })
+    let make =
+        |name: &str, signature: Option<&Signature>| opened.domain.function_pointer(name, signature);
+    opened.pointers.by_name(name, signature, make)
 }
 
 /// `pt_sym`

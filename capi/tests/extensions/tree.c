@@ -1,7 +1,8 @@
-/* A search tree in shared memory, for areas.c. */
+/* A search tree in shared memory, for areas.c, and for areas/structures.rs of the runtime's tests. */
 struct node { struct node *left, *right; long key; };
 struct pool { struct node *root, *free, *end; };
 
+/* Every pointer that this stores is made of pool->free, which the host wrote: so it is a host pointer. */
 int insert(struct pool *pool, long key)
 {
     struct node **place = &pool->root;

@@ -3,35 +3,8 @@ use super::*;
 use postern::FaultKind;
 use postern_toolchain::{Build, Language};
 
-const SOURCE: &str = r#"
-struct node { struct node *left, *right; long key; };
-struct pool { struct node *root, *free, *end; };
-
-/* Every pointer that this stores is made of pool->free, which the host wrote: so it is a host pointer. */
-int insert(struct pool *pool, long key)
-{
-	struct node **place = &pool->root;
-	while (*place)
-		place = key < (*place)->key ? &(*place)->left : &(*place)->right;
-	if (pool->free == pool->end)
-		return 0;
-	struct node *node = pool->free++;
-	node->key = key;
-	node->left = node->right = 0;
-	*place = node;
-	return 1;
-}
-
-static long sum_below(const struct node *node)
-{
-	return node ? node->key + sum_below(node->left) + sum_below(node->right) : 0;
-}
-
-long sum(const struct pool *pool)
-{
-	return sum_below(pool->root);
-}
-
+const TREE: &str = include_str!("../../../capi/tests/extensions/tree.c");
+const LIST: &str = r#"
 struct item { struct item *next; long value; };
 
 /* Pointers of the extension's own: made of an argument. */
@@ -58,7 +31,7 @@ fn compiled() -> Image {
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let source = folder.join("tree.c");
-    std::fs::write(&source, SOURCE).unwrap();
+    std::fs::write(&source, [TREE, LIST].concat()).unwrap();
     let mut build = Build::new(Language::C);
     build = build.file(&source).flags(["-O2", "-g"]);
     let image = Image::load(build.output(folder.join("tree.px")).run().unwrap()).unwrap();
