@@ -483,6 +483,7 @@ pt_shared *pt_shared_new(size_t len);
 pt_shared *pt_shared_new_as(const char *name, pt_offset place, size_t len);
 /* The same over `len` bytes of a file from offset `at`, a multiple of 4096; nothing is copied. If the descriptor cannot write,
  * neither can anybody. If the file is truncated, an extension that touches the missing pages has a fault PT_FAULT_BUS, and
+    PT_FAULT_DELETED = 21,               /* a function of a namespace was called that has been deleted; its name */
  * pt_shared_read an error; but through pt_shared_address the host is ended by SIGBUS, as with any mapping. */
 pt_shared *pt_shared_from_fd(int fd, uint64_t at, size_t len);
 pt_shared *pt_shared_from_fd_as(const char *name, pt_offset place, int fd, uint64_t at, size_t len);

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::{Arc, OnceLock};
 
 /// Kinds with their names in C and numbers.
-pub const KINDS: [(FaultKind, &str, i32); 20] = [
+pub const KINDS: [(FaultKind, &str, i32); 21] = [
     (FaultKind::NullPointer, "PT_FAULT_NULL_POINTER", 1),
     (FaultKind::Read, "PT_FAULT_READ", 2),
     (FaultKind::Write, "PT_FAULT_WRITE", 3),
@@ -40,6 +40,7 @@ pub const KINDS: [(FaultKind, &str, i32); 20] = [
     (FaultKind::ServiceStack, "PT_FAULT_SERVICE_STACK", 17),
     (FaultKind::Aborted, "PT_FAULT_ABORTED", 18),
     (FaultKind::Killed, "PT_FAULT_KILLED", 19),
+    (FaultKind::Deleted, "PT_FAULT_DELETED", 21),
     (FaultKind::Bus, "PT_FAULT_BUS", 20),
 ];
 /// Numbers that are no [`FaultKind`], with their names for logs.

@@ -105,7 +105,11 @@ impl Parser<'_> {
         for reference in &self.unit.references {
             let (target, start) = self.target(reference.symbol, imports);
             let at = reference.at;
-            if reference.relative && target == Target::Section(Section::Text) {
+            let fixed = || {
+                let global = global_of(reference.symbol).map(|i| &self.unit.globals[i]);
+                !self.replaceable || global.is_none_or(|g| g.fixed)
+            };
+            if reference.relative && target == Target::Section(Section::Text) && fixed() {
                 // Within this text: known now, and behind the landing pad.
                 let distance = start + PAD.len() as i64 - i64::from(at) - 4;
                 unit.text[at as usize..at as usize + 4]

@@ -51,6 +51,9 @@ use parse::{Parser, State};
 pub struct Options {
     /// How large everything may get.
     pub limits: Limits,
+    /// Calls of functions that are not static are relocations, also within the source, so that who loads the unit can put
+    /// another function in the place of each.
+    pub replaceable: bool,
 }
 
 /// A compiler that keeps its memory from one compilation to the next.
@@ -75,6 +78,7 @@ impl Compiler {
     /// All that is wrong with the source, up to [`Limits::errors`].
     pub fn compile(&mut self, source: &str) -> Result<Unit, Errors> {
         let mut parser = Parser::new(source.as_bytes(), self.options.limits, &mut self.state);
+        parser.replaceable = self.options.replaceable;
         parser.run();
         let result = parser.result();
         self.state = parser.into_state();

@@ -142,6 +142,8 @@ pub(crate) struct Parser<'a> {
     result_pointer: V,
     /// Inside `sizeof`: nothing is evaluated.
     unevaluated: u32,
+    /// [`crate::Options::replaceable`].
+    pub replaceable: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -185,6 +187,7 @@ impl<'a> Parser<'a> {
             result: VOID,
             result_pointer: 0,
             unevaluated: 0,
+            replaceable: false,
         };
         parser.declare_known();
         parser

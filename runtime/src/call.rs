@@ -2,7 +2,7 @@
 
 use crate::Domain;
 use crate::domain::Inner;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::module;
 use crate::trusted::control::{Entry, MAX_THREADS};
 use crate::trusted::enter;
@@ -168,7 +168,9 @@ pub(crate) fn ended(
 
 fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>) -> CallError {
     let fault = Arc::new(Fault::new(inner, raw, message));
-    if raw.kind != outcome::INTERRUPT {
+    // Nobody but the gate had called it: nothing of the domain has run.
+    let untouched = fault.kind == FaultKind::Deleted && fault.depth == 0;
+    if raw.kind != outcome::INTERRUPT && !untouched {
         if let Some(module) = inner.module.get().and_then(Weak::upgrade) {
             // Before the domain closes, so that no call finds it closed.
             module.faulted(inner, &fault);
@@ -267,6 +269,8 @@ pub(crate) fn exit(status: i32) {
 pub struct Func<F> {
     entry: Box<Entry>,
     domain: Domain,
+    /// Keeps a slot of a namespace from being another function's.
+    held: Option<Arc<()>>,
     types: PhantomData<fn() -> F>,
 }
 
@@ -275,7 +279,21 @@ impl<F: FuncType> Func<F> {
         Func {
             entry: Box::new(domain.entry(offset, signature)),
             domain: domain.clone(),
+            held: None,
             types: PhantomData,
+        }
+    }
+
+    /// One of a namespace, that holds its slot.
+    pub(crate) fn held(
+        domain: &Domain,
+        offset: u32,
+        signature: &Signature,
+        held: Arc<()>,
+    ) -> Func<F> {
+        Func {
+            held: Some(held),
+            ..Func::new(domain, offset, signature)
         }
     }
 }
@@ -292,6 +310,7 @@ impl<F> Clone for Func<F> {
         Func {
             entry: self.entry.clone(),
             domain: self.domain.clone(),
+            held: self.held.clone(),
             types: PhantomData,
         }
     }

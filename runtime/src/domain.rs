@@ -12,6 +12,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::module;
+use crate::namespace::Code;
 use crate::peer::Bound;
 use crate::placement::{self, Place};
 use crate::policy::{Policy, System};
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) restarts: Restarts,
     /// The module of which this is a version.
     pub(crate) module: OnceLock<Weak<module::Inner>>,
+    /// What makes it a namespace.
+    pub(crate) code: OnceLock<Code>,
 }
 
 pub(crate) type Domains = Vec<Weak<Inner>>;
@@ -128,7 +131,7 @@ impl Domain {
     /// # Errors
     /// The offset is not a verified instruction start.
     pub fn func_at<F: FuncType>(&self, offset: crate::Offset) -> Result<Func<F>, SymbolError> {
-        if !self.0.image.is_start(offset.0) {
+        if !self.0.is_start(offset.0) {
             return Err(SymbolError::NotAFunction(offset.0));
         }
         Ok(Func::new(self, offset.0, &F::signature()))
@@ -157,13 +160,17 @@ impl Domain {
         offset: crate::Offset,
         signature: &Signature,
     ) -> Result<*const (), SymbolError> {
-        if !self.0.image.is_start(offset.0) {
+        if !self.0.is_start(offset.0) {
             return Err(SymbolError::NotAFunction(offset.0));
         }
         self.pointer(offset.0, signature)
     }
 
-    fn pointer(&self, offset: u32, signature: &Signature) -> Result<*const (), SymbolError> {
+    pub(crate) fn pointer(
+        &self,
+        offset: u32,
+        signature: &Signature,
+    ) -> Result<*const (), SymbolError> {
         self.0.pointed_to.store(true, Ordering::SeqCst);
         let entry: &'static Entry = Box::leak(Box::new(self.0.c_entry(offset, signature)));
         Ok(stub::make(entry)? as *const ())
@@ -306,6 +313,9 @@ impl Inner {
             inner.system.reset();
             inner.repossessions.clear();
             inner.instance.discard()?;
+            if let Some(code) = inner.code.get() {
+                code.first_values(inner.instance.base());
+            }
             let begun = inner.initialise(BUSY);
             if begun.is_err() {
                 inner.restarts.failed();
@@ -317,6 +327,12 @@ impl Inner {
     /// The gates that calls of an entry go through.
     pub(crate) fn gates(&self, entry: &Entry) -> gate::GateClass {
         gate::class(self.image.fact_bits, self.needs_full(entry))
+    }
+
+    /// Whether calls may begin at `offset`.
+    fn is_start(&self, offset: u32) -> bool {
+        let code = || self.code.get().is_some_and(|code| code.is_entry(offset));
+        self.image.is_start(offset) || code()
     }
 
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {

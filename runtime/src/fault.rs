@@ -56,11 +56,13 @@ pub enum FaultKind {
     Aborted,
     /// The policy ended the call, with its reason.
     Killed,
+    /// A function of a namespace was called that has been deleted; the message is its name.
+    Deleted,
 }
 
 impl FaultKind {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [FaultKind; 20] = [
+    pub const ALL: [FaultKind; 21] = [
         FaultKind::NullPointer,
         FaultKind::Read,
         FaultKind::Write,
@@ -81,6 +83,7 @@ impl FaultKind {
         FaultKind::ServiceStack,
         FaultKind::Aborted,
         FaultKind::Killed,
+        FaultKind::Deleted,
     ];
 
     /// The name, in kebab case: stable, for logs and metrics.
@@ -106,6 +109,7 @@ impl FaultKind {
             FaultKind::ServiceStack => "service-stack",
             FaultKind::Aborted => "aborted",
             FaultKind::Killed => "killed",
+            FaultKind::Deleted => "deleted",
         }
     }
 
@@ -131,6 +135,7 @@ impl FaultKind {
             FaultKind::ServiceStack => "too little control stack left for a service",
             FaultKind::Aborted => "aborted",
             FaultKind::Killed => "ended by the policy",
+            FaultKind::Deleted => "call of a deleted function",
         }
     }
 }
@@ -211,9 +216,11 @@ pub struct Fault {
     pub depth: u64,
     /// The signal that the processor's exception became, if it was one.
     pub signal: Option<i32>,
-    /// Message of [`FaultKind::Aborted`] and [`FaultKind::Killed`].
+    /// Message of [`FaultKind::Aborted`] and [`FaultKind::Killed`]; the function's name of [`FaultKind::Deleted`].
     pub message: Option<String>,
     image: Arc<ImageInner>,
+    /// What is known of offsets in the units of a namespace, which may be gone when it is asked for.
+    units: Vec<(u32, String)>,
 }
 
 impl Fault {
@@ -231,6 +238,7 @@ impl Fault {
             signal: None,
             message,
             image,
+            units: Vec::new(),
         };
         if raw.located {
             fault.locate(raw);
@@ -247,7 +255,20 @@ impl Fault {
             outcome::KILL => FaultKind::Killed,
             _ => FaultKind::Aborted,
         };
+        fault.name_units(inner);
         fault
+    }
+
+    /// Notes the names and lines of all offsets in units.
+    fn name_units(&mut self, inner: &Inner) {
+        let Some(code) = inner.code.get() else {
+            return;
+        };
+        // A return address is behind its call.
+        let calls = self.backtrace.iter().map(|o| o.0.wrapping_sub(1));
+        let offsets = self.offset.iter().map(|o| o.0).chain(calls);
+        let named = offsets.filter_map(|offset| Some((offset, code.describe(offset)?)));
+        self.units = named.collect();
     }
 
     fn locate(&mut self, raw: &RawFault) {
@@ -270,11 +291,17 @@ impl Fault {
             libc::SIGTRAP => {
                 // The trap is reported after the int3. The toolchain puts one where the check of a jump target fails.
                 self.offset = self.offset.map(|o| Offset(o.0.wrapping_sub(1)));
+                let code = inner.code.get();
+                let deleted = self.offset.zip(code).and_then(|(o, c)| c.deleted_at(o.0));
+                if deleted.is_some() {
+                    self.message = deleted;
+                    return FaultKind::Deleted;
+                }
                 self.address = Some(Offset(raw.registers[10] as u32));
                 return FaultKind::BadJump;
             }
             libc::SIGILL => {
-                let trap = self.offset.is_some_and(|o| self.image.text_is(o.0, UD2));
+                let trap = self.text_is(inner, UD2);
                 return if trap {
                     FaultKind::Trap
                 } else {
@@ -283,10 +310,7 @@ impl Fault {
             }
             _ => {}
         }
-        if self
-            .offset
-            .is_some_and(|o| self.image.text_is(o.0, TARGET_CHECK))
-        {
+        if self.text_is(inner, TARGET_CHECK) {
             // The check of a jump target read it where nothing is mapped.
             self.address = Some(Offset(raw.registers[10] as u32));
             return FaultKind::BadJump;
@@ -332,8 +356,20 @@ impl Fault {
         }
     }
 
-    /// Name and source line of an offset of this fault's image: `function at file:line`.
+    /// Whether the instruction at the fault's place begins with these bytes.
+    fn text_is(&self, inner: &Inner, expected: &[u8]) -> bool {
+        let in_unit = |o: Offset| inner.code.get().is_some_and(|c| c.text_is(o.0, expected));
+        self.offset
+            .is_some_and(|o| self.image.text_is(o.0, expected) || in_unit(o))
+    }
+
+    /// Name and source line of an offset of this fault's image, or of one of the fault's own offsets in a namespace:
+    /// `function at file:line`.
     pub fn describe(&self, offset: Offset) -> String {
+        let unit = self.units.iter().find(|(o, _)| *o == offset.0);
+        if let Some((_, place)) = unit {
+            return place.clone();
+        }
         debug::describe(&self.image.bytes, offset.0)
     }
 

@@ -155,6 +155,12 @@ extern "C" fn after_in_child() {
             let state = &domain.control.state;
             let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
             domain.instance.pins.forget();
+            if domain.code.get().is_some_and(|code| !code.after_fork()) {
+                domain
+                    .control
+                    .state
+                    .store(control::CLOSED, Ordering::SeqCst);
+            }
         }
     }
     table::after_fork();

@@ -9,7 +9,7 @@ use crate::instance::SpareWindows;
 use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::trusted::memory::FileView;
-use postern_image::{ImageFile, ImageTables, MemoryLayout};
+use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout};
 use postern_verifier::window::{FILL, GATES, PAD, SLOT_SIZE, THREAD_BLOCK};
 use postern_verifier::{Facts, Profile, Starts};
 use std::collections::HashMap;
@@ -44,6 +44,15 @@ pub(crate) struct ImageInner {
 
 /// Whether any image with thread-local variables was ever loaded.
 pub(crate) static THREAD_LOCALS_EXIST: AtomicBool = AtomicBool::new(false);
+
+/// What a namespace adds to its image.
+#[derive(Default)]
+pub(crate) struct More {
+    /// Imports behind the image's own.
+    pub(crate) imports: Vec<ImportOwned>,
+    /// Registers that text which comes later may touch.
+    pub(crate) fact_bits: u32,
+}
 
 /// What lies at the top of each data stack before a thread enters.
 pub(crate) struct StackTop {
@@ -115,7 +124,7 @@ impl Image {
         }
         let span = tracing::info_span!("postern.load", image = %name, bytes = bytes.len());
         let _entered = span.enter();
-        let inner = Arc::new(Self::verify(bytes, name, hash)?);
+        let inner = Arc::new(Self::verify(bytes, name, hash, &More::default())?);
         let mut cache = cache();
         let cache = cache.get_or_insert_with(HashMap::new);
         cache.retain(|_, image| image.strong_count() != 0);
@@ -123,14 +132,36 @@ impl Image {
         Ok(Image(inner))
     }
 
-    fn verify(bytes: Box<[u8]>, name: String, hash: blake3::Hash) -> Result<ImageInner, LoadError> {
+    /// The same image with more gate slots than it imports, and for gates that leave to it what `more` says. `None` if the slots do
+    /// not fit before its text.
+    pub(crate) fn with_more(&self, more: &More) -> Result<Option<Image>, LoadError> {
+        let ImageInner {
+            bytes, name, hash, ..
+        } = &*self.0;
+        let tables = &self.0.tables;
+        let slots = tables.imports.len() + more.imports.len();
+        let room = (tables.layout.text - tables.layout.gates) / SLOT_SIZE;
+        if slots > room as usize {
+            return Ok(None);
+        }
+        let inner = Self::verify(bytes.clone(), name.clone(), *hash, more)?;
+        Ok(Some(Image(Arc::new(inner))))
+    }
+
+    fn verify(
+        bytes: Box<[u8]>,
+        name: String,
+        hash: blake3::Hash,
+        more: &More,
+    ) -> Result<ImageInner, LoadError> {
         let parsed = ImageFile::parse(&bytes)?;
         if parsed.header().segment != postern_image::Segment::Gs {
             return Err(LoadError::Segment);
         }
         let layout = parsed.layout();
         let stack_top = StackTop::new(&parsed).map_err(LoadError::Memory)?;
-        let file = lay_out(&parsed, &layout, &stack_top).map_err(LoadError::Memory)?;
+        let imports = (parsed.imports().len() + more.imports.len()) as u32;
+        let file = lay_out(&parsed, imports, &layout, &stack_top).map_err(LoadError::Memory)?;
         let text_at = (layout.text - GATES) as usize;
         let text_len = (layout.text_end - layout.text) as usize;
         let mut starts = vec![0u64; postern_verifier::buffer_len(text_len)];
@@ -164,8 +195,10 @@ impl Image {
         }
         let fact_bits = if facts.xmm { FACT_XMM } else { 0 }
             | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
-            | if facts.x87 { FACT_X87 } else { 0 };
-        let tables = ImageTables::from(&parsed);
+            | if facts.x87 { FACT_X87 } else { 0 }
+            | more.fact_bits;
+        let mut tables = ImageTables::from(&parsed);
+        tables.imports.extend_from_slice(&more.imports);
         let part = parsed.text().bytes;
         let text_start = part.as_ptr() as usize - bytes.as_ptr() as usize;
         let text = text_start..text_start + part.len();
@@ -241,13 +274,14 @@ impl ImageInner {
 /// as zero.
 fn lay_out(
     image: &ImageFile<'_>,
+    imports: u32,
     layout: &MemoryLayout,
     stack_top: &StackTop,
 ) -> std::io::Result<File> {
     let file = machine::memory_file(c"postern-image", true)?;
     let at = |offset: u32| u64::from(offset - GATES);
     file.set_len(at(layout.data_file_end.max(layout.data)))?;
-    file.write_all_at(&slots(image.imports().len() as u32), at(layout.gates))?;
+    file.write_all_at(&slots(imports), at(layout.gates))?;
     let text = image.text();
     file.write_all_at(text.bytes, at(text.offset))?;
     let text_end = text.offset + text.bytes.len() as u32;

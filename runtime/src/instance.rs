@@ -41,6 +41,8 @@ struct Stacks {
     own_given: bool,
     next: u32,
     extra: Vec<(u32, u32)>,
+    /// The code area and its data: what can be read, and what can be written.
+    code: Option<[(u32, u32); 2]>,
     areas: Views,
 }
 
@@ -138,7 +140,42 @@ impl Instance {
             }
             self.fill_stack_top(end);
         }
+        if let Some([_, (start, end)]) = self.stacks().code
+            && !self.window().discard(start, end)
+        {
+            self.window().map(start, end, Protection::ReadWrite, None)?;
+        }
         Ok(())
+    }
+
+    /// Finds place above the heap for a code area of so many bytes with so many bytes of data behind it, has it made at the offset
+    /// that is found, and maps its data. A window has at most one, and is not moved afterwards.
+    pub(crate) fn give_code<T>(
+        &self,
+        bytes: u32,
+        data: u32,
+        make: impl FnOnce(u32, u64) -> Result<T, MapError>,
+    ) -> Result<Option<(u32, T)>, MapError> {
+        /// An access beyond the heap's end is known for that only if nothing is there.
+        const APART: u32 = 1 << 20;
+        /// Gate slots must be near enough for a branch.
+        const NEAR: u64 = 1 << 31;
+        let mut stacks = self.stacks();
+        let start = u64::from(stacks.next.max(self.heap.1.saturating_add(APART)));
+        let start = start.next_multiple_of(u64::from(APART));
+        let data_start = start + u64::from(bytes);
+        let end = data_start + u64::from(data);
+        if stacks.code.is_some() || end > NEAR.min(stacks.limit().into()) {
+            return Ok(None);
+        }
+        let (start, data_start, end) = (start as u32, data_start as u32, end as u32);
+        let window = self.window();
+        window.reach(start, end);
+        stacks.code = Some([(start, data_start), (data_start, end)]);
+        stacks.next = end;
+        let made = make(start, window.base())?;
+        window.map(data_start, end, Protection::ReadWrite, None)?;
+        Ok(Some((start, made)))
     }
 
     /// Writes the first values of thread-local variables at the top of a data stack whose pages are all zero. (The image's own stack
@@ -259,7 +296,9 @@ impl Instance {
     pub(crate) fn writable(&self) -> Vec<(u32, u32)> {
         let first = (self.image.tables.layout.stack, self.heap.1);
         let mut ranges = vec![first];
-        ranges.extend(&self.stacks().extra);
+        let stacks = self.stacks();
+        ranges.extend(&stacks.extra);
+        ranges.extend(stacks.code.map(|[_, data]| data));
         ranges
     }
 
@@ -273,6 +312,11 @@ impl Instance {
             return true;
         }
         let stacks = self.stacks();
+        if let Some([code, data]) = stacks.code
+            && (within(data.0, data.1) || (!write && within(code.0, code.1)))
+        {
+            return true;
+        }
         stacks.extra.iter().any(|&(l, h)| within(l, h))
             || stacks.areas.accessible(offset, end, write)
     }
@@ -283,7 +327,7 @@ impl Drop for Instance {
         // Only a window in which nothing but the image is mapped is kept for the next domain; the hot one goes back for anybody
         // to take, and one that cannot be cleaned is wiped as a whole.
         let stacks = self.stacks();
-        let plain = stacks.extra.is_empty() && stacks.areas.is_empty();
+        let plain = stacks.extra.is_empty() && stacks.areas.is_empty() && stacks.code.is_none();
         drop(stacks);
         if !plain || self.is_hot() || self.discard().is_err() {
             return;

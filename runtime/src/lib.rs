@@ -37,6 +37,7 @@ mod image;
 mod instance;
 mod maps;
 mod module;
+mod namespace;
 mod peer;
 mod placement;
 pub mod policy;
@@ -69,6 +70,10 @@ pub use grants::Grants;
 pub use image::Image;
 pub use module::{
     Module, ModuleBuilder, ModuleCounters, ModuleEvent, ReplaceError, Replaced, Replacement,
+};
+pub use namespace::{
+    CreateError, Created, FunctionId, IdCallError, Namespace, NamespaceBuilder, NamespaceCounters,
+    NamespaceError, RegisterUse, Room,
 };
 pub use peer::PeerExport;
 pub use placement::hot_domain;

@@ -196,6 +196,14 @@ impl Services {
         self.offers.insert(name.to_owned(), offer);
     }
 
+    /// What is offered, in the order of the names.
+    pub(crate) fn offers(&self) -> Vec<(String, Option<Signature>)> {
+        let offers = self.offers.iter();
+        let mut offers: Vec<_> = offers.map(|(n, o)| (n.clone(), o.signature)).collect();
+        offers.sort_by(|a, b| a.0.cmp(&b.0));
+        offers
+    }
+
     /// The entry of an import that peers serve.
     pub(crate) fn peer(&self, imports: &[ImportOwned], name: &str) -> Option<&ServiceEntry> {
         let number = imports.iter().position(|import| &*import.name == name)?;

@@ -18,9 +18,11 @@
 //! | [`switch`] | entries that are exchanged while threads call them |
 //! | [`slot`] | boxed values that threads exchange |
 //! | [`lock`] | locks on parts of files |
+//! | [`code`] | text that comes while threads run: the code area of a namespace |
 //! | [`map`], [`memory`] | address space; bytes in windows |
 //! | [`machine`] | what the processor and the kernel must have |
 
+pub(crate) mod code;
 pub(crate) mod control;
 pub(crate) mod copies;
 pub(crate) mod debugger;

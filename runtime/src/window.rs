@@ -233,6 +233,12 @@ impl Window {
         )
     }
 
+    /// Notes that `[start, end)` is about to be mapped by its owner.
+    pub(crate) fn reach(&self, start: u32, end: u32) {
+        assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
+        self.high.fetch_max(end, Ordering::Relaxed);
+    }
+
     /// Takes away what is mapped in `[start, end)`.
     pub(crate) fn unmap(&self, start: u32, end: u32) -> Result<(), MapError> {
         self.map(start, end, Protection::None, None)

@@ -175,6 +175,11 @@ impl DomainBuilder {
         self
     }
 
+    /// Offers for imports, by name, with their types where those are known.
+    pub(crate) fn offers(&self) -> Vec<(String, Option<Signature>)> {
+        self.services.offers()
+    }
+
     /// Makes the domain.
     ///
     /// # Errors
@@ -222,6 +227,7 @@ impl DomainBuilder {
             repossessions: Default::default(),
             restarts: Restarts::new(self.restart, self.clock, number),
             module: OnceLock::new(),
+            code: OnceLock::new(),
         });
         inner.system.belongs_to(&inner);
         register(&inner);

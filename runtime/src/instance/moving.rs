@@ -87,6 +87,10 @@ impl Instance {
         // Data stacks are given under this lock.
         let stacks = self.stacks();
         let here = self.window();
+        if stacks.code.is_some() {
+            // Slots hold addresses of this window.
+            return Err(Stays::Refused(MapError::Code));
+        }
         let parts = [
             (layout.stack, layout.data_file_end),
             (layout.data_file_end, self.heap.1),

@@ -93,6 +93,17 @@ pub(crate) fn seal_shrink(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Forbids every later mapping of a memory file through which it could be written, and every change of its size.
+pub(crate) fn seal_writers(file: &File) -> std::io::Result<()> {
+    const F_SEAL_FUTURE_WRITE: i32 = 0x10;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
 /// Makes `number`, which must be the caller's own descriptor, one for `file`.
 pub(crate) fn replace_descriptor(number: i32, file: &File) -> bool {
     // SAFETY: the caller's own descriptor is closed and opened again in one step; nobody else has an interest in it.
@@ -102,21 +113,31 @@ pub(crate) fn replace_descriptor(number: i32, file: &File) -> bool {
 const MEMBARRIER_PRIVATE_EXPEDITED: i32 = 1 << 3;
 const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
 
+const MEMBARRIER_PRIVATE_EXPEDITED_SYNC_CORE: i32 = 1 << 5;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE: i32 = 1 << 6;
+
 /// Registers the process for [`barrier`].
 pub(crate) fn register_barrier() -> std::io::Result<()> {
+    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED)
+}
+
+/// Registers the process for [`code_barrier`].
+pub(crate) fn register_code_barrier() -> std::io::Result<()> {
+    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)
+}
+
+fn membarrier(command: i32) -> std::io::Result<()> {
     // SAFETY: membarrier has no memory arguments.
-    if unsafe {
-        libc::syscall(
-            libc::SYS_membarrier,
-            MEMBARRIER_REGISTER_PRIVATE_EXPEDITED,
-            0,
-            0,
-        )
-    } != 0
-    {
+    if unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } != 0 {
         return Err(std::io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// Every running thread of the process executes an instruction that serialises its processor, after all that was written before.
+pub(crate) fn code_barrier() -> std::io::Result<()> {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    membarrier(MEMBARRIER_PRIVATE_EXPEDITED_SYNC_CORE)
 }
 
 /// A full memory barrier on every running thread of the process: the expensive half of the gates' cheap publication.

@@ -25,6 +25,9 @@ pub enum MapError {
     /// All control blocks are in use.
     #[error("{0} domains are alive, which is the limit; drop some first")]
     TooManyDomains(usize),
+    /// The window has a code area.
+    #[error("a namespace stays in its window")]
+    Code,
     /// The fixed place is taken.
     #[error("the address range is already in use")]
     Taken,

@@ -317,6 +317,84 @@ pub(crate) fn occupied(control: &Control, counts: impl Fn(&Thread) -> bool) -> b
     })
 }
 
+/// The calls that are inside a domain, or wait in it, at one moment.
+pub(crate) struct Inside {
+    control: *const Control,
+    /// Thread index, and the number of its one call; 0 where there are several.
+    calls: Vec<(usize, u64)>,
+}
+
+// SAFETY: control blocks are never unmapped and can be shared.
+unsafe impl Send for Inside {}
+
+/// All calls of one [`Inside`] have ended.
+pub(crate) struct Ended(());
+
+impl Ended {
+    /// For text to which no slot ever led.
+    pub(crate) fn nobody_came() -> Ended {
+        Ended(())
+    }
+}
+
+/// How a thread is inside a domain: not, in calls of which some wait, or in the one call of this number.
+fn presence(t: &Thread, index: usize, control: &Control) -> Option<u64> {
+    // As in `occupied`.
+    loop {
+        let begun = t.nested.load(Ordering::SeqCst);
+        let sequence = t.sequence.load(Ordering::SeqCst);
+        let waits = control.slot(index).waiting.load(Ordering::SeqCst) != 0;
+        let inside = !matches!(t.mark.load(Ordering::SeqCst), OUTSIDE | ENTERING)
+            && std::ptr::eq(t.control.load(Ordering::SeqCst), control);
+        let same = t.sequence.load(Ordering::SeqCst) == sequence;
+        if t.nested.load(Ordering::SeqCst) != begun || !same {
+            continue;
+        }
+        return match (waits, inside) {
+            (true, _) => Some(0),
+            (false, true) => Some(sequence),
+            (false, false) => None,
+        };
+    }
+}
+
+impl Inside {
+    /// The calls of now. What was changed before must be seen by all threads: `machine::barrier` was called since.
+    pub(crate) fn now(control: &Control) -> Inside {
+        let registry = registry();
+        let inside = registry
+            .iter()
+            .filter_map(|(index, t)| Some((index, presence(t, index, control)?)));
+        Inside {
+            control,
+            calls: inside.collect(),
+        }
+    }
+
+    /// Whether all of them have ended.
+    pub(crate) fn ended(&mut self) -> Option<Ended> {
+        let registry = registry();
+        // SAFETY: control blocks are never unmapped.
+        let control = unsafe { &*self.control };
+        self.calls.retain(|&(index, number)| {
+            // Where a thread has ended, all of its calls have.
+            let thread = registry.iter().find(|(i, _)| *i == index);
+            match thread.and_then(|(_, t)| presence(t, index, control)) {
+                None => false,
+                // Who had several calls may be in the first of them; who waits may be in that one.
+                Some(now) => number == 0 || now == 0 || now == number,
+            }
+        });
+        self.calls.is_empty().then_some(Ended(()))
+    }
+
+    /// In a forked child: only the calling thread is here.
+    pub(crate) fn after_fork(&mut self) {
+        let me = current().index();
+        self.calls.retain(|(index, _)| *index == me);
+    }
+}
+
 /// Registers the calling thread, or says why it cannot enter extensions.
 pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     signal::check_thread()?;
