@@ -4,6 +4,7 @@ use crate::Domain;
 use crate::domain::Inner;
 use crate::fault::{Fault, FaultKind};
 use crate::module;
+use crate::namespace::Code;
 use crate::trusted::control::{Entry, MAX_THREADS};
 use crate::trusted::enter;
 use crate::trusted::gate::STATUS_OK;
@@ -150,27 +151,31 @@ pub(crate) fn ended(
     detail: u64,
     message: Option<String>,
     panic: Option<Box<dyn std::any::Any + Send>>,
+    recovery: u32,
 ) {
     let left = match (raw.kind, panic) {
         (outcome::PANIC, Some(panic)) => Left::Panic(panic),
         (outcome::EXIT, _) => Left::Error(CallError::Exited(detail as i32)),
         _ => match domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
-            Some(inner) => match catch_unwind(AssertUnwindSafe(|| fault(&inner, &raw, message))) {
-                Ok(error) => Left::Error(error),
-                Err(panic) => Left::Panic(panic),
-            },
+            Some(inner) => {
+                match catch_unwind(AssertUnwindSafe(|| fault(&inner, &raw, message, recovery))) {
+                    Ok(error) => Left::Error(error),
+                    Err(panic) => Left::Panic(panic),
+                }
+            }
             None => Left::Error(CallError::Closed),
         },
     };
     LEFT.set(Some(left));
 }
 
-fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>) -> CallError {
+fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>, recovery: u32) -> CallError {
     let fault = Arc::new(Fault::new(inner, raw, message));
     // Nobody but the gate had called it: nothing of the domain has run.
     let untouched = fault.kind == FaultKind::Deleted && fault.depth == 0;
-    if raw.kind != outcome::INTERRUPT && !untouched {
+    let goes_on = |code: &Code| code.goes_on(inner, &fault, recovery);
+    if raw.kind != outcome::INTERRUPT && !untouched && !inner.code.get().is_some_and(goes_on) {
         if let Some(module) = inner.module.get().and_then(Weak::upgrade) {
             // Before the domain closes, so that no call finds it closed.
             module.faulted(inner, &fault);
@@ -285,15 +290,12 @@ impl<F: FuncType> Func<F> {
     }
 
     /// One of a namespace, that holds its slot.
-    pub(crate) fn held(
-        domain: &Domain,
-        offset: u32,
-        signature: &Signature,
-        held: Arc<()>,
-    ) -> Func<F> {
+    pub(crate) fn held(domain: &Domain, entry: Entry, held: Arc<()>) -> Func<F> {
         Func {
+            entry: Box::new(entry),
+            domain: domain.clone(),
             held: Some(held),
-            ..Func::new(domain, offset, signature)
+            types: PhantomData,
         }
     }
 }

@@ -166,13 +166,18 @@ impl Domain {
         self.pointer(offset.0, signature)
     }
 
-    pub(crate) fn pointer(
+    fn pointer(&self, offset: u32, signature: &Signature) -> Result<*const (), SymbolError> {
+        self.pointer_to(self.entry(offset, signature), signature)
+    }
+
+    /// A plain C function pointer to an entry of this domain's.
+    pub(crate) fn pointer_to(
         &self,
-        offset: u32,
+        entry: Entry,
         signature: &Signature,
     ) -> Result<*const (), SymbolError> {
         self.0.pointed_to.store(true, Ordering::SeqCst);
-        let entry: &'static Entry = Box::leak(Box::new(self.0.c_entry(offset, signature)));
+        let entry: &'static Entry = Box::leak(Box::new(self.0.for_c(entry, signature)));
         Ok(stub::make(entry)? as *const ())
     }
 
@@ -283,9 +288,27 @@ impl Inner {
         service::entry(&self.control, offset, signature, |entry| self.gates(entry))
     }
 
+    /// The same with a limit of time and a recovery of its own.
+    pub(crate) fn own_entry(
+        &self,
+        offset: u32,
+        signature: &Signature,
+        limit: u64,
+        recovery: u32,
+    ) -> Entry {
+        let mut entry = self.entry(offset, signature);
+        (entry.limit, entry.recovery) = (limit, recovery);
+        let class = self.gates(&entry);
+        (entry.gate, entry.body) = (class.gate, class.body);
+        entry
+    }
+
     /// The same for callers that use C's calling convention and may leave anything in unused registers.
     pub(crate) fn c_entry(&self, offset: u32, signature: &Signature) -> Entry {
-        let mut entry = self.entry(offset, signature);
+        self.for_c(self.entry(offset, signature), signature)
+    }
+
+    fn for_c(&self, mut entry: Entry, signature: &Signature) -> Entry {
         let class = self.gates(&entry);
         entry.gate = class.masked;
         if let Some(narrow) = gate::narrow(signature.result()) {
@@ -338,6 +361,8 @@ impl Inner {
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {
         entry.stack_words != 0
             || entry.flags & gate::FLAG_FREIGHT != 0
+            || entry.limit != 0
+            || entry.recovery != 0
             || self.limits.call_depth.is_some()
     }
 

@@ -73,7 +73,7 @@ pub use module::{
 };
 pub use namespace::{
     CreateError, Created, FunctionId, IdCallError, Namespace, NamespaceBuilder, NamespaceCounters,
-    NamespaceError, RegisterUse, Room,
+    NamespaceError, Recovery, RegisterUse, Room,
 };
 pub use peer::PeerExport;
 pub use placement::hot_domain;

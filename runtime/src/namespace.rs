@@ -5,8 +5,10 @@
 //! a function is one store, whoever calls it meanwhile. `docs/src/internals/namespaces.md` has the argument.
 
 mod call;
+mod elf;
 mod error;
 mod object;
+mod recovery;
 mod room;
 #[cfg(feature = "ecode")]
 mod source;
@@ -14,6 +16,7 @@ mod state;
 
 pub use call::{FunctionId, IdCallError};
 pub use error::CreateError;
+pub use recovery::Recovery;
 pub(crate) use state::Code;
 pub use state::Created;
 
@@ -25,7 +28,7 @@ use crate::service::{self, Service};
 use crate::trusted::code::{Area, Plan};
 use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
-use crate::{Busy, Domain, Fault, Image, Placement, Policy};
+use crate::{BackOff, Busy, Domain, Fault, Image, Placement, Policy, RestartPolicy};
 use postern_image::{ImageBuilder, ImportOwned, Signature};
 use postern_verifier::window::PAGE;
 use state::Name;
@@ -154,6 +157,8 @@ pub struct NamespaceBuilder {
     configure: Vec<Configure>,
     registers: RegisterUse,
     room: Room,
+    recovery: Recovery,
+    back_off: Option<BackOff>,
 }
 
 type Configure = Box<dyn FnOnce(DomainBuilder) -> DomainBuilder>;
@@ -166,6 +171,8 @@ impl Namespace {
             configure: Vec::new(),
             registers: RegisterUse::default(),
             room: Room::default(),
+            recovery: Recovery::default(),
+            back_off: None,
         }
     }
 
@@ -228,9 +235,42 @@ impl Namespace {
             }
             None => return Err(SymbolError::Untyped(name.to_owned())),
         }
-        let (offset, held) = (state.slot_offset(slot), entry.held.clone());
+        let held = entry.held.clone();
+        let entry = state.entry(&self.domain, slot, &wanted);
         drop(state);
-        Ok(Func::held(&self.domain, offset, &wanted, held))
+        Ok(Func::held(&self.domain, entry, held))
+    }
+
+    /// A plain C function pointer to a function, with its own signature or the one given. It may be called for good, and follows
+    /// when the function is replaced; where there is no result, the call returns 0, and [`last_error`](crate::last_error) says why.
+    ///
+    /// # Errors
+    /// No such function, or its types are others or unknown.
+    pub fn function_pointer(
+        &self,
+        name: &str,
+        signature: Option<&Signature>,
+    ) -> Result<*const (), SymbolError> {
+        let (slot, _) = self.find(name).ok_or_else(|| self.missing(name))?;
+        let mut state = self.code().lock();
+        let entry = &mut state.slots[slot as usize];
+        let signature = match (signature, entry.signature) {
+            (Some(wanted), Some(found)) if !service::compatible(&found, wanted) => {
+                return Err(SymbolError::Signature {
+                    name: name.to_owned(),
+                    found,
+                    wanted: *wanted,
+                });
+            }
+            (Some(wanted), _) => *wanted,
+            (None, Some(found)) => found,
+            (None, None) => return Err(SymbolError::Untyped(name.to_owned())),
+        };
+        // C may call it for good.
+        std::mem::forget(entry.held.clone());
+        let entry = state.entry(&self.domain, slot, &signature);
+        drop(state);
+        self.domain.pointer_to(entry, &signature)
     }
 
     fn missing(&self, name: &str) -> SymbolError {
@@ -347,6 +387,19 @@ impl NamespaceBuilder {
         self.with(configure)
     }
 
+    /// What becomes of the namespace after a fault. Default: [`Recovery::Terminate`]. Functions may have their own:
+    /// [`Namespace::set_recovery`].
+    pub fn recovery(mut self, recovery: Recovery) -> Self {
+        self.recovery = recovery;
+        self
+    }
+
+    /// How long it rests before each [`Recovery::Restart`]. Default: not at all.
+    pub fn back_off(mut self, back_off: BackOff) -> Self {
+        self.back_off = Some(back_off);
+        self
+    }
+
     /// Registers that functions may use; those of the image are added. Default: [`RegisterUse::Vectors`].
     pub fn registers(mut self, registers: RegisterUse) -> Self {
         self.registers = registers;
@@ -391,6 +444,8 @@ impl NamespaceBuilder {
         let count = imports.len();
         let image = base.with_more(&More { imports, fact_bits })?;
         builder.image = image.ok_or(NamespaceError::Services(count))?;
+        let restart = self.back_off.map(RestartPolicy::BackOff);
+        let builder = builder.restart(restart.unwrap_or(RestartPolicy::Immediate));
         let domain = builder.placement(Placement::Cold).build()?;
         let inner = &*domain.0;
         let imports = inner.image.tables.imports.len() as u32;
@@ -401,7 +456,7 @@ impl NamespaceBuilder {
         let (start, area) = made.ok_or(NamespaceError::Room)?;
         let number = inner.control.number.load(Ordering::Relaxed) as usize;
         let variables = start + bytes..start + bytes + data;
-        let code = Code::new(number, area, variables);
+        let code = Code::new(number, area, variables, self.recovery);
         let _ = inner.code.set(code);
         Ok(Namespace { domain })
     }

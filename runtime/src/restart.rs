@@ -8,7 +8,7 @@ use crate::domain::{self, Inner};
 use crate::fork;
 use crate::trusted::control::{BUSY, Entry, OPEN, POISONED, WANTED};
 use crate::trusted::outcome::Refusal;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
@@ -131,6 +131,8 @@ pub(crate) struct Restarts {
     /// Of the domain, for its share of the locks.
     number: usize,
     done: AtomicU64,
+    /// A fault was of a kind that only the host's reset is for.
+    over: AtomicBool,
 }
 
 impl Restarts {
@@ -142,6 +144,7 @@ impl Restarts {
             row,
             number,
             done,
+            over: AtomicBool::new(false),
         }
     }
 
@@ -168,14 +171,23 @@ impl Restarts {
         self.poisoned(|| true);
     }
 
+    /// The domain stays closed until the host resets it, whatever the policy.
+    pub(crate) fn give_up(&self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+
     /// The host began anew, so earlier faults do not count.
     pub(crate) fn forget(&self) {
+        self.over.store(false, Ordering::SeqCst);
         if self.policy != RestartPolicy::Never {
             *self.row() = Row::default();
         }
     }
 
     fn outlook(&self) -> Outlook {
+        if self.over.load(Ordering::SeqCst) {
+            return Outlook::Stays;
+        }
         let now = self.clock.now();
         self.row().outlook(&self.policy, now)
     }

@@ -47,14 +47,9 @@ impl Namespace {
     /// # Errors
     /// The function is gone or not so called, or the call has no result.
     pub fn call(&self, id: FunctionId, arguments: &[u64]) -> Result<u64, IdCallError> {
-        let state = self.code().lock();
-        let slot = state.slots.get(id.slot as usize);
-        let slot = slot.filter(|slot| slot.generation == id.generation);
-        let slot = slot.ok_or(IdCallError::Deleted)?;
+        let mut state = self.code().lock();
+        let slot = state.live(id).ok_or(IdCallError::Deleted)?;
         let name = || slot.name.to_string();
-        if !state.names.contains_key(&slot.name) {
-            return Err(IdCallError::Deleted);
-        }
         let signature = slot.signature.ok_or_else(|| SymbolError::Untyped(name()))?;
         let (wanted, given) = (signature.parameters().len(), arguments.len());
         if wanted != given {
@@ -65,9 +60,8 @@ impl Namespace {
                 given,
             });
         }
-        let offset = state.slot_offset(id.slot);
+        let entry = state.entry(&self.domain, id.slot, &signature);
         drop(state);
-        let entry = self.domain.entry(offset, &signature);
         let (mut integers, mut floats, mut stack) = ([0; 6], [0; 8], Vec::new());
         let (mut in_integers, mut in_floats) = (0, 0);
         for (&bits, t) in arguments.iter().zip(signature.parameters()) {

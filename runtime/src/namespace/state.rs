@@ -6,12 +6,15 @@
 //! Invariant: nothing of a creation shows before all of it is known to work, and a failed one leaves no trace.
 
 use super::object::{Object, Places, Section, Symbol, Variables};
+use super::recovery::Settings;
 use super::room::Room;
-use super::{CreateError, Namespace};
-use crate::domain;
+use super::{CreateError, Namespace, Recovery};
+use crate::domain::{self, Domain};
+use crate::fault::Fault;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
 use crate::trusted::code::{Area, Start, TRAP};
+use crate::trusted::control::Entry;
 use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::thread::{Ended, Inside};
 use crate::trusted::{machine, memory, slow, thread};
@@ -24,11 +27,16 @@ use std::sync::{Arc, Mutex};
 
 /// `CC` behind each text.
 const APART: u32 = 16;
+/// Of all parts of a unit.
+const ALIGNMENT: u32 = super::elf::ALIGNMENT as u32;
 
 /// What of a domain makes it a namespace.
 pub(crate) struct Code {
     /// Of the domain, for its share of the locks.
     pub(super) number: usize,
+    pub(super) recovery: Recovery,
+    /// The last fault that the namespace did not go on after.
+    pub(super) reason: Mutex<Option<Arc<Fault>>>,
     state: Mutex<State>,
     #[cfg(feature = "ecode")]
     pub(super) compiler: super::source::Source,
@@ -54,6 +62,7 @@ pub(super) struct Slot {
     users: u32,
     /// Shared by those who can call it from outside.
     pub held: Arc<()>,
+    pub settings: Settings,
     /// Its function was deleted, or never came.
     dead: bool,
 }
@@ -128,7 +137,7 @@ pub struct Created {
 }
 
 impl Code {
-    pub(super) fn new(number: usize, area: Area, data: Range<u32>) -> Code {
+    pub(super) fn new(number: usize, area: Area, data: Range<u32>, recovery: Recovery) -> Code {
         let plan = *area.plan();
         let text = plan.text();
         let state = State {
@@ -150,6 +159,8 @@ impl Code {
         };
         Code {
             number,
+            recovery,
+            reason: Mutex::new(None),
             state: Mutex::new(state),
             #[cfg(feature = "ecode")]
             compiler: Default::default(),
@@ -285,6 +296,20 @@ impl State {
         (offset < unit.text.end).then_some(unit)
     }
 
+    /// The slot that an id means, if its function is there.
+    pub fn live(&mut self, id: super::FunctionId) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(id.slot as usize)?;
+        (slot.generation == id.generation && !slot.dead).then_some(slot)
+    }
+
+    /// The entry of a slot's function.
+    pub fn entry(&self, domain: &Domain, slot: u32, signature: &Signature) -> Entry {
+        let settings = &self.slots[slot as usize].settings;
+        let (limit, recovery) = settings.words();
+        let offset = self.slot_offset(slot);
+        domain.0.own_entry(offset, signature, limit, recovery)
+    }
+
     /// The offset of a slot.
     pub fn slot_offset(&self, slot: u32) -> u32 {
         self.area.plan().slot(slot)
@@ -312,6 +337,7 @@ impl State {
             target: Target::Nothing,
             users: 0,
             held: Arc::new(()),
+            settings: Settings::default(),
             dead: false,
         };
         match self.slots.get_mut(number as usize) {
@@ -419,6 +445,10 @@ impl State {
                 imports.push(window::slot(number));
                 continue;
             }
+            if import.name == window::STACK_MASK {
+                imports.push(image.tables.layout.stack_size - 1);
+                continue;
+            }
             match self.find(image, &import.name) {
                 Some(Name::Function(slot)) => {
                     let wanted = import.signature.parse().ok();
@@ -448,20 +478,20 @@ impl State {
         let size = |bytes: usize| u32::try_from(bytes).ok().filter(|&b| b < 1 << 30);
         let text_bytes = object.text.len();
         let padded = size(text_bytes).map(|b| b + APART);
-        let text = padded.and_then(|bytes| self.text.take(bytes, 16));
+        let text = padded.and_then(|bytes| self.text.take(bytes, ALIGNMENT));
         let text = text.ok_or(room("text", text_bytes))?;
         taken.text = Some(text..text + text_bytes as u32 + APART);
         let bytes = object.constants.len();
-        let constants = size(bytes).and_then(|b| self.constants.take(b, 16));
+        let constants = size(bytes).and_then(|b| self.constants.take(b, ALIGNMENT));
         let constants = constants.ok_or(room("constants", bytes))?;
         let constants = constants..constants + bytes as u32;
         taken.constants = Some(constants.clone());
-        let bss_at = object.data.len().next_multiple_of(16);
+        let bss_at = object.data.len().next_multiple_of(ALIGNMENT as usize);
         let data = match kept {
             Some(data) => self.data[&data].range.clone(),
             None => {
                 let bytes = bss_at + object.bss as usize;
-                let at = size(bytes).and_then(|b| self.data_room.take(b, 16));
+                let at = size(bytes).and_then(|b| self.data_room.take(b, ALIGNMENT));
                 let at = at.ok_or(room("variables", bytes))?;
                 taken.data = Some(at..at + bytes as u32);
                 at..at + bytes as u32

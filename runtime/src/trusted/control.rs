@@ -109,6 +109,10 @@ pub(crate) struct Entry {
     pub float_masks: FloatMasks,
     /// Masks of the words on the stack.
     pub stack_masks: [u64; 10],
+    /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the full gate looks at it …
+    pub limit: u64,
+    /// … and at what becomes of the domain after a fault: [`crate::namespace::Recovery`], or 0 for the domain's own.
+    pub recovery: u32,
     /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
     pub switch: *const Switch,
 }
@@ -128,6 +132,8 @@ impl Entry {
             int_masks: [0; 6],
             float_masks: FloatMasks::default(),
             stack_masks: [0; 10],
+            limit: 0,
+            recovery: 0,
             switch: std::ptr::null(),
         }
     }

@@ -45,6 +45,8 @@ pub(crate) struct Record {
     pub pending: AtomicU64,
     pub plan_rsp: AtomicU64,
     pub detail: AtomicU64,
+    /// [`super::control::Entry::recovery`] of the call whose record this is, waiting or not.
+    pub recovery: AtomicU32,
 }
 
 impl Record {

@@ -222,6 +222,11 @@ fn plan(
         let number = thread.sequence.load(Ordering::Relaxed) + 1;
         thread.sequence.store(number, Ordering::Release);
     }
+    let record = own_record(thread);
+    if entry.limit != 0 {
+        record.limit.store(entry.limit, Ordering::Release);
+    }
+    record.recovery.store(entry.recovery, Ordering::Relaxed);
     thread.plan_r15.store(r15, Ordering::Relaxed);
     thread.plan_rsp.store(rsp, Ordering::Relaxed);
     thread.foreign.store(u32::from(own), Ordering::Relaxed);
@@ -481,6 +486,11 @@ fn save_x87(thread: &Thread) {
     thread.host_x87.store(word, Ordering::Relaxed);
 }
 
+/// The record of the innermost call of a registered thread.
+fn own_record(thread: &Thread) -> &Record {
+    &thread.records()[thread.depth()]
+}
+
 /// Brings back the host's x87 state and makes the waiting call, if there is one, the innermost again. True if that one waited in the
 /// peer gate.
 fn leave(thread: &Thread) -> bool {
@@ -502,6 +512,10 @@ fn leave(thread: &Thread) -> bool {
         // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
         unsafe { asm!("vzeroupper", options(nostack, nomem)) };
     }
+    // Calls by the fast path have neither.
+    let record = own_record(thread);
+    record.limit.store(0, Ordering::Release);
+    record.recovery.store(0, Ordering::Relaxed);
     let Some(depth) = thread.depth().checked_sub(1) else {
         thread.foreign.store(0, Ordering::Relaxed);
         thread.mark.store(OUTSIDE, Ordering::Relaxed);
@@ -569,8 +583,9 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     let panic = extra.panic.take();
     // While the thread is marked: afterwards the domain may be gone, and its control block another's.
     let domain = crate::domain::of(control);
+    let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
     let peer = leave(thread);
-    crate::call::ended(domain, fault, detail, message, panic);
+    crate::call::ended(domain, fault, detail, message, panic, recovery);
     if peer {
         peer::failed(thread);
         return STATUS_PEER;
