@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes each target for SECONDS (default 60): fuzz/run.sh [SECONDS [TARGET...]]
+# Fuzzes each target for SECONDS (default 60; 0: until something is found): fuzz/run.sh [SECONDS [TARGET...]]
+#
+# The target `random` is no fuzzer: it compares what random programs compute by gcc and by E-code, as users build it.
 #
 # Builds with the coverage instrumentation that cargo-fuzz uses, by cargo alone: any toolchain that builds Postern will do,
 # no nightly and nothing to install. Exits with 1 when an input crashes a target, takes over 10 s, or over 1 GiB; the input
@@ -15,9 +17,10 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then
 fi
 targets=("$@")
 if [[ ${#targets[@]} -eq 0 ]]; then
-    targets=(image verifier debug policy ecode)
+    targets=(image verifier debug policy ecode-parser ecode random)
 fi
 
+given=${CARGO_TARGET_DIR:-$PWD/../target}
 triple=$(rustc -vV | sed -n 's/^host: //p')
 output=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TARGET_DIR=$output
@@ -27,18 +30,25 @@ instrumented="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-sanitizer-coverage-stack-depth
     -Cllvm-args=-simplifycfg-branch-fold-threshold=0 --cfg fuzzing -Cdebug-assertions -Ccodegen-units=1"
 
-echo "fuzz: building (instrumented, no sanitizer)"
-RUSTFLAGS="$instrumented" cargo build --release --quiet --target "$triple" --bins
-cargo build --quiet --target "$triple" --example seeds
-
-for target in "${targets[@]}"; do
-    mkdir -p "corpus/$target" "artifacts/$target"
-done
-"$output/$triple/debug/examples/seeds" corpus
+build() {
+    echo "fuzz: building (instrumented, no sanitizer)"
+    RUSTFLAGS="$instrumented" cargo build --release --quiet --target "$triple" --bins
+    cargo build --quiet --target "$triple" --example seeds
+    "$output/$triple/debug/examples/seeds" corpus
+}
+if [[ ${targets[*]} != random ]]; then
+    build
+fi
 
 status=0
 for target in "${targets[@]}"; do
     echo "fuzz: $target for $seconds s"
+    if [[ $target == random ]]; then
+        CARGO_TARGET_DIR=$given cargo run --release --quiet --manifest-path ../Cargo.toml -p postern-ecode --example random -- \
+            "$seconds" || status=1
+        continue
+    fi
+    mkdir -p "corpus/$target" "artifacts/$target"
     log=$(mktemp)
     # The place of a panic says enough; a backtrace through the fuzzer does not fit on a screen.
     if RUST_BACKTRACE=0 "$output/$triple/release/$target" "corpus/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \

@@ -8,6 +8,7 @@ mod build;
 mod cc;
 mod disassembly;
 mod doctor;
+mod ecode;
 mod inspect;
 mod judgement;
 mod number;
@@ -49,6 +50,7 @@ enum Command {
     #[command(name = "c++", override_usage = "postern c++ [G++ OPTIONS] FILE...", after_help = cc::HELP)]
     Cxx,
     Build(build::Arguments),
+    Ecode(Box<ecode::Arguments>),
     Verify(verify::Arguments),
     Inspect(inspect::Arguments),
     Run(Box<run::Arguments>),
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         Command::Cc => return cc::run(postern_toolchain::Language::C, &[]),
         Command::Cxx => return cc::run(postern_toolchain::Language::Cxx, &[]),
         Command::Build(arguments) => build::run(&arguments),
+        Command::Ecode(arguments) => ecode::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),

@@ -6,11 +6,12 @@ mod call;
 mod policy;
 mod services;
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, Parser};
 use postern::{CallError, Domain, Image, Limits};
 use postern_image::{Signature, Type};
 use serde::Serialize;
@@ -155,8 +156,30 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         Err(error) => return Err(Failure::unusable(format!("{file}: {error}"))),
     };
+    self::image(arguments, &image)
+}
+
+/// The arguments of a call in `words`, as if `file` were an extension file: function, arguments, options.
+pub fn words(file: &Path, words: &[String], json: bool) -> Result<Arguments, Failure> {
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+    let all = [OsStr::new("postern run"), file.as_os_str()].into_iter();
+    let mut words =
+        Words::try_parse_from(all.chain(words.iter().map(OsStr::new))).map_err(|error| {
+            let text = error.to_string();
+            Failure::unusable(text.strip_prefix("error: ").unwrap_or(&text).trim_end())
+        })?;
+    words.arguments.json |= json;
+    Ok(words.arguments)
+}
+
+/// Runs the command on an image.
+pub fn image(arguments: &Arguments, image: &Image) -> Outcome {
     let Some(name) = &arguments.function else {
-        return program(arguments, &image);
+        return program(arguments, image);
     };
     let words = [&arguments.arguments[..], &arguments.rest].concat();
     let export = image.tables().export(name);
@@ -170,7 +193,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .iter()
         .map(buffers::contents)
         .collect::<Result<Vec<_>, _>>()?;
-    let domain = domain(arguments, &image, &contents)?;
+    let domain = domain(arguments, image, &contents)?;
     let buffers = buffers::place(&domain, &plan.buffers, &contents)?;
 
     let (mut integers, mut floats) = (Vec::new(), Vec::new());

@@ -26,6 +26,8 @@ mod allocate;
 mod diagnostics;
 mod encode;
 mod generate;
+#[cfg(feature = "image")]
+mod image;
 mod ir;
 mod lex;
 mod limits;
@@ -39,6 +41,8 @@ mod types;
 mod unit;
 
 pub use diagnostics::{Diagnostic, Errors, Rule};
+#[cfg(feature = "image")]
+pub use image::{LinkError, Linked, link};
 pub use limits::Limits;
 pub use unit::{
     Import, PlaceError, Placed, Places, Relocation, Section, Symbol, Target, Unit, Width,

@@ -120,6 +120,18 @@ pub struct Places {
     pub bss: u32,
 }
 
+impl Places {
+    /// Where a section lies.
+    pub fn start(&self, section: Section) -> u32 {
+        match section {
+            Section::Text => self.text,
+            Section::Rodata => self.rodata,
+            Section::Data => self.data,
+            Section::Bss => self.bss,
+        }
+    }
+}
+
 /// Why a unit cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceError {
@@ -160,12 +172,7 @@ impl Unit {
             imports
                 .push(resolve(import).ok_or_else(|| PlaceError::Unresolved(import.name.clone()))?);
         }
-        let start = |section| match section {
-            Section::Text => places.text,
-            Section::Rodata => places.rodata,
-            Section::Data => places.data,
-            Section::Bss => places.bss,
-        };
+        let start = |section| places.start(section);
         for relocation in &self.relocations {
             let from = match relocation.target {
                 Target::Section(section) => start(section),

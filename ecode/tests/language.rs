@@ -276,3 +276,46 @@ fn products_of_spilled_values_are_whole() {
     }
     assert_eq!(f(&source), h);
 }
+
+#[test]
+fn units_call_each_other_in_one_file() {
+    let sources = [
+        "extern int count; int twice(int); static int own(int x) { return x + count; } long f(void) { return own(twice(20)); }",
+        "int count = 2; char name[3] = \"ab\"; static int own(int x) { return x * 2; } int twice(int x) { return own(x); }",
+        "extern char name[3]; long service(long); int big[1000]; long g(void) { big[999] = name[1]; return service(big[999]); }",
+    ];
+    let units = sources.map(|source| postern_ecode::compile(source).unwrap());
+    let linked = postern_ecode::link(&units, 18).unwrap();
+    let image = postern::Image::from_bytes(&linked.file).unwrap();
+    let domain = Domain::builder(&image)
+        .service("service", |_: &Caller, x: i64| x + 1)
+        .build()
+        .unwrap();
+    let call = |name| domain.func::<fn() -> i64>(name).unwrap().call().unwrap();
+    assert_eq!((call("f"), call("g")), (42, 99));
+}
+
+#[test]
+fn units_that_do_not_fit_together_say_why() {
+    for (sources, why) in [
+        (
+            ["int f(void) { return 1; }", "int f(void) { return 2; }"],
+            "`f` is defined twice",
+        ),
+        (
+            [
+                "int g(int); int f(void) { return g(1); }",
+                "long g(int x) { return x; }",
+            ],
+            "declared as i(i)",
+        ),
+        (
+            ["extern int x; int f(void) { return x; }", ""],
+            "no source defines the object `x`",
+        ),
+    ] {
+        let units = sources.map(|source| postern_ecode::compile(source).unwrap());
+        let error = postern_ecode::link(&units, 18).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}

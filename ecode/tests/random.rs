@@ -1,41 +1,23 @@
 //! Random programs: what they compute by E-code is what they compute by gcc.
 //!
-//! `ECODE_SEEDS=FROM-TO` runs other programs, as many as wanted.
+//! The example `random` does the same to other programs for as long as it is told to. `--example program SEED FUNCTIONS`
+//! prints a program that it found.
 mod support;
-use support::{differential, generate};
-
-/// Functions of one program, so that gcc is started once for many.
-const FUNCTIONS: usize = 70;
+use support::differential::random_programs;
 
 #[test]
 fn random_programs_compute_what_gcc_computes() {
-    let seeds = std::env::var("ECODE_SEEDS").unwrap_or("0-30".into());
-    let (from, to) = seeds.split_once('-').expect("ECODE_SEEDS is FROM-TO");
     let folder = tempfile::tempdir().unwrap();
-    let mut bad = Vec::new();
-    for seed in from.parse::<u64>().unwrap()..to.parse().unwrap() {
-        let source = generate::program(seed, FUNCTIONS);
-        let path = folder.path().join(format!("p{seed}.c"));
-        std::fs::write(&path, &source).unwrap();
-        let mut names: Vec<String> = (0..FUNCTIONS).map(|n| format!("f{n}")).collect();
-        names.push("everything".into());
-        let expected = differential::native(&path, &names);
-        match differential::confined(&source, &names) {
-            Err(error) => bad.push(format!("seed {seed}: {error}")),
-            Ok(found) => {
-                if let Some(at) = (0..expected.len()).find(|at| expected[*at] != found[*at]) {
-                    let per = differential::ARGUMENTS.len();
-                    bad.push(format!(
-                        "seed {seed}: {}({})",
-                        names[at / per],
-                        differential::ARGUMENTS[at % per]
-                    ));
-                }
-            }
-        }
-        if bad.len() > 5 {
-            break;
-        }
-    }
+    let bad: Vec<String> = std::thread::scope(|scope| {
+        let part = |from| {
+            let folder = folder.path();
+            scope.spawn(move || random_programs(from..from + 1000, folder))
+        };
+        let parts = [0, 1000].map(part);
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().unwrap())
+            .collect()
+    });
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }

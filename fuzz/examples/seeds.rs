@@ -1,5 +1,5 @@
 //! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier,
-//! FOLDER/debug, FOLDER/policy and FOLDER/ecode.
+//! FOLDER/debug, FOLDER/policy, FOLDER/ecode and FOLDER/ecode-parser.
 //!
 //! Seeds are made, not stored, so that they follow the format.
 
@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&folder.join("debug"), programs(folder)?)?;
     write(&folder.join("policy"), system_calls())?;
     write(&folder.join("ecode"), sources()?)?;
+    write(&folder.join("ecode-parser"), tokens())?;
     Ok(())
 }
 
@@ -37,6 +38,13 @@ fn sources() -> std::io::Result<Vec<Vec<u8>>> {
         seeds.push(lines.collect::<Vec<_>>().join("\n").into_bytes());
     }
     Ok(seeds)
+}
+
+/// Each token of the target alone, and a few after each other.
+fn tokens() -> Vec<Vec<u8>> {
+    let alone = (0..=u8::MAX).map(|byte| vec![byte]);
+    let rows = (0..=u8::MAX).map(|byte| (0..24).map(|n| byte.wrapping_mul(n)).collect());
+    alone.chain(rows).collect()
 }
 
 /// Each system call alone and on paths, and a few that belong together: open, write, seek, read, list, lock, close.

@@ -1,13 +1,14 @@
 //! The same source by gcc and by E-code: every function called with the same arguments must return the same.
 
 use std::ffi::CString;
+use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use postern::{Domain, Image};
 
-use super::file;
+use super::{file, generate};
 
 /// Flags under which C is what E-code's reference says.
 pub const FLAGS: &[&str] = &[
@@ -79,4 +80,59 @@ pub fn confined(source: &str, names: &[String]) -> Result<Vec<i64>, String> {
         }
     }
     Ok(results)
+}
+
+/// Random programs that gcc compiles at once.
+const BATCH: u64 = 50;
+
+/// The functions of a seed's program: mostly one; a few programs are long.
+fn functions(seed: u64) -> usize {
+    match seed % 250 {
+        0 => 40,
+        other => 1 + usize::from(other % 8 == 0),
+    }
+}
+
+/// Compares what the random programs of these seeds compute; the differences.
+pub fn random_programs(seeds: Range<u64>, folder: &Path) -> Vec<String> {
+    let mut bad = Vec::new();
+    let mut from = seeds.start;
+    while from < seeds.end && bad.len() < 5 {
+        let to = seeds.end.min(from + BATCH);
+        let programs: Vec<_> = (from..to).map(|seed| (seed, functions(seed))).collect();
+        let path = folder.join(format!("p{from}.c"));
+        std::fs::write(&path, generate::batch(&programs)).unwrap();
+        let own = |count| (0..count).map(|n| format!("f{n}"));
+        let names = |count| own(count).chain(["everything".into()]).collect::<Vec<_>>();
+        let all: Vec<String> = programs
+            .iter()
+            .flat_map(|(seed, count)| {
+                names(*count)
+                    .into_iter()
+                    .map(move |n| format!("p{seed}_{n}"))
+            })
+            .collect();
+        let results = native(&path, &all);
+        let mut expected = &results[..];
+        for (seed, count) in programs {
+            let names = names(count);
+            let (mine, rest) = expected.split_at(names.len() * ARGUMENTS.len());
+            expected = rest;
+            match confined(&generate::program(seed, count), &names) {
+                Err(error) => bad.push(format!("program {seed} {count}: {error}")),
+                Ok(found) => {
+                    if let Some(at) = (0..mine.len()).find(|at| mine[*at] != found[*at]) {
+                        let (name, argument) = (at / ARGUMENTS.len(), at % ARGUMENTS.len());
+                        bad.push(format!(
+                            "program {seed} {count}: {}({}) is {} by gcc, {} by E-code",
+                            names[name], ARGUMENTS[argument], mine[at], found[at]
+                        ));
+                    }
+                }
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
+        from = to;
+    }
+    bad
 }

@@ -41,17 +41,13 @@ const INTS: &[&str] = &[
     "_Bool",
 ];
 
-/// What every program begins with.
-const PRELUDE: &str = "
+/// What every program begins with: types and functions that change nothing.
+const TYPES: &str = "
 typedef unsigned char u8; typedef unsigned int u32; typedef unsigned long u64;
 enum color { RED, GREEN = 5, BLUE = -3 };
 struct small { char c; short s; };
 struct point { int x; long y; unsigned char z; double d; };
 struct nest { struct point p[2]; struct small s; int *q; union { int i; unsigned char b[4]; float f; } u; };
-char gc = 3; short gs = -7; int gi = 1234567; unsigned gu = 4000000000u; long gl = -5; unsigned long gul = 1ul << 63;
-double gd = 1.5; float gf = -0.25f; _Bool gb = 1; static int hidden = 17; volatile int gv = 9;
-int ga[8] = { 1, -2, 3, [5] = 7, 9 }; unsigned char gbytes[16] = \"hello, world\"; long gm[4][4] = { { 1, 2 }, { 3 }, { [2] = 4 } };
-double gds[4] = { 0.5, -1e10, 3 }; struct point gp = { 1, 2, 3, 4.5 }; struct nest gn = { .s = { 1, 2 }, .p[1].y = 99 };
 const int table[8] = { 3, 1, 4, 1, 5, 9, 2, 6 };
 static long mix(long h, long v) { return (h ^ v) * 1099511628211l + (h >> 29); }
 static struct point move(struct point p, int by) { p.x += by; p.y -= by; p.d = p.d * 0.5 + by; return p; }
@@ -63,6 +59,20 @@ static int (*const functions[4])(int) = { twice, negate, third, twice };
 static double many(int a, double b, long c, float d, char e, double f, unsigned g, int h, long i, short j) {
 	return a + b * 2 + c % 1000 - d + e * f + g % 77 - h + i % 33 + j; }
 ";
+
+/// The objects that the functions of a program work on.
+const OBJECTS: &str = "
+char gc = 3; short gs = -7; int gi = 1234567; unsigned gu = 4000000000u; long gl = -5; unsigned long gul = 1ul << 63;
+double gd = 1.5; float gf = -0.25f; _Bool gb = 1; static int hidden = 17; volatile int gv = 9;
+int ga[8] = { 1, -2, 3, [5] = 7, 9 }; unsigned char gbytes[16] = \"hello, world\"; long gm[4][4] = { { 1, 2 }, { 3 }, { [2] = 4 } };
+double gds[4] = { 0.5, -1e10, 3 }; struct point gp = { 1, 2, 3, 4.5 }; struct nest gn = { .s = { 1, 2 }, .p[1].y = 99 };
+";
+
+/// Their names, those of the other functions aside.
+const NAMES: [&str; 17] = [
+    "gc", "gs", "gi", "gu", "gl", "gul", "gd", "gf", "gb", "hidden", "gv", "ga", "gbytes", "gm",
+    "gds", "gp", "gn",
+];
 
 /// What every program ends with.
 const EPILOGUE: &str = "
@@ -94,9 +104,32 @@ pub struct Program {
 
 /// A program with `functions` functions `long fK(long)`.
 pub fn program(seed: u64, functions: usize) -> String {
+    String::from(TYPES) + &body(seed, functions)
+}
+
+/// Many programs (seed and functions) as one, so that gcc is started once: every name of program N begins with `pN_`.
+pub fn batch(programs: &[(u64, usize)]) -> String {
+    let mut text = String::from(TYPES);
+    for (seed, functions) in programs {
+        let own = (0..*functions).map(|n| format!("f{n}"));
+        let names = NAMES.map(String::from).into_iter().chain(own);
+        let names: Vec<String> = names.chain(["everything".into()]).collect();
+        for name in &names {
+            writeln!(text, "#define {name} p{seed}_{name}").unwrap();
+        }
+        text += &body(*seed, *functions);
+        for name in &names {
+            writeln!(text, "#undef {name}").unwrap();
+        }
+    }
+    text
+}
+
+/// A program without its types.
+fn body(seed: u64, functions: usize) -> String {
     let mut program = Program {
         random: Random::new(seed),
-        out: PRELUDE.into(),
+        out: OBJECTS.into(),
         read: Vec::new(),
         write: Vec::new(),
         floats: Vec::new(),

@@ -1,0 +1,194 @@
+//! Units as an extension file, for hosts and tools that load files.
+//!
+//! Invariant: what a unit imports is what another unit exports by that name, or an import of the file. Whoever loads the
+//! file has the verifier judge its text, here as with any file.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use postern_image::{ImageBuilder, ImageError};
+use postern_verifier::window::{FILL, slot};
+
+use crate::unit::{Import, PlaceError, Places, Section, Symbol, Unit};
+
+/// Units that have become a file.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    /// The extension file.
+    pub file: Vec<u8>,
+    /// Where each unit lies in the window.
+    pub places: Vec<Places>,
+}
+
+/// Why units cannot become one file.
+#[derive(Clone, Debug)]
+pub enum LinkError {
+    /// Two units define this.
+    Twice(String),
+    /// A unit declares this function with one signature, another defines it with the other.
+    Signature(String, String, String),
+    /// An object that no unit defines; hosts provide functions only.
+    Object(String),
+    /// The units do not fit a window.
+    Place(PlaceError),
+    /// No legal file can be made of them.
+    Image(ImageError),
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::Twice(name) => write!(f, "`{name}` is defined twice; make one static"),
+            LinkError::Signature(name, wanted, found) => write!(
+                f,
+                "`{name}` is declared as {wanted} where it is used, and defined as {found}; declare it as it is defined"
+            ),
+            LinkError::Object(name) => {
+                write!(
+                    f,
+                    "no source defines the object `{name}`; hosts provide functions only"
+                )
+            }
+            LinkError::Place(error) => error.fmt(f),
+            LinkError::Image(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for LinkError {}
+
+/// Makes one extension file of the units, with a data stack of 2^`stack_log2` bytes: functions that are not static are its
+/// exports.
+///
+/// # Errors
+/// If they do not fit together, or not into a window.
+pub fn link(units: &[Unit], stack_log2: u32) -> Result<Linked, LinkError> {
+    let exported = exported(units)?;
+    let imports = imports(units, &exported)?;
+    // Where each section of each unit begins, from the beginning of all of them.
+    let (mut text, mut rodata, mut data) = (Vec::new(), Vec::new(), Vec::new());
+    let mut starts = Vec::new();
+    for unit in units {
+        let text_at = append(&mut text, &unit.text, FILL);
+        starts.push((
+            text_at,
+            append(&mut rodata, &unit.rodata, 0),
+            append(&mut data, &unit.data, 0),
+        ));
+    }
+    append(&mut data, &[], 0);
+    let mut bss = 0u64;
+    let bss_starts: Vec<u64> = units
+        .iter()
+        .map(|unit| {
+            let start = bss;
+            bss += u64::from(unit.bss).next_multiple_of(ALIGN as u64);
+            start
+        })
+        .collect();
+
+    let mut builder = ImageBuilder::new(text.clone());
+    builder
+        .stack_log2(stack_log2)
+        .rodata(rodata.clone())
+        .data(data.clone(), bss);
+    for import in &imports.list {
+        builder.import(&*import.name, import.signature.parse().ok());
+    }
+    let layout = builder.layout().map_err(LinkError::Image)?;
+    let bss_at = layout.data + data.len() as u32;
+    let places: Vec<Places> = starts
+        .iter()
+        .zip(bss_starts)
+        .map(|(&(text, rodata, data), bss)| Places {
+            text: layout.text + text as u32,
+            rodata: layout.text_end + rodata as u32,
+            data: layout.data + data as u32,
+            bss: bss_at + bss as u32,
+        })
+        .collect();
+
+    for ((unit, at), starts) in units.iter().zip(&places).zip(&starts) {
+        let resolve = |import: &Import| match exported.get(&*import.name) {
+            Some(&(index, symbol)) => Some(places[index].start(symbol.section) + symbol.offset),
+            None => imports.numbers.get(&*import.name).copied().map(slot),
+        };
+        let placed = unit.place(at, resolve).map_err(LinkError::Place)?;
+        text[starts.0..][..placed.text.len()].copy_from_slice(&placed.text);
+        rodata[starts.1..][..placed.rodata.len()].copy_from_slice(&placed.rodata);
+        data[starts.2..][..placed.data.len()].copy_from_slice(&placed.data);
+        for symbol in &unit.symbols {
+            if symbol.exported && symbol.section == Section::Text {
+                let position = starts.0 as u32 + symbol.offset;
+                builder.export(&*symbol.name, position, symbol.signature.parse().ok());
+            }
+        }
+    }
+    builder.text(text).rodata(rodata).data(data, bss);
+    let file = builder.build().map_err(LinkError::Image)?;
+    Ok(Linked { file, places })
+}
+
+/// Alignment of the sections of a unit.
+const ALIGN: usize = 16;
+
+/// Appends a section at the next aligned place; returns that.
+fn append(all: &mut Vec<u8>, bytes: &[u8], fill: u8) -> usize {
+    let start = all.len().next_multiple_of(ALIGN);
+    all.resize(start, fill);
+    all.extend_from_slice(bytes);
+    start
+}
+
+/// What units define for each other, by name: the unit's number and the symbol.
+type Exported<'a> = BTreeMap<&'a str, (usize, &'a Symbol)>;
+
+fn exported(units: &[Unit]) -> Result<Exported<'_>, LinkError> {
+    let mut exported = Exported::new();
+    for (index, unit) in units.iter().enumerate() {
+        for symbol in unit.symbols.iter().filter(|symbol| symbol.exported) {
+            if exported.insert(&symbol.name, (index, symbol)).is_some() {
+                return Err(LinkError::Twice(symbol.name.clone()));
+            }
+        }
+    }
+    Ok(exported)
+}
+
+/// What no unit defines: each once, and which number it has.
+#[derive(Default)]
+struct Imports<'a> {
+    list: Vec<&'a Import>,
+    numbers: BTreeMap<&'a str, u32>,
+}
+
+fn imports<'a>(units: &'a [Unit], exported: &Exported<'_>) -> Result<Imports<'a>, LinkError> {
+    let mut imports = Imports::default();
+    for import in units.iter().flat_map(|unit| &unit.imports) {
+        match exported.get(&*import.name) {
+            Some((_, symbol)) if clash(&import.signature, &symbol.signature) => {
+                return Err(LinkError::Signature(
+                    import.name.clone(),
+                    import.signature.clone(),
+                    symbol.signature.clone(),
+                ));
+            }
+            Some(_) => {}
+            None if !import.function => return Err(LinkError::Object(import.name.clone())),
+            None => {
+                let number = imports.list.len() as u32;
+                if *imports.numbers.entry(&import.name).or_insert(number) == number {
+                    imports.list.push(import);
+                }
+            }
+        }
+    }
+    Ok(imports)
+}
+
+/// Whether two signatures are known and differ.
+fn clash(a: &str, b: &str) -> bool {
+    !a.is_empty() && !b.is_empty() && a != b
+}
