@@ -1,7 +1,6 @@
 //! Extensions from C: faults name the function and the line, services and callbacks work through the compiler's own code.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Image, Offset};
-use postern_toolchain::{Build, Language};
 use std::sync::{Arc, Mutex};
 
 const SOURCE: &str = r#"
@@ -31,23 +30,7 @@ void give_up(void) { __builtin_trap(); } /* line 24 */
 "#;
 
 fn image() -> Image {
-    let directory = std::env::temp_dir().join(format!(
-        "postern-compiled-{}-{:?}",
-        std::process::id(),
-        std::thread::current().id()
-    ));
-    std::fs::create_dir_all(&directory).unwrap();
-    let source = directory.join("sample.c");
-    std::fs::write(&source, SOURCE).unwrap();
-    let built = Build::new(Language::C)
-        .file(&source)
-        .flags(["-O1", "-g"])
-        .output(directory.join("sample.px"))
-        .run()
-        .unwrap();
-    let image = Image::load(built).unwrap();
-    std::fs::remove_dir_all(&directory).unwrap();
-    image
+    support::compile("sample.c", SOURCE, &["-O1", "-g"])
 }
 
 #[test]

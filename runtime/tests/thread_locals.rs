@@ -1,7 +1,6 @@
 //! Thread-local variables: one set for each thread of the host inside a domain, fresh ones for new threads and after a reset.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Image, Offset};
-use postern_toolchain::{Build, Language};
 use std::sync::{Arc, Barrier, OnceLock};
 
 type Counting = postern::Func<fn(i32) -> i32>;
@@ -42,22 +41,7 @@ int deep(int n) { volatile char page[4096]; page[n % 4096] = 1; return n ? deep(
 "#;
 
 fn image(flags: &[&str], source: &str) -> Image {
-    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let directory =
-        std::env::temp_dir().join(format!("postern-threads-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("threads.c");
-    std::fs::write(&file, source).unwrap();
-    let built = Build::new(Language::C)
-        .file(&file)
-        .flags(flags.iter().copied())
-        .output(directory.join("threads.px"))
-        .run()
-        .unwrap();
-    let image = Image::load(built).unwrap();
-    std::fs::remove_dir_all(&directory).unwrap();
-    image
+    support::compile("threads.c", source, flags)
 }
 
 fn domain() -> Domain {

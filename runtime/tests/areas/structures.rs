@@ -1,7 +1,6 @@
 //! Structures with pointers, built by one, followed by all, converted by nobody.
 use super::*;
 use postern::FaultKind;
-use postern_toolchain::{Build, Language};
 
 const TREE: &str = include_str!("../../../capi/tests/extensions/tree.c");
 const LIST: &str = r#"
@@ -27,16 +26,8 @@ long length(const struct item *item)
 "#;
 
 fn compiled() -> Image {
-    let name = format!("postern-structures-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let source = folder.join("tree.c");
-    std::fs::write(&source, [TREE, LIST].concat()).unwrap();
-    let mut build = Build::new(Language::C);
-    build = build.file(&source).flags(["-O2", "-g"]);
-    let image = Image::load(build.output(folder.join("tree.px")).run().unwrap()).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
-    image
+    let source = [TREE, LIST].concat();
+    support::compile("structures.c", &source, &["-O2", "-g"])
 }
 
 const NODE: usize = 24;

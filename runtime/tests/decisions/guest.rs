@@ -2,7 +2,6 @@
 
 use crate::support;
 use postern::{Caller, Domain, DomainBuilder, Image};
-use postern_toolchain::{Build, Language};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -22,21 +21,7 @@ int twice(int a, int b) { return add(a, b) + 100 * add(a, b); }
 
 /// Compiles C to an image.
 pub fn compile(source: &str) -> Image {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("postern-decisions-{}-{number}", std::process::id());
-    let directory = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("guest.c");
-    std::fs::write(&file, source).unwrap();
-    let built = Build::new(Language::C)
-        .file(&file)
-        .flags(["-O1", "-g", "-nolibc"])
-        .output(directory.join("guest.px"))
-        .run();
-    let image = Image::load(built.unwrap()).unwrap();
-    std::fs::remove_dir_all(&directory).unwrap();
-    image
+    support::compile("guest.c", source, &["-O1", "-g", "-nolibc"])
 }
 
 /// How often the services were really called.

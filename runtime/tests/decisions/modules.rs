@@ -1,6 +1,6 @@
 //! Deciders that are domains: what they are shown, what they may answer, and that a broken one denies and harms nobody.
 
-use crate::guest::{compile, guest, sum, sys};
+use crate::guest::{Made, compile, guest, sum, sys};
 use crate::support;
 use postern::{
     CallError, Caller, Decider, DecisionError, Domain, FaultKind, Image, Offset, Policy, Question,
@@ -100,6 +100,14 @@ fn module() -> Domain {
         .unwrap()
 }
 
+/// A guest about whose calls, also those of the system, the module decides; and how often its services were really called.
+fn judged(module: &Domain) -> (Domain, Made) {
+    let (builder, made) = guest();
+    let builder = builder.policy(Policy::compute());
+    let decider = Decider::module(module).unwrap();
+    (builder.decider(decider).build().unwrap(), made)
+}
+
 fn set(module: &Domain, mode: i32) {
     module.func::<fn(i32)>("set").unwrap().call(mode).unwrap();
 }
@@ -112,12 +120,7 @@ fn shown(module: &Domain) -> String {
 #[test]
 fn a_module_sees_who_calls_what_with_which_arguments() {
     let module = module();
-    let (builder, made) = guest();
-    let domain = builder
-        .policy(Policy::compute())
-        .decider(Decider::module(&module).unwrap())
-        .build()
-        .unwrap();
+    let (domain, made) = judged(&module);
     assert_eq!(sum(&domain, 40, -2).unwrap(), 38);
     assert_eq!(shown(&module), "1 guest add 0 40 4294967294   ");
     let scaled = domain.func::<fn(f64, f32, i64) -> f64>("scaled").unwrap();
@@ -145,12 +148,7 @@ fn a_module_sees_who_calls_what_with_which_arguments() {
 #[test]
 fn a_module_denies_emulates_and_kills() {
     let module = module();
-    let (builder, made) = guest();
-    let domain = builder
-        .policy(Policy::compute())
-        .decider(Decider::module(&module).unwrap())
-        .build()
-        .unwrap();
+    let (domain, made) = judged(&module);
     set(&module, 1);
     assert_eq!(sum(&domain, 40, 2).unwrap(), 0);
     assert_eq!(sys(&domain, libc::SYS_getpid, [0; 5]).unwrap(), -13);
@@ -184,11 +182,7 @@ fn a_module_denies_emulates_and_kills() {
 fn a_broken_module_denies_is_counted_and_harms_nobody() {
     for (mode, kind) in BROKEN {
         let module = module();
-        let (builder, made) = guest();
-        let domain = builder
-            .decider(Decider::module(&module).unwrap())
-            .build()
-            .unwrap();
+        let (domain, made) = judged(&module);
         let (free, _) = guest();
         let free = free.build().unwrap();
         set(&module, mode);
@@ -229,11 +223,7 @@ fn a_module_may_begin_anew_by_its_own_restart_policy() {
         .service("nested", |_: &Caller<'_>, x: i32| x)
         .build()
         .unwrap();
-    let (builder, _) = guest();
-    let domain = builder
-        .decider(Decider::module(&module).unwrap())
-        .build()
-        .unwrap();
+    let (domain, _) = judged(&module);
     for failures in 1..=3 {
         set(&module, 11);
         // Denied once; the next question finds the module in its first state.
@@ -246,12 +236,7 @@ fn a_module_may_begin_anew_by_its_own_restart_policy() {
 #[test]
 fn emulated_bytes_that_are_not_there_are_nonsense() {
     let module = module();
-    let (builder, _) = guest();
-    let domain = builder
-        .policy(Policy::compute())
-        .decider(Decider::module(&module).unwrap())
-        .build()
-        .unwrap();
+    let (domain, _) = judged(&module);
     set(&module, 13);
     let memory = domain.func::<fn() -> Offset>("memory").unwrap();
     let place = i64::from(memory.call().unwrap().0);
@@ -292,11 +277,7 @@ fn the_callers_own_deadline_stays() {
 #[test]
 fn modules_that_decide_about_each_other_end_in_a_denial() {
     let (a, b) = (module(), module());
-    let (builder, _) = guest();
-    let domain = builder
-        .decider(Decider::module(&a).unwrap())
-        .build()
-        .unwrap();
+    let (domain, _) = judged(&a);
     set(&a, 14); // calls a service, and allows if that answers
     set(&b, 14);
     a.set_decider(Some(Decider::module(&b).unwrap()));
@@ -347,11 +328,7 @@ fn one_module_serves_threads_and_domains_at_once() {
 #[test]
 fn one_thread_that_kills_a_module_does_not_stop_the_others() {
     let module = module();
-    let (builder, _) = guest();
-    let domain = builder
-        .decider(Decider::module(&module).unwrap())
-        .build()
-        .unwrap();
+    let (domain, _) = judged(&module);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {

@@ -1,7 +1,7 @@
 //! Grants that are taken back: asked for, then taken, then on the repossession list; and nobody else notices.
 
 use crate::guest::{compile, guest, sum, sys};
-use crate::support;
+use crate::support::{self, Directory};
 use postern::policy::Input;
 use postern::{
     Access, Asked, CallError, Caller, Decider, Domain, FaultKind, Grant, Image, Offset, Policy,
@@ -217,42 +217,14 @@ fn system_calls_can_be_revoked_but_for_the_end() {
 }
 
 /// A directory of the host's with a file, granted at `/data` and `/other`.
-fn files() -> (tempdir::Directory, Policy) {
-    let directory = tempdir::Directory::new();
+fn files() -> (Directory, Policy) {
+    let directory = Directory::new();
     std::fs::write(directory.path("file"), "contents").unwrap();
     let rules = Rules::new()
         .grant("/data", directory.path(""), Access::ReadWrite)
         .and_then(|rules| rules.grant("/other", directory.path(""), Access::Read))
         .unwrap();
     (directory, Policy::files(rules).stdin(Input::bytes("input")))
-}
-
-mod tempdir {
-    use std::path::PathBuf;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    pub struct Directory(PathBuf);
-
-    impl Directory {
-        pub fn new() -> Directory {
-            static NEXT: AtomicU32 = AtomicU32::new(0);
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!("postern-revocation-{}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir_all(&path).unwrap();
-            Directory(path)
-        }
-
-        pub fn path(&self, name: &str) -> PathBuf {
-            self.0.join(name)
-        }
-    }
-
-    impl Drop for Directory {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 }
 
 fn open(domain: &Domain, path: &str) -> i64 {
@@ -326,7 +298,7 @@ fn a_descriptor_is_closed_by_the_extension_or_by_force() {
 
 #[test]
 fn the_list_is_cut_to_the_extensions_buffer_and_checked() {
-    let directory = tempdir::Directory::new();
+    let directory = Directory::new();
     let rules = Rules::new()
         .grant("/a/rather/long/path", directory.path(""), Access::Read)
         .unwrap();

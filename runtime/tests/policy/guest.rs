@@ -1,11 +1,10 @@
 //! An extension that makes the system calls which a test tells it to, and a granted directory to make them in.
 
 use crate::support;
+pub use crate::support::Directory;
 use postern::policy::Sink;
 use postern::{Access, CallError, Domain, Func, Image, Offset, Policy, Rules};
-use postern_toolchain::{Build, Language};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 const SOURCE: &str = r#"
@@ -29,43 +28,8 @@ int __postern_main(int argc, char **argv)
 pub fn image() -> Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE
-        .get_or_init(|| {
-            let directory = Directory::new();
-            let source = directory.path("sys.c");
-            std::fs::write(&source, SOURCE).unwrap();
-            let built = Build::new(Language::C)
-                .file(&source)
-                .flags(["-O1", "-g", "-nolibc"])
-                .output(directory.path("sys.px"))
-                .run()
-                .unwrap();
-            Image::load(built).unwrap()
-        })
+        .get_or_init(|| support::compile("sys.c", SOURCE, &["-O1", "-g", "-nolibc"]))
         .clone()
-}
-
-/// A directory of the host's that goes when the test ends.
-pub struct Directory(pub PathBuf);
-
-impl Directory {
-    pub fn new() -> Directory {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("postern-policy-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Directory(path)
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 pub type Six = fn(i64, i64, i64, i64, i64, i64) -> i64;

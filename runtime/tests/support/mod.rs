@@ -2,15 +2,17 @@
 //!
 //! Imports are symbols at their gate slots, so `call name` calls a service. `.data` and `.rodata` are linked where the window's
 //! layout puts them. Nothing here is trusted: what comes out passes the image loader and the verifier like any other file.
-#![allow(dead_code, clippy::undocumented_unsafe_blocks)]
+#![allow(dead_code, unused_imports, clippy::undocumented_unsafe_blocks)]
 
+pub mod directory;
+
+pub use directory::{Directory, compile};
 use object::{Object, ObjectSection, ObjectSymbol};
 use postern::{Domain, DomainBuilder, Image};
 use postern_image::ImageBuilder;
 use postern_verifier::window;
 use std::collections::HashMap;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What every source may use: pads, guarded branches, the data stack.
 const MACROS: &str = r#"
@@ -71,12 +73,8 @@ fn run(program: &str, arguments: &[&str]) {
 
 /// Assembles `source` with imports and exports given as `(name, signature)`.
 pub fn code(imports: &[(&str, &str)], exports: &[(&str, &str)], source: &str) -> Code {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let directory =
-        std::env::temp_dir().join(format!("postern-test-{}-{number}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let directory = Directory::new();
+    let file = |name: &str| directory.path(name).to_str().unwrap().to_owned();
     let (s, o, x) = (file("a.s"), file("a.o"), file("a.x"));
     // The failed check of a jump target lands here unless the source has its own place.
     let trap = if source.contains("bad_jump:") {
@@ -132,7 +130,6 @@ pub fn code(imports: &[(&str, &str)], exports: &[(&str, &str)], source: &str) ->
             .filter_map(|s| Some((s.name().ok()?.to_owned(), s.address() as u32)))
             .collect();
     }
-    std::fs::remove_dir_all(&directory).unwrap();
     for (name, signature) in exports {
         let signature = (!signature.is_empty()).then(|| signature.parse().unwrap());
         let position = symbols[*name] - builder.text_offset();
