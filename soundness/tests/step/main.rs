@@ -7,14 +7,18 @@
 //!
 //! This test has no harness: the children are forked, so the process must have one thread.
 
+mod fixture;
+mod peers;
 mod reader;
+mod report;
 mod scenario;
 
 use postern::testing;
 use postern_soundness::debugger::{Debugger, Stop};
 use postern_soundness::host;
 use reader::Words;
-use scenario::{Report, SCENARIOS, Scenario};
+use report::Report;
+use scenario::{SCENARIOS, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions outside of gates and windows (the slow path's Rust, services, handlers) that are tried per scenario.
@@ -303,7 +307,7 @@ impl Session {
         let place = interrupted.map_or_else(|| "nowhere".into(), |(pc, _)| self.place(pc));
         let context = format!("{}, interrupted at {place}: {message}", self.name);
         match (kind, interrupted) {
-            (scenario::AS_USUAL, _) => {
+            (report::AS_USUAL, _) => {
                 assert!(!must_end, "{context}: the request was ignored");
                 false
             }
