@@ -265,7 +265,7 @@ fn the_callers_own_deadline_stays() {
     // The module would go on for a minute; when it is interrupted, its caller is long over its own time.
     std::thread::scope(|scope| {
         let caller = scope.spawn(|| sum(&domain, 1, 1));
-        std::thread::sleep(Duration::from_millis(200));
+        support::watched(&module, Duration::from_millis(20));
         module.interrupt();
         let error = caller.join().unwrap().unwrap_err();
         assert_eq!(error.fault().unwrap().kind, FaultKind::Deadline);

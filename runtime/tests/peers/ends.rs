@@ -1,7 +1,7 @@
 //! Calls that do not return: faults, deadlines, interrupts, domains that go.
 
 use crate::guest::{ask, callee, caller, calling, error, plain, serving};
-use crate::support::cold;
+use crate::support::{cold, watched};
 use postern::{Caller, Domain, FaultKind, PeerError};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -77,8 +77,8 @@ fn the_callers_deadline_waits_for_the_peer() {
     // The peer's service returns only after the watchdog has asked for the end of the caller's call.
     let b = cold(&callee())
         .deadline(None)
-        .service("s", move |_: &Caller<'_>, x: i64| {
-            std::thread::sleep(Duration::from_millis(60));
+        .service("s", move |caller: &Caller<'_>, x: i64| {
+            watched(&caller.domain(), Duration::from_millis(5));
             n.fetch_add(1, SeqCst);
             x
         })
@@ -179,8 +179,11 @@ fn reset_close_and_drop_while_the_caller_waits() {
             e.wait();
             l.wait();
             if x == 4 {
-                // The handle is gone: this ends the service.
-                let _ = c.domain();
+                // Once the handle is gone, this ends the service.
+                loop {
+                    let _ = c.domain();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
             }
             x
         });
@@ -201,22 +204,29 @@ fn reset_close_and_drop_while_the_caller_waits() {
                 continue;
             }
             "close" => {
-                let closing = std::thread::spawn(move || b.close());
-                std::thread::sleep(Duration::from_millis(5));
+                let same = b.clone();
+                let closing = std::thread::spawn(move || same.close());
+                while !b.is_closed() {
+                    std::thread::yield_now();
+                }
+                // Its call has been asked to end.
+                watched(&b, Duration::ZERO);
                 leave.wait();
                 closing.join().unwrap();
                 call.join().unwrap()
             }
             "drop" => {
                 let dropping = std::thread::spawn(move || drop(b));
-                std::thread::sleep(Duration::from_millis(20));
                 leave.wait();
                 dropping.join().unwrap();
                 call.join().unwrap()
             }
             _ => {
-                let closing = std::thread::spawn(move || a.close());
-                std::thread::sleep(Duration::from_millis(5));
+                let same = a.clone();
+                let closing = std::thread::spawn(move || same.close());
+                while !a.is_closed() {
+                    std::thread::yield_now();
+                }
                 leave.wait();
                 closing.join().unwrap();
                 let e = call.join().unwrap().unwrap_err();

@@ -13,6 +13,7 @@ use postern_image::ImageBuilder;
 use postern_verifier::window;
 use std::collections::HashMap;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// What every source may use: pads, guarded branches, the data stack.
 const MACROS: &str = r#"
@@ -211,9 +212,25 @@ pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Number of threads.
+/// Number of threads. One that was joined may be listed a moment longer, so the fewest of some looks count.
 pub fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
+    let look = |_| {
+        std::thread::sleep(Duration::from_millis(2));
+        std::fs::read_dir("/proc/self/task").unwrap().count()
+    };
+    (0..20).map(look).min().unwrap()
+}
+
+/// Waits until the watchdog has seen calls inside the domain for more than `time` from now on, and has drawn its conclusions.
+pub fn watched(domain: &Domain, time: Duration) {
+    let inside = || domain.counters().time_inside;
+    // The first look, looks for that time, and one more, before which the last of them was over.
+    for more in [Duration::ZERO, time, Duration::ZERO] {
+        let before = inside();
+        while inside() <= before + more {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// Runs `body` with the stack pointer at the top of `stack`, as coroutine libraries do.
