@@ -1,6 +1,5 @@
 //! Prints the random program of a seed: `cargo run -p postern-ecode --example program SEED [FUNCTIONS]`
 #[path = "../tests/support/generate.rs"]
-#[allow(dead_code)]
 mod generate;
 fn main() {
     let mut args = std::env::args().skip(1).filter_map(|a| a.parse().ok());

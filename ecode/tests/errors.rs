@@ -79,6 +79,7 @@ fn there_is_an_end_to_errors() {
             errors: 3,
             ..Limits::default()
         },
+        ..Options::default()
     });
     let errors = compiler.compile(&source).unwrap_err();
     assert_eq!(errors.list.len(), 3);

@@ -349,7 +349,10 @@ fn functions_too_large_to_look_at_are_refused() {
         function: 1000,
         ..Limits::default()
     };
-    let mut compiler = Compiler::new(Options { limits });
+    let mut compiler = Compiler::new(Options {
+        limits,
+        ..Options::default()
+    });
     let body = "x = x * 3 + 1; x ^= x >> 2;".repeat(1000);
     let errors = compiler
         .compile(&format!("int f(int x) {{ {body} return x; }}"))

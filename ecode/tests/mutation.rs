@@ -140,7 +140,10 @@ fn changed_programs_do_no_harm() {
         bss: 1 << 24,
         ..Limits::default()
     };
-    let mut compiler = Compiler::new(Options { limits });
+    let mut compiler = Compiler::new(Options {
+        limits,
+        ..Options::default()
+    });
     let (mut good, mut random) = (0, Random::new(count));
     for _ in 0..count {
         let chosen = random.below(sources.len());

@@ -14,7 +14,12 @@ fuzz_target!(|bytes: &[u8]| {
         bss: 1 << 24,
         ..Limits::default()
     };
-    let unit = match Compiler::new(Options { limits }).compile(source) {
+    let unit = match Compiler::new(Options {
+        limits,
+        ..Options::default()
+    })
+    .compile(source)
+    {
         Ok(unit) => unit,
         Err(errors) => {
             assert!(!errors.list.is_empty() && !errors.to_string().is_empty());
@@ -50,7 +55,11 @@ fuzz_target!(|bytes: &[u8]| {
     let starts = postern_verifier::Starts::new(&buffer, text.len(), layout.text);
     for symbol in &unit.symbols {
         if symbol.section == postern_ecode::Section::Text {
-            assert!(starts.contains(layout.text + symbol.offset), "{}", symbol.name);
+            assert!(
+                starts.contains(layout.text + symbol.offset),
+                "{}",
+                symbol.name
+            );
         }
     }
 });

@@ -38,7 +38,10 @@ fuzz_target!(|bytes: &[u8]| {
         errors: 8,
         ..Limits::default()
     };
-    let mut compiler = Compiler::new(Options { limits });
+    let mut compiler = Compiler::new(Options {
+        limits,
+        ..Options::default()
+    });
     let result = compiler.compile(&source);
     // Tokens and instructions; the factor is for loops in loops.
     assert!(
