@@ -180,7 +180,10 @@ fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>, recovery: 
             // Before the domain closes, so that no call finds it closed.
             module.faulted(inner, &fault);
         }
-        inner.poison();
+        // Whoever ended it from another thread had closed the domain before; now, outside, it may have begun anew already.
+        if raw.kind != outcome::ANOTHER {
+            inner.poison();
+        }
     }
     let offset = fault.offset.map_or(0, |o| o.0);
     let span = tracing::warn_span!("postern.fault", domain = %inner.name, image = %inner.image.name, kind = fault.kind.name(), offset);
