@@ -62,6 +62,139 @@ fn every_kind_of_error_has_a_case() {
     }
 }
 
+/// Sources that are too large for small limits.
+fn limited() -> impl Iterator<Item = String> {
+    let small = Limits {
+        source: 2000,
+        tokens: 400,
+        nesting: 60,
+        data: 64,
+        bss: 64,
+        frame: 64,
+        function: 40,
+        liveness: 64,
+        errors: 20,
+    };
+    let structure = |count| (0..count).map(|n| format!("int m{n};")).collect::<String>();
+    let wide = Limits {
+        tokens: 100_000,
+        source: 100_000,
+        ..small
+    };
+    let branches =
+        "int f(int x, int y) { if (x) y = 1; if (y) x = y; if (x) y = 2; return x + y; }";
+    [
+        (small, " ".repeat(3000)),
+        (small, "int x; ".repeat(200)),
+        (small, "#define A A B\n#define B A A A A A A A A\nint x = 1 B B B B B B B B B B B B B B B B B B B;".into()),
+        (small, format!("#define A{}\nint x = 1 A A A A A A A A;", " +1".repeat(100))),
+        (small, format!("int x = {}1;", "-".repeat(90).replace('-', "- "))),
+        (small, format!("int f(int x) {{ return x{}; }}", " + x".repeat(150))),
+        (small, "char a[100] = { 1 };".into()),
+        (small, "char a[100];".into()),
+        (small, format!("char *s = \"{}\";", "x".repeat(100))),
+        (small, "int f(void) { int a[100]; return a[0]; }".into()),
+        (small, format!("int f(int x) {{ {} return x; }}", "x = x * 3 + 1;".repeat(30))),
+        (Limits { liveness: 1, ..small }, branches.into()),
+        (small, format!("int {}x;", "*".repeat(70))),
+        (wide, format!("struct s {{ {} }};", structure(5000))),
+        (wide, "typedef int a0;".to_owned() + &(1..450).map(|n| format!("typedef a{} (*a{n})(void);", n - 1)).collect::<String>()),
+    ]
+    .into_iter()
+    .map(|(limits, source)| {
+        let mut compiler = Compiler::new(Options {
+            limits,
+            ..Options::default()
+        });
+        let errors = compiler.compile(&source).unwrap_err();
+        let error = &errors.list[0];
+        assert_eq!(error.rule, Rule::Limit, "{error}");
+        format!("{}\n{}", error.message, error.help)
+    })
+}
+
+/// The string literals of more than one word in a file of the compiler.
+fn sentences(path: &std::path::Path, found: &mut Vec<String>) {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).unwrap() {
+            sentences(&entry.unwrap().path(), found);
+        }
+        return;
+    }
+    let text = std::fs::read_to_string(path).unwrap();
+    for line in text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+    {
+        let line = line.replace("\\\"", "\u{1}").replace("'\"'", "");
+        for literal in line.split('"').skip(1).step_by(2) {
+            if literal.trim().contains(' ') {
+                found.push(literal.replace('\u{1}', "\"").replace("\\\\", "\\"));
+            }
+        }
+    }
+}
+
+/// Whether a text has the pieces of a sentence in order; what stands in braces is anything.
+fn says(text: &str, sentence: &str) -> bool {
+    let mut pieces = vec![sentence];
+    while let Some((before, rest)) = pieces[pieces.len() - 1].split_once('{') {
+        let Some((_, after)) = rest.split_once('}') else {
+            break;
+        };
+        pieces.pop();
+        pieces.extend([before, after]);
+    }
+    let mut rest = text;
+    pieces.into_iter().all(|piece| match rest.find(piece) {
+        Some(at) => {
+            rest = &rest[at + piece.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+#[test]
+fn every_sentence_of_the_compiler_is_said_in_a_case() {
+    let mut said: Vec<String> = limited().collect();
+    for (_, source) in cases() {
+        if let Err(errors) = compile(&source) {
+            said.extend(
+                errors
+                    .list
+                    .iter()
+                    .map(|e| format!("{}\n{}", e.message, e.help)),
+            );
+        }
+    }
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    for file in [
+        "lex.rs",
+        "lex",
+        "parse.rs",
+        "parse",
+        "report.rs",
+        "generate.rs",
+    ] {
+        sentences(&source.join(file), &mut all);
+    }
+    assert!(all.len() > 150, "{}", all.len());
+    // Two blocks that collide are looked for in tests/hostile.rs.
+    let elsewhere = ["names that look alike"];
+    let unsaid: Vec<&String> = all
+        .iter()
+        .filter(|sentence| !elsewhere.contains(&sentence.as_str()))
+        .filter(|sentence| {
+            !said
+                .iter()
+                .any(|text| text.lines().any(|line| says(line, sentence)))
+        })
+        .collect();
+    assert!(unsaid.is_empty(), "{unsaid:#?}");
+}
+
 #[test]
 fn an_error_shows_its_line_and_what_to_do() {
     let error = compile("int total;\nint f(void)\n{\n\treturn totl + 1;\n}\n").unwrap_err();

@@ -261,6 +261,7 @@ impl Parser<'_> {
                         self.spelling(name)
                     );
                     self.error(Rule::Redeclared, at, message, "choose another tag");
+                    self.panic |= body;
                     return ERROR;
                 }
                 tag.ty
