@@ -1,0 +1,206 @@
+//! Programs of the classic BSD packet filter, as `tcpdump -ddd` prints them: a count, then lines of four numbers.
+//!
+//! The machine has an accumulator, an index register and 16 words of memory; all become variables, which `flow` turns into
+//! expressions again. Jumps go forward only, so the graph is made from the last instruction to the first.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::error::Error;
+use crate::program::{Builder, Expr, ExprId, Kind, NodeId, Op, Program, REJECT, Rel};
+
+const A: u8 = 0;
+const X: u8 = 1;
+const MEMORY: u8 = 2;
+/// Words of memory.
+const WORDS: u32 = 16;
+/// The most instructions that systems take.
+const MAX: usize = 4096;
+
+#[derive(Clone, Copy)]
+struct Instruction {
+    code: u16,
+    jt: u8,
+    jf: u8,
+    k: u32,
+}
+
+/// The program of a text.
+pub(crate) fn read(text: &str) -> Result<Program, Error> {
+    let list = parse(text)?;
+    let mut made = Vec::new();
+    let mut build = Builder::default();
+    for (index, instruction) in list.iter().enumerate().rev() {
+        // Distances count from the next instruction, which was made last.
+        let target = |distance: u32| -> Result<NodeId, Error> {
+            let behind = list.len() - 1 - index;
+            usize::try_from(distance)
+                .ok()
+                .and_then(|distance| behind.checked_sub(1 + distance))
+                .map(|at| made[at])
+                .ok_or_else(|| wrong(index, "it goes on behind the last instruction"))
+        };
+        let node = one(&mut build, *instruction, &target)
+            .map_err(|error| error.unwrap_or_else(|message| wrong(index, message)))?;
+        made.push(node);
+    }
+    let entry = made.last().copied().unwrap_or(REJECT);
+    Ok(build.finish(entry, 0))
+}
+
+/// An error about an instruction; the first is on line 1, behind the count.
+fn wrong(index: usize, message: impl Into<String>) -> Error {
+    let message = message.into();
+    Error::new(
+        index + 1..index + 2,
+        alloc::format!("instruction {index}: {message}"),
+    )
+}
+
+fn parse(text: &str) -> Result<Vec<Instruction>, Error> {
+    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    let count = lines.next().and_then(|(_, line)| line.trim().parse().ok());
+    let Some(count) = count.filter(|count| (1..=MAX).contains(count)) else {
+        return Err(Error::new(
+            0..1,
+            alloc::format!("the first line is not a number of instructions from 1 to {MAX}"),
+        )
+        .suggest("`tcpdump -ddd` prints such programs"));
+    };
+    let mut list = Vec::new();
+    for (number, line) in lines {
+        let fields: Vec<u32> = line
+            .split_whitespace()
+            .filter_map(|field| field.parse().ok())
+            .collect();
+        let parsed = match fields[..] {
+            [code, jt, jf, k] => u16::try_from(code)
+                .ok()
+                .zip(u8::try_from(jt).ok().zip(u8::try_from(jf).ok()))
+                .map(|(code, (jt, jf))| Instruction { code, jt, jf, k }),
+            _ => None,
+        };
+        let Some(instruction) = parsed.filter(|_| line.split_whitespace().count() == 4) else {
+            let message = alloc::format!("line {} is not an instruction: four numbers", number + 1);
+            return Err(Error::new(number..number + 1, message));
+        };
+        list.push(instruction);
+    }
+    if list.len() != count {
+        let message = alloc::format!("{count} instructions are announced and {} follow", list.len());
+        return Err(Error::new(0..1, message));
+    }
+    Ok(list)
+}
+
+/// Either an error that is complete, or what is wrong with the instruction.
+type Wrong = Result<Error, &'static str>;
+
+fn one(
+    build: &mut Builder,
+    Instruction { code, jt, jf, k }: Instruction,
+    target: &dyn Fn(u32) -> Result<NodeId, Error>,
+) -> Result<NodeId, Wrong> {
+    let exprs = &mut build.exprs;
+    let mut add = |expr: Expr| exprs.add(expr).map_err(|_| Err("it is too deep"));
+    let next = |_: ()| target(0).map_err(Ok);
+    let memory = |k: u32| {
+        if k < WORDS {
+            Ok(MEMORY + k as u8)
+        } else {
+            Err(Err("memory has 16 words"))
+        }
+    };
+    let (a, x) = (add(Expr::Var(A))?, add(Expr::Var(X))?);
+    let constant = add(Expr::Const(k))?;
+    let size = match code & 0x18 {
+        0 => 4,
+        8 => 2,
+        0x10 => 1,
+        _ => 0,
+    };
+    let unknown = Err(Err("there is no such instruction"));
+    let kind = match (code & 7, code & 0xe0) {
+        // Loads of the accumulator.
+        (0, 0x00) if size == 4 => Kind::Assign(A, constant),
+        (0, 0x20) if size != 0 => Kind::Assign(A, add(Expr::Load { size, base: None, off: k })?),
+        (0, 0x40) if size != 0 => {
+            let base = Some(x);
+            Kind::Assign(A, add(Expr::Load { size, base, off: k })?)
+        }
+        (0, 0x60) if size == 4 => Kind::Assign(A, add(Expr::Var(memory(k)?))?),
+        (0, 0x80) if size == 4 => Kind::Assign(A, add(Expr::Len)?),
+        // Loads of the index register.
+        (1, 0x00) if size == 4 => Kind::Assign(X, constant),
+        (1, 0x60) if size == 4 => Kind::Assign(X, add(Expr::Var(memory(k)?))?),
+        (1, 0x80) if size == 4 => Kind::Assign(X, add(Expr::Len)?),
+        (1, 0xa0) if size == 1 => {
+            let byte = add(Expr::Load { size: 1, base: None, off: k })?;
+            let (low, two) = (add(Expr::Const(0xf))?, add(Expr::Const(2))?);
+            let words = add(Expr::Bin(Op::And, byte, low))?;
+            Kind::Assign(X, add(Expr::Bin(Op::Shl, words, two))?)
+        }
+        (2, 0) if code == 2 => Kind::Assign(memory(k)?, a),
+        (3, 0) if code == 3 => Kind::Assign(memory(k)?, x),
+        (4, _) => {
+            let b = if code & 8 != 0 { x } else { constant };
+            let fixed = code & 8 == 0;
+            let op = match code & 0xf0 {
+                0x00 => Op::Add,
+                0x10 => Op::Sub,
+                0x20 => Op::Mul,
+                0x30 => Op::Div,
+                0x40 => Op::Or,
+                0x50 => Op::And,
+                0x60 => Op::Shl,
+                0x70 => Op::Shr,
+                0x80 if code == 0x84 => {
+                    let zero = add(Expr::Const(0))?;
+                    let value = add(Expr::Bin(Op::Sub, zero, a))?;
+                    let next = next(())?;
+                    return Ok(build.node(Kind::Assign(A, value), next, REJECT));
+                }
+                0x90 => Op::Mod,
+                0xa0 => Op::Xor,
+                _ => return unknown,
+            };
+            if code > 0xff {
+                return unknown;
+            }
+            match op {
+                Op::Div | Op::Mod if fixed && k == 0 => return Err(Err("a division by zero")),
+                Op::Shl | Op::Shr if fixed && k > 31 => {
+                    return Err(Err("a shift by more than 31 bits"));
+                }
+                _ => Kind::Assign(A, add(Expr::Bin(op, a, b))?),
+            }
+        }
+        (5, _) => {
+            let b = if code & 8 != 0 { x } else { constant };
+            let rel = match code & !8 {
+                0x05 if code == 5 => return target(k).map_err(Ok),
+                0x15 => Rel::Eq,
+                0x25 => Rel::Gt,
+                0x35 => Rel::Ge,
+                0x45 => Rel::Set,
+                _ => return unknown,
+            };
+            let (yes, no) = (target(jt.into()).map_err(Ok)?, target(jf.into()).map_err(Ok)?);
+            return Ok(build.node(Kind::Test(a, rel, b), yes, no));
+        }
+        (6, _) => {
+            let value: ExprId = match code {
+                0x06 => constant,
+                0x0e => x,
+                0x16 => a,
+                _ => return unknown,
+            };
+            return Ok(build.node(Kind::Return(value), REJECT, REJECT));
+        }
+        (7, 0x00) if code == 7 => Kind::Assign(X, a),
+        (7, 0x80) if code == 0x87 => Kind::Assign(A, x),
+        _ => return unknown,
+    };
+    let next = next(())?;
+    Ok(build.node(kind, next, REJECT))
+}

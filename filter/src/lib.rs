@@ -1,0 +1,93 @@
+//! Packet filters, compiled to machine code that the verifier accepts and that ends by itself.
+//!
+//! [`Filter::compile`] reads an expression of the language that `pcap-filter(7)` describes, for Ethernet,
+//! [`Filter::classic`] a program for the BSD packet filter as `tcpdump -ddd` prints it. Both become the same intermediate
+//! form: a graph of tests without cycles. [`Filter::code`] makes machine code of it, of the verifier's `Bounded` profile:
+//! its branches go forward only, so the longest path is known before it runs.
+//!
+//! The order of reading: `token`, `parse` (source to steps), `meaning` (steps to a `program`), `classic`, `flow` (what a
+//! test says about the ones after it), `encode` (bytes), `run` (the same without machine code).
+//!
+//! ```
+//! use postern_filter::{Filter, NoNames};
+//! let filter = Filter::compile("tcp port 80", &NoNames).unwrap();
+//! assert_eq!(filter.run(&[0; 60], 60), 0);
+//!
+//! let error = Filter::compile("tpc port 80", &NoNames).unwrap_err();
+//! assert_eq!(error.suggestion.as_deref(), Some("did you mean `tcp`?"));
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod classic;
+mod error;
+mod flow;
+mod meaning;
+mod names;
+mod parse;
+mod program;
+mod run;
+mod token;
+mod tree;
+mod word;
+
+pub use error::Error;
+pub use meaning::Options;
+pub use names::{Databases, Names, NoNames};
+
+use program::Program;
+
+/// A filter, ready to be asked or to become machine code.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    program: Program,
+}
+
+impl Filter {
+    /// Compiles an expression with the default options. The empty one accepts everything.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn compile(source: &str, names: &dyn Names) -> Result<Filter, Error> {
+        Filter::compile_with(source, names, Options::default())
+    }
+
+    /// Compiles an expression.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn compile_with(
+        source: &str,
+        names: &dyn Names,
+        options: Options,
+    ) -> Result<Filter, Error> {
+        let steps = parse::parse(source)?;
+        let mut program = meaning::compile(&steps, names, options)?;
+        flow::simplify(&mut program);
+        Ok(Filter { program })
+    }
+
+    /// Reads a classic program: a count, then so many lines of four decimal numbers.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; [`Error::at`] counts lines.
+    pub fn classic(text: &str) -> Result<Filter, Error> {
+        let mut program = classic::read(text)?;
+        flow::simplify(&mut program);
+        Ok(Filter { program })
+    }
+
+    /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that the packet had before it
+    /// was captured. Without machine code.
+    pub fn run(&self, packet: &[u8], wire: u32) -> u32 {
+        let view = run::View {
+            bytes: packet,
+            wire,
+        };
+        self.program.run(view)
+    }
+}
