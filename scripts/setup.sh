@@ -14,6 +14,7 @@ for package in "$@"; do
 	newlib-source) command=/usr/src/newlib ;;
 	wasi-libc) command=/usr/include/wasm32-wasi ;;
 	libclang-rt-dev-wasm32) command=$(clang -print-resource-dir 2>/dev/null || echo /usr/lib/clang)/lib/wasi ;;
+	libpcap-dev) command=/usr/include/pcap ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
 	*) command=$package ;;
 	esac

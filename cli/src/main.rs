@@ -9,6 +9,7 @@ mod cc;
 mod disassembly;
 mod doctor;
 mod ecode;
+mod filter;
 mod inspect;
 mod judgement;
 mod number;
@@ -54,6 +55,7 @@ enum Command {
     Verify(verify::Arguments),
     Inspect(inspect::Arguments),
     Run(Box<run::Arguments>),
+    Filter(filter::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
     Sysroot(sysroot::Arguments),
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Filter(arguments) => filter::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Sysroot(arguments) => sysroot::run(&arguments),

@@ -287,6 +287,10 @@ impl Encoder<'_> {
 
     fn reference(&mut self, symbol: u32, addend: i32, relative: bool) {
         let at = self.unit.text.len() as u32;
+        self.reference_at(at, symbol, addend, relative);
+    }
+
+    fn reference_at(&mut self, at: u32, symbol: u32, addend: i32, relative: bool) {
         self.unit.references.push(TextReference {
             at,
             symbol,

@@ -58,7 +58,10 @@ fn wrong(index: usize, message: impl Into<String>) -> Error {
 }
 
 fn parse(text: &str) -> Result<Vec<Instruction>, Error> {
-    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty());
     let count = lines.next().and_then(|(_, line)| line.trim().parse().ok());
     let Some(count) = count.filter(|count| (1..=MAX).contains(count)) else {
         return Err(Error::new(
@@ -87,7 +90,10 @@ fn parse(text: &str) -> Result<Vec<Instruction>, Error> {
         list.push(instruction);
     }
     if list.len() != count {
-        let message = alloc::format!("{count} instructions are announced and {} follow", list.len());
+        let message = alloc::format!(
+            "{count} instructions are announced and {} follow",
+            list.len()
+        );
         return Err(Error::new(0..1, message));
     }
     Ok(list)
@@ -123,7 +129,14 @@ fn one(
     let kind = match (code & 7, code & 0xe0) {
         // Loads of the accumulator.
         (0, 0x00) if size == 4 => Kind::Assign(A, constant),
-        (0, 0x20) if size != 0 => Kind::Assign(A, add(Expr::Load { size, base: None, off: k })?),
+        (0, 0x20) if size != 0 => Kind::Assign(
+            A,
+            add(Expr::Load {
+                size,
+                base: None,
+                off: k,
+            })?,
+        ),
         (0, 0x40) if size != 0 => {
             let base = Some(x);
             Kind::Assign(A, add(Expr::Load { size, base, off: k })?)
@@ -135,7 +148,11 @@ fn one(
         (1, 0x60) if size == 4 => Kind::Assign(X, add(Expr::Var(memory(k)?))?),
         (1, 0x80) if size == 4 => Kind::Assign(X, add(Expr::Len)?),
         (1, 0xa0) if size == 1 => {
-            let byte = add(Expr::Load { size: 1, base: None, off: k })?;
+            let byte = add(Expr::Load {
+                size: 1,
+                base: None,
+                off: k,
+            })?;
             let (low, two) = (add(Expr::Const(0xf))?, add(Expr::Const(2))?);
             let words = add(Expr::Bin(Op::And, byte, low))?;
             Kind::Assign(X, add(Expr::Bin(Op::Shl, words, two))?)
@@ -185,7 +202,10 @@ fn one(
                 0x45 => Rel::Set,
                 _ => return unknown,
             };
-            let (yes, no) = (target(jt.into()).map_err(Ok)?, target(jf.into()).map_err(Ok)?);
+            let (yes, no) = (
+                target(jt.into()).map_err(Ok)?,
+                target(jf.into()).map_err(Ok)?,
+            );
             return Ok(build.node(Kind::Test(a, rel, b), yes, no));
         }
         (6, _) => {

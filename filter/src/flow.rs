@@ -69,7 +69,9 @@ fn propagate(program: &mut Program) {
 fn put(exprs: &mut Exprs, env: &Env, id: ExprId) -> ExprId {
     fn inner(exprs: &mut Exprs, env: &Env, id: ExprId) -> Option<ExprId> {
         let expr = match exprs.get(id) {
-            Expr::Var(var) => return Some(env.get(usize::from(var)).copied().flatten().unwrap_or(id)),
+            Expr::Var(var) => {
+                return Some(env.get(usize::from(var)).copied().flatten().unwrap_or(id));
+            }
             Expr::Load {
                 size,
                 base: Some(base),
@@ -110,7 +112,8 @@ fn may_reject(exprs: &Exprs, id: ExprId) -> bool {
     match exprs.get(id) {
         Expr::Load { .. } => true,
         Expr::Bin(op, a, b) => {
-            let divides = matches!(op, Op::Div | Op::Mod) && !matches!(exprs.constant(b), Some(1..));
+            let divides =
+                matches!(op, Op::Div | Op::Mod) && !matches!(exprs.constant(b), Some(1..));
             divides || may_reject(exprs, a) || may_reject(exprs, b)
         }
         _ => false,
@@ -238,10 +241,9 @@ impl Facts {
         if let Some(value) = exprs.constant(id) {
             return Some(value);
         }
-        let known = self
-            .outcomes
-            .iter()
-            .find(|(a, rel, b, yes)| *a == id && *rel == Rel::Eq && *yes && exprs.constant(*b).is_some());
+        let known = self.outcomes.iter().find(|(a, rel, b, yes)| {
+            *a == id && *rel == Rel::Eq && *yes && exprs.constant(*b).is_some()
+        });
         if let Some((_, _, b, _)) = known {
             return exprs.constant(*b);
         }
@@ -300,12 +302,7 @@ fn thread(program: &mut Program) {
     }
 }
 
-fn reach(
-    program: &Program,
-    known: &mut [Option<Facts>],
-    to: NodeId,
-    facts: Facts,
-) -> NodeId {
+fn reach(program: &Program, known: &mut [Option<Facts>], to: NodeId, facts: Facts) -> NodeId {
     let to = past(program, to, &facts);
     if let Some(there) = known.get_mut(to as usize) {
         match there {

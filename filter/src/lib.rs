@@ -23,7 +23,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod capture;
 mod classic;
+mod code;
+mod encode;
 mod error;
 mod flow;
 mod meaning;
@@ -31,10 +34,12 @@ mod names;
 mod parse;
 mod program;
 mod run;
+mod show;
 mod token;
 mod tree;
 mod word;
 
+pub use code::{Code, SIGNATURE};
 pub use error::Error;
 pub use meaning::Options;
 pub use names::{Databases, Names, NoNames};
@@ -81,6 +86,12 @@ impl Filter {
         Ok(Filter { program })
     }
 
+    /// Machine code that does the same, as a function `u32 filter(packet, wire, captured)`: the packet's offset in the window,
+    /// its length on the wire, and its captured bytes ([`SIGNATURE`]).
+    pub fn code(&self) -> Code {
+        Code::new(encode::encode(&self.program))
+    }
+
     /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that the packet had before it
     /// was captured. Without machine code.
     pub fn run(&self, packet: &[u8], wire: u32) -> u32 {
@@ -89,5 +100,12 @@ impl Filter {
             wire,
         };
         self.program.run(view)
+    }
+}
+
+impl core::fmt::Display for Filter {
+    /// The tests as a list: what each asks, and where it goes on.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.program.fmt(f)
     }
 }

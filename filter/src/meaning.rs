@@ -16,7 +16,9 @@ use core::ops::Range;
 
 use crate::error::Error;
 use crate::names::Names;
-use crate::program::{ACCEPT, Builder, Expr, ExprId, Kind, MAX_NODES, Op, Part, Program, REJECT, Rel};
+use crate::program::{
+    ACCEPT, Builder, Expr, ExprId, Kind, MAX_NODES, Op, Part, Program, REJECT, Rel,
+};
 use crate::tree::{Leaf, Step};
 
 /// What a compilation may be told.
@@ -262,7 +264,15 @@ impl Generator<'_> {
         self.compare(from, off, size, Rel::Eq, value)
     }
 
-    fn masked(&mut self, from: From, off: u32, size: u8, mask: u32, rel: Rel, value: u32) -> Result<Part> {
+    fn masked(
+        &mut self,
+        from: From,
+        off: u32,
+        size: u8,
+        mask: u32,
+        rel: Rel,
+        value: u32,
+    ) -> Result<Part> {
         let mut field = self.field(from, off, size)?;
         if mask != u32::MAX {
             field = self.with(Op::And, field, mask)?;

@@ -1,16 +1,19 @@
 //! Tokens to steps, by recursive descent.
 //!
 //! The grammar's particular points: `and` and `or` bind equally and to the left; a name or number after them takes the
-//! qualifiers of what stood before (`port 80 or 443`); `%` and `^` take all that follows as their right operand.
+//! qualifiers of what stood before (`port 80 or 443`); `%` and `^` take all that follows as their right operand. One thing is
+//! added to the language: `12:2` is the field of two bytes at byte 12 of the packet, so that DPF's predicates can be written,
+//! as in `(12:2 == 0x0800) and (14:1 & 0xf0 == 0x40)`.
+
+mod sum;
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::error::Error;
-use crate::program::{Op, Rel};
 use crate::token::{Placed, Token, scan};
-use crate::tree::{Arith, ByteOp, Id, Leaf, Llc, Qualifiers, Step, Sum};
-use crate::word::{self, Direction, Kind, Proto, Word};
+use crate::tree::{ByteOp, Id, Leaf, Llc, Qualifiers, Step};
+use crate::word::{self, Direction, Kind, Word};
 
 /// How deep parentheses, `not` and indices may nest.
 const DEPTH: u32 = 200;
@@ -25,6 +28,7 @@ pub(crate) fn parse(source: &str) -> Result<Vec<Step>, Error> {
         closing,
         at: 0,
         depth: 0,
+        in_index: false,
         steps: Vec::new(),
     };
     if *parser.peek() != Token::End {
@@ -70,6 +74,8 @@ struct Parser<'a> {
     closing: Vec<usize>,
     at: usize,
     depth: u32,
+    /// Between brackets, where `:` is before the size of the field outside.
+    in_index: bool,
     steps: Vec<Step>,
 }
 
@@ -123,10 +129,15 @@ impl Parser<'_> {
         let at = self.here();
         let text = &self.source[at.clone()];
         match self.peek() {
-            Token::End => Error::new(at, alloc::format!("the expression ends where {wanted} should follow")),
+            Token::End => Error::new(
+                at,
+                alloc::format!("the expression ends where {wanted} should follow"),
+            ),
             Token::Word(Word::Elsewhere) => Error::new(
                 at,
-                alloc::format!("`{text}` is about other links than Ethernet, or about live captures"),
+                alloc::format!(
+                    "`{text}` is about other links than Ethernet, or about live captures"
+                ),
             ),
             Token::Name(name) => {
                 let error = Error::new(at, alloc::format!("`{text}` stands where {wanted} should"));
@@ -138,13 +149,19 @@ impl Parser<'_> {
                 }
             }
             Token::Dotted(_) | Token::Six(_) => {
-                Error::new(at, alloc::format!("`{text}` stands where {wanted} should"))
-                    .suggest(alloc::format!("say what it is: `host {text}`, `net {text}`"))
+                Error::new(at, alloc::format!("`{text}` stands where {wanted} should")).suggest(
+                    alloc::format!("say what it is: `host {text}`, `net {text}`"),
+                )
             }
-            Token::Ether(_) => Error::new(at, alloc::format!("`{text}` stands where {wanted} should"))
-                .suggest(alloc::format!("say what it is: `ether host {text}`")),
-            Token::Number(_) => Error::new(at, alloc::format!("`{text}` stands where {wanted} should"))
-                .suggest(alloc::format!("say what it is: `port {text}`, `proto {text}`")),
+            Token::Ether(_) => {
+                Error::new(at, alloc::format!("`{text}` stands where {wanted} should"))
+                    .suggest(alloc::format!("say what it is: `ether host {text}`"))
+            }
+            Token::Number(_) => {
+                Error::new(at, alloc::format!("`{text}` stands where {wanted} should")).suggest(
+                    alloc::format!("say what it is: `port {text}`, `proto {text}`"),
+                )
+            }
             _ => Error::new(at, alloc::format!("`{text}` stands where {wanted} should")),
         }
     }
@@ -202,7 +219,11 @@ impl Parser<'_> {
                 Ok(left)
             }
             Token::Sign("(" | "-") | Token::Word(Word::Len) => self.relation(from),
-            Token::Number(_) if self.arithmetic_follows(self.at + 1) => self.relation(from),
+            Token::Number(_)
+                if self.arithmetic_follows(self.at + 1) || *self.ahead(1) == Token::Sign(":") =>
+            {
+                self.relation(from)
+            }
             Token::Word(Word::Proto(_)) if *self.ahead(1) == Token::Sign("[") => {
                 self.relation(from)
             }
@@ -231,7 +252,21 @@ impl Parser<'_> {
         matches!(
             token,
             Token::Sign(
-                "+" | "-" | "*" | "/" | "%" | "&" | "|" | "^" | "<<" | ">>" | "<" | ">" | "=" | "<=" | ">=" | "!="
+                "+" | "-"
+                    | "*"
+                    | "/"
+                    | "%"
+                    | "&"
+                    | "|"
+                    | "^"
+                    | "<<"
+                    | ">>"
+                    | "<"
+                    | ">"
+                    | "="
+                    | "<="
+                    | ">="
+                    | "!="
             )
         )
     }
@@ -251,7 +286,10 @@ impl Parser<'_> {
             index += 1;
         }
         match self.tokens[index].token {
-            Token::Number(_) => !self.arithmetic_follows(index + 1),
+            Token::Number(_) => {
+                !self.arithmetic_follows(index + 1)
+                    && self.tokens[index + 1].token != Token::Sign(":")
+            }
             Token::Dotted(_) | Token::Six(_) | Token::Ether(_) | Token::Name(_) => true,
             _ => false,
         }
@@ -301,7 +339,10 @@ impl Parser<'_> {
             Token::Dotted(text) => {
                 self.at += 1;
                 if self.sign("/") {
-                    return Ok(Id::Prefix(text, self.plain_number("the length of the prefix")?));
+                    return Ok(Id::Prefix(
+                        text,
+                        self.plain_number("the length of the prefix")?,
+                    ));
                 }
                 if self.word(Word::Mask) {
                     let Token::Dotted(mask) = self.peek().clone() else {
@@ -494,7 +535,8 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        let bare = qualifiers.direction.is_none() && qualifiers.kind.is_none() && !qualifiers.gateway;
+        let bare =
+            qualifiers.direction.is_none() && qualifiers.kind.is_none() && !qualifiers.gateway;
         match qualifiers.proto {
             Some(proto) if bare => {
                 self.leaf(Leaf::Proto(proto), from);
@@ -532,98 +574,5 @@ impl Parser<'_> {
             return Err(self.unexpected(if other == Word::Dst { "`dst`" } else { "`src`" }));
         }
         Ok(Some(joined))
-    }
-
-    fn relation(&mut self, from: usize) -> Result<Inherited, Error> {
-        let mut a = Sum::new();
-        self.sum(&mut a, 0)?;
-        let (rel, not) = match self.peek() {
-            Token::Sign("=") => (Rel::Eq, false),
-            Token::Sign("!=") => (Rel::Eq, true),
-            Token::Sign(">") => (Rel::Gt, false),
-            Token::Sign("<=") => (Rel::Gt, true),
-            Token::Sign(">=") => (Rel::Ge, false),
-            Token::Sign("<") => (Rel::Ge, true),
-            _ => return Err(self.unexpected("a comparison")),
-        };
-        self.at += 1;
-        let mut b = Sum::new();
-        self.sum(&mut b, 0)?;
-        self.leaf(Leaf::Relation { a, rel, not, b }, from);
-        Ok(None)
-    }
-
-    /// Arithmetic whose operators bind more closely than `least`.
-    fn sum(&mut self, out: &mut Sum, least: u8) -> Result<(), Error> {
-        match self.peek().clone() {
-            Token::Sign("-") => {
-                self.at += 1;
-                self.deeper(|p| p.sum(out, 6))?;
-                out.push(Arith::Neg);
-            }
-            Token::Sign("(") => {
-                self.at += 1;
-                self.deeper(|p| p.sum(out, 0))?;
-                if !self.sign(")") {
-                    return Err(self.unexpected("an operator or `)`"));
-                }
-            }
-            Token::Number(value) => {
-                self.at += 1;
-                out.push(Arith::Number(value));
-            }
-            Token::Word(Word::Len) => {
-                self.at += 1;
-                out.push(Arith::Len);
-            }
-            Token::Word(Word::Proto(proto)) => {
-                self.at += 1;
-                self.index(out, proto)?;
-            }
-            _ => return Err(self.unexpected("a number, `len` or a field such as `ip[9]`")),
-        }
-        loop {
-            let (op, level) = match self.peek() {
-                Token::Sign("%") => (Op::Mod, None),
-                Token::Sign("^") => (Op::Xor, None),
-                Token::Sign("|") => (Op::Or, Some(1)),
-                Token::Sign("&") => (Op::And, Some(2)),
-                Token::Sign("<<") => (Op::Shl, Some(3)),
-                Token::Sign(">>") => (Op::Shr, Some(3)),
-                Token::Sign("+") => (Op::Add, Some(4)),
-                Token::Sign("-") => (Op::Sub, Some(4)),
-                Token::Sign("*") => (Op::Mul, Some(5)),
-                Token::Sign("/") => (Op::Div, Some(5)),
-                _ => return Ok(()),
-            };
-            if level.is_some_and(|level| level <= least) {
-                return Ok(());
-            }
-            self.at += 1;
-            self.deeper(|p| p.sum(out, level.unwrap_or(0)))?;
-            out.push(Arith::Bin(op));
-        }
-    }
-
-    fn index(&mut self, out: &mut Sum, proto: Proto) -> Result<(), Error> {
-        if !self.sign("[") {
-            return Err(self.unexpected("`[`"));
-        }
-        self.deeper(|p| p.sum(out, 0))?;
-        let size = if self.sign(":") {
-            let at = self.here();
-            let size = self.plain_number("the size, 1, 2 or 4")?;
-            if ![1, 2, 4].contains(&size) {
-                return Err(Error::new(at, "a field has 1, 2 or 4 bytes"));
-            }
-            size
-        } else {
-            1
-        };
-        if !self.sign("]") {
-            return Err(self.unexpected("an operator, `:` or `]`"));
-        }
-        out.push(Arith::Load(proto, size));
-        Ok(())
     }
 }

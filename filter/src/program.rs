@@ -150,6 +150,11 @@ impl Exprs {
         }
     }
 
+    /// How many there are; all numbers are below.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub fn number(&mut self, value: u32) -> ExprId {
         // A constant has no depth.
         self.add(Expr::Const(value)).unwrap_or(0)

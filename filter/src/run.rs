@@ -57,12 +57,12 @@ impl Program {
                     None => 0,
                 };
                 let from = usize::try_from(base + u64::from(off)).ok()?;
-                let bytes = view
-                    .bytes
-                    .get(from..from.checked_add(usize::from(size))?)?;
-                Some(bytes.iter().fold(0, |value, byte| {
-                    value << 8 | u32::from(*byte)
-                }))
+                let bytes = view.bytes.get(from..from.checked_add(usize::from(size))?)?;
+                Some(
+                    bytes
+                        .iter()
+                        .fold(0, |value, byte| value << 8 | u32::from(*byte)),
+                )
             }
             Expr::Bin(op, a, b) => {
                 apply(op, self.value(a, view, vars)?, self.value(b, view, vars)?)

@@ -117,9 +117,7 @@ fn one(source: &str, at: usize) -> Result<(Token, usize), Error> {
         })?;
     }
     let dotted = dotted_length(bytes);
-    offer(dotted, &mut || {
-        Ok(Token::Dotted(rest[..dotted].to_owned()))
-    })?;
+    offer(dotted, &mut || Ok(Token::Dotted(rest[..dotted].to_owned())))?;
     if let Some((length, address)) = six(rest) {
         offer(length, &mut || Ok(Token::Six(address)))?;
     }

@@ -36,6 +36,8 @@ pub(crate) enum Arith {
     Len,
     /// Takes the index from the stack.
     Load(Proto, u32),
+    /// Takes the place in the packet from the stack.
+    Packet(u32),
     Bin(Op),
     Neg,
 }

@@ -108,9 +108,10 @@ pub(crate) fn number(text: &str) -> Option<u32> {
         .map(|(_, number)| *number)
 }
 
-/// Every word and named number, to look for what may have been meant.
+/// Every word that has a meaning here, and every named number, to look for what may have been meant.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    let words = WORDS.iter().map(|(name, _)| *name);
+    let here = WORDS.iter().filter(|(_, word)| *word != Elsewhere);
+    let words = here.map(|(name, _)| *name);
     words.chain(NUMBERS.iter().map(|(name, _)| *name))
 }
 

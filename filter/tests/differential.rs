@@ -3,6 +3,7 @@
 mod support;
 
 use postern_filter::{Filter, Names, Options};
+use support::confined::Confined;
 use support::pcap::{Judge, NETMASK};
 use support::{Random, expressions, packets};
 
@@ -24,7 +25,10 @@ fn random_expressions() {
     let count = std::env::var("POSTERN_FILTER_COUNT").map_or(3000, |count| count.parse().unwrap());
     let mut random = Random::new(seed);
     let names = names();
-    let options = Options { netmask: Some(NETMASK), ..Options::default() };
+    let options = Options {
+        netmask: Some(NETMASK),
+        ..Options::default()
+    };
     let corpus = packets::packets(seed, 600);
     let (mut same, mut both_refuse, mut stricter, mut laxer) = (0, 0, Vec::new(), 0);
     let mut accepted = 0u64;
@@ -51,19 +55,34 @@ fn random_expressions() {
                 continue;
             }
         };
-        for packet in &corpus {
+        let confined = Confined::new(&filter);
+        let verdicts = confined.run(corpus.iter().map(|p| (&p.bytes[..], p.wire)));
+        for (packet, machine) in corpus.iter().zip(verdicts) {
             let ours = filter.run(&packet.bytes, packet.wire);
+            assert_eq!(
+                ours,
+                machine,
+                "`{text}` by machine code on {:02x?}\n{:02x?}",
+                packet.bytes,
+                filter.code().text()
+            );
             let theirs = judge.run(&packet.bytes, packet.wire);
             assert_eq!(
-                ours, theirs,
+                ours,
+                theirs,
                 "`{text}` on {} bytes of {}: {:02x?}\n{}",
-                packet.bytes.len(), packet.wire, packet.bytes, judge.text()
+                packet.bytes.len(),
+                packet.wire,
+                packet.bytes,
+                judge.text()
             );
             accepted += u64::from(ours != 0);
         }
         same += 1;
     }
-    println!("{same} the same, {both_refuse} refused by both, {laxer} by libpcap only; {accepted} packets accepted");
+    println!(
+        "{same} the same, {both_refuse} refused by both, {laxer} by libpcap only; {accepted} packets accepted"
+    );
     assert!(stricter.is_empty(), "refused here only: {stricter:#?}");
     assert!(same > count * 2 / 3, "{same} of {count}");
 }
@@ -85,9 +104,25 @@ fn classic_programs() {
             continue;
         }
         let filter = Filter::classic(&judge.text()).unwrap();
-        for packet in &corpus {
-            let (ours, theirs) = (filter.run(&packet.bytes, packet.wire), judge.run(&packet.bytes, packet.wire));
-            assert_eq!(ours, theirs, "`{text}`: {:02x?}\n{}", packet.bytes, judge.text());
+        let confined = Confined::new(&filter);
+        let verdicts = confined.run(corpus.iter().map(|p| (&p.bytes[..], p.wire)));
+        for (packet, machine) in corpus.iter().zip(verdicts) {
+            let (ours, theirs) = (
+                filter.run(&packet.bytes, packet.wire),
+                judge.run(&packet.bytes, packet.wire),
+            );
+            assert_eq!(
+                ours, machine,
+                "`{text}` by machine code on {:02x?}",
+                packet.bytes
+            );
+            assert_eq!(
+                ours,
+                theirs,
+                "`{text}`: {:02x?}\n{}",
+                packet.bytes,
+                judge.text()
+            );
         }
         same += 1;
     }

@@ -74,12 +74,10 @@ impl Generator<'_> {
                 }
                 Some(number) => self.number_of_network(qualifiers, number),
             },
-            None | Some(Kind::Host) if proto == Some(Proto::Link) => {
-                match self.names.ether(name) {
-                    Some(address) => self.ether(&address, qualifiers.direction),
-                    None => Err(self.unknown("host", name, "write its link address")),
-                }
-            }
+            None | Some(Kind::Host) if proto == Some(Proto::Link) => match self.names.ether(name) {
+                Some(address) => self.ether(&address, qualifiers.direction),
+                None => Err(self.unknown("host", name, "write its link address")),
+            },
             None | Some(Kind::Host) => self.host_name(qualifiers, name),
             Some(Kind::Port) => {
                 let (port, transport) = self.port_name(name, proto)?;
@@ -152,7 +150,11 @@ impl Generator<'_> {
 
     /// `net 10`: the number's highest byte that is not zero is the first.
     fn number_of_network(&mut self, qualifiers: Qualifiers, number: u32) -> Result<Part> {
-        let bits = if number == 0 { 0 } else { number.leading_zeros() & !7 };
+        let bits = if number == 0 {
+            0
+        } else {
+            number.leading_zeros() & !7
+        };
         self.host(qualifiers, number << bits, u32::MAX << bits)
     }
 
@@ -255,7 +257,12 @@ impl Generator<'_> {
         self.host(qualifiers, address, mask)
     }
 
-    fn six(&mut self, qualifiers: Qualifiers, address: Ipv6Addr, length: Option<u32>) -> Result<Part> {
+    fn six(
+        &mut self,
+        qualifiers: Qualifiers,
+        address: Ipv6Addr,
+        length: Option<u32>,
+    ) -> Result<Part> {
         let length = length.unwrap_or(128);
         if length > 128 {
             return Err(self.error("an IPv6 prefix has at most 128 bits"));
@@ -306,7 +313,11 @@ impl Generator<'_> {
         mask: u32,
         protocol: u32,
     ) -> Result<Part> {
-        let (src, dst) = if protocol == link::IP { (12, 16) } else { (14, 24) };
+        let (src, dst) = if protocol == link::IP {
+            (12, 16)
+        } else {
+            (14, 24)
+        };
         let off = match Side::of(direction, src, dst) {
             Side::One(off) => off,
             side => {

@@ -16,7 +16,13 @@ use crate::word::Proto;
 type Value = (ExprId, Option<Part>);
 
 impl Generator<'_> {
-    pub(super) fn relation(&mut self, a: &[Arith], rel: Rel, not: bool, b: &[Arith]) -> Result<Part> {
+    pub(super) fn relation(
+        &mut self,
+        a: &[Arith],
+        rel: Rel,
+        not: bool,
+        b: &[Arith],
+    ) -> Result<Part> {
         let (a, a_condition) = self.sum(a)?;
         let (b, b_condition) = self.sum(b)?;
         let mut test = self.build.test(a, rel, b);
@@ -51,6 +57,15 @@ impl Generator<'_> {
                         self.check(op, number)?;
                     }
                     (self.bin(op, a, b)?, condition)
+                }
+                Arith::Packet(size) => {
+                    let (place, condition) = self.pop(&mut stack);
+                    let field = Expr::Load {
+                        size: size as u8,
+                        base: Some(place),
+                        off: 0,
+                    };
+                    (self.expr(field)?, condition)
                 }
                 Arith::Load(proto, size) => {
                     let index = self.pop(&mut stack);

@@ -157,9 +157,7 @@ impl Generator<'_> {
         let done = self.build.test(zero, Rel::Eq, zero);
         let end = self.build.size() as u32 - 1;
         let assign = |g: &mut Self, type_at: ExprId, payload_at: ExprId| {
-            let last = g
-                .build
-                .node(Kind::Assign(payload, payload_at), end, REJECT);
+            let last = g.build.node(Kind::Assign(payload, payload_at), end, REJECT);
             g.build.node(Kind::Assign(link_type, type_at), last, REJECT)
         };
         let frame = assign(self, type_in_frame, behind_frame);

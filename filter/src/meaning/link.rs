@@ -123,9 +123,11 @@ impl Generator<'_> {
 
     /// Inside Geneve there is a link header only if its type says so.
     pub(super) fn with_link_header(&mut self, part: Part) -> Result<Part> {
-        let (true, Some(header), Some(payload)) =
-            (self.geneve, self.link_header.variable, self.payload.variable)
-        else {
+        let (true, Some(header), Some(payload)) = (
+            self.geneve,
+            self.link_header.variable,
+            self.payload.variable,
+        ) else {
             return Ok(part);
         };
         let header = self.expr(crate::program::Expr::Var(header))?;

@@ -113,10 +113,7 @@ impl Generator<'_> {
         if let Ok(port) = name.parse() {
             return Ok((port, asked));
         }
-        let (tcp, udp) = (
-            self.names.port(name, "tcp"),
-            self.names.port(name, "udp"),
-        );
+        let (tcp, udp) = (self.names.port(name, "tcp"), self.names.port(name, "udp"));
         let (port, found) = match (tcp, udp) {
             (Some(tcp), Some(udp)) if tcp == udp => (tcp, None),
             (Some(tcp), _) => (tcp, Some(TCP)),
@@ -143,11 +140,16 @@ impl Generator<'_> {
     }
 
     /// The range and transport protocol of `low-high`.
-    pub(super) fn range_name(&self, name: &str, proto: Option<Proto>) -> Result<(Range, Option<u32>)> {
+    pub(super) fn range_name(
+        &self,
+        name: &str,
+        proto: Option<Proto>,
+    ) -> Result<(Range, Option<u32>)> {
         // Names of services have dashes, too: every one may be the middle.
         for (at, _) in name.match_indices('-') {
             let (low, high) = (&name[..at], &name[at + 1..]);
-            let (Ok(low), Ok(high)) = (self.port_name(low, proto), self.port_name(high, proto)) else {
+            let (Ok(low), Ok(high)) = (self.port_name(low, proto), self.port_name(high, proto))
+            else {
                 continue;
             };
             let transport = if low.1 == high.1 { low.1 } else { None };

@@ -209,7 +209,10 @@ impl Generator<'_> {
         wanted: ExprId,
         (next, end): (NodeId, NodeId),
     ) -> Result<NodeId> {
-        let (now, at) = (self.expr(Expr::Var(protocol))?, self.expr(Expr::Var(place))?);
+        let (now, at) = (
+            self.expr(Expr::Var(protocol))?,
+            self.expr(Expr::Var(place))?,
+        );
         let off = self.payload.constant + self.network;
         let byte = |g: &mut Self, off: u32| {
             g.expr(Expr::Load {
@@ -236,7 +239,9 @@ impl Generator<'_> {
         let saved = self.expr(Expr::Var(spare))?;
         let finish = self.build.node(Kind::Assign(protocol, saved), next, REJECT);
         let move_on = self.build.node(Kind::Assign(place, bytes), finish, REJECT);
-        let authentication = self.build.node(Kind::Assign(spare, following), move_on, REJECT);
+        let authentication = self
+            .build
+            .node(Kind::Assign(spare, following), move_on, REJECT);
         let mut node = is(self, AH, authentication, end);
         if six {
             let length = byte(self, off + 1)?;
@@ -244,7 +249,9 @@ impl Generator<'_> {
             let bytes = self.with(Op::Mul, units, 8)?;
             let behind = self.bin(Op::Add, bytes, at)?;
             let move_on = self.build.node(Kind::Assign(place, behind), finish, REJECT);
-            let advance = self.build.node(Kind::Assign(spare, following), move_on, REJECT);
+            let advance = self
+                .build
+                .node(Kind::Assign(spare, following), move_on, REJECT);
             for extension in EXTENSIONS.into_iter().rev() {
                 node = is(self, extension, advance, node);
             }

@@ -2,18 +2,54 @@
 
 use super::Random;
 
-const HOSTS: &[&str] = &["10.0.0.1", "10.1.2.3", "192.168.1.255", "224.0.0.251", "10.1", "127.0.0.1", "0.0.0.0"];
-const NETS: &[&str] = &["10", "10.1", "192.168.1", "10.0.0.0/8", "192.168.1.0/24", "0.0.0.0/0", "10.0.0.0 mask 255.0.0.0", "224.0.0.0/4", "2001:db8::/32", "2001:db8:1::/48", "ff02::/16", "::/0"];
-const SIX: &[&str] = &["2001:db8::1", "2001:db8:1::1", "ff02::1", "::", "2001:db8:0:0:0:0:0:1"];
+const HOSTS: &[&str] = &[
+    "10.0.0.1",
+    "10.1.2.3",
+    "192.168.1.255",
+    "224.0.0.251",
+    "10.1",
+    "127.0.0.1",
+    "0.0.0.0",
+];
+const NETS: &[&str] = &[
+    "10",
+    "10.1",
+    "192.168.1",
+    "10.0.0.0/8",
+    "192.168.1.0/24",
+    "0.0.0.0/0",
+    "10.0.0.0 mask 255.0.0.0",
+    "224.0.0.0/4",
+    "2001:db8::/32",
+    "2001:db8:1::/48",
+    "ff02::/16",
+    "::/0",
+];
+const SIX: &[&str] = &[
+    "2001:db8::1",
+    "2001:db8:1::1",
+    "ff02::1",
+    "::",
+    "2001:db8:0:0:0:0:0:1",
+];
 const PORTS: &[&str] = &["22", "53", "80", "443", "6081", "8080", "65535", "0"];
 const RANGES: &[&str] = &["20-80", "6000-8080", "80-53", "0-65535", "443"];
-const MACS: &[&str] = &["02:00:00:00:00:01", "ff:ff:ff:ff:ff:ff", "1-0-5e-0-0-fb", "0200.0000.0001", "020000000001"];
-const NAMES: &[&str] = &[
-    "ip", "ip6", "arp", "rarp", "tcp", "udp", "sctp", "icmp", "icmp6", "igmp", "igrp", "pim", "vrrp", "carp", "ah",
-    "esp", "atalk", "aarp", "decnet", "lat", "sca", "moprc", "mopdl", "iso", "esis", "isis", "clnp", "l1", "l2", "iih",
-    "lsp", "snp", "csnp", "psnp", "stp", "ipx", "netbeui",
+const MACS: &[&str] = &[
+    "02:00:00:00:00:01",
+    "ff:ff:ff:ff:ff:ff",
+    "1-0-5e-0-0-fb",
+    "0200.0000.0001",
+    "020000000001",
 ];
-const INDEXED: &[&str] = &["ether", "ip", "ip6", "tcp", "udp", "icmp", "arp", "sctp", "icmp6", "igmp", "pim", "link"];
+const NAMES: &[&str] = &[
+    "ip", "ip6", "arp", "rarp", "tcp", "udp", "sctp", "icmp", "icmp6", "igmp", "igrp", "pim",
+    "vrrp", "carp", "ah", "esp", "atalk", "aarp", "decnet", "lat", "sca", "moprc", "mopdl", "iso",
+    "esis", "isis", "clnp", "l1", "l2", "iih", "lsp", "snp", "csnp", "psnp", "stp", "ipx",
+    "netbeui",
+];
+const INDEXED: &[&str] = &[
+    "ether", "ip", "ip6", "tcp", "udp", "icmp", "arp", "sctp", "icmp6", "igmp", "pim", "link",
+];
 
 pub struct Generator<'a> {
     pub random: &'a mut Random,
@@ -64,7 +100,11 @@ impl Generator<'_> {
             n => {
                 let left = 1 + self.random.below(size - 1);
                 let (a, b) = (self.condition(left), self.condition(size - left));
-                let op = if n < 5 { self.pick(&["and", "&&"]) } else { self.pick(&["or", "||"]) };
+                let op = if n < 5 {
+                    self.pick(&["and", "&&"])
+                } else {
+                    self.pick(&["or", "||"])
+                };
                 format!("{a} {op} {b}")
             }
         }
@@ -77,7 +117,15 @@ impl Generator<'_> {
             7..10 => self.port(),
             10..14 => self.relation(),
             14 => self.protocol(),
-            15 => self.pick(&["broadcast", "multicast", "ether broadcast", "ether multicast", "ip broadcast", "ip multicast", "ip6 multicast"]),
+            15 => self.pick(&[
+                "broadcast",
+                "multicast",
+                "ether broadcast",
+                "ether multicast",
+                "ip broadcast",
+                "ip multicast",
+                "ip6 multicast",
+            ]),
             16 => {
                 let word = self.pick(&["less", "greater"]);
                 format!("{word} {}", self.random.below(120))
@@ -86,12 +134,28 @@ impl Generator<'_> {
                 let direction = self.pick(&["host", "src", "dst", "src or dst", "src and dst"]);
                 format!("ether {direction} {}", self.pick(MACS))
             }
-            18 if !self.moved => self.pick(&["vlan", "vlan 5", "mpls", "mpls 16", "pppoed", "pppoes", "pppoes 7", "vlan 0x64"]),
-            19 => self.pick(&["llc", "llc i", "llc s", "llc u", "llc rr", "llc rnr", "llc ui", "llc xid", "llc rej", "llc test"]),
+            18 if !self.moved => self.pick(&[
+                "vlan",
+                "vlan 5",
+                "mpls",
+                "mpls 16",
+                "pppoed",
+                "pppoes",
+                "pppoes 7",
+                "vlan 0x64",
+            ]),
+            19 => self.pick(&[
+                "llc", "llc i", "llc s", "llc u", "llc rr", "llc rnr", "llc ui", "llc xid",
+                "llc rej", "llc test",
+            ]),
             20 => {
                 let port = self.port();
                 let (a, b) = (self.pick(PORTS), self.pick(PORTS));
-                if port.contains("range") { format!("{port} or {a}-{b}") } else { format!("{port} or {a} or not {b}") }
+                if port.contains("range") {
+                    format!("{port} or {a}-{b}")
+                } else {
+                    format!("{port} or {a} or not {b}")
+                }
             }
             _ => {
                 let (a, b, c) = (self.pick(HOSTS), self.pick(HOSTS), self.pick(SIX));
@@ -102,7 +166,15 @@ impl Generator<'_> {
     }
 
     fn direction(&mut self) -> String {
-        self.pick(&["", "", "src ", "dst ", "src or dst ", "src and dst ", "dst and src "])
+        self.pick(&[
+            "",
+            "",
+            "src ",
+            "dst ",
+            "src or dst ",
+            "src and dst ",
+            "dst and src ",
+        ])
     }
 
     fn address(&mut self) -> String {
@@ -116,7 +188,10 @@ impl Generator<'_> {
                 let proto = self.pick(&["", "ip6 "]);
                 format!("{proto}{direction}host {}", self.pick(SIX))
             }
-            3 => format!("decnet {direction}host {}", self.pick(&["1.5", "10.4", "1.1"])),
+            3 => format!(
+                "decnet {direction}host {}",
+                self.pick(&["1.5", "10.4", "1.1"])
+            ),
             4 => {
                 let direction = self.pick(&["src", "dst", "src or dst"]);
                 format!("{direction} {}", self.pick(HOSTS))
@@ -138,11 +213,36 @@ impl Generator<'_> {
     fn protocol(&mut self) -> String {
         match self.random.below(5) {
             0 => format!("proto {}", self.random.below(256)),
-            1 => format!("ip proto {}", self.pick(&["6", "17", "\\tcp", "\\udp", "1", "44"])),
-            2 => format!("ip6 proto {}", self.pick(&["6", "17", "\\tcp", "58", "44", "0"])),
-            3 => format!("ether proto {}", self.pick(&["0x800", "\\ip", "\\arp", "\\ip6", "0x42", "\\stp", "0x86dd", "\\iso", "100", "\\loopback", "6"])),
+            1 => format!(
+                "ip proto {}",
+                self.pick(&["6", "17", "\\tcp", "\\udp", "1", "44"])
+            ),
+            2 => format!(
+                "ip6 proto {}",
+                self.pick(&["6", "17", "\\tcp", "58", "44", "0"])
+            ),
+            3 => format!(
+                "ether proto {}",
+                self.pick(&[
+                    "0x800",
+                    "\\ip",
+                    "\\arp",
+                    "\\ip6",
+                    "0x42",
+                    "\\stp",
+                    "0x86dd",
+                    "\\iso",
+                    "100",
+                    "\\loopback",
+                    "6"
+                ])
+            ),
             _ if self.moved => "tcp".to_owned(),
-            _ => format!("{}protochain {}", self.pick(&["ip6 ", "ip "]), self.pick(&["6", "17", "\\tcp", "58", "44"])),
+            _ => format!(
+                "{}protochain {}",
+                self.pick(&["ip6 ", "ip "]),
+                self.pick(&["6", "17", "\\tcp", "58", "44"])
+            ),
         }
     }
 
@@ -155,8 +255,18 @@ impl Generator<'_> {
     fn sum(&mut self, depth: usize) -> String {
         match self.random.below(if depth == 0 { 4 } else { 9 }) {
             0 => self.random.below(300).to_string(),
-            1 => self.pick(&["len", "0x0800", "0xffffffff", "icmptype", "tcpflags", "tcp-syn", "icmp-echo", "07", "20"]),
-            2 | 3 | 4 => self.field(depth.saturating_sub(1)),
+            1 => self.pick(&[
+                "len",
+                "0x0800",
+                "0xffffffff",
+                "icmptype",
+                "tcpflags",
+                "tcp-syn",
+                "icmp-echo",
+                "07",
+                "20",
+            ]),
+            2..=4 => self.field(depth.saturating_sub(1)),
             5 => format!("({})", self.sum(depth - 1)),
             6 if self.random.chance(3) => format!("-{}", self.sum(depth - 1)),
             _ => {

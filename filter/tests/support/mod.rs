@@ -1,6 +1,7 @@
 //! What the tests share: libpcap as the judge, and packets and expressions at random.
 #![allow(dead_code)]
 
+pub mod confined;
 pub mod expressions;
 pub mod packets;
 pub mod pcap;

@@ -9,7 +9,12 @@ pub struct Packet {
 }
 
 /// Addresses and ports that expressions name, too.
-pub const HOSTS: [[u8; 4]; 4] = [[10, 0, 0, 1], [10, 1, 2, 3], [192, 168, 1, 255], [224, 0, 0, 251]];
+pub const HOSTS: [[u8; 4]; 4] = [
+    [10, 0, 0, 1],
+    [10, 1, 2, 3],
+    [192, 168, 1, 255],
+    [224, 0, 0, 251],
+];
 pub const PORTS: [u16; 8] = [22, 53, 80, 443, 6000, 6081, 8080, 65535];
 pub const MACS: [[u8; 6]; 3] = [[2, 0, 0, 0, 0, 1], [0xff; 6], [1, 0, 0x5e, 0, 0, 0xfb]];
 
@@ -96,7 +101,11 @@ fn ether_type(r: &mut Random, out: &mut Vec<u8>, depth: usize) {
                     break;
                 }
             }
-            if r.chance(3) { ip6(r, out, depth + 1) } else { ip4(r, out, depth + 1) }
+            if r.chance(3) {
+                ip6(r, out, depth + 1)
+            } else {
+                ip4(r, out, depth + 1)
+            }
         }
         _ => {
             put16(out, 0x8864);
@@ -142,7 +151,14 @@ fn ip4(r: &mut Random, out: &mut Vec<u8>, depth: usize) {
     out.extend_from_slice(&[0x45 + options as u8, *r.pick(&[0, 0x10])]);
     put16(out, 60);
     put16(out, 1);
-    put16(out, if r.chance(5) { *r.pick(&[1, 0x2000, 0x2001, 0x4000]) } else { 0 });
+    put16(
+        out,
+        if r.chance(5) {
+            *r.pick(&[1, 0x2000, 0x2001, 0x4000])
+        } else {
+            0
+        },
+    );
     out.extend_from_slice(&[64, protocol, 0, 0]);
     for _ in 0..2 {
         out.extend(*r.pick(&HOSTS));
@@ -153,7 +169,11 @@ fn ip4(r: &mut Random, out: &mut Vec<u8>, depth: usize) {
 
 pub fn six(n: usize) -> [u8; 16] {
     let mut address = [0; 16];
-    let first: [u8; 6] = if n == 2 { [0xff, 2, 0, 0, 0, 0] } else { [0x20, 1, 0x0d, 0xb8, 0, n as u8] };
+    let first: [u8; 6] = if n == 2 {
+        [0xff, 2, 0, 0, 0, 0]
+    } else {
+        [0x20, 1, 0x0d, 0xb8, 0, n as u8]
+    };
     address[..6].copy_from_slice(&first);
     address[15] = 1;
     address
@@ -225,7 +245,16 @@ fn geneve(r: &mut Random, out: &mut Vec<u8>, depth: usize) {
     out.extend_from_slice(&[version | options as u8, 0]);
     let ethernet = r.chance(2);
     let six = r.chance(3);
-    put16(out, if ethernet { 0x6558 } else if six { 0x86dd } else { 0x0800 });
+    put16(
+        out,
+        if ethernet {
+            0x6558
+        } else if six {
+            0x86dd
+        } else {
+            0x0800
+        },
+    );
     out.extend_from_slice(&[0, 0, *r.pick(&[1, 7]), 0]);
     out.extend((0..4 * options).map(|_| 0xab));
     if ethernet {

@@ -71,9 +71,15 @@ impl Judge {
                 optimize.into(),
                 NETMASK,
             );
-            let error = CStr::from_ptr(pcap_geterr(handle)).to_string_lossy().into_owned();
+            let error = CStr::from_ptr(pcap_geterr(handle))
+                .to_string_lossy()
+                .into_owned();
             pcap_close(handle);
-            if result == 0 { Ok(Judge(program)) } else { Err(error) }
+            if result == 0 {
+                Ok(Judge(program))
+            } else {
+                Err(error)
+            }
         }
     }
 

@@ -1,0 +1,458 @@
+//! A program to machine code: `u32 filter(packet, wire length, captured length)`, its branches all forward.
+//!
+//! Registers: `edi` is the packet's offset in the window, `esi` its length on the wire, `edx` the captured bytes. `eax`,
+//! `ecx` and `r11` are scratch; `r8` to `r10` keep values that are needed again. Variables, and values that wait for others,
+//! lie on the data stack.
+//!
+//! A node first makes sure that enough bytes are captured for the packet to be accepted at all from there on: a packet that is
+//! too short for that would be rejected on every way, so one comparison stands for many.
+
+mod jump;
+mod value;
+
+use alloc::vec::Vec;
+use ecode::x86::{Mem, Opcode, Rm, op};
+use postern_ecode as ecode;
+
+use crate::flow::{NOBODY, needs};
+use crate::program::{ACCEPT, Expr, ExprId, Kind, NodeId, Op, Program, Rel};
+use crate::run::VARIABLES;
+use jump::Jumps;
+
+const RAX: u8 = 0;
+const RCX: u8 = 1;
+const RDX: u8 = 2;
+const RSI: u8 = 6;
+const RDI: u8 = 7;
+const R11: u8 = 11;
+const R15: u8 = 15;
+/// Registers that keep values.
+const KEEP: [u8; 3] = [8, 9, 10];
+
+const MOV: Opcode = Opcode::new(0x8b);
+const STORE: Opcode = Opcode::new(0x89);
+const MOVZX8: Opcode = Opcode::from_byte(0x0fb6);
+const MOVZX16: Opcode = Opcode::new(0x0fb7);
+const LEA: Opcode = Opcode::new(0x8d);
+
+/// What is known where a node begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Known {
+    /// Captured bytes, at least.
+    length: u32,
+    /// Values in the registers of [`KEEP`].
+    kept: [Option<ExprId>; 3],
+}
+
+struct Encoder<'a> {
+    program: &'a Program,
+    text: Vec<u8>,
+    jumps: Jumps,
+    known: Known,
+    entering: Vec<Option<Known>>,
+    /// How often a value is needed, over all nodes.
+    uses: Vec<u32>,
+    /// The next register of [`KEEP`] to give up, and those that an instruction in the making needs.
+    turn: usize,
+    pinned: u8,
+    /// Slots of the data stack that are taken now, and that ever were.
+    slots: u32,
+    most_slots: u32,
+    frame: u32,
+}
+
+/// The machine code of a program, ending with an instruction that does not fall through.
+pub(crate) fn encode(program: &Program) -> Vec<u8> {
+    let needs = needs(program);
+    // First with every jump long and no frame, to learn how far jumps go and how many slots there are; each further time
+    // brings everything nearer, so what was short stays so.
+    let mut encoder = Encoder::new(program, Jumps::default(), 0);
+    encoder.run(&needs);
+    let frame = (encoder.most_slots * 8).next_multiple_of(16);
+    for _ in 0..3 {
+        encoder = Encoder::new(program, encoder.jumps.shorter(), frame);
+        encoder.run(&needs);
+    }
+    encoder.jumps.patch(&mut encoder.text);
+    encoder.text
+}
+
+impl<'a> Encoder<'a> {
+    fn new(program: &'a Program, jumps: Jumps, frame: u32) -> Encoder<'a> {
+        let mut uses = alloc::vec![0; program.exprs.len()];
+        let mut count = |id| value::count(program, &mut uses, id);
+        let mut variables = 0;
+        for node in &program.nodes {
+            match node.kind {
+                Kind::Test(a, _, b) => {
+                    count(a);
+                    count(b);
+                }
+                Kind::Assign(var, value) => {
+                    count(value);
+                    if usize::from(var) < VARIABLES {
+                        variables = variables.max(u32::from(var) + 1);
+                    }
+                }
+                Kind::Return(value) => count(value),
+            }
+        }
+        Encoder {
+            program,
+            text: Vec::new(),
+            jumps,
+            known: Known::default(),
+            entering: alloc::vec![None; program.nodes.len()],
+            uses,
+            turn: 0,
+            pinned: 0,
+            slots: variables,
+            most_slots: variables,
+            frame,
+        }
+    }
+
+    fn run(&mut self, needs: &[u32]) {
+        self.jumps.begin(self.program.nodes.len());
+        if self.frame > 0 {
+            self.move_stack(-(self.frame as i32));
+        }
+        self.zero_variables();
+        if let Some(first) = self.entering.get_mut(self.program.entry as usize) {
+            *first = Some(Known::default());
+        }
+        if self.program.nodes.is_empty() {
+            self.goto(self.program.entry, 0);
+        }
+        for (id, need) in needs.iter().enumerate() {
+            let Some(known) = self.entering[id] else {
+                continue;
+            };
+            self.known = known;
+            self.jumps.node(id as NodeId, self.text.len());
+            if *need == u32::MAX {
+                // Nothing is accepted from here.
+                self.goto(crate::program::REJECT, u32::MAX);
+                continue;
+            }
+            self.at_least(*need);
+            self.node(id as NodeId);
+        }
+        self.jumps.accepting(self.text.len());
+        self.constant(RAX, self.program.accept);
+        self.leave();
+        self.jumps.rejecting(self.text.len());
+        self.constant(RAX, 0);
+        self.leave();
+    }
+
+    /// Variables begin as zero, if a program reads one before it was set.
+    fn zero_variables(&mut self) {
+        for slot in 0..self.slots {
+            let place = Rm::M(self.slot(slot));
+            op(&mut self.text, Opcode::new(0xc7), true, 0, place, true);
+            self.text.extend_from_slice(&[0; 4]);
+        }
+    }
+
+    fn move_stack(&mut self, by: i32) {
+        op(
+            &mut self.text,
+            LEA,
+            true,
+            R15,
+            Rm::M(Mem::at(R15, by)),
+            false,
+        );
+    }
+
+    fn leave(&mut self) {
+        if self.frame > 0 {
+            self.move_stack(self.frame as i32);
+        }
+        self.text.push(0xc3);
+    }
+
+    fn slot(&self, slot: u32) -> Mem {
+        Mem::at(R15, 8 * slot as i32)
+    }
+
+    fn node(&mut self, id: NodeId) {
+        let node = self.program.nodes[id as usize];
+        match node.kind {
+            Kind::Test(a, rel, b) => {
+                let (condition, holds) = self.compare(a, rel, b);
+                let next = id + 1;
+                // Jump where the next node is not.
+                if node.yes == next {
+                    self.jump_if(condition ^ 1 ^ u8::from(!holds), node.no);
+                    self.goto(node.yes, next);
+                } else {
+                    self.jump_if(condition ^ u8::from(!holds), node.yes);
+                    self.goto(node.no, next);
+                }
+            }
+            Kind::Assign(var, value) => {
+                let register = self.value(value);
+                if var != NOBODY {
+                    let slot = self.slot(var.into());
+                    op(&mut self.text, STORE, true, register, Rm::M(slot), true);
+                    self.forget_variables();
+                }
+                self.goto(node.yes, id + 1);
+            }
+            Kind::Return(value) => {
+                self.into(value, RAX);
+                self.leave();
+            }
+        }
+    }
+
+    /// Notes that the target can be reached with what is known now.
+    fn arrive(&mut self, to: NodeId) {
+        let known = self.known;
+        if let Some(there) = self.entering.get_mut(to as usize) {
+            *there = Some(match *there {
+                None => known,
+                Some(mut other) => {
+                    other.length = other.length.min(known.length);
+                    for (mine, theirs) in other.kept.iter_mut().zip(known.kept) {
+                        if *mine != theirs {
+                            *mine = None;
+                        }
+                    }
+                    other
+                }
+            });
+        }
+    }
+
+    fn goto(&mut self, to: NodeId, next: NodeId) {
+        self.arrive(to);
+        // Accepting stands right behind the last node.
+        let count = self.program.nodes.len();
+        let falls = match is_accept(to) {
+            true => next as usize == count,
+            false => to == next && (to as usize) < count,
+        };
+        if !falls {
+            self.jumps.add(&mut self.text, None, to);
+        }
+    }
+
+    fn jump_if(&mut self, condition: u8, to: NodeId) {
+        self.arrive(to);
+        self.jumps.add(&mut self.text, Some(condition), to);
+    }
+
+    fn reject_if(&mut self, condition: u8) {
+        self.jumps
+            .add(&mut self.text, Some(condition), crate::program::REJECT);
+    }
+
+    /// Rejects the packet if fewer bytes are captured.
+    fn at_least(&mut self, bytes: u32) {
+        if bytes > self.known.length {
+            self.immediate(7, Rm::R(RDX), bytes);
+            self.reject_if(BELOW);
+            self.known.length = bytes;
+        }
+    }
+
+    /// An instruction of the group 80h to 83h on 32 bits: `add or adc sbb and sub xor cmp`.
+    fn immediate(&mut self, digit: u8, rm: Rm, value: u32) {
+        if let Ok(short) = i8::try_from(value as i32) {
+            op(&mut self.text, Opcode::new(0x83), false, digit, rm, true);
+            self.text.push(short as u8);
+        } else {
+            op(&mut self.text, Opcode::new(0x81), false, digit, rm, true);
+            self.text.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    fn constant(&mut self, register: u8, value: u32) {
+        if value == 0 {
+            op(
+                &mut self.text,
+                Opcode::new(0x33),
+                false,
+                register,
+                Rm::R(register),
+                true,
+            );
+            return;
+        }
+        if register >= 8 {
+            self.text.push(0x41);
+        }
+        self.text.push(0xb8 | register & 7);
+        self.text.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Compares. Returns the condition code, and whether the test holds when the condition does.
+    fn compare(&mut self, a: ExprId, rel: Rel, b: ExprId) -> (u8, bool) {
+        if let Some(value) = self.program.exprs.constant(b) {
+            return match rel {
+                Rel::Eq if self.compare_in_place(a, value) => (EQUAL, true),
+                Rel::Set if self.test_in_place(a, value) => (EQUAL, false),
+                Rel::Set => {
+                    let a = self.value(a);
+                    op(&mut self.text, Opcode::new(0xf7), false, 0, Rm::R(a), true);
+                    self.text.extend_from_slice(&value.to_le_bytes());
+                    (EQUAL, false)
+                }
+                _ => {
+                    let a = self.value(a);
+                    self.immediate(7, Rm::R(a), value);
+                    code(rel)
+                }
+            };
+        }
+        let (a, b, slots) = self.pair(a, b);
+        let opcode = if rel == Rel::Set { 0x85 } else { 0x39 };
+        // `cmp a, b` with `b` in memory would have the operands the other way round.
+        match (rel, b) {
+            (Rel::Set, b) => op(&mut self.text, Opcode::new(opcode), false, a, b, true),
+            (_, b) => op(&mut self.text, Opcode::new(0x3b), false, a, b, true),
+        };
+        self.slots = slots;
+        if rel == Rel::Set {
+            (EQUAL, false)
+        } else {
+            code(rel)
+        }
+    }
+
+    /// A field of the packet with a fixed place, or that masked: its place, size and mask.
+    fn direct(&self, id: ExprId) -> Option<(u32, u8, u32)> {
+        let exprs = &self.program.exprs;
+        let whole = |size: u8| u32::MAX >> (32 - 8 * u32::from(size));
+        match exprs.get(id) {
+            Expr::Load {
+                size,
+                base: None,
+                off,
+            } => Some((off, size, whole(size))),
+            Expr::Bin(Op::And, load, mask) => match (exprs.get(load), exprs.constant(mask)) {
+                (
+                    Expr::Load {
+                        size,
+                        base: None,
+                        off,
+                    },
+                    Some(mask),
+                ) => Some((off, size, mask & whole(size))),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// `cmp` of a field with a constant, in the packet's byte order.
+    fn compare_in_place(&mut self, a: ExprId, value: u32) -> bool {
+        let Some((off, size, mask)) = self.direct(a) else {
+            return false;
+        };
+        let bits = 8 * u32::from(size);
+        let whole = u32::MAX >> (32 - bits);
+        if value & !mask != 0 {
+            // Never equal; the general way says so.
+            return false;
+        }
+        self.at_least(off.saturating_add(size.into()));
+        let swap = |value: u32| value.swap_bytes() >> (32 - bits);
+        let field = Rm::M(Mem::at(RDI, off as i32));
+        match size {
+            1 if mask == whole => {
+                op(
+                    &mut self.text,
+                    Opcode::from_byte(0x80),
+                    false,
+                    7,
+                    field,
+                    true,
+                );
+                self.text.push(value as u8);
+            }
+            4 if mask == whole => self.immediate(7, field, swap(value)),
+            _ => {
+                self.fetch(RAX, off, size);
+                if mask != whole {
+                    self.immediate(4, Rm::R(RAX), swap(mask));
+                }
+                if mask == whole || value != 0 {
+                    self.immediate(7, Rm::R(RAX), swap(value));
+                }
+            }
+        }
+        true
+    }
+
+    /// `test` of a field with a constant.
+    fn test_in_place(&mut self, a: ExprId, value: u32) -> bool {
+        let Some((off, size, mask)) = self.direct(a) else {
+            return false;
+        };
+        self.at_least(off.saturating_add(size.into()));
+        let swapped = (value & mask).swap_bytes() >> (32 - 8 * u32::from(size));
+        let field = Rm::M(Mem::at(RDI, off as i32));
+        match size {
+            1 => {
+                op(
+                    &mut self.text,
+                    Opcode::from_byte(0xf6),
+                    false,
+                    0,
+                    field,
+                    true,
+                );
+                self.text.push(swapped as u8);
+            }
+            4 => {
+                op(&mut self.text, Opcode::new(0xf7), false, 0, field, true);
+                self.text.extend_from_slice(&swapped.to_le_bytes());
+            }
+            _ => {
+                self.fetch(RAX, off, size);
+                op(
+                    &mut self.text,
+                    Opcode::new(0xf7),
+                    false,
+                    0,
+                    Rm::R(RAX),
+                    true,
+                );
+                self.text.extend_from_slice(&swapped.to_le_bytes());
+            }
+        }
+        true
+    }
+
+    /// Loads a field with a fixed place as the machine orders bytes.
+    fn fetch(&mut self, register: u8, off: u32, size: u8) {
+        let opcode = match size {
+            1 => MOVZX8,
+            2 => MOVZX16,
+            _ => MOV,
+        };
+        let field = Rm::M(Mem::at(RDI, off as i32));
+        op(&mut self.text, opcode, false, register, field, true);
+    }
+}
+
+const BELOW: u8 = 2;
+const EQUAL: u8 = 4;
+const ABOVE: u8 = 7;
+
+fn code(rel: Rel) -> (u8, bool) {
+    match rel {
+        Rel::Gt => (ABOVE, true),
+        Rel::Ge => (3, true),
+        Rel::Eq | Rel::Set => (EQUAL, true),
+    }
+}
+
+/// Where jumps to this end go.
+fn is_accept(to: NodeId) -> bool {
+    to == ACCEPT
+}
