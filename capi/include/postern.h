@@ -479,7 +479,7 @@ enum {
  * is the low half of the host's address: a pointer into the area that the host stores there works in extensions as it is. */
 pt_shared *pt_shared_new(size_t len);
 /* The same with a name for faults and tables (NULL: "area#" and a number) and an offset to lie at, a multiple of 4096 from
- * 0x10000000 up (0: the highest that is free). */
+ * 0x100000 up (0: the highest that is free, and from 0x10000000 up). A low one costs small domains less memory for page tables. */
 pt_shared *pt_shared_new_as(const char *name, pt_offset place, size_t len);
 /* The same over `len` bytes of a file from offset `at`, a multiple of 4096; nothing is copied. If the descriptor cannot write,
  * neither can anybody. If the file is truncated, an extension that touches the missing pages has a fault PT_FAULT_BUS, and

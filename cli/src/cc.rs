@@ -10,6 +10,7 @@ pub const HELP: &str = "\
 All options of gcc (or g++) are taken, and these besides:
   -fpostern-stack=SIZE              size of the data stack (4K to 64M; default 256K)
   -fpostern-heap=SIZE               heap that the extension would like to have
+  -fpostern-shift=PAGES             pages that the code begins higher than it needs (0 to 127; default by its bytes)
   -fpostern-export=NAME,…           export only these functions
   -fpostern-import=NAME,…           functions that are the host's, though the C library has one of that name
   -fpostern-wasm-memory=SIZE        most that a WebAssembly module's memory may take (default 128M)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use postern_image::ImageFile;
-use postern_verifier::window::{MAX_IMPORTS, text_start};
+use postern_verifier::window::{GATES, MAX_IMPORTS, text_start};
 use postern_verifier::{Layout, Links, Profile, Segment};
 use serde::Serialize;
 
@@ -120,6 +120,7 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
             file.clone(),
             Layout {
                 text,
+                gates: GATES,
                 imports,
                 links: Links::NONE,
                 segment,

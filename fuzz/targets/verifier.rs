@@ -30,6 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let layout = Layout {
         text: text_at,
+        gates: slot(0),
         imports,
         links,
         segment,

@@ -40,6 +40,7 @@ pub struct ImageBuilder {
     stack_log2: u32,
     x87: bool,
     heap_wish: u64,
+    shift: u32,
 }
 
 impl ImageBuilder {
@@ -57,6 +58,7 @@ impl ImageBuilder {
             stack_log2: STACK_LOG2.1,
             x87: false,
             heap_wish: 0,
+            shift: 0,
         }
     }
 
@@ -131,9 +133,20 @@ impl ImageBuilder {
         self
     }
 
+    /// Lets the gate slots, and all that follows them, begin `pages` higher than they need; at most [`window::MAX_SHIFT`].
+    pub fn shift(&mut self, pages: u32) -> &mut Self {
+        self.shift = pages.min(window::MAX_SHIFT);
+        self
+    }
+
     /// Offset in the window of the first byte of text, for the imports declared so far.
     pub fn text_offset(&self) -> u32 {
-        window::text_start(self.imports.len() as u32)
+        window::text_start(self.imports.len() as u32) + self.shift * PAGE
+    }
+
+    /// Offset in the window of a gate slot.
+    pub fn slot_offset(&self, slot: u32) -> u32 {
+        window::slot(slot) + self.shift * PAGE
     }
 
     /// Where everything lies, for what has been declared so far.
@@ -150,8 +163,13 @@ impl ImageBuilder {
             data_file: self.data.len() as u64,
             data_memory: (self.data.len() as u64).saturating_add(self.bss),
         };
-        MemoryLayout::new(self.imports.len() as u32, sizes, self.stack_log2)
-            .map_err(|p| p.at(Place::File))
+        MemoryLayout::new(
+            self.shift,
+            self.imports.len() as u32,
+            sizes,
+            self.stack_log2,
+        )
+        .map_err(|p| p.at(Place::File))
     }
 
     /// The file's bytes; fails if no legal image can be made of what was declared.
@@ -232,7 +250,8 @@ impl ImageBuilder {
             Segment::Gs => 0,
             Segment::Fs => 1,
         };
-        let flags = if self.x87 { notes::FLAG_X87 } else { 0 };
+        let x87 = if self.x87 { notes::FLAG_X87 } else { 0 };
+        let flags = x87 | self.shift << window::SHIFT_FLAGS;
         let mut header: Vec<u8> = Vec::with_capacity(notes::HEADER_NOTE_SIZE);
         for word in [ABI_VERSION, segment, self.stack_log2, flags] {
             header.extend(word.to_le_bytes());

@@ -4,10 +4,12 @@
 //! promises, for any bytes, is to end soon, to use little memory and not to panic: every query has a budget of
 //! [`STEPS`] steps (entries, rows, ranges, attributes), and what does not fit is `None`.
 
+mod kept;
 mod lines;
 mod sections;
 mod symbols;
 
+pub use kept::Kept;
 pub use lines::{LineRow, LineTable, Lines, SourceLine};
 pub use symbols::{Function, Symbol, Symbols};
 

@@ -69,8 +69,9 @@ impl<'a> ImageFile<'a> {
             data_file: segments.data.map_or(0, |s| s.file_size),
             data_memory: segments.data.map_or(0, |s| s.memory_size),
         };
-        let layout = MemoryLayout::new(imports.len() as u32, sizes, header.stack_log2)
-            .map_err(|p| p.at(segments.last().map_or(Place::File, |s| s.place())))?;
+        let layout =
+            MemoryLayout::new(header.shift, imports.len() as u32, sizes, header.stack_log2)
+                .map_err(|p| p.at(segments.last().map_or(Place::File, |s| s.place())))?;
         let part = |segment, offset, what| part(bytes, segment, offset, what);
         let text = part(text, layout.text, "text")?;
         let rodata = segments
@@ -149,6 +150,7 @@ impl<'a> ImageFile<'a> {
     pub fn verifier_layout(&self) -> Layout {
         Layout {
             text: self.text.offset,
+            gates: self.layout.gates,
             // At most MAX_IMPORTS.
             imports: self.imports.len() as u32,
             links: Links::NONE,

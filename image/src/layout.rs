@@ -13,7 +13,7 @@ use crate::error::Problem;
 /// of the page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
-    /// First gate slot ([`window::GATES`]).
+    /// First gate slot: [`window::GATES`], or as many pages above it as the header says. From the info page up to here zeros are read.
     pub gates: u32,
     /// First byte of text, in the page after the slots.
     pub text: u32,
@@ -45,14 +45,17 @@ impl MemoryLayout {
     ///
     /// `sizes` are those of text, of read-only data, of data in the file, and of data and bss in memory, in bytes;
     /// the last is not smaller than the third. Fails if the image would reach beyond [`LIMIT`].
+    /// `shift` is at most [`window::MAX_SHIFT`].
     pub(crate) fn new(
+        shift: u32,
         imports: u32,
         sizes: Sizes,
         stack_log2: u32,
     ) -> Result<MemoryLayout, Problem> {
         let page = u64::from(PAGE);
         let stack_size = 1u64 << stack_log2;
-        let text = u64::from(window::text_start(imports));
+        let up = shift * PAGE;
+        let text = u64::from(window::text_start(imports) + up);
         let text_end = align_up(text.saturating_add(sizes.text).min(MAX), page);
         let rodata_end = align_up(text_end.saturating_add(sizes.rodata).min(MAX), page);
         let stack = align_up(rodata_end, stack_size);
@@ -65,7 +68,7 @@ impl MemoryLayout {
         let data_file_end = align_up(data + sizes.data_file, page);
         // Every number is at most heap_start, which fits.
         Ok(MemoryLayout {
-            gates: window::GATES,
+            gates: window::GATES + up,
             text: text as u32,
             text_end: text_end as u32,
             readonly_end: stack as u32,
@@ -108,7 +111,7 @@ mod tests {
             data_file: data.0,
             data_memory: data.1,
         };
-        MemoryLayout::new(imports, sizes, log2)
+        MemoryLayout::new(0, imports, sizes, log2)
     }
 
     #[test]

@@ -6,7 +6,9 @@
 use std::collections::HashSet;
 
 use postern_verifier::Segment;
-use postern_verifier::window::{ABI_VERSION, MAX_EXPORTS, MAX_IMPORTS, STACK_LOG2};
+use postern_verifier::window::{
+    ABI_VERSION, MAX_EXPORTS, MAX_IMPORTS, MAX_SHIFT, SHIFT_FLAGS, STACK_LOG2,
+};
 
 use crate::elf::{u32_at, u64_at};
 use crate::error::{ImageError, Place, Problem};
@@ -24,6 +26,9 @@ pub(crate) const NOTE_EXPORTS: u32 = 3;
 pub(crate) const HEADER_NOTE_SIZE: usize = 24;
 /// Bit of the header's flags: may use x87.
 pub(crate) const FLAG_X87: u32 = 1;
+/// Bits of the header's flags: the shift.
+const FLAGS_SHIFT: u32 = MAX_SHIFT << SHIFT_FLAGS;
+const _: () = assert!((MAX_SHIFT + 1).is_power_of_two());
 /// Longest name of an import or export in bytes.
 pub(crate) const MAX_NAME: usize = 255;
 
@@ -36,6 +41,8 @@ pub struct Header {
     pub segment: Segment,
     /// Binary logarithm of the data stack's size in bytes, within [`STACK_LOG2`].
     pub stack_log2: u32,
+    /// How many pages above [`GATES`](postern_verifier::window::GATES) the gate slots begin; at most [`MAX_SHIFT`].
+    pub shift: u32,
     /// Whether the toolchain allowed x87: a claim, for people. What gates do follows from the verifier's facts.
     pub x87: bool,
     /// Bytes of heap that the extension would like to have; 0 leaves it to the host.
@@ -155,7 +162,7 @@ impl Header {
         if !(STACK_LOG2.0..=STACK_LOG2.2).contains(&stack_log2) {
             return Err(Problem::StackSize(stack_log2));
         }
-        if flags & !FLAG_X87 != 0 {
+        if flags & !(FLAG_X87 | FLAGS_SHIFT) != 0 {
             return Err(Problem::Flags(flags));
         }
         let heap_wish = u64_at(descriptor, 16).ok_or(size)?;
@@ -163,6 +170,7 @@ impl Header {
             abi,
             segment,
             stack_log2,
+            shift: (flags & FLAGS_SHIFT) >> SHIFT_FLAGS,
             x87: flags & FLAG_X87 != 0,
             heap_wish,
         })

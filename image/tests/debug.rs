@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use postern_image::ImageBuilder;
-use postern_image::debug::{Lines, Symbols, describe};
+use postern_image::debug::{Kept, Lines, Symbols, describe};
 
 const SOURCE: &str = r#"
 static inline __attribute__((always_inline)) int square(int x) {
@@ -319,4 +319,41 @@ fn tables_that_multiply_are_given_up() {
     let lines = Lines::parse(&file).expect("found");
     assert_eq!(lines.at(0x4000_0000), []);
     assert_eq!(lines.at(0x1000), []);
+}
+
+#[test]
+fn what_is_kept_of_a_file_names_the_same_places() {
+    let program = &*PROGRAM;
+    let kept = Kept::new(&program.bytes, []);
+    assert!(kept.size() < program.bytes.len());
+    let file = kept.file(|_, _| panic!("nothing is loaded"));
+    for offset in program.text.clone() {
+        assert_eq!(describe(&file, offset), describe(&program.bytes, offset));
+    }
+    // Whatever part of a file there is.
+    for length in (0..program.bytes.len()).step_by(97) {
+        let part = &program.bytes[..length];
+        let file = Kept::new(part, []).file(|_, _| ());
+        let offset = program.text.start;
+        assert_eq!(describe(&file, offset), describe(part, offset), "{length}");
+    }
+}
+
+#[test]
+fn what_is_loaded_of_a_file_is_read_where_it_is() {
+    let mut builder = ImageBuilder::new(vec![0x31, 0xc0, 0xc3]);
+    let signature = "i()".parse().ok();
+    let bytes = builder.export("answer", 0, signature).build().unwrap();
+    let image = postern_image::ImageFile::parse(&bytes).unwrap();
+    let parts = [Some(image.text()), image.rodata(), image.data()];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    let kept = Kept::new(&bytes, parts.iter().copied());
+    assert!(kept.size() < 1024, "{}", kept.size());
+    let file = kept.file(|offset, to| {
+        let part = parts.iter().find(|part| part.offset == offset).unwrap();
+        to.copy_from_slice(part.bytes);
+    });
+    let text = image.text().offset;
+    assert_eq!(describe(&file, text), "answer");
+    assert_eq!(describe(&bytes, text), "answer");
 }

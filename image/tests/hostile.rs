@@ -318,6 +318,9 @@ fn notes_are_checked_for_form() {
         Problem::StackSize(27)
     );
     assert_eq!(at_first(patched(descriptor + 12, &[2])), Problem::Flags(2));
+    // Bit 15 is behind the shift's.
+    let flags = patched(descriptor + 13, &[0x80]);
+    assert_eq!(at_first(flags), Problem::Flags(0x8000));
     let twice = patched(second + 8, &[1]).expect_err("two headers");
     assert_eq!(
         (twice.place, twice.problem),

@@ -241,7 +241,7 @@ pub enum ShareError {
     NoRoom(usize),
     /// The place asked for is beyond the window.
     #[error(
-        "no area of {len:#x} bytes can lie at {offset:#x}: areas begin at multiples of 0x1000 from 0x10000000 up and end, with a page behind them, below 0xffff0000"
+        "no area of {len:#x} bytes can lie at {offset:#x}: areas begin at multiples of 0x1000 from 0x100000 up and end, with a page behind them, below 0xffff0000"
     )]
     Place {
         /// The offset asked for.

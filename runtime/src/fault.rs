@@ -366,11 +366,16 @@ impl Fault {
     /// Name and source line of an offset of this fault's image, or of one of the fault's own offsets in a namespace:
     /// `function at file:line`.
     pub fn describe(&self, offset: Offset) -> String {
-        let unit = self.units.iter().find(|(o, _)| *o == offset.0);
-        if let Some((_, place)) = unit {
-            return place.clone();
+        self.place_in(&self.image.file_bytes(), offset.0)
+    }
+
+    /// The same, when the image's file has been put together already.
+    fn place_in(&self, file: &[u8], offset: u32) -> String {
+        let unit = self.units.iter().find(|(o, _)| *o == offset);
+        match unit {
+            Some((_, place)) => place.clone(),
+            None => debug::describe(file, offset),
         }
-        debug::describe(&self.image.bytes, offset.0)
     }
 
     /// Name and source line of the instruction, or an empty string.
@@ -389,10 +394,11 @@ impl Fault {
             }
             text.push('\n');
         }
+        let file = self.image.file_bytes();
         for (i, &offset) in self.backtrace.iter().enumerate() {
             // A return address is behind its call.
-            let call = Offset(offset.0.wrapping_sub(1));
-            let _ = writeln!(text, "  #{:<2} {offset} {}", i + 1, self.describe(call));
+            let place = self.place_in(&file, offset.0.wrapping_sub(1));
+            let _ = writeln!(text, "  #{:<2} {offset} {place}", i + 1);
         }
         if self.depth > self.backtrace.len() as u64 {
             let _ = writeln!(

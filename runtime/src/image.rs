@@ -9,9 +9,10 @@ use crate::instance::SpareWindows;
 use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::trusted::memory::FileView;
+use postern_image::debug::Kept;
 use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout};
-use postern_verifier::window::{FILL, GATES, PAD, SLOT_SIZE, THREAD_BLOCK};
-use postern_verifier::{Facts, Profile, Starts};
+use postern_verifier::window::{FILL, PAD, SLOT_SIZE, THREAD_BLOCK};
+use postern_verifier::{Facts, Profile, Starts, buffer_len};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -26,18 +27,18 @@ pub struct Image(pub(crate) Arc<ImageInner>);
 pub(crate) struct ImageInner {
     pub(crate) hash: blake3::Hash,
     pub(crate) name: String,
-    /// The file as it was given: symbols and lines are looked up in it.
-    pub(crate) bytes: Box<[u8]>,
+    /// Where symbols and lines are looked up, together with `file`.
+    kept: Kept,
     pub(crate) tables: ImageTables,
     pub(crate) facts: Facts,
     pub(crate) fact_bits: u32,
     pub(crate) stack_top: StackTop,
-    /// Offset 0 of the file is offset [`GATES`] of a window.
+    /// Offset 0 of the file is the offset of the first gate slot in a window.
     pub(crate) file: File,
     starts: Vec<u64>,
     text_len: usize,
-    /// Where text lies in `bytes`.
-    text: std::ops::Range<usize>,
+    /// Bytes of text, without what fills its last page.
+    text_size: usize,
     /// Windows of domains that are gone, mapped and clean, for the next ones.
     pub(crate) spare: SpareWindows,
 }
@@ -135,16 +136,15 @@ impl Image {
     /// The same image with more gate slots than it imports, and for gates that leave to it what `more` says. `None` if the slots do
     /// not fit before its text.
     pub(crate) fn with_more(&self, more: &More) -> Result<Option<Image>, LoadError> {
-        let ImageInner {
-            bytes, name, hash, ..
-        } = &*self.0;
+        let ImageInner { name, hash, .. } = &*self.0;
         let tables = &self.0.tables;
         let slots = tables.imports.len() + more.imports.len();
         let room = (tables.layout.text - tables.layout.gates) / SLOT_SIZE;
         if slots > room as usize {
             return Ok(None);
         }
-        let inner = Self::verify(bytes.clone(), name.clone(), *hash, more)?;
+        let bytes = self.0.file_bytes().into();
+        let inner = Self::verify(bytes, name.clone(), *hash, more)?;
         Ok(Some(Image(Arc::new(inner))))
     }
 
@@ -162,24 +162,19 @@ impl Image {
         let stack_top = StackTop::new(&parsed).map_err(LoadError::Memory)?;
         let imports = (parsed.imports().len() + more.imports.len()) as u32;
         let file = lay_out(&parsed, imports, &layout, &stack_top).map_err(LoadError::Memory)?;
-        let text_at = (layout.text - GATES) as usize;
+        let text_at = (layout.text - layout.gates) as usize;
         let text_len = (layout.text_end - layout.text) as usize;
-        let mut starts = vec![0u64; postern_verifier::buffer_len(text_len)];
+        let mut starts = vec![0u64; buffer_len(text_len)];
         let facts = {
             use std::os::fd::AsFd;
             let view = FileView::new(file.as_fd(), text_at + text_len)?;
             let text = &view.bytes()[text_at..];
-            postern_verifier::verify(
-                text,
-                &postern_verifier::Layout::new(parsed.imports().len() as u32),
-                Profile::User,
-                &mut starts,
-            )
-            .map_err(|violation| LoadError::Refused {
-                offset: violation.offset,
-                place: postern_image::debug::describe(&bytes, violation.offset),
-                violation,
-            })?
+            postern_verifier::verify(text, &parsed.verifier_layout(), Profile::User, &mut starts)
+                .map_err(|violation| LoadError::Refused {
+                    offset: violation.offset,
+                    place: postern_image::debug::describe(&bytes, violation.offset),
+                    violation,
+                })?
         };
         if facts.ymm && !machine::has_avx2() {
             return Err(LoadError::Machine("AVX2"));
@@ -193,15 +188,17 @@ impl Image {
                 });
             }
         }
+        // What else the verifier needed is not looked at again.
+        starts.truncate(buffer_len(text_len) / 2);
+        starts.shrink_to_fit();
         let fact_bits = if facts.xmm { FACT_XMM } else { 0 }
             | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
             | if facts.x87 { FACT_X87 } else { 0 }
             | more.fact_bits;
         let mut tables = ImageTables::from(&parsed);
         tables.imports.extend_from_slice(&more.imports);
-        let part = parsed.text().bytes;
-        let text_start = part.as_ptr() as usize - bytes.as_ptr() as usize;
-        let text = text_start..text_start + part.len();
+        let loaded = [Some(parsed.text()), parsed.rodata(), parsed.data()];
+        let kept = Kept::new(&bytes, loaded.into_iter().flatten());
         Ok(ImageInner {
             hash,
             name,
@@ -212,9 +209,9 @@ impl Image {
             file,
             starts,
             text_len,
-            text,
+            text_size: parsed.text().bytes.len(),
             spare: SpareWindows::default(),
-            bytes,
+            kept,
         })
     }
 
@@ -249,19 +246,41 @@ impl std::fmt::Debug for Image {
 }
 
 impl ImageInner {
+    /// Reads what every new instance has at `offset`. The file is ours and sealed, and its reader knows its length.
+    fn read(&self, offset: u32, to: &mut [u8]) -> bool {
+        offset
+            .checked_sub(self.tables.layout.gates)
+            .is_some_and(|at| self.file.read_exact_at(to, at.into()).is_ok())
+    }
+
     /// Whether the text at `offset` is exactly these bytes.
     pub(crate) fn text_is(&self, offset: u32, expected: &[u8]) -> bool {
-        let text = self.bytes.get(self.text.clone()).unwrap_or_default();
-        offset
-            .checked_sub(self.tables.layout.text)
-            .and_then(|at| text.get(at as usize..))
-            .is_some_and(|rest| rest.starts_with(expected))
+        let at = offset.checked_sub(self.tables.layout.text);
+        let mut found = [0; 16];
+        let Some(found) = found.get_mut(..expected.len()) else {
+            return false;
+        };
+        at.is_some_and(|at| at as usize + expected.len() <= self.text_size)
+            && self.read(offset, found)
+            && found == expected
     }
 
     /// The offset at which text begins, and its bytes.
-    pub(crate) fn text(&self) -> (u32, &[u8]) {
-        let text = self.bytes.get(self.text.clone()).unwrap_or_default();
-        (self.tables.layout.text, text)
+    pub(crate) fn text(&self) -> (u32, Vec<u8>) {
+        let start = self.tables.layout.text;
+        let mut text = vec![0; self.text_size];
+        if !self.read(start, &mut text) {
+            text.clear();
+        }
+        (start, text)
+    }
+
+    /// The file that was loaded: what is loaded of it, and what names and lines are looked up in; the rest is zeros.
+    pub(crate) fn file_bytes(&self) -> Vec<u8> {
+        self.kept.file(|offset, to| {
+            // What cannot be read has no names.
+            let _ = self.read(offset, to);
+        })
     }
 
     /// Whether `offset` is a place where verified text may be entered.
@@ -279,7 +298,7 @@ fn lay_out(
     stack_top: &StackTop,
 ) -> std::io::Result<File> {
     let file = machine::memory_file(c"postern-image", true)?;
-    let at = |offset: u32| u64::from(offset - GATES);
+    let at = |offset: u32| u64::from(offset - layout.gates);
     file.set_len(at(layout.data_file_end.max(layout.data)))?;
     file.write_all_at(&slots(imports), at(layout.gates))?;
     let text = image.text();

@@ -17,7 +17,7 @@ use crate::trusted::outcome::Refusal;
 use crate::window::Window;
 use postern_image::MemoryLayout;
 use postern_verifier::window::{
-    ABI_VERSION, GATES, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
+    ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
 };
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
@@ -359,17 +359,17 @@ fn map_readable(
     layout: &MemoryLayout,
     heap: (u32, u32),
 ) -> Result<(), MapError> {
-    let file = |start: u32| Some((image.file.as_fd(), u64::from(start - GATES)));
-    put_info(window, heap)?;
-    window.map(GATES, layout.text_end, Protection::ReadExecute, file(GATES))?;
+    let gates = layout.gates;
+    let file = |start: u32| Some((image.file.as_fd(), u64::from(start - gates)));
+    put_info(window, gates, heap)?;
+    window.map(gates, layout.text_end, Protection::ReadExecute, file(gates))?;
     let rest = file(layout.text_end);
     window.map(layout.text_end, layout.stack, Protection::Read, rest)
 }
 
-/// Maps and fills the info page.
-fn put_info(window: &Window, heap: (u32, u32)) -> Result<(), MapError> {
-    let info_end = INFO + PAGE;
-    window.map(INFO, info_end, Protection::ReadWrite, None)?;
+/// Maps and fills the info page, and maps zeros from there to the gate slots at `end`, which are one mapping with it and cost no page.
+fn put_info(window: &Window, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
+    window.map(INFO, end, Protection::ReadWrite, None)?;
     let mut info = [0u8; (INFO_HEAP_END + 4 - INFO) as usize];
     let mut put = |offset: u32, bytes: &[u8]| {
         let at = (offset - INFO) as usize;
@@ -380,7 +380,7 @@ fn put_info(window: &Window, heap: (u32, u32)) -> Result<(), MapError> {
     put(INFO_HEAP_START, &heap.0.to_le_bytes());
     put(INFO_HEAP_END, &heap.1.to_le_bytes());
     let _ = memory::write_at(window.base(), INFO, &info);
-    window.protect(INFO, info_end, Protection::Read)
+    window.protect(INFO, end, Protection::Read)
 }
 
 /// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the heap.
@@ -390,7 +390,8 @@ fn map_writable(
     layout: &MemoryLayout,
     heap: (u32, u32),
 ) -> Result<(), MapError> {
-    let file = (image.file.as_fd(), u64::from(layout.stack - GATES));
+    let at = u64::from(layout.stack - layout.gates);
+    let file = (image.file.as_fd(), at);
     window.map(
         layout.stack,
         layout.data_file_end,

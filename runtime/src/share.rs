@@ -22,8 +22,10 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Lowest offset of the arena: ordinary heaps lie below.
-pub(crate) const ARENA: u32 = 0x1000_0000;
+/// Lowest offset that areas get when nobody chooses it: ordinary heaps lie below.
+const ARENA: u32 = 0x1000_0000;
+/// Lowest offset that somebody can choose: small domains end below.
+pub(crate) const LOWEST: u32 = 0x10_0000;
 
 /// The window of the host's views, and the areas in it.
 pub(crate) struct Arena {
@@ -54,20 +56,21 @@ impl Arena {
             u64::from(top) >= u64::from(floor) + u64::from(bytes) + u64::from(PAGE)
         };
         let mut top = LIMIT;
-        for (&start, used) in self.areas.iter().rev() {
-            if fits(used.end + PAGE, top) {
+        let above = |used: &Used| (used.end + PAGE).max(ARENA);
+        for (&start, used) in self.areas.range(ARENA..).rev() {
+            if fits(above(used), top) {
                 break;
             }
             top = start;
         }
         let floor = self.areas.range(..top).next_back();
-        fits(floor.map_or(ARENA, |(_, used)| used.end + PAGE), top).then(|| top - PAGE - bytes)
+        fits(floor.map_or(ARENA, |(_, used)| above(used)), top).then(|| top - PAGE - bytes)
     }
 
     /// `start`, if a range of `bytes` there is free, with the page above it.
     fn free_at(&self, start: u32, bytes: u32) -> Result<u32, ShareError> {
         let end = u64::from(start) + u64::from(bytes) + u64::from(PAGE);
-        if start % PAGE != 0 || start < ARENA || end > u64::from(LIMIT) {
+        if start % PAGE != 0 || start < LOWEST || end > u64::from(LIMIT) {
             return Err(ShareError::Place {
                 offset: start,
                 len: bytes as usize,
@@ -282,13 +285,22 @@ mod tests {
         assert_eq!(take(&mut arena, rest), None);
         assert_eq!(take(&mut arena, rest - PAGE), Some(ARENA));
         assert_eq!(take(&mut arena, PAGE), None);
+        // Nobody gets a place below without choosing it, and who is there takes none above.
+        put(&mut arena, LOWEST, PAGE);
+        arena.areas.remove(&ARENA);
+        assert_eq!(take(&mut arena, rest), None);
+        assert_eq!(take(&mut arena, rest - PAGE), Some(ARENA));
+        put(&mut arena, ARENA - 2 * PAGE, 2 * PAGE);
+        arena.areas.remove(&ARENA);
+        assert_eq!(take(&mut arena, rest - PAGE), None);
+        assert_eq!(take(&mut arena, rest - 2 * PAGE), Some(ARENA + PAGE));
     }
 
     #[test]
     fn chosen_places() {
         let mut arena = arena();
         let high = LIMIT - 2 * PAGE;
-        for beyond in [0, ARENA - PAGE, ARENA + 1, LIMIT - PAGE, LIMIT, u32::MAX] {
+        for beyond in [0, LOWEST - PAGE, ARENA + 1, LIMIT - PAGE, LIMIT, u32::MAX] {
             let refused = arena.free_at(beyond, PAGE);
             assert!(
                 matches!(refused, Err(ShareError::Place { .. })),
@@ -296,6 +308,7 @@ mod tests {
             );
         }
         assert_eq!(arena.free_at(ARENA, PAGE).unwrap(), ARENA);
+        assert_eq!(arena.free_at(LOWEST, PAGE).unwrap(), LOWEST);
         assert_eq!(arena.free_at(high, PAGE).unwrap(), high);
         assert!(arena.free_at(high, 2 * PAGE).is_err());
         let middle = put(&mut arena, 0x8000_0000, 4 * PAGE);

@@ -62,15 +62,15 @@ struct Shown<'a> {
     functions: Vec<Function<'a>>,
     lines: LineTable,
     /// Text, and the offset at which it begins.
-    text: (u32, &'a [u8]),
+    text: (u32, Vec<u8>),
 }
 
-impl Shown<'_> {
-    fn of(inner: &Inner, with_lines: bool) -> Shown<'_> {
-        let image = &inner.image;
-        let (start, text) = image.text();
+impl<'a> Shown<'a> {
+    /// Of a domain whose image's file is `file`.
+    fn of(inner: &'a Inner, file: &'a [u8], with_lines: bool) -> Shown<'a> {
+        let (start, text) = inner.image.text();
         let mut lines = if with_lines {
-            Lines::parse(&image.bytes)
+            Lines::parse(file)
                 .map(|lines| lines.table())
                 .unwrap_or_default()
         } else {
@@ -80,7 +80,7 @@ impl Shown<'_> {
         let end = u64::from(start) + text.len() as u64;
         let kept = |offset: u32| offset >= start && u64::from(offset) < end;
         lines.rows.retain(|row| kept(row.offset));
-        let mut functions: Vec<Function<'_>> = Symbols::parse(&image.bytes).iter().collect();
+        let mut functions: Vec<Function<'_>> = Symbols::parse(file).iter().collect();
         // Of labels at one place the first; none reaches into the next one.
         functions.dedup_by_key(|f| f.start);
         for i in 1..functions.len() {
@@ -97,8 +97,8 @@ impl Shown<'_> {
 
     /// The bytes of a function.
     fn code(&self, function: &Function<'_>) -> &[u8] {
-        let (start, text) = self.text;
-        let at = |offset: u32| offset.saturating_sub(start) as usize;
+        let (start, text) = &self.text;
+        let at = |offset: u32| offset.saturating_sub(*start) as usize;
         text.get(at(function.start)..at(function.end))
             .unwrap_or_default()
     }
@@ -116,7 +116,9 @@ pub(crate) fn show(inner: &Inner) {
     if config.perf == Perf::Off && !config.debugger {
         return;
     }
-    let shown = Shown::of(inner, config.perf == Perf::Jitdump || config.debugger);
+    let file = inner.image.file_bytes();
+    let with_lines = config.perf == Perf::Jitdump || config.debugger;
+    let shown = Shown::of(inner, &file, with_lines);
     if config.debugger {
         let number = inner
             .control

@@ -59,6 +59,52 @@ fn service_call() {
 }
 
 #[test]
+fn slots_and_text_may_begin_higher() {
+    for shift in [0, 1, 127] {
+        let mut b = ImageBuilder::new([]);
+        b.shift(shift);
+        let slot = b.import("twice", Some("i(i)".parse().unwrap()));
+        // call the slot; add $1,%eax; ret; mov %gs:(%edi),%eax; ret; mov %edi,%gs:(%edi); ret
+        let mut text = vec![0xe8];
+        let next = b.text_offset() + 5;
+        text.extend(b.slot_offset(slot).wrapping_sub(next).to_le_bytes());
+        text.extend([0x83, 0xc0, 0x01, 0xc3, 0x65, 0x67, 0x8b, 0x07, 0xc3]);
+        text.extend([0x65, 0x67, 0x89, 0x3f, 0xc3]);
+        b.text(text);
+        b.export("f", 0, Some("i(i)".parse().unwrap()));
+        b.export("load", 9, Some("i(p)".parse().unwrap()));
+        b.export("store", 14, Some("v(p)".parse().unwrap()));
+        b.data(vec![7; 100], 100);
+        let (layout, file) = (b.layout().unwrap(), b.build().unwrap());
+        assert_eq!(layout.gates, 0x1_1000 + shift * 4096);
+        let i = Image::from_bytes(&file).unwrap();
+        assert_eq!(i.tables().layout, layout);
+        let d = Domain::builder(&i)
+            .service("twice", |_: &Caller<'_>, x: i32| x * 2)
+            .build()
+            .unwrap();
+        let load = d.func::<fn(Offset) -> i32>("load").unwrap();
+        assert_eq!(d.func::<fn(i32) -> i32>("f").unwrap().call(20).unwrap(), 41);
+        assert_eq!(load.call(Offset(layout.data)).unwrap(), 0x0707_0707);
+        let pad = i32::from_le_bytes([0x0f, 0x1f, 0x84, 0x20]);
+        assert_eq!(load.call(Offset(layout.gates)).unwrap(), pad);
+        // Between the info page and the slots are zeros that nobody can write, and nobody can run.
+        let store = d.func::<fn(Offset)>("store").unwrap();
+        for between in (0x1_1000..layout.gates).step_by(4096) {
+            assert_eq!(load.call(Offset(between)).unwrap(), 0);
+            assert!(d.func_at::<fn()>(Offset(between)).is_err());
+        }
+        let last = layout.gates - 8;
+        match store.call(Offset(last)) {
+            Err(CallError::Fault(fault)) => assert_eq!(fault.kind, FaultKind::ReadOnly),
+            other => panic!("{other:?}"),
+        }
+        d.reset().unwrap();
+        assert_eq!(load.call(Offset(layout.data)).unwrap(), 0x0707_0707);
+    }
+}
+
+#[test]
 fn faults() {
     // 0: mov %gs:(%edi),%eax ; ret       5: jmp .
     let t = [0x65, 0x67, 0x8b, 0x07, 0xc3, 0xeb, 0xfe, 0xcc];

@@ -557,3 +557,21 @@ fn c_pointers_follow_replacement_and_outlive_deletion() {
     drop(space);
     assert_eq!(f(1), 0);
 }
+
+#[test]
+fn functions_call_services_of_an_image_whose_slots_begin_higher() {
+    let mut builder = postern_image::ImageBuilder::new([0x89, 0xf8, 0xc3]);
+    builder.shift(77);
+    builder.import("twice", "i(i)".parse().ok());
+    builder.export("same", 0, "i(i)".parse().ok());
+    let image = postern::Image::from_bytes(&builder.build().unwrap()).unwrap();
+    let space = Namespace::over(&image);
+    let space = space.service("twice", |_: &Caller<'_>, x: i32| 2 * x);
+    let space = space.build().unwrap();
+    let source = "int twice(int); int f(int x) { return twice(x) + 1; }";
+    space.create("a", source).unwrap();
+    let f = space.func::<fn(i32) -> i32>("f").unwrap();
+    assert_eq!(f.call(20).unwrap(), 41);
+    let same = space.domain().func::<fn(i32) -> i32>("same").unwrap();
+    assert_eq!(same.call(6).unwrap(), 6);
+}

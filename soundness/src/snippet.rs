@@ -60,6 +60,7 @@ pub struct Snippet {
 pub fn judge(text: &[u8], offset: u32) -> Result<Facts, Violation> {
     let layout = Layout {
         text: offset,
+        gates: GATES,
         imports: IMPORTS,
         links: Links::NONE,
         segment: Segment::Gs,

@@ -3,7 +3,7 @@
 
 use postern::{Caller, Domain, HotWindow, Image, Offset, Placement};
 use postern_image::{ImageBuilder, MemoryLayout};
-use postern_verifier::window::{GATES, INFO, NULL_GUARD, PAGE, WINDOW_SIZE};
+use postern_verifier::window::{INFO, NULL_GUARD, WINDOW_SIZE};
 use std::fs;
 
 /// A line of /proc/self/maps.
@@ -51,7 +51,12 @@ fn protections(all: &[Mapping], start: u64, end: u64) -> Vec<String> {
 }
 
 fn image(text: &[u8]) -> (Image, MemoryLayout) {
+    shifted_image(text, 0)
+}
+
+fn shifted_image(text: &[u8], shift: u32) -> (Image, MemoryLayout) {
     let mut builder = ImageBuilder::new(text);
+    builder.shift(shift);
     builder.import("s", Some("i(i)".parse().unwrap()));
     builder.export("f", 0, Some("i(i)".parse().unwrap()));
     builder.data(vec![1; 5000], 10_000);
@@ -90,8 +95,8 @@ fn check(domain: &Domain, layout: &MemoryLayout) {
     } else if lowest < u64::from(NULL_GUARD) {
         one(lowest, at(INFO), "---p");
     }
-    one(at(INFO), at(INFO + PAGE), "r--p");
-    one(at(GATES), at(layout.text_end), "r-xp");
+    one(at(INFO), at(layout.gates), "r--p");
+    one(at(layout.gates), at(layout.text_end), "r-xp");
     one(at(layout.text_end), at(layout.stack), "r--p");
     one(at(layout.stack), at(layout.heap_start), "rw-p");
     let end = base + WINDOW_SIZE;
@@ -102,7 +107,7 @@ fn check(domain: &Domain, layout: &MemoryLayout) {
     );
     for mapping in all.iter().filter(|m| m.end > base && m.start < end) {
         assert!(!mapping.protection.contains("wx"), "{mapping:?}");
-        let text = mapping.start == at(GATES);
+        let text = mapping.start == at(layout.gates);
         assert_eq!(mapping.protection.contains('x'), text, "{mapping:?}");
         if text {
             assert!(mapping.name.contains("memfd:postern-image"), "{mapping:?}");
@@ -132,6 +137,10 @@ fn windows_hold_nothing_writable_and_executable() {
     let hot = domain(&image, Placement::Hot);
     assert!(hot.is_hot() || postern::hot_window() != HotWindow::Taken);
     let cold: Vec<_> = (0..80).map(|_| domain(&image, Placement::Cold)).collect();
+    {
+        let (shifted, its_layout) = shifted_image(&[0xe8, 0xfb, 0xef, 0xff, 0xff, 0xc3], 9);
+        check(&domain(&shifted, Placement::Cold), &its_layout);
+    }
     for domain in cold.iter().chain([&hot]) {
         check(domain, &layout);
     }

@@ -13,7 +13,7 @@ mod symbols;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use postern_verifier::window::{MAX_IMPORTS, text_start};
+use postern_verifier::window::{MAX_IMPORTS, MAX_SHIFT, PAGE, text_start};
 
 use crate::cxx::CxxLibrary;
 use crate::driver::DriverError;
@@ -48,6 +48,9 @@ pub struct LinkOptions {
     pub imports: Vec<String>,
     /// Where a map goes.
     pub map: Option<PathBuf>,
+    /// How many pages higher than it needs the code begins, at most [`MAX_SHIFT`]. Without a choice it follows from the code, so that that of
+    /// two extensions seldom begins in pages for which a processor has the same place in its tables.
+    pub shift: Option<u32>,
 }
 
 impl Default for LinkOptions {
@@ -64,6 +67,7 @@ impl Default for LinkOptions {
             cxx: None,
             imports: Vec::new(),
             map: None,
+            shift: None,
         }
     }
 }
@@ -265,7 +269,9 @@ pub fn link(
 
     let notes_source = scratch.join("notes.s");
     let notes_object = scratch.join("notes.o");
-    let source = notes::assembly(&found, &debug, options.stack_log2, options.heap);
+    let chosen = options.shift.map(|shift| shift.min(MAX_SHIFT));
+    let shift = chosen.unwrap_or((found.code % (u64::from(MAX_SHIFT) + 1)) as u32);
+    let source = notes::assembly(&found, &debug, options.stack_log2, options.heap, shift);
     write(&notes_source, &source)?;
     Tool::Assembler
         .command()
@@ -273,13 +279,14 @@ pub fn link(
         .arg(&notes_object)
         .arg(&notes_source)
         .run()?;
-    plan.text = text_start(found.undefined.len() as u32);
+    let imports = found.undefined.len() as u32;
+    plan.text = text_start(imports) + shift * PAGE;
     plan.data = found.has_data;
     plan.thread_locals = found
         .thread_locals
         .or(found.wants_thread_pointer.then_some(1));
     linker.run(&plan, &[&notes_object], output, options.map.as_deref())?;
-    let judged = judge::judge(output, found.undefined.len() as u32);
+    let judged = judge::judge(output, imports, shift);
     if judged.is_err() {
         let _ = std::fs::remove_file(output);
     }

@@ -80,7 +80,7 @@ rules! {
     BranchOutside "branch-outside"
         "The branch goes neither into this text nor to a slot; call services, and functions of other texts, through their slots."
     BranchToGate "branch-to-gate"
-        "The branch goes between gate slots or to one that the image does not import; slot k is at GATES + 32 k, k below the import count."
+        "The branch goes between gate slots or to one that the image does not import; slot k begins 32 k bytes behind the first, k below the import count."
     BranchToLink "branch-to-link"
         "The branch goes into the middle of a link slot; slot k begins at the links' start + 32 k."
     BranchMisplaced "branch-misplaced"

@@ -56,7 +56,7 @@ pub struct Starts<'a> {
 }
 
 impl<'a> Starts<'a> {
-    /// The view over `buffer` after `verify` accepted `text_len` bytes at window offset `text_offset` with it.
+    /// The view over `buffer`, or its first half, after `verify` accepted `text_len` bytes at window offset `text_offset` with it.
     pub fn new(buffer: &'a [u64], text_len: usize, text_offset: u32) -> Starts<'a> {
         Starts {
             set: buffer.get(..words(text_len)).unwrap_or(&[]),

@@ -180,6 +180,64 @@ fn links_are_entered_at_their_starts_only() {
 }
 
 #[test]
+fn slots_are_where_the_layout_has_them() {
+    let call = |layout: Layout, target: u32| {
+        let mut text = vec![0xe8];
+        text.extend(target.wrapping_sub(layout.text + 5).to_le_bytes());
+        text.push(0xc3);
+        let verdict = verify(&text, &layout, Profile::User, &mut [0; 2]);
+        verdict.map(|_| ()).map_err(|violation| violation.rule)
+    };
+    for pages in [1, 5, window::MAX_SHIFT] {
+        let layout = LAYOUT.shifted(pages);
+        let up = pages * window::PAGE;
+        assert_eq!(
+            (layout.text, layout.gates),
+            (LAYOUT.text + up, window::GATES + up)
+        );
+        for k in 0..2 {
+            assert_eq!(call(layout, window::slot(k) + up), Ok(()));
+            // Where it would be without the shift, nothing can be run.
+            assert_eq!(call(layout, window::slot(k)), Err(Rule::BranchOutside));
+        }
+        assert_eq!(call(layout, window::slot(2) + up), Err(Rule::BranchToGate));
+        assert_eq!(
+            call(layout, window::slot(1) + up + 8),
+            Err(Rule::BranchToGate)
+        );
+        assert_eq!(
+            call(layout, window::GATES + up - 32),
+            Err(Rule::BranchOutside)
+        );
+    }
+    let text = LAYOUT.text + 2 * window::PAGE;
+    for gates in [
+        0,
+        window::GATES - window::PAGE,
+        window::GATES + 32,
+        text,
+        u32::MAX,
+    ] {
+        let layout = Layout {
+            text,
+            gates,
+            ..LAYOUT
+        };
+        assert_eq!(
+            call(layout, window::slot(0)),
+            Err(Rule::Layout),
+            "{gates:#x}"
+        );
+    }
+    for pages in [window::MAX_SHIFT + 1, u32::MAX] {
+        assert_eq!(
+            call(LAYOUT.shifted(pages), window::slot(0)),
+            Err(Rule::Layout)
+        );
+    }
+}
+
+#[test]
 fn links_must_lie_apart() {
     let verdict = |start, count, profile| {
         let layout = Layout {

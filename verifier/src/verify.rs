@@ -7,7 +7,7 @@ use crate::pass::{Found, Pass};
 use crate::rule::{Rule, Violation};
 use crate::starts::{bounded_buffer_len, buffer_len, words};
 use crate::table::*;
-use crate::window::{GATES, LIMIT, MAX_IMPORTS, MAX_LINKS, SLOT_SIZE, text_start};
+use crate::window::{GATES, LIMIT, MAX_IMPORTS, MAX_LINKS, MAX_SHIFT, PAGE, SLOT_SIZE, text_start};
 
 /// The segment register whose base is the window's base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -71,6 +71,8 @@ impl Links {
 pub struct Layout {
     /// Window offset of the first byte of text.
     pub text: u32,
+    /// Window offset of the first gate slot: [`GATES`], or as many pages above it as the image says.
+    pub gates: u32,
     /// Number of gate slots that branches may go to.
     pub imports: u32,
     /// Other slots that branches may go to.
@@ -80,7 +82,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of an image with `imports` gate slots, gs, and text right after the slots. More than
+    /// The layout of an image with `imports` gate slots, gs, the slots at [`GATES`], and text right after them. More than
     /// [`MAX_IMPORTS`] make a layout that [`verify`] refuses.
     pub const fn new(imports: u32) -> Layout {
         let slots = if imports > MAX_IMPORTS {
@@ -90,16 +92,39 @@ impl Layout {
         };
         Layout {
             text: text_start(slots),
+            gates: GATES,
             imports,
             links: Links::NONE,
             segment: Segment::Gs,
         }
     }
 
+    /// The same with slots and text so many pages higher. More than [`MAX_SHIFT`] make a layout that [`verify`] refuses.
+    pub const fn shifted(self, pages: u32) -> Layout {
+        let pages = if pages > MAX_SHIFT {
+            MAX_SHIFT + 1
+        } else {
+            pages
+        };
+        Layout {
+            text: self.text.saturating_add(pages * PAGE),
+            gates: self.gates.saturating_add(pages * PAGE),
+            ..self
+        }
+    }
+
+    /// The offset behind the last gate slot.
+    const fn gates_end(&self) -> u64 {
+        self.gates as u64 + self.imports as u64 * SLOT_SIZE as u64
+    }
+
     /// Whether `text_len` bytes of text and the slots fit the window without overlap.
     const fn holds(&self, text_len: usize) -> bool {
         self.imports <= MAX_IMPORTS
-            && self.text >= GATES + self.imports * SLOT_SIZE
+            && self.gates >= GATES
+            && self.gates <= GATES + MAX_SHIFT * PAGE
+            && self.gates % PAGE == GATES % PAGE
+            && self.text as u64 >= self.gates_end()
             && self.text as u64 + text_len as u64 <= LIMIT as u64
             && (self.links.count == 0 || self.holds_links(text_len))
     }
@@ -110,7 +135,7 @@ impl Layout {
         let above = start as u64 >= self.text as u64 + text_len as u64;
         count <= MAX_LINKS
             && start % SLOT_SIZE == 0
-            && start >= GATES + self.imports * SLOT_SIZE
+            && start as u64 >= self.gates_end()
             && self.links.end() <= LIMIT as u64
             && (below || above)
     }
@@ -246,7 +271,7 @@ pub(crate) fn to_slot(layout: &Layout, target: i64) -> Result<Slot, Rule> {
             _ => Err(Rule::BranchToLink),
         };
     }
-    let into = offset - i64::from(GATES);
+    let into = offset - i64::from(layout.gates);
     let slots = i64::from(MAX_IMPORTS * SLOT_SIZE);
     if into < 0 || into >= slots || target >= 0 {
         return Err(Rule::BranchOutside);

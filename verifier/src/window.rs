@@ -20,8 +20,12 @@ pub const INFO_ABI: u32 = INFO + 8;
 pub const INFO_HEAP_START: u32 = INFO + 16;
 /// Offset of the heap's end (exclusive) in the info page.
 pub const INFO_HEAP_END: u32 = INFO + 20;
-/// Offset of gate slot 0.
+/// Offset of gate slot 0, in an image that does not say that its slots begin some pages higher ([`MAX_SHIFT`]).
 pub const GATES: u32 = 0x1_1000;
+/// Most pages that an image's slots, and with them everything that follows, may begin above [`GATES`].
+pub const MAX_SHIFT: u32 = 127;
+/// Where that number begins in the flags of an image's header note: bits 8 to 14.
+pub const SHIFT_FLAGS: u32 = 8;
 /// Size of a gate slot in bytes.
 pub const SLOT_SIZE: u32 = 32;
 /// Most imports that an image may have.
@@ -47,7 +51,7 @@ pub const STACK_MASK: &str = "__postern_stack_mask";
 /// Smallest, default and largest binary logarithm of the data stack's size.
 pub const STACK_LOG2: (u32, u32, u32) = (12, 18, 26);
 
-/// Offset of the first byte of text in an image with `imports` gate slots.
+/// Offset of the first byte of text in an image with `imports` gate slots that begin at [`GATES`].
 pub const fn text_start(imports: u32) -> u32 {
     GATES + page_up(imports * SLOT_SIZE)
 }
@@ -57,7 +61,7 @@ pub const fn page_up(offset: u32) -> u32 {
     (offset + (PAGE - 1)) & !(PAGE - 1)
 }
 
-/// Offset of gate slot `k`.
+/// Offset of gate slot `k`, where the first one is at [`GATES`].
 pub const fn slot(k: u32) -> u32 {
     GATES + k * SLOT_SIZE
 }

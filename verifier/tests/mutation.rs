@@ -309,6 +309,7 @@ fn any_layout_and_buffer_is_answered() {
             for words in [0, 1, 2, 5, 1000] {
                 let layout = Layout {
                     text: text_offset,
+                    gates: window::GATES,
                     imports,
                     links: Links::NONE,
                     segment: Segment::Gs,

@@ -5,7 +5,7 @@ use super::figure::{Figure, Goal};
 use super::native::memory::{MemoryFile, Reservation};
 use postern::{Domain, Func, Image, Placement};
 use postern_image::{ImageBuilder, MemoryLayout};
-use postern_verifier::window::{GATES, INFO, PAGE, WINDOW_SIZE};
+use postern_verifier::window::{INFO, PAGE, WINDOW_SIZE};
 
 /// Domains alive at once.
 const ALIVE: usize = 10_000;
@@ -77,7 +77,12 @@ fn map_bare(window: &Reservation, file: &MemoryFile, layout: &MemoryLayout) {
     place(INFO, INFO + PAGE, PROT_READ | PROT_WRITE, None);
     window.touch(INFO as usize);
     window.protect(INFO as usize, PAGE as usize, PROT_READ);
-    place(GATES, layout.text_end, PROT_READ | PROT_EXEC, Some(file));
+    place(
+        layout.gates,
+        layout.text_end,
+        PROT_READ | PROT_EXEC,
+        Some(file),
+    );
     place(layout.text_end, layout.stack, PROT_READ, Some(file));
     place(
         layout.stack,
@@ -90,7 +95,7 @@ fn map_bare(window: &Reservation, file: &MemoryFile, layout: &MemoryLayout) {
 }
 
 fn bare_file(layout: &MemoryLayout) -> Result<MemoryFile, String> {
-    MemoryFile::new((layout.data_file_end - GATES) as usize).map_err(|e| e.to_string())
+    MemoryFile::new((layout.data_file_end - layout.gates) as usize).map_err(|e| e.to_string())
 }
 
 fn instantiate(image: &Image, layout: &MemoryLayout) -> Result<Figure, String> {

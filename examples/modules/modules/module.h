@@ -5,13 +5,6 @@
 #ifndef MODULE_H
 #define MODULE_H
 
-#ifdef SHIFT
-/* So many bytes that are never reached come before a module's code (see `modules.rs`). */
-#define AS_TEXT_(x) #x
-#define AS_TEXT(x) AS_TEXT_(x)
-__asm__(".pushsection .text\n.skip " AS_TEXT(SHIFT) ", 0xcc\n.popsection");
-#endif
-
 #define POSTERN_EXPORT __attribute__((visibility("default"), used))
 
 enum { DECLINED = 0, DONE = 1 }; /* or a status of HTTP */

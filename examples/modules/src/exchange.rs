@@ -2,7 +2,7 @@
 //! want to say. Nobody but the module that is being called can write the outbox, and the server copies out of it once. `unsafe`
 //! lives here and in `native`.
 
-use postern::{Domain, Prot, ShareError, Shared};
+use postern::{Domain, Offset, Prot, ShareError, Shared};
 use std::alloc::Layout;
 
 /// As `module.h` has it.
@@ -99,7 +99,9 @@ impl Exchange {
     /// # Errors
     /// There is no room for them.
     pub fn shared() -> Result<Exchange, ShareError> {
-        let (request, outbox) = (Shared::new(ROOM)?, Shared::new(OUTBOX)?);
+        // Modules are small: what they see of ours lies in the same 2 MiB as their own, so that a page of page tables maps both.
+        let near = |offset, bytes| Shared::builder().offset(Offset(offset)).zeroed(bytes);
+        let (request, outbox) = (near(0x10_0000, ROOM)?, near(0x11_0000, OUTBOX)?);
         Ok(Exchange::of(Area::Shared(request), Area::Shared(outbox)))
     }
 

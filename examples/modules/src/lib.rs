@@ -2,6 +2,7 @@
 //! rest, one C source each. The same sources can be loaded without protection, to compare.
 
 pub mod exchange;
+pub mod memory;
 pub mod modules;
 mod native;
 pub mod server;

@@ -3,9 +3,11 @@
 #![allow(missing_docs)]
 
 use clap::{Parser, ValueEnum};
-use postern_example_modules::modules::{Built, build};
+use postern_example_modules::memory::Memory;
+use postern_example_modules::modules::{Built, MODULES, build};
 use postern_example_modules::server::Error;
 use postern_example_modules::{Server, Way, site};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,19 @@ struct Arguments {
     /// Turns of each kind
     #[arg(long, default_value_t = 300)]
     turns: u32,
-    /// Pages over which the modules' code is spread, so that it does not lie at the same place in every window
-    #[arg(long, default_value_t = 16)]
-    spread: usize,
+    /// Let the modules' code begin in the same page of every window
+    #[arg(long)]
+    alike: bool,
     /// Where the modules are built
     #[arg(long)]
     folder: Option<PathBuf>,
     /// Print one answer and its log line instead
     #[arg(long)]
     show: bool,
-    /// Serve a few requests one way, and print the process's memory in KiB
+    /// Load only so many modules
+    #[arg(long, default_value_t = MODULES.len())]
+    modules: usize,
+    /// Serve a few requests one way, and print what the process's memory consists of, in KiB
     #[arg(long, value_name = "WAY")]
     memory: Option<OneWay>,
 }
@@ -62,13 +67,14 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), Error> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("build");
     let folder = arguments.folder.clone().unwrap_or(own);
-    let built = build(&folder, arguments.spread)?;
+    let mut built = build(&folder, arguments.alike)?;
+    built.truncate(arguments.modules);
     match arguments.memory {
         Some(way) => memory(way, &built),
         None if arguments.show => show(&built),
         None => {
             speed(arguments, &built)?;
-            table(&folder, arguments.spread)
+            table(arguments, &folder)
         }
     }
 }
@@ -178,45 +184,75 @@ fn memory(way: OneWay, built: &[Built]) -> Result<(), Error> {
         answer.clear();
         server.serve(&site::request(64), ADDRESS, 1_000_000_000, &mut answer);
     }
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup")?;
-    let number = |text: &str, name: &str| -> Option<u64> {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    let numbers = [
-        number(&status, "VmSize:"),
-        number(&rollup, "Rss:"),
-        number(&status, "VmPTE:"),
-    ];
-    let numbers: Option<Vec<u64>> = numbers.into_iter().collect();
-    let numbers = numbers.ok_or("the kernel does not say how much memory there is")?;
-    let texts: Vec<String> = numbers.iter().map(u64::to_string).collect();
-    println!("{}", texts.join(" "));
+    print!("{}", Memory::read(&server.windows())?.print());
     Ok(())
 }
 
-/// The paper's table of memory, each way in a process of its own.
-fn table(folder: &Path, spread: usize) -> Result<(), Error> {
-    println!("memory, KiB       virtual   physical   page tables   both, over unprotected");
-    let mut first = None;
+/// The memory of a server with so many modules, each way in a process of its own.
+fn measure(arguments: &Arguments, folder: &Path, modules: usize) -> Result<[Memory; 2], Error> {
+    let mut both = Vec::new();
     for way in ["native", "confined"] {
         let child = Command::new(std::env::current_exe()?)
             .arg("--folder")
             .arg(folder)
-            .args(["--memory", way, "--spread", &spread.to_string()])
+            .args(["--memory", way, "--modules", &modules.to_string()])
+            .args(arguments.alike.then_some("--alike"))
             .output()?;
-        let text = String::from_utf8_lossy(&child.stdout).into_owned();
-        let numbers: Vec<u64> = text
-            .split_whitespace()
-            .filter_map(|word| word.parse().ok())
-            .collect();
-        let &[all, physical, tables] = &numbers[..] else {
-            return Err(String::from_utf8_lossy(&child.stderr).into());
-        };
-        let both = (physical + tables) as f64;
-        let over = (both / *first.get_or_insert(both) - 1.0) * 100.0;
-        println!("{way:10} {all:14} {physical:10} {tables:13} {over:17.1} %");
+        let memory = Memory::parse(&String::from_utf8_lossy(&child.stdout));
+        both.push(memory.ok_or_else(|| String::from_utf8_lossy(&child.stderr).into_owned())?);
+    }
+    both.try_into().map_err(|_| "two ways".into())
+}
+
+/// The paper's table of memory, what each module has its part in it, and what the whole consists of.
+fn table(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
+    let all = MODULES.len();
+    let [native, confined] = measure(arguments, folder, all)?;
+    let over = |a: u64, b: u64| (b as f64 / a as f64 - 1.0) * 100.0;
+    println!("\nmemory, KiB        virtual   physical   over   page tables   both, over");
+    for memory in [&native, &confined] {
+        println!(
+            "{:10} {:15} {:10} {:5.1} % {:12} {:9.1} %",
+            if memory == &native {
+                "native"
+            } else {
+                "confined"
+            },
+            memory.reserved,
+            memory.physical,
+            over(native.physical, memory.physical),
+            memory.tables,
+            over(
+                native.physical + native.tables,
+                memory.physical + memory.tables
+            ),
+        );
+    }
+    let [one, one_confined] = measure(arguments, folder, 1)?;
+    let each =
+        |one: u64, all_of_them: u64| (all_of_them as f64 - one as f64) / (MODULES.len() - 1) as f64;
+    let (a, b) = (
+        each(one.own(), native.own()),
+        each(one_confined.own(), confined.own()),
+    );
+    println!(
+        "one more module    native {a:.1} KiB, confined {b:.1} KiB; page tables {:.1}, {:.1}",
+        each(one.tables, native.tables),
+        each(one_confined.tables, confined.tables)
+    );
+    println!(
+        "the domains alone  {:.1} % of the unprotected server's physical memory",
+        (b - a) * all as f64 / native.physical as f64 * 100.0
+    );
+    println!(
+        "memory files hold  {} KiB, of which what is mapped is part of the physical memory",
+        confined.files
+    );
+    println!("physical memory, KiB                      native  confined");
+    let names: BTreeSet<&String> = native.parts.keys().chain(confined.parts.keys()).collect();
+    for name in names {
+        let of = |memory: &Memory| memory.parts.get(name).copied().unwrap_or(0);
+        println!("{name:40} {:7}  {:8}", of(&native), of(&confined));
     }
     Ok(())
 }

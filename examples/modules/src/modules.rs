@@ -118,18 +118,15 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("modules")
 }
 
-/// A page, and a line, so that neither pages nor lines of two modules look alike.
-const SHIFT: usize = 4096 + 64;
-
 /// Builds all modules into `folder`, both ways and from the same source, unless they are newer than it and than this program.
 ///
-/// The code of each lies at the same place in its window, so that all would want the same few entries of the processor's table of
-/// pages. Therefore the first of `spread` modules is where it would be, the next one begins a page later, and so on.
+/// The linker lets the code of each begin in another page of its window. With `alike`, all begin in the same one, so that they want
+/// the same few entries of the processor's tables of pages.
 ///
 /// # Errors
 /// What the compiler says.
-pub fn build(folder: &Path, spread: usize) -> Result<Vec<Built>, String> {
-    let (spread, folder) = (spread.max(1), &folder.join(format!("spread-{spread}")));
+pub fn build(folder: &Path, alike: bool) -> Result<Vec<Built>, String> {
+    let folder = &folder.join(if alike { "alike" } else { "apart" });
     std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let sources = sources();
     let time = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
@@ -144,7 +141,7 @@ pub fn build(folder: &Path, spread: usize) -> Result<Vec<Built>, String> {
             native: folder.join(format!("{name}.so")),
         })
         .collect();
-    let one = |k: usize, module: &Built| -> Result<(), String> {
+    let one = |module: &Built| -> Result<(), String> {
         let source = sources.join(format!("{}.c", module.name));
         let fresh = |output: &Path| {
             time(output).is_some_and(|made| Some(made) > time(&source) && Some(made) > newest)
@@ -158,11 +155,9 @@ pub fn build(folder: &Path, spread: usize) -> Result<Vec<Built>, String> {
         };
         if !fresh(&module.extension) {
             // No module needs more stack, and none allocates.
-            // No module needs more stack, and none allocates.
             let mut flags = vec!["-nolibc", "-fpostern-stack=8K", "-fpostern-heap=4K"];
-            let shift = format!("-DSHIFT={}", k % spread * SHIFT);
-            if k % spread > 0 {
-                flags.extend(["-fno-function-sections", &shift]);
+            if alike {
+                flags.push("-fpostern-shift=0");
             }
             let extension = build(&module.extension, &flags);
             extension.run().map_err(|e| e.to_string())?;
@@ -180,7 +175,7 @@ pub fn build(folder: &Path, spread: usize) -> Result<Vec<Built>, String> {
             let Some(module) = built.get(k) else {
                 return Ok::<(), String>(());
             };
-            one(k, module).map_err(|e| format!("{}: {e}", module.name))?;
+            one(module).map_err(|e| format!("{}: {e}", module.name))?;
         }
     };
     std::thread::scope(|scope| {

@@ -263,6 +263,15 @@ impl Server {
         Ok(())
     }
 
+    /// Where the windows of modules' domains begin.
+    pub fn windows(&self) -> Vec<u64> {
+        let bases = self.modules.iter().map(|module| match &module.loaded {
+            Loaded::Native { .. } => None,
+            Loaded::Confined(domain) => Some(domain.base()),
+        });
+        bases.flatten().collect()
+    }
+
     /// Calls into modules, and calls of theirs to the server, since the beginning.
     pub fn calls(&self) -> (u64, u64) {
         (self.into, self.state.as_ref().map_or(0, |s| s.out))

@@ -10,7 +10,7 @@ fn built() -> &'static [Built] {
     static BUILT: OnceLock<Vec<Built>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("modules");
-        build(&folder, 1).unwrap_or_else(|error| panic!("{error}"))
+        build(&folder, false).unwrap_or_else(|error| panic!("{error}"))
     })
 }
 

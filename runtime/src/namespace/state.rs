@@ -442,7 +442,7 @@ impl State {
             let service = services.zip(0..).find(|(s, _)| *s.name == *import.name);
             if let Some((service, number)) = service {
                 compatible(service, import)?;
-                imports.push(window::slot(number));
+                imports.push(image.tables.layout.gates + number * window::SLOT_SIZE);
                 continue;
             }
             if import.name == window::STACK_MASK {

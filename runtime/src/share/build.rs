@@ -29,8 +29,10 @@ impl AreaBuilder {
         self
     }
 
-    /// The offset at which the area shall lie, a multiple of 4096 from 256 MiB up; so that pointers in a file mean the same the
-    /// next time. Default: the highest place that is free.
+    /// The offset at which the area shall lie, a multiple of 4096 from 1 MiB up; so that pointers in a file mean the same the
+    /// next time. Or so that it lies near what small domains have of their own, for whom it then costs no pages for page tables (two
+    /// in each window at the default place); a domain whose heap or data stacks reach that far cannot see it. Default: the highest
+    /// place that is free.
     pub fn offset(mut self, offset: Offset) -> Self {
         self.offset = Some(offset);
         self

@@ -80,7 +80,8 @@ fn debug(name: &'static str, data: Vec<u8>) -> Section {
 
 /// The file for a domain as it lies now.
 pub(super) fn build(shown: &Shown<'_>) -> Vec<u8> {
-    let (start, text) = shown.text;
+    let (start, text) = &shown.text;
+    let (start, text) = (*start, text.as_slice());
     let (text_start, text_size) = (shown.base + u64::from(start), text.len() as u64);
     let mut names = Bytes(vec![0]);
     let mut symbols = Bytes(vec![0; SYMBOL]);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::maps::{self, Mapping};
-use crate::share::ARENA as LOWEST_AREA;
+use crate::share::LOWEST as LOWEST_AREA;
 use postern_verifier::window::{INFO, WINDOW_SIZE};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::unix::fs::FileExt;

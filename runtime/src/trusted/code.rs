@@ -109,7 +109,8 @@ pub(crate) struct Area {
     alias: u64,
     window: u64,
     file: File,
-    imports: u32,
+    /// Offset and number of the gate slots.
+    gates: (u32, u32),
     /// Ends of what is mapped executable of slots and of text.
     open: [u32; 2],
     /// Where each slot that is made leads; 0 is its trap.
@@ -119,9 +120,9 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Makes an area in the window at address `window`, whose image has `imports` gate slots. The window's range is the caller's, and
-    /// nobody uses it.
-    pub(crate) fn new(plan: Plan, window: u64, imports: u32) -> Result<Area, MapError> {
+    /// Makes an area in the window at address `window`, whose image has gate slots at this offset, so many. The window's range is the
+    /// caller's, and nobody uses it.
+    pub(crate) fn new(plan: Plan, window: u64, gates: (u32, u32)) -> Result<Area, MapError> {
         machine::register_code_barrier()
             .map_err(|error| failed("register for membarrier", error))?;
         let bytes = plan.bytes() as usize;
@@ -136,7 +137,7 @@ impl Area {
             alias,
             window,
             file,
-            imports,
+            gates,
             open: [plan.start, plan.text().start],
             targets: Vec::new(),
             placed: BTreeMap::new(),
@@ -222,9 +223,11 @@ impl Area {
     pub(crate) fn judge(&self, at: u32, text: Vec<u8>) -> Result<Judged, Violation> {
         let count = self.slots();
         let start = self.plan.start;
+        let (gates, imports) = self.gates;
         let layout = Layout {
             text: at,
-            imports: self.imports,
+            gates,
+            imports,
             links: Links { start, count },
             segment: Segment::Gs,
         };

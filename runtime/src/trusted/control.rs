@@ -2,6 +2,10 @@
 //!
 //! Control blocks live in one table that is reserved once and never unmapped, so that a signal handler or the watchdog may
 //! follow a thread's control pointer at any time, even while the domain is being dropped.
+//!
+//! No extension can read the table, so blocks of many domains share a page. It has layers, all alike: a block is
+//! [`BLOCK`] bytes of each, at the same place. The first layer has the head and the slots of the first threads, the others have
+//! slots only. So a slot is as far from its block's head in every block, and gates add that distance ([`slot_at`]).
 
 use super::guard::Guard;
 use super::map::{self, MapError};
@@ -13,12 +17,41 @@ use std::sync::{Mutex, MutexGuard};
 
 /// Domains that can exist at once.
 pub(crate) const MAX_DOMAINS: usize = 32_768;
-/// Bytes of a control block with its slots.
-const BLOCK: usize = 64 << 10;
+/// Bytes of a control block in each layer.
+const BLOCK: usize = 256;
 /// Offset of the first slot in a block.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 128;
 /// Threads that can be registered at once.
-pub(crate) const MAX_THREADS: usize = (BLOCK - SLOTS) / size_of::<Slot>();
+pub(crate) const MAX_THREADS: usize = 4080;
+/// Bytes of a layer.
+const LAYER: usize = MAX_DOMAINS * BLOCK;
+/// Slots of a block in the first layer.
+const FIRST: usize = (BLOCK - SLOTS) / size_of::<Slot>();
+/// Slots of a block in another layer.
+const NEXT: usize = BLOCK / size_of::<Slot>();
+/// Layers.
+const LAYERS: usize = 1 + (MAX_THREADS - FIRST).div_ceil(NEXT);
+
+/// How far behind the first slot of a block that of the thread with this index is.
+pub(crate) const fn slot_at(index: usize) -> u32 {
+    let at = match index.checked_sub(FIRST) {
+        None => index * size_of::<Slot>(),
+        Some(k) => (1 + k / NEXT) * LAYER - SLOTS + k % NEXT * size_of::<Slot>(),
+    };
+    at as u32
+}
+
+/// The index of the thread whose slots are so far behind the first ones.
+pub(crate) const fn slot_index(at: u32) -> usize {
+    let at = at as usize + SLOTS;
+    let k = at % LAYER / size_of::<Slot>();
+    match at / LAYER {
+        0 => k - SLOTS / size_of::<Slot>(),
+        layer => FIRST + (layer - 1) * NEXT + k,
+    }
+}
+
+const _: () = assert!(LAYERS * LAYER <= u32::MAX as usize && BLOCK % 64 == 0);
 
 /// Domain states; the gates let calls in at [`OPEN`] only.
 pub(crate) const OPEN: u32 = 0;
@@ -221,11 +254,12 @@ impl Block {
     /// Takes a free block. Its slots and counters are zero, its state is [`CLOSED`].
     pub(crate) fn take() -> Result<Block, MapError> {
         free_referred();
+        let threads = thread::registered_ever();
         let mut guard = table();
         let table = match guard.as_mut() {
             Some(table) => table,
             None => guard.insert(Table {
-                start: map::reserve_zeroed(MAX_DOMAINS * BLOCK)?,
+                start: map::reserve_zeroed(LAYERS * LAYER)?,
                 next: 0,
                 free: Vec::new(),
                 referred: Vec::new(),
@@ -239,21 +273,15 @@ impl Block {
             }
             None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
         };
-        // SAFETY: number < MAX_DOMAINS, so the block lies within the reservation of MAX_DOMAINS blocks.
-        let start = unsafe { table.start.add(number * BLOCK) };
-        // SAFETY: the block is mapped for good, and zeros or a former domain's are a valid Control (atomics only).
-        let former: &'static Control = unsafe { &*(start as *const Control) };
-        let generation = former
-            .generation
-            .load(Ordering::SeqCst)
-            .wrapping_add(1)
-            .max(1);
-        if used && !map::discard(start, BLOCK) {
-            // SAFETY: the block is mapped, and belongs to nobody until this function returns it.
-            unsafe { start.write_bytes(0, BLOCK) };
+        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, which is mapped for good; zeros or a former domain's are
+        // a valid Control (atomics only).
+        let control: &'static Control =
+            unsafe { &*(table.start.add(number * BLOCK) as *const Control) };
+        if used {
+            control.wipe(threads);
         }
-        // SAFETY: the block is zeroed memory, mapped for good, and zero is a valid Control (atomics only).
-        let control: &'static Control = unsafe { &*(start as *const Control) };
+        let generation = control.generation.load(Ordering::SeqCst);
+        let generation = generation.wrapping_add(1).max(1);
         control.number.store(number as u32, Ordering::Relaxed);
         control.state.store(CLOSED, Ordering::SeqCst);
         control.generation.store(generation, Ordering::SeqCst);
@@ -356,9 +384,38 @@ impl Control {
     /// The slot of thread `index`.
     pub(crate) fn slot(&self, index: usize) -> &Slot {
         assert!(index < MAX_THREADS);
-        // SAFETY: every Control stands at the start of a block of BLOCK bytes in the table, which holds MAX_THREADS slots
-        // behind SLOTS bytes; zero is a valid Slot.
-        unsafe { &*((self as *const Control as *const u8).add(SLOTS) as *const Slot).add(index) }
+        let first = (self as *const Control as *const u8).wrapping_add(SLOTS);
+        // SAFETY: every Control stands at the start of a block of the table's first layer, and slots of indices below MAX_THREADS lie
+        // in blocks of its layers, as `slot_at` says; zero is a valid Slot.
+        unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const Slot) }
+    }
+
+    /// Forgets the former domain, into which threads with indices below `threads` may have gone, but not its generation, and not that
+    /// it is closed.
+    fn wipe(&self, threads: usize) {
+        let words = [
+            &self.base,
+            &self.deadline,
+            &self.call_depth,
+            &self.time_inside,
+            &self.time_hot,
+            &self.owner,
+        ];
+        for word in words {
+            word.store(0, Ordering::Relaxed);
+        }
+        self.services.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.facts.store(0, Ordering::Relaxed);
+        self.stack_log2.store(0, Ordering::Relaxed);
+        for slot in (0..threads).map(|index| self.slot(index)) {
+            // What was never written costs no page, and shall not.
+            let halves = [&slot.stack, &slot.waiting].map(|half| half.load(Ordering::Relaxed));
+            if halves != [0, 0] || slot.calls.load(Ordering::Relaxed) != 0 {
+                slot.stack.store(0, Ordering::Relaxed);
+                slot.waiting.store(0, Ordering::Relaxed);
+                slot.calls.store(0, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Calls by all threads so far.
@@ -372,5 +429,39 @@ impl Control {
     /// Where `offset` is in the host's address space.
     pub(crate) fn address(&self, offset: u32) -> usize {
         self.base.load(Ordering::Relaxed) as usize + offset as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn slots_lie_in_their_own_blocks() {
+        let mut places = HashSet::new();
+        for index in 0..MAX_THREADS {
+            let at = slot_at(index);
+            assert_eq!(slot_index(at), index);
+            let in_layer = (SLOTS + at as usize) % LAYER;
+            assert!(in_layer + size_of::<Slot>() <= BLOCK, "{index}");
+            assert!(SLOTS + (at as usize) < LAYERS * LAYER && places.insert(at));
+            assert!(at as usize >= LAYER - SLOTS || in_layer >= SLOTS);
+        }
+    }
+
+    #[test]
+    fn a_used_block_is_wiped_but_for_its_generation() {
+        let block = Block::take().unwrap();
+        let (control, generation) = (block.0, block.generation.load(Ordering::SeqCst));
+        control.deadline.store(7, Ordering::SeqCst);
+        control.slot(FIRST).calls.store(8, Ordering::SeqCst);
+        control.slot(0).stack.store(9, Ordering::SeqCst);
+        control.wipe(FIRST + 1);
+        assert_eq!(control.deadline.load(Ordering::SeqCst), 0);
+        assert_eq!(control.slot(FIRST).calls.load(Ordering::SeqCst), 0);
+        assert_eq!(control.slot(0).stack.load(Ordering::SeqCst), 0);
+        assert_eq!(control.generation.load(Ordering::SeqCst), generation);
+        assert_eq!(control.state.load(Ordering::SeqCst), CLOSED);
     }
 }

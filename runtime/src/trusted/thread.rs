@@ -7,7 +7,7 @@
 //! A thread registers itself at its first entry and unregisters at its end. Other threads read a registered `Thread` only
 //! under the registry's lock, so it cannot vanish under them.
 
-use super::control::{Control, MAX_THREADS, ServiceEntry};
+use super::control::{self, Control, MAX_THREADS, ServiceEntry};
 use super::enter::Freight;
 use super::map;
 use super::outcome::{RawFault, Refusal};
@@ -45,7 +45,7 @@ pub(crate) struct Thread {
     pub stack_span: AtomicU64,
     /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`ENTERING`], or 3 while a call is being left.
     pub mark: AtomicU32,
-    /// Index of the thread times the size of a slot.
+    /// How far behind the first slot of a control block the thread's own is ([`control::slot_at`]).
     pub slot: AtomicU32,
     /// Number of the innermost call; never repeats in a thread.
     pub sequence: AtomicU64,
@@ -254,7 +254,7 @@ impl Thread {
 
     /// Index in the registry and in every domain's slots.
     pub(crate) fn index(&self) -> usize {
-        self.slot.load(Ordering::Relaxed) as usize / size_of::<super::control::Slot>()
+        control::slot_index(self.slot.load(Ordering::Relaxed))
     }
 }
 
@@ -429,10 +429,8 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     thread.extra.store(Box::into_raw(extra), Ordering::Relaxed);
     record::make(thread);
     thread.nested.store(NESTED, Ordering::Relaxed);
-    thread.slot.store(
-        (index * size_of::<super::control::Slot>()) as u32,
-        Ordering::Relaxed,
-    );
+    let at = control::slot_at(index);
+    thread.slot.store(at, Ordering::Relaxed);
     // SAFETY: gettid has no preconditions.
     thread
         .tid

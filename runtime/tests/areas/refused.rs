@@ -87,6 +87,30 @@ fn places_and_lengths() {
 }
 
 #[test]
+fn low_areas_are_for_domains_that_end_below() {
+    const LOW: u32 = 0x10_0000;
+    let at = |offset| Shared::builder().offset(Offset(offset)).zeroed(P);
+    assert!(matches!(at(LOW - PAGE), Err(ShareError::Place { .. })));
+    let area = at(LOW).unwrap();
+    area.write(0, &[5; 4]).unwrap();
+    let (small, image) = (named(&image(), "small"), image());
+    small.share(&area, Prot::ReadWrite).unwrap();
+    assert_eq!(load(&small, LOW).unwrap(), 0x0505_0505);
+    store(&small, LOW, 6).unwrap();
+    // The heap of a large one is where the area is.
+    let large = support::cold(&image).name("large").heap(1 << 20);
+    let large = large.build().unwrap();
+    let refused = large.share(&area, Prot::Read).unwrap_err();
+    assert!(matches!(refused, ShareError::Overlap { .. }), "{refused}");
+    assert_eq!(load(&large, LOW).unwrap(), 0);
+    // Whoever does not choose is not given a place there.
+    assert!(Shared::new(P).unwrap().offset().0 >= 0x1000_0000);
+    let mut word = [0; 4];
+    area.read(0, &mut word).unwrap();
+    assert_eq!(word, 6i32.to_le_bytes());
+}
+
+#[test]
 fn ranges_and_protections() {
     let i = image();
     let others = Others::new(&i);

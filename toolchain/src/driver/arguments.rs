@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use postern_verifier::window::MAX_SHIFT;
+
 use crate::link::LinkOptions;
 use crate::rewrite::Adjustment;
 use known::{IGNORED, REFUSED, SYSTEM_LIBRARIES, WITH_VALUE};
@@ -251,6 +253,12 @@ impl Invocation {
                     format!("`{text}`: the size is a number of bytes, or one with K, M or G")
                 })?;
             }
+            _ if text.starts_with("-fpostern-shift=") => {
+                let pages = text[16..].parse().ok().filter(|pages| *pages <= MAX_SHIFT);
+                self.link.shift = Some(pages.ok_or_else(|| {
+                    format!("`{text}`: code can begin 0 to {MAX_SHIFT} pages higher")
+                })?);
+            }
             _ if text.starts_with("-fpostern-export=") => {
                 let names = text[17..].split(',').filter(|name| !name.is_empty());
                 self.link.exports.extend(names.map(str::to_owned));
@@ -270,8 +278,8 @@ impl Invocation {
             }
             _ if text.starts_with("-fpostern-") => {
                 return Err(format!(
-                    "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-export=NAME,…, \
-                     -fpostern-import=NAME,…, -fpostern-wasm-memory=SIZE, \
+                    "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-shift=PAGES, \
+                     -fpostern-export=NAME,…, -fpostern-import=NAME,…, -fpostern-wasm-memory=SIZE, \
                      -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
                 ));
             }

@@ -10,7 +10,9 @@ use postern_verifier::{Layout, Profile, Violation, buffer_len, verify};
 use super::LinkError;
 
 /// Verifies the text of the file at `path` and, if it is accepted, writes into the header note what the text uses.
-pub fn judge(path: &Path, imports: u32) -> Result<(), LinkError> {
+///
+/// Its gate slots lie `shift` pages higher than they need.
+pub fn judge(path: &Path, imports: u32, shift: u32) -> Result<(), LinkError> {
     let file_error = |source| LinkError::File {
         path: path.to_owned(),
         source,
@@ -33,7 +35,8 @@ pub fn judge(path: &Path, imports: u32) -> Result<(), LinkError> {
         .and_then(|header| header.data(little, &*data).ok())
         .ok_or_else(|| malformed("the linker wrote no text"))?;
     let mut buffer = vec![0; buffer_len(text.len())];
-    let facts = verify(text, &Layout::new(imports), Profile::User, &mut buffer)
+    let layout = Layout::new(imports).shifted(shift);
+    let facts = verify(text, &layout, Profile::User, &mut buffer)
         .map_err(|violation| LinkError::Refused(describe(&file, &violation)))?;
 
     // The header note is first; its descriptor begins after three words and the name.

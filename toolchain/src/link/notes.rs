@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use postern_verifier::window::{ABI_VERSION, STACK_MASK, slot};
+use postern_verifier::window::{ABI_VERSION, PAGE, SHIFT_FLAGS, STACK_MASK, slot};
 
 use super::signatures::DebugInfo;
 use super::symbols::Found;
@@ -12,15 +12,21 @@ pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Assembly that defines the imports as their slots' addresses, and the three notes. The flags of the header are 0;
-/// they are filled in after the verifier has said what the text uses.
-pub fn assembly(found: &Found, debug: &DebugInfo, stack_log2: u32, heap: u64) -> String {
+/// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages higher than they need, and the three
+/// notes. The flags of the header say no more than that; the others are filled in after the verifier has said what the text uses.
+pub fn assembly(
+    found: &Found,
+    debug: &DebugInfo,
+    stack_log2: u32,
+    heap: u64,
+    shift: u32,
+) -> String {
     let mut out = String::new();
     for (k, name) in found.undefined.iter().enumerate() {
         let _ = writeln!(
             out,
             "\t.globl \"{name}\"\n\t.set \"{name}\", {:#x}",
-            slot(k as u32)
+            slot(k as u32) + shift * PAGE
         );
     }
     let mask = (1u64 << stack_log2) - 1;
@@ -36,7 +42,8 @@ pub fn assembly(found: &Found, debug: &DebugInfo, stack_log2: u32, heap: u64) ->
     note(&mut out, 1, |out| {
         let _ = writeln!(
             out,
-            "\t.long {ABI_VERSION}, 0, {stack_log2}, 0\n\t.quad {heap}"
+            "\t.long {ABI_VERSION}, 0, {stack_log2}, {}\n\t.quad {heap}",
+            shift << SHIFT_FLAGS
         );
     });
     note(&mut out, 2, |out| {

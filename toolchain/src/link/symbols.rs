@@ -45,6 +45,8 @@ pub struct Found {
     pub throws: bool,
     /// There are virtual tables without a function somewhere, and nothing to put there.
     pub pure: bool,
+    /// A number that depends on the code and on nothing else.
+    pub code: u64,
 }
 
 impl Found {
@@ -159,6 +161,19 @@ fn functions(file: &ElfFile64<Endianness>, weak: bool) -> Vec<String> {
     names
 }
 
+/// A number for these bytes, the same everywhere and always (FNV-1a over words, its halves put together).
+fn number_of(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    let number = words.fold(0xcbf2_9ce4_8422_2325, |number: u64, word| {
+        (number ^ word).wrapping_mul(0x100_0000_01b3)
+    });
+    number >> 32 ^ number >> 48 ^ number
+}
+
 /// Reads the linker's output.
 pub fn read(path: &Path) -> Result<Found, LinkError> {
     let data = load(path)?;
@@ -184,6 +199,10 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
             .map(|section| section.align())
             .max(),
         exports: functions(&file, false),
+        code: file
+            .section_by_name(".text")
+            .and_then(|text| text.data().ok())
+            .map_or(0, number_of),
         ..Found::default()
     };
     let mut undefined = BTreeSet::new();
