@@ -15,7 +15,7 @@ all: build
 
 # What Debian 12 and Ubuntu 24.04 lack on a fresh machine.
 setup:
-	@scripts/setup.sh gcc g++ make binutils pkg-config wabt clang lld tar xz-utils newlib-source gdb libpcap-dev
+	@scripts/setup.sh gcc g++ make binutils pkg-config wabt clang lld tar xz-utils newlib-source gdb libpcap-dev libfcgi-dev
 	@scripts/setup.sh gcc-$$(g++ -dumpversion | cut -d. -f1)-source
 
 build: setup
@@ -32,7 +32,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld wabt wasi-libc libclang-rt-dev-wasm32
+	@scripts/setup.sh gcc g++ make binutils clang lld wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev wrk nginx
 
 bench: build setup-bench
 	$(BIN) bench
@@ -69,6 +69,7 @@ install: build
 	ln -sf libpostern.so.0 $(DESTDIR)$(PREFIX)/lib/libpostern.so
 	install -m644 target/release/libpostern_capi.a $(DESTDIR)$(PREFIX)/lib/libpostern.a
 	install -m644 capi/include/postern.h $(DESTDIR)$(PREFIX)/include/postern.h
+	install -m644 server/include/libcgi.h $(DESTDIR)$(PREFIX)/include/libcgi.h
 	sed 's|@PREFIX@|$(PREFIX)|' capi/postern.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/postern.pc
 
 clean:

@@ -16,9 +16,11 @@ for package in "$@"; do
 	libclang-rt-dev-wasm32) command=$(clang -print-resource-dir 2>/dev/null || echo /usr/lib/clang)/lib/wasi ;;
 	libpcap-dev) command=/usr/include/pcap ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
+	libfcgi-dev) command=/usr/include/fcgiapp.h ;;
+	nginx) command=/usr/sbin/nginx ;;
 	*) command=$package ;;
 	esac
-	[[ $command == /* && -d $command ]] || command -v "$command" >/dev/null || missing+=("$package")
+	[[ $command == /* && -e $command ]] || command -v "$command" >/dev/null || missing+=("$package")
 done
 if ! command -v cargo >/dev/null; then
 	echo "postern: a Rust toolchain (1.85 or later) is needed: install it with rustup, then run this again" >&2

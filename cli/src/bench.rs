@@ -19,6 +19,7 @@ mod peers;
 mod placement;
 mod policy;
 mod programs;
+mod serve;
 mod sys;
 mod verifier;
 
@@ -32,8 +33,9 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, sys, policy, anchors. The groups kernels, memory,
-placement, programs, verifier and load compile C with `postern cc`.
+chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, sys, policy, anchors, serve. The groups kernels, memory,
+placement, programs, verifier and load compile C with `postern cc`; serve needs wrk and libfcgi, and is left out where they are
+missing unless it is asked for.
 
 Exit status: 0; with --check 1 if a figure is short of its goal; 2 if a measurement is impossible here.
 
@@ -74,6 +76,7 @@ const GROUPS: &[Group] = &[
     ("sys", sys::figures),
     ("policy", |_| policy::figures()),
     ("anchors", |_| anchors::figures()),
+    ("serve", serve::figures),
 ];
 
 /// Runs the command.
@@ -96,6 +99,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     })?;
     let mut figures = Vec::new();
     for (name, measure) in GROUPS.iter().filter(|(name, _)| chosen(name)) {
+        if wanted.is_empty() && *name == "serve" && !serve::possible() {
+            continue;
+        }
         let measured = measure(directory.path())
             .map_err(|error| Failure::unusable(format!("bench {name}: {error}")))?;
         figures.extend(

@@ -15,6 +15,7 @@ mod judgement;
 mod number;
 mod output;
 mod run;
+mod serve;
 mod sysroot;
 mod verify;
 
@@ -56,6 +57,7 @@ enum Command {
     Inspect(inspect::Arguments),
     Run(Box<run::Arguments>),
     Filter(filter::Arguments),
+    Serve(serve::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
     Sysroot(sysroot::Arguments),
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Sysroot(arguments) => sysroot::run(&arguments),

@@ -1,0 +1,77 @@
+//! Bodies of answers: bytes that are there, or a stream with back-pressure.
+
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use thiserror::Error;
+use tokio::sync::mpsc;
+
+/// The program that made the answer failed on the way: the connection is closed, so that nobody takes it for all.
+#[derive(Debug, Clone, Copy, Error)]
+#[error("the answer was cut off")]
+pub struct Cut;
+
+/// What is sent behind the head.
+#[derive(Debug)]
+pub enum Body {
+    /// All of it; `None` once it was taken.
+    Whole(Option<Bytes>),
+    /// Piece by piece. Whoever sends them waits until there is room.
+    Stream(mpsc::Receiver<Result<Bytes, Cut>>),
+}
+
+impl Body {
+    /// Nothing.
+    pub fn empty() -> Body {
+        Body::Whole(None)
+    }
+
+    /// All of it.
+    pub fn whole(bytes: impl Into<Bytes>) -> Body {
+        Body::Whole(Some(bytes.into()).filter(|bytes: &Bytes| !bytes.is_empty()))
+    }
+
+    /// A stream, and where its pieces come from.
+    pub fn stream() -> (mpsc::Sender<Result<Bytes, Cut>>, Body) {
+        let (sender, receiver) = mpsc::channel(1);
+        (sender, Body::Stream(receiver))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        Poll::Ready(match &mut *self {
+            Body::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
+            Body::Stream(receiver) => {
+                ready!(receiver.poll_recv(context)).map(|piece| piece.map(Frame::data))
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Body::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Body::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl From<Infallible> for Cut {
+    fn from(never: Infallible) -> Cut {
+        match never {}
+    }
+}

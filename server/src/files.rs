@@ -1,0 +1,261 @@
+//! Static files below one folder.
+//!
+//! Invariant: what is sent lies below the folder. The path is decoded once and checked, and the kernel is told to leave the folder
+//! under no circumstances (`openat2` with `RESOLVE_BENEATH`), whatever links are there.
+
+use crate::body::{Body, Cut};
+use crate::failure::Failure;
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+};
+use http::{Method, Response, StatusCode};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Files up to this size are read at once; others piece by piece.
+const AT_ONCE: u64 = 256 << 10;
+/// Those pieces.
+const PIECE: usize = 128 << 10;
+
+/// A folder whose files are served.
+#[derive(Debug)]
+pub struct Files {
+    folder: OwnedFd,
+}
+
+impl Files {
+    /// Opens the folder; what its name means later does not matter.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn new(folder: &Path) -> std::io::Result<Files> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(CWD, folder, flags, Mode::empty())?;
+        Ok(Files { folder })
+    }
+
+    /// The answer to a request for a decoded path.
+    ///
+    /// # Errors
+    /// There is no such file, or it is not one.
+    pub fn serve(
+        &self,
+        method: &Method,
+        path: &[u8],
+        raw: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response<Body>, Failure> {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(Failure::Method);
+        }
+        let name = relative(path).ok_or(Failure::NotFound)?;
+        let (file, name) = match self.open(&name)? {
+            (file, true) if path.ends_with(b"/") => {
+                drop(file);
+                let mut name = name;
+                name.extend_from_slice(if name.is_empty() {
+                    b"index.html"
+                } else {
+                    b"/index.html"
+                });
+                match self.open(&name)? {
+                    (file, false) => (file, name),
+                    _ => return Err(Failure::NotFound),
+                }
+            }
+            (_, true) => return Ok(moved(raw)),
+            (_, false) if path.ends_with(b"/") => return Err(Failure::NotFound),
+            (file, false) => (file, name),
+        };
+        answer(file, kind(&name), method, headers).map_err(|_| Failure::NotFound)
+    }
+
+    /// Opens what a name means, and whether that is a folder. What is neither file nor folder is not there.
+    fn open(&self, name: &[u8]) -> Result<(File, bool), Failure> {
+        // Not to wait for somebody at the other end of a pipe.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let name = if name.is_empty() { b"." } else { name };
+        let file = openat2(&self.folder, name, flags, Mode::empty(), resolve)
+            .map_err(|_| Failure::NotFound)?;
+        let file = File::from(file);
+        let found = file.metadata().map_err(|_| Failure::NotFound)?.file_type();
+        match found.is_file() || found.is_dir() {
+            true => Ok((file, found.is_dir())),
+            false => Err(Failure::NotFound),
+        }
+    }
+}
+
+/// A decoded path without its slashes at both ends; `None` if it has empty or hidden segments, or leads upwards.
+fn relative(path: &[u8]) -> Option<Vec<u8>> {
+    let path = path.strip_prefix(b"/")?;
+    if path.is_empty() {
+        return Some(Vec::new());
+    }
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let fine =
+        |segment: &[u8]| !segment.is_empty() && !segment.starts_with(b".") && !segment.contains(&0);
+    let all = path.split(|&b| b == b'/').all(fine);
+    all.then(|| path.to_vec())
+}
+
+/// To the same with a slash behind it, so that relative links in the folder's page mean the right thing.
+fn moved(raw: &str) -> Response<Body> {
+    let (path, query) = raw
+        .split_once('?')
+        .map_or((raw, None), |(path, query)| (path, Some(query)));
+    // Two slashes in front would be another host.
+    let path = path.trim_start_matches('/');
+    let target = match query {
+        Some(query) => format!("/{path}/?{query}"),
+        None => format!("/{path}/"),
+    };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(target) = HeaderValue::try_from(target) {
+        response.headers_mut().insert(LOCATION, target);
+    }
+    response
+}
+
+fn answer(
+    mut file: File,
+    kind: &'static str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> std::io::Result<Response<Body>> {
+    let metadata = file.metadata()?;
+    let size = metadata.len();
+    let modified = metadata.modified()?;
+    let tag = tag(size, modified);
+    let known = match headers.get(IF_NONE_MATCH) {
+        Some(tags) => tags
+            .to_str()
+            .is_ok_and(|tags| tags.split(',').any(|t| t.trim() == "*" || t.trim() == tag)),
+        None => headers
+            .get(IF_MODIFIED_SINCE)
+            .and_then(|since| httpdate::parse_http_date(since.to_str().ok()?).ok())
+            .is_some_and(|since| seconds(modified) <= seconds(since)),
+    };
+    let mut response = Response::new(Body::empty());
+    let out = response.headers_mut();
+    if let Ok(value) = HeaderValue::try_from(&tag) {
+        out.insert(ETAG, value);
+    }
+    if let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(modified)) {
+        out.insert(LAST_MODIFIED, value);
+    }
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        return Ok(response);
+    }
+    out.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if method == Method::HEAD {
+        out.insert(CONTENT_LENGTH, size.into());
+        return Ok(response);
+    }
+    if size <= AT_ONCE {
+        let mut bytes = Vec::with_capacity(size as usize + 1);
+        file.take(AT_ONCE + 1).read_to_end(&mut bytes)?;
+        *response.body_mut() = Body::whole(bytes);
+    } else {
+        out.insert(CONTENT_LENGTH, size.into());
+        let (sender, body) = Body::stream();
+        *response.body_mut() = body;
+        tokio::task::spawn_blocking(move || {
+            let mut left = size;
+            while left > 0 {
+                let mut bytes = vec![0; PIECE.min(left as usize)];
+                let piece = match file.read(&mut bytes) {
+                    // Shorter than it was: what was promised does not come.
+                    Ok(0) | Err(_) => Err(Cut),
+                    Ok(read) => {
+                        bytes.truncate(read);
+                        left -= read as u64;
+                        Ok(Bytes::from(bytes))
+                    }
+                };
+                let cut = piece.is_err();
+                if sender.blocking_send(piece).is_err() || cut {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(response)
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs())
+}
+
+fn tag(size: u64, modified: SystemTime) -> String {
+    let time = modified
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |d| d.as_nanos());
+    format!("\"{size:x}-{time:x}\"")
+}
+
+/// What a file is, by its name.
+fn kind(name: &[u8]) -> &'static str {
+    let extension = name.rsplit(|&b| b == b'.').next().unwrap_or_default();
+    match extension {
+        b"html" | b"htm" => "text/html; charset=utf-8",
+        b"css" => "text/css; charset=utf-8",
+        b"js" | b"mjs" => "text/javascript; charset=utf-8",
+        b"json" => "application/json",
+        b"txt" | b"md" | b"c" | b"h" => "text/plain; charset=utf-8",
+        b"xml" => "application/xml",
+        b"svg" => "image/svg+xml",
+        b"png" => "image/png",
+        b"jpg" | b"jpeg" => "image/jpeg",
+        b"gif" => "image/gif",
+        b"webp" => "image/webp",
+        b"ico" => "image/vnd.microsoft.icon",
+        b"woff2" => "font/woff2",
+        b"pdf" => "application/pdf",
+        b"wasm" => "application/wasm",
+        _ => "application/octet-stream",
+    }
+}
+
+/// Names the methods, for answers that refuse another.
+pub fn allow(response: &mut Response<Body>) {
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        for (path, expected) in [
+            ("/", Some("")),
+            ("/a", Some("a")),
+            ("/a/b.html", Some("a/b.html")),
+            ("/a/", Some("a")),
+            ("/..", None),
+            ("/a/../b", None),
+            ("/a//b", None),
+            ("/.git/config", None),
+            ("/a/.env", None),
+            ("/a\0b", None),
+            ("a", None),
+            ("//", None),
+        ] {
+            let found = relative(path.as_bytes());
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{path:?}");
+        }
+    }
+}

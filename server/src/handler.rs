@@ -1,0 +1,224 @@
+//! Handlers: a path, a program, and a way to run it.
+
+use crate::body::Body;
+use crate::config::{Run, Settings};
+use crate::failure::{Failure, Id};
+use crate::fastcgi::FastCgi;
+use crate::gate::Gate;
+use crate::input::Input;
+use crate::inside::{Inside, Workers};
+use crate::log::Log;
+use crate::metrics::Counted;
+use crate::process::Process;
+use crate::program::Workshop;
+use crate::variables::{Peers, Variables};
+use http::{Request, Response};
+use hyper::body::Incoming;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::oneshot;
+
+/// A handler cannot be made: what the compiler, the verifier or the linker says.
+#[derive(Debug, Error)]
+#[error("{}: {message}", path)]
+pub struct HandlerError {
+    /// Its path.
+    pub path: String,
+    /// Why.
+    pub message: String,
+}
+
+enum Kind {
+    Inside(Arc<Inside>),
+    Cgi(Process),
+    FastCgi(FastCgi),
+}
+
+/// A program behind a path.
+pub struct Handler {
+    settings: Arc<Settings>,
+    kind: Kind,
+    gate: Gate,
+    workshop: Arc<Workshop>,
+    log: Arc<Log>,
+    body_wait: Duration,
+    /// What it did so far.
+    pub counted: Arc<Counted>,
+}
+
+impl Handler {
+    /// Builds the program, if it is a source, and makes what runs it.
+    ///
+    /// # Errors
+    /// It cannot be built or loaded.
+    pub fn new(
+        settings: &Arc<Settings>,
+        workshop: &Arc<Workshop>,
+        workers: &Arc<Workers>,
+        body_wait: Duration,
+        log: &Arc<Log>,
+    ) -> Result<Handler, HandlerError> {
+        let error = |message: String| HandlerError {
+            path: settings.path.clone(),
+            message,
+        };
+        let file = workshop.build(settings).map_err(|e| error(e.to_string()))?;
+        let kind = match settings.run {
+            Run::Protected | Run::Unprotected => {
+                let inside = Inside::new(settings, &file, workers, log);
+                Kind::Inside(Arc::new(inside.map_err(|e| error(e.to_string()))?))
+            }
+            Run::Cgi => Kind::Cgi(Process::new(settings, &file, log)),
+            Run::Fastcgi => {
+                let folder = workshop.private().map_err(|e| error(e.to_string()))?;
+                Kind::FastCgi(FastCgi::new(settings, &file, folder, log))
+            }
+        };
+        Ok(Handler {
+            gate: Gate::new(settings.instances, settings.waiting, settings.wait),
+            settings: settings.clone(),
+            kind,
+            workshop: workshop.clone(),
+            log: log.clone(),
+            body_wait,
+            counted: Arc::default(),
+        })
+    }
+
+    /// How it is run.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The rest of a decoded path, if the handler serves it.
+    pub fn serves<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
+        let rest = path.strip_prefix(self.settings.path.as_bytes())?;
+        matches!(rest.first(), None | Some(b'/')).then_some(rest)
+    }
+
+    /// Builds the program again; requests go to the new one from then on.
+    ///
+    /// # Errors
+    /// As of [`Handler::new`]; the old program goes on.
+    pub fn reload(&self) -> Result<(), HandlerError> {
+        let error = |message: String| HandlerError {
+            path: self.settings.path.clone(),
+            message,
+        };
+        let file = self
+            .workshop
+            .build(&self.settings)
+            .map_err(|e| error(e.to_string()))?;
+        match &self.kind {
+            Kind::Inside(inside) => inside.replace(&file).map_err(|e| error(e.to_string()))?,
+            Kind::Cgi(process) => process.replace(&file),
+            Kind::FastCgi(processes) => processes.replace(&file),
+        }
+        // What was compiled for the one before is not needed once that is loaded; files of processes are, until they end.
+        Ok(())
+    }
+
+    /// The files that the program is made of.
+    pub fn files(&self) -> Vec<std::path::PathBuf> {
+        let mut files = vec![self.settings.program.clone()];
+        files.extend(self.settings.sources.iter().cloned());
+        if Workshop::is_source(&self.settings.program) {
+            let folder = self.settings.program.parent().unwrap_or(Path::new("."));
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let headers = entries.map(|entry| entry.path());
+            files.extend(headers.filter(|path| path.extension().is_some_and(|e| e == "h")));
+        }
+        files.sort();
+        files
+    }
+
+    /// Serves a request whose path goes on with `rest`.
+    ///
+    /// # Errors
+    /// There is no answer of the program's.
+    pub async fn serve(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        rest: &[u8],
+        peers: &Peers,
+    ) -> Result<Response<Body>, Failure> {
+        let (head, body) = request.into_parts();
+        let input = Input::new(body, self.settings.body_bytes, self.body_wait)?;
+        let script = (&*self.settings.path, rest);
+        let mut variables = Variables::of(
+            &head.method,
+            &head.uri,
+            head.version,
+            &head.headers,
+            script,
+            peers,
+        );
+        if let Some(length) = input.length().filter(|length| *length > 0) {
+            variables.set_shown("CONTENT_LENGTH", length);
+        }
+        for (name, value) in &self.settings.env {
+            variables.set(name, value.as_bytes());
+        }
+        let permit = self.gate.enter().await?;
+        let (answer, answered) = oneshot::channel();
+        let handler = self.clone();
+        match &self.kind {
+            Kind::Inside(inside) => {
+                let done = move |untold| handler.note(untold);
+                inside.serve(variables, input, answer, permit, done).await;
+            }
+            Kind::Cgi(_) | Kind::FastCgi(_) => drop(tokio::spawn(async move {
+                let untold = match &handler.kind {
+                    Kind::Cgi(process) => process.serve(&variables, input, answer).await,
+                    Kind::FastCgi(processes) => processes.serve(&variables, input, answer).await,
+                    Kind::Inside(_) => None,
+                };
+                drop(permit);
+                handler.note(untold);
+            })),
+        }
+        match answered.await {
+            Ok(response) => response,
+            Err(_) => Err(Failure::Run("the thread that ran it is gone".to_owned())),
+        }
+    }
+
+    /// An answer that was cut off is nobody's to tell but the log's.
+    fn note(&self, untold: Option<Failure>) {
+        if let Some(failure) = untold {
+            self.counted.cut();
+            self.log.error(&format!(
+                "{}: id {}: the answer was cut off: {failure}",
+                self.settings.path,
+                Id::new()
+            ));
+        }
+    }
+
+    /// For the metrics: requests that wait, and what is known of the instances.
+    pub fn state(&self) -> State {
+        State {
+            waiting: self.gate.waiting(),
+            pool: match &self.kind {
+                Kind::Inside(inside) => inside.counters(),
+                _ => None,
+            },
+            processes: match &self.kind {
+                Kind::FastCgi(processes) => Some(processes.started()),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// How a handler is now.
+pub struct State {
+    /// Requests that wait for an instance.
+    pub waiting: usize,
+    /// The pool of domains, if it has one.
+    pub pool: Option<postern::PoolCounters>,
+    /// FastCGI processes that were started.
+    pub processes: Option<u64>,
+}

@@ -1,0 +1,189 @@
+//! Counters of the server, as Prometheus reads them; those of the domains follow.
+
+use crate::handler::Handler;
+use http::StatusCode;
+use postern::Metrics;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Upper bounds of the histogram of times, in microseconds.
+const BOUNDS: [u64; 9] = [
+    50, 100, 250, 1_000, 5_000, 25_000, 100_000, 1_000_000, 10_000_000,
+];
+
+/// What one handler, or the static files, did.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// Answers by the first digit of their status.
+    answers: [AtomicU64; 6],
+    faults: AtomicU64,
+    cut: AtomicU64,
+    bytes: AtomicU64,
+    microseconds: AtomicU64,
+    times: [AtomicU64; BOUNDS.len() + 1],
+}
+
+impl Counted {
+    /// An answer that was sent.
+    pub fn answer(&self, status: StatusCode, bytes: u64, time: Duration) {
+        let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
+        add(&self.answers[usize::from(status.as_u16() / 100).min(5)], 1);
+        add(&self.bytes, bytes);
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        add(&self.microseconds, time);
+        add(
+            &self.times[BOUNDS.partition_point(|bound| *bound < time)],
+            1,
+        );
+    }
+
+    /// A program that faulted.
+    pub fn fault(&self) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// An answer that was cut off.
+    pub fn cut(&self) {
+        self.cut.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// All of it as text.
+pub fn text(handlers: &[Arc<Handler>], public: &Counted, connections: usize) -> String {
+    let mut text = String::with_capacity(16 << 10);
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let all = || {
+        let handlers = handlers.iter();
+        let handlers =
+            handlers.map(|h| (&*h.settings().path, h.settings().run.name(), &*h.counted));
+        handlers.chain([("", "static", public)])
+    };
+    let mut family = |name: &str, kind: &str, help: &str, lines: &mut dyn FnMut(&mut String)| {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        lines(&mut text);
+    };
+    family(
+        "postern_serve_connections",
+        "gauge",
+        "Connections that are open.",
+        &mut |text| {
+            let _ = writeln!(text, "postern_serve_connections {connections}");
+        },
+    );
+    family(
+        "postern_serve_answers_total",
+        "counter",
+        "Answers by the first digit of their status.",
+        &mut |text| {
+            for (path, run, counted) in all() {
+                for (digit, count) in counted.answers.iter().enumerate().skip(2) {
+                    let _ = writeln!(
+                        text,
+                        "postern_serve_answers_total{{handler=\"{path}\",run=\"{run}\",status=\"{digit}xx\"}} {}",
+                        load(count)
+                    );
+                }
+            }
+        },
+    );
+    type Get = fn(&Counted) -> &AtomicU64;
+    let counters: [(&str, &str, Get); 3] = [
+        ("faults", "Programs that faulted.", |c| &c.faults),
+        ("cut", "Answers that were cut off.", |c| &c.cut),
+        ("bytes", "Bytes of answers' bodies.", |c| &c.bytes),
+    ];
+    for (name, help, get) in counters {
+        let name = format!("postern_serve_{name}_total");
+        family(&name, "counter", help, &mut |text| {
+            for (path, run, counted) in all() {
+                let _ = writeln!(
+                    text,
+                    "{name}{{handler=\"{path}\",run=\"{run}\"}} {}",
+                    load(get(counted))
+                );
+            }
+        });
+    }
+    family(
+        "postern_serve_seconds",
+        "histogram",
+        "Time from a request's head to the end of its answer.",
+        &mut |text| {
+            for (path, run, counted) in all() {
+                let mut sum = 0;
+                let bounds = BOUNDS.iter().map(|b| (*b as f64 / 1e6).to_string());
+                for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(&counted.times) {
+                    sum += load(count);
+                    let _ = writeln!(
+                        text,
+                        "postern_serve_seconds_bucket{{handler=\"{path}\",run=\"{run}\",le=\"{bound}\"}} {sum}"
+                    );
+                }
+                let seconds = load(&counted.microseconds) as f64 / 1e6;
+                let _ = writeln!(
+                    text,
+                    "postern_serve_seconds_sum{{handler=\"{path}\",run=\"{run}\"}} {seconds}"
+                );
+                let _ = writeln!(
+                    text,
+                    "postern_serve_seconds_count{{handler=\"{path}\",run=\"{run}\"}} {sum}"
+                );
+            }
+        },
+    );
+    family(
+        "postern_serve_waiting",
+        "gauge",
+        "Requests that wait for an instance.",
+        &mut |text| {
+            for handler in handlers {
+                let _ = writeln!(
+                    text,
+                    "postern_serve_waiting{{handler=\"{}\"}} {}",
+                    handler.settings().path,
+                    handler.state().waiting
+                );
+            }
+        },
+    );
+    family(
+        "postern_serve_instances",
+        "gauge",
+        "Domains of a handler, by what they do.",
+        &mut |text| {
+            for handler in handlers {
+                if let Some(pool) = handler.state().pool {
+                    for (state, count) in [("busy", pool.in_use), ("idle", pool.idle)] {
+                        let _ = writeln!(
+                            text,
+                            "postern_serve_instances{{handler=\"{}\",state=\"{state}\"}} {count}",
+                            handler.settings().path
+                        );
+                    }
+                }
+            }
+        },
+    );
+    family(
+        "postern_serve_restarts_total",
+        "counter",
+        "Domains that began anew after a fault, and processes that were started.",
+        &mut |text| {
+            for handler in handlers {
+                let state = handler.state();
+                if let Some(count) = state.pool.map(|pool| pool.restarts).or(state.processes) {
+                    let _ = writeln!(
+                        text,
+                        "postern_serve_restarts_total{{handler=\"{}\"}} {count}",
+                        handler.settings().path
+                    );
+                }
+            }
+        },
+    );
+    let mut domains = Metrics::by_image();
+    domains.pages = true;
+    text + &postern::metrics(&domains)
+}

@@ -1,0 +1,99 @@
+//! What a process writes on its way to the client: the head first, then the rest as it comes, with back-pressure.
+
+use crate::body::{Body, Cut};
+use crate::failure::Failure;
+use crate::head::{self, HEAD_LIMIT, HeadError};
+use crate::seat::Answer;
+use bytes::{Bytes, BytesMut};
+use tokio::sync::mpsc;
+
+/// An answer that ends before it is longer than this, and soon, is sent in one piece.
+const WHOLE: usize = 64 << 10;
+
+/// One answer.
+pub struct Outlet {
+    answer: Option<Answer>,
+    kept: BytesMut,
+    stream: Option<mpsc::Sender<Result<Bytes, Cut>>>,
+}
+
+impl Outlet {
+    /// To there.
+    pub fn new(answer: Answer) -> Outlet {
+        Outlet {
+            answer: Some(answer),
+            kept: BytesMut::new(),
+            stream: None,
+        }
+    }
+
+    /// Whether something waits here that the client could have.
+    pub fn holds(&self) -> bool {
+        self.answer.is_some() && !self.kept.is_empty()
+    }
+
+    /// More of it. False if nobody wants it any more.
+    ///
+    /// # Errors
+    /// It is no answer.
+    pub async fn push(&mut self, bytes: Bytes) -> Result<bool, Failure> {
+        if let Some(stream) = &self.stream {
+            return Ok(bytes.is_empty() || stream.send(Ok(bytes)).await.is_ok());
+        }
+        self.kept.extend_from_slice(&bytes);
+        match self.kept.len() > WHOLE {
+            true => self.begin().await,
+            false => Ok(true),
+        }
+    }
+
+    /// Sends what is there, if the head is.
+    ///
+    /// # Errors
+    /// It is no head.
+    pub async fn begin(&mut self) -> Result<bool, Failure> {
+        if self.answer.is_none() {
+            return Ok(self.stream.is_some());
+        }
+        let beginning = &self.kept[..self.kept.len().min(HEAD_LIMIT + 1)];
+        let Some(head) = head::parse(beginning)? else {
+            return Ok(true);
+        };
+        let (stream, body) = Body::stream();
+        let rest = self.kept.split_off(head.size).freeze();
+        let response = head.response(body, None)?;
+        let Some(answer) = self.answer.take() else {
+            return Ok(false);
+        };
+        if answer.send(Ok(response)).is_err() {
+            return Ok(false);
+        }
+        let wanted = rest.is_empty() || stream.send(Ok(rest)).await.is_ok();
+        self.stream = Some(stream);
+        Ok(wanted)
+    }
+
+    /// The end: of the answer, or of the hope for one. Gives the failure, if nobody was told: the answer had begun.
+    pub async fn finish(mut self, result: Result<(), Failure>) -> Option<Failure> {
+        match (result, self.answer.take()) {
+            (Ok(()), Some(answer)) => drop(answer.send(whole(self.kept))),
+            (Err(failure), Some(answer)) => drop(answer.send(Err(failure))),
+            (Err(failure), None) => {
+                if let Some(stream) = self.stream {
+                    let _ = stream.send(Err(Cut)).await;
+                }
+                return Some(failure);
+            }
+            (Ok(()), None) => {}
+        }
+        None
+    }
+}
+
+fn whole(kept: BytesMut) -> Result<http::Response<Body>, Failure> {
+    let beginning = &kept[..kept.len().min(HEAD_LIMIT + 1)];
+    let head = head::parse(beginning)?.ok_or(HeadError::Unfinished)?;
+    let body = kept.freeze().split_off(head.size);
+    let size = body.len() as u64;
+    Ok(head.response(Body::whole(body), Some(size))?)
+}

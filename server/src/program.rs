@@ -1,0 +1,145 @@
+//! From a handler's source to what is run: an extension, a shared object, or a program.
+//!
+//! What is no C or C++ is taken as it is: somebody has built it.
+
+use crate::config::{Run, Settings};
+use postern_toolchain::Language;
+use postern_toolchain::driver::run_captured;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use thiserror::Error;
+
+/// The header for programs.
+pub const LIBCGI: &str = include_str!("../include/libcgi.h");
+
+/// A program was not built; what the compiler says, with file and line.
+#[derive(Debug, Clone, Error)]
+#[error("{0}")]
+pub struct BuildError(String);
+
+/// Where programs are built. It goes with the server.
+#[derive(Debug)]
+pub struct Workshop {
+    folder: tempfile::TempDir,
+    built: AtomicU64,
+}
+
+impl Workshop {
+    /// A new folder, with the header in it.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn new() -> std::io::Result<Workshop> {
+        let folder = tempfile::Builder::new()
+            .prefix("postern-serve-")
+            .tempdir()?;
+        std::fs::write(folder.path().join("libcgi.h"), LIBCGI)?;
+        Ok(Workshop {
+            folder,
+            built: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether a program is a source to be compiled.
+    pub fn is_source(path: &Path) -> bool {
+        language(path).is_some()
+    }
+
+    /// A folder of its own that nobody else can enter.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn private(&self) -> std::io::Result<tempfile::TempDir> {
+        tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(self.folder.path())
+    }
+
+    /// What is to be run for a handler; a new file if it was compiled.
+    ///
+    /// # Errors
+    /// As the compiler says it.
+    pub fn build(&self, settings: &Settings) -> Result<PathBuf, BuildError> {
+        let Some(language) = language(&settings.program) else {
+            return Ok(settings.program.clone());
+        };
+        let number = self.built.fetch_add(1, Ordering::Relaxed);
+        let stem = settings
+            .program
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy();
+        let extension = match settings.run {
+            Run::Protected => "px",
+            Run::Unprotected => "so",
+            Run::Fastcgi => "fcgi",
+            Run::Cgi => "cgi",
+        };
+        let output = self
+            .folder
+            .path()
+            .join(format!("{stem}-{number}.{extension}"));
+        let mut arguments: Vec<OsString> = vec![
+            "-O2".into(),
+            "-g".into(),
+            "-I".into(),
+            self.folder.path().into(),
+        ];
+        arguments.extend(settings.flags.iter().map(Into::into));
+        arguments.push(settings.program.clone().into());
+        arguments.extend(settings.sources.iter().map(Into::into));
+        arguments.extend(["-o".into(), output.clone().into()]);
+        match settings.run {
+            Run::Protected => {
+                run_captured(language, &arguments)
+                    .map_err(|error| BuildError(error.to_string()))?;
+            }
+            Run::Unprotected => compile(
+                language,
+                &["-shared", "-fPIC", "-DLIBCGI_SHARED"],
+                &arguments,
+                &[],
+            )?,
+            Run::Fastcgi => compile(language, &["-DLIBCGI_FASTCGI"], &arguments, &["-lfcgi"])?,
+            Run::Cgi => compile(language, &[], &arguments, &[])?,
+        }
+        Ok(output)
+    }
+}
+
+fn compile(
+    language: Language,
+    before: &[&str],
+    arguments: &[OsString],
+    behind: &[&str],
+) -> Result<(), BuildError> {
+    let compiler = match language {
+        Language::C => "gcc",
+        Language::Cxx => "g++",
+    };
+    let output = Command::new(compiler)
+        .args(before)
+        .args(arguments)
+        .args(behind)
+        .output();
+    let output = output.map_err(|error| BuildError(format!("cannot run {compiler}: {error}")))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(()),
+        false if said.contains("fcgiapp.h") => Err(BuildError(format!(
+            "{}\n(FastCGI programs need libfcgi: apt install libfcgi-dev)",
+            said.trim_end()
+        ))),
+        false => Err(BuildError(said.trim_end().to_owned())),
+    }
+}
+
+fn language(path: &Path) -> Option<Language> {
+    match path.extension()?.to_str()? {
+        "c" => Some(Language::C),
+        "cc" | "cpp" | "cxx" => Some(Language::Cxx),
+        _ => None,
+    }
+}

@@ -1,0 +1,330 @@
+//! The server: listeners, connections, and an end in good order.
+
+use crate::config::Site;
+use crate::files::Files;
+use crate::handler::HandlerError;
+use crate::log::Log;
+use crate::program::Workshop;
+use crate::reload;
+use crate::service::Service;
+use crate::stall::Stall;
+use crate::tls::{self, TlsError};
+use crate::variables::Peers;
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+/// How long a connection that is being closed may go on sending.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The server does not start, or cannot go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// A handler cannot be made.
+    #[error("handler {0}")]
+    Handler(#[from] HandlerError),
+    /// Certificate or key.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address is taken, or not this machine's.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Anything else of the system.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> ServeError {
+    move |source| ServeError::System { what, source }
+}
+
+/// A site whose handlers are built and loaded, and which listens.
+pub struct Server {
+    site: Site,
+    service: Arc<Service>,
+    log: Arc<Log>,
+    listener: TcpListener,
+    operations: Option<TcpListener>,
+    tls: Option<TlsAcceptor>,
+}
+
+/// What connections have in common.
+struct Common {
+    service: Arc<Service>,
+    site: Site,
+    tls: Option<TlsAcceptor>,
+    ending: watch::Receiver<bool>,
+    /// Whether they are the operators'.
+    operators: bool,
+}
+
+impl Server {
+    /// Builds and loads what a site names, and listens. Connections wait until [`Server::run`].
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub fn new(site: Site) -> Result<Server, ServeError> {
+        let log = Log::open(&site.access_log, &site.error_log).map_err(system("open a log"))?;
+        Server::with_log(site, Arc::new(log))
+    }
+
+    /// The same with logs of the host's own.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub fn with_log(site: Site, log: Arc<Log>) -> Result<Server, ServeError> {
+        let (service, tls) = parts(&site, &log)?;
+        Ok(Server {
+            listener: listen(site.listen)?,
+            operations: site.operations.map(listen).transpose()?,
+            site,
+            service,
+            log,
+            tls,
+        })
+    }
+
+    /// Where it listens, with the port that the kernel chose if the site says 0.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Where the operators' listener is, if it is another.
+    pub fn operations_address(&self) -> Option<SocketAddr> {
+        self.operations.as_ref()?.local_addr().ok()
+    }
+
+    /// Serves until `end` is ready, then answers what was asked before, for a bounded time.
+    ///
+    /// # Errors
+    /// The system's threads cannot be made.
+    pub fn run(self, end: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let instances: usize = self
+            .site
+            .handlers
+            .iter()
+            .map(|handler| handler.instances)
+            .sum();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(self.site.workers)
+            .max_blocking_threads(instances + 64)
+            .thread_name("postern-serve")
+            .enable_all()
+            .build()
+            .map_err(system("make threads"))?;
+        let shutdown = self.site.limits.shutdown;
+        let result = runtime.block_on(self.serve(end));
+        // What is inside a program now is beyond its time.
+        runtime.shutdown_timeout(shutdown.min(Duration::from_secs(1)));
+        result
+    }
+
+    async fn serve(self, end: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let (tell, ending) = watch::channel(false);
+        let most = self.site.limits.connections;
+        let places = Arc::new(Semaphore::new(most));
+        let shutdown = self.site.limits.shutdown;
+        let common = |tls, operators| {
+            Arc::new(Common {
+                service: self.service.clone(),
+                site: self.site.clone(),
+                tls,
+                ending: ending.clone(),
+                operators,
+            })
+        };
+        let listener =
+            tokio::net::TcpListener::from_std(self.listener).map_err(system("listen"))?;
+        let mut accepting = vec![tokio::spawn(accept(
+            listener,
+            common(self.tls.clone(), false),
+            places.clone(),
+        ))];
+        if let Some(listener) = self.operations {
+            let listener = tokio::net::TcpListener::from_std(listener).map_err(system("listen"))?;
+            // Operators get in when all other places are taken.
+            let places = Arc::new(Semaphore::new(16));
+            accepting.push(tokio::spawn(accept(listener, common(None, true), places)));
+        }
+        let watching = tokio::spawn(reload::watch(self.service.clone(), self.log.clone()));
+        let log = self.log.clone();
+        let flushing = tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                log.flush();
+            }
+        });
+        end.await;
+        let _ = tell.send(true);
+        for task in accepting {
+            task.abort();
+        }
+        watching.abort();
+        flushing.abort();
+        let all = u32::try_from(most).unwrap_or(u32::MAX);
+        let _ = timeout(shutdown, places.acquire_many(all)).await;
+        self.log.flush();
+        Ok(())
+    }
+}
+
+/// Does all that a server does before it listens.
+///
+/// # Errors
+/// See [`ServeError`].
+pub fn check(site: &Site) -> Result<(), ServeError> {
+    let log = Log::open("".as_ref(), "-".as_ref()).map_err(system("open a log"))?;
+    parts(site, &Arc::new(log)).map(|_| ())
+}
+
+fn parts(site: &Site, log: &Arc<Log>) -> Result<(Arc<Service>, Option<TlsAcceptor>), ServeError> {
+    let tls = site.tls.as_ref().map(tls::acceptor).transpose()?;
+    let workshop = Workshop::new().map_err(system("make a folder for programs"))?;
+    let files = site.public.as_deref().map(Files::new).transpose();
+    let files = files.map_err(system("open the folder `public`"))?;
+    let service = Service::new(site, files, &Arc::new(workshop), log)?;
+    Ok((Arc::new(service), tls))
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    let error = |source| ServeError::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(error)?;
+    listener.set_nonblocking(true).map_err(error)?;
+    Ok(listener)
+}
+
+/// Takes connections, as many as there are places for.
+async fn accept(listener: tokio::net::TcpListener, common: Arc<Common>, places: Arc<Semaphore>) {
+    while let Ok(place) = places.clone().acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, client)) => drop(tokio::spawn(connection(
+                stream,
+                client,
+                common.clone(),
+                place,
+            ))),
+            // No descriptors left, say: later there may be.
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    client: SocketAddr,
+    common: Arc<Common>,
+    _place: OwnedSemaphorePermit,
+) {
+    let Ok(server) = stream.local_addr() else {
+        return;
+    };
+    let _ = stream.set_nodelay(true);
+    let peers = Peers {
+        client,
+        server,
+        tls: common.tls.is_some(),
+    };
+    let connections = &common.service.connections;
+    connections.fetch_add(1, Ordering::Relaxed);
+    match &common.tls {
+        None => talk(stream, peers, &common).await,
+        Some(tls) => {
+            // Who does not manage to greet is nobody to complain about.
+            if let Ok(Ok(stream)) = timeout(common.site.limits.header, tls.accept(stream)).await {
+                talk(stream, peers, &common).await;
+            }
+        }
+    }
+    connections.fetch_sub(1, Ordering::Relaxed);
+}
+
+async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, peers: Peers, common: &Common) {
+    let limits = &common.site.limits;
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header)
+        .max_buf_size(limits.header_bytes);
+    if limits.headers != 100 {
+        builder.max_headers(limits.headers);
+    }
+    let service = service_fn(|request: Request<Incoming>| {
+        Box::pin(async move {
+            Ok::<_, Infallible>(match common.operators {
+                true => common.service.operate(&request),
+                false => common.service.answer(request, peers).await,
+            })
+        })
+    });
+    let stream = TokioIo::new(Stall::new(stream, limits.send));
+    let mut connection = builder.serve_connection(stream, service);
+    let mut ending = common.ending.clone();
+    let done = poll_fn(|context| connection.poll_without_shutdown(context));
+    let done = tokio::select! {
+        // What clients do wrong is told to them, and no matter for the log.
+        done = done => Some(done),
+        _ = ending.wait_for(|ending| *ending) => None,
+    };
+    if done.is_none() {
+        Pin::new(&mut connection).graceful_shutdown();
+        let _ = poll_fn(|context| connection.poll_without_shutdown(context)).await;
+    }
+    linger(connection.into_parts().io.into_inner()).await;
+}
+
+/// Closes a connection so that its other side gets the answer, even if it is still sending what nobody reads: a socket that is closed
+/// with bytes unread takes back what it sent.
+async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
+    let close = async {
+        stream.shutdown().await?;
+        let mut bytes = vec![0; 16 << 10];
+        while stream.read(&mut bytes).await? > 0 {}
+        io::Result::Ok(())
+    };
+    let _ = timeout(LINGER, close).await;
+}
+
+/// Ready when the process is told to end: SIGINT or SIGTERM.
+pub async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}

@@ -1,0 +1,10 @@
+//! `postern serve` from outside: real connections to a server in this process.
+#![allow(missing_docs)]
+
+mod faults;
+mod files;
+mod limits;
+mod operations;
+mod requests;
+mod site;
+mod variants;
