@@ -189,7 +189,9 @@ fn doctor_tries_the_machine() {
 
 #[test]
 fn help_has_an_example_each() {
-    for command in ["cc", "c++", "verify", "inspect", "run", "bench", "doctor"] {
+    for command in [
+        "cc", "c++", "verify", "inspect", "run", "serve", "bench", "doctor",
+    ] {
         let text = postern(&[command, "--help"]).good();
         assert!(
             text.contains("Example") && text.contains(&format!("\n  postern {command}")),

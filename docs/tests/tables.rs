@@ -141,6 +141,34 @@ fn every_key_of_a_description_is_listed() {
 }
 
 #[test]
+fn every_key_of_a_site_is_listed() {
+    let page = read("docs/src/reference/serve.md");
+    let source = read("server/src/config.rs");
+    let mut keys = 0;
+    for name in ["", "Limits", "Log", "Operations", "Tls", "Handler"] {
+        let start = source.find(&format!("struct File{name} {{")).unwrap();
+        let body = &source[start..start + source[start..].find("\n}").unwrap()];
+        for key in body.lines().filter_map(|line| line.trim().split_once(": ")) {
+            // Tables have headings.
+            let table = ["limits", "log", "operations", "tls", "handler"].contains(&key.0);
+            let row = format!("| `{}` |", key.0);
+            assert!(
+                table || page.contains(&row),
+                "reference/serve.md lacks {}",
+                key.0
+            );
+            keys += usize::from(!table);
+        }
+    }
+    let listed = page.lines().filter(|line| line.starts_with("| `"));
+    assert_eq!(
+        keys,
+        listed.count(),
+        "reference/serve.md lists a key that does not exist"
+    );
+}
+
+#[test]
 fn every_c_function_is_listed() {
     let (header, page) = (
         read("capi/include/postern.h"),
