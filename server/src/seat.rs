@@ -19,6 +19,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+/// Bytes in which a head is looked for first.
+const SHORT: usize = 512;
+
 /// Whoever holds one has the seat for himself.
 pub type Loan = Arc<dyn Any + Send + Sync>;
 
@@ -194,9 +197,17 @@ impl Call {
     /// Sends the head, if what was written so far has all of it: where the body begins in the current half.
     fn head(&mut self, seat: &Seat, size: usize) -> Result<Option<(head::Head, usize)>, Failure> {
         let before = self.begun.len();
-        let beginning = size.min(head::HEAD_LIMIT + 1);
-        self.begun.extend(seat.exchange.copy(self.half, beginning));
-        let head = head::parse(&self.begun)?;
+        // Most heads are short: all that may be one is copied only if it is none so far.
+        let mut head = None;
+        for beginning in [SHORT, head::HEAD_LIMIT + 1] {
+            self.begun.truncate(before);
+            let beginning = size.min(beginning);
+            self.begun.extend(seat.exchange.copy(self.half, beginning));
+            head = head::parse(&self.begun)?;
+            if head.is_some() || beginning == size {
+                break;
+            }
+        }
         Ok(head.map(|head| {
             let from = head.size.saturating_sub(before);
             (head, from)

@@ -30,8 +30,10 @@ const STATIC: usize = 4;
 const UNPROTECTED: usize = 3;
 /// Turns, of a second each.
 const TURNS: usize = 3;
-/// Instances of each program.
-const INSTANCES: usize = 4;
+/// Connections of the client: as many as the paper's had.
+const CONNECTIONS: usize = 30;
+/// Processes of each program.
+const PROCESSES: usize = 8;
 
 /// A process that ends with this.
 struct Ending(Child);
@@ -147,9 +149,14 @@ fn write_site(site: &Path) -> std::io::Result<()> {
         let page = site.join(format!("public/{size}.html"));
         std::fs::write(&page, "x".repeat(size))?;
         for way in &WAYS[..STATIC] {
+            let instances = if way.ends_with("cgi") {
+                PROCESSES
+            } else {
+                CONNECTIONS
+            };
             let _ = write!(
                 toml,
-                "[[handler]]\npath = \"/{way}/{size}\"\nprogram = \"page.c\"\nrun = \"{way}\"\ninstances = {INSTANCES}\nenv = {{ PAGE = {page:?} }}\n{}",
+                "[[handler]]\npath = \"/{way}/{size}\"\nprogram = \"page.c\"\nrun = \"{way}\"\ninstances = {instances}\nenv = {{ PAGE = {page:?} }}\n{}",
                 if *way == "protected" {
                     "files = [\"public\"]\n"
                 } else {
@@ -191,13 +198,15 @@ fn nginx(site: &Path) -> std::io::Result<Option<(Vec<Ending>, u16)>> {
         return Ok(None);
     };
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-    let header = site.join("libcgi.h");
-    std::fs::write(header, postern_server::LIBCGI)?;
+    // Not beside the source, where it would be a change of all programs.
+    let include = site.join("include");
+    std::fs::create_dir_all(&include)?;
+    std::fs::write(include.join("libcgi.h"), postern_server::LIBCGI)?;
     let file = site.join("page.fcgi");
     let mut compile = Command::new("gcc");
     compile
         .args(["-O2", "-DLIBCGI_FASTCGI", "-I"])
-        .arg(site)
+        .arg(&include)
         .arg(site.join("page.c"));
     if !compile
         .arg("-o")
@@ -213,7 +222,7 @@ fn nginx(site: &Path) -> std::io::Result<Option<(Vec<Ending>, u16)>> {
     for size in SIZES {
         let socket = site.join(format!("{size}.socket"));
         let listener = UnixListener::bind(&socket)?;
-        for _ in 0..INSTANCES {
+        for _ in 0..PROCESSES {
             let listener = OwnedFd::from(listener.try_clone()?);
             children.push(Ending(
                 Command::new(&file).stdin(Stdio::from(listener)).spawn()?,
@@ -284,10 +293,10 @@ fn ask(port: u16, path: &str) -> std::io::Result<String> {
     Ok(answer)
 }
 
-/// Requests in a second. As many connections as the paper's client had.
+/// Requests in a second.
 fn wrk(url: &str) -> Result<f64, String> {
     let output = Command::new("wrk")
-        .args(["-t1", "-c30", "-d1s", url])
+        .args(["-t1", &format!("-c{CONNECTIONS}"), "-d1s", url])
         .output()
         .map_err(|e| e.to_string())?;
     let said = String::from_utf8_lossy(&output.stdout);
