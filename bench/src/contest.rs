@@ -65,7 +65,7 @@ fn missing() -> Option<&'static str> {
 }
 
 /// The folder of builds in the user's cache, if WebAssembly can be made.
-fn place() -> Result<PathBuf, String> {
+pub fn place() -> Result<PathBuf, String> {
     if let Some(package) = missing() {
         return Err(format!(
             "the package {package} is missing; `make setup-bench` installs it"
@@ -157,10 +157,10 @@ impl Contest {
     }
 }
 
-type Entry = (Store<()>, TypedFunc<(), i64>);
+pub type Entry = (Store<()>, TypedFunc<(), i64>);
 
 /// The module in Wasmtime, instantiated.
-fn instance(module: &[u8], function: &str, epochs: bool) -> Result<Entry, wasmtime::Error> {
+pub fn instance(module: &[u8], function: &str, epochs: bool) -> Result<Entry, wasmtime::Error> {
     let mut config = Config::new();
     config.epoch_interruption(epochs);
     let engine = Engine::new(&config)?;

@@ -3,9 +3,10 @@
 //!
 //! Clock, kernels, programs and baselines are those of `postern bench`, file by file. Wasmtime is at its defaults (Cranelift, guard
 //! pages for bounds), and once more with epochs, its cheapest way to end a call that takes too long, which Postern always can.
+//! E-code's kernels are beside gcc, tcc and Wasmtime, compiling, too (`ecode`).
 //! Besides, the programs with parts of the confinement left out (`ablations`), which is where the time goes.
 //!
-//! `cargo run --release -- calls|kernels|programs|ablations` measures one group, `programs lua` one program of it; `--json` prints data
+//! `cargo run --release -- calls|kernels|programs|ecode|ablations` measures one group, `programs lua` one program of it; `--json` prints data
 //! in place of tables.
 
 mod ablations;
@@ -17,6 +18,7 @@ mod clock;
 #[allow(dead_code)]
 mod comparison;
 mod contest;
+mod ecode;
 #[path = "../../cli/src/bench/figure.rs"]
 #[allow(dead_code)]
 mod figure;
@@ -53,10 +55,13 @@ fn ablations(only: &[String]) -> Measured {
 /// A group's name, and what measures it: all of its programs, or those that are named.
 type Group = (&'static str, fn(&[String]) -> Measured);
 
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group; 5] = [
     ("calls", calls),
     ("kernels", |only| contest(contest::kernels(only)?)),
     ("programs", |only| contest(contest::programs(only)?)),
+    ("ecode", |only| {
+        ecode::table(only).map(|table| (table.figures(), table.table()))
+    }),
     ("ablations", ablations),
 ];
 
