@@ -34,6 +34,7 @@ mod names;
 mod parse;
 mod program;
 mod run;
+pub mod set;
 mod show;
 mod token;
 mod tree;

@@ -12,6 +12,19 @@ pub(crate) struct View<'a> {
     pub wire: u32,
 }
 
+impl View<'_> {
+    /// The field of `size` bytes at `base + off`, if all of it is captured.
+    pub fn load(&self, size: u8, base: u32, off: u32) -> Option<u32> {
+        let from = usize::try_from(u64::from(base) + u64::from(off)).ok()?;
+        let bytes = self.bytes.get(from..from.checked_add(usize::from(size))?)?;
+        Some(
+            bytes
+                .iter()
+                .fold(0, |value, byte| value << 8 | u32::from(*byte)),
+        )
+    }
+}
+
 impl Program {
     /// How many bytes of the packet are accepted; 0 rejects it.
     pub fn run(&self, view: View<'_>) -> u32 {
@@ -53,16 +66,10 @@ impl Program {
             Expr::Var(var) => vars.get(usize::from(var)).copied(),
             Expr::Load { size, base, off } => {
                 let base = match base {
-                    Some(base) => u64::from(self.value(base, view, vars)?),
+                    Some(base) => self.value(base, view, vars)?,
                     None => 0,
                 };
-                let from = usize::try_from(base + u64::from(off)).ok()?;
-                let bytes = view.bytes.get(from..from.checked_add(usize::from(size))?)?;
-                Some(
-                    bytes
-                        .iter()
-                        .fold(0, |value, byte| value << 8 | u32::from(*byte)),
-                )
+                view.load(size, base, off)
             }
             Expr::Bin(op, a, b) => {
                 apply(op, self.value(a, view, vars)?, self.value(b, view, vars)?)

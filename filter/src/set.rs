@@ -1,0 +1,366 @@
+//! Many filters as one: which of them wants a packet is found without asking each.
+//!
+//! Every way through a filter's tests to acceptance is a *path*: outcomes that tests must have. Those that say that a field has a
+//! value are the path's *key*, the others its *shape* together with the list of fields. Paths of one shape, such as those of ten
+//! thousand connections, share one table: the fields are read and the shape's tests made once, then the key is looked up by
+//! hash. A packet takes exactly one path through each filter, so the answer is exact.
+//!
+//! After Engler, Wallach and Kaashoek's dynamic packet filters (Exokernel, sections 3.1 and 5.6): merging, and the check that nobody takes
+//! another's packets.
+
+mod path;
+mod table;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::Filter;
+use crate::program::{ExprId, Exprs, Program, apply};
+use crate::run::View;
+use path::{Path, Shape, Test};
+use table::Table;
+
+/// A filter's number in its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(pub u32);
+
+/// What is declared with a filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Whose packets they are.
+    pub owner: u32,
+    /// Of two filters that accept a packet the one with the higher priority gets it; of equal ones the older.
+    pub priority: u32,
+    /// Packets of other owners may be taken.
+    pub may_steal: bool,
+}
+
+/// Why a filter is not taken into a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetError {
+    /// It would get packets that another owner's filter gets now.
+    #[error(
+        "the filter could take packets of filter {}, which owner {owner} has; lower its priority, or let it be allowed to", id.0
+    )]
+    Steals {
+        /// The other filter.
+        id: Id,
+        /// Its owner.
+        owner: u32,
+    },
+}
+
+struct Member {
+    claim: Claim,
+    /// Its paths: shape and key. None if the filter is asked by itself.
+    paths: Vec<(usize, Vec<u32>)>,
+    /// A filter with more ways than can be kept, or with variables.
+    whole: Option<Program>,
+}
+
+/// Paths of one shape.
+struct Group {
+    shape: Shape,
+    table: Table,
+    /// No member has a higher priority.
+    best: u32,
+}
+
+/// Filters that are asked together.
+#[derive(Default)]
+pub struct Set {
+    exprs: Exprs,
+    groups: Vec<Group>,
+    shapes: BTreeMap<Shape, usize>,
+    /// Numbers of groups, those with the highest priority first.
+    order: Vec<usize>,
+    members: BTreeMap<u32, Member>,
+    /// Those that are asked one by one.
+    single: Vec<u32>,
+    next: u32,
+}
+
+/// Room for the values of one packet's fields; kept from one packet to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    /// By expression: the packet's number, and the value if there is one.
+    values: Vec<(u64, Option<u32>)>,
+    packet: u64,
+    key: Vec<u32>,
+}
+
+impl Set {
+    /// An empty set.
+    pub fn new() -> Set {
+        Set::default()
+    }
+
+    /// How many filters there are.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// Adds a filter.
+    ///
+    /// # Errors
+    /// It may not steal, and there is a filter of another owner and lower priority with which it has packets in common, or of
+    /// which that cannot be excluded.
+    pub fn insert(&mut self, filter: &Filter, claim: Claim) -> Result<Id, SetError> {
+        let paths = path::of(&filter.program, &mut self.exprs);
+        if !claim.may_steal
+            && let Some(id) = self.robbed(paths.as_deref(), claim)
+        {
+            let owner = self.members.get(&id).map_or(0, |member| member.claim.owner);
+            return Err(SetError::Steals { id: Id(id), owner });
+        }
+        let id = self.next;
+        self.next += 1;
+        let mut member = Member {
+            claim,
+            paths: Vec::new(),
+            whole: None,
+        };
+        match paths {
+            Some(paths) => {
+                for Path { shape, key } in paths {
+                    let group = self.group(shape);
+                    self.groups[group].table.insert(&key, id);
+                    self.raise(group, claim.priority);
+                    member.paths.push((group, key));
+                }
+            }
+            None => {
+                member.whole = Some(filter.program.clone());
+                self.single.push(id);
+            }
+        }
+        self.members.insert(id, member);
+        Ok(Id(id))
+    }
+
+    /// Takes a filter out. Returns whether it was there.
+    pub fn remove(&mut self, id: Id) -> bool {
+        let Some(member) = self.members.remove(&id.0) else {
+            return false;
+        };
+        for (group, key) in &member.paths {
+            self.groups[*group].table.remove(key, id.0);
+        }
+        if member.whole.is_some() {
+            self.single.retain(|other| *other != id.0);
+        }
+        true
+    }
+
+    fn group(&mut self, shape: Shape) -> usize {
+        if let Some(group) = self.shapes.get(&shape) {
+            return *group;
+        }
+        let group = self.groups.len();
+        self.groups.push(Group {
+            table: Table::new(shape.fields.len()),
+            shape: shape.clone(),
+            best: 0,
+        });
+        self.shapes.insert(shape, group);
+        self.order.push(group);
+        group
+    }
+
+    fn raise(&mut self, group: usize, priority: u32) {
+        if priority > self.groups[group].best {
+            self.groups[group].best = priority;
+            let groups = &self.groups;
+            self.order
+                .sort_by_key(|group| core::cmp::Reverse(groups[*group].best));
+        }
+    }
+
+    /// The filter that gets the packet.
+    pub fn find(&self, packet: &[u8], wire: u32, scratch: &mut Scratch) -> Option<Id> {
+        let view = View {
+            bytes: packet,
+            wire,
+        };
+        scratch.begin(self.exprs.len());
+        let mut best: Option<(u32, u32)> = None;
+        for group in &self.order {
+            let group = &self.groups[*group];
+            if best.is_some_and(|(priority, _)| priority > group.best) {
+                break;
+            }
+            if group.table.is_empty() {
+                continue;
+            }
+            self.each(group, view, scratch, &mut |id| self.better(&mut best, id));
+        }
+        for id in &self.single {
+            if self.accepts(*id, view) {
+                self.better(&mut best, *id);
+            }
+        }
+        best.map(|(_, id)| Id(id))
+    }
+
+    /// All filters that accept the packet, the one that gets it first.
+    pub fn all(&self, packet: &[u8], wire: u32, scratch: &mut Scratch) -> Vec<Id> {
+        let view = View {
+            bytes: packet,
+            wire,
+        };
+        scratch.begin(self.exprs.len());
+        let mut found: Vec<u32> = Vec::new();
+        for group in &self.groups {
+            self.each(group, view, scratch, &mut |id| found.push(id));
+        }
+        found.extend(self.single.iter().filter(|id| self.accepts(**id, view)));
+        found.sort_by_key(|id| (core::cmp::Reverse(self.priority(*id)), *id));
+        found.dedup();
+        found.into_iter().map(Id).collect()
+    }
+
+    fn priority(&self, id: u32) -> u32 {
+        self.members.get(&id).map_or(0, |m| m.claim.priority)
+    }
+
+    fn better(&self, best: &mut Option<(u32, u32)>, id: u32) {
+        let priority = self.priority(id);
+        let wins = match *best {
+            Some((most, first)) => priority > most || priority == most && id < first,
+            None => true,
+        };
+        if wins {
+            *best = Some((priority, id));
+        }
+    }
+
+    fn accepts(&self, id: u32, view: View<'_>) -> bool {
+        let whole = self.members.get(&id).and_then(|m| m.whole.as_ref());
+        whole.is_some_and(|program| program.run(view) != 0)
+    }
+
+    /// The members of a group whose path the packet takes.
+    fn each(
+        &self,
+        group: &Group,
+        view: View<'_>,
+        scratch: &mut Scratch,
+        found: &mut dyn FnMut(u32),
+    ) {
+        scratch.key.clear();
+        for field in &group.shape.fields {
+            let Some(value) = scratch.value(&self.exprs, *field, view) else {
+                return;
+            };
+            scratch.key.push(value);
+        }
+        for test in &group.shape.tests {
+            match *test {
+                Test::Needs(expr) => {
+                    if scratch.value(&self.exprs, expr, view).is_none() {
+                        return;
+                    }
+                }
+                Test::Outcome(a, rel, b, outcome) => {
+                    let a = scratch.value(&self.exprs, a, view);
+                    let b = scratch.value(&self.exprs, b, view);
+                    let (Some(a), Some(b)) = (a, b) else { return };
+                    if crate::program::holds(rel, a, b) != outcome {
+                        return;
+                    }
+                }
+            }
+        }
+        for id in group.table.get(&scratch.key) {
+            found(*id);
+        }
+    }
+
+    /// A filter of another owner and lower priority that may want a packet of these paths.
+    fn robbed(&self, paths: Option<&[Path]>, claim: Claim) -> Option<u32> {
+        let loses = |id: &u32| {
+            let other = self.members.get(id).map(|m| m.claim);
+            other.is_some_and(|o| o.owner != claim.owner && o.priority < claim.priority)
+        };
+        let Some(paths) = paths else {
+            // Nothing is known of the filter's packets.
+            return self.members.keys().copied().find(|id| loses(id));
+        };
+        if let (Some(id), false) = (
+            self.single.iter().copied().find(|id| loses(id)),
+            paths.is_empty(),
+        ) {
+            return Some(id);
+        }
+        paths.iter().find_map(|path| {
+            self.groups.iter().find_map(|group| {
+                let known = |field: &ExprId| path.value(&self.exprs, *field);
+                // Most new filters are of a known shape, or say more than others: then one look is enough.
+                let key: Option<Vec<u32>> = group.shape.fields.iter().map(known).collect();
+                if let Some(key) = key {
+                    let other = Path {
+                        shape: group.shape.clone(),
+                        key,
+                    };
+                    if path.disjoint(&other, &self.exprs) {
+                        return None;
+                    }
+                    return group.table.get(&other.key).iter().copied().find(loses);
+                }
+                group.table.entries().find_map(|(key, ids)| {
+                    let other = Path {
+                        shape: group.shape.clone(),
+                        key: key.to_vec(),
+                    };
+                    let meet = || !path.disjoint(&other, &self.exprs);
+                    ids.iter().copied().find(|id| loses(id)).filter(|_| meet())
+                })
+            })
+        })
+    }
+}
+
+impl Scratch {
+    fn begin(&mut self, expressions: usize) {
+        self.packet += 1;
+        if self.values.len() < expressions {
+            self.values.resize(expressions, (0, None));
+        }
+    }
+
+    /// The value of an expression, computed once for each packet; none if it rejects.
+    fn value(&mut self, exprs: &Exprs, id: ExprId, view: View<'_>) -> Option<u32> {
+        use crate::program::Expr;
+        if let Some((packet, value)) = self.values.get(id as usize)
+            && *packet == self.packet
+        {
+            return *value;
+        }
+        let value = match exprs.get(id) {
+            Expr::Const(value) => Some(value),
+            Expr::Len => Some(view.wire),
+            Expr::Var(_) => None,
+            Expr::Load { size, base, off } => {
+                let base = match base {
+                    Some(base) => self.value(exprs, base, view),
+                    None => Some(0),
+                };
+                base.and_then(|base| view.load(size, base, off))
+            }
+            Expr::Bin(op, a, b) => {
+                let a = self.value(exprs, a, view);
+                a.zip(self.value(exprs, b, view))
+                    .and_then(|(a, b)| apply(op, a, b))
+            }
+        };
+        if let Some(place) = self.values.get_mut(id as usize) {
+            *place = (self.packet, value);
+        }
+        value
+    }
+}

@@ -1,0 +1,157 @@
+//! Sets give the answers that their filters give one by one, whatever was inserted and removed before.
+
+mod support;
+
+use postern_filter::set::{Claim, Id, Scratch, Set, SetError};
+use postern_filter::{Filter, NoNames};
+use support::{Random, expressions, packets};
+
+fn filter(source: &str) -> Filter {
+    Filter::compile(source, &NoNames).unwrap()
+}
+
+fn claim(owner: u32, priority: u32) -> Claim {
+    Claim {
+        owner,
+        priority,
+        may_steal: false,
+    }
+}
+
+#[test]
+fn random_sets_answer_as_their_filters_do() {
+    let mut random = Random::new(3);
+    let corpus = packets::packets(3, 200);
+    let mut scratch = Scratch::default();
+    let mut matched = 0;
+    for _ in 0..40 {
+        let mut set = Set::new();
+        let mut list: Vec<(Id, Filter, u32)> = Vec::new();
+        for _ in 0..60 {
+            if !list.is_empty() && random.chance(4) {
+                let (id, ..) = list.swap_remove(random.below(list.len()));
+                assert!(set.remove(id) && !set.remove(id));
+                continue;
+            }
+            let size = 1 + random.below(3);
+            let source = expressions::expression(&mut random, size);
+            let Ok(filter) = Filter::compile(&source, &NoNames) else {
+                continue;
+            };
+            let priority = random.below(4) as u32;
+            let claim = Claim {
+                owner: 0,
+                priority,
+                may_steal: true,
+            };
+            let id = set.insert(&filter, claim).unwrap();
+            list.push((id, filter, priority));
+        }
+        assert_eq!(set.len(), list.len());
+        for packet in &corpus {
+            let mut expected: Vec<_> = list
+                .iter()
+                .filter(|(_, filter, _)| filter.run(&packet.bytes, packet.wire) != 0)
+                .map(|(id, _, priority)| (std::cmp::Reverse(*priority), *id))
+                .collect();
+            expected.sort();
+            let expected: Vec<Id> = expected.into_iter().map(|(_, id)| id).collect();
+            assert_eq!(set.all(&packet.bytes, packet.wire, &mut scratch), expected);
+            assert_eq!(
+                set.find(&packet.bytes, packet.wire, &mut scratch),
+                expected.first().copied()
+            );
+            matched += expected.len();
+        }
+    }
+    assert!(matched > 10_000, "{matched}");
+}
+
+fn tuple(n: u32) -> String {
+    let [_, a, b, c] = n.to_be_bytes();
+    format!(
+        "ip and tcp and src host 10.{a}.{b}.{c} and src port {} and dst host 10.0.0.1 and dst port 80",
+        1024 + n % 60_000
+    )
+}
+
+fn packet(n: u32) -> Vec<u8> {
+    let mut packet = vec![0; 60];
+    packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+    packet[23] = 6;
+    packet[26..30].copy_from_slice(&(10 << 24 | n).to_be_bytes());
+    packet[30..34].copy_from_slice(&[10, 0, 0, 1]);
+    packet[34..36].copy_from_slice(&(1024 + (n % 60_000) as u16).to_be_bytes());
+    packet[37] = 80;
+    packet
+}
+
+/// Connections beyond counting by hand: each packet finds its own, before and after half of them are gone.
+#[test]
+fn many_connections() {
+    let mut set = Set::new();
+    let ids: Vec<Id> = (0..20_000)
+        .map(|n| set.insert(&filter(&tuple(n)), claim(n, 1)).unwrap())
+        .collect();
+    let mut scratch = Scratch::default();
+    for (n, id) in ids.iter().enumerate().step_by(7) {
+        assert_eq!(set.find(&packet(n as u32), 60, &mut scratch), Some(*id));
+    }
+    assert_eq!(set.find(&packet(20_000), 60, &mut scratch), None);
+    for id in ids.iter().step_by(2) {
+        assert!(set.remove(*id));
+    }
+    for (n, id) in ids.iter().enumerate() {
+        let expected = (n % 2 == 1).then_some(*id);
+        assert_eq!(set.find(&packet(n as u32), 60, &mut scratch), expected);
+    }
+}
+
+#[test]
+fn nobody_takes_another_owners_packets() {
+    let mut set = Set::new();
+    let web = set.insert(&filter("tcp dst port 80"), claim(1, 1)).unwrap();
+    let host = set
+        .insert(&filter("ip host 10.0.0.1"), claim(1, 1))
+        .unwrap();
+    let refused =
+        |set: &mut Set, source: &str, claim: Claim| match set.insert(&filter(source), claim) {
+            Err(SetError::Steals { id, owner: 1 }) => id,
+            other => panic!("{source}: {other:?}"),
+        };
+    assert_eq!(
+        refused(
+            &mut set,
+            "tcp dst port 80 and src host 10.9.9.9",
+            claim(2, 2)
+        ),
+        web
+    );
+    assert_eq!(
+        refused(&mut set, "udp and src host 10.0.0.1", claim(2, 2)),
+        host
+    );
+    assert_eq!(refused(&mut set, "ip src net 10", claim(2, 2)), web);
+    // Other packets, an equal priority, the same owner, or a permission.
+    for (source, claim) in [
+        ("ip6 and udp", claim(2, 2)),
+        ("arp", claim(2, 2)),
+        ("tcp dst port 80 and ip src host 10.0.0.1", claim(2, 1)),
+        ("udp and ip src host 10.3.3.3", claim(1, 2)),
+        (
+            "ip6",
+            Claim {
+                owner: 2,
+                priority: 9,
+                may_steal: true,
+            },
+        ),
+    ] {
+        set.insert(&filter(source), claim)
+            .unwrap_or_else(|error| panic!("{source}: {error}"));
+    }
+    // Once its filters are gone, an owner has no packets.
+    for id in set.all(&packet(1), 60, &mut Scratch::default()) {
+        set.remove(id);
+    }
+}
