@@ -183,12 +183,21 @@ impl<'a> Encoder<'a> {
             Kind::Test(a, rel, b) => {
                 let (condition, holds) = self.compare(a, rel, b);
                 let next = id + 1;
+                let exprs = &self.program.exprs;
+                let before = self.known.length;
+                let after = match (exprs.get(a), rel, exprs.constant(b)) {
+                    (Expr::Captured, Rel::Ge, Some(bytes)) => before.max(bytes),
+                    _ => before,
+                };
                 // Jump where the next node is not.
                 if node.yes == next {
                     self.jump_if(condition ^ 1 ^ u8::from(!holds), node.no);
+                    self.known.length = after;
                     self.goto(node.yes, next);
                 } else {
+                    self.known.length = after;
                     self.jump_if(condition ^ u8::from(!holds), node.yes);
+                    self.known.length = before;
                     self.goto(node.no, next);
                 }
             }

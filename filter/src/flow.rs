@@ -261,6 +261,11 @@ impl Facts {
         if let (Some(a), Some(b)) = (self.value(exprs, a), self.value(exprs, b)) {
             return Some(holds(rel, a, b));
         }
+        if let (Expr::Captured, Rel::Ge, Some(bytes)) = (exprs.get(a), rel, exprs.constant(b))
+            && bytes <= self.length
+        {
+            return Some(true);
+        }
         self.outcomes
             .iter()
             .find(|(x, r, y, _)| (*x, *r, *y) == (a, rel, b))
@@ -285,6 +290,11 @@ fn thread(program: &mut Program) {
                 facts.evaluate(&program.exprs, a);
                 facts.evaluate(&program.exprs, b);
                 let mut otherwise = facts.clone();
+                if let (Expr::Captured, Rel::Ge, Some(bytes)) =
+                    (program.exprs.get(a), rel, program.exprs.constant(b))
+                {
+                    facts.length = facts.length.max(bytes);
+                }
                 facts.learn((a, rel, b, true));
                 otherwise.learn((a, rel, b, false));
                 program.nodes[id].yes = reach(program, &mut known, node.yes, facts);

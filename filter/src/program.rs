@@ -45,6 +45,8 @@ pub(crate) enum Expr {
     Const(u32),
     /// The length on the wire.
     Len,
+    /// The captured bytes.
+    Captured,
     Var(u8),
     /// 1, 2 or 4 bytes, the most significant first, at `base` + `off` (not modulo 2^32).
     Load {

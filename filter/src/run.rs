@@ -63,6 +63,7 @@ impl Program {
         match self.exprs.get(id) {
             Expr::Const(value) => Some(value),
             Expr::Len => Some(view.wire),
+            Expr::Captured => u32::try_from(view.bytes.len()).ok(),
             Expr::Var(var) => vars.get(usize::from(var)).copied(),
             Expr::Load { size, base, off } => {
                 let base = match base {

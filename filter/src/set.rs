@@ -5,9 +5,10 @@
 //! thousand connections, share one table: the fields are read and the shape's tests made once, then the key is looked up by
 //! hash. A packet takes exactly one path through each filter, so the answer is exact.
 //!
-//! After Engler, Wallach and Kaashoek's dynamic packet filters (Exokernel, sections 3.1 and 5.6): merging, and the check that nobody takes
+//! After Engler, Wallach and Kaashoek's dynamic packet filters (Exokernel, sections 3.2 and 5.6): merging, and the check that nobody takes
 //! another's packets.
 
+mod merge;
 mod path;
 mod table;
 
@@ -17,6 +18,7 @@ use alloc::vec::Vec;
 use crate::Filter;
 use crate::program::{ExprId, Exprs, Program, apply};
 use crate::run::View;
+pub use merge::Merged;
 use path::{Path, Shape, Test};
 use table::Table;
 
@@ -344,6 +346,7 @@ impl Scratch {
         let value = match exprs.get(id) {
             Expr::Const(value) => Some(value),
             Expr::Len => Some(view.wire),
+            Expr::Captured => u32::try_from(view.bytes.len()).ok(),
             Expr::Var(_) => None,
             Expr::Load { size, base, off } => {
                 let base = match base {

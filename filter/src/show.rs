@@ -60,6 +60,7 @@ impl fmt::Display for Shown<'_> {
             Expr::Const(value) if value < 10 => write!(f, "{value}"),
             Expr::Const(value) => write!(f, "{value:#x}"),
             Expr::Len => f.write_str("len"),
+            Expr::Captured => f.write_str("captured"),
             Expr::Var(var) => write!(f, "v{var}"),
             Expr::Load {
                 size,

@@ -22,14 +22,23 @@ pub(super) fn count(program: &Program, uses: &mut [u32], id: ExprId) {
     }
 }
 
+/// The register of an argument.
+fn argument(expr: Expr) -> Option<u8> {
+    match expr {
+        Expr::Len => Some(RSI),
+        Expr::Captured => Some(RDX),
+        _ => None,
+    }
+}
+
 impl Encoder<'_> {
     /// The value in some register, which may be one that keeps it.
     pub(super) fn value(&mut self, id: ExprId) -> u8 {
         if let Some(index) = self.known.kept.iter().position(|kept| *kept == Some(id)) {
             return KEEP[index];
         }
-        if self.program.exprs.get(id) == Expr::Len {
-            return RSI;
+        if let Some(register) = argument(self.program.exprs.get(id)) {
+            return register;
         }
         let worth = self.uses[id as usize] > 1
             && match self.program.exprs.get(id) {
@@ -56,7 +65,7 @@ impl Encoder<'_> {
     /// The value in this register.
     pub(super) fn into(&mut self, id: ExprId, register: u8) {
         let known = self.known.kept.contains(&Some(id));
-        if known || self.program.exprs.get(id) == Expr::Len {
+        if known || argument(self.program.exprs.get(id)).is_some() {
             let from = self.value(id);
             op(&mut self.text, MOV, false, register, Rm::R(from), true);
         } else {
@@ -108,8 +117,8 @@ impl Encoder<'_> {
             self.pinned |= pin;
             return (Rm::R(register), pin);
         }
-        if register == RSI {
-            return (Rm::R(RSI), 0);
+        if register != RAX {
+            return (Rm::R(register), 0);
         }
         let slot = self.slots;
         self.slots += 1;
@@ -125,6 +134,9 @@ impl Encoder<'_> {
             Expr::Const(value) => self.constant(register, value),
             Expr::Len => {
                 op(&mut self.text, MOV, false, register, Rm::R(RSI), true);
+            }
+            Expr::Captured => {
+                op(&mut self.text, MOV, false, register, Rm::R(RDX), true);
             }
             Expr::Var(var) => {
                 let slot = Rm::M(self.slot(var.into()));

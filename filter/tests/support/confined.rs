@@ -24,11 +24,14 @@ pub struct Confined {
 
 impl Confined {
     pub fn new(filter: &Filter) -> Confined {
-        let code = filter.code();
+        Confined::of(&filter.code())
+    }
+
+    pub fn of(code: &Code) -> Confined {
         let facts = code.verify();
         let facts = facts.unwrap_or_else(|violation| panic!("{violation}: {:02x?}", code.text()));
         assert!(facts.longest_path.is_some() && !facts.gates && !facts.indirect);
-        let (file, room) = file(&code);
+        let (file, room) = file(code);
         let image = Image::from_bytes(&file).unwrap();
         let domain = Domain::builder(&image).build().unwrap();
         Confined { domain, room }

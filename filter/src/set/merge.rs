@@ -1,0 +1,288 @@
+//! A set as one program: each group's fields are decided one after the other, every value among the group's by binary search,
+//! those fields first that have the fewest values, so that what connections have in common is tested once.
+//!
+//! What one group cannot read rejects no packet here: it only takes no path of this group. So each group begins with tests of
+//! the captured length.
+
+use alloc::vec::Vec;
+
+use super::path::Test;
+use super::{Group, Id, Set};
+use crate::Code;
+use crate::program::{
+    Builder, Expr, ExprId, Exprs, Kind, MAX_NODES, NodeId, Op, Program, REJECT, Rel,
+};
+
+/// Machine code of a set: it returns the number of the filter that gets a packet, from 1 on, or 0.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    /// A function of [`crate::SIGNATURE`].
+    pub code: Code,
+    /// The filters; the code's 1 is the first.
+    pub ids: Vec<Id>,
+}
+
+/// The variable with the number of the best filter so far; 0 is none yet.
+const BEST: u8 = 0;
+/// A key and the number of its best filter.
+type Entry = (Vec<u32>, u32);
+
+impl Set {
+    /// One decision program of all filters. Nothing if the set has more filters than are worth that, or some that only can be asked by
+    /// themselves; then there is [`Set::find`].
+    pub fn merged(&self) -> Option<Merged> {
+        if !self.single.is_empty() {
+            return None;
+        }
+        // Numbers in the order of who gets a packet: the lowest does.
+        let mut ids: Vec<u32> = self.members.keys().copied().collect();
+        ids.sort_by_key(|id| (core::cmp::Reverse(self.priority(*id)), *id));
+        let mut numbers = alloc::vec![0; self.next as usize];
+        for (number, id) in ids.iter().enumerate() {
+            *numbers.get_mut(*id as usize)? = number as u32 + 1;
+        }
+        let mut merger = Merger {
+            build: Builder::default(),
+            var: 0,
+        };
+        merger.build.exprs = self.exprs.clone();
+        merger.var = merger.expr(Expr::Var(BEST))?;
+        // From the last group to the first, each leading to the one behind it.
+        let mut next = merger.build.node(Kind::Return(merger.var), REJECT, REJECT);
+        let mut later = u32::MAX;
+        for group in self.order.iter().rev() {
+            let group = &self.groups[*group];
+            let entries: Vec<Entry> = group
+                .table
+                .entries()
+                .filter_map(|(key, ids)| {
+                    let best = ids.iter().map(|id| numbers[*id as usize]).min()?;
+                    Some((key.to_vec(), best))
+                })
+                .collect();
+            let Some(first) = entries.iter().map(|(_, number)| *number).min() else {
+                continue;
+            };
+            next = merger.group(group, entries, next, later)?;
+            later = later.min(first);
+        }
+        let zero = merger.build.exprs.number(0);
+        let entry = merger.build.node(Kind::Assign(BEST, zero), next, REJECT);
+        let mut program = merger.build.finish(entry, 0);
+        crate::flow::simplify(&mut program);
+        Some(Merged {
+            code: encode(&program),
+            ids: ids.into_iter().map(Id).collect(),
+        })
+    }
+}
+
+fn encode(program: &Program) -> Code {
+    Code::new(crate::encode::encode(program))
+}
+
+struct Merger {
+    build: Builder,
+    var: ExprId,
+}
+
+impl Merger {
+    fn expr(&mut self, expr: Expr) -> Option<ExprId> {
+        self.build.exprs.add(expr).ok()
+    }
+
+    fn test(&mut self, a: ExprId, rel: Rel, b: u32, yes: NodeId, no: NodeId) -> NodeId {
+        let b = self.build.exprs.number(b);
+        self.build.node(Kind::Test(a, rel, b), yes, no)
+    }
+
+    /// The nodes of a group. `later` is the best number behind it: one that is better yet ends the search.
+    fn group(
+        &mut self,
+        group: &Group,
+        entries: Vec<Entry>,
+        next: NodeId,
+        later: u32,
+    ) -> Option<NodeId> {
+        let mut order: Vec<(usize, usize)> = (0..group.shape.fields.len())
+            .map(|field| {
+                let mut values: Vec<u32> = entries.iter().map(|(key, _)| key[field]).collect();
+                values.sort_unstable();
+                values.dedup();
+                (values.len(), field)
+            })
+            .collect();
+        order.sort_unstable();
+        let fields: Vec<(usize, ExprId)> = order
+            .into_iter()
+            .map(|(_, field)| (field, group.shape.fields[field]))
+            .collect();
+        let mut entries = entries;
+        entries.sort_unstable_by(|a, b| {
+            let values = |key: &Vec<u32>| {
+                fields
+                    .iter()
+                    .map(|(field, _)| key[*field])
+                    .collect::<Vec<_>>()
+            };
+            values(&a.0).cmp(&values(&b.0))
+        });
+        let mut node = self.level(&entries, &fields, (next, later))?;
+        let mut needed: Vec<ExprId> = group.shape.fields.clone();
+        for test in group.shape.tests.iter().rev() {
+            match *test {
+                Test::Needs(expr) => needed.push(expr),
+                Test::Outcome(a, rel, b, outcome) => {
+                    needed.extend([a, b]);
+                    let (yes, no) = if outcome { (node, next) } else { (next, node) };
+                    node = self.build.node(Kind::Test(a, rel, b), yes, no);
+                }
+            }
+        }
+        self.guard(&needed, node, next)
+    }
+
+    /// Decides the first of `fields` among the entries' values, and then the others. All entries agree in what was decided before.
+    fn level(
+        &mut self,
+        entries: &[Entry],
+        fields: &[(usize, ExprId)],
+        ends: (NodeId, u32),
+    ) -> Option<NodeId> {
+        if self.build.size() > MAX_NODES {
+            return None;
+        }
+        let Some(((field, expr), rest)) = fields.split_first() else {
+            let number = entries.first()?.1;
+            return self.found(number, ends);
+        };
+        let runs: Vec<&[Entry]> = entries
+            .chunk_by(|a, b| a.0[*field] == b.0[*field])
+            .collect();
+        self.search(&runs, *field, *expr, rest, ends)
+    }
+
+    fn search(
+        &mut self,
+        runs: &[&[Entry]],
+        field: usize,
+        expr: ExprId,
+        rest: &[(usize, ExprId)],
+        ends: (NodeId, u32),
+    ) -> Option<NodeId> {
+        if let [run] = runs {
+            let behind = self.level(run, rest, ends)?;
+            let value = run.first()?.0[field];
+            return Some(self.test(expr, Rel::Eq, value, behind, ends.0));
+        }
+        let (low, high) = runs.split_at(runs.len() / 2);
+        let border = low.last()?.first()?.0[field];
+        let (low, high) = (
+            self.search(low, field, expr, rest, ends)?,
+            self.search(high, field, expr, rest, ends)?,
+        );
+        Some(self.test(expr, Rel::Gt, border, high, low))
+    }
+
+    /// A path is taken: the end, if nothing behind can be better; else the number is kept if it is the best so far.
+    fn found(&mut self, number: u32, (next, later): (NodeId, u32)) -> Option<NodeId> {
+        let value = self.build.exprs.number(number);
+        let keep = self.build.node(Kind::Assign(BEST, value), next, REJECT);
+        let take = if number < later {
+            self.build.node(Kind::Return(value), REJECT, REJECT)
+        } else {
+            keep
+        };
+        // An earlier group may have found a better one: 1 to number - 1.
+        let kept = self.var;
+        let one = self.expr(Expr::Const(1))?;
+        let less = self.expr(Expr::Bin(Op::Sub, kept, one))?;
+        let end = if number < later {
+            self.build.node(Kind::Return(kept), REJECT, REJECT)
+        } else {
+            next
+        };
+        Some(self.test(less, Rel::Ge, number - 1, take, end))
+    }
+
+    /// Goes to `next` unless everything that `needed` loads is captured.
+    fn guard(&mut self, needed: &[ExprId], node: NodeId, next: NodeId) -> Option<NodeId> {
+        let mut fixed = 0;
+        let mut moving = Vec::new();
+        for id in needed {
+            loads(&self.build.exprs, *id, &mut fixed, &mut moving)?;
+        }
+        moving.sort_unstable();
+        moving.dedup_by_key(|(base, _)| *base);
+        let captured = self.expr(Expr::Captured)?;
+        let mut node = node;
+        for (base, core::cmp::Reverse(end)) in moving {
+            let end = self.build.exprs.number(end);
+            let end = self.expr(Expr::Bin(Op::Add, base, end))?;
+            node = self
+                .build
+                .node(Kind::Test(captured, Rel::Ge, end), node, next);
+        }
+        if fixed > 0 {
+            node = self.test(captured, Rel::Ge, fixed, node, next);
+        }
+        Some(node)
+    }
+}
+
+/// Where the loads of an expression end at most: those with fixed places, and by base. Nothing if that cannot be said, or if the
+/// expression may fail otherwise.
+fn loads(
+    exprs: &Exprs,
+    id: ExprId,
+    fixed: &mut u32,
+    moving: &mut Vec<(ExprId, core::cmp::Reverse<u32>)>,
+) -> Option<()> {
+    match exprs.get(id) {
+        Expr::Load { size, base, off } => {
+            let end = off.checked_add(size.into())?;
+            match base {
+                None => *fixed = (*fixed).max(end),
+                Some(base) => {
+                    let before = moving.len();
+                    loads(exprs, base, fixed, moving)?;
+                    if moving.len() > before {
+                        // The base's own place would have to be guarded first.
+                        return None;
+                    }
+                    most(exprs, base)?.checked_add(end)?;
+                    moving.push((base, core::cmp::Reverse(end)));
+                }
+            }
+        }
+        Expr::Bin(op, a, b) => {
+            if matches!(op, Op::Div | Op::Mod) && !matches!(exprs.constant(b), Some(1..)) {
+                return None;
+            }
+            loads(exprs, a, fixed, moving)?;
+            loads(exprs, b, fixed, moving)?;
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+/// The largest value of an expression, if it is known not to wrap.
+fn most(exprs: &Exprs, id: ExprId) -> Option<u32> {
+    match exprs.get(id) {
+        Expr::Const(value) => Some(value),
+        Expr::Load { size: 1, .. } => Some(0xff),
+        Expr::Load { size: 2, .. } => Some(0xffff),
+        Expr::Bin(Op::And, a, b) => match (most(exprs, a), most(exprs, b)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        },
+        Expr::Bin(Op::Add, a, b) => most(exprs, a)?.checked_add(most(exprs, b)?),
+        Expr::Bin(Op::Mul, a, b) => most(exprs, a)?.checked_mul(most(exprs, b)?),
+        Expr::Bin(Op::Shl, a, b) => {
+            let factor = 1u32.checked_shl(exprs.constant(b)?)?;
+            most(exprs, a)?.checked_mul(factor)
+        }
+        _ => None,
+    }
+}
