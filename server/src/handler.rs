@@ -68,6 +68,7 @@ impl Handler {
         let kind = match settings.run {
             Run::Protected | Run::Unprotected => {
                 let inside = Inside::new(settings, &file, workers, log);
+                forget(settings, &file);
                 Kind::Inside(Arc::new(inside.map_err(|e| error(e.to_string()))?))
             }
             Run::Cgi => Kind::Cgi(Process::new(settings, &file, log)),
@@ -112,11 +113,14 @@ impl Handler {
             .build(&self.settings)
             .map_err(|e| error(e.to_string()))?;
         match &self.kind {
-            Kind::Inside(inside) => inside.replace(&file).map_err(|e| error(e.to_string()))?,
+            Kind::Inside(inside) => {
+                let replaced = inside.replace(&file);
+                forget(&self.settings, &file);
+                replaced.map_err(|e| error(e.to_string()))?;
+            }
             Kind::Cgi(process) => process.replace(&file),
             Kind::FastCgi(processes) => processes.replace(&file),
         }
-        // What was compiled for the one before is not needed once that is loaded; files of processes are, until they end.
         Ok(())
     }
 
@@ -210,6 +214,13 @@ impl Handler {
                 _ => None,
             },
         }
+    }
+}
+
+/// Removes what was compiled and is loaded now. (Files of processes stay: one may be about to start.)
+fn forget(settings: &Settings, file: &Path) {
+    if Workshop::is_source(&settings.program) {
+        let _ = std::fs::remove_file(file);
     }
 }
 
