@@ -74,6 +74,7 @@ impl Report {
     #[cold]
     pub fn limit(&mut self, at: u32, what: &str) {
         self.list.retain(|error| error.at != at);
+        self.list.truncate(self.most - 1); // this one is worth more than the last
         self.full = false;
         let help = "make the source smaller, or raise the limit in Options";
         self.error(

@@ -207,6 +207,11 @@ fn an_error_shows_its_line_and_what_to_do() {
 #[test]
 fn there_is_an_end_to_errors() {
     let source = "int f(void) { return a; }\n".repeat(100);
+    // Not one more if a limit is met behind the last.
+    let nested = format!(
+        "int f(void) {{ return a + b + c + {}1; }}",
+        "(".repeat(1000)
+    );
     let mut compiler = Compiler::new(Options {
         limits: Limits {
             errors: 3,
@@ -216,6 +221,7 @@ fn there_is_an_end_to_errors() {
     });
     let errors = compiler.compile(&source).unwrap_err();
     assert_eq!(errors.list.len(), 3);
+    assert_eq!(compiler.compile(&nested).unwrap_err().list.len(), 3);
     assert!(
         errors.more
             && errors
