@@ -43,7 +43,12 @@ struct Ending(Child);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // By a signal that nginx hands on to its workers, who would go on without it otherwise.
+        let kill = format!("kill {}", self.0.id());
+        let told = Command::new("sh").args(["-c", &kill]).status();
+        if !told.is_ok_and(|status| status.success()) {
+            let _ = self.0.kill();
+        }
         let _ = self.0.wait();
     }
 }
