@@ -289,6 +289,18 @@ impl Namespace {
         }
     }
 
+    /// Leads `name` to the function that `other` leads to now: another name for it, or another function for the name. One store, whoever
+    /// calls it meanwhile; what `other` leads to later does not matter.
+    ///
+    /// # Errors
+    /// No function is called `other`, or `name` is something else already.
+    pub fn link(&self, name: &str, other: &str) -> Result<FunctionId, CreateError> {
+        let mut state = self.code().lock();
+        let slot = state.link(&self.domain.0.image, name, other)?;
+        let generation = state.slots[slot as usize].generation;
+        Ok(FunctionId { slot, generation })
+    }
+
     /// Deletes a function or variable. Calls that are inside go on; who calls the function afterwards, from wherever, gets a fault of
     /// kind [`Deleted`](crate::FaultKind::Deleted). False if there is none of this name.
     pub fn delete(&self, name: &str) -> bool {

@@ -575,3 +575,42 @@ fn functions_call_services_of_an_image_whose_slots_begin_higher() {
     let same = space.domain().func::<fn(i32) -> i32>("same").unwrap();
     assert_eq!(same.call(6).unwrap(), 6);
 }
+
+#[test]
+fn names_can_lead_to_functions_of_other_names() {
+    let space = empty();
+    space
+        .create(
+            "a",
+            "int one(void) { return 1; } int two(void) { return 2; } double d(void) { return 0; }",
+        )
+        .unwrap();
+    space.link("f", "one").unwrap();
+    let f = space.func::<fn() -> i32>("f").unwrap();
+    assert_eq!(f.call().unwrap(), 1);
+    let id = space.link("f", "two").unwrap();
+    assert_eq!((f.call().unwrap(), space.call(id, &[]).unwrap()), (2, 2));
+    assert!(matches!(
+        space.link("f", "d"),
+        Err(CreateError::Signature { .. })
+    ));
+    assert!(matches!(
+        space.link("f", "nothing"),
+        Err(CreateError::Unresolved(_))
+    ));
+    // The body stays while any name leads to it.
+    for name in ["one", "two", "d"] {
+        assert!(space.delete(name));
+    }
+    assert!(space.collect());
+    assert_eq!((f.call().unwrap(), space.counters().units), (2, 1));
+    assert!(space.link("f", "two").is_err());
+    assert!(space.delete("f") && space.collect());
+    assert_eq!(space.counters().units, 0);
+    // More names than are made at once.
+    space.create("a", "int one(void) { return 1; }").unwrap();
+    for n in 0..300 {
+        let id = space.link(&format!("n{n}"), "one").unwrap();
+        assert_eq!(space.call(id, &[]).unwrap(), 1);
+    }
+}

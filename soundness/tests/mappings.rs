@@ -1,54 +1,13 @@
 //! The address space while domains live: nothing in a window is both writable and executable, text comes from a file, its range
 //! cannot be made writable, and the guards around every window are there.
 
+mod maps;
+
+use maps::{mappings, protections};
 use postern::{Caller, Domain, HotWindow, Image, Offset, Placement};
 use postern_image::{ImageBuilder, MemoryLayout};
 use postern_verifier::window::{INFO, NULL_GUARD, WINDOW_SIZE};
 use std::fs;
-
-/// A line of /proc/self/maps.
-#[derive(Clone, Debug)]
-struct Mapping {
-    start: u64,
-    end: u64,
-    protection: String,
-    name: String,
-}
-
-fn mappings() -> Vec<Mapping> {
-    let text = fs::read_to_string("/proc/self/maps").unwrap();
-    text.lines()
-        .map(|line| {
-            let mut words = line.split_whitespace();
-            let (start, end) = words.next().unwrap().split_once('-').unwrap();
-            let hex = |s| u64::from_str_radix(s, 16).unwrap();
-            Mapping {
-                start: hex(start),
-                end: hex(end),
-                protection: words.next().unwrap().into(),
-                name: words.nth(3).unwrap_or("").into(),
-            }
-        })
-        .collect()
-}
-
-/// Protections of `[start, end)`, in order; `unmapped` where nothing is.
-fn protections(all: &[Mapping], start: u64, end: u64) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut at = start;
-    for mapping in all.iter().filter(|m| m.end > start && m.start < end) {
-        if mapping.start > at {
-            found.push("unmapped".into());
-        }
-        found.push(mapping.protection.clone());
-        at = mapping.end;
-    }
-    if at < end {
-        found.push("unmapped".into());
-    }
-    found.dedup();
-    found
-}
 
 fn image(text: &[u8]) -> (Image, MemoryLayout) {
     shifted_image(text, 0)

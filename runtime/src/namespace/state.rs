@@ -325,10 +325,10 @@ impl State {
                 return Some(number);
             }
         }
-        let full = self.area.slots() == self.area.plan().slots;
-        let number = match full {
-            true => self.slots.iter().position(unused)? as u32,
-            false => self.area.make_slot()?,
+        let next = self.slots.len() as u32;
+        let number = match next < self.area.slots() || self.area.make_slots() {
+            true => next,
+            false => self.slots.iter().position(unused)? as u32,
         };
         let slot = Slot {
             name: name.into(),
@@ -359,7 +359,9 @@ impl State {
         let export = image.tables.export(name)?;
         let start = Start::of_image(image, export.offset)?;
         let slot = self.new_slot(name, export.signature)?;
-        machine::code_barrier().ok()?;
+        if !self.area.is_seen(slot) {
+            self.area.barrier().ok()?;
+        }
         if !self.area.link(slot, Some(start)) {
             return None;
         }
@@ -706,6 +708,69 @@ impl State {
         self.unlinked.push(id);
     }
 
+    /// Leads `name` to the function that `other` leads to.
+    pub fn link(
+        &mut self,
+        image: &ImageInner,
+        name: &str,
+        other: &str,
+    ) -> Result<u32, CreateError> {
+        let unresolved = || CreateError::Unresolved(other.to_owned());
+        let Some(Name::Function(from)) = self.find(image, other) else {
+            return Err(unresolved());
+        };
+        let start = self.area.target(from).ok_or_else(unresolved)?;
+        let (target, wanted) = {
+            let slot = &self.slots[from as usize];
+            (slot.target, slot.signature)
+        };
+        if image.tables.imports.iter().any(|i| *i.name == *name) {
+            return Err(defined(name, "a service"));
+        }
+        let slot = match self.find(image, name) {
+            Some(Name::Variable(..)) => return Err(defined(name, "a variable")),
+            Some(Name::Function(slot)) => {
+                let found = self.slots[slot as usize].signature;
+                if let (Some(found), Some(wanted)) = (found, wanted)
+                    && found != wanted
+                {
+                    let name = name.to_owned();
+                    return Err(CreateError::Signature {
+                        name,
+                        found,
+                        wanted,
+                    });
+                }
+                slot
+            }
+            None => {
+                let slot = self.new_slot(name, wanted);
+                let slot = slot.ok_or(CreateError::Room {
+                    what: "link slots",
+                    bytes: 32,
+                })?;
+                if !self.area.is_seen(slot) {
+                    self.area.barrier().map_err(CreateError::Barrier)?;
+                }
+                slot
+            }
+        };
+        let linked = self.area.link(slot, Some(start));
+        debug_assert!(linked, "a slot leads there");
+        let entry = &mut self.slots[slot as usize];
+        let old = std::mem::replace(&mut entry.target, target);
+        let name = entry.name.clone();
+        if let Target::Unit(unit) = target {
+            self.units.entry(unit).and_modify(|unit| unit.names += 1);
+        }
+        if let Target::Unit(old) = old {
+            self.unname(old);
+        }
+        self.names.insert(name, Name::Function(slot));
+        self.counters.linked += 1;
+        Ok(slot)
+    }
+
     /// Takes a name away. False if it is not there.
     pub fn delete(&mut self, name: &str) -> bool {
         match self.names.get(name) {
@@ -826,8 +891,8 @@ impl Namespace {
         let prepared = state
             .put(&home, &unit, &mut object, &mut taken)
             .and_then(|prepared| {
-                // New text, slots and targets are seen by every thread before anything leads there.
-                machine::code_barrier().map_err(CreateError::Barrier)?;
+                // New text and slots are seen by every thread before anything leads there.
+                state.area.barrier().map_err(CreateError::Barrier)?;
                 Ok(prepared)
             });
         let prepared = match prepared {

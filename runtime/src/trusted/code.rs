@@ -113,6 +113,8 @@ pub(crate) struct Area {
     gates: (u32, u32),
     /// Ends of what is mapped executable of slots and of text.
     open: [u32; 2],
+    /// Slots that were made before the last barrier.
+    seen: u32,
     /// Where each slot that is made leads; 0 is its trap.
     targets: Vec<u32>,
     placed: BTreeMap<u32, Placed>,
@@ -139,6 +141,7 @@ impl Area {
             file,
             gates,
             open: [plan.start, plan.text().start],
+            seen: 0,
             targets: Vec::new(),
             placed: BTreeMap::new(),
             constants: BTreeMap::new(),
@@ -155,15 +158,37 @@ impl Area {
         self.targets.len() as u32
     }
 
-    /// Makes one more slot; its number. It leads to its trap.
-    pub(crate) fn make_slot(&mut self) -> Option<u32> {
-        let number = self.slots();
-        if number == self.plan.slots || self.open(0, self.plan.slot(number + 1)).is_err() {
-            return None;
+    /// Makes some more slots, which lead to their traps. False if there can be none.
+    pub(crate) fn make_slots(&mut self) -> bool {
+        /// So that a slot is mostly there, and seen by all threads, before it is wanted.
+        const BATCH: u32 = 64;
+        let (from, to) = (self.slots(), self.plan.slots.min(self.slots() + BATCH));
+        if from == to || self.open(0, self.plan.slot(to)).is_err() {
+            return false;
         }
-        self.targets.push(0);
-        self.write_slot(number);
-        Some(number)
+        for number in from..to {
+            self.targets.push(0);
+            self.write_slot(number);
+        }
+        true
+    }
+
+    /// Has every thread of the process see the text and the slots that were written before.
+    pub(crate) fn barrier(&mut self) -> std::io::Result<()> {
+        machine::code_barrier()?;
+        self.seen = self.slots();
+        Ok(())
+    }
+
+    /// Whether every thread sees the instructions of this slot.
+    pub(crate) fn is_seen(&self, slot: u32) -> bool {
+        slot < self.seen
+    }
+
+    /// Where a slot leads, if not to its trap.
+    pub(crate) fn target(&self, slot: u32) -> Option<Start> {
+        let offset = *self.targets.get(slot as usize)?;
+        (offset != 0).then_some(Start(offset))
     }
 
     /// Has slots (0) or text (1) mapped up to `end`, which lies in the plan.
