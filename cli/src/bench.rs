@@ -7,6 +7,7 @@ mod anchors;
 mod clock;
 mod comparison;
 mod domains;
+mod ecode;
 mod fault;
 mod figure;
 mod gates;
@@ -33,7 +34,7 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, sys, policy, anchors, serve. The groups kernels, memory,
+chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, ecode, sys, policy, anchors, serve. The groups kernels, memory,
 placement, programs, verifier and load compile C with `postern cc`; serve needs wrk and libfcgi, and is left out where they are
 missing unless it is asked for.
 
@@ -73,6 +74,7 @@ const GROUPS: &[Group] = &[
     ("domains", |_| domains::figures()),
     ("load", load::figures),
     ("fault", |_| fault::figures()),
+    ("ecode", ecode::figures),
     ("sys", sys::figures),
     ("policy", |_| policy::figures()),
     ("anchors", |_| anchors::figures()),
