@@ -12,7 +12,7 @@
  *
  * Threads. Every function may be called from every thread. Errors and faults belong to the thread.
  *
- * Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared, pt_pool, pt_module) are opaque and never reused: one that was closed, or was never
+ * Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared, pt_pool, pt_module, pt_namespace) are opaque and never reused: one that was closed, or was never
  * made, is refused with PT_E_HANDLE. Other pointers are the host's own and are trusted, but for NULL.
  *
  * A host may longjmp out of a service over the call that led to it; pt_unwind tells Postern. C++ exceptions must not
@@ -41,6 +41,7 @@ typedef struct pt_policy pt_policy;   /* what system calls of an extension may d
 typedef struct pt_shared pt_shared;   /* memory that the host and domains see at once */
 typedef struct pt_pool pt_pool;       /* domains that are lent */
 typedef struct pt_module pt_module;   /* a domain whose image can be replaced */
+typedef struct pt_namespace pt_namespace; /* a domain to which functions are added while it runs */
 
 typedef enum pt_code {
     PT_OK = 0,
@@ -70,7 +71,8 @@ typedef enum pt_code {
     PT_E_INSIDE = -24,           /* called in a signal handler that interrupted an extension */
     PT_E_PANIC = -25,            /* a bug in Postern; the message says where */
     PT_E_RESTING = -26,          /* an earlier fault closed the domain, and its restart policy lets it rest */
-    PT_E_HAND_OVER = -27         /* the new version of a module did not take over; the old one goes on */
+    PT_E_HAND_OVER = -27,        /* the new version of a module did not take over; the old one goes on */
+    PT_E_SOURCE = -28            /* E-code source is wrong; the message says where */
 } pt_code;
 
 /* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */
@@ -402,6 +404,58 @@ int pt_module_confirm(pt_module *module);
 int pt_module_roll_back(pt_module *module);
 /* How many there are, or were: PT_MODULE_VERSION and so on. */
 int pt_module_count(pt_module *module, int what, uint64_t *value);
+
+/* ---- Namespaces: functions that come, are replaced and go while others run ---------------------------------------- */
+
+/* What becomes of a namespace after a fault. */
+enum {
+    PT_RECOVER_DEFAULT,   /* of a function: as the namespace says; of a namespace: PT_RECOVER_TERMINATE */
+    PT_RECOVER_TERMINATE, /* it is closed until pt_reset */
+    PT_RECOVER_CONTINUE,  /* the call has an error, all else goes on */
+    PT_RECOVER_RESTART    /* the next call finds the variables with their first values; pt_options_restart says after what rest */
+};
+
+/* Registers that functions may use. */
+enum { PT_USE_GENERAL, PT_USE_VECTORS, PT_USE_WIDE_VECTORS, PT_USE_ALL };
+
+/* What can be counted of a namespace. */
+enum {
+    PT_NAMESPACE_CREATED, PT_NAMESPACE_LINKED, PT_NAMESPACE_UNLINKED, PT_NAMESPACE_FREED, PT_NAMESPACE_NAMES, PT_NAMESPACE_UNITS,
+    PT_NAMESPACE_CODE_LEFT
+};
+
+/* A namespace over an image's exports, or an empty one (image NULL). Services of `options` are called by their names. */
+pt_namespace *pt_namespace_new(pt_image *image, pt_options *options, int recover, int uses);
+/* Closes it. Its function pointers return 0 from now on. */
+int pt_namespace_free(pt_namespace *space);
+/* The domain that it is: memory, counters, reset. */
+pt_domain *pt_namespace_domain(pt_namespace *space);
+/* Compiles E-code and adds its functions and variables, in the place of those that had their names; `unit` is what faults call it. */
+int pt_namespace_create(pt_namespace *space, const char *unit, const char *source);
+/* The same with an object of `postern cc -c`. It does not say the types of its functions: pt_namespace_sym_as. */
+int pt_namespace_create_object(pt_namespace *space, const char *unit, const void *object, size_t length);
+/* Leads a name to the function that `other` leads to now. */
+int pt_namespace_link(pt_namespace *space, const char *name, const char *other);
+/* Whoever calls the function from now on gets a fault PT_FAULT_DELETED; calls inside go on. */
+int pt_namespace_delete(pt_namespace *space, const char *name);
+/* Frees what was replaced and deleted. PT_E_BUSY: somebody is still inside of some of it. */
+int pt_namespace_collect(pt_namespace *space);
+/* The id of a function, which it keeps when it is replaced; 0 if there is none of this name. */
+uint64_t pt_namespace_lookup(pt_namespace *space, const char *name);
+/* Calls by id: each argument and the result in a word, floating-point values as their bits. */
+int pt_namespace_call(pt_namespace *space, uint64_t id, const uint64_t *arguments, size_t count, uint64_t *result);
+/* A C function pointer, as pt_sym, that follows when the function is replaced. */
+void *pt_namespace_sym(pt_namespace *space, const char *name);
+void *pt_namespace_sym_as(pt_namespace *space, const char *name, const char *signature);
+/* The offset of a variable that is not static, for pt_read and pt_write; 0 if there is none. */
+uint32_t pt_namespace_variable(pt_namespace *space, const char *name);
+/* The longest time of a call of this function by the host (0: only the namespace's, which is that of `options`), and what becomes of
+ * the namespace after its fault: for calls by id, and for pointers that are made afterwards. */
+int pt_namespace_quantum(pt_namespace *space, uint64_t id, uint64_t microseconds);
+int pt_namespace_recovery(pt_namespace *space, uint64_t id, int recover);
+/* How many there are, or were: PT_NAMESPACE_CREATED and so on. */
+int pt_namespace_count(pt_namespace *space, int what, uint64_t *value);
+
 /* ---- Seeing domains ---------------------------------------------------------------------------------------------- */
 
 /* What a domain has done so far. */
@@ -483,7 +537,6 @@ pt_shared *pt_shared_new(size_t len);
 pt_shared *pt_shared_new_as(const char *name, pt_offset place, size_t len);
 /* The same over `len` bytes of a file from offset `at`, a multiple of 4096; nothing is copied. If the descriptor cannot write,
  * neither can anybody. If the file is truncated, an extension that touches the missing pages has a fault PT_FAULT_BUS, and
-    PT_FAULT_DELETED = 21,               /* a function of a namespace was called that has been deleted; its name */
  * pt_shared_read an error; but through pt_shared_address the host is ended by SIGBUS, as with any mapping. */
 pt_shared *pt_shared_from_fd(int fd, uint64_t at, size_t len);
 pt_shared *pt_shared_from_fd_as(const char *name, pt_offset place, int fd, uint64_t at, size_t len);
@@ -540,6 +593,7 @@ typedef enum pt_fault_kind {
     PT_FAULT_ABORTED = 18,               /* the extension or a service gave up, with a message */
     PT_FAULT_KILLED = 19,                /* the policy ended the call, with its reason */
     PT_FAULT_BUS = 20,                   /* an access to a page of an area that its file has no more */
+    PT_FAULT_DELETED = 21,               /* a function of a namespace was called that has been deleted; its name */
     /* Calls that did not return but are no faults: */
     PT_FAULT_EXITED = 64,                /* the extension exited; `status` */
     PT_FAULT_REFUSED = 65,               /* the call was not made; pt_error_code() and `message` say why */

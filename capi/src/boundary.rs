@@ -79,6 +79,23 @@ impl Source {
     }
 }
 
+/// `const uint64_t *` to words that are read.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Words(*const u64);
+
+impl Words {
+    /// The words.
+    ///
+    /// # Errors
+    /// NULL with a count that is not 0; a count that no object has.
+    pub fn get(self, count: usize, what: &str) -> Result<Vec<u64>, Failure> {
+        let bytes = Source(self.0.cast()).get(count.saturating_mul(8), what)?;
+        let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk());
+        Ok(words.map(|word| u64::from_ne_bytes(*word)).collect())
+    }
+}
+
 /// `void *` to bytes that are written.
 #[repr(transparent)]
 #[derive(Clone, Copy)]

@@ -51,6 +51,7 @@ codes! {
     Panic "PT_E_PANIC" = -25,
     Resting "PT_E_RESTING" = -26,
     HandOver "PT_E_HAND_OVER" = -27,
+    Source "PT_E_SOURCE" = -28,
 }
 
 /// Why a function failed.

@@ -5,6 +5,7 @@ use crate::domain::{DomainKind, Hold, hold_ids};
 use crate::handle::{Holding, Kind};
 use crate::image::ImageKind;
 use crate::module::ModuleKind;
+use crate::namespace::NamespaceKind;
 use crate::options::OptionsKind;
 use crate::policy::PolicyKind;
 use crate::pool::{self, PoolKind};
@@ -20,6 +21,7 @@ type Held = (
     Holding<PolicyKind>,
     Holding<PoolKind>,
     Holding<ModuleKind>,
+    Holding<NamespaceKind>,
     pool::Hold,
     Hold,
 );
@@ -39,6 +41,7 @@ extern "C" fn before() {
         PolicyKind::table().hold(),
         PoolKind::table().hold(),
         ModuleKind::table().hold(),
+        NamespaceKind::table().hold(),
         pool::loans(),
         hold_ids(),
     );

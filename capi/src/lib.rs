@@ -16,6 +16,7 @@
 //! | [`decision`] | `pt_options_decider…`, `pt_set_decider…`, `pt_decisions` |
 //! | [`revoke`] | `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants` |
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
+//! | [`namespace`] | `pt_namespace_…` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -33,6 +34,7 @@ pub mod handle;
 pub mod image;
 pub mod memory;
 pub mod module;
+pub mod namespace;
 pub mod observe;
 pub mod options;
 pub mod peer;

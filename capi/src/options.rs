@@ -72,6 +72,14 @@ impl Options {
         }
     }
 
+    /// How long domains rest after faults, if they do.
+    pub fn back_off(&self) -> Option<BackOff> {
+        match &self.restart {
+            Some(RestartPolicy::BackOff(back_off)) => Some(back_off.clone()),
+            _ => None,
+        }
+    }
+
     /// Hands what a pool is told to its builder.
     pub fn pool<T: Lendable>(&self, mut builder: PoolBuilder<T>) -> PoolBuilder<T> {
         let pool = &self.pool;
@@ -266,13 +274,13 @@ pub extern "C" fn pt_options_user(options: Handle<OptionsKind>, user: *mut c_voi
     })
 }
 
-/// One of the values that can be counted.
-pub fn pick(values: &[u64], what: c_int) -> Result<u64, Failure> {
+/// One of the values that C has numbers for.
+pub fn pick<T: Copy>(values: &[T], what: c_int) -> Result<T, Failure> {
     let value = usize::try_from(what).ok().and_then(|i| values.get(i));
     value.copied().ok_or_else(|| {
         Failure::new(
             Code::Argument,
-            format!("{what} is nothing that can be counted"),
+            format!("{what} is none of the values that the header lists"),
         )
     })
 }

@@ -4,8 +4,8 @@ mod support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{
-    boundary, domain, failure, fault, module, observe, options, policy, pool, process, revoke,
-    share,
+    boundary, domain, failure, fault, module, namespace, observe, options, policy, pool, process,
+    revoke, share,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -88,7 +88,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 39] = [
+const TYPES: [(&str, &str); 41] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -122,6 +122,8 @@ const TYPES: [(&str, &str); 39] = [
     ("Handle<PolicyKind>", "pt_policy *"),
     ("Handle<PoolKind>", "pt_pool *"),
     ("Handle<ModuleKind>", "pt_module *"),
+    ("Handle<NamespaceKind>", "pt_namespace *"),
+    ("Words", "const uint64_t *"),
     ("HandOver", "int (*)(pt_domain *, pt_domain *, void *)"),
     (
         "ReloadHandler",
@@ -192,6 +194,9 @@ fn types_agree() {
         .chain(pool::COUNTS)
         .chain(module::EVENTS)
         .chain(module::COUNTS)
+        .chain(namespace::RECOVERIES)
+        .chain(namespace::USES)
+        .chain(namespace::COUNTS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {

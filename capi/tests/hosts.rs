@@ -118,6 +118,11 @@ fn restarts_pools_and_modules() {
     support::run(support::compile("reload.c", &[]), &versions);
 }
 
+#[test]
+fn namespaces() {
+    support::run(support::compile("namespaces.c", &[]), &[] as &[&str]);
+}
+
 /// Everything in one program, without the shared library.
 #[test]
 fn linked_statically() {

@@ -71,6 +71,9 @@ fn every_error_has_a_remedy() {
         ("runtime/src/revoke.rs", "Reluctance"),
         ("runtime/src/pool.rs", "PoolError"),
         ("runtime/src/module/replace.rs", "ReplaceError"),
+        ("runtime/src/namespace/error.rs", "CreateError"),
+        ("runtime/src/namespace.rs", "NamespaceError"),
+        ("runtime/src/namespace/call.rs", "IdCallError"),
     ] {
         let found = variants(&read(file), name);
         assert!(found.len() > 1, "{name}");
@@ -89,6 +92,7 @@ fn every_configuration_field_is_listed() {
     for (file, name) in [
         ("runtime/src/engine.rs", "Config"),
         ("runtime/src/domain/build.rs", "Limits"),
+        ("runtime/src/namespace.rs", "Room"),
     ] {
         let source = read(file);
         let start = source.find(&format!("pub struct {name} {{")).unwrap();

@@ -229,6 +229,15 @@ pub(crate) fn failed() -> CallError {
     }
 }
 
+/// The same, and [`last_error`] still shows it: for calls that faces of other languages make.
+///
+/// # Panics
+/// As [`failed`].
+#[cold]
+pub(crate) fn failed_and_kept() -> CallError {
+    last_error().unwrap_or_else(failed)
+}
+
 /// Runs a function without arguments and result.
 pub(crate) fn run(entry: &Entry) -> Result<(), CallError> {
     match enter::integers(entry, [0; 6]).status {

@@ -4,6 +4,7 @@ mod build;
 mod leave;
 
 pub use build::{DomainBuilder, Limits, Placement};
+pub(crate) use leave::Nobody;
 
 use crate::call::{self, CallError, Func, FuncType};
 use crate::counters::metrics;

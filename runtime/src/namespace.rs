@@ -310,10 +310,10 @@ impl Namespace {
         state.delete(name)
     }
 
-    /// Frees what was deleted and replaced before and what nobody is inside of any more. Creations do that on the way. Whether nothing is
+    /// Frees what was deleted and replaced before, if nobody is inside the namespace at this moment. Creations try that on the way. Whether nothing is
     /// left to be freed.
     pub fn collect(&self) -> bool {
-        self.code().collect(&self.domain.0, true)
+        self.code().collect(&self.domain.0)
     }
 
     /// Names and types of all functions that were created, and of those of the image that were asked for.

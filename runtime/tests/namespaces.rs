@@ -614,3 +614,64 @@ fn names_can_lead_to_functions_of_other_names() {
         assert_eq!(space.call(id, &[]).unwrap(), 1);
     }
 }
+
+#[test]
+fn a_body_that_somebody_jumped_into_late_is_not_freed() {
+    use std::sync::mpsc::channel;
+    let (entered, is_in) = channel();
+    let (leave, may_leave) = channel::<()>();
+    let channels = std::sync::Mutex::new((entered, may_leave));
+    let space = Namespace::builder()
+        .quantum(None)
+        .service("wait", move |_: &Caller<'_>| {
+            let channels = channels.lock().unwrap();
+            channels.0.send(()).unwrap();
+            channels.1.recv().unwrap();
+        })
+        .build()
+        .unwrap();
+    space
+        .create(
+            "a",
+            "void wait(void); int f(int x) { wait(); return x + 1; }",
+        )
+        .unwrap();
+    space
+        .create(
+            "b",
+            "int at(unsigned p) { return ((int (*)(int))(unsigned long)p)(41); }
+             unsigned slot(void) { extern int f(int); return (unsigned)(unsigned long)f; }",
+        )
+        .unwrap();
+    // Where the body is: the text behind the slots, whose table says it. Hostile code reads that, too.
+    let slot = space.func::<fn() -> u32>("slot").unwrap().call().unwrap();
+    let read = |at: u32| {
+        let bytes = space.domain().read_vec(Offset(at), 8).unwrap();
+        u64::from_le_bytes(bytes.try_into().unwrap())
+    };
+    let distance = (read(slot + 8) >> 16) as u32;
+    let body = (read(slot + 14 + distance) - space.domain().base()) as u32;
+    assert!(
+        space
+            .domain()
+            .func_at::<fn(i32) -> i32>(Offset(body))
+            .is_err()
+    );
+    assert!(space.delete("f"));
+    let at = space.func::<fn(u32) -> i32>("at").unwrap();
+    std::thread::scope(|scope| {
+        // It comes when nothing leads there any more.
+        let late = scope.spawn(|| at.call(body).unwrap());
+        is_in.recv().unwrap();
+        let before = read(body);
+        assert!(!space.collect());
+        space.create("c", "int g(int x) { return x * 3; }").unwrap();
+        assert_eq!(read(body), before, "somebody is in there");
+        leave.send(()).unwrap();
+        assert_eq!(late.join().unwrap(), 42);
+    });
+    assert!(space.collect());
+    assert_eq!(read(body), u64::from_le_bytes([0xcc; 8]));
+    let error = at.call(body).unwrap_err();
+    assert_eq!(error.fault().unwrap().kind, FaultKind::BadJump);
+}

@@ -9,7 +9,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Nobody is inside a domain, and nobody can enter while this is there.
+pub(crate) struct Nobody(());
+
 impl Inner {
+    /// Runs `work` if nobody is inside, as [`Inner::while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
+    /// takes, so that no child finds the domain waiting for this.
+    pub(crate) fn while_nobody(&self, work: impl FnOnce(&Nobody)) -> bool {
+        // A handler on this thread that calls the domain would wait for itself.
+        let _signals = thread::SignalsBlocked::new();
+        self.while_empty(|| (work(&Nobody(())), true)).is_some()
+    }
+
     /// Whether any thread is inside, or waits in a call of this domain for a service or a peer.
     pub(crate) fn occupied(&self) -> bool {
         self.occupied_by(|_| true)

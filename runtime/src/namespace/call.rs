@@ -15,6 +15,21 @@ pub struct FunctionId {
     pub(super) generation: u32,
 }
 
+impl FunctionId {
+    /// The id as a number, for hosts in other languages; never 0.
+    pub fn number(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.slot + 1)
+    }
+
+    /// The id with this number. Of a number that no id has, it means no function.
+    pub fn from_number(number: u64) -> FunctionId {
+        FunctionId {
+            slot: (number as u32).wrapping_sub(1),
+            generation: (number >> 32) as u32,
+        }
+    }
+}
+
 /// A function was not called by its id, or did not return.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
@@ -42,7 +57,7 @@ pub enum IdCallError {
 
 impl Namespace {
     /// Calls a function by its id. Arguments and result are bits as [`Value::to_bits`](crate::Value::to_bits) gives them, by the types
-    /// that the function has.
+    /// that the function has. An error of the call itself is also what [`last_error`](crate::last_error) shows.
     ///
     /// # Errors
     /// The function is gone or not so called, or the call has no result.
@@ -77,7 +92,7 @@ impl Namespace {
         }
         let returned = enter::all(&entry, integers, floats, &stack);
         if returned.status != STATUS_OK {
-            return Err(call::failed().into());
+            return Err(call::failed_and_kept().into());
         }
         Ok(match signature.result() {
             Some(t) if t.is_float() => returned.float & crate::service::float_mask(t),

@@ -9,12 +9,14 @@
 //! - Of slots and text only that much is mapped as was in use: there, where no text is, and between any two, stands `CC`.
 //! - A slot's instructions never change once made. They jump to what the slot's target says: a start of text that is placed, or
 //!   the slot's own trap. Targets are data, changed by one aligned store.
-//! - Text is removed only when no target leads into it and every call that was inside when the last one left it has ended.
+//! - Text has its landing pads only from [`Area::open_pads`] on, when all threads see the rest of it. Before, nothing leads there.
+//! - Text that has had its pads is removed only while nobody is inside the domain and nobody can enter: any thread inside may jump to
+//!   a pad whenever it likes, whether a target leads there or not.
 
 use super::machine;
 use super::map::{self, MapError, Protection};
 use super::memory;
-use super::thread::Ended;
+use crate::domain::Nobody;
 use crate::image::ImageInner;
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
 use postern_verifier::{Facts, Layout, Links, Profile, Segment, Starts, Violation};
@@ -100,6 +102,8 @@ struct Placed {
     text: Arc<[u8]>,
     /// Slots that lead into it.
     linked: u32,
+    /// It has its landing pads.
+    open: bool,
 }
 
 /// The code area.
@@ -281,10 +285,30 @@ impl Area {
         if self.open(1, wide.end).is_err() {
             return false;
         }
-        self.write(judged.at, &judged.text);
-        let text = judged.text.clone();
-        self.placed.insert(judged.at, Placed { text, linked: 0 });
+        let mut closed = judged.text.to_vec();
+        for at in pads(&judged.text) {
+            closed[at] = FILL;
+        }
+        self.write(judged.at, &closed);
+        let placed = Placed {
+            text: judged.text.clone(),
+            linked: 0,
+            open: false,
+        };
+        self.placed.insert(judged.at, placed);
         true
+    }
+
+    /// Gives text its landing pads: one byte each, so that a pad is there or not. All threads see the rest: [`Area::barrier`] was called.
+    pub(crate) fn open_pads(&mut self, at: u32) {
+        let Some(placed) = self.placed.get_mut(&at) else {
+            return;
+        };
+        placed.open = true;
+        let text = placed.text.clone();
+        for pad in pads(&text) {
+            self.write(at + pad as u32, &PAD[..1]);
+        }
     }
 
     /// Leads a slot to a start, or to its trap. False if it does not exist, or the text of the start is gone.
@@ -295,7 +319,7 @@ impl Area {
         };
         let new = start.map_or(0, |start| start.0);
         if self.plan.text().contains(&new) {
-            match self.text_at(new) {
+            match self.text_at(new).filter(|text| text.open) {
                 Some(text) => text.linked += 1,
                 None => return false,
             }
@@ -319,10 +343,21 @@ impl Area {
         placed.text.get((offset - at) as usize..)
     }
 
-    /// Takes text away after the calls that could have been in it have ended. False if a slot leads there.
+    /// Takes text away while nobody is inside. False if a slot leads there.
     #[must_use]
-    pub(crate) fn remove(&mut self, at: u32, _: &Ended) -> bool {
-        let Some(text) = self.placed.get(&at).filter(|text| text.linked == 0) else {
+    pub(crate) fn remove(&mut self, at: u32, _: &Nobody) -> bool {
+        self.take_away(at, true)
+    }
+
+    /// Takes text away that never had its pads, so that nobody could ever be in it. False if it had.
+    #[must_use]
+    pub(crate) fn remove_closed(&mut self, at: u32) -> bool {
+        self.take_away(at, false)
+    }
+
+    fn take_away(&mut self, at: u32, open: bool) -> bool {
+        let may = |text: &&Placed| text.linked == 0 && (open || !text.open);
+        let Some(text) = self.placed.get(&at).filter(may) else {
             return false;
         };
         let fill = vec![FILL; text.text.len()];
@@ -378,6 +413,12 @@ impl Drop for Area {
     fn drop(&mut self) {
         map::release(self.alias as *mut u8, self.plan.bytes() as usize);
     }
+}
+
+/// Where landing pads stand.
+fn pads(text: &[u8]) -> impl Iterator<Item = usize> {
+    let windows = text.windows(PAD.len()).enumerate();
+    windows.filter(|(_, w)| **w == PAD).map(|(at, _)| at)
 }
 
 /// Whether one of the pieces touches `range`.

@@ -1,0 +1,80 @@
+/* Namespaces: functions that are compiled, called, replaced and deleted while the host runs. */
+#include "check.h"
+#include <string.h>
+
+static uint64_t count(pt_namespace *space, int what)
+{
+    uint64_t value = 99;
+    CHECK(pt_namespace_count(space, what, &value) == 0);
+    return value;
+}
+
+int main(void)
+{
+    pt_options *o = pt_options_new();
+    CHECK(o && pt_service(o, "twice", (void *)twice, "i(i)") == 0 && pt_options_deadline(o, 100000) == 0);
+    CHECK(!pt_namespace_new(NULL, o, 9, PT_USE_VECTORS) && pt_error_code() == PT_E_ARGUMENT);
+    pt_namespace *space = pt_namespace_new(NULL, o, PT_RECOVER_CONTINUE, PT_USE_VECTORS);
+    CHECK(space && pt_namespace_domain(space));
+
+    /* By name at creation, by pointer and id from here. */
+    CHECK(pt_namespace_create(space, "a.ec",
+        "int twice(int); int total; int add(int a, int b) { total += a; return a + twice(b); }") == 0);
+    CHECK(pt_namespace_create(space, "b.ec", "int add(int, int); int sum(int n) { return add(n, n) + 1; }") == 0);
+    int (*sum)(int) = pt_namespace_sym(space, "sum");
+    CHECK(sum && sum(5) == 16);
+    CHECK(pt_namespace_sym(space, "sum") == (void *)sum);
+    uint64_t id = pt_namespace_lookup(space, "add"), arguments[2] = {3, 4}, result = 0;
+    CHECK(id && pt_namespace_call(space, id, arguments, 2, &result) == 0 && result == 11);
+    CHECK(pt_namespace_call(space, id, arguments, 1, &result) == PT_E_ARGUMENT);
+    uint32_t total = pt_namespace_variable(space, "total");
+    int value = 0;
+    CHECK(total && pt_read(pt_namespace_domain(space), total, &value, sizeof value) == 0 && value == 8);
+
+    /* Errors say what is wrong, and change nothing. */
+    CHECK(pt_namespace_create(space, "c.ec", "int f(void) { return x; }") == PT_E_SOURCE);
+    CHECK(strstr(pt_error(), "1:22"));
+    CHECK(pt_namespace_create(space, "c.ec", "int g(int); int f(void) { return g(1); }") == PT_E_UNRESOLVED);
+    CHECK(pt_namespace_create(space, "c.ec", "int add(int a) { return a; }") == PT_E_SIGNATURE);
+    CHECK(pt_namespace_create_object(space, "c.o", "ELF", 3) == PT_E_IMAGE);
+    CHECK(pt_namespace_variable(space, "nothing") == 0 && pt_error_code() == PT_E_MISSING);
+    CHECK(pt_namespace_lookup(space, "nothing") == 0 && !pt_namespace_sym(space, "nothing"));
+
+    /* Whoever has the pointer follows. */
+    CHECK(pt_namespace_create(space, "a.ec", "int add(int a, int b) { return a - b; }") == 0);
+    CHECK(sum(5) == 1);
+    CHECK(pt_namespace_create(space, "d.ec", "int other(int a, int b) { return a * b; }") == 0);
+    CHECK(pt_namespace_link(space, "add", "other") == 0 && sum(5) == 26);
+    CHECK(pt_namespace_link(space, "add", "nothing") == PT_E_UNRESOLVED);
+    CHECK(pt_namespace_collect(space) == 0);
+    CHECK(count(space, PT_NAMESPACE_UNITS) == 2 && count(space, PT_NAMESPACE_NAMES) == 3);
+
+    /* A quantum and a recovery for one function. */
+    CHECK(pt_namespace_create(space, "e.ec",
+        "int state; int spin(int n) { while (n) state++; return state; } int crash(int at) { state = 1; return *(int *)(long)at; }") == 0);
+    uint64_t spin = pt_namespace_lookup(space, "spin"), crash = pt_namespace_lookup(space, "crash");
+    CHECK(pt_namespace_quantum(space, spin, 5000) == 0);
+    uint64_t one = 1, zero = 0;
+    CHECK(pt_namespace_call(space, spin, &one, 1, &result) == PT_E_FAULT && pt_last_fault()->kind == PT_FAULT_DEADLINE);
+    CHECK(pt_namespace_call(space, crash, &zero, 1, &result) == PT_E_FAULT);
+    CHECK(strstr(pt_last_fault()->place, "crash at e.ec:1"));
+    CHECK(pt_namespace_call(space, spin, &zero, 1, &result) == 0 && result == 1);
+    CHECK(pt_namespace_recovery(space, crash, PT_RECOVER_RESTART) == 0);
+    CHECK(pt_namespace_call(space, crash, &zero, 1, &result) == PT_E_FAULT);
+    CHECK(pt_namespace_call(space, spin, &zero, 1, &result) == 0 && result == 0);
+    CHECK(pt_namespace_recovery(space, crash, PT_RECOVER_TERMINATE) == 0);
+    CHECK(pt_namespace_call(space, crash, &zero, 1, &result) == PT_E_FAULT);
+    CHECK(pt_namespace_call(space, spin, &zero, 1, &result) == PT_E_POISONED);
+    CHECK(pt_reset(pt_namespace_domain(space)) == 0 && sum(5) == 26);
+
+    /* Deleted: a fault with its name; the same id once it is there again. */
+    CHECK(pt_namespace_delete(space, "sum") == 0 && pt_namespace_delete(space, "sum") == PT_E_MISSING);
+    pt_clear_fault();
+    CHECK(sum(5) == 0 && pt_last_fault()->kind == PT_FAULT_DELETED);
+    CHECK(pt_namespace_create(space, "f.ec", "int sum(int n) { return n; }") == 0 && sum(5) == 5);
+
+    CHECK(pt_namespace_free(space) == 0 && pt_namespace_free(space) == PT_E_HANDLE);
+    CHECK(sum(5) == 0);
+    CHECK(pt_options_free(o) == 0);
+    return 0;
+}
