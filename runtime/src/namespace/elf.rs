@@ -15,6 +15,7 @@ pub(super) const ALIGNMENT: u64 = 64;
 const PROGBITS: u32 = 1;
 const SYMTAB: u32 = 2;
 const RELA: u32 = 4;
+const NOTE: u32 = 7;
 const NOBITS: u32 = 8;
 const WRITE: u64 = 1;
 const ALLOC: u64 = 2;
@@ -137,8 +138,8 @@ type Places = Vec<Option<(Section, u32)>>;
 fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
     let mut places = vec![None; file.sections.len()];
     for (index, header) in file.sections.iter().enumerate() {
-        // Unwinding tables are of no use here.
-        if header.flags & ALLOC == 0 || header.name == ".eh_frame" {
+        // Unwinding tables and notes are of no use here.
+        if header.flags & ALLOC == 0 || header.kind == NOTE || header.name == ".eh_frame" {
             continue;
         }
         if header.flags & TLS != 0 {
