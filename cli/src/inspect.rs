@@ -197,7 +197,12 @@ fn memory(image: &ImageFile<'_>) -> Vec<Range> {
     let first = l.data - reserved;
     let rows = [
         (0, INFO.into(), "---", "null guard".to_owned()),
-        (INFO, l.gates.into(), "r--", "info page".to_owned()),
+        (
+            INFO,
+            l.gates.into(),
+            "r--",
+            "info page, and zeros up to the gate slots".to_owned(),
+        ),
         (l.gates, l.text.into(), "r-x", slots),
         (
             l.text,

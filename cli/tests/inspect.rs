@@ -126,7 +126,7 @@ fn running_processes_show_their_table() {
         "{text}"
     );
     for line in [
-        "-    r   info page",
+        "-    r   info page, and zeros up to the gate slots",
         "-    x   gate slots and text",
         "-    rw  zeroed data and heap",
     ] {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use postern_ecode::{Linked, Section};
 use postern_image::ImageFile;
-use postern_verifier::window::slot;
+use postern_verifier::window::SLOT_SIZE;
 
 use super::{Source, report};
 use crate::disassembly;
@@ -74,8 +74,9 @@ fn names<'a>(
             names.insert(place.text + symbol.offset, symbol.name.clone());
         }
     }
+    let gates = image.layout().gates;
     for (number, import) in (0..).zip(image.imports()) {
-        names.insert(slot(number), import.name.to_string());
+        names.insert(gates + number * SLOT_SIZE, import.name.to_string());
     }
     names
 }

@@ -100,7 +100,11 @@ impl Exchange {
     /// There is no room for them.
     pub fn shared() -> Result<Exchange, ShareError> {
         // Modules are small: what they see of ours lies in the same 2 MiB as their own, so that a page of page tables maps both.
-        let near = |offset, bytes| Shared::builder().offset(Offset(offset)).zeroed(bytes);
+        // Where another server of this process has its own there, ours lie anywhere.
+        let near = |offset, bytes| match Shared::builder().offset(Offset(offset)).zeroed(bytes) {
+            Err(ShareError::Taken { .. }) => Shared::builder().zeroed(bytes),
+            made => made,
+        };
         let (request, outbox) = (near(0x10_0000, ROOM)?, near(0x11_0000, OUTBOX)?);
         Ok(Exchange::of(Area::Shared(request), Area::Shared(outbox)))
     }

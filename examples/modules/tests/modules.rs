@@ -160,7 +160,7 @@ fn a_module_that_writes_the_request_is_switched_off_and_the_others_go_on() {
     std::fs::write(&source, text).expect("a file");
     let extension = Build::new(Language::C)
         .file(&source)
-        .flags(["-O1", "-nolibc", "-I"])
+        .flags(["-O1", "-nolibc", "-fpostern-heap=4K", "-I"])
         .flag(postern_example_modules::modules::sources())
         .output(folder.join("bad.px"))
         .run()

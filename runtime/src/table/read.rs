@@ -264,7 +264,7 @@ fn pieces<'a>(base: u64, window: impl Iterator<Item = &'a Mapping>) -> Vec<Piece
         let what = match (m.execute, m.write) {
             _ if m.shared => "shared",
             (true, _) => "gate slots and text",
-            (_, false) if start == INFO => "info page",
+            (_, false) if start == INFO => "info page, and zeros up to the gate slots",
             (_, false) => "constants",
             _ if !anonymous => "data stack and data",
             _ if after_data => "zeroed data and heap",

@@ -75,7 +75,7 @@ fn every_domain_and_area_is_in_it() {
         assert_eq!(parts.map(part), ["r", "x", "r", "rw", "rw"]);
         assert_eq!(part(layout.heap_start + (1 << 16)), "-");
         for what in [
-            "info page",
+            "info page, and zeros up to the gate slots",
             "gate slots and text",
             "constants",
             "data stack and data",
