@@ -319,3 +319,14 @@ fn units_that_do_not_fit_together_say_why() {
         assert!(error.contains(why), "{error}");
     }
 }
+
+/// What comes before a function's first statement has the function's line, whatever was compiled before.
+#[test]
+fn the_beginning_of_a_function_is_on_its_line() {
+    let source = "\n\nint f(signed char x)\n{\n\treturn x;\n}\n";
+    let mut compiler = postern_ecode::Compiler::default();
+    let first = compiler.compile(source).unwrap();
+    assert_eq!(first.lines.first().map(|(_, line)| *line), Some(3));
+    assert!(compiler.compile("int g(void)\n\n\n{ return h; }").is_err());
+    assert_eq!(compiler.compile(source).unwrap(), first);
+}

@@ -47,6 +47,7 @@ impl Parser<'_> {
         }
         self.functions += 1;
         self.code.reset(self.limits.function);
+        self.code.at = at;
         self.labels.clear();
         self.around.clear();
         self.switches.clear();
