@@ -5,6 +5,7 @@ mod support;
 use postern_filter::set::{Claim, Id, Scratch, Set, SetError};
 use postern_filter::{Filter, NoNames};
 use support::confined::Confined;
+use support::packets::{connection, connection_packet};
 use support::{Random, expressions, packets};
 
 fn filter(source: &str) -> Filter {
@@ -86,43 +87,30 @@ fn random_sets_answer_as_their_filters_do() {
     );
 }
 
-fn tuple(n: u32) -> String {
-    let [_, a, b, c] = n.to_be_bytes();
-    format!(
-        "ip and tcp and src host 10.{a}.{b}.{c} and src port {} and dst host 10.0.0.1 and dst port 80",
-        1024 + n % 60_000
-    )
-}
-
-fn packet(n: u32) -> Vec<u8> {
-    let mut packet = vec![0; 60];
-    packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
-    packet[23] = 6;
-    packet[26..30].copy_from_slice(&(10 << 24 | n).to_be_bytes());
-    packet[30..34].copy_from_slice(&[10, 0, 0, 1]);
-    packet[34..36].copy_from_slice(&(1024 + (n % 60_000) as u16).to_be_bytes());
-    packet[37] = 80;
-    packet
-}
-
 /// Connections beyond counting by hand: each packet finds its own, before and after half of them are gone.
 #[test]
 fn many_connections() {
     let mut set = Set::new();
     let ids: Vec<Id> = (0..20_000)
-        .map(|n| set.insert(&filter(&tuple(n)), claim(n, 1)).unwrap())
+        .map(|n| set.insert(&filter(&connection(n)), claim(n, 1)).unwrap())
         .collect();
     let mut scratch = Scratch::default();
     for (n, id) in ids.iter().enumerate().step_by(7) {
-        assert_eq!(set.find(&packet(n as u32), 60, &mut scratch), Some(*id));
+        assert_eq!(
+            set.find(&connection_packet(n as u32), 60, &mut scratch),
+            Some(*id)
+        );
     }
-    assert_eq!(set.find(&packet(20_000), 60, &mut scratch), None);
+    assert_eq!(set.find(&connection_packet(20_000), 60, &mut scratch), None);
     for id in ids.iter().step_by(2) {
         assert!(set.remove(*id));
     }
     for (n, id) in ids.iter().enumerate() {
         let expected = (n % 2 == 1).then_some(*id);
-        assert_eq!(set.find(&packet(n as u32), 60, &mut scratch), expected);
+        assert_eq!(
+            set.find(&connection_packet(n as u32), 60, &mut scratch),
+            expected
+        );
     }
 }
 
@@ -170,7 +158,7 @@ fn nobody_takes_another_owners_packets() {
             .unwrap_or_else(|error| panic!("{source}: {error}"));
     }
     // Once its filters are gone, an owner has no packets.
-    for id in set.all(&packet(1), 60, &mut Scratch::default()) {
+    for id in set.all(&connection_packet(1), 60, &mut Scratch::default()) {
         set.remove(id);
     }
 }

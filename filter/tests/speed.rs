@@ -8,33 +8,15 @@ use postern_filter::set::{Claim, Scratch, Set};
 use postern_filter::{Filter, NoNames};
 use support::confined::Confined;
 use support::nanoseconds;
+use support::packets::{connection, connection_packet};
 use support::pcap::Judge;
 
 fn filter(source: &str) -> Filter {
     Filter::compile(source, &NoNames).unwrap()
 }
 
-fn tuple(n: u32) -> String {
-    let [_, a, b, c] = n.to_be_bytes();
-    format!(
-        "ip and tcp and src host 10.{a}.{b}.{c} and src port {} and dst host 10.0.0.1 and dst port 80",
-        1024 + n % 60_000
-    )
-}
-
-fn packet(n: u32) -> Vec<u8> {
-    let mut packet = vec![0; 60];
-    packet[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
-    packet[23] = 6;
-    packet[26..30].copy_from_slice(&(10 << 24 | n).to_be_bytes());
-    packet[30..34].copy_from_slice(&[10, 0, 0, 1]);
-    packet[34..36].copy_from_slice(&(1024 + (n % 60_000) as u16).to_be_bytes());
-    packet[37] = 80;
-    packet
-}
-
 fn set(count: u32) -> (Set, f64) {
-    let filters: Vec<Filter> = (0..count).map(|n| filter(&tuple(n))).collect();
+    let filters: Vec<Filter> = (0..count).map(|n| filter(&connection(n))).collect();
     let mut set = Set::new();
     let start = Instant::now();
     for (n, filter) in filters.iter().enumerate() {
@@ -51,10 +33,10 @@ fn set(count: u32) -> (Set, f64) {
 #[test]
 #[ignore = "prints figures"]
 fn figures() {
-    let last = packet(9);
+    let last = connection_packet(9);
     println!("Ten TCP/IP filters, the last matches (Exokernel, Table 7):");
     let judges: Vec<Judge> = (0..10)
-        .map(|n| Judge::compile(&tuple(n), true).unwrap())
+        .map(|n| Judge::compile(&connection(n), true).unwrap())
         .collect();
     let one_by_one = nanoseconds(|| judges.iter().position(|j| j.run(&last, 60) != 0));
     let (ten, _) = set(10);
@@ -69,13 +51,15 @@ fn figures() {
     println!("Connections in a set (in the host, without machine code):");
     for count in [10, 100, 1000, 10_000, 100_000] {
         let (mut set, insert) = set(count);
-        let packets: Vec<Vec<u8>> = (0..1000).map(|n| packet(n * 7919 % count)).collect();
+        let packets: Vec<Vec<u8>> = (0..1000)
+            .map(|n| connection_packet(n * 7919 % count))
+            .collect();
         let mut at = 0;
         let find = nanoseconds(|| {
             at = (at + 1) % packets.len();
             set.find(&packets[at], 60, &mut scratch)
         });
-        let extra = filter(&tuple(count));
+        let extra = filter(&connection(count));
         let change = nanoseconds(|| {
             let id = set.insert(&extra, Claim::default()).unwrap();
             set.remove(id)
@@ -122,7 +106,7 @@ fn figures() {
         "ip",
         "tcp port 80",
         "tcp dst port 80 and net 10",
-        &tuple(9),
+        &connection(9),
         "tcp[tcpflags] & tcp-syn != 0 or host 10.0.0.9",
     ] {
         let judge = Judge::compile(source, true).unwrap();

@@ -7,6 +7,7 @@ use postern::{
 };
 use postern_image::ImageBuilder;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 fn empty() -> Namespace {
     Namespace::builder().build().unwrap()
@@ -172,9 +173,8 @@ fn callers_see_the_old_function_or_the_new_one_whole() {
     assert_eq!(counters.freed, 598);
 }
 
-#[test]
-fn a_body_is_freed_when_who_was_inside_has_left() {
-    use std::sync::mpsc::channel;
+/// A namespace whose `f` says that it is inside, and stays there until it is told to leave.
+fn one_that_waits() -> (Namespace, Receiver<()>, Sender<()>) {
     let (entered, is_in) = channel();
     let (leave, may_leave) = channel::<()>();
     let channels = std::sync::Mutex::new((entered, may_leave));
@@ -193,6 +193,12 @@ fn a_body_is_freed_when_who_was_inside_has_left() {
             "void wait(void); int f(int x) { wait(); return x + 1; }",
         )
         .unwrap();
+    (space, is_in, leave)
+}
+
+#[test]
+fn a_body_is_freed_when_who_was_inside_has_left() {
+    let (space, is_in, leave) = one_that_waits();
     let f = space.func::<fn(i32) -> i32>("f").unwrap();
     std::thread::scope(|scope| {
         let inside = scope.spawn(|| f.call(41).unwrap());
@@ -617,25 +623,7 @@ fn names_can_lead_to_functions_of_other_names() {
 
 #[test]
 fn a_body_that_somebody_jumped_into_late_is_not_freed() {
-    use std::sync::mpsc::channel;
-    let (entered, is_in) = channel();
-    let (leave, may_leave) = channel::<()>();
-    let channels = std::sync::Mutex::new((entered, may_leave));
-    let space = Namespace::builder()
-        .quantum(None)
-        .service("wait", move |_: &Caller<'_>| {
-            let channels = channels.lock().unwrap();
-            channels.0.send(()).unwrap();
-            channels.1.recv().unwrap();
-        })
-        .build()
-        .unwrap();
-    space
-        .create(
-            "a",
-            "void wait(void); int f(int x) { wait(); return x + 1; }",
-        )
-        .unwrap();
+    let (space, is_in, leave) = one_that_waits();
     space
         .create(
             "b",

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::log::Log;
 use crate::outlet::Outlet;
-use crate::process::{SOON, tell};
+use crate::process::{SOON, in_time, tell};
 use crate::seat::Answer;
 use crate::variables::Variables;
 use bytes::Bytes;
@@ -25,7 +25,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 /// Most bytes of a body in one record.
 const PIECE: usize = 32 << 10;
@@ -98,15 +98,9 @@ impl FastCgi {
         input: Input,
         answer: Answer,
     ) -> Option<Failure> {
-        let until = Instant::now() + self.settings.call;
         let mut outlet = Outlet::new(answer);
-        let result = match timeout_at(until, self.converse(variables, input, &mut outlet)).await {
-            Ok(result) => result,
-            Err(_) => Err(Failure::Late(
-                self.settings.call,
-                "the process was ended".to_owned(),
-            )),
-        };
+        let converse = self.converse(variables, input, &mut outlet);
+        let result = in_time(self.settings.call, converse).await;
         outlet.finish(result).await
     }
 

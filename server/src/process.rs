@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
@@ -47,6 +47,15 @@ impl Drop for Group {
     }
 }
 
+/// What comes of `work`, a process's, unless it takes longer than this: then the process ends with it.
+pub async fn in_time(
+    limit: Duration,
+    work: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let late = |_| Failure::Late(limit, "the process was ended".to_owned());
+    timeout(limit, work).await.map_err(late)?
+}
+
 impl Process {
     /// A program of a file.
     pub fn new(settings: &Arc<Settings>, file: &Path, log: &Arc<Log>) -> Process {
@@ -69,16 +78,9 @@ impl Process {
         input: Input,
         answer: Answer,
     ) -> Option<Failure> {
-        let began = Instant::now();
         let mut outlet = Outlet::new(answer);
         let converse = self.converse(variables, input, &mut outlet);
-        let result = match timeout_at(began + self.settings.call, converse).await {
-            Ok(result) => result,
-            Err(_) => Err(Failure::Late(
-                self.settings.call,
-                "the process was ended".to_owned(),
-            )),
-        };
+        let result = in_time(self.settings.call, converse).await;
         outlet.finish(result).await
     }
 
