@@ -155,11 +155,7 @@ impl Parser<'_> {
                 let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
                 self.branch(node.a, t, f);
                 for (block, n) in [(t, node.b), (f, node.c)] {
-                    self.code.values.enter();
-                    self.code.begin(block);
-                    self.discard(n);
-                    self.code.jump(end);
-                    self.code.values.leave();
+                    self.arm(block, end, |lower| lower.discard(n));
                 }
                 self.code.begin(end);
             }
@@ -172,11 +168,7 @@ impl Parser<'_> {
                     K::LogicalAnd => self.branch(node.a, right, end),
                     _ => self.branch(node.a, end, right),
                 }
-                self.code.values.enter();
-                self.code.begin(right);
-                self.discard(node.b);
-                self.code.jump(end);
-                self.code.values.leave();
+                self.arm(right, end, |lower| lower.discard(node.b));
                 self.code.begin(end);
             }
             _ if self.types.is_struct(node.ty) => {
@@ -446,19 +438,25 @@ impl Parser<'_> {
         let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
         self.branch(node.a, t, f);
         for (block, n) in [(t, node.b), (f, node.c)] {
-            self.code.values.enter();
-            self.code.begin(block);
-            let fresh = self.code.ins.len();
-            let value = self.lower(n);
-            match value {
-                Val::V(v) => self.code.assign(result, v, ty, fresh),
-                constant => self.store_register(result, constant, ty),
-            }
-            self.code.jump(end);
-            self.code.values.leave();
+            self.arm(block, end, |lower| {
+                let fresh = lower.code.ins.len();
+                match lower.lower(n) {
+                    Val::V(v) => lower.code.assign(result, v, ty, fresh),
+                    constant => lower.store_register(result, constant, ty),
+                }
+            });
         }
         self.code.begin(end);
         Val::V(result)
+    }
+
+    /// One of the ways that lead to the block `end`: what `emit` learns about values holds nowhere else.
+    pub(crate) fn arm(&mut self, block: u32, end: u32, emit: impl FnOnce(&mut Self)) {
+        self.code.values.enter();
+        self.code.begin(block);
+        emit(self);
+        self.code.jump(end);
+        self.code.values.leave();
     }
 
     /// `&&` and `||` as values.
@@ -467,17 +465,15 @@ impl Parser<'_> {
         let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
         self.branch(n, t, f);
         for (block, imm) in [(t, 1), (f, 0)] {
-            self.code.values.enter();
-            self.code.begin(block);
-            self.code.push(Ins {
-                op: Op::Imm,
-                ty: T::I32,
-                dst: result,
-                imm,
-                ..NOP
+            self.arm(block, end, |lower| {
+                lower.code.push(Ins {
+                    op: Op::Imm,
+                    ty: T::I32,
+                    dst: result,
+                    imm,
+                    ..NOP
+                });
             });
-            self.code.jump(end);
-            self.code.values.leave();
         }
         self.code.begin(end);
         Val::V(result)

@@ -19,6 +19,7 @@
 //! | [`slot`] | boxed values that threads exchange |
 //! | [`lock`] | locks on parts of files |
 //! | [`code`] | text that comes while threads run: the code area of a namespace |
+//! | [`mask`] | the signals that a thread takes |
 //! | [`map`], [`memory`] | address space; bytes in windows |
 //! | [`machine`] | what the processor and the kernel must have |
 
@@ -33,6 +34,7 @@ pub(crate) mod jump;
 pub(crate) mod lock;
 pub(crate) mod machine;
 pub(crate) mod map;
+pub(crate) mod mask;
 pub(crate) mod memory;
 pub(crate) mod outcome;
 pub(crate) mod peer;

@@ -6,7 +6,7 @@
 use crate::engine;
 use crate::placement::{self, Busiest};
 use crate::trusted::control::{CLOSED, Control, POISONED};
-use crate::trusted::{outcome, signal, thread};
+use crate::trusted::{mask, outcome, signal, thread};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,7 @@ impl Calls {
 
 fn watch() {
     // The watchdog takes no signals meant for the host.
-    thread::block_all_signals();
+    mask::block_all_signals();
     let tick = engine::config().tick;
     let mut calls = Calls {
         seen: HashMap::new(),

@@ -211,13 +211,11 @@ impl Parser<'_> {
                 let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
                 self.branch(node.a, t, f);
                 for (block, n) in [(t, node.b), (f, node.c)] {
-                    self.code.values.enter();
-                    self.code.begin(block);
-                    let addr = self.address(n);
-                    let pointer = self.pointer(addr);
-                    self.store_register(result, pointer, T::I64);
-                    self.code.jump(end);
-                    self.code.values.leave();
+                    self.arm(block, end, |lower| {
+                        let addr = lower.address(n);
+                        let pointer = lower.pointer(addr);
+                        lower.store_register(result, pointer, T::I64);
+                    });
                 }
                 self.code.begin(end);
                 Addr::at(result)

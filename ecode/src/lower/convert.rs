@@ -161,41 +161,37 @@ impl Parser<'_> {
             small,
             large,
         );
-        self.code.values.enter();
-        self.code.begin(small);
-        self.code.push(Ins {
-            op: Op::ToFloat,
-            ty,
-            cc: 8,
-            a,
-            dst: result,
-            ..NOP
+        self.arm(small, end, |lower| {
+            lower.code.push(Ins {
+                op: Op::ToFloat,
+                ty,
+                cc: 8,
+                a,
+                dst: result,
+                ..NOP
+            });
         });
-        self.code.jump(end);
-        self.code.values.leave();
-        self.code.values.enter();
-        self.code.begin(large);
-        let half = self.arith(Op::Shr, T::I64, Val::V(a), Val::I(1));
-        let odd = self.arith(Op::And, T::I64, Val::V(a), Val::I(1));
-        let half = self.arith(Op::Or, T::I64, half, odd);
-        let half = self.register(half);
-        let half = self.code.pure(Ins {
-            op: Op::ToFloat,
-            ty,
-            cc: 8,
-            a: half,
-            ..NOP
+        self.arm(large, end, |lower| {
+            let half = lower.arith(Op::Shr, T::I64, Val::V(a), Val::I(1));
+            let odd = lower.arith(Op::And, T::I64, Val::V(a), Val::I(1));
+            let half = lower.arith(Op::Or, T::I64, half, odd);
+            let half = lower.register(half);
+            let half = lower.code.pure(Ins {
+                op: Op::ToFloat,
+                ty,
+                cc: 8,
+                a: half,
+                ..NOP
+            });
+            lower.code.push(Ins {
+                op: Op::FAdd,
+                ty,
+                a: half,
+                b: half,
+                dst: result,
+                ..NOP
+            });
         });
-        self.code.push(Ins {
-            op: Op::FAdd,
-            ty,
-            a: half,
-            b: half,
-            dst: result,
-            ..NOP
-        });
-        self.code.jump(end);
-        self.code.values.leave();
         self.code.begin(end);
         Val::V(result)
     }
@@ -250,45 +246,41 @@ impl Parser<'_> {
             large,
             small,
         );
-        self.code.values.enter();
-        self.code.begin(small);
-        self.code.push(Ins {
-            op: Op::ToInt,
-            ty,
-            cc: 8,
-            a,
-            dst: result,
-            ..NOP
+        self.arm(small, end, |lower| {
+            lower.code.push(Ins {
+                op: Op::ToInt,
+                ty,
+                cc: 8,
+                a,
+                dst: result,
+                ..NOP
+            });
         });
-        self.code.jump(end);
-        self.code.values.leave();
-        self.code.values.enter();
-        self.code.begin(large);
-        let less = self.code.pure(Ins {
-            op: Op::FSub,
-            ty,
-            a,
-            b: limit,
-            ..NOP
+        self.arm(large, end, |lower| {
+            let less = lower.code.pure(Ins {
+                op: Op::FSub,
+                ty,
+                a,
+                b: limit,
+                ..NOP
+            });
+            let less = lower.code.pure(Ins {
+                op: Op::ToInt,
+                ty,
+                cc: 8,
+                a: less,
+                ..NOP
+            });
+            let top = lower.register(Val::I(i64::MIN));
+            lower.code.push(Ins {
+                op: Op::Xor,
+                ty: T::I64,
+                a: less,
+                b: top,
+                dst: result,
+                ..NOP
+            });
         });
-        let less = self.code.pure(Ins {
-            op: Op::ToInt,
-            ty,
-            cc: 8,
-            a: less,
-            ..NOP
-        });
-        let top = self.register(Val::I(i64::MIN));
-        self.code.push(Ins {
-            op: Op::Xor,
-            ty: T::I64,
-            a: less,
-            b: top,
-            dst: result,
-            ..NOP
-        });
-        self.code.jump(end);
-        self.code.values.leave();
         self.code.begin(end);
         Val::V(result)
     }

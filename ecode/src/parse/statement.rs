@@ -183,11 +183,7 @@ impl Parser<'_> {
         }
         let end = self.code.block();
         self.code.jump(end);
-        self.code.values.enter();
-        self.code.begin(no);
-        self.body();
-        self.code.jump(end);
-        self.code.values.leave();
+        self.arm(no, end, Parser::body);
         self.code.begin(end);
     }
 

@@ -4,7 +4,7 @@
 use super::{Busy, Inner};
 use crate::trusted::control::{BUSY, CLOSED, Control, LEFT, MOVING, OPEN, POISONED, WANTED};
 use crate::trusted::map::MapError;
-use crate::trusted::{machine, outcome, shim, signal, slow, thread};
+use crate::trusted::{machine, mask, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Inner {
     /// takes, so that no child finds the domain waiting for this.
     pub(crate) fn while_nobody(&self, work: impl FnOnce(&Nobody)) -> bool {
         // A handler on this thread that calls the domain would wait for itself.
-        let _signals = thread::SignalsBlocked::new();
+        let _signals = mask::SignalsBlocked::new();
         self.while_empty(|| (work(&Nobody(())), true)).is_some()
     }
 

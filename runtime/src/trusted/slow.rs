@@ -6,6 +6,7 @@
 use super::control::{BUSY, CLOSED, Control, Entry, LEFT, MOVING, OPEN, POISONED, WANTED};
 use super::enter::Freight;
 use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
+use super::mask;
 use super::memory;
 use super::outcome::{self, Refusal};
 use super::peer;
@@ -106,7 +107,7 @@ fn admit(
     }
     let low = thread.stack_low.load(Ordering::Relaxed);
     let foreign = frame.wrapping_sub(low) >= thread.stack_span.load(Ordering::Relaxed);
-    if foreign && thread::on_signal_stack() {
+    if foreign && mask::on_signal_stack() {
         // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
         return Err(Refusal::OnSignalStack);
     }
