@@ -4,7 +4,7 @@ use crate::Domain;
 use crate::domain::Inner;
 use crate::fault::{Fault, FaultKind};
 use crate::module;
-use crate::namespace::Code;
+use crate::namespace::Recovery;
 use crate::trusted::control::{Entry, MAX_THREADS};
 use crate::trusted::enter;
 use crate::trusted::gate::STATUS_OK;
@@ -151,6 +151,7 @@ pub(crate) fn ended(
     detail: u64,
     message: Option<String>,
     panic: Option<Box<dyn std::any::Any + Send>>,
+    life: u64,
     recovery: u32,
 ) {
     let left = match (raw.kind, panic) {
@@ -159,7 +160,9 @@ pub(crate) fn ended(
         _ => match domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
             Some(inner) => {
-                match catch_unwind(AssertUnwindSafe(|| fault(&inner, &raw, message, recovery))) {
+                match catch_unwind(AssertUnwindSafe(|| {
+                    fault(&inner, &raw, message, life, recovery)
+                })) {
                     Ok(error) => Left::Error(error),
                     Err(panic) => Left::Panic(panic),
                 }
@@ -170,19 +173,31 @@ pub(crate) fn ended(
     LEFT.set(Some(left));
 }
 
-fn fault(inner: &Arc<Inner>, raw: &RawFault, message: Option<String>, recovery: u32) -> CallError {
+fn fault(
+    inner: &Arc<Inner>,
+    raw: &RawFault,
+    message: Option<String>,
+    life: u64,
+    recovery: u32,
+) -> CallError {
     let fault = Arc::new(Fault::new(inner, raw, message));
     // Nobody but the gate had called it: nothing of the domain has run.
     let untouched = fault.kind == FaultKind::Deleted && fault.depth == 0;
-    let goes_on = |code: &Code| code.goes_on(inner, &fault, recovery);
-    if raw.kind != outcome::INTERRUPT && !untouched && !inner.code.get().is_some_and(goes_on) {
+    let code = inner.code.get();
+    let recovery = code.map(|code| code.recovery(recovery));
+    if raw.kind != outcome::INTERRUPT && !untouched && recovery != Some(Recovery::Continue) {
         if let Some(module) = inner.module.get().and_then(Weak::upgrade) {
             // Before the domain closes, so that no call finds it closed.
             module.faulted(inner, &fault);
         }
         // Whoever ended it from another thread had closed the domain before; now, outside, it may have begun anew already.
         if raw.kind != outcome::ANOTHER {
-            inner.poison();
+            if let Some(code) = code
+                && life == inner.restarts.life()
+            {
+                code.closes(&fault);
+            }
+            inner.poison(life, recovery == Some(Recovery::Terminate));
         }
     }
     let offset = fault.offset.map_or(0, |o| o.0);

@@ -334,6 +334,7 @@ impl Inner {
     /// domain is poisoned.
     pub(crate) fn start_again(&self, from: Option<u32>) -> Result<(), Busy> {
         self.exclusive_from(from, |inner, _| {
+            inner.restarts.begin();
             inner.system.reset();
             inner.repossessions.clear();
             inner.instance.discard()?;

@@ -131,6 +131,8 @@ pub(crate) struct Restarts {
     /// Of the domain, for its share of the locks.
     number: usize,
     done: AtomicU64,
+    /// How often the domain began; changed while nobody is inside.
+    life: AtomicU64,
     /// A fault was of a kind that only the host's reset is for.
     over: AtomicBool,
 }
@@ -144,6 +146,7 @@ impl Restarts {
             row,
             number,
             done,
+            life: AtomicU64::new(0),
             over: AtomicBool::new(false),
         }
     }
@@ -152,13 +155,29 @@ impl Restarts {
         fork::lock_one_of_many(self.number, &self.row)
     }
 
-    /// Closes the domain with `poison`, and notes the fault if that did. Nobody sees one without the other.
-    pub(crate) fn poisoned(&self, poison: impl FnOnce() -> bool) -> bool {
-        if self.policy == RestartPolicy::Never {
-            return poison();
-        }
+    /// Which of its lives the domain is in: the same for as long as somebody is inside.
+    pub(crate) fn life(&self) -> u64 {
+        self.life.load(Ordering::SeqCst)
+    }
+
+    /// Another life begins; nobody is inside.
+    pub(crate) fn begin(&self) {
+        let _row = self.row();
+        self.life.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Closes the domain with `poison`, and notes the fault if that did. Nobody sees one without the other. Does nothing if the fault
+    /// was in a life that is over: a call that was ended has left already when its fault is told, so the domain may have begun anew.
+    /// If it `stays`, it is closed until the host resets it, whatever the policy.
+    pub(crate) fn poisoned(&self, life: u64, stays: bool, poison: impl FnOnce() -> bool) -> bool {
         let now = self.clock.now();
         let mut row = self.row();
+        if life != self.life() {
+            return false;
+        }
+        if stays {
+            self.over.store(true, Ordering::SeqCst);
+        }
         let done = poison();
         if done {
             row.fault(&self.policy, now);
@@ -168,20 +187,14 @@ impl Restarts {
 
     /// The domain's own beginning failed.
     pub(crate) fn failed(&self) {
-        self.poisoned(|| true);
-    }
-
-    /// The domain stays closed until the host resets it, whatever the policy.
-    pub(crate) fn give_up(&self) {
-        self.over.store(true, Ordering::SeqCst);
+        self.poisoned(self.life(), false, || true);
     }
 
     /// The host began anew, so earlier faults do not count.
     pub(crate) fn forget(&self) {
+        let mut row = self.row();
         self.over.store(false, Ordering::SeqCst);
-        if self.policy != RestartPolicy::Never {
-            *self.row() = Row::default();
-        }
+        *row = Row::default();
     }
 
     fn outlook(&self) -> Outlook {

@@ -223,12 +223,42 @@ impl Inner {
         }
     }
 
-    /// After a fault: nobody enters any more, and who is inside is thrown out; those that are just entering by the watchdog.
-    pub(crate) fn poison(&self) {
-        // A thread that has the domain for itself: `alone` closes it.
-        self.control.owner.store(0, Ordering::SeqCst);
-        if self.restarts.poisoned(|| self.control.poison()) {
+    /// After a fault in this [life](crate::restart::Restarts::life) of the domain: nobody enters any more, and who is inside is thrown
+    /// out; those that are just entering by the watchdog. If it `stays` closed, only the host opens it again.
+    pub(crate) fn poison(&self, life: u64, stays: bool) {
+        let close = || {
+            // A thread that has the domain for itself: `alone` closes it.
+            self.control.owner.store(0, Ordering::SeqCst);
+            self.control.poison()
+        };
+        if self.restarts.poisoned(life, stays, close) {
             self.end_inside(outcome::ANOTHER);
+        }
+    }
+}
+
+#[cfg(all(test, feature = "ecode"))]
+mod tests {
+    use crate::{Namespace, Recovery};
+
+    #[test]
+    fn a_fault_of_a_life_that_is_over_closes_nothing() {
+        for recovery in [Recovery::Terminate, Recovery::Restart] {
+            let space = Namespace::builder().recovery(recovery).build().unwrap();
+            space
+                .create("p", "int n; int next(void) { return ++n; }")
+                .unwrap();
+            let next = space.func::<fn() -> i32>("next").unwrap();
+            assert_eq!(next.call().unwrap(), 1);
+            let inner = &space.domain().0;
+            let (before, stays) = (inner.restarts.life(), recovery == Recovery::Terminate);
+            space.reset().unwrap();
+            // Told late, after its thread had left and the host began anew.
+            inner.poison(before, stays);
+            assert!(!space.domain().is_poisoned());
+            assert_eq!((next.call().unwrap(), next.call().unwrap()), (1, 2));
+            inner.poison(inner.restarts.life(), stays);
+            assert_eq!(next.call().is_err(), stays);
         }
     }
 }

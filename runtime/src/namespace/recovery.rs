@@ -2,7 +2,6 @@
 
 use super::state::Code;
 use super::{FunctionId, Namespace};
-use crate::domain::Inner;
 use crate::fault::Fault;
 use crate::fork;
 use std::sync::Arc;
@@ -50,17 +49,14 @@ impl Settings {
 }
 
 impl Code {
-    /// Whether the namespace stays open after this fault of a call whose function has this recovery, or 0.
-    pub(crate) fn goes_on(&self, inner: &Inner, fault: &Arc<Fault>, recovery: u32) -> bool {
-        let recovery = Recovery::from_word(recovery).unwrap_or(self.recovery);
-        if recovery == Recovery::Continue {
-            return true;
-        }
-        if recovery == Recovery::Terminate {
-            inner.restarts.give_up();
-        }
+    /// What becomes of the namespace after a fault of a call whose function has this recovery, or 0.
+    pub(crate) fn recovery(&self, word: u32) -> Recovery {
+        Recovery::from_word(word).unwrap_or(self.recovery)
+    }
+
+    /// A fault ends this life of the namespace.
+    pub(crate) fn closes(&self, fault: &Arc<Fault>) {
         *fork::lock_one_of_many(self.number, &self.reason) = Some(fault.clone());
-        false
     }
 }
 

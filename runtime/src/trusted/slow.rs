@@ -585,8 +585,10 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     // While the thread is marked: afterwards the domain may be gone, and its control block another's.
     let domain = crate::domain::of(control);
     let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
+    // Nor does another life of the domain begin before.
+    let life = domain.as_ref().map_or(0, |inner| inner.restarts.life());
     let peer = leave(thread);
-    crate::call::ended(domain, fault, detail, message, panic, recovery);
+    crate::call::ended(domain, fault, detail, message, panic, life, recovery);
     if peer {
         peer::failed(thread);
         return STATUS_PEER;
