@@ -6,6 +6,7 @@
 mod check;
 mod file;
 
+use crate::page::Page;
 use check::Checker;
 use file::{File, discovered};
 use serde::Deserialize;
@@ -188,6 +189,8 @@ pub struct Site {
     pub error_log: PathBuf,
     /// Encryption.
     pub tls: Option<Tls>,
+    /// The page.
+    pub page: Page,
     /// Handlers.
     pub handlers: Vec<Arc<Settings>>,
 }
@@ -286,6 +289,10 @@ mod tests {
             (
                 "[[handler]]\npath = \"/a\"\nprogram = \"a.c\"\n[[handler]]\npath = \"/a/\"\nprogram = \"a.c\"",
                 "handler 2: path: `/a` has a handler already",
+            ),
+            (
+                "[page]\nheartbeat = \"guest\"",
+                "page.heartbeat: must be a path",
             ),
             (
                 "[tls]\ncertificate = \"a\"\nkey = \"b\"",

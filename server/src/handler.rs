@@ -11,6 +11,7 @@ use crate::log::Log;
 use crate::metrics::Counted;
 use crate::process::Process;
 use crate::program::Workshop;
+use crate::status::Roster;
 use crate::variables::{Peers, Variables};
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -57,6 +58,7 @@ impl Handler {
         settings: &Arc<Settings>,
         workshop: &Arc<Workshop>,
         workers: &Arc<Workers>,
+        roster: &Arc<Roster>,
         body_wait: Duration,
         log: &Arc<Log>,
     ) -> Result<Handler, HandlerError> {
@@ -67,7 +69,7 @@ impl Handler {
         let file = workshop.build(settings).map_err(|e| error(e.to_string()))?;
         let kind = match settings.run {
             Run::Protected | Run::Unprotected => {
-                let inside = Inside::new(settings, &file, workers, log);
+                let inside = Inside::new(settings, &file, workers, roster, log);
                 forget(settings, &file);
                 Kind::Inside(Arc::new(inside.map_err(|e| error(e.to_string()))?))
             }

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::log::Log;
 use crate::seat::{Answer, Seat};
+use crate::status::{Member, Roster};
 use crate::trusted::library::Library;
 use crate::variables::Variables;
 use bytes::Bytes;
@@ -67,6 +68,7 @@ struct Slot {
     domain: Domain,
     serve: Func<fn(Offset) -> i64>,
     seat: Arc<Seat>,
+    member: Arc<Member>,
 }
 
 impl Lendable for Slot {
@@ -117,6 +119,7 @@ pub struct Inside {
     settings: Arc<Settings>,
     instances: Instances,
     workers: Arc<Workers>,
+    roster: Arc<Roster>,
     log: Arc<Log>,
     /// Quick calls since the last that was not.
     quick: AtomicU32,
@@ -131,16 +134,18 @@ impl Inside {
         settings: &Arc<Settings>,
         file: &Path,
         workers: &Arc<Workers>,
+        roster: &Arc<Roster>,
         log: &Arc<Log>,
     ) -> Result<Inside, Anything> {
         let instances = match settings.confined() {
-            true => Instances::Confined(pool(settings, file, log)?),
+            true => Instances::Confined(pool(settings, file, roster, log)?),
             false => Instances::Native(Mutex::new(shelf(settings, file, log)?)),
         };
         Ok(Inside {
             settings: settings.clone(),
             instances,
             workers: workers.clone(),
+            roster: roster.clone(),
             log: log.clone(),
             quick: AtomicU32::new(0),
         })
@@ -153,7 +158,7 @@ impl Inside {
     pub fn replace(&self, file: &Path) -> Result<(), Anything> {
         match &self.instances {
             Instances::Confined(pool) => {
-                pool.replace(maker(&self.settings, file, &self.log)?)?;
+                pool.replace(maker(&self.settings, file, &self.roster, &self.log)?)?;
             }
             Instances::Native(current) => {
                 let new = shelf(&self.settings, file, &self.log)?;
@@ -289,7 +294,11 @@ impl Inside {
     /// Calls an extension, and says what became of it.
     fn judge(&self, slot: &Slot, began: Instant) -> Result<usize, Failure> {
         let place = Offset(slot.seat.exchange.place() as u32);
-        match slot.serve.call(place) {
+        let result = {
+            let _call = slot.member.call();
+            slot.serve.call(place)
+        };
+        match result {
             Ok(value) => returned(value),
             Err(CallError::Fault(fault)) if fault.kind == FaultKind::Deadline => {
                 Err(Failure::Late(began.elapsed(), fault.to_string()))
@@ -308,8 +317,13 @@ fn returned(value: i64) -> Result<usize, Failure> {
     usize::try_from(value).map_err(|_| Failure::Status((-1i64).saturating_sub(value)))
 }
 
-fn pool(settings: &Arc<Settings>, file: &Path, log: &Arc<Log>) -> Result<Pool<Slot>, Anything> {
-    let builder = Pool::builder(maker(settings, file, log)?)
+fn pool(
+    settings: &Arc<Settings>,
+    file: &Path,
+    roster: &Arc<Roster>,
+    log: &Arc<Log>,
+) -> Result<Pool<Slot>, Anything> {
+    let builder = Pool::builder(maker(settings, file, roster, log)?)
         .size(settings.instances)
         .warm(1)
         .restart(RestartPolicy::Immediate)
@@ -325,18 +339,31 @@ fn pool(settings: &Arc<Settings>, file: &Path, log: &Arc<Log>) -> Result<Pool<Sl
 fn maker(
     settings: &Arc<Settings>,
     file: &Path,
+    roster: &Arc<Roster>,
     log: &Arc<Log>,
 ) -> Result<impl Fn() -> Result<Slot, Anything> + Send + Sync + use<>, Anything> {
     let image = Image::load(file)?;
-    let (settings, log) = (settings.clone(), log.clone());
-    Ok(move || slot(&image, &settings, &log))
+    let (settings, roster, log) = (settings.clone(), roster.clone(), log.clone());
+    let made = AtomicUsize::new(0);
+    Ok(move || {
+        let number = 1 + made.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}#{number}", settings.path);
+        slot(&image, name, &settings, &roster, &log)
+    })
 }
 
-fn slot(image: &Image, settings: &Settings, log: &Arc<Log>) -> Result<Slot, Anything> {
+fn slot(
+    image: &Image,
+    name: String,
+    settings: &Settings,
+    roster: &Roster,
+    log: &Arc<Log>,
+) -> Result<Slot, Anything> {
     let exchange = Exchange::new(&settings.path, settings.buffer, true)?;
     let seat = Arc::new(Seat::new(exchange, log.clone(), &settings.path));
     let [giver, asker, speaker] = [(); 3].map(|()| seat.clone());
     let mut builder = Domain::builder(image)
+        .name(name)
         .deadline(Some(settings.call))
         .policy(policy(settings, &seat)?)
         .service("libcgi_hand_over", move |caller: &Caller<'_>, size: u64| {
@@ -360,6 +387,7 @@ fn slot(image: &Image, settings: &Settings, log: &Arc<Log>) -> Result<Slot, Anyt
     seat.exchange.share(&domain)?;
     Ok(Slot {
         serve: domain.func("libcgi_serve")?,
+        member: roster.join(&domain, "handler", "site"),
         domain,
         seat,
     })

@@ -39,6 +39,13 @@ impl Counted {
         );
     }
 
+    /// Answers so far whose status begins with a digit.
+    pub fn answers(&self, digit: usize) -> u64 {
+        self.answers
+            .get(digit)
+            .map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
     /// A program that faulted.
     pub fn fault(&self) {
         self.faults.fetch_add(1, Ordering::Relaxed);

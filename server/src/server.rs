@@ -186,6 +186,7 @@ impl Server {
         });
         end.await;
         let _ = tell.send(true);
+        self.service.status.end();
         for task in accepting {
             task.abort();
         }

@@ -9,11 +9,13 @@ use crate::handler::{Handler, HandlerError};
 use crate::inside::Workers;
 use crate::log::Log;
 use crate::metrics::{self, Counted};
+use crate::page;
 use crate::program::Workshop;
+use crate::status::{Roster, Status};
 use crate::variables::Peers;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, SERVER};
-use http::{Request, Response, StatusCode, Version};
+use http::{Method, Request, Response, StatusCode, Version};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use std::pin::Pin;
@@ -35,6 +37,10 @@ pub struct Service {
     pub connections: AtomicUsize,
     /// Whether metrics and health are among the paths of the site.
     operations: bool,
+    /// Whether there is the page.
+    page: bool,
+    /// What it shows.
+    pub status: Arc<Status>,
 }
 
 /// An answer on its way: counted and logged when it is through.
@@ -60,17 +66,25 @@ impl Service {
         log: &Arc<Log>,
     ) -> Result<Service, HandlerError> {
         let workers = Arc::new(Workers::new(site.workers));
+        let roster: Arc<Roster> = Arc::default();
         let handlers = site.handlers.iter().map(|settings| {
-            let handler = Handler::new(settings, workshop, &workers, site.limits.body, log)?;
+            let handler =
+                Handler::new(settings, workshop, &workers, &roster, site.limits.body, log)?;
             Ok(Arc::new(handler))
         });
         let mut handlers: Vec<_> = handlers.collect::<Result<_, _>>()?;
         handlers.sort_by_key(|handler| std::cmp::Reverse(handler.settings().path.len()));
+        let public: Arc<Counted> = Arc::default();
+        let counted = handlers.iter().map(|handler| handler.counted.clone());
+        let counted = counted.chain([public.clone()]).collect();
+        let heartbeat = site.page.heartbeat.clone();
         Ok(Service {
+            page: site.page.enabled,
+            status: Arc::new(Status::new(&roster, counted, heartbeat)),
             files,
             handlers,
             clients: Arc::new(Clients::new(site.limits.requests_per_client)),
-            public: Arc::default(),
+            public,
             log: log.clone(),
             logs_access: log.has_access(),
             connections: AtomicUsize::new(0),
@@ -124,8 +138,10 @@ impl Service {
 
     /// Answers a request of the operators' listener.
     pub fn operate(&self, request: &Request<Incoming>) -> Response<Tracked> {
-        let answer = self.operation(request.uri().path());
-        let response = answer.unwrap_or_else(|| Failure::NotFound.response(None));
+        let answer = self.operation(request.uri().path()).map(Ok);
+        let answer = answer.or_else(|| self.look(request));
+        let answer = answer.unwrap_or(Err(Failure::NotFound));
+        let response = answer.unwrap_or_else(|failure| failure.response(None));
         response.map(|body| Tracked {
             body,
             sent: 0,
@@ -152,6 +168,12 @@ impl Service {
         {
             return (Ok(answer), None);
         }
+        if self.page {
+            let page = page::serve(request.method(), request.uri().path(), request.headers());
+            if let Some(answer) = page.or_else(|| self.look(&request)) {
+                return (answer, None);
+            }
+        }
         for handler in &self.handlers {
             if let Some(rest) = handler.serves(&path) {
                 let result = handler.serve(request, rest, peers).await;
@@ -169,6 +191,15 @@ impl Service {
             None => Err(Failure::NotFound),
         };
         (result, None)
+    }
+
+    /// What the server does now, for those who ask for it.
+    fn look<B>(&self, request: &Request<B>) -> Option<Result<Response<Body>, Failure>> {
+        let known = self.status.serve(request.uri().path())?;
+        Some(match *request.method() == Method::GET {
+            true => known,
+            false => Err(Failure::Method),
+        })
     }
 
     fn operation(&self, path: &str) -> Option<Response<Body>> {

@@ -2,6 +2,7 @@
 
 use super::file::{File, FileHandler, FileLimits};
 use super::{ConfigError, Limits, Recycle, Run, Settings, Site, Tls};
+use crate::page::Page;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -115,8 +116,18 @@ impl Checker<'_> {
                 }),
                 None => None,
             },
+            page: self.page(file.page)?,
             handlers,
         })
+    }
+
+    fn page(&self, page: Page) -> Result<Page, ConfigError> {
+        match &page.heartbeat {
+            Some(path) if !path.starts_with('/') => {
+                Err(self.wrong("page.heartbeat", "must be a path, like /guest"))
+            }
+            _ => Ok(page),
+        }
     }
 
     fn log(&self, path: PathBuf) -> PathBuf {
@@ -145,7 +156,7 @@ impl Checker<'_> {
             let text = "must begin with a slash, and have segments of letters, digits, `-`, `.`, `_` and `~`";
             return Err(self.wrong(key("path"), text));
         }
-        if path == "/healthz" || path == "/metrics" {
+        if ["/healthz", "/metrics", "/status", "/_postern"].contains(&&*path) {
             return Err(self.wrong(key("path"), format!("`{path}` is the server's own")));
         }
         let sources = handler

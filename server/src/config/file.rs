@@ -3,6 +3,7 @@
 //! Invariant: a key that is not here is an error.
 
 use super::{Recycle, Run};
+use crate::page::Page;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ pub(super) struct File {
     pub(super) log: FileLog,
     pub(super) operations: FileOperations,
     pub(super) tls: Option<FileTls>,
+    pub(super) page: Page,
     pub(super) handler: Vec<FileHandler>,
 }
 
@@ -30,6 +32,7 @@ impl Default for File {
             log: FileLog::default(),
             operations: FileOperations::default(),
             tls: None,
+            page: Page::default(),
             handler: Vec::new(),
         }
     }

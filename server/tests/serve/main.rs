@@ -7,4 +7,5 @@ mod limits;
 mod operations;
 mod requests;
 mod site;
+mod status;
 mod variants;

@@ -1,0 +1,276 @@
+//! What the server does now, as JSON: answers, and the domains in which programs run.
+//!
+//! Invariant: looking costs the server little, however many look. A report is made at most four times a second, the table of a window
+//! by one at a time, and as many clients as [`STREAMS`] get reports without asking again.
+
+use crate::body::Body;
+use crate::failure::Failure;
+use crate::metrics::Counted;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{HeaderMap, Response};
+use postern::{Domain, memory_table};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// Where it is.
+pub const PATH: &str = "/status";
+/// A report is used again for so long.
+const FRESH: Duration = Duration::from_millis(250);
+/// Between two reports of a stream.
+const EACH: Duration = Duration::from_secs(1);
+/// Streams at once.
+const STREAMS: usize = 64;
+
+/// The domains of a server, as long as they live.
+#[derive(Default)]
+pub struct Roster(Mutex<Vec<Weak<Member>>>);
+
+/// A domain on the roster until this is dropped.
+pub struct Member {
+    domain: Domain,
+    kind: &'static str,
+    owner: String,
+    busy: AtomicU64,
+    inside: AtomicU32,
+}
+
+/// A call of a domain, until this is dropped.
+pub struct Call<'a>(&'a Member, Instant);
+
+impl Roster {
+    /// Adds a domain. `kind` is what it is for, `owner` who brought what runs in it: everybody who sees the status sees both.
+    pub fn join(&self, domain: &Domain, kind: &'static str, owner: &str) -> Arc<Member> {
+        let member = Arc::new(Member {
+            domain: domain.clone(),
+            kind,
+            owner: owner.to_owned(),
+            busy: AtomicU64::new(0),
+            inside: AtomicU32::new(0),
+        });
+        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        members.retain(|member| member.strong_count() > 0);
+        members.push(Arc::downgrade(&member));
+        member
+    }
+
+    fn members(&self) -> Vec<Arc<Member>> {
+        let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        members.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Member {
+    /// To be held while the domain is called.
+    pub fn call(&self) -> Call<'_> {
+        self.inside.fetch_add(1, Ordering::Relaxed);
+        Call(self, Instant::now())
+    }
+
+    fn line(&self) -> Line<'_> {
+        let counters = self.domain.counters();
+        Line {
+            id: format!("{:x}", self.domain.id()),
+            name: self.domain.name(),
+            kind: self.kind,
+            owner: &self.owner,
+            calls: counters.calls,
+            busy_us: self.busy.load(Ordering::Relaxed) / 1000,
+            faults: counters.faults.values().sum(),
+            resident_bytes: 4096 * self.domain.pages().map_or(0, |pages| pages.private),
+            state: match () {
+                () if self.domain.is_closed() => "closed",
+                () if self.domain.is_poisoned() => "faulted",
+                () if self.inside.load(Ordering::Relaxed) > 0 => "running",
+                () => "ready",
+            },
+        }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let time = u64::try_from(self.1.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.0.busy.fetch_add(time, Ordering::Relaxed);
+        self.0.inside.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    id: String,
+    name: &'a str,
+    kind: &'a str,
+    owner: &'a str,
+    calls: u64,
+    busy_us: u64,
+    faults: u64,
+    resident_bytes: u64,
+    state: &'a str,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    requests: u64,
+    answers: BTreeMap<&'static str, u64>,
+    uptime_s: f64,
+    heartbeat: Option<&'a str>,
+    domains: Vec<Line<'a>>,
+}
+
+#[derive(Serialize)]
+struct Window<'a> {
+    name: &'a str,
+    areas: Vec<Area>,
+}
+
+#[derive(Serialize)]
+struct Area {
+    start: u32,
+    end: u64,
+    protection: String,
+    what: String,
+    bytes: u64,
+}
+
+/// Who knows what the server does.
+pub struct Status {
+    roster: Arc<Roster>,
+    counted: Vec<Arc<Counted>>,
+    heartbeat: Option<String>,
+    began: Instant,
+    last: Mutex<Option<(Instant, Bytes)>>,
+    table: Mutex<()>,
+    streams: AtomicUsize,
+    ending: watch::Sender<bool>,
+}
+
+impl Status {
+    /// Of these counters and domains. `heartbeat` is told to the page: a path that can be asked again and again.
+    pub fn new(
+        roster: &Arc<Roster>,
+        counted: Vec<Arc<Counted>>,
+        heartbeat: Option<String>,
+    ) -> Status {
+        Status {
+            roster: roster.clone(),
+            counted,
+            heartbeat,
+            began: Instant::now(),
+            last: Mutex::default(),
+            table: Mutex::default(),
+            streams: AtomicUsize::new(0),
+            ending: watch::Sender::new(false),
+        }
+    }
+
+    /// The answer to a GET of a path below [`PATH`]; `None` if it is not there.
+    pub fn serve(self: &Arc<Self>, path: &str) -> Option<Result<Response<Body>, Failure>> {
+        let rest = path.strip_prefix(PATH)?;
+        let id = rest.strip_prefix("/domains/");
+        let id = id.and_then(|rest| rest.strip_suffix("/window"));
+        match (rest, id) {
+            ("", _) => Some(Ok(json(self.report()))),
+            ("/events", _) => Some(self.stream()),
+            (_, Some(id)) => Some(self.window(id).map(json).ok_or(Failure::NotFound)),
+            _ => None,
+        }
+    }
+
+    /// No stream goes on: the server ends.
+    pub fn end(&self) {
+        self.ending.send_replace(true);
+    }
+
+    fn report(&self) -> Bytes {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((when, report)) = &*last
+            && when.elapsed() < FRESH
+        {
+            return report.clone();
+        }
+        let names = ["2xx", "3xx", "4xx", "5xx"];
+        let answers = names.iter().zip(2..).map(|(name, digit)| {
+            let count = self.counted.iter().map(|counted| counted.answers(digit));
+            (*name, count.sum())
+        });
+        let answers: BTreeMap<_, u64> = answers.collect();
+        let members = self.roster.members();
+        let report = Report {
+            requests: answers.values().sum(),
+            answers,
+            uptime_s: self.began.elapsed().as_secs_f64(),
+            heartbeat: self.heartbeat.as_deref(),
+            domains: members.iter().map(|member| member.line()).collect(),
+        };
+        let bytes = Bytes::from(serde_json::to_vec(&report).unwrap_or_default());
+        *last = Some((Instant::now(), bytes.clone()));
+        bytes
+    }
+
+    /// What a domain may do with which range of its window, as the kernel has it.
+    fn window(&self, id: &str) -> Option<Bytes> {
+        let id = u64::from_str_radix(id, 16).ok()?;
+        let members = self.roster.members();
+        let member = members.iter().find(|member| member.domain.id() == id)?;
+        let _one = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = memory_table().ok()?;
+        let base = member.domain.base();
+        table.retain(|domain| domain.base == base);
+        let rows = table.rows.into_iter();
+        let areas = rows.map(|row| Area {
+            start: row.start,
+            end: row.end,
+            protection: row.cell(0).to_string(),
+            bytes: row.end - u64::from(row.start),
+            what: row.what,
+        });
+        let window = Window {
+            name: member.domain.name(),
+            areas: areas.collect(),
+        };
+        serde_json::to_vec(&window).ok().map(Bytes::from)
+    }
+
+    /// A report each second, as an event stream of HTML.
+    fn stream(self: &Arc<Self>) -> Result<Response<Body>, Failure> {
+        if self.streams.fetch_add(1, Ordering::Relaxed) >= STREAMS {
+            self.streams.fetch_sub(1, Ordering::Relaxed);
+            return Err(Failure::Full(STREAMS));
+        }
+        let (sender, body) = Body::stream();
+        let (status, mut ending) = (self.clone(), self.ending.subscribe());
+        tokio::spawn(async move {
+            while !*ending.borrow() {
+                let event = [b"data: ", &*status.report(), b"\n\n"].concat();
+                if sender.send(Ok(event.into())).await.is_err() {
+                    break;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(EACH) => {}
+                    () = sender.closed() => break,
+                    _ = ending.changed() => break,
+                }
+            }
+            status.streams.fetch_sub(1, Ordering::Relaxed);
+        });
+        Ok(answer(body, "text/event-stream"))
+    }
+}
+
+fn json(bytes: Bytes) -> Response<Body> {
+    answer(Body::whole(bytes), "application/json")
+}
+
+fn answer(body: Body, kind: &'static str) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = HeaderMap::from_iter([
+        (CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    ]);
+    response
+}
