@@ -147,14 +147,16 @@ fn every_key_of_a_description_is_listed() {
 #[test]
 fn every_key_of_a_site_is_listed() {
     let page = read("docs/src/reference/serve.md");
-    let source = read("server/src/config.rs");
+    let source = read("server/src/config/file.rs");
     let mut keys = 0;
-    for name in ["", "Limits", "Log", "Operations", "Tls", "Handler"] {
+    for name in ["", "Limits", "Log", "Operations", "Page", "Tls", "Handler"] {
         let start = source.find(&format!("struct File{name} {{")).unwrap();
         let body = &source[start..start + source[start..].find("\n}").unwrap()];
-        for key in body.lines().filter_map(|line| line.trim().split_once(": ")) {
+        let fields = body.lines().map(|line| line.trim());
+        let fields = fields.map(|line| line.strip_prefix("pub(super) ").unwrap_or(line));
+        for key in fields.filter_map(|field| field.split_once(": ")) {
             // Tables have headings.
-            let table = ["limits", "log", "operations", "tls", "handler"].contains(&key.0);
+            let table = ["limits", "log", "operations", "page", "tls", "handler"].contains(&key.0);
             let row = format!("| `{}` |", key.0);
             assert!(
                 table || page.contains(&row),

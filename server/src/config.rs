@@ -6,7 +6,6 @@
 mod check;
 mod file;
 
-use crate::page::Page;
 use check::Checker;
 use file::{File, discovered};
 use serde::Deserialize;
@@ -166,6 +165,15 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
+}
+
+/// The page at `/`.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// A path of the site that the page asks four times a second, to show that requests go on.
+    pub heartbeat: Option<String>,
 }
 
 /// All that is served.

@@ -37,10 +37,9 @@ mod tls;
 mod trusted;
 mod variables;
 
-pub use config::{ConfigError, Limits, Recycle, Run, Settings, Site, Tls};
+pub use config::{ConfigError, Limits, Page, Recycle, Run, Settings, Site, Tls};
 pub use handler::HandlerError;
 pub use log::Log;
-pub use page::Page;
 pub use program::LIBCGI;
 pub use server::{ServeError, Server, check, told_to_end};
 pub use tls::TlsError;

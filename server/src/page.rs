@@ -9,7 +9,6 @@ use http::header::{
     HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Method, Response, StatusCode};
-use serde::Deserialize;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What the page may load: files of this server, and pictures that it made itself.
@@ -56,16 +55,6 @@ const FILES: [(&str, &str, &str); 10] = [
         include_str!("../page/icon.svg"),
     ),
 ];
-
-/// What `serve.toml` says of it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Page {
-    /// Whether there is one.
-    pub enabled: bool,
-    /// A path of the site that the page asks four times a second, to show that requests go on.
-    pub heartbeat: Option<String>,
-}
 
 /// The answer to a request for a path, if it is the page's.
 pub fn serve(

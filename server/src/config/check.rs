@@ -1,8 +1,7 @@
 //! From what `serve.toml` says to a [`Site`]: values that make sense, paths that are there.
 
-use super::file::{File, FileHandler, FileLimits};
-use super::{ConfigError, Limits, Recycle, Run, Settings, Site, Tls};
-use crate::page::Page;
+use super::file::{File, FileHandler, FileLimits, FilePage};
+use super::{ConfigError, Limits, Page, Recycle, Run, Settings, Site, Tls};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -121,12 +120,15 @@ impl Checker<'_> {
         })
     }
 
-    fn page(&self, page: Page) -> Result<Page, ConfigError> {
+    fn page(&self, page: FilePage) -> Result<Page, ConfigError> {
         match &page.heartbeat {
             Some(path) if !path.starts_with('/') => {
                 Err(self.wrong("page.heartbeat", "must be a path, like /guest"))
             }
-            _ => Ok(page),
+            _ => Ok(Page {
+                enabled: page.enabled,
+                heartbeat: page.heartbeat,
+            }),
         }
     }
 

@@ -3,7 +3,6 @@
 //! Invariant: a key that is not here is an error.
 
 use super::{Recycle, Run};
-use crate::page::Page;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ pub(super) struct File {
     pub(super) log: FileLog,
     pub(super) operations: FileOperations,
     pub(super) tls: Option<FileTls>,
-    pub(super) page: Page,
+    pub(super) page: FilePage,
     pub(super) handler: Vec<FileHandler>,
 }
 
@@ -32,7 +31,7 @@ impl Default for File {
             log: FileLog::default(),
             operations: FileOperations::default(),
             tls: None,
-            page: Page::default(),
+            page: FilePage::default(),
             handler: Vec::new(),
         }
     }
@@ -88,6 +87,13 @@ impl Default for FileLog {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileOperations {
     pub(super) listen: Option<String>,
+}
+
+#[derive(Debug, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct FilePage {
+    pub(super) enabled: bool,
+    pub(super) heartbeat: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
