@@ -1,5 +1,6 @@
 //! Bodies of answers: bytes that are there, or a stream with back-pressure.
 
+use crate::failure::Failure;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::convert::Infallible;
@@ -8,10 +9,25 @@ use std::task::{Context, Poll, ready};
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-/// The program that made the answer failed on the way: the connection is closed, so that nobody takes it for all.
-#[derive(Debug, Clone, Copy, Error)]
-#[error("the answer was cut off")]
-pub struct Cut;
+/// Why an answer goes no further: the connection is closed, so that nobody takes it for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Cut {
+    /// The program that made it failed on the way.
+    #[error("the answer was cut off")]
+    Program,
+    /// The client broke off what the program needed of it.
+    #[error("the request was broken off")]
+    Client,
+}
+
+impl From<&Failure> for Cut {
+    fn from(failure: &Failure) -> Cut {
+        match failure.is_ours() {
+            true => Cut::Program,
+            false => Cut::Client,
+        }
+    }
+}
 
 /// What is sent behind the head.
 #[derive(Debug)]

@@ -5,12 +5,13 @@
 
 mod record;
 
+use crate::child::{self, Child, Spawner};
 use crate::config::Settings;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::log::Log;
 use crate::outlet::Outlet;
-use crate::process::{SOON, in_time, tell};
+use crate::process::{SOON, in_time};
 use crate::seat::Answer;
 use crate::variables::Variables;
 use bytes::Bytes;
@@ -19,12 +20,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// Most bytes of a body in one record.
@@ -48,6 +47,7 @@ struct State {
 /// A program with its processes.
 pub struct FastCgi {
     settings: Arc<Settings>,
+    spawner: Arc<Spawner>,
     folder: tempfile::TempDir,
     state: Mutex<State>,
     log: Arc<Log>,
@@ -59,10 +59,12 @@ impl FastCgi {
         settings: &Arc<Settings>,
         file: &Path,
         folder: tempfile::TempDir,
+        spawner: &Arc<Spawner>,
         log: &Arc<Log>,
     ) -> FastCgi {
         FastCgi {
             settings: settings.clone(),
+            spawner: spawner.clone(),
             folder,
             state: Mutex::new(State {
                 file: file.to_owned(),
@@ -200,7 +202,7 @@ impl FastCgi {
             match idle {
                 // One that has ended meanwhile is no use.
                 Some(mut member) => {
-                    if matches!(member.child.try_wait(), Ok(None)) {
+                    if member.child.is_running() {
                         return Ok(member);
                     }
                 }
@@ -224,21 +226,18 @@ impl FastCgi {
         };
         let path = self.folder.path().join(number.to_string());
         let listener = UnixListener::bind(&path)?;
-        let mut command = Command::new(std::path::absolute(file)?);
-        command
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin");
-        command.envs(&self.settings.env);
-        if let Some(folder) = self.settings.program.parent() {
-            command.current_dir(std::path::absolute(folder)?);
-        }
+        let variables = self.settings.env.iter();
+        let variables = variables.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         // The protocol's way to hand over the socket.
-        command.stdin(Stdio::from(OwnedFd::from(listener)));
-        command.stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
-        if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(tell(stderr, self.log.clone(), self.settings.path.clone()));
+        let files = (OwnedFd::from(listener), child::nothing()?);
+        let child = self
+            .spawner
+            .start(&self.settings, &file, variables, files, &self.log)
+            .await;
+        if child.is_err() {
+            let _ = std::fs::remove_file(&path);
         }
+        let child = child?;
         let stream = UnixStream::connect(&path).await;
         // Who is connected needs the name no more.
         let _ = std::fs::remove_file(&path);

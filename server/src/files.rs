@@ -175,7 +175,7 @@ fn answer(
                 let mut bytes = vec![0; PIECE.min(left as usize)];
                 let piece = match file.read(&mut bytes) {
                     // Shorter than it was: what was promised does not come.
-                    Ok(0) | Err(_) => Err(Cut),
+                    Ok(0) | Err(_) => Err(Cut::Program),
                     Ok(read) => {
                         bytes.truncate(read);
                         left -= read as u64;

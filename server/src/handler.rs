@@ -1,6 +1,7 @@
 //! Handlers: a path, a program, and a way to run it.
 
 use crate::body::Body;
+use crate::child::Spawner;
 use crate::config::{Run, Settings};
 use crate::failure::{Failure, Id};
 use crate::fastcgi::FastCgi;
@@ -31,6 +32,22 @@ pub struct HandlerError {
     pub message: String,
 }
 
+/// What all handlers of a server have in common.
+pub struct Means {
+    /// Builds their programs.
+    pub workshop: Arc<Workshop>,
+    /// Threads on which quick ones are called.
+    pub workers: Arc<Workers>,
+    /// Where their domains are known.
+    pub roster: Arc<Roster>,
+    /// Starts their processes.
+    pub spawner: Arc<Spawner>,
+    /// Where failures are told.
+    pub log: Arc<Log>,
+    /// Longest time without anything of a body that is due.
+    pub body_wait: Duration,
+}
+
 enum Kind {
     Inside(Arc<Inside>),
     Cgi(Process),
@@ -54,14 +71,15 @@ impl Handler {
     ///
     /// # Errors
     /// It cannot be built or loaded.
-    pub fn new(
-        settings: &Arc<Settings>,
-        workshop: &Arc<Workshop>,
-        workers: &Arc<Workers>,
-        roster: &Arc<Roster>,
-        body_wait: Duration,
-        log: &Arc<Log>,
-    ) -> Result<Handler, HandlerError> {
+    pub fn new(settings: &Arc<Settings>, means: &Means) -> Result<Handler, HandlerError> {
+        let Means {
+            workshop,
+            workers,
+            roster,
+            spawner,
+            log,
+            body_wait,
+        } = means;
         let error = |message: String| HandlerError {
             path: settings.path.clone(),
             message,
@@ -73,10 +91,10 @@ impl Handler {
                 forget(settings, &file);
                 Kind::Inside(Arc::new(inside.map_err(|e| error(e.to_string()))?))
             }
-            Run::Cgi => Kind::Cgi(Process::new(settings, &file, log)),
+            Run::Cgi => Kind::Cgi(Process::new(settings, &file, spawner, log)),
             Run::Fastcgi => {
                 let folder = workshop.private().map_err(|e| error(e.to_string()))?;
-                Kind::FastCgi(FastCgi::new(settings, &file, folder, log))
+                Kind::FastCgi(FastCgi::new(settings, &file, folder, spawner, log))
             }
         };
         Ok(Handler {
@@ -85,7 +103,7 @@ impl Handler {
             kind,
             workshop: workshop.clone(),
             log: log.clone(),
-            body_wait,
+            body_wait: *body_wait,
             counted: Arc::default(),
         })
     }
@@ -191,9 +209,9 @@ impl Handler {
         }
     }
 
-    /// An answer that was cut off is nobody's to tell but the log's.
+    /// An answer that was cut off is nobody's to tell but the log's. One that its client broke off is no matter for that.
     fn note(&self, untold: Option<Failure>) {
-        if let Some(failure) = untold {
+        if let Some(failure) = untold.filter(Failure::is_ours) {
             self.counted.cut();
             self.log.error(&format!(
                 "{}: id {}: the answer was cut off: {failure}",

@@ -9,7 +9,9 @@
 //! - What goes to a client is an HTTP message of the server's making. A program gives a head that is checked, and a body.
 #![deny(unsafe_code)]
 
+mod account;
 mod body;
+mod child;
 mod config;
 mod exchange;
 mod failure;

@@ -20,6 +20,7 @@ pub struct Counted {
     answers: [AtomicU64; 6],
     faults: AtomicU64,
     cut: AtomicU64,
+    left: AtomicU64,
     bytes: AtomicU64,
     microseconds: AtomicU64,
     times: [AtomicU64; BOUNDS.len() + 1],
@@ -54,6 +55,11 @@ impl Counted {
     /// An answer that was cut off.
     pub fn cut(&self) {
         self.cut.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A client that left before the end of its answer.
+    pub fn left(&self) {
+        self.left.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -96,9 +102,18 @@ pub fn text(handlers: &[Arc<Handler>], public: &Counted, connections: usize) -> 
         },
     );
     type Get = fn(&Counted) -> &AtomicU64;
-    let counters: [(&str, &str, Get); 3] = [
+    let counters: [(&str, &str, Get); 4] = [
         ("faults", "Programs that faulted.", |c| &c.faults),
-        ("cut", "Answers that were cut off.", |c| &c.cut),
+        (
+            "cut",
+            "Answers that were cut off because their program failed.",
+            |c| &c.cut,
+        ),
+        (
+            "left",
+            "Requests whose client left, or broke its body off, before the answer's end.",
+            |c| &c.left,
+        ),
         ("bytes", "Bytes of answers' bodies.", |c| &c.bytes),
     ];
     for (name, help, get) in counters {

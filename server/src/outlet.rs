@@ -80,7 +80,7 @@ impl Outlet {
             (Err(failure), Some(answer)) => drop(answer.send(Err(failure))),
             (Err(failure), None) => {
                 if let Some(stream) = self.stream {
-                    let _ = stream.send(Err(Cut)).await;
+                    let _ = stream.send(Err(Cut::from(&failure))).await;
                 }
                 return Some(failure);
             }

@@ -69,6 +69,8 @@ struct Call {
     stream: Option<mpsc::Sender<Result<Bytes, Cut>>>,
     failure: Option<Failure>,
     waited: bool,
+    /// Whether the client is known to have left.
+    gone: bool,
 }
 
 impl Seat {
@@ -101,6 +103,7 @@ impl Seat {
             stream: None,
             failure: None,
             waited: false,
+            gone: false,
         });
     }
 
@@ -116,12 +119,16 @@ impl Seat {
         };
         let smooth = result.is_ok() && !call.waited;
         let mut untold = result.err();
+        if call.gone && matches!(untold, Some(Failure::Status(_))) {
+            // That it could not write is no failure of the program.
+            untold = None;
+        }
         if let Some(failure) = &untold {
             if let Some(answer) = call.answer.take() {
                 let _ = answer.send(Err(failure.clone()));
                 untold = None;
             } else if let Some(stream) = call.stream.take() {
-                call.send_last(stream, Err(Cut));
+                call.send_last(stream, Err(Cut::from(failure)));
             }
         }
         Finished { untold, smooth }
@@ -234,6 +241,7 @@ impl Call {
                 .take()
                 .is_none_or(|answer| answer.send(Ok(response)).is_err());
             if gone {
+                self.gone = true;
                 return Ok(false);
             }
             self.stream = Some(stream);
@@ -254,6 +262,7 @@ impl Call {
         let (runtime, other) = (self.runtime.clone(), 1 - self.half);
         let sent = wait(&runtime, self.until, stream.send(Ok(bytes)));
         if !matches!(sent, Some(Ok(()))) {
+            self.gone = matches!(sent, Some(Err(_)));
             return Ok(false);
         }
         let free = seat.halves[other].clone().acquire_owned();

@@ -1,5 +1,6 @@
 //! The server: listeners, connections, and an end in good order.
 
+use crate::child::Spawner;
 use crate::config::Site;
 use crate::files::Files;
 use crate::handler::HandlerError;
@@ -213,7 +214,8 @@ fn parts(site: &Site, log: &Arc<Log>) -> Result<(Arc<Service>, Option<TlsAccepto
     let workshop = Workshop::new().map_err(system("make a folder for programs"))?;
     let files = site.public.as_deref().map(Files::new).transpose();
     let files = files.map_err(system("open the folder `public`"))?;
-    let service = Service::new(site, files, &Arc::new(workshop), log)?;
+    let spawner = Spawner::new().map_err(system("make a thread"))?;
+    let service = Service::new(site, files, workshop, spawner, log)?;
     Ok((Arc::new(service), tls))
 }
 

@@ -1,11 +1,13 @@
-//! From a request to its answer: which handler or file it is for, and what is logged and counted of it.
+//! From a request to its answer: which handler or file it is for.
 
-use crate::body::{Body, Cut};
+use crate::account::{Account, Tracked};
+use crate::body::Body;
+use crate::child::Spawner;
 use crate::config::Site;
 use crate::failure::{Failure, Id};
 use crate::files::{self, Files};
-use crate::gate::{Clients, Share};
-use crate::handler::{Handler, HandlerError};
+use crate::gate::Clients;
+use crate::handler::{Handler, HandlerError, Means};
 use crate::inside::Workers;
 use crate::log::Log;
 use crate::metrics::{self, Counted};
@@ -13,16 +15,12 @@ use crate::page;
 use crate::program::Workshop;
 use crate::status::{Roster, Status};
 use crate::variables::Peers;
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue, SERVER};
-use http::{Method, Request, Response, StatusCode, Version};
-use http_body::{Body as HttpBody, Frame, SizeHint};
+use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 /// All that serves requests.
 pub struct Service {
@@ -43,17 +41,6 @@ pub struct Service {
     pub status: Arc<Status>,
 }
 
-/// An answer on its way: counted and logged when it is through.
-pub struct Tracked {
-    body: Body,
-    sent: u64,
-    status: StatusCode,
-    began: Instant,
-    counted: Option<Arc<Counted>>,
-    line: Option<(String, Arc<Log>)>,
-    _share: Option<Share>,
-}
-
 impl Service {
     /// Builds and loads all handlers of a site.
     ///
@@ -62,14 +49,21 @@ impl Service {
     pub fn new(
         site: &Site,
         files: Option<Files>,
-        workshop: &Arc<Workshop>,
+        workshop: Workshop,
+        spawner: Arc<Spawner>,
         log: &Arc<Log>,
     ) -> Result<Service, HandlerError> {
-        let workers = Arc::new(Workers::new(site.workers));
         let roster: Arc<Roster> = Arc::default();
+        let means = Means {
+            workshop: Arc::new(workshop),
+            workers: Arc::new(Workers::new(site.workers)),
+            roster: roster.clone(),
+            spawner,
+            log: log.clone(),
+            body_wait: site.limits.body,
+        };
         let handlers = site.handlers.iter().map(|settings| {
-            let handler =
-                Handler::new(settings, workshop, &workers, &roster, site.limits.body, log)?;
+            let handler = Handler::new(settings, &means)?;
             Ok(Arc::new(handler))
         });
         let mut handlers: Vec<_> = handlers.collect::<Result<_, _>>()?;
@@ -99,7 +93,6 @@ impl Service {
 
     /// Answers a request of the site's listener.
     pub async fn answer(&self, request: Request<Incoming>, peers: Peers) -> Response<Tracked> {
-        let began = Instant::now();
         let line = self.logs_access.then(|| {
             let target = request
                 .uri()
@@ -109,31 +102,28 @@ impl Service {
                 httpdate::fmt_http_date(SystemTime::now()),
                 peers.client.ip(),
             );
-            format!(
+            let line = format!(
                 "{client} - - [{time}] \"{} {target} {:?}\"",
                 request.method(),
                 request.version()
-            )
+            );
+            (line, self.log.clone())
         });
-        let share = self.clients.enter(peers.client.ip());
-        let (result, counted) = match &share {
-            Ok(_) => self.route(request, &peers).await,
-            Err(failure) => (Err(failure.clone()), None),
+        let mut account = Account::new(request.method(), line);
+        account.count(&self.public);
+        let result = match self.clients.enter(peers.client.ip()) {
+            Ok(share) => {
+                account.hold(share);
+                self.route(request, &peers, &mut account).await
+            }
+            Err(failure) => Err(failure),
         };
-        let mut response = result.unwrap_or_else(|failure| self.fail(&failure, counted.as_deref()));
+        let mut response =
+            result.unwrap_or_else(|failure| self.fail(&failure, account.counted().map(|c| &**c)));
         response
             .headers_mut()
             .insert(SERVER, HeaderValue::from_static("postern"));
-        let status = response.status();
-        response.map(|body| Tracked {
-            body,
-            sent: 0,
-            status,
-            began,
-            counted: Some(counted.unwrap_or_else(|| self.public.clone())),
-            line: line.map(|line| (line, self.log.clone())),
-            _share: share.ok(),
-        })
+        account.answer(response)
     }
 
     /// Answers a request of the operators' listener.
@@ -142,55 +132,45 @@ impl Service {
         let answer = answer.or_else(|| self.look(request));
         let answer = answer.unwrap_or(Err(Failure::NotFound));
         let response = answer.unwrap_or_else(|failure| failure.response(None));
-        response.map(|body| Tracked {
-            body,
-            sent: 0,
-            status: StatusCode::OK,
-            began: Instant::now(),
-            counted: None,
-            line: None,
-            _share: None,
-        })
+        Account::new(request.method(), None).answer(response)
     }
 
     async fn route(
         &self,
         request: Request<Incoming>,
         peers: &Peers,
-    ) -> (Result<Response<Body>, Failure>, Option<Arc<Counted>>) {
+        account: &mut Account,
+    ) -> Result<Response<Body>, Failure> {
         let hosts = request.headers().get_all(HOST).iter().count();
         let fine = hosts == 1 || hosts == 0 && request.version() == Version::HTTP_10;
         let Some(path) = decoded(request.uri().path()).filter(|_| fine) else {
-            return (Err(Failure::Path), None);
+            return Err(Failure::Path);
         };
         if self.operations
             && let Some(answer) = self.operation(request.uri().path())
         {
-            return (Ok(answer), None);
+            return Ok(answer);
         }
         if self.page {
             let page = page::serve(request.method(), request.uri().path(), request.headers());
             if let Some(answer) = page.or_else(|| self.look(&request)) {
-                return (answer, None);
+                return answer;
             }
         }
         for handler in &self.handlers {
             if let Some(rest) = handler.serves(&path) {
-                let result = handler.serve(request, rest, peers).await;
-                return (result, Some(handler.counted.clone()));
+                account.count(&handler.counted);
+                return handler.serve(request, rest, peers).await;
             }
         }
-        let result = match &self.files {
-            Some(files) => {
-                let raw = request
-                    .uri()
-                    .path_and_query()
-                    .map_or("/", |target| target.as_str());
-                files.serve(request.method(), &path, raw, request.headers())
-            }
-            None => Err(Failure::NotFound),
+        let Some(files) = &self.files else {
+            return Err(Failure::NotFound);
         };
-        (result, None)
+        let raw = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        files.serve(request.method(), &path, raw, request.headers())
     }
 
     /// What the server does now, for those who ask for it.
@@ -265,47 +245,6 @@ fn decoded(path: &str) -> Option<Vec<u8>> {
         bytes.push(byte);
     }
     Some(bytes)
-}
-
-impl HttpBody for Tracked {
-    type Data = Bytes;
-    type Error = Cut;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(frame))) = &frame {
-            self.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
-impl Drop for Tracked {
-    fn drop(&mut self) {
-        let time = self.began.elapsed();
-        if let Some(counted) = &self.counted {
-            counted.answer(self.status, self.sent, time);
-        }
-        if let Some((line, log)) = &self.line {
-            log.access(&format!(
-                "{line} {} {} {:.6}",
-                self.status.as_u16(),
-                self.sent,
-                time.as_secs_f64()
-            ));
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
-//! The only place for `unsafe`: looking at shared memory without a copy, and calling code that is not confined.
+//! The only place for `unsafe`: looking at shared memory without a copy, calling code that is not confined, and starting processes
+//! that end with the server.
 
 pub mod library;
+pub mod spawn;
 pub mod view;

@@ -1,12 +1,16 @@
 //! Too large, too many, too long.
 
-use crate::site::{Serving, handler, read, request};
+use crate::site::{Serving, connect, handler, read, request};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 
 /// A request that is inside a program until its body ends.
-fn hold(serving: &Serving, path: &str) -> TcpStream {
-    let mut stream = serving.connect();
+pub fn hold(serving: &Serving, path: &str) -> TcpStream {
+    hold_at(serving.address, path)
+}
+
+pub fn hold_at(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = connect(address);
     let head = request(
         "POST",
         &format!("{path}/hold"),
@@ -158,10 +162,10 @@ fn who_takes_nothing_is_left() {
 #[test]
 fn who_leaves_early_costs_nobody() {
     let more = "instances = 1\n";
-    let handlers = ["protected", "unprotected", "fastcgi", "cgi"]
-        .map(|run| handler(&format!("/{run}"), run, more));
-    let serving = Serving::new(&handlers.concat());
-    for run in ["protected", "unprotected", "fastcgi", "cgi"] {
+    let runs = ["protected", "unprotected", "fastcgi", "cgi"];
+    let handlers = runs.map(|run| handler(&format!("/{run}"), run, more));
+    let mut serving = Serving::new(&handlers.concat());
+    for run in runs {
         for _ in 0..3 {
             let mut stream = serving.connect();
             stream
@@ -186,5 +190,39 @@ fn who_leaves_early_costs_nobody() {
             Some(200),
             "{run}"
         );
+        // What is counted of them, once all are known to have left.
+        let count = |text: &str, name: &str, digit: &str| -> u64 {
+            let labels = format!("{{handler=\"/{run}\",run=\"{run}\"{digit}}} ");
+            let name = format!("postern_serve_{name}_total{labels}");
+            let rest = text.split(&name).nth(1).expect(&name);
+            rest.split('\n').next().unwrap().parse().unwrap()
+        };
+        loop {
+            let text = serving.get("/metrics").text();
+            let digits = ["2xx", "3xx", "4xx", "5xx"].map(|d| format!(",status=\"{d}\""));
+            let answers = digits.each_ref().map(|d| count(&text, "answers", d));
+            if answers.iter().sum::<u64>() == 7 {
+                assert_eq!(answers[3], 0, "{text}");
+                let left = count(&text, "left", "");
+                // Whose body was broken off may have been told so.
+                assert!((3..=6).contains(&left), "{left}: {text}");
+                for name in ["cut", "faults"] {
+                    assert_eq!(count(&text, name, ""), 0, "{text}");
+                }
+                break;
+            }
+        }
+    }
+    serving.wait();
+    // The log has what the programs themselves say, and nothing else.
+    for line in serving.errors.get().lines() {
+        assert!(line.ends_with("the body did not come"), "{line}");
+    }
+    let access = serving.access.get();
+    for run in runs {
+        let big = format!("\"GET /{run}/big?100000000 HTTP/1.1\" 200 ");
+        assert_eq!(access.matches(&big).count(), 3, "{access}");
+        let echo = format!("\"POST /{run}/echo HTTP/1.1\" ");
+        assert_eq!(access.matches(&echo).count(), 3, "{access}");
     }
 }

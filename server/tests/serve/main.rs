@@ -5,6 +5,7 @@ mod faults;
 mod files;
 mod limits;
 mod operations;
+mod orphans;
 mod requests;
 mod site;
 mod status;

@@ -32,6 +32,11 @@ impl Text {
     }
 }
 
+/// A site of a folder, at a port that the kernel chooses.
+pub fn site(folder: &Path, toml: &str) -> Site {
+    Site::parse(folder, &format!("listen = \"127.0.0.1:0\"\n{toml}")).unwrap()
+}
+
 /// A server that runs until this is dropped.
 pub struct Serving {
     pub folder: tempfile::TempDir,
@@ -71,8 +76,7 @@ impl Serving {
     }
 
     pub fn of(folder: tempfile::TempDir, toml: &str) -> Serving {
-        let toml = format!("listen = \"127.0.0.1:0\"\n{toml}");
-        let site = Site::parse(folder.path(), &toml).unwrap();
+        let site = site(folder.path(), toml);
         let (access, errors) = (Text::default(), Text::default());
         let log = Log::to(Box::new(access.clone()), Box::new(errors.clone()));
         let server = Server::with_log(site, Arc::new(log)).unwrap();

@@ -1,0 +1,159 @@
+//! What is known of a request when it is through: it is counted and has a line in the access log, however it ends.
+//!
+//! Invariant: each request has one account, and each account one end.
+
+use crate::body::{Body, Cut};
+use crate::gate::Share;
+use crate::log::Log;
+use crate::metrics::Counted;
+use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{Method, Response, StatusCode};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// What the access log has of a request whose client left before it had a status: the number that nginx's logs have for it.
+const LEFT: StatusCode = match StatusCode::from_u16(499) {
+    Ok(status) => status,
+    Err(_) => StatusCode::BAD_REQUEST,
+};
+
+/// How an answer ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// It did not: nobody wanted the rest.
+    Left,
+    /// It went out whole.
+    Whole,
+    /// Its program failed on the way.
+    Cut,
+}
+
+/// One request's.
+pub struct Account {
+    began: Instant,
+    counted: Option<Arc<Counted>>,
+    line: Option<(String, Arc<Log>)>,
+    share: Option<Share>,
+    /// A request for the head of an answer only.
+    brief: bool,
+    status: StatusCode,
+    /// How long the body will be, if the head says so.
+    due: Option<u64>,
+    sent: u64,
+    end: End,
+}
+
+impl Account {
+    /// Of a request that has just come, with what it will have in the access log.
+    pub fn new(method: &Method, line: Option<(String, Arc<Log>)>) -> Account {
+        Account {
+            began: Instant::now(),
+            counted: None,
+            line,
+            share: None,
+            brief: method == Method::HEAD,
+            status: LEFT,
+            due: None,
+            sent: 0,
+            end: End::Left,
+        }
+    }
+
+    /// Who counts it.
+    pub fn count(&mut self, counted: &Arc<Counted>) {
+        self.counted = Some(counted.clone());
+    }
+
+    /// Who counts it, if somebody does.
+    pub fn counted(&self) -> Option<&Arc<Counted>> {
+        self.counted.as_ref()
+    }
+
+    /// The client's right to it is given back at its end.
+    pub fn hold(&mut self, share: Share) {
+        self.share = Some(share);
+    }
+
+    /// From now on the answer decides.
+    pub fn answer(mut self, response: Response<Body>) -> Response<Tracked> {
+        self.status = response.status();
+        let due = response.headers().get(CONTENT_LENGTH);
+        self.due = due.and_then(|due| due.to_str().ok()?.parse().ok());
+        let empty = self.brief
+            || self.due == Some(0)
+            || response.body().is_end_stream()
+            || [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&self.status);
+        if empty {
+            self.end = End::Whole;
+        }
+        response.map(|body| Tracked {
+            body,
+            account: self,
+        })
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let time = self.began.elapsed();
+        if let Some(counted) = &self.counted {
+            counted.answer(self.status, self.sent, time);
+            if self.end == End::Left {
+                counted.left();
+            }
+        }
+        if let Some((line, log)) = &self.line {
+            log.access(&format!(
+                "{line} {} {} {:.6}",
+                self.status.as_u16(),
+                self.sent,
+                time.as_secs_f64()
+            ));
+        }
+    }
+}
+
+/// An answer on its way.
+pub struct Tracked {
+    body: Body,
+    account: Account,
+}
+
+impl HttpBody for Tracked {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        let ended = self.body.is_end_stream();
+        let account = &mut self.account;
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                account.sent += frame.data_ref().map_or(0, |data| data.len() as u64);
+                if ended || account.due == Some(account.sent) {
+                    account.end = End::Whole;
+                }
+            }
+            Poll::Ready(Some(Err(Cut::Program))) => account.end = End::Cut,
+            Poll::Ready(Some(Err(Cut::Client))) => {}
+            Poll::Ready(None) if account.end == End::Left => account.end = End::Whole,
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
