@@ -1,6 +1,7 @@
-//! Capture files in memory: packets out of pcap and pcapng, and into pcap.
+//! Capture files: packets out of pcap and pcapng, and the pieces of new ones.
 //!
-//! A file that is cut short or damaged gives every packet before the place, then an error that names it.
+//! A file that is cut short or damaged gives every packet before the place, then an error that names it. Every field is copied once
+//! and then believed or not, so that whoever changes the file meanwhile changes nothing that was checked.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -27,6 +28,9 @@ pub enum CaptureProblem {
     /// A length that cannot be.
     #[error("a record of {0} bytes cannot be; the file is damaged here")]
     Length(u32),
+    /// A block says its length twice, and differently.
+    #[error("a block of {0} bytes says {1} at its end; the file is damaged here")]
+    Lengths(u32, u32),
     /// Packets of another link than Ethernet.
     #[error("packets of link type {0}; filters are for Ethernet (1)")]
     Link(u32),
@@ -58,10 +62,31 @@ enum Format {
     PcapNg,
 }
 
+/// Bytes that are a capture: in memory, in a mapped file, or still arriving.
+pub trait Bytes {
+    /// Whether these bytes exist; waits for those that are still arriving.
+    fn holds(&mut self, range: Range<usize>) -> bool;
+    /// Copies from `at`; false if not all of it exists.
+    fn copy(&mut self, at: usize, to: &mut [u8]) -> bool;
+}
+
+impl<T: AsRef<[u8]> + ?Sized> Bytes for &T {
+    fn holds(&mut self, range: Range<usize>) -> bool {
+        self.as_ref().get(range).is_some()
+    }
+    fn copy(&mut self, at: usize, to: &mut [u8]) -> bool {
+        let from = self
+            .as_ref()
+            .get(at..)
+            .and_then(|rest| rest.get(..to.len()));
+        from.map(|from| to.copy_from_slice(from)).is_some()
+    }
+}
+
 /// The packets of a file, in order.
 #[derive(Clone, Debug)]
-pub struct Capture<'a> {
-    file: &'a [u8],
+pub struct Capture<B> {
+    file: B,
     at: usize,
     big: bool,
     format: Format,
@@ -70,13 +95,14 @@ pub struct Capture<'a> {
     ended: bool,
 }
 
-impl<'a> Capture<'a> {
+impl<B: Bytes> Capture<B> {
     /// Reads the file's header.
     ///
     /// # Errors
     /// It is no capture file, or one of another link than Ethernet.
-    pub fn new(file: &'a [u8]) -> Result<Capture<'a>, CaptureError> {
-        let magic = file.first_chunk::<4>().copied().unwrap_or_default();
+    pub fn new(mut file: B) -> Result<Capture<B>, CaptureError> {
+        let mut magic = [0; 4];
+        file.copy(0, &mut magic);
         let (big, format) = match magic {
             [0xa1, 0xb2, 0xc3, 0xd4] => (true, Format::Pcap(1000)),
             [0xd4, 0xc3, 0xb2, 0xa1] => (false, Format::Pcap(1000)),
@@ -108,17 +134,29 @@ impl<'a> Capture<'a> {
         Ok(capture)
     }
 
+    /// The bytes that it reads.
+    pub fn file(&mut self) -> &mut B {
+        &mut self.file
+    }
+
+    /// How far it has read.
+    pub fn reached(&self) -> usize {
+        self.at
+    }
+
     fn error(&self, at: usize, problem: CaptureProblem) -> CaptureError {
         CaptureError { at, problem }
     }
 
-    fn chunk<const N: usize>(&self, at: usize) -> Result<[u8; N], CaptureError> {
-        let rest = self.file.get(at..).and_then(|rest| rest.first_chunk());
-        rest.copied()
-            .ok_or_else(|| self.error(self.at, CaptureProblem::CutShort))
+    fn chunk<const N: usize>(&mut self, at: usize) -> Result<[u8; N], CaptureError> {
+        let mut bytes = [0; N];
+        match self.file.copy(at, &mut bytes) {
+            true => Ok(bytes),
+            false => Err(self.error(self.at, CaptureProblem::CutShort)),
+        }
     }
 
-    fn word(&self, at: usize) -> Result<u32, CaptureError> {
+    fn word(&mut self, at: usize) -> Result<u32, CaptureError> {
         let bytes = self.chunk(at)?;
         Ok(if self.big {
             u32::from_be_bytes(bytes)
@@ -127,7 +165,7 @@ impl<'a> Capture<'a> {
         })
     }
 
-    fn half(&self, at: usize) -> Result<u16, CaptureError> {
+    fn half(&mut self, at: usize) -> Result<u16, CaptureError> {
         let bytes = self.chunk(at)?;
         Ok(if self.big {
             u16::from_be_bytes(bytes)
@@ -137,12 +175,12 @@ impl<'a> Capture<'a> {
     }
 
     /// `length` bytes from `at`, all there and not more than `most`.
-    fn range(&self, at: usize, length: u32, most: u32) -> Result<Range<usize>, CaptureError> {
+    fn range(&mut self, at: usize, length: u32, most: u32) -> Result<Range<usize>, CaptureError> {
         if length > most {
             return Err(self.error(self.at, CaptureProblem::Length(length)));
         }
-        let end = at + length as usize;
-        if end > self.file.len() {
+        let end = at.saturating_add(length as usize);
+        if !self.file.holds(at..end) {
             return Err(self.error(self.at, CaptureProblem::CutShort));
         }
         Ok(at..end)
@@ -161,9 +199,14 @@ impl<'a> Capture<'a> {
         })
     }
 
+    /// Whether anything follows.
+    fn more(&mut self) -> bool {
+        self.file.holds(self.at..self.at.saturating_add(1))
+    }
+
     /// The next packet of a pcapng file, or nothing at its end.
     fn block(&mut self) -> Result<Option<Packet>, CaptureError> {
-        while self.at < self.file.len() {
+        while self.more() {
             let at = self.at;
             let kind = self.word(at)?;
             if kind == 0x0a0d_0d0a {
@@ -180,6 +223,10 @@ impl<'a> Capture<'a> {
                 return Err(self.error(at, CaptureProblem::Length(length)));
             }
             let end = self.range(at, length, MAX_BLOCK)?.end;
+            let again = self.word(end - 4)?;
+            if again != length {
+                return Err(self.error(at, CaptureProblem::Lengths(length, again)));
+            }
             let packet = match kind {
                 1 if length >= 20 => {
                     let link = self.half(at + 8)?;
@@ -192,7 +239,8 @@ impl<'a> Capture<'a> {
                     let units = self.interface(interface)?;
                     let stamp =
                         u64::from(self.word(at + 12)?) << 32 | u64::from(self.word(at + 16)?);
-                    let bytes = self.range(at + 28, self.word(at + 20)?, length - 32)?;
+                    let captured = self.word(at + 20)?;
+                    let bytes = self.range(at + 28, captured, length - 32)?;
                     let time = u128::from(stamp) * 1_000_000_000 / u128::from(units);
                     Some(Packet {
                         bytes,
@@ -229,7 +277,7 @@ impl<'a> Capture<'a> {
     }
 
     /// Units per second, from the options of an interface.
-    fn resolution(&self, mut at: usize, end: usize) -> Result<u64, CaptureError> {
+    fn resolution(&mut self, mut at: usize, end: usize) -> Result<u64, CaptureError> {
         while at + 4 <= end {
             let (code, length) = (self.half(at)?, usize::from(self.half(at + 2)?));
             if code == 9 && length == 1 {
@@ -249,11 +297,11 @@ impl<'a> Capture<'a> {
     }
 }
 
-impl Iterator for Capture<'_> {
+impl<B: Bytes> Iterator for Capture<B> {
     type Item = Result<Packet, CaptureError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended || self.at >= self.file.len() {
+        if self.ended || !self.more() {
             return None;
         }
         let next = match self.format {
@@ -263,6 +311,55 @@ impl Iterator for Capture<'_> {
         self.ended = !matches!(next, Ok(Some(_)));
         next.transpose()
     }
+}
+
+/// A block of a pcapng file: its kind, its length twice, and what is between, which is filled up to a multiple of 4.
+fn block(kind: u32, parts: &[&[u8]], into: &mut Vec<u8>) {
+    let start = into.len();
+    into.extend(kind.to_le_bytes());
+    into.extend([0; 4]);
+    for part in parts {
+        into.extend_from_slice(part);
+    }
+    let padded = into.len().next_multiple_of(4);
+    into.resize(padded, 0);
+    let length = ((padded - start + 4) as u32).to_le_bytes();
+    into.extend(length);
+    if let Some(field) = into.get_mut(start + 4..start + 8) {
+        field.copy_from_slice(&length);
+    }
+}
+
+/// The beginning of a pcapng file: its section, and one interface whose times are nanoseconds.
+pub fn pcapng_header(snaplen: u32, interface: &str, into: &mut Vec<u8>) {
+    let version = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+    block(0x0a0d_0d0a, &[&version, &[0xff; 8]], into);
+    let name = interface.as_bytes();
+    let name = name.get(..name.len().min(255)).unwrap_or_default();
+    let mut options = Vec::from([9, 0, 1, 0, 9, 0, 0, 0]);
+    if !name.is_empty() {
+        options.extend([2, 0, name.len() as u8, 0]);
+        options.extend(name);
+        options.resize(options.len().next_multiple_of(4), 0);
+    }
+    options.extend([0; 4]);
+    block(1, &[&[1, 0, 0, 0], &snaplen.to_le_bytes(), &options], into);
+}
+
+/// A packet of such a file.
+pub fn pcapng_packet(time: u64, bytes: &[u8], wire: u32, into: &mut Vec<u8>) {
+    let fields = [
+        0,
+        (time >> 32) as u32,
+        time as u32,
+        bytes.len() as u32,
+        wire,
+    ];
+    let mut head = [0; 20];
+    for (place, value) in head.chunks_exact_mut(4).zip(fields) {
+        place.copy_from_slice(&value.to_le_bytes());
+    }
+    block(6, &[&head, bytes], into);
 }
 
 /// The header of a pcap file with times in nanoseconds.

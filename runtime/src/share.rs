@@ -19,6 +19,7 @@ use crate::value::Offset;
 use crate::window::Window;
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -117,6 +118,8 @@ pub(crate) struct Area {
     len: usize,
     base: u64,
     writable: bool,
+    /// The descriptor, if every view has to map it.
+    device: Option<File>,
 }
 
 impl Shared {

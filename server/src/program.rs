@@ -44,7 +44,7 @@ impl Workshop {
 
     /// Whether a program is a source to be compiled.
     pub fn is_source(path: &Path) -> bool {
-        language(path).is_some()
+        Language::of(path).is_some()
     }
 
     /// A folder of its own that nobody else can enter.
@@ -62,7 +62,7 @@ impl Workshop {
     /// # Errors
     /// As the compiler says it.
     pub fn build(&self, settings: &Settings) -> Result<PathBuf, BuildError> {
-        let Some(language) = language(&settings.program) else {
+        let Some(language) = Language::of(&settings.program) else {
             return Ok(settings.program.clone());
         };
         let number = self.built.fetch_add(1, Ordering::Relaxed);
@@ -133,13 +133,5 @@ fn compile(
             said.trim_end()
         ))),
         false => Err(BuildError(said.trim_end().to_owned())),
-    }
-}
-
-fn language(path: &Path) -> Option<Language> {
-    match path.extension()?.to_str()? {
-        "c" => Some(Language::C),
-        "cc" | "cpp" | "cxx" => Some(Language::Cxx),
-        _ => None,
     }
 }

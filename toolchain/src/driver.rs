@@ -33,6 +33,17 @@ pub enum Language {
     Cxx,
 }
 
+impl Language {
+    /// The language of a source, by its name.
+    pub fn of(path: &Path) -> Option<Language> {
+        match path.extension()?.to_str()? {
+            "c" => Some(Language::C),
+            "cc" | "cpp" | "cxx" => Some(Language::Cxx),
+            _ => None,
+        }
+    }
+}
+
 /// Why the driver did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {

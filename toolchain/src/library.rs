@@ -18,6 +18,10 @@ const HEADERS: &[(&str, &str)] = &[
         "postern/policy.h",
         include_str!("../include/postern/policy.h"),
     ),
+    (
+        "postern/packet.h",
+        include_str!("../include/postern/packet.h"),
+    ),
 ];
 
 const SOURCES: &[(&str, &str)] = &[

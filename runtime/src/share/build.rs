@@ -73,14 +73,24 @@ impl AreaBuilder {
         self.over_file(&file, at, len, bytes)
     }
 
+    /// An area over what the first `len` bytes of a descriptor's mapping are, where only the descriptor itself can map them: the
+    /// rings of a packet socket, or a device's memory. `len` is a multiple of 4096. Every view is a mapping of the descriptor, which
+    /// stays open as long as the area.
+    ///
+    /// # Errors
+    /// As [`AreaBuilder::zeroed`]; the length is not of whole pages, or the descriptor does not map so much.
+    pub fn device(self, device: OwnedFd, len: usize) -> Result<Shared, ShareError> {
+        let bytes = page_up(len)?;
+        if bytes as usize != len {
+            return Err(ShareError::Misaligned(len as u64));
+        }
+        let device = File::from(device);
+        let kept = device.try_clone().map_err(system("keep a descriptor"))?;
+        self.make(len, bytes, Some(kept), over(&device, 0))
+    }
+
     fn over_file(self, file: &File, at: u64, len: usize, bytes: u32) -> Result<Shared, ShareError> {
-        self.make(len, bytes, |window, start, end| {
-            let view = |protection| window.share(start, end, protection, file.as_fd(), at);
-            match view(Protection::ReadWrite) {
-                Ok(()) => Ok(true),
-                Err(_) => view(Protection::Read).map(|()| false),
-            }
-        })
+        self.make(len, bytes, None, over(file, at))
     }
 
     /// An area over memory that the host shares already: a mapping of a memory file or of any file with `MAP_SHARED`, or an anonymous
@@ -101,7 +111,7 @@ impl AreaBuilder {
         }
         let bytes = page_up(len)?;
         expose::check(start, len)?;
-        self.make(len, bytes, |window, low, high| {
+        self.make(len, bytes, None, |window, low, high| {
             let view = |protection| window.share_again(low, high, protection, start);
             match view(Protection::ReadWrite) {
                 Ok(()) => Ok(true),
@@ -115,6 +125,7 @@ impl AreaBuilder {
         self,
         len: usize,
         bytes: u32,
+        device: Option<File>,
         map: impl FnOnce(&Window, u32, u32) -> Result<bool, MapError>,
     ) -> Result<Shared, ShareError> {
         crate::engine::start()?;
@@ -150,7 +161,22 @@ impl AreaBuilder {
             len,
             base: arena.window.base(),
             writable,
+            device,
         })))
+    }
+}
+
+/// Maps a file's bytes from `at`, for writing if that can be had.
+fn over(
+    file: &File,
+    at: u64,
+) -> impl FnOnce(&Window, u32, u32) -> Result<bool, MapError> + use<'_> {
+    move |window, start, end| {
+        let view = |protection| window.share(start, end, protection, file.as_fd(), at);
+        match view(Protection::ReadWrite) {
+            Ok(()) => Ok(true),
+            Err(_) => view(Protection::Read).map(|()| false),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::ShareError;
 use crate::trusted::map::MapError;
 use crate::window::Window;
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// A range of an area with one protection.
@@ -178,7 +179,10 @@ fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError>
         _ => Prot::None,
     };
     let (start, end) = (area.start, area.end);
-    window.share_again(start, end, first.protection(), area.address())?;
+    match &area.device {
+        Some(device) => window.share(start, end, first.protection(), device.as_fd(), 0)?,
+        None => window.share_again(start, end, first.protection(), area.address())?,
+    }
     for r in ranges.iter().filter(|r| r.protection != first) {
         if let Err(error) = window.protect(r.start, r.end, r.protection.protection()) {
             withdraw(window, area)?;

@@ -1,0 +1,110 @@
+//! Who says which packets are wanted: a compiled filter, or a program of the user's, in a domain of its own.
+
+use crate::source::{Seen, Source};
+use postern::{CallError, Domain, Func, Image, Offset, RestartPolicy};
+use postern_filter::{Code, SIGNATURE};
+use postern_image::ImageBuilder;
+use thiserror::Error;
+
+/// Why an extension cannot look at packets.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JudgeError {
+    /// The filter's code makes no extension.
+    #[error("the filter cannot be loaded: {0}")]
+    Filter(String),
+    /// The image does not become a domain.
+    #[error(transparent)]
+    Instantiate(#[from] postern::InstantiateError),
+    /// It does not export what it should.
+    #[error(
+        "{0}; it has to define `int {1}(const unsigned char *packet, unsigned length, unsigned wire_length)`"
+    )]
+    Export(postern::SymbolError, &'static str),
+    /// Its window has no room for the source's packets.
+    #[error(transparent)]
+    Share(#[from] postern::ShareError),
+}
+
+/// The functions that look at packets, whoever made them.
+pub(crate) type Entry = Func<fn(Offset, u32, u32) -> u32>;
+
+/// The function of a domain that looks at packets.
+pub(crate) fn entry(domain: &Domain, name: &'static str) -> Result<Entry, JudgeError> {
+    domain
+        .func(name)
+        .map_err(|error| JudgeError::Export(error, name))
+}
+
+/// A filter that is ready to be asked.
+pub struct Judge {
+    domain: Domain,
+    entry: Entry,
+    /// Compiled filters take the length on the wire first.
+    compiled: bool,
+    faults: u64,
+}
+
+impl Judge {
+    /// A compiled filter.
+    ///
+    /// # Errors
+    /// The code is refused, or there is no memory for a domain.
+    pub fn compiled(code: &Code) -> Result<Judge, JudgeError> {
+        let wrong = |error: &dyn std::fmt::Display| JudgeError::Filter(error.to_string());
+        let mut builder = ImageBuilder::new(code.text());
+        builder.export("filter", 0, SIGNATURE.parse().ok());
+        let file = builder.build().map_err(|e| wrong(&e))?;
+        let image = Image::from_bytes(&file).map_err(|e| wrong(&e))?;
+        Judge::of(&image, true)
+    }
+
+    /// A program that exports `int filter(const unsigned char *packet, unsigned length, unsigned wire_length)`. After a fault it
+    /// begins anew with the next packet.
+    ///
+    /// # Errors
+    /// It exports something else, wishes services, or there is no memory for a domain.
+    pub fn program(image: &Image) -> Result<Judge, JudgeError> {
+        Judge::of(image, false)
+    }
+
+    fn of(image: &Image, compiled: bool) -> Result<Judge, JudgeError> {
+        let domain = Domain::builder(image)
+            .name("filter")
+            .restart(RestartPolicy::Immediate)
+            .build()?;
+        let entry = entry(&domain, "filter")?;
+        Ok(Judge {
+            domain,
+            entry,
+            compiled,
+            faults: 0,
+        })
+    }
+
+    /// Maps a source's packets into the judge's window.
+    ///
+    /// # Errors
+    /// There is no room for them.
+    pub fn watch(&self, source: &mut Source) -> Result<(), JudgeError> {
+        Ok(source.watch(&self.domain)?)
+    }
+
+    /// How much of a packet is accepted; 0 rejects it.
+    ///
+    /// # Errors
+    /// A fault; the packet is rejected.
+    pub fn ask(&mut self, seen: &Seen) -> Result<u32, CallError> {
+        let verdict = match self.compiled {
+            true => self.entry.call(seen.at, seen.wire, seen.captured),
+            false => self.entry.call(seen.at, seen.captured, seen.wire),
+        };
+        self.faults += u64::from(verdict.is_err());
+        verdict
+    }
+
+    /// Calls that ended with an error.
+    pub fn faults(&self) -> u64 {
+        self.faults
+    }
+}

@@ -1,0 +1,61 @@
+//! Extensions that look at packets, from a file or from source: C, C++ and E-code are compiled now.
+
+use postern::Image;
+use postern_toolchain::Language;
+use postern_toolchain::driver::run_captured;
+use postern_verifier::window::STACK_LOG2;
+use std::ffi::OsString;
+use std::path::Path;
+use thiserror::Error;
+
+/// Why there is no extension.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The file cannot be read, or the compiler's cannot be written.
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
+    /// What the compiler says, with file and line.
+    #[error("{0}")]
+    Compile(String),
+    /// The file is no extension, or refused.
+    #[error("{0}: {1}")]
+    Load(String, postern::LoadError),
+}
+
+/// Loads an extension, or compiles and loads the source of one (`.c`, `.cc`, `.cpp`, `.cxx`; `.ec` is E-code).
+///
+/// # Errors
+/// The file cannot be read, the source has errors, or the verifier refuses the code.
+pub fn load(path: &Path) -> Result<Image, ProgramError> {
+    let name = || path.display().to_string();
+    let file = |error| ProgramError::File(name(), error);
+    let refused = |error| ProgramError::Load(name(), error);
+    if let Some(language) = Language::of(path) {
+        let folder = tempfile::tempdir().map_err(file)?;
+        let stem = path.file_stem().unwrap_or_default();
+        let output = folder.path().join(stem).with_extension("px");
+        let arguments: [OsString; 5] = [
+            "-O2".into(),
+            "-g".into(),
+            path.into(),
+            "-o".into(),
+            output.clone().into(),
+        ];
+        run_captured(language, &arguments)
+            .map_err(|error| ProgramError::Compile(error.to_string()))?;
+        return Image::load(&output).map_err(refused);
+    }
+    if path.extension().is_some_and(|ending| ending == "ec") {
+        let source = std::fs::read_to_string(path).map_err(file)?;
+        let wrong = |error: &dyn std::fmt::Display| {
+            let lines = error.to_string();
+            let lines = lines.lines().map(|line| format!("{}:{line}", name()));
+            ProgramError::Compile(lines.collect::<Vec<_>>().join("\n"))
+        };
+        let unit = postern_ecode::compile(&source).map_err(|e| wrong(&e))?;
+        let linked = postern_ecode::link(&[unit], STACK_LOG2.1).map_err(|e| wrong(&e))?;
+        return Image::from_bytes(&linked.file).map_err(refused);
+    }
+    Image::load(path).map_err(refused)
+}

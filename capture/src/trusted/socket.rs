@@ -1,0 +1,235 @@
+//! A packet socket: the calls of the kernel's packet interface, packet(7), that nobody wraps.
+
+use std::ffi::CString;
+use std::io::{self, Error};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const ALL_PROTOCOLS: u16 = (libc::ETH_P_ALL as u16).to_be();
+
+/// A packet socket that is not blocking.
+#[derive(Debug)]
+pub(crate) struct Socket(OwnedFd);
+
+/// What the kernel counted since it was last asked.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Statistics {
+    pub packets: u32,
+    pub drops: u32,
+    freezes: u32,
+}
+
+fn checked(result: i32) -> io::Result<i32> {
+    match result {
+        -1 => Err(Error::last_os_error()),
+        value => Ok(value),
+    }
+}
+
+impl Socket {
+    /// A socket that gets nothing before it is bound.
+    pub fn new() -> io::Result<Socket> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: a new descriptor, which nobody else owns.
+        unsafe {
+            let fd = checked(libc::socket(libc::AF_PACKET, kind, 0))?;
+            Ok(Socket(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn set<T: Copy>(&self, level: i32, name: i32, value: &T) -> io::Result<()> {
+        let size = size_of::<T>() as libc::socklen_t;
+        // SAFETY: the kernel reads `size` bytes of a value that lives through the call.
+        let result = unsafe {
+            let value = std::ptr::from_ref(value).cast();
+            libc::setsockopt(self.0.as_raw_fd(), level, name, value, size)
+        };
+        checked(result).map(|_| ())
+    }
+
+    /// Makes the ring: `blocks` blocks of `size` bytes, each of which is handed over after `retire` milliseconds at most, with room
+    /// before each packet for a tag.
+    pub fn ring(&self, size: u32, blocks: u32, retire: u32) -> io::Result<()> {
+        const FRAME: u32 = 2048;
+        self.set(
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            &(libc::tpacket_versions::TPACKET_V3 as i32),
+        )?;
+        self.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &4u32)?;
+        let request = libc::tpacket_req3 {
+            tp_block_size: size,
+            tp_block_nr: blocks,
+            tp_frame_size: FRAME,
+            tp_frame_nr: size / FRAME * blocks,
+            tp_retire_blk_tov: retire,
+            tp_sizeof_priv: 0,
+            tp_feature_req_word: 0,
+        };
+        self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)
+    }
+
+    /// Keeps no more than so many bytes of a packet.
+    pub fn snap(&self, bytes: u32) -> io::Result<()> {
+        let mut all = [libc::sock_filter {
+            code: (libc::BPF_RET | libc::BPF_K) as u16,
+            jt: 0,
+            jf: 0,
+            k: bytes,
+        }];
+        let program = libc::sock_fprog {
+            len: 1,
+            filter: all.as_mut_ptr(),
+        };
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
+    /// Asks for packets to other addresses, too, as long as the socket lives.
+    pub fn promiscuous(&self, interface: i32) -> io::Result<()> {
+        let request = libc::packet_mreq {
+            mr_ifindex: interface,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+    }
+
+    /// Packets of an interface, or with 0 of all, begin to come.
+    pub fn bind(&self, interface: i32) -> io::Result<()> {
+        // SAFETY: all zeros is a value of the structure, which lives through the call.
+        let result = unsafe {
+            let mut address: libc::sockaddr_ll = std::mem::zeroed();
+            address.sll_family = libc::AF_PACKET as u16;
+            address.sll_protocol = ALL_PROTOCOLS;
+            address.sll_ifindex = interface;
+            let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), size)
+        };
+        checked(result).map(|_| ())
+    }
+
+    /// The hardware type of an interface's addresses (ARPHRD).
+    pub fn hardware(&self, interface: &str) -> io::Result<u16> {
+        // SAFETY: all zeros is a value of the structure; the name is shorter than its place, so a zero ends it. The kernel fills the
+        // address, of which the family is read.
+        unsafe {
+            let mut request: libc::ifreq = std::mem::zeroed();
+            if interface.len() >= request.ifr_name.len() {
+                return Err(Error::from_raw_os_error(libc::ENODEV));
+            }
+            for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+                *place = byte as libc::c_char;
+            }
+            let request = &raw mut request;
+            checked(libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SIOCGIFHWADDR,
+                request,
+            ))?;
+            Ok((*request).ifr_ifru.ifru_hwaddr.sa_family)
+        }
+    }
+
+    /// What was counted since the last time.
+    pub fn statistics(&self) -> io::Result<Statistics> {
+        let mut found = Statistics::default();
+        let mut size = size_of::<Statistics>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `size` bytes, of integers.
+        let result = unsafe {
+            let place = (&raw mut found).cast();
+            let level = libc::SOL_PACKET;
+            libc::getsockopt(
+                self.0.as_raw_fd(),
+                level,
+                libc::PACKET_STATISTICS,
+                place,
+                &mut size,
+            )
+        };
+        checked(result).map(|_| found)
+    }
+
+    /// Waits for a block, a signal, or so many milliseconds.
+    pub fn wait(&self, milliseconds: i32) -> io::Result<()> {
+        let mut entry = libc::pollfd {
+            fd: self.0.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one entry, which lives through the call.
+        match checked(unsafe { libc::poll(&mut entry, 1, milliseconds) }) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+            _ if entry.revents & libc::POLLERR != 0 => self.failure(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error that is kept for the socket, as when its interface went down.
+    fn failure(&self) -> io::Result<()> {
+        let (mut code, mut size) = (0i32, size_of::<i32>() as libc::socklen_t);
+        // SAFETY: the kernel writes an integer.
+        let result = unsafe {
+            let place = (&raw mut code).cast();
+            let (level, name) = (libc::SOL_SOCKET, libc::SO_ERROR);
+            libc::getsockopt(self.0.as_raw_fd(), level, name, place, &mut size)
+        };
+        checked(result)?;
+        match code {
+            0 => Ok(()),
+            code => Err(Error::from_raw_os_error(code)),
+        }
+    }
+
+    /// Sends a frame by the interface that the socket is bound to.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the kernel reads the frame.
+        let sent = unsafe {
+            let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+            libc::send(
+                self.0.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                flags,
+            )
+        };
+        match sent {
+            -1 => Err(Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The number of an interface.
+pub(crate) fn index(interface: &str) -> io::Result<i32> {
+    let name = CString::new(interface).map_err(|_| Error::from_raw_os_error(libc::ENODEV))?;
+    // SAFETY: a string that ends with zero.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(Error::last_os_error()),
+        index => Ok(index as i32),
+    }
+}
+
+/// The names of all interfaces.
+pub(crate) fn names() -> io::Result<Vec<String>> {
+    // SAFETY: the list ends with an entry without a name; names end with zero, and the list lives until it is freed.
+    unsafe {
+        let list = libc::if_nameindex();
+        if list.is_null() {
+            return Err(Error::last_os_error());
+        }
+        let mut names = Vec::new();
+        let mut at = list;
+        while !(*at).if_name.is_null() {
+            let name = std::ffi::CStr::from_ptr((*at).if_name);
+            names.push(name.to_string_lossy().into_owned());
+            at = at.add(1);
+        }
+        libc::if_freenameindex(list);
+        Ok(names)
+    }
+}

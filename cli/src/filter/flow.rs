@@ -1,0 +1,389 @@
+//! The packets' way: from a source by the judge and the handler to a file or the terminal, until the source or the user ends it.
+
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use postern::{CallError, Shared};
+use postern_capture::{
+    Format, Handler, Judge, Live, Next, Seen, Sender, Source, SourceError, Writer,
+};
+
+use super::Arguments;
+use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
+
+/// Files from which on a bar shows how far they are read.
+const BIG: u64 = 16 << 20;
+/// Packets between two looks at the terminal and at what is not written yet.
+const OFTEN: u64 = 4096;
+/// Faults of a program that are told; all are counted.
+const TOLD: u64 = 5;
+
+/// Arguments or files that cannot be used.
+pub fn unusable(error: impl std::fmt::Display) -> Failure {
+    Failure::unusable(error.to_string())
+}
+
+/// Where packets come from.
+#[derive(Args)]
+pub struct From {
+    /// Read packets from this pcap or pcapng file; `-` is standard input
+    #[arg(short = 'r', long, value_name = "FILE")]
+    read: Option<PathBuf>,
+    /// Capture on this interface; `any` is all that have Ethernet frames
+    #[arg(short = 'i', long, value_name = "INTERFACE", conflicts_with = "read")]
+    interface: Option<String>,
+    /// Capture only packets that are for this machine anyway (not promiscuous)
+    #[arg(short = 'p', long, requires = "interface")]
+    no_promiscuous: bool,
+    /// Capture at most so many bytes of each packet
+    #[arg(short = 's', long, value_name = "BYTES", requires = "interface", default_value_t = 262_144,
+        value_parser = clap::value_parser!(u32).range(1..=262_144))]
+    snaplen: u32,
+    /// MiB of memory for packets that were not looked at yet
+    #[arg(long, value_name = "MIB", requires = "interface", default_value_t = 16,
+        value_parser = clap::value_parser!(u32).range(2..=1024))]
+    ring: u32,
+}
+
+impl From {
+    /// Whether there is a source.
+    pub fn is_some(&self) -> bool {
+        self.read.is_some() || self.interface.is_some()
+    }
+
+    /// The interface's name, or nothing of a file.
+    pub fn interface(&self) -> &str {
+        self.interface.as_deref().unwrap_or_default()
+    }
+
+    /// Opens the source.
+    pub fn open(&self) -> Result<Source, Failure> {
+        if let Some(interface) = &self.interface {
+            let live = Live {
+                interface: interface.clone(),
+                promiscuous: !self.no_promiscuous,
+                snaplen: self.snaplen,
+                ring: (self.ring as usize) << 20,
+            };
+            return Source::live(&live).map_err(unusable);
+        }
+        let path = self.read.as_deref().unwrap_or(Path::new("-"));
+        if path == Path::new("-") {
+            return Source::file(Path::new("/dev/stdin")).map_err(unusable);
+        }
+        Source::file(path).map_err(|error| self.named(&error))
+    }
+
+    /// An error with the file's name.
+    pub fn named(&self, error: &SourceError) -> Failure {
+        match (&self.read, error) {
+            (Some(path), SourceError::Format(_)) => {
+                Failure::unusable(format!("{}: {error}", path.display()))
+            }
+            _ => unusable(error),
+        }
+    }
+}
+
+/// A capture file to write, or standard output.
+pub fn outlet(path: &Path, format: Format, interface: &str) -> Result<Writer, Failure> {
+    let writer = match path == Path::new("-") {
+        true => Writer::new(Box::new(std::io::stdout()), format, interface),
+        false => Writer::create(path, format, interface),
+    };
+    writer.map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::unusable(format!("cannot write {}: {error}", path.display()))
+}
+
+/// How far a big file is read, if somebody looks.
+pub struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    /// A bar for a source that is a big file, where standard error is a terminal.
+    pub fn of(source: &mut Source) -> Bar {
+        let size = source.progress().map_or(0, |(_, size)| size);
+        if size < BIG || !std::io::stderr().is_terminal() {
+            return Bar(None);
+        }
+        let bar = ProgressBar::new(size);
+        let style = "[{bar:40}] {bytes} of {total_bytes}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        Bar(Some(bar))
+    }
+
+    /// Moves the bar.
+    pub fn show(&self, source: &mut Source) {
+        if let (Some(bar), Some((at, _))) = (&self.0, source.progress()) {
+            bar.set_position(at);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Where accepted packets go.
+struct Flow<'a> {
+    arguments: &'a Arguments,
+    writer: Option<Writer>,
+    handler: Option<Handler>,
+    sender: Option<Sender>,
+    lines: String,
+    bytes: Vec<u8>,
+    accepted: u64,
+    taken: u64,
+    sent: u64,
+    unsent: u64,
+}
+
+/// Runs until the source ends, or enough was seen.
+pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
+    let stop = postern_capture::stop_on_interrupt();
+    let mut source = arguments.from.open()?;
+    judge.watch(&mut source).map_err(unusable)?;
+    let interface = arguments.from.interface();
+    let writer = arguments.write.as_deref().map(|path| {
+        let named = if arguments.pcapng {
+            Format::PcapNg
+        } else {
+            Format::of(path)
+        };
+        outlet(path, named, interface)
+    });
+    let mut flow = Flow {
+        arguments,
+        writer: writer.transpose()?,
+        handler: handler(arguments, &mut source)?,
+        sender: source.sender(),
+        lines: String::new(),
+        bytes: Vec::new(),
+        accepted: 0,
+        taken: 0,
+        sent: 0,
+        unsent: 0,
+    };
+    if !interface.is_empty() {
+        eprintln!("listening on {interface}, link type Ethernet; ^C ends");
+    }
+    let damage = flow.all(&mut source, &mut judge, stop)?;
+    flow.finish(&mut source, &judge)?;
+    if let Some(error) = &damage {
+        let named = arguments.from.named(error);
+        named.report();
+    }
+    let faults = judge.faults() + flow.handler.as_ref().map_or(0, Handler::faults);
+    Ok(match damage.is_some() || faults > 0 {
+        true => REFUSED,
+        false => SUCCESS,
+    })
+}
+
+fn handler(arguments: &Arguments, source: &mut Source) -> Result<Option<Handler>, Failure> {
+    let Some(path) = &arguments.handler else {
+        return Ok(None);
+    };
+    let image = postern_capture::load(path).map_err(unusable)?;
+    let area = area(&arguments.area)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let handler = Handler::new(&image, &name, area.as_ref()).map_err(unusable)?;
+    handler.watch(source).map_err(unusable)?;
+    Ok(Some(handler))
+}
+
+/// The area over a file, which is made if it is not there.
+fn area(words: &[String]) -> Result<Option<Shared>, Failure> {
+    let [path, bytes] = words else {
+        return Ok(None);
+    };
+    let bytes: u64 = bytes
+        .parse()
+        .map_err(|_| Failure::unusable(format!("`{bytes}` is no number of bytes")))?;
+    let open = || {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).open(path)?;
+        if file.metadata()?.len() < bytes {
+            file.set_len(bytes)?;
+        }
+        Ok(file)
+    };
+    let file = open().map_err(|error| cannot_write(Path::new(path), &error))?;
+    let builder = Shared::builder().name(path.as_str());
+    let area = builder.file(file.into(), 0, bytes as usize);
+    area.map(Some).map_err(unusable)
+}
+
+impl Flow<'_> {
+    /// Every packet; gives why it ended early, if it did.
+    fn all(
+        &mut self,
+        source: &mut Source,
+        judge: &mut Judge,
+        stop: &AtomicBool,
+    ) -> Result<Option<SourceError>, Failure> {
+        let bar = Bar::of(source);
+        let live = self.sender.is_some() || source.progress().is_none();
+        let mut number = 0;
+        while !stop.load(Ordering::SeqCst) && self.arguments.limit != Some(self.accepted) {
+            if number % OFTEN == 0 {
+                bar.show(source);
+                self.flush()?;
+            }
+            match source.next() {
+                Ok(Next::Packet(seen)) => {
+                    number += 1;
+                    self.packet(source, judge, &seen, number)?;
+                }
+                Ok(Next::Idle) => self.flush()?,
+                Ok(Next::End) => break,
+                Err(error) => return Ok(Some(error)),
+            }
+            if live && !self.lines.is_empty() {
+                self.print()?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn packet(
+        &mut self,
+        source: &mut Source,
+        judge: &mut Judge,
+        seen: &Seen,
+        number: u64,
+    ) -> Result<(), Failure> {
+        match judge.ask(seen) {
+            Ok(0) => return Ok(()),
+            Ok(_) => self.accepted += 1,
+            Err(error) => {
+                tell(number, judge.faults(), &error);
+                return Ok(());
+            }
+        }
+        if self.handled(seen, number)? {
+            return Ok(());
+        }
+        if self.writer.is_none() && self.arguments.count {
+            return Ok(());
+        }
+        // A file that shrank while it was judged says so with the next packet.
+        if source.read(seen, &mut self.bytes).is_err() {
+            return Ok(());
+        }
+        match &mut self.writer {
+            Some(writer) => {
+                let written = writer.packet(seen.time, &self.bytes, seen.wire);
+                written.map_err(|error| self.cannot_write(&error))?;
+            }
+            None => {
+                self.lines += &self.arguments.style.text(number, seen, &self.bytes);
+                if self.lines.len() > 1 << 16 {
+                    self.print()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the packet to the handler; whether that took it.
+    fn handled(&mut self, seen: &Seen, number: u64) -> Result<bool, Failure> {
+        let Some(handler) = &mut self.handler else {
+            return Ok(false);
+        };
+        let (taken, answers) = match handler.run(seen) {
+            Ok(result) => result,
+            Err(error) => {
+                tell(number, handler.faults(), &error);
+                return Ok(false);
+            }
+        };
+        for frame in answers.frames() {
+            let sent = match (&self.sender, &mut self.writer) {
+                (Some(sender), _) => sender.send(frame).is_ok(),
+                (None, Some(writer)) => {
+                    let written = writer.packet(seen.time, frame, frame.len() as u32);
+                    written.map_err(|error| self.cannot_write(&error))?;
+                    true
+                }
+                (None, None) => false,
+            };
+            *(if sent {
+                &mut self.sent
+            } else {
+                &mut self.unsent
+            }) += 1;
+        }
+        self.taken += u64::from(taken);
+        Ok(taken)
+    }
+
+    fn cannot_write(&self, error: &std::io::Error) -> Failure {
+        let path = self.arguments.write.as_deref().unwrap_or(Path::new("-"));
+        cannot_write(path, error)
+    }
+
+    fn print(&mut self) -> Result<(), Failure> {
+        output::print(&std::mem::take(&mut self.lines))
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.print()?;
+        match self.writer.as_mut().map(Writer::flush) {
+            Some(Err(error)) => Err(self.cannot_write(&error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was counted.
+    fn finish(&mut self, source: &mut Source, judge: &Judge) -> Result<(), Failure> {
+        self.flush()?;
+        let counters = source.counters();
+        let (accepted, received) = (self.accepted, counters.received);
+        let mut text = format!("{accepted} of {received} packets accepted\n");
+        if self.arguments.from.interface.is_some() {
+            text += &format!("{} packets dropped by kernel\n", counters.dropped);
+        }
+        if let Some(handler) = &self.handler {
+            text += &format!(
+                "{} packets handled, {} taken, {} answers sent, {} not sent, {} faults\n",
+                handler.calls(),
+                self.taken,
+                self.sent,
+                self.unsent,
+                handler.faults()
+            );
+        }
+        if judge.faults() > 0 {
+            text += &format!("{} faults of the program\n", judge.faults());
+        }
+        if self.arguments.count {
+            return output::print(&text);
+        }
+        // If stderr is gone nobody can be told.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Says that a program faulted, unless it did so often already.
+pub fn tell(number: u64, faults: u64, error: &CallError) {
+    if faults <= TOLD {
+        output::complain(&format!("packet {number}: {error}"));
+    }
+    if faults == TOLD {
+        output::complain("further faults are only counted");
+    }
+}
