@@ -9,7 +9,7 @@ use crate::metrics::Counted;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
-use postern::{Domain, memory_table};
+use postern::{Domain, MemoryTable, memory_table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -221,17 +221,9 @@ impl Status {
         let mut table = memory_table().ok()?;
         let base = member.domain.base();
         table.retain(|domain| domain.base == base);
-        let rows = table.rows.into_iter();
-        let areas = rows.map(|row| Area {
-            start: row.start,
-            end: row.end,
-            protection: row.cell(0).to_string(),
-            bytes: row.end - u64::from(row.start),
-            what: row.what,
-        });
         let window = Window {
             name: member.domain.name(),
-            areas: areas.collect(),
+            areas: areas(&table),
         };
         serde_json::to_vec(&window).ok().map(Bytes::from)
     }
@@ -260,6 +252,41 @@ impl Status {
         });
         Ok(answer(body, "text/event-stream"))
     }
+}
+
+/// The areas of a table's first column. Its rows end where those of other windows do, and have names of what is there: what fits this
+/// window, and goes on, is one area.
+fn areas(table: &MemoryTable) -> Vec<Area> {
+    let mut areas: Vec<Area> = Vec::new();
+    for row in &table.rows {
+        let cell = row.cell(0);
+        let writes = |what: &str| what.contains("data") || what.contains("heap");
+        let fits = |what: &&str| match (cell.execute, cell.write) {
+            (true, _) => !writes(what) && *what != "constants",
+            (_, true) => what.starts_with("area") || writes(what),
+            (_, false) => !writes(what) && *what != "gate slots and text",
+        };
+        let fitting = row.what.split(" / ").filter(fits).last();
+        let what = fitting.unwrap_or(&row.what).to_owned();
+        let protection = cell.to_string();
+        match areas.last_mut() {
+            Some(last)
+                if last.end == u64::from(row.start)
+                    && (&last.protection, &last.what) == (&protection, &what) =>
+            {
+                last.end = row.end;
+                last.bytes = last.end - u64::from(last.start);
+            }
+            _ => areas.push(Area {
+                start: row.start,
+                end: row.end,
+                bytes: row.end - u64::from(row.start),
+                protection,
+                what,
+            }),
+        }
+    }
+    areas
 }
 
 fn json(bytes: Bytes) -> Response<Body> {
