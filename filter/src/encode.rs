@@ -7,7 +7,9 @@
 //! A node first makes sure that enough bytes are captured for the packet to be accepted at all from there on: a packet that is
 //! too short for that would be rejected on every way, so one comparison stands for many.
 
+mod chain;
 mod jump;
+mod look;
 mod value;
 
 use alloc::vec::Vec;
@@ -15,8 +17,10 @@ use ecode::x86::{Mem, Opcode, Rm, op};
 use postern_ecode as ecode;
 
 use crate::flow::{NOBODY, needs};
+use crate::lookup::{Lookup, Source};
 use crate::program::{ACCEPT, Expr, ExprId, Kind, NodeId, Op, Program, Rel};
 use crate::run::VARIABLES;
+pub(crate) use chain::chain;
 use jump::Jumps;
 
 const RAX: u8 = 0;
@@ -95,6 +99,21 @@ impl<'a> Encoder<'a> {
                     }
                 }
                 Kind::Return(value) => count(value),
+                Kind::Look(number) => {
+                    // Bases of loads are worth a register even if they are used once.
+                    let lookup = program.lookups.get(number as usize);
+                    lookup.into_iter().for_each(|lookup| match lookup {
+                        Lookup::Hash { layout, .. } => {
+                            layout.chunks.iter().for_each(|c| match c.source {
+                                Source::Value(id) => count(id),
+                                Source::Bytes { base, .. } => base.into_iter().for_each(&mut count),
+                            });
+                        }
+                        Lookup::Direct { field, .. } => count(*field),
+                        Lookup::Rank { .. } => {}
+                    });
+                }
+                Kind::Beaten(_) | Kind::Best => {}
             }
         }
         Encoder {
@@ -118,6 +137,9 @@ impl<'a> Encoder<'a> {
             self.move_stack(-(self.frame as i32));
         }
         self.zero_variables();
+        if !self.program.lookups.is_empty() {
+            self.reserve_best();
+        }
         if let Some(first) = self.entering.get_mut(self.program.entry as usize) {
             *first = Some(Known::default());
         }
@@ -182,25 +204,23 @@ impl<'a> Encoder<'a> {
         match node.kind {
             Kind::Test(a, rel, b) => {
                 let (condition, holds) = self.compare(a, rel, b);
-                let next = id + 1;
                 let exprs = &self.program.exprs;
                 let before = self.known.length;
                 let after = match (exprs.get(a), rel, exprs.constant(b)) {
                     (Expr::Captured, Rel::Ge, Some(bytes)) => before.max(bytes),
                     _ => before,
                 };
-                // Jump where the next node is not.
-                if node.yes == next {
-                    self.jump_if(condition ^ 1 ^ u8::from(!holds), node.no);
-                    self.known.length = after;
-                    self.goto(node.yes, next);
-                } else {
-                    self.known.length = after;
-                    self.jump_if(condition ^ u8::from(!holds), node.yes);
-                    self.known.length = before;
-                    self.goto(node.no, next);
-                }
+                self.branch(id, condition ^ u8::from(!holds), after);
             }
+            Kind::Beaten(at) => {
+                let (condition, _) = self.beaten(at);
+                self.branch(id, condition, self.known.length);
+            }
+            Kind::Look(number) => {
+                self.look(number, node.yes);
+                self.goto(node.yes, id + 1);
+            }
+            Kind::Best => self.best(),
             Kind::Assign(var, value) => {
                 let register = self.value(value);
                 if var != NOBODY {
@@ -214,6 +234,23 @@ impl<'a> Encoder<'a> {
                 self.into(value, RAX);
                 self.leave();
             }
+        }
+    }
+
+    /// Goes to the node's `yes` on this condition, where so many bytes are captured; else to its `no`.
+    fn branch(&mut self, id: NodeId, condition: u8, after: u32) {
+        let node = self.program.nodes[id as usize];
+        let (before, next) = (self.known.length, id + 1);
+        // Jump where the next node is not.
+        if node.yes == next {
+            self.jump_if(condition ^ 1, node.no);
+            self.known.length = after;
+            self.goto(node.yes, next);
+        } else {
+            self.known.length = after;
+            self.jump_if(condition, node.yes);
+            self.known.length = before;
+            self.goto(node.no, next);
         }
     }
 

@@ -44,6 +44,7 @@ fn propagate(program: &mut Program) {
                 env[usize::from(var) % VARIABLES] = (!has_variable(exprs, value)).then_some(value);
                 Kind::Assign(var, value)
             }
+            other => other,
         };
         program.nodes[id].kind = kind;
         let (edges, count) = Program::successors(&program.nodes[id]);
@@ -132,6 +133,9 @@ fn drop_dead(program: &mut Program) {
                 after(node.yes) | after(node.no) | reads(exprs, a) | reads(exprs, b)
             }
             Kind::Return(value) => reads(exprs, value),
+            Kind::Beaten(_) => after(node.yes) | after(node.no),
+            Kind::Look(_) => after(node.yes),
+            Kind::Best => 0,
             Kind::Assign(var, value) => {
                 let bit = 1u32 << (u32::from(var) % 32);
                 let after = after(node.yes);
@@ -170,6 +174,8 @@ struct Facts {
     outcomes: Vec<(ExprId, Rel, ExprId, bool)>,
     /// These were evaluated.
     evaluated: Vec<ExprId>,
+    /// A lookup may have found something.
+    found: bool,
 }
 
 impl Facts {
@@ -177,6 +183,7 @@ impl Facts {
         self.length = self.length.min(other.length);
         self.outcomes.retain(|fact| other.outcomes.contains(fact));
         self.evaluated.retain(|fact| other.evaluated.contains(fact));
+        self.found |= other.found;
     }
 
     fn evaluate(&mut self, exprs: &Exprs, id: ExprId) {
@@ -276,9 +283,13 @@ impl Facts {
 /// Leads every edge past the tests that are already decided on it.
 fn thread(program: &mut Program) {
     let mut known: Vec<Option<Facts>> = alloc::vec![None; program.nodes.len()];
-    program.entry = past(program, program.entry, &Facts::default());
+    let begin = Facts {
+        found: !program.afresh,
+        ..Facts::default()
+    };
+    program.entry = past(program, program.entry, &begin);
     if let Some(facts) = known.get_mut(program.entry as usize) {
-        *facts = Some(Facts::default());
+        *facts = Some(begin);
     }
     for id in 0..program.nodes.len() {
         let Some(mut facts) = known[id].take() else {
@@ -307,7 +318,15 @@ fn thread(program: &mut Program) {
                 }
                 program.nodes[id].yes = reach(program, &mut known, node.yes, facts);
             }
-            Kind::Return(_) => {}
+            Kind::Beaten(_) => {
+                program.nodes[id].yes = reach(program, &mut known, node.yes, facts.clone());
+                program.nodes[id].no = reach(program, &mut known, node.no, facts);
+            }
+            Kind::Look(_) => {
+                facts.found = true;
+                program.nodes[id].yes = reach(program, &mut known, node.yes, facts);
+            }
+            Kind::Return(_) | Kind::Best => {}
         }
     }
 }
@@ -332,6 +351,7 @@ fn past(program: &Program, mut to: NodeId, facts: &Facts) -> NodeId {
                 None => return to,
             },
             Kind::Assign(NOBODY, value) if facts.safe(&program.exprs, value) => node.yes,
+            Kind::Beaten(_) if !facts.found => node.no,
             _ => return to,
         };
     }
@@ -358,6 +378,9 @@ pub(crate) fn needs(program: &Program) -> Vec<u32> {
             Kind::Assign(_, value) => own(value).max(after(node.yes)),
             Kind::Return(value) if program.exprs.constant(value) == Some(0) => u32::MAX,
             Kind::Return(value) => own(value),
+            Kind::Beaten(_) => after(node.yes).min(after(node.no)),
+            Kind::Look(_) => after(node.yes),
+            Kind::Best => 0,
         };
     }
     needs

@@ -6,7 +6,8 @@
 //! its branches go forward only, so the longest path is known before it runs.
 //!
 //! The order of reading: `token`, `parse` (source to steps), `meaning` (steps to a `program`), `classic`, `flow` (what a
-//! test says about the ones after it), `encode` (bytes), `run` (the same without machine code).
+//! test says about the ones after it), `encode` (bytes), `run` (the same without machine code). [`set`] is for many filters; with the
+//! feature `domain`, `classifier` runs sets of any size in a domain.
 //!
 //! ```
 //! use postern_filter::{Filter, NoNames};
@@ -18,17 +19,22 @@
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
+// Only a classifier has tables.
+#![cfg_attr(not(feature = "domain"), allow(dead_code))]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "domain"))]
 extern crate std;
 
 pub mod capture;
 mod classic;
+#[cfg(feature = "domain")]
+pub mod classifier;
 mod code;
 mod encode;
 mod error;
 mod flow;
+mod lookup;
 mod meaning;
 mod names;
 mod parse;

@@ -6,6 +6,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use crate::lookup::Lookup;
+
 /// An expression's number in its program; equal numbers are equal expressions.
 pub(crate) type ExprId = u32;
 /// A node's number.
@@ -74,6 +76,12 @@ pub(crate) enum Kind {
     Assign(u8, ExprId),
     /// Ends with the expression's value: how many bytes are accepted.
     Return(ExprId),
+    /// Of a set: goes on at `yes` if the best rank found is at least the one in this place of the set's memory.
+    Beaten(u32),
+    /// Of a set: looks a rank up, keeps it if it is the best, and goes on at `yes`. What it reads is captured: tests before it say so.
+    Look(u32),
+    /// Of a set: ends with the best filter.
+    Best,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -196,6 +204,10 @@ pub(crate) struct Program {
     pub entry: NodeId,
     /// What [`ACCEPT`] returns.
     pub accept: u32,
+    /// What [`Kind::Look`] counts.
+    pub lookups: Vec<Lookup>,
+    /// The best rank is none where the program begins.
+    pub afresh: bool,
 }
 
 /// A part of a graph: where it begins, and its open edges.
@@ -210,6 +222,7 @@ pub(crate) struct Part {
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     pub exprs: Exprs,
+    pub lookups: Vec<Lookup>,
     nodes: Vec<Node>,
 }
 
@@ -303,6 +316,8 @@ impl Builder {
             nodes: self.nodes,
             entry,
             accept,
+            lookups: self.lookups,
+            afresh: true,
         };
         program.sort();
         program
@@ -320,9 +335,9 @@ fn concat(mut a: Vec<(NodeId, bool)>, mut b: Vec<(NodeId, bool)>) -> Vec<(NodeId
 impl Program {
     pub fn successors(node: &Node) -> ([NodeId; 2], usize) {
         match node.kind {
-            Kind::Test(..) => ([node.no, node.yes], 2),
-            Kind::Assign(..) => ([node.yes, node.yes], 1),
-            Kind::Return(_) => ([REJECT, REJECT], 0),
+            Kind::Test(..) | Kind::Beaten(_) => ([node.no, node.yes], 2),
+            Kind::Assign(..) | Kind::Look(_) => ([node.yes, node.yes], 1),
+            Kind::Return(_) | Kind::Best => ([REJECT, REJECT], 0),
         }
     }
 

@@ -54,6 +54,8 @@ impl Program {
                     node.yes
                 }
                 Kind::Return(value) => return self.value(value, view, &vars).unwrap_or(0),
+                // Those of sets run as machine code only.
+                Kind::Beaten(_) | Kind::Look(_) | Kind::Best => return 0,
             };
             at = next;
         }

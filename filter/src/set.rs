@@ -3,11 +3,14 @@
 //! Every way through a filter's tests to acceptance is a *path*: outcomes that tests must have. Those that say that a field has a
 //! value are the path's *key*, the others its *shape* together with the list of fields. Paths of one shape, such as those of ten
 //! thousand connections, share one table: the fields are read and the shape's tests made once, then the key is looked up by
-//! hash. A packet takes exactly one path through each filter, so the answer is exact.
+//! hash. A packet that a filter accepts takes one of its paths or more; one that it rejects takes none.
 //!
 //! After Engler, Wallach and Kaashoek's dynamic packet filters (Exokernel, sections 3.2 and 5.6): merging, and the check that nobody takes
 //! another's packets.
 
+mod cuckoo;
+pub(crate) mod dispatch;
+mod memory;
 mod merge;
 mod path;
 mod table;
@@ -50,7 +53,20 @@ pub enum SetError {
         /// Its owner.
         owner: u32,
     },
+    /// Every number was given to a filter once.
+    #[error("the set gave all numbers of filters away; begin a new set")]
+    Numbers,
 }
+
+impl Claim {
+    /// Of two filters the one with the higher rank gets a packet. Never 0.
+    fn rank(&self, id: u32) -> u64 {
+        u64::from(self.priority) << 32 | u64::from(!id)
+    }
+}
+
+/// A source of random numbers, for tables that nobody can fill with keys that meet.
+pub(crate) type Random = dyn FnMut() -> u64 + Send + Sync;
 
 struct Member {
     claim: Claim,
@@ -80,6 +96,8 @@ pub struct Set {
     /// Those that are asked one by one.
     single: Vec<u32>,
     next: u32,
+    /// Counts how often groups and expressions got other numbers.
+    generation: u64,
 }
 
 /// Room for the values of one packet's fields; kept from one packet to the next.
@@ -121,7 +139,13 @@ impl Set {
             return Err(SetError::Steals { id: Id(id), owner });
         }
         let id = self.next;
-        self.next += 1;
+        self.next = id.checked_add(1).ok_or(SetError::Numbers)?;
+        // A program of the set must be able to tell what it can read.
+        let paths = paths.filter(|paths| {
+            let known = |path: &Path| self.shapes.contains_key(&path.shape);
+            let mut paths = paths.iter();
+            paths.all(|p| known(p) || merge::measurable(&p.shape, &self.exprs))
+        });
         let mut member = Member {
             claim,
             paths: Vec::new(),
@@ -147,16 +171,72 @@ impl Set {
 
     /// Takes a filter out. Returns whether it was there.
     pub fn remove(&mut self, id: Id) -> bool {
-        let Some(member) = self.members.remove(&id.0) else {
-            return false;
-        };
+        let taken = self.take(id).is_some();
+        self.sweep();
+        taken
+    }
+
+    /// Takes a filter out. Returns its paths.
+    pub(crate) fn take(&mut self, id: Id) -> Option<Vec<(usize, Vec<u32>)>> {
+        let member = self.members.remove(&id.0)?;
         for (group, key) in &member.paths {
             self.groups[*group].table.remove(key, id.0);
         }
         if member.whole.is_some() {
             self.single.retain(|other| *other != id.0);
         }
-        true
+        Some(member.paths)
+    }
+
+    /// Forgets shapes that no filter has any more, and constants that were only of filters that are gone, once they are many.
+    pub(crate) fn sweep(&mut self) {
+        let empty = |group: &&Group| group.table.is_empty();
+        let shapes = self.groups.len();
+        let constants = self.exprs.len();
+        let many = constants > 4096 + 16 * (self.members.len() + shapes);
+        if !many && (shapes < 128 || 2 * self.groups.iter().filter(empty).count() < shapes) {
+            return;
+        }
+        self.generation += 1;
+        let mut exprs = Exprs::default();
+        let mut numbers = alloc::vec![None; shapes];
+        let mut needed: Vec<ExprId> = Vec::new();
+        for group in self.groups.iter().filter(|group| !group.table.is_empty()) {
+            group.shape.exprs(&mut needed);
+        }
+        // In ascending order, so that fields stay in the order that keys have.
+        let order = path::parts(&self.exprs, &needed);
+        let mut moved = alloc::vec![None; constants];
+        for id in order {
+            moved[id as usize] = path::import(&self.exprs, &mut exprs, id);
+        }
+        let mut groups = Vec::new();
+        for (number, mut group) in core::mem::take(&mut self.groups).into_iter().enumerate() {
+            let renamed = group
+                .shape
+                .with(|id| moved.get(id as usize).copied().flatten());
+            if let (false, Some(shape)) = (group.table.is_empty(), renamed) {
+                group.shape = shape;
+                numbers[number] = Some(groups.len());
+                groups.push(group);
+            }
+        }
+        self.groups = groups;
+        self.exprs = exprs;
+        let shapes = self.groups.iter().enumerate();
+        self.shapes = shapes
+            .map(|(number, g)| (g.shape.clone(), number))
+            .collect();
+        self.order = self
+            .order
+            .iter()
+            .filter_map(|group| numbers[*group])
+            .collect();
+        for member in self.members.values_mut() {
+            for (group, _) in &mut member.paths {
+                *group = numbers[*group].unwrap_or(*group);
+            }
+        }
     }
 
     fn group(&mut self, shape: Shape) -> usize {
@@ -224,6 +304,13 @@ impl Set {
         found.sort_by_key(|id| (core::cmp::Reverse(self.priority(*id)), *id));
         found.dedup();
         found.into_iter().map(Id).collect()
+    }
+
+    /// The best rank among the filters with this key; 0 if there is none.
+    fn rank(&self, group: usize, key: &[u32]) -> u64 {
+        let ids = self.groups[group].table.get(key).iter();
+        let ranks = ids.filter_map(|id| Some(self.members.get(id)?.claim.rank(*id)));
+        ranks.max().unwrap_or(0)
     }
 
     fn priority(&self, id: u32) -> u32 {

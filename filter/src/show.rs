@@ -3,6 +3,7 @@
 use alloc::string::String;
 use core::fmt::{self, Write};
 
+use crate::lookup::Lookup;
 use crate::program::{ACCEPT, Expr, ExprId, Kind, NodeId, Op, Program, REJECT, Rel};
 
 impl fmt::Display for Program {
@@ -37,9 +38,39 @@ impl fmt::Display for Program {
                     )?;
                 }
                 Kind::Return(value) => writeln!(f, "return {}", Shown(self, value))?,
+                Kind::Beaten(_) => {
+                    let (yes, no) = (target(node.yes), target(node.no));
+                    writeln!(f, "nothing better behind ? {yes} : {no}")?;
+                }
+                Kind::Look(number) => {
+                    if let Some(lookup) = self.lookups.get(number as usize) {
+                        self.lookup(f, lookup)?;
+                    }
+                    writeln!(f, ", then {}", target(node.yes))?;
+                }
+                Kind::Best => writeln!(f, "return the best")?,
             }
         }
         Ok(())
+    }
+}
+
+impl Program {
+    /// How a rank is found.
+    fn lookup(&self, f: &mut fmt::Formatter<'_>, lookup: &Lookup) -> fmt::Result {
+        match lookup {
+            Lookup::Rank { at } => write!(f, "found: rank at {at:#x}"),
+            Lookup::Direct { field, .. } => {
+                write!(f, "table indexed by {}", Shown(self, *field))
+            }
+            Lookup::Hash { layout, .. } => {
+                write!(f, "hash of")?;
+                for field in &layout.fields {
+                    write!(f, " {}", Shown(self, *field))?;
+                }
+                write!(f, ": 2 x 2 entries of {} words", layout.words)
+            }
+        }
     }
 }
 

@@ -6,9 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::path::Test;
+use super::path::{Shape, Test};
 use super::{Group, Id, Set};
 use crate::Code;
+use crate::lookup::Lookup;
 use crate::program::{
     Builder, Expr, ExprId, Exprs, Kind, MAX_NODES, NodeId, Op, Program, REJECT, Rel,
 };
@@ -41,14 +42,12 @@ impl Set {
         for (number, id) in ids.iter().enumerate() {
             *numbers.get_mut(*id as usize)? = number as u32 + 1;
         }
-        let mut merger = Merger {
-            build: Builder::default(),
-            var: 0,
-        };
+        let mut merger = Merger::default();
         merger.build.exprs = self.exprs.clone();
-        merger.var = merger.expr(Expr::Var(BEST))?;
+        let best = merger.expr(Expr::Var(BEST))?;
+        merger.var = Some(best);
         // From the last group to the first, each leading to the one behind it.
-        let mut next = merger.build.node(Kind::Return(merger.var), REJECT, REJECT);
+        let mut next = merger.build.node(Kind::Return(best), REJECT, REJECT);
         let mut later = u32::MAX;
         for group in self.order.iter().rev() {
             let group = &self.groups[*group];
@@ -81,10 +80,16 @@ fn encode(program: &Program) -> Code {
     Code::new(crate::encode::encode(program))
 }
 
-struct Merger {
-    build: Builder,
-    var: ExprId,
+/// Makes the nodes of a set's groups.
+#[derive(Default)]
+pub(super) struct Merger {
+    pub build: Builder,
+    /// The variable [`BEST`]; without it entries are places of ranks.
+    var: Option<ExprId>,
 }
+
+/// Where it goes on behind a group, and the best number there: one that is better yet ends the search.
+pub(super) type Ends = (NodeId, Option<u32>);
 
 impl Merger {
     fn expr(&mut self, expr: Expr) -> Option<ExprId> {
@@ -96,7 +101,14 @@ impl Merger {
         self.build.node(Kind::Test(a, rel, b), yes, no)
     }
 
-    /// The nodes of a group. `later` is the best number behind it: one that is better yet ends the search.
+    /// A lookup that goes on at `next`.
+    pub fn look(&mut self, lookup: Lookup, next: NodeId) -> NodeId {
+        let number = self.build.lookups.len() as u32;
+        self.build.lookups.push(lookup);
+        self.build.node(Kind::Look(number), next, REJECT)
+    }
+
+    /// The nodes of a group.
     fn group(
         &mut self,
         group: &Group,
@@ -104,7 +116,25 @@ impl Merger {
         next: NodeId,
         later: u32,
     ) -> Option<NodeId> {
-        let mut order: Vec<(usize, usize)> = (0..group.shape.fields.len())
+        let keys = || entries.iter().map(|(key, _)| key);
+        let first = keys().next()?;
+        let fixed: Vec<Option<u32>> = (0..first.len())
+            .map(|field| Some(first[field]).filter(|value| keys().all(|k| k[field] == *value)))
+            .collect();
+        let node = self.search_all(&group.shape, &fixed, entries, (next, Some(later)))?;
+        self.wrap(&group.shape, &fixed, node, next)
+    }
+
+    /// Finds an entry by the fields that are not `fixed`, those first that have the fewest values.
+    pub fn search_all(
+        &mut self,
+        shape: &Shape,
+        fixed: &[Option<u32>],
+        mut entries: Vec<Entry>,
+        ends: Ends,
+    ) -> Option<NodeId> {
+        let mut order: Vec<(usize, usize)> = (0..shape.fields.len())
+            .filter(|field| fixed[*field].is_none())
             .map(|field| {
                 let mut values: Vec<u32> = entries.iter().map(|(key, _)| key[field]).collect();
                 values.sort_unstable();
@@ -115,9 +145,8 @@ impl Merger {
         order.sort_unstable();
         let fields: Vec<(usize, ExprId)> = order
             .into_iter()
-            .map(|(_, field)| (field, group.shape.fields[field]))
+            .map(|(_, field)| (field, shape.fields[field]))
             .collect();
-        let mut entries = entries;
         entries.sort_unstable_by(|a, b| {
             let values = |key: &Vec<u32>| {
                 fields
@@ -127,19 +156,69 @@ impl Merger {
             };
             values(&a.0).cmp(&values(&b.0))
         });
-        let mut node = self.level(&entries, &fields, (next, later))?;
-        let mut needed: Vec<ExprId> = group.shape.fields.clone();
-        for test in group.shape.tests.iter().rev() {
+        self.level(&entries, &fields, ends)
+    }
+
+    /// What must hold before a group's entry is looked for: captured bytes, the shape's tests, and the fields that are the same in
+    /// all entries. Fields with fixed places come first: they need not wait for others, and most groups have them in common.
+    pub fn wrap(
+        &mut self,
+        shape: &Shape,
+        fixed: &[Option<u32>],
+        inner: NodeId,
+        next: NodeId,
+    ) -> Option<NodeId> {
+        let mut tests = Vec::new();
+        let mut end = 0;
+        let mut moving = Vec::new();
+        let mut measure = |exprs: &Exprs, id| {
+            let before = moving.len();
+            loads(exprs, id, &mut end, &mut moving)?;
+            Some(moving.len() > before)
+        };
+        for (field, value) in shape.fields.iter().zip(fixed) {
+            let moves = measure(&self.build.exprs, *field)?;
+            if let Some(value) = value {
+                let value = self.build.exprs.number(*value);
+                tests.push((moves, (*field, Rel::Eq, value, true)));
+            }
+        }
+        for test in &shape.tests {
             match *test {
-                Test::Needs(expr) => needed.push(expr),
+                Test::Needs(expr) => {
+                    measure(&self.build.exprs, expr)?;
+                }
                 Test::Outcome(a, rel, b, outcome) => {
-                    needed.extend([a, b]);
-                    let (yes, no) = if outcome { (node, next) } else { (next, node) };
-                    node = self.build.node(Kind::Test(a, rel, b), yes, no);
+                    let moves = measure(&self.build.exprs, a)? | measure(&self.build.exprs, b)?;
+                    tests.push((moves, (a, rel, b, outcome)));
                 }
             }
         }
-        self.guard(&needed, node, next)
+        moving.sort_unstable();
+        moving.dedup_by_key(|(base, _)| *base);
+        let mut node = inner;
+        let ask = |merger: &mut Merger, late: bool, mut node: NodeId| {
+            let chosen = tests.iter().rev().filter(|(moves, _)| *moves == late);
+            for (_, (a, rel, b, outcome)) in chosen {
+                let (yes, no) = if *outcome { (node, next) } else { (next, node) };
+                node = merger.build.node(Kind::Test(*a, *rel, *b), yes, no);
+            }
+            node
+        };
+        node = ask(self, true, node);
+        let captured = self.expr(Expr::Captured)?;
+        for (base, core::cmp::Reverse(end)) in moving {
+            let end = self.build.exprs.number(end);
+            let end = self.expr(Expr::Bin(Op::Add, base, end))?;
+            node = self
+                .build
+                .node(Kind::Test(captured, Rel::Ge, end), node, next);
+        }
+        node = ask(self, false, node);
+        if end > 0 {
+            node = self.test(captured, Rel::Ge, end, node, next);
+        }
+        Some(node)
     }
 
     /// Decides the first of `fields` among the entries' values, and then the others. All entries agree in what was decided before.
@@ -147,7 +226,7 @@ impl Merger {
         &mut self,
         entries: &[Entry],
         fields: &[(usize, ExprId)],
-        ends: (NodeId, u32),
+        ends: Ends,
     ) -> Option<NodeId> {
         if self.build.size() > MAX_NODES {
             return None;
@@ -168,7 +247,7 @@ impl Merger {
         field: usize,
         expr: ExprId,
         rest: &[(usize, ExprId)],
-        ends: (NodeId, u32),
+        ends: Ends,
     ) -> Option<NodeId> {
         if let [run] = runs {
             let behind = self.level(run, rest, ends)?;
@@ -185,7 +264,10 @@ impl Merger {
     }
 
     /// A path is taken: the end, if nothing behind can be better; else the number is kept if it is the best so far.
-    fn found(&mut self, number: u32, (next, later): (NodeId, u32)) -> Option<NodeId> {
+    fn found(&mut self, number: u32, (next, later): Ends) -> Option<NodeId> {
+        let (Some(kept), Some(later)) = (self.var, later) else {
+            return Some(self.look(Lookup::Rank { at: number }, next));
+        };
         let value = self.build.exprs.number(number);
         let keep = self.build.node(Kind::Assign(BEST, value), next, REJECT);
         let take = if number < later {
@@ -194,7 +276,6 @@ impl Merger {
             keep
         };
         // An earlier group may have found a better one: 1 to number - 1.
-        let kept = self.var;
         let one = self.expr(Expr::Const(1))?;
         let less = self.expr(Expr::Bin(Op::Sub, kept, one))?;
         let end = if number < later {
@@ -204,30 +285,17 @@ impl Merger {
         };
         Some(self.test(less, Rel::Ge, number - 1, take, end))
     }
+}
 
-    /// Goes to `next` unless everything that `needed` loads is captured.
-    fn guard(&mut self, needed: &[ExprId], node: NodeId, next: NodeId) -> Option<NodeId> {
-        let mut fixed = 0;
-        let mut moving = Vec::new();
-        for id in needed {
-            loads(&self.build.exprs, *id, &mut fixed, &mut moving)?;
-        }
-        moving.sort_unstable();
-        moving.dedup_by_key(|(base, _)| *base);
-        let captured = self.expr(Expr::Captured)?;
-        let mut node = node;
-        for (base, core::cmp::Reverse(end)) in moving {
-            let end = self.build.exprs.number(end);
-            let end = self.expr(Expr::Bin(Op::Add, base, end))?;
-            node = self
-                .build
-                .node(Kind::Test(captured, Rel::Ge, end), node, next);
-        }
-        if fixed > 0 {
-            node = self.test(captured, Rel::Ge, fixed, node, next);
-        }
-        Some(node)
-    }
+/// Whether tests of the captured length can say that all the shape's fields and tests can be read.
+pub(super) fn measurable(shape: &Shape, exprs: &Exprs) -> bool {
+    let (mut end, mut moving) = (0, Vec::new());
+    let mut measure = |id: ExprId| loads(exprs, id, &mut end, &mut moving).is_some();
+    shape.fields.iter().all(|id| measure(*id))
+        && shape.tests.iter().all(|test| match *test {
+            Test::Needs(a) => measure(a),
+            Test::Outcome(a, _, b, _) => measure(a) && measure(b),
+        })
 }
 
 /// Where the loads of an expression end at most: those with fixed places, and by base. Nothing if that cannot be said, or if the

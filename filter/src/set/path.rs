@@ -1,9 +1,10 @@
 //! The ways through a filter's tests to acceptance.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::flow::{NOBODY, has_variable};
-use crate::program::{ACCEPT, Expr, ExprId, Exprs, Kind, NodeId, Program, Rel, apply, holds};
+use crate::program::{ACCEPT, Expr, ExprId, Exprs, Kind, NodeId, Op, Program, Rel, apply, holds};
 
 /// A filter with more ways is asked by itself.
 const MOST: usize = 64;
@@ -25,6 +26,53 @@ pub(super) struct Shape {
     pub tests: Vec<Test>,
 }
 
+impl Shape {
+    /// Appends the expressions that it names.
+    pub fn exprs(&self, list: &mut Vec<ExprId>) {
+        list.extend(&self.fields);
+        for test in &self.tests {
+            match *test {
+                Test::Needs(a) => list.push(a),
+                Test::Outcome(a, _, b, _) => list.extend([a, b]),
+            }
+        }
+    }
+
+    /// The same with other expressions.
+    pub fn with(&self, mut new: impl FnMut(ExprId) -> Option<ExprId>) -> Option<Shape> {
+        let fields = self
+            .fields
+            .iter()
+            .map(|id| new(*id))
+            .collect::<Option<_>>()?;
+        let tests = self.tests.iter().map(|test| {
+            Some(match *test {
+                Test::Needs(a) => Test::Needs(new(a)?),
+                Test::Outcome(a, rel, b, outcome) => Test::Outcome(new(a)?, rel, new(b)?, outcome),
+            })
+        });
+        let tests = tests.collect::<Option<_>>()?;
+        Some(Shape { fields, tests })
+    }
+}
+
+/// These expressions and what they consist of, ascending.
+pub(super) fn parts(exprs: &Exprs, list: &[ExprId]) -> Vec<ExprId> {
+    let mut all = BTreeSet::new();
+    let mut stack = list.to_vec();
+    while let Some(id) = stack.pop() {
+        if !all.insert(id) {
+            continue;
+        }
+        match exprs.get(id) {
+            Expr::Load { base, .. } => stack.extend(base),
+            Expr::Bin(_, a, b) => stack.extend([a, b]),
+            _ => {}
+        }
+    }
+    all.into_iter().collect()
+}
+
 /// A way to acceptance: `shape.fields` have the values `key`, and the tests their outcomes.
 #[derive(Clone, Debug)]
 pub(super) struct Path {
@@ -44,6 +92,7 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
         }
         if at == ACCEPT {
             if program.accept != 0 {
+                let tests = needed(program, tests, exprs);
                 paths.extend(path(tests, exprs));
             }
             continue;
@@ -58,18 +107,24 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
         };
         match node.kind {
             Kind::Test(a, rel, b) => {
-                let (a, b) = (import(program, exprs, a)?, import(program, exprs, b)?);
+                let (a, b) = (
+                    import(&program.exprs, exprs, a)?,
+                    import(&program.exprs, exprs, b)?,
+                );
                 stack.push((node.no, with(Test::Outcome(a, rel, b, false))));
                 stack.push((node.yes, with(Test::Outcome(a, rel, b, true))));
             }
             Kind::Assign(NOBODY, value) => {
-                let value = import(program, exprs, value)?;
+                let value = import(&program.exprs, exprs, value)?;
                 stack.push((node.yes, with(Test::Needs(value))));
             }
-            Kind::Assign(..) => return None,
+            Kind::Assign(..) | Kind::Beaten(_) | Kind::Look(_) | Kind::Best => return None,
             Kind::Return(value) => match program.exprs.constant(value) {
                 Some(0) => {}
-                Some(_) => paths.extend(path(tests, exprs)),
+                Some(_) => {
+                    let tests = needed(program, tests, exprs);
+                    paths.extend(path(tests, exprs));
+                }
                 None => return None,
             },
         }
@@ -77,24 +132,172 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
     Some(paths)
 }
 
+/// The tests of a path without those that only say that it is not another one: behind `port 80`, that the source port is not 80 does not
+/// matter to the destination's. That their fields can be read stays. Without this, filters of one shape had one each.
+fn needed(program: &Program, mut tests: Vec<Test>, exprs: &mut Exprs) -> Vec<Test> {
+    let mut budget = 512;
+    for index in 0..tests.len() {
+        let Test::Outcome(a, rel, b, false) = tests[index] else {
+            continue;
+        };
+        let mut facts = Facts::new(&tests, exprs);
+        facts.outcomes.remove(index);
+        facts.outcomes.push((a, rel, b, true));
+        if facts.accepted(program, exprs, program.entry, &mut budget) == Some(true) {
+            tests[index] = Test::Needs(a);
+            if exprs.constant(b).is_none() {
+                tests.push(Test::Needs(b));
+            }
+        }
+    }
+    tests
+}
+
+/// What is known of the packets of a path.
+struct Facts {
+    /// As many as the path has tests; those that say nothing are equal to themselves.
+    outcomes: Vec<(ExprId, Rel, ExprId, bool)>,
+    /// What is read on the path, and where the fields with fixed places end.
+    read: Vec<ExprId>,
+    end: u32,
+}
+
+impl Facts {
+    fn new(tests: &[Test], exprs: &Exprs) -> Facts {
+        let mut list = Vec::new();
+        let mut outcomes = Vec::new();
+        for test in tests {
+            match *test {
+                Test::Needs(a) => {
+                    list.push(a);
+                    outcomes.push((a, Rel::Eq, a, true));
+                }
+                Test::Outcome(a, rel, b, outcome) => {
+                    list.extend([a, b]);
+                    outcomes.push((a, rel, b, outcome));
+                }
+            }
+        }
+        let read = parts(exprs, &list);
+        let ends = read.iter().map(|id| match exprs.get(*id) {
+            Expr::Load {
+                size,
+                base: None,
+                off,
+            } => off.saturating_add(size.into()),
+            _ => 0,
+        });
+        let end = ends.max().unwrap_or(0);
+        Facts {
+            outcomes,
+            read,
+            end,
+        }
+    }
+
+    fn value(&self, exprs: &Exprs, id: ExprId) -> Option<u32> {
+        let equal = self.outcomes.iter().find_map(|(a, rel, b, outcome)| {
+            let known = *a == id && *rel == Rel::Eq && *outcome;
+            exprs.constant(*b).filter(|_| known)
+        });
+        equal.or_else(|| match exprs.get(id) {
+            Expr::Const(value) => Some(value),
+            Expr::Bin(op, a, b) => apply(op, self.value(exprs, a)?, self.value(exprs, b)?),
+            _ => None,
+        })
+    }
+
+    /// Whether the path's packets have all that is read here.
+    fn readable(&self, exprs: &Exprs, id: ExprId) -> bool {
+        let divides = |op| matches!(op, Op::Div | Op::Mod);
+        parts(exprs, &[id])
+            .iter()
+            .all(|part| match exprs.get(*part) {
+                Expr::Load {
+                    size,
+                    base: None,
+                    off,
+                } => off.saturating_add(size.into()) <= self.end,
+                Expr::Load { .. } => self.read.contains(part),
+                Expr::Bin(op, ..) if divides(op) => self.read.contains(part),
+                _ => true,
+            })
+    }
+
+    /// Whether the program accepts every packet of which this is known.
+    fn accepted(
+        &mut self,
+        program: &Program,
+        exprs: &mut Exprs,
+        at: NodeId,
+        budget: &mut u32,
+    ) -> Option<bool> {
+        *budget = budget.checked_sub(1)?;
+        if at == ACCEPT {
+            return Some(program.accept != 0);
+        }
+        let Some(node) = program.nodes.get(at as usize) else {
+            return Some(false);
+        };
+        match node.kind {
+            Kind::Test(a, rel, b) => {
+                let (a, b) = (
+                    import(&program.exprs, exprs, a)?,
+                    import(&program.exprs, exprs, b)?,
+                );
+                if !self.readable(exprs, a) || !self.readable(exprs, b) {
+                    return Some(false);
+                }
+                let same =
+                    |(x, r, y, _): &&(ExprId, Rel, ExprId, bool)| (*x, *r, *y) == (a, rel, b);
+                let known = match self.outcomes.iter().find(same) {
+                    Some((.., outcome)) => Some(*outcome),
+                    None => match (self.value(exprs, a), self.value(exprs, b)) {
+                        (Some(a), Some(b)) => Some(holds(rel, a, b)),
+                        _ => None,
+                    },
+                };
+                for (outcome, next) in [(true, node.yes), (false, node.no)] {
+                    if known.is_none_or(|known| known == outcome) {
+                        self.outcomes.push((a, rel, b, outcome));
+                        let accepted = self.accepted(program, exprs, next, budget);
+                        self.outcomes.pop();
+                        if accepted != Some(true) {
+                            return accepted;
+                        }
+                    }
+                }
+                Some(true)
+            }
+            Kind::Assign(NOBODY, value) => {
+                let value = import(&program.exprs, exprs, value)?;
+                match self.readable(exprs, value) {
+                    true => self.accepted(program, exprs, node.yes, budget),
+                    false => Some(false),
+                }
+            }
+            Kind::Return(value) => Some(program.exprs.constant(value)? != 0),
+            _ => None,
+        }
+    }
+}
+
 /// The same expression among those of the set; nothing for one with variables.
-fn import(program: &Program, exprs: &mut Exprs, id: ExprId) -> Option<ExprId> {
-    if has_variable(&program.exprs, id) {
+pub(super) fn import(from: &Exprs, exprs: &mut Exprs, id: ExprId) -> Option<ExprId> {
+    if has_variable(from, id) {
         return None;
     }
-    let expr = match program.exprs.get(id) {
+    let expr = match from.get(id) {
         Expr::Load {
             size,
             base: Some(base),
             off,
         } => Expr::Load {
             size,
-            base: Some(import(program, exprs, base)?),
+            base: Some(import(from, exprs, base)?),
             off,
         },
-        Expr::Bin(op, a, b) => {
-            Expr::Bin(op, import(program, exprs, a)?, import(program, exprs, b)?)
-        }
+        Expr::Bin(op, a, b) => Expr::Bin(op, import(from, exprs, a)?, import(from, exprs, b)?),
         other => other,
     };
     exprs.add(expr).ok()

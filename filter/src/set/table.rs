@@ -44,6 +44,11 @@ impl Table {
         self.taken == 0
     }
 
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.taken
+    }
+
     fn key(&self, place: usize) -> &[u32] {
         &self.keys[place * self.width..][..self.width]
     }

@@ -1,0 +1,258 @@
+//! A set of filters as machine code in a domain of its own, with its tables in memory that the code can only read.
+//!
+//! A change of the set writes a few words of the tables. The code is made anew, in a fresh domain, when there is a new shape of filters,
+//! or when what it took for the same in all filters of a shape no longer is; that is put off until the next packet. Changes need the
+//! classifier for themselves, so no packet is judged while a table is half changed: a program that must not wait for changes
+//! keeps two classifiers and swaps them.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use std::hash::{BuildHasher, RandomState};
+
+use postern::{Domain, Func, Image, Offset, Prot, Shared};
+use postern_image::ImageBuilder;
+
+use crate::set::dispatch::Dispatch;
+use crate::set::{Claim, Id, Set, SetError};
+use crate::{Filter, SIGNATURE};
+
+/// Bytes of a packet that [`Classifier::find`] judges.
+pub const ROOM: usize = 1 << 18;
+
+/// Why no code could be made of a set, or a packet not be judged.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {reason}")]
+pub struct ClassifierError {
+    /// What was being done.
+    pub what: &'static str,
+    /// What the runtime says.
+    pub reason: String,
+}
+
+fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> ClassifierError {
+    use alloc::string::ToString;
+    move |error| ClassifierError {
+        what,
+        reason: error.to_string(),
+    }
+}
+
+/// A set and its code.
+pub struct Classifier {
+    set: Set,
+    dispatch: Dispatch,
+    ready: Option<Ready>,
+    /// What the code reads.
+    memory: Option<Shared>,
+    lent: Vec<Shared>,
+    /// The code for people.
+    text: String,
+    compilations: u64,
+}
+
+/// A set's code as it is now. Any number of threads may use it.
+pub struct Ready {
+    domain: Domain,
+    room: Offset,
+    find: Func<fn(Offset, u32, u32) -> u32>,
+    code: Vec<u8>,
+}
+
+impl Default for Classifier {
+    fn default() -> Classifier {
+        Classifier::new()
+    }
+}
+
+impl Classifier {
+    /// An empty set.
+    pub fn new() -> Classifier {
+        // Keyed hashes of a count: nobody outside knows the key.
+        let (state, mut count) = (RandomState::new(), 0u64);
+        Classifier::with_random(move || {
+            count += 1;
+            state.hash_one(count)
+        })
+    }
+
+    /// An empty set whose tables take their random numbers from `random`.
+    pub fn with_random(random: impl FnMut() -> u64 + Send + Sync + 'static) -> Classifier {
+        Classifier {
+            set: Set::new(),
+            dispatch: Dispatch::new(Box::new(random)),
+            ready: None,
+            memory: None,
+            lent: Vec::new(),
+            text: String::new(),
+            compilations: 0,
+        }
+    }
+
+    /// The set: who would also match ([`Set::all`]), and how many filters there are.
+    pub fn set(&self) -> &Set {
+        &self.set
+    }
+
+    /// How often code was made of the set.
+    pub fn compilations(&self) -> u64 {
+        self.compilations
+    }
+
+    /// Adds a filter.
+    ///
+    /// # Errors
+    /// As [`Set::insert`].
+    pub fn insert(&mut self, filter: &Filter, claim: Claim) -> Result<Id, SetError> {
+        let id = self.set.insert(filter, claim)?;
+        self.dispatch.changed(&self.set, id);
+        Ok(id)
+    }
+
+    /// Takes a filter out. Returns whether it was there.
+    pub fn remove(&mut self, id: Id) -> bool {
+        let Some(paths) = self.set.take(id) else {
+            return false;
+        };
+        self.dispatch.removed(&self.set, paths);
+        self.set.sweep();
+        true
+    }
+
+    /// Lets the code see an area, so that packets in it can be judged where they lie.
+    ///
+    /// # Errors
+    /// The runtime cannot share the area with a domain.
+    pub fn lend(&mut self, area: &Shared) -> Result<(), ClassifierError> {
+        if let Some(ready) = &self.ready {
+            share(&ready.domain, area)?;
+        }
+        self.lent.push(area.clone());
+        Ok(())
+    }
+
+    /// The filter that gets the packet. What lies beyond [`ROOM`] bytes counts as not captured.
+    ///
+    /// # Errors
+    /// As [`Classifier::ready`]; the call failed.
+    pub fn find(&mut self, packet: &[u8], wire: u32) -> Result<Option<Id>, ClassifierError> {
+        let ready = self.ready()?;
+        let seen = &packet[..packet.len().min(ROOM)];
+        let written = ready.domain.write(ready.room, seen);
+        written.map_err(failed("cannot copy the packet"))?;
+        ready.find_at(ready.room, wire, seen.len() as u32)
+    }
+
+    /// The set's code, with all changes.
+    ///
+    /// # Errors
+    /// The set is too large for its tables, or a domain cannot be made.
+    pub fn ready(&mut self) -> Result<&Ready, ClassifierError> {
+        match self.ready.take() {
+            Some(ready) if !self.dispatch.stale && self.fits() => {
+                self.flush()?;
+                Ok(self.ready.insert(ready))
+            }
+            _ => {
+                let ready = self.compile()?;
+                Ok(self.ready.insert(ready))
+            }
+        }
+    }
+
+    /// Whether the tables have not grown out of their memory. If they have, the code must know the new place.
+    fn fits(&self) -> bool {
+        let room = self.memory.as_ref().map_or(0, Shared::len);
+        self.dispatch.memory.len() as usize <= room
+    }
+
+    /// Copies what changed to where the code reads it.
+    fn flush(&mut self) -> Result<(), ClassifierError> {
+        let Some(memory) = &self.memory else {
+            return Ok(());
+        };
+        let copy = |at: u32, bytes: &[u8]| memory.write(at as usize, bytes);
+        let copied = self.dispatch.memory.changes(copy);
+        copied.map_err(failed("cannot write the tables"))
+    }
+
+    fn compile(&mut self) -> Result<Ready, ClassifierError> {
+        self.compilations += 1;
+        let full = |_| ClassifierError {
+            what: "cannot compile the set",
+            reason: "its tables would be larger than a gigabyte".into(),
+        };
+        // The first time only to learn how large the tables are.
+        let mut base = self.memory.as_ref().map_or(0, |memory| memory.offset().0);
+        let mut compiled = self.dispatch.compile(&self.set, base).map_err(full)?;
+        if !self.fits() {
+            let bytes = self.dispatch.memory.len() as usize;
+            let room = bytes.saturating_mul(2).max(1 << 16).next_power_of_two();
+            let memory = Shared::new(room).map_err(failed("cannot make memory for the tables"))?;
+            base = memory.offset().0;
+            self.memory = Some(memory);
+            self.dispatch.memory.touch_all();
+            compiled = self.dispatch.compile(&self.set, base).map_err(full)?;
+        }
+        self.flush()?;
+        let mut builder = ImageBuilder::new(&compiled.text[..]);
+        builder.export("find", 0, SIGNATURE.parse().ok());
+        builder.data([0; 16], ROOM as u64);
+        let cannot = "cannot load the set's code";
+        let room = Offset(builder.layout().map_err(failed(cannot))?.data);
+        let file = builder.build().map_err(failed(cannot))?;
+        let image = Image::from_bytes(&file).map_err(failed(cannot))?;
+        let domain = Domain::builder(&image).build().map_err(failed(cannot))?;
+        for area in self.memory.iter().chain(&self.lent) {
+            share(&domain, area)?;
+        }
+        let find = domain.func("find").map_err(failed(cannot))?;
+        self.text.clear();
+        for program in &compiled.programs {
+            self.text.push_str(&alloc::format!("{program}"));
+        }
+        Ok(Ready {
+            domain,
+            room,
+            find,
+            code: compiled.text,
+        })
+    }
+}
+
+fn share(domain: &Domain, area: &Shared) -> Result<(), ClassifierError> {
+    let shared = domain.share(area, Prot::Read);
+    shared
+        .map(drop)
+        .map_err(failed("cannot share memory with the set's domain"))
+}
+
+impl Ready {
+    /// The filter that gets a packet, of which `captured` bytes lie at `packet` in an area that was lent ([`Classifier::lend`]).
+    ///
+    /// # Errors
+    /// The call failed, as it does if the packet does not lie there.
+    pub fn find_at(
+        &self,
+        packet: Offset,
+        wire: u32,
+        captured: u32,
+    ) -> Result<Option<Id>, ClassifierError> {
+        let number = self.find.call(packet, wire, captured);
+        let number = number.map_err(failed("cannot judge a packet"))?;
+        Ok(number.checked_sub(1).map(Id))
+    }
+
+    /// The machine code.
+    pub fn code(&self) -> &[u8] {
+        &self.code
+    }
+}
+
+impl fmt::Display for Classifier {
+    /// The decision program that the set became when it was last asked: its tests, and how each group of filters is found.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
