@@ -6,6 +6,7 @@
 mod check;
 mod file;
 
+use crate::patience::Patience;
 use check::Checker;
 use file::{File, discovered};
 use serde::Deserialize;
@@ -100,6 +101,8 @@ pub enum Recycle {
 pub struct Limits {
     /// Connections at once; more wait.
     pub connections: usize,
+    /// Those of one address.
+    pub connections_per_client: usize,
     /// Requests of one address at once.
     pub requests_per_client: usize,
     /// Headers of a request.
@@ -108,10 +111,10 @@ pub struct Limits {
     pub header_bytes: usize,
     /// Longest time for a request's head to come, also on a connection that is kept.
     pub header: Duration,
-    /// Longest time without anything of a body that is due.
-    pub body: Duration,
-    /// Longest time for which a client takes nothing of its answer.
-    pub send: Duration,
+    /// How fast bodies of requests must come.
+    pub receive: Patience,
+    /// How fast clients must take their answers.
+    pub send: Patience,
     /// How long a server that ends waits for requests.
     pub shutdown: Duration,
 }

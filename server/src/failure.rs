@@ -27,7 +27,7 @@ pub enum Failure {
     #[error("the request's headers are too long for a program")]
     Headers,
     /// The body did not come.
-    #[error("the request's body did not come for {0:?}")]
+    #[error("the request's body did not come in time: it was waited for {0:?}")]
     Slow(Duration),
     /// The body came to a wrong end.
     #[error("the request's body is not what its head says")]

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -64,14 +64,14 @@ impl Gate {
     }
 }
 
-/// Requests of each address that are being served.
+/// Requests that are being served, or connections, of each address; of each network of 64 bits with IPv6, where one client has all of it.
 #[derive(Debug)]
 pub struct Clients {
     most: usize,
     now: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One of an address's requests.
+/// One of an address's.
 #[derive(Debug)]
 pub struct Share {
     clients: Arc<Clients>,
@@ -87,11 +87,12 @@ impl Clients {
         }
     }
 
-    /// One more request of an address.
+    /// One more of an address.
     ///
     /// # Errors
     /// It has enough.
     pub fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Share, Failure> {
+        let address = client(address);
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let count = now.entry(address).or_default();
         if *count >= self.most {
@@ -102,6 +103,14 @@ impl Clients {
             clients: self.clone(),
             address,
         })
+    }
+}
+
+/// Who has an address.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(long) => Ipv6Addr::from_bits(long.to_bits() & !0 << 64).into(),
+        short => short,
     }
 }
 
@@ -118,5 +127,28 @@ impl Drop for Share {
                 now.remove(&self.address);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_an_address_or_a_network() {
+        let clients = Arc::new(Clients::new(2));
+        let enter = |address: &str| clients.enter(address.parse().unwrap()).ok();
+        let held = [enter("10.0.0.1"), enter("::ffff:10.0.0.1")];
+        assert!(held.iter().all(Option::is_some));
+        assert!(enter("10.0.0.1").is_none());
+        assert!(enter("10.0.0.2").is_some());
+        let networks = [enter("2001:db8::1"), enter("2001:db8::ffff:0:2")];
+        assert!(networks.iter().all(Option::is_some));
+        assert!(enter("2001:db8::3").is_none());
+        assert!(enter("2001:db8:0:1::1").is_some());
+        drop(held);
+        assert!(enter("10.0.0.1").is_some());
+        drop(networks);
+        assert!(clients.now.lock().unwrap().is_empty());
     }
 }

@@ -10,6 +10,7 @@ use crate::input::Input;
 use crate::inside::{Inside, Workers};
 use crate::log::Log;
 use crate::metrics::Counted;
+use crate::patience::Patience;
 use crate::process::Process;
 use crate::program::Workshop;
 use crate::status::Roster;
@@ -18,7 +19,6 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -44,8 +44,8 @@ pub struct Means {
     pub spawner: Arc<Spawner>,
     /// Where failures are told.
     pub log: Arc<Log>,
-    /// Longest time without anything of a body that is due.
-    pub body_wait: Duration,
+    /// With clients whose bodies are due.
+    pub patience: Patience,
 }
 
 enum Kind {
@@ -61,7 +61,7 @@ pub struct Handler {
     gate: Gate,
     workshop: Arc<Workshop>,
     log: Arc<Log>,
-    body_wait: Duration,
+    patience: Patience,
     /// What it did so far.
     pub counted: Arc<Counted>,
 }
@@ -78,7 +78,7 @@ impl Handler {
             roster,
             spawner,
             log,
-            body_wait,
+            patience,
         } = means;
         let error = |message: String| HandlerError {
             path: settings.path.clone(),
@@ -103,7 +103,7 @@ impl Handler {
             kind,
             workshop: workshop.clone(),
             log: log.clone(),
-            body_wait: *body_wait,
+            patience: *patience,
             counted: Arc::default(),
         })
     }
@@ -169,7 +169,7 @@ impl Handler {
         peers: &Peers,
     ) -> Result<Response<Body>, Failure> {
         let (head, body) = request.into_parts();
-        let input = Input::new(body, self.settings.body_bytes, self.body_wait)?;
+        let input = Input::new(body, self.settings.body_bytes, self.patience)?;
         let script = (&*self.settings.path, rest);
         let mut variables = Variables::of(
             &head.method,

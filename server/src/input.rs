@@ -1,12 +1,13 @@
 //! A request's body, taken piece by piece and never beyond its limits. What is not taken stays with the client.
 
 use crate::failure::Failure;
+use crate::patience::{Patience, Waited};
 use bytes::Bytes;
 use http_body::Body;
 use hyper::body::Incoming;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::time::Duration;
+use std::time::Instant;
 
 /// What is left of a body.
 #[derive(Debug)]
@@ -15,15 +16,15 @@ pub struct Input {
     left: Bytes,
     taken: u64,
     allowed: u64,
-    wait: Duration,
+    waited: Waited,
 }
 
 impl Input {
-    /// A body of at most `allowed` bytes, of which something comes at least every `wait`.
+    /// A body of at most `allowed` bytes, which comes as fast as `patience` wants.
     ///
     /// # Errors
     /// Its head promises more.
-    pub fn new(body: Incoming, allowed: u64, wait: Duration) -> Result<Input, Failure> {
+    pub fn new(body: Incoming, allowed: u64, patience: Patience) -> Result<Input, Failure> {
         if body.size_hint().lower() > allowed {
             return Err(Failure::TooLarge(allowed));
         }
@@ -32,7 +33,7 @@ impl Input {
             left: Bytes::new(),
             taken: 0,
             allowed,
-            wait,
+            waited: patience.begin(),
         })
     }
 
@@ -54,8 +55,10 @@ impl Input {
     pub async fn next(&mut self, most: usize) -> Result<Option<Bytes>, Failure> {
         while self.left.is_empty() {
             let frame = poll_fn(|context| Pin::new(&mut self.body).poll_frame(context));
-            let frame = tokio::time::timeout(self.wait, frame).await;
-            let Some(frame) = frame.map_err(|_| Failure::Slow(self.wait))? else {
+            let began = Instant::now();
+            let frame = tokio::time::timeout(self.waited.left(), frame).await;
+            self.waited.waited(began.elapsed());
+            let Some(frame) = frame.map_err(|_| Failure::Slow(self.waited.time()))? else {
                 return Ok(None);
             };
             // Trailers mean nothing to a program.
@@ -64,6 +67,7 @@ impl Input {
                 .into_data()
                 .unwrap_or_default();
             self.taken += self.left.len() as u64;
+            self.waited.moved(self.left.len());
             if self.taken > self.allowed {
                 return Err(Failure::TooLarge(self.allowed));
             }

@@ -64,7 +64,11 @@ impl Counted {
 }
 
 /// All of it as text.
-pub fn text(handlers: &[Arc<Handler>], public: &Counted, connections: usize) -> String {
+pub fn text(
+    handlers: &[Arc<Handler>],
+    public: &Counted,
+    (connections, refused): (usize, u64),
+) -> String {
     let mut text = String::with_capacity(16 << 10);
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let all = || {
@@ -83,6 +87,14 @@ pub fn text(handlers: &[Arc<Handler>], public: &Counted, connections: usize) -> 
         "Connections that are open.",
         &mut |text| {
             let _ = writeln!(text, "postern_serve_connections {connections}");
+        },
+    );
+    family(
+        "postern_serve_refused_total",
+        "counter",
+        "Connections that were closed at once, since their address had enough.",
+        &mut |text| {
+            let _ = writeln!(text, "postern_serve_refused_total {refused}");
         },
     );
     family(

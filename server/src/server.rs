@@ -3,6 +3,7 @@
 use crate::child::Spawner;
 use crate::config::Site;
 use crate::files::Files;
+use crate::gate::{Clients, Share};
 use crate::handler::HandlerError;
 use crate::log::Log;
 use crate::program::Workshop;
@@ -82,6 +83,8 @@ struct Common {
     site: Site,
     tls: Option<TlsAcceptor>,
     ending: watch::Receiver<bool>,
+    /// How many each address has.
+    clients: Arc<Clients>,
     /// Whether they are the operators'.
     operators: bool,
 }
@@ -161,6 +164,7 @@ impl Server {
                 site: self.site.clone(),
                 tls,
                 ending: ending.clone(),
+                clients: Arc::new(Clients::new(self.site.limits.connections_per_client)),
                 operators,
             })
         };
@@ -230,12 +234,16 @@ fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
 async fn accept(listener: tokio::net::TcpListener, common: Arc<Common>, places: Arc<Semaphore>) {
     while let Ok(place) = places.clone().acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, client)) => drop(tokio::spawn(connection(
-                stream,
-                client,
-                common.clone(),
-                place,
-            ))),
+            Ok((stream, client)) => match common.clients.enter(client.ip()) {
+                Ok(share) => drop(tokio::spawn(connection(
+                    stream,
+                    client,
+                    common.clone(),
+                    (place, share),
+                ))),
+                // Nothing is said to who has enough: it would have to be listened to first.
+                Err(_) => drop(common.service.refused.fetch_add(1, Ordering::Relaxed)),
+            },
             // No descriptors left, say: later there may be.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
@@ -246,7 +254,7 @@ async fn connection(
     stream: TcpStream,
     client: SocketAddr,
     common: Arc<Common>,
-    _place: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Share),
 ) {
     let Ok(server) = stream.local_addr() else {
         return;

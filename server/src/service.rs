@@ -19,7 +19,7 @@ use http::header::{CONTENT_TYPE, HOST, HeaderValue, SERVER};
 use http::{Method, Request, Response, Version};
 use hyper::body::Incoming;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 /// All that serves requests.
@@ -33,6 +33,8 @@ pub struct Service {
     logs_access: bool,
     /// Connections now.
     pub connections: AtomicUsize,
+    /// Connections that were closed at once, since their address had enough.
+    pub refused: AtomicU64,
     /// Whether metrics and health are among the paths of the site.
     operations: bool,
     /// Whether there is the page.
@@ -60,7 +62,7 @@ impl Service {
             roster: roster.clone(),
             spawner,
             log: log.clone(),
-            body_wait: site.limits.body,
+            patience: site.limits.receive,
         };
         let handlers = site.handlers.iter().map(|settings| {
             let handler = Handler::new(settings, &means)?;
@@ -82,6 +84,7 @@ impl Service {
             log: log.clone(),
             logs_access: log.has_access(),
             connections: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
             operations: site.operations.is_none(),
         })
     }
@@ -187,9 +190,10 @@ impl Service {
             "/healthz" => ("text/plain", "ok\n".to_owned()),
             "/metrics" => {
                 let connections = self.connections.load(Ordering::Relaxed);
+                let refused = self.refused.load(Ordering::Relaxed);
                 (
                     "text/plain; version=0.0.4",
-                    metrics::text(&self.handlers, &self.public, connections),
+                    metrics::text(&self.handlers, &self.public, (connections, refused)),
                 )
             }
             _ => return None,

@@ -1,27 +1,27 @@
-//! A connection that does not wait for ever: one whose other side takes nothing for too long is closed.
+//! A connection that does not wait for ever: one whose other side takes nothing for too long, or too little, is closed.
 
+use crate::patience::{Patience, Waited};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// A stream whose writes must make progress.
 pub struct Stall<S> {
     stream: S,
-    most: Duration,
-    /// Runs while a write waits.
-    timer: Option<Pin<Box<Sleep>>>,
+    waited: Waited,
+    /// Runs while a write waits, and since when that does.
+    timer: Option<(Pin<Box<Sleep>>, Instant)>,
 }
 
 impl<S> Stall<S> {
-    /// Writes wait for `most` at a time.
-    pub fn new(stream: S, most: Duration) -> Stall<S> {
+    /// Writes wait as long as that says.
+    pub fn new(stream: S, patience: Patience) -> Stall<S> {
         Stall {
             stream,
-            most,
+            waited: patience.begin(),
             timer: None,
         }
     }
@@ -32,15 +32,29 @@ impl<S> Stall<S> {
         result: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if result.is_ready() {
-            self.timer = None;
+            if let Some((_, began)) = self.timer.take() {
+                self.waited.waited(began.elapsed());
+            }
             return result;
         }
-        let most = self.most;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(most)));
+        let left = self.waited.left();
+        let begin = || (Box::pin(sleep(left)), Instant::now());
+        let (timer, _) = self.timer.get_or_insert_with(begin);
         match timer.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    fn wrote(
+        &mut self,
+        context: &mut Context<'_>,
+        result: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &result {
+            self.waited.moved(*bytes);
+        }
+        self.judge(context, result)
     }
 }
 
@@ -61,7 +75,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
         from: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, from);
-        self.judge(context, result)
+        self.wrote(context, result)
     }
 
     fn poll_write_vectored(
@@ -70,7 +84,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
         from: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, from);
-        self.judge(context, result)
+        self.wrote(context, result)
     }
 
     fn is_write_vectored(&self) -> bool {

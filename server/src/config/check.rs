@@ -2,6 +2,7 @@
 
 use super::file::{File, FileHandler, FileLimits, FilePage};
 use super::{ConfigError, Limits, Page, Recycle, Run, Settings, Site, Tls};
+use crate::patience::Patience;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -97,13 +98,23 @@ impl Checker<'_> {
             workers,
             limits: Limits {
                 connections: self.positive("limits.connections", limits.connections)?,
+                connections_per_client: self.positive(
+                    "limits.connections_per_client",
+                    limits.connections_per_client,
+                )?,
                 requests_per_client: self
                     .positive("limits.requests_per_client", limits.requests_per_client)?,
                 headers: limits.headers,
                 header_bytes: limits.header_bytes,
                 header: self.time("limits.header_ms", limits.header_ms)?,
-                body: self.time("limits.body_ms", limits.body_ms)?,
-                send: self.time("limits.send_ms", limits.send_ms)?,
+                receive: Patience {
+                    idle: self.time("limits.body_ms", limits.body_ms)?,
+                    rate: limits.bytes_per_second,
+                },
+                send: Patience {
+                    idle: self.time("limits.send_ms", limits.send_ms)?,
+                    rate: limits.bytes_per_second,
+                },
                 shutdown: Duration::from_millis(limits.shutdown_ms),
             },
             access_log: self.log(file.log.access),

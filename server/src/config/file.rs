@@ -41,6 +41,7 @@ impl Default for File {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct FileLimits {
     pub(super) connections: usize,
+    pub(super) connections_per_client: usize,
     pub(super) requests_per_client: usize,
     pub(super) headers: usize,
     pub(super) header_bytes: usize,
@@ -48,6 +49,7 @@ pub(super) struct FileLimits {
     pub(super) body_bytes: u64,
     pub(super) body_ms: u64,
     pub(super) send_ms: u64,
+    pub(super) bytes_per_second: u64,
     pub(super) shutdown_ms: u64,
 }
 
@@ -55,6 +57,7 @@ impl Default for FileLimits {
     fn default() -> FileLimits {
         FileLimits {
             connections: 1024,
+            connections_per_client: 256,
             requests_per_client: 256,
             headers: 100,
             header_bytes: 16 << 10,
@@ -62,6 +65,7 @@ impl Default for FileLimits {
             body_bytes: 1 << 20,
             body_ms: 10_000,
             send_ms: 10_000,
+            bytes_per_second: 500,
             shutdown_ms: 10_000,
         }
     }

@@ -8,5 +8,6 @@ mod operations;
 mod orphans;
 mod requests;
 mod site;
+mod slow;
 mod status;
 mod variants;
