@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles the example extensions, natively and confined, and runs the demonstration on them.
+# Compiles the example extensions, natively and confined, and runs the demonstration on them. It ends with a web server: on a
+# terminal that stays until Control-C, without one it is asked for its pages and told to end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,3 +27,6 @@ head -c "$split" "$out/syscall.bin" >"$out/by_syscall.bin"
 tail -c +$((split + 1)) "$out/syscall.bin" >"$out/by_int80.bin"
 echo
 target/release/postern-demo "$out"
+echo
+echo "── A web server ─────────────────────────────────────────────────"
+exec target/release/postern-demo --site "$postern" examples/site

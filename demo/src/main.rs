@@ -1,10 +1,11 @@
 //! The demonstration behind `make demo`: one host that calls good extensions, is attacked by eight bad ones, and goes on.
 //!
 //! `postern-demo DIRECTORY` expects the compiled examples there (demo/run.sh makes them) and exits with 1 if anything does not
-//! go as promised.
+//! go as promised; so does `postern-demo --site POSTERN FOLDER`, which serves a site with that command.
 
 mod native;
 mod picture;
+mod site;
 
 use native::Native;
 use postern::{CallError, Domain, FaultKind, Image, LoadError, Offset};
@@ -18,11 +19,18 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const ROUNDS: u32 = 9;
 
 fn main() -> ExitCode {
-    let Some(directory) = std::env::args_os().nth(1) else {
-        eprintln!("usage: postern-demo DIRECTORY (see demo/run.sh)");
-        return ExitCode::from(2);
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let result = match &arguments[..] {
+        [directory] => run(directory),
+        [option, postern, folder] if option.as_os_str() == "--site" => site::run(postern, folder),
+        _ => {
+            eprintln!(
+                "usage: postern-demo DIRECTORY | postern-demo --site POSTERN FOLDER (see demo/run.sh)"
+            );
+            return ExitCode::from(2);
+        }
     };
-    match run(&PathBuf::from(directory)) {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("postern-demo: {error}");
