@@ -8,6 +8,8 @@ for package in "$@"; do
 	binutils) command=as ;;
 	xz-utils) command=xz ;;
 	lld) command=wasm-ld ;;
+	iproute2) command=ip ;;
+	util-linux) command=unshare ;;
 	wabt) command=wasm2c ;;
 	# Packages without commands.
 	gcc-*-source) command=/usr/src/${package%-source} ;;

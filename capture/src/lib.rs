@@ -4,24 +4,29 @@
 //! A packet stays where its source has it: a file's pages, or the ring that the kernel fills, are mapped read-only into the windows of
 //! the domains that look at packets. The host reads headers only, each field once, and copies a packet's bytes only to write them.
 //!
-//! The parts: [`Source`] gives packets, [`Judge`] says which are wanted, [`Writer`] keeps them, [`Handler`] answers them, and
-//! [`line`] shows them.
+//! The parts: [`Source`] gives packets, [`Judge`] says which are wanted, [`Writer`] keeps them, [`Handler`] answers them, [`Demux`]
+//! spreads them over consumers, and [`line`] shows them.
 
 mod arriving;
+mod demux;
 mod handler;
 mod judge;
 pub mod line;
 mod mapped;
 mod program;
 mod ring;
+mod rules;
+mod socket;
 mod source;
 mod trusted;
 mod writer;
 
+pub use demux::{Choice, Demux, DemuxError, Tally};
 pub use handler::{Answers, Handler};
 pub use judge::{Judge, JudgeError};
 pub use program::{ProgramError, load};
 pub use ring::{Live, Sender, interfaces};
+pub use rules::{Consumer, Rules, RulesError, Target};
 pub use source::{Counters, Next, Seen, Source, SourceError};
 pub use trusted::signal::stop_on_interrupt;
 pub use writer::{Format, Writer};

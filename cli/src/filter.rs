@@ -15,8 +15,8 @@ use postern_verifier::window::text_start;
 
 use crate::disassembly;
 use crate::output::{self, Failure, Outcome, SUCCESS};
-use flow::{From, unusable};
-use names::System;
+pub use flow::{Bar, From, OFTEN, TOLD, unusable};
+pub use names::System;
 
 /// Judge packets by a filter expression, compiled to confined machine code
 #[derive(Args)]

@@ -6,6 +6,7 @@
 mod bench;
 mod build;
 mod cc;
+mod demux;
 mod disassembly;
 mod doctor;
 mod ecode;
@@ -56,7 +57,8 @@ enum Command {
     Verify(verify::Arguments),
     Inspect(inspect::Arguments),
     Run(Box<run::Arguments>),
-    Filter(filter::Arguments),
+    Filter(Box<filter::Arguments>),
+    Demux(demux::Arguments),
     Serve(serve::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
+        Command::Demux(arguments) => demux::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -244,6 +244,11 @@ impl Ready {
         Ok(number.checked_sub(1).map(Id))
     }
 
+    /// The domain of the code, for whoever shows it packets in areas of its own ([`Classifier::lend`] outlives the next code).
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
     /// The machine code.
     pub fn code(&self) -> &[u8] {
         &self.code

@@ -18,9 +18,9 @@ use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 /// Files from which on a bar shows how far they are read.
 const BIG: u64 = 16 << 20;
 /// Packets between two looks at the terminal and at what is not written yet.
-const OFTEN: u64 = 4096;
+pub const OFTEN: u64 = 4096;
 /// Faults of a program that are told; all are counted.
-const TOLD: u64 = 5;
+pub const TOLD: u64 = 5;
 
 /// Arguments or files that cannot be used.
 pub fn unusable(error: impl std::fmt::Display) -> Failure {
@@ -60,6 +60,15 @@ impl From {
         self.interface.as_deref().unwrap_or_default()
     }
 
+    /// Says that packets are captured from now on.
+    pub fn announce(&self) {
+        if let Some(interface) = &self.interface {
+            // If stderr is gone nobody can be told.
+            let text = format!("listening on {interface}, link type Ethernet; ^C ends\n");
+            let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+    }
+
     /// Opens the source.
     pub fn open(&self) -> Result<Source, Failure> {
         if let Some(interface) = &self.interface {
@@ -90,7 +99,7 @@ impl From {
 }
 
 /// A capture file to write, or standard output.
-pub fn outlet(path: &Path, format: Format, interface: &str) -> Result<Writer, Failure> {
+fn outlet(path: &Path, format: Format, interface: &str) -> Result<Writer, Failure> {
     let writer = match path == Path::new("-") {
         true => Writer::new(Box::new(std::io::stdout()), format, interface),
         false => Writer::create(path, format, interface),
@@ -176,9 +185,7 @@ pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
         sent: 0,
         unsent: 0,
     };
-    if !interface.is_empty() {
-        eprintln!("listening on {interface}, link type Ethernet; ^C ends");
-    }
+    arguments.from.announce();
     let damage = flow.all(&mut source, &mut judge, stop)?;
     flow.finish(&mut source, &judge)?;
     if let Some(error) = &damage {
@@ -379,7 +386,7 @@ impl Flow<'_> {
 }
 
 /// Says that a program faulted, unless it did so often already.
-pub fn tell(number: u64, faults: u64, error: &CallError) {
+fn tell(number: u64, faults: u64, error: &CallError) {
     if faults <= TOLD {
         output::complain(&format!("packet {number}: {error}"));
     }

@@ -1,0 +1,347 @@
+//! One stream of packets for many consumers. A set of filters, compiled to one program in a domain of its own, says who gets a packet
+//! where it lies; only consumers that are files or sockets have it copied.
+
+use crate::handler::Handler;
+use crate::judge::JudgeError;
+use crate::program::{ProgramError, load};
+use crate::ring::Sender;
+use crate::rules::{Consumer, Rules, Target};
+use crate::socket::Outlet;
+use crate::source::{Seen, Source, SourceError};
+use crate::writer::{Format, Writer};
+use postern::CallError;
+use postern_filter::classifier::{Classifier, ClassifierError};
+use postern_filter::set::{Claim, Id, Scratch, SetError};
+use std::collections::BTreeMap;
+use std::io;
+use thiserror::Error;
+
+/// Why packets cannot be spread.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DemuxError {
+    /// A consumer would get packets of another one.
+    #[error(
+        "consumer `{name}` could take packets of `{other}`, which belongs to `{owner}`: lower its priority, or give it `may_steal`"
+    )]
+    Steals {
+        /// Who.
+        name: String,
+        /// Whose.
+        other: String,
+        /// Whose they both are not.
+        owner: String,
+    },
+    /// The set takes no more.
+    #[error(transparent)]
+    Claim(SetError),
+    /// A file or socket cannot be used.
+    #[error("consumer `{name}`: {error}")]
+    Output {
+        /// Which.
+        name: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// A handler's source or file cannot be used.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// A handler does not become a domain, or has no room for packets.
+    #[error(transparent)]
+    Judge(#[from] JudgeError),
+    /// The set does not become a program, or that failed.
+    #[error(transparent)]
+    Set(#[from] ClassifierError),
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+/// What was counted of a consumer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets that it was given.
+    pub packets: u64,
+    /// Their bytes, as far as they were captured.
+    pub bytes: u64,
+    /// Packets that a socket did not take.
+    pub dropped: u64,
+    /// Frames that a handler answered with.
+    pub answers: u64,
+    /// Faults of a handler.
+    pub faults: u64,
+}
+
+enum Sink {
+    File(Writer),
+    Socket(Outlet),
+    Handler(Handler),
+}
+
+struct Place {
+    name: String,
+    sink: Sink,
+    tally: Tally,
+}
+
+/// The set of a demultiplexer, without outputs.
+pub struct Choice {
+    classifier: Classifier,
+    numbers: BTreeMap<Id, usize>,
+    scratch: Scratch,
+}
+
+/// A demultiplexer at work.
+pub struct Demux {
+    choice: Choice,
+    places: Vec<Place>,
+    sender: Option<Sender>,
+    everybody: bool,
+    bytes: Vec<u8>,
+    unclaimed: u64,
+}
+
+impl Choice {
+    /// A set of the consumers' filters.
+    ///
+    /// # Errors
+    /// A consumer would get packets of another owner's, or the set does not become a program.
+    pub fn new(consumers: &[Consumer]) -> Result<Choice, DemuxError> {
+        let mut owners = BTreeMap::new();
+        let mut classifier = Classifier::new();
+        let mut numbers: BTreeMap<Id, usize> = BTreeMap::new();
+        for (number, consumer) in consumers.iter().enumerate() {
+            let next = owners.len() as u32;
+            let owner = *owners.entry(&consumer.owner).or_insert(next);
+            let claim = Claim {
+                owner,
+                priority: consumer.priority,
+                may_steal: consumer.may_steal,
+            };
+            let inserted = classifier.insert(&consumer.filter, claim);
+            let id = inserted.map_err(|error| match error {
+                SetError::Steals { id, .. } => {
+                    let other = numbers.get(&id).and_then(|other| consumers.get(*other));
+                    DemuxError::Steals {
+                        name: consumer.name.clone(),
+                        other: other.map(|other| other.name.clone()).unwrap_or_default(),
+                        owner: other.map(|other| other.owner.clone()).unwrap_or_default(),
+                    }
+                }
+                other => DemuxError::Claim(other),
+            })?;
+            numbers.insert(id, number);
+        }
+        classifier.ready()?;
+        Ok(Choice {
+            classifier,
+            numbers,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Who gets a packet that lies in the source's area.
+    fn first(&mut self, seen: &Seen) -> Result<Option<usize>, ClassifierError> {
+        let ready = self.classifier.ready()?;
+        let id = ready.find_at(seen.at, seen.wire, seen.captured)?;
+        Ok(id.and_then(|id| self.numbers.get(&id).copied()))
+    }
+
+    /// All who want a packet, the one who gets it first.
+    fn all(&mut self, bytes: &[u8], wire: u32) -> Vec<usize> {
+        let ids = self.classifier.set().all(bytes, wire, &mut self.scratch);
+        let numbers = ids.iter().filter_map(|id| self.numbers.get(id).copied());
+        numbers.collect()
+    }
+}
+
+impl Demux {
+    /// Opens the consumers' files and sockets and loads their handlers; every packet of `source` may be spread then. With
+    /// `everybody` all who want a packet get it, not only the first.
+    ///
+    /// # Errors
+    /// A consumer would get packets of another owner's, or cannot be used.
+    pub fn new(
+        rules: &Rules,
+        source: &mut Source,
+        interface: &str,
+        everybody: bool,
+    ) -> Result<Demux, DemuxError> {
+        let mut choice = Choice::new(&rules.consumers)?;
+        let ready = choice.classifier.ready()?;
+        source.watch(ready.domain()).map_err(JudgeError::from)?;
+        let mut places = Vec::new();
+        for consumer in &rules.consumers {
+            let failed = |error| DemuxError::Output {
+                name: consumer.name.clone(),
+                error,
+            };
+            let sink = match &consumer.target {
+                Target::File(path) => {
+                    let writer = Writer::create(path, Format::of(path), interface);
+                    Sink::File(writer.map_err(failed)?)
+                }
+                Target::Socket(path) => {
+                    let outlet = Outlet::new(path, consumer.queue, consumer.block);
+                    Sink::Socket(outlet.map_err(failed)?)
+                }
+                Target::Handler(path) => {
+                    let handler = Handler::new(&load(path)?, &consumer.name, None)?;
+                    handler.watch(source)?;
+                    Sink::Handler(handler)
+                }
+            };
+            places.push(Place {
+                name: consumer.name.clone(),
+                sink,
+                tally: Tally::default(),
+            });
+        }
+        Ok(Demux {
+            choice,
+            places,
+            sender: source.sender(),
+            everybody,
+            bytes: Vec::new(),
+            unclaimed: 0,
+        })
+    }
+
+    /// Gives a packet to who wants it. A handler that does not take it leaves it to the next. `faulted` is told of faults of
+    /// handlers, with their consumer and how many it had.
+    ///
+    /// # Errors
+    /// A file cannot be written, or the packet is not there any more.
+    pub fn packet(
+        &mut self,
+        source: &mut Source,
+        seen: &Seen,
+        faulted: &mut dyn FnMut(&str, u64, &CallError),
+    ) -> Result<(), DemuxError> {
+        let Some(first) = self.choice.first(seen)? else {
+            self.unclaimed += 1;
+            return Ok(());
+        };
+        self.bytes.clear();
+        let done = self.give(first, source, seen, faulted)?;
+        if done && !self.everybody {
+            return Ok(());
+        }
+        self.copy(source, seen)?;
+        for number in self.choice.all(&self.bytes, seen.wire) {
+            if number == first {
+                continue;
+            }
+            if self.give(number, source, seen, faulted)? && !self.everybody {
+                return Ok(());
+            }
+        }
+        if !self.everybody {
+            self.unclaimed += 1;
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, source: &mut Source, seen: &Seen) -> Result<(), SourceError> {
+        match self.bytes.len() == seen.captured as usize {
+            true => Ok(()),
+            false => source.read(seen, &mut self.bytes),
+        }
+    }
+
+    /// Gives a packet to one consumer; whether it took it.
+    fn give(
+        &mut self,
+        number: usize,
+        source: &mut Source,
+        seen: &Seen,
+        faulted: &mut dyn FnMut(&str, u64, &CallError),
+    ) -> Result<bool, DemuxError> {
+        if !matches!(self.places.get(number), Some(place) if matches!(place.sink, Sink::Handler(_)))
+        {
+            self.copy(source, seen)?;
+        }
+        let Some(place) = self.places.get_mut(number) else {
+            return Ok(false);
+        };
+        place.tally.packets += 1;
+        place.tally.bytes += u64::from(seen.captured);
+        match &mut place.sink {
+            Sink::File(writer) => {
+                let written = writer.packet(seen.time, &self.bytes, seen.wire);
+                written.map_err(|error| DemuxError::Output {
+                    name: place.name.clone(),
+                    error,
+                })?;
+                Ok(true)
+            }
+            Sink::Socket(outlet) => {
+                outlet.packet(seen.time, &self.bytes, seen.wire);
+                Ok(true)
+            }
+            Sink::Handler(handler) => match handler.run(seen) {
+                Ok((taken, answers)) => {
+                    for frame in answers.frames() {
+                        let sender = self.sender.as_ref();
+                        let sent = sender.is_some_and(|sender| sender.send(frame).is_ok());
+                        place.tally.answers += u64::from(sent);
+                    }
+                    Ok(taken)
+                }
+                Err(error) => {
+                    faulted(&place.name, handler.faults(), &error);
+                    Ok(false)
+                }
+            },
+        }
+    }
+
+    /// When no packet comes: files are brought up to date, and sockets get what waits for them.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn idle(&mut self) -> Result<(), DemuxError> {
+        for place in &mut self.places {
+            match &mut place.sink {
+                Sink::File(writer) => writer.flush().map_err(|error| DemuxError::Output {
+                    name: place.name.clone(),
+                    error,
+                })?,
+                Sink::Socket(outlet) => outlet.drain(),
+                Sink::Handler(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The end: as [`Demux::idle`], and sockets have some time to take what waits for them.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn finish(&mut self) -> Result<(), DemuxError> {
+        for place in &mut self.places {
+            if let Sink::Socket(outlet) = &mut place.sink {
+                outlet.finish();
+            }
+        }
+        self.idle()
+    }
+
+    /// Packets that nobody wanted or took.
+    pub fn unclaimed(&self) -> u64 {
+        self.unclaimed
+    }
+
+    /// What was counted of each consumer, in the order of the rules.
+    pub fn tallies(&self) -> impl Iterator<Item = (&str, Tally)> {
+        self.places.iter().map(|place| {
+            let mut tally = place.tally;
+            match &place.sink {
+                Sink::Socket(outlet) => tally.dropped = outlet.dropped,
+                Sink::Handler(handler) => tally.faults = handler.faults(),
+                Sink::File(_) => {}
+            }
+            (&*place.name, tally)
+        })
+    }
+}

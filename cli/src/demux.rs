@@ -1,0 +1,213 @@
+//! `postern demux`: one stream of packets, spread over files, sockets and extensions by a set of filters.
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+use postern::CallError;
+use postern_capture::{Choice, Demux, Next, Rules, Source, Target};
+use postern_filter::Options;
+
+use crate::filter::{Bar, From, OFTEN, System, TOLD, unusable};
+use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
+
+/// Spread packets over files, sockets and extensions by a set of filters
+#[derive(Args)]
+#[command(after_help = "\
+Each packet goes to the consumer with the highest priority that wants it; with --all to all of them. RULES is TOML, a table
+[[consumer]] for each: name, filter, one of file, socket and handler, and priority, owner, may_steal, queue, block. The
+book's page \"Packet filters\" has examples. Counters go to standard error.
+
+Exit status: 0, 1 if the capture file is damaged or a handler faulted (the rest was spread), 2 if rules are wrong, or
+a file or interface cannot be used.
+
+Examples:
+  postern demux -r all.pcap --to 'dns.pcap=port 53' --to 'rest.pcapng='
+  postern demux -i eth0 rules.toml
+  postern demux --check rules.toml")]
+pub struct Arguments {
+    /// Who wants what
+    #[arg(value_name = "RULES")]
+    rules: Option<PathBuf>,
+    /// A consumer: a capture file, unix:SOCKET, or an extension or its source; the first one is the most important
+    #[arg(long, value_name = "NAME=EXPRESSION", conflicts_with = "rules")]
+    to: Vec<String>,
+    #[command(flatten)]
+    from: From,
+    /// Give a packet to all who want it
+    #[arg(long)]
+    all: bool,
+    /// Check the rules, and end
+    #[arg(long)]
+    check: bool,
+    /// End after so many packets
+    #[arg(short = 'c', value_name = "COUNT")]
+    limit: Option<u64>,
+    /// Print the counters as JSON, to standard output
+    #[arg(long)]
+    json: bool,
+    /// Netmask of the captured network, for `ip broadcast`
+    #[arg(long, value_name = "MASK")]
+    netmask: Option<Ipv4Addr>,
+    /// Do not ask the resolver for hosts' names; /etc/hosts still counts
+    #[arg(short = 'n', long)]
+    no_lookup: bool,
+}
+
+/// A consumer's counters, in JSON.
+#[derive(serde::Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    packets: u64,
+    bytes: u64,
+    dropped: u64,
+    answers: u64,
+    faults: u64,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let names = System::new(!arguments.no_lookup);
+    let options = Options {
+        netmask: arguments.netmask.map(Ipv4Addr::to_bits),
+        ..Options::default()
+    };
+    let rules = match &arguments.rules {
+        Some(path) => Rules::load(path, &names, options),
+        None => Rules::words(&arguments.to, &names, options),
+    };
+    let rules = rules.map_err(unusable)?;
+    if arguments.check {
+        return check(&rules);
+    }
+    if !arguments.from.is_some() {
+        return Err(Failure::unusable(
+            "say where packets come from: -r FILE or -i INTERFACE",
+        ));
+    }
+    spread(arguments, &rules)
+}
+
+/// Says what there would be.
+fn check(rules: &Rules) -> Outcome {
+    Choice::new(&rules.consumers).map_err(unusable)?;
+    let mut text = String::new();
+    for consumer in &rules.consumers {
+        let (kind, path) = match &consumer.target {
+            Target::File(path) => ("file", path),
+            Target::Socket(path) => ("socket", path),
+            Target::Handler(path) => {
+                postern_capture::load(path).map_err(unusable)?;
+                ("handler", path)
+            }
+        };
+        let wanted = match consumer.expression.is_empty() {
+            true => "everything",
+            false => &consumer.expression,
+        };
+        text += &format!(
+            "{}: {kind} {}, priority {}, {wanted}\n",
+            consumer.name,
+            path.display(),
+            consumer.priority
+        );
+    }
+    output::print(&format!(
+        "{text}{} consumers, all fine\n",
+        rules.consumers.len()
+    ))?;
+    Ok(SUCCESS)
+}
+
+fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
+    let stop = postern_capture::stop_on_interrupt();
+    let mut source = arguments.from.open()?;
+    let interface = arguments.from.interface();
+    let mut demux = Demux::new(rules, &mut source, interface, arguments.all).map_err(unusable)?;
+    arguments.from.announce();
+    let (mut number, mut damage) = (0, None);
+    let bar = Bar::of(&mut source);
+    while !stop.load(Ordering::SeqCst) && arguments.limit != Some(number) {
+        match source.next() {
+            Ok(Next::Packet(seen)) => {
+                number += 1;
+                let mut faulted = |name: &str, faults: u64, error: &CallError| {
+                    if faults <= TOLD {
+                        output::complain(&format!("{name}: packet {number}: {error}"));
+                    }
+                };
+                let given = demux.packet(&mut source, &seen, &mut faulted);
+                given.map_err(unusable)?;
+            }
+            Ok(Next::Idle) => demux.idle().map_err(unusable)?,
+            Ok(Next::End) => break,
+            Err(error) => {
+                damage = Some(error);
+                break;
+            }
+        }
+        if number % OFTEN == 0 {
+            bar.show(&mut source);
+            demux.idle().map_err(unusable)?;
+        }
+    }
+    drop(bar);
+    demux.finish().map_err(unusable)?;
+    report(arguments, &mut source, &demux)?;
+    if let Some(error) = &damage {
+        arguments.from.named(error).report();
+    }
+    let faults: u64 = demux.tallies().map(|(_, tally)| tally.faults).sum();
+    Ok(match damage.is_some() || faults > 0 {
+        true => REFUSED,
+        false => SUCCESS,
+    })
+}
+
+fn report(arguments: &Arguments, source: &mut Source, demux: &Demux) -> Result<(), Failure> {
+    let counters = source.counters();
+    if arguments.json {
+        let consumers: Vec<Line<'_>> = demux
+            .tallies()
+            .map(|(name, tally)| Line {
+                name,
+                packets: tally.packets,
+                bytes: tally.bytes,
+                dropped: tally.dropped,
+                answers: tally.answers,
+                faults: tally.faults,
+            })
+            .collect();
+        return output::print_json(&serde_json::json!({
+            "received": counters.received,
+            "dropped_by_kernel": counters.dropped,
+            "unclaimed": demux.unclaimed(),
+            "consumers": consumers,
+        }));
+    }
+    let mut text = String::new();
+    for (name, tally) in demux.tallies() {
+        text += &format!("{name}: {} packets, {} bytes", tally.packets, tally.bytes);
+        for (count, what) in [
+            (tally.dropped, "dropped"),
+            (tally.answers, "answers"),
+            (tally.faults, "faults"),
+        ] {
+            if count > 0 {
+                text += &format!(", {count} {what}");
+            }
+        }
+        text.push('\n');
+    }
+    text += &format!(
+        "{} packets received, {} for nobody, {} dropped by kernel\n",
+        counters.received,
+        demux.unclaimed(),
+        counters.dropped
+    );
+    // If stderr is gone nobody can be told.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+    Ok(())
+}
