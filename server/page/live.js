@@ -50,7 +50,7 @@ function report(status) {
   since = 0;
   heartbeat = status.heartbeat ?? "/status";
   $("requests").textContent = count(last.requests);
-  $("pulse-text").textContent = `up ${uptime(status.uptime_s)}, ${count(status.answers["5xx"])} errors told, never stopped`;
+  $("pulse-text").textContent = `up ${uptime(status.uptime_s)}, ${count(faults)} faults reported, still answering`;
   drawRates();
   drawDomains(status.domains);
 }

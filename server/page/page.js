@@ -9,11 +9,16 @@ import { ATTACKS, FILTERS, nameOf } from "./samples.js";
 import * as server from "./server.js";
 
 const [before, after] = [$("before"), $("after")];
-let running = false;
+let [running, again] = [false, false];
 
 const editor = new Editor($("source"), $("paint"), {
   onRun: run,
-  onChange: () => $("problems").replaceChildren(),
+  onChange: () => {
+    mine = editor.source;
+    own.hidden = false;
+    $("sample").value = "mine";
+    $("problems").replaceChildren();
+  },
 });
 
 function say(text, kind = "") {
@@ -21,9 +26,18 @@ function say(text, kind = "") {
   $("said").className = `said ${kind}`;
 }
 
+/** Brings what came of it to where it is seen, where the page is one column. */
+function bring(id) {
+  if (matchMedia("(max-width: 1000px)").matches) $(id).scrollIntoView({ block: "nearest" });
+}
+
 /** Compiles what is in the editor, and sends the photograph through it. */
 async function run() {
-  if (running) return;
+  if (running) {
+    again = true;
+    return;
+  }
+  again = false;
   const source = editor.source;
   const name = nameOf(source);
   $("problems").replaceChildren();
@@ -50,12 +64,14 @@ async function run() {
     $("veil").hidden = true;
     $("after-figure").classList.remove("failed");
     result.choose("code");
+    bring("drop");
     say(`${name} turned ${before.width} × ${before.height} into ${after.width} × ${after.height} pixels in ${time(call)}.`, "good");
   } catch (problem) {
     failed(problem, name, source, live.beaten() - beats);
   } finally {
     busy(false);
   }
+  if (again) run();
 }
 
 function failed(problem, name, source, meanwhile) {
@@ -72,9 +88,11 @@ function failed(problem, name, source, meanwhile) {
     $("veil").textContent = "Stopped";
     say(`${name} was stopped: ${text.fault.message ?? kind}. The server goes on.`, "bad");
     result.showReport(status, text, source, meanwhile);
+    bring("report");
   } else {
     $("token-form").hidden = status !== 401 && status !== 403;
-    say(problem.message, "bad");
+    const none = status === 404 || status === 405;
+    say(none ? "This site takes no plugins: its serve.toml has no [plugins]." : problem.message, "bad");
   }
 }
 
@@ -99,22 +117,57 @@ function busy(now) {
   for (const button of document.querySelectorAll("#run, #attacks button")) button.setAttribute("aria-disabled", String(now));
 }
 
-/** Another source into the editor; what was written by hand can be had back. */
-function load(sample) {
-  editor.source = sample.source;
+/** Another source into the editor. */
+function load(source) {
+  editor.source = source;
   $("problems").replaceChildren();
 }
 
-for (const [index, sample] of FILTERS.entries()) $("sample").append(el("option", { value: index }, sample.title));
-$("sample").addEventListener("change", () => load(FILTERS[$("sample").value]));
+// What can be picked: the filters, what the server has, and what the visitor wrote last.
+let mine = "";
+const picks = new Map();
+function offer(group, title, source) {
+  const value = String(picks.size);
+  picks.set(value, source);
+  group.append(el("option", { value }, title));
+}
+const group = (label) => {
+  const made = el("optgroup", { label });
+  $("sample").append(made);
+  return made;
+};
+const attack = el("option", { value: "attack", hidden: true }, "An attack");
+const own = el("option", { value: "mine", hidden: true }, "What you wrote");
+$("sample").append(own, attack);
+const filters = group("Filters");
+FILTERS.forEach(({ title, source }) => offer(filters, title, () => source));
+picks.set("mine", () => mine);
+$("sample").addEventListener("change", async () => {
+  try {
+    load(await picks.get($("sample").value)());
+    run();
+  } catch (problem) {
+    say(problem.message, "bad");
+  }
+});
+
+/** Plugins that the server has for everybody. */
+async function listPlugins() {
+  const plugins = (await server.plugins().catch(() => [])).filter(({ kind, owner }) => kind === "ecode" && owner === "site");
+  if (!plugins.length) return;
+  const here = group("On this server");
+  plugins.forEach(({ name }) => offer(here, name, () => server.source(name)));
+}
+
 $("run").addEventListener("click", run);
-for (const attack of ATTACKS) {
+for (const { title, why, source } of ATTACKS) {
   const press = () => {
     if (running) return;
-    load(attack);
+    load(source);
+    $("sample").value = "attack";
     run();
   };
-  $("attacks").append(el("button", { type: "button", class: "danger", onclick: press }, el("strong", {}, attack.title), el("span", {}, attack.why)));
+  $("attacks").append(el("button", { type: "button", class: "danger", onclick: press }, el("strong", {}, title), el("span", {}, why)));
 }
 
 $("token-form").addEventListener("submit", (event) => {
@@ -154,6 +207,8 @@ addEventListener("paste", (event) => {
   if (item) take(item);
 });
 
-load(FILTERS[0]);
+load(FILTERS[0].source);
+$("sample").value = "0";
+listPlugins();
 picture.landscape(before);
 live.start();

@@ -14,7 +14,7 @@ int gray(struct picture *p)
 	for (unsigned long i = 0; i < n; i++, from += p->channels)
 		p->out[i] = (77 * from[0] + 150 * from[1] + 29 * from[2]) >> 8;
 	p->channels = 1;
-	return 0;
+	return PICTURE_DONE;
 }
 `,
   },
@@ -47,7 +47,7 @@ int edges(struct picture *p)
 		}
 	}
 	p->channels = 1;
-	return 0;
+	return PICTURE_DONE;
 }
 `,
   },
@@ -78,7 +78,7 @@ int mosaic(struct picture *p)
 			}
 		}
 	}
-	return 0;
+	return PICTURE_DONE;
 }
 `,
   },
@@ -103,7 +103,7 @@ int half(struct picture *p)
 	}
 	p->width = width;
 	p->height = height;
-	return 0;
+	return PICTURE_DONE;
 }
 `,
   },
@@ -118,7 +118,7 @@ int poster(struct picture *p)
 
 	for (unsigned long i = 0; i < n; i++)
 		p->out[i] = (p->pixels[i] >> 6) * 85;
-	return 0;
+	return PICTURE_DONE;
 }
 `,
   },
@@ -153,7 +153,7 @@ int wild(struct picture *p)
 	char *server = (char *)0x7ffd80001000;
 
 	*server = 'X';
-	return 0;
+	return PICTURE_DONE;
 }
 `,
   },

@@ -43,6 +43,11 @@ const plugin = (name) => `/plugins/${encodeURIComponent(name)}`;
 /** Compiles a source; what the server says of the result. */
 export const put = async (name, source) => (await ask("PUT", plugin(name), source)).json();
 
+/** What the server has. */
+export const plugins = async () => (await ask("GET", "/plugins/")).json();
+
+export const source = async (name) => (await ask("GET", plugin(name))).text();
+
 /** The machine code, as text. */
 export const code = async (name) => (await ask("GET", `${plugin(name)}/code`)).text();
 
