@@ -10,10 +10,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
 
 use postern::{Domain, Func, Image, Offset, Prot, Shared};
 use postern_image::ImageBuilder;
 
+use crate::encode::{BATCH, ENTRY, batch};
 use crate::set::dispatch::Dispatch;
 use crate::set::{Claim, Id, Set, SetError};
 use crate::{Filter, SIGNATURE};
@@ -52,11 +54,25 @@ pub struct Classifier {
     compilations: u64,
 }
 
+/// A packet in an area that was lent.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Where it begins.
+    pub packet: Offset,
+    /// Its length on the wire.
+    pub wire: u32,
+    /// Its bytes that are there.
+    pub captured: u32,
+}
+
 /// A set's code as it is now. Any number of threads may use it.
 pub struct Ready {
     domain: Domain,
     room: Offset,
     find: Func<fn(Offset, u32, u32) -> u32>,
+    batch: Func<fn(Offset, u32)>,
+    /// Whose the list of packets behind the room is.
+    list: Mutex<()>,
     code: Vec<u8>,
 }
 
@@ -196,9 +212,13 @@ impl Classifier {
             compiled = self.dispatch.compile(&self.set, base).map_err(full)?;
         }
         self.flush()?;
-        let mut builder = ImageBuilder::new(&compiled.text[..]);
-        builder.export("find", 0, SIGNATURE.parse().ok());
-        builder.data([0; 16], ROOM as u64);
+        let mut code = batch();
+        let find = code.len() as u32;
+        code.extend_from_slice(&compiled.text);
+        let mut builder = ImageBuilder::new(&code[..]);
+        builder.export("batch", 0, "v(pI)".parse().ok());
+        builder.export("find", find, SIGNATURE.parse().ok());
+        builder.data([0; 16], ROOM as u64 + u64::from(BATCH * ENTRY));
         let cannot = "cannot load the set's code";
         let room = Offset(builder.layout().map_err(failed(cannot))?.data);
         let file = builder.build().map_err(failed(cannot))?;
@@ -213,10 +233,12 @@ impl Classifier {
             self.text.push_str(&alloc::format!("{program}"));
         }
         Ok(Ready {
-            domain,
             room,
             find,
-            code: compiled.text,
+            batch: domain.func("batch").map_err(failed(cannot))?,
+            list: Mutex::new(()),
+            domain,
+            code,
         })
     }
 }
@@ -247,6 +269,36 @@ impl Ready {
     /// The domain of the code, for whoever shows it packets in areas of its own ([`Classifier::lend`] outlives the next code).
     pub fn domain(&self) -> &Domain {
         &self.domain
+    }
+
+    /// The filters that get several packets, in order, with one call for many: for a ring that has filled up.
+    ///
+    /// # Errors
+    /// As [`Ready::find_at`], and then for none of them.
+    pub fn find_all(&self, packets: &[Place]) -> Result<Vec<Option<Id>>, ClassifierError> {
+        let mut found = Vec::with_capacity(packets.len());
+        let mut list = [0; (BATCH * ENTRY) as usize];
+        let place = Offset(self.room.0 + ROOM as u32);
+        let _list = self.list.lock().unwrap_or_else(|e| e.into_inner());
+        for some in packets.chunks(BATCH as usize) {
+            let used = some.len() * ENTRY as usize;
+            for (entry, packet) in list.chunks_exact_mut(ENTRY as usize).zip(some) {
+                entry[..4].copy_from_slice(&packet.packet.0.to_le_bytes());
+                entry[4..8].copy_from_slice(&packet.wire.to_le_bytes());
+                entry[8..12].copy_from_slice(&packet.captured.to_le_bytes());
+            }
+            let written = self.domain.write(place, &list[..used]);
+            written.map_err(failed("cannot list the packets"))?;
+            let judged = self.batch.call(place, some.len() as u32);
+            judged.map_err(failed("cannot judge the packets"))?;
+            let read = self.domain.read(place, &mut list[..used]);
+            read.map_err(failed("cannot read the answers"))?;
+            found.extend(list[..used].chunks_exact(ENTRY as usize).map(|entry| {
+                let number = [entry[12], entry[13], entry[14], entry[15]];
+                u32::from_le_bytes(number).checked_sub(1).map(Id)
+            }));
+        }
+        Ok(found)
     }
 
     /// The machine code.

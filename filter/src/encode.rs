@@ -21,6 +21,8 @@ use crate::lookup::{Lookup, Source};
 use crate::program::{ACCEPT, Expr, ExprId, Kind, NodeId, Op, Program, Rel};
 use crate::run::VARIABLES;
 pub(crate) use chain::chain;
+#[cfg(feature = "domain")]
+pub(crate) use chain::{BATCH, ENTRY, batch};
 use jump::Jumps;
 
 const RAX: u8 = 0;
@@ -44,6 +46,8 @@ const LEA: Opcode = Opcode::new(0x8d);
 struct Known {
     /// Captured bytes, at least.
     length: u32,
+    /// And so many behind the place that this expression's value is.
+    reach: Option<(ExprId, u32)>,
     /// Values in the registers of [`KEEP`].
     kept: [Option<ExprId>; 3],
 }
@@ -203,18 +207,33 @@ impl<'a> Encoder<'a> {
         let node = self.program.nodes[id as usize];
         match node.kind {
             Kind::Test(a, rel, b) => {
-                let (condition, holds) = self.compare(a, rel, b);
-                let exprs = &self.program.exprs;
-                let before = self.known.length;
-                let after = match (exprs.get(a), rel, exprs.constant(b)) {
-                    (Expr::Captured, Rel::Ge, Some(bytes)) => before.max(bytes),
-                    _ => before,
+                let mut after = self.known;
+                if let (Expr::Captured, Rel::Ge) = (self.program.exprs.get(a), rel) {
+                    match self.program.exprs.constant(b) {
+                        Some(bytes) if bytes <= self.known.length => {
+                            return self.goto(node.yes, id + 1);
+                        }
+                        Some(bytes) => after.length = bytes,
+                        None => after.reach = self.end(b),
+                    }
+                }
+                // A field that is compared again where this fails is worth a register.
+                let again = match self.program.nodes.get(node.no as usize).map(|n| n.kind) {
+                    Some(Kind::Test(other, ..)) => other == a,
+                    _ => false,
                 };
+                let (condition, holds) = match self.program.exprs.constant(b) {
+                    Some(value) if rel == Rel::Eq && !again && self.compare_moving(a, value) => {
+                        (EQUAL, true)
+                    }
+                    _ => self.compare(a, rel, b),
+                };
+                after.kept = self.known.kept;
                 self.branch(id, condition ^ u8::from(!holds), after);
             }
             Kind::Beaten(at) => {
                 let (condition, _) = self.beaten(at);
-                self.branch(id, condition, self.known.length);
+                self.branch(id, condition, self.known);
             }
             Kind::Look(number) => {
                 self.look(number, node.yes);
@@ -237,20 +256,28 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Goes to the node's `yes` on this condition, where so many bytes are captured; else to its `no`.
-    fn branch(&mut self, id: NodeId, condition: u8, after: u32) {
+    /// Goes to the node's `yes` on this condition, where `after` is known; else to its `no`.
+    fn branch(&mut self, id: NodeId, condition: u8, after: Known) {
         let node = self.program.nodes[id as usize];
-        let (before, next) = (self.known.length, id + 1);
+        let (before, next) = (self.known, id + 1);
         // Jump where the next node is not.
         if node.yes == next {
             self.jump_if(condition ^ 1, node.no);
-            self.known.length = after;
+            self.known = after;
             self.goto(node.yes, next);
         } else {
-            self.known.length = after;
+            self.known = after;
             self.jump_if(condition, node.yes);
-            self.known.length = before;
+            self.known = before;
             self.goto(node.no, next);
+        }
+    }
+
+    /// A sum with a constant: the place and the bytes behind it.
+    fn end(&self, id: ExprId) -> Option<(ExprId, u32)> {
+        match self.program.exprs.get(id) {
+            Expr::Bin(Op::Add, base, bytes) => Some((base, self.program.exprs.constant(bytes)?)),
+            _ => None,
         }
     }
 
@@ -262,6 +289,12 @@ impl<'a> Encoder<'a> {
                 None => known,
                 Some(mut other) => {
                     other.length = other.length.min(known.length);
+                    other.reach = match (other.reach, known.reach) {
+                        (Some((base, end)), Some((same, less))) if base == same => {
+                            Some((base, end.min(less)))
+                        }
+                        _ => None,
+                    };
                     for (mine, theirs) in other.kept.iter_mut().zip(known.kept) {
                         if *mine != theirs {
                             *mine = None;
@@ -339,7 +372,7 @@ impl<'a> Encoder<'a> {
     fn compare(&mut self, a: ExprId, rel: Rel, b: ExprId) -> (u8, bool) {
         if let Some(value) = self.program.exprs.constant(b) {
             return match rel {
-                Rel::Eq if self.compare_in_place(a, value) => (EQUAL, true),
+                Rel::Eq if !self.is_kept(a) && self.compare_in_place(a, value) => (EQUAL, true),
                 Rel::Set if self.test_in_place(a, value) => (EQUAL, false),
                 Rel::Set => {
                     let a = self.value(a);
@@ -431,6 +464,25 @@ impl<'a> Encoder<'a> {
                 }
             }
         }
+        true
+    }
+
+    /// `cmp` of a field whose place depends on the packet with a constant, in the packet's byte order.
+    fn compare_moving(&mut self, a: ExprId, value: u32) -> bool {
+        let Expr::Load {
+            size,
+            base: Some(base),
+            off,
+        } = self.program.exprs.get(a)
+        else {
+            return false;
+        };
+        let bits = 8 * u32::from(size);
+        if self.is_kept(a) || value > u32::MAX >> (32 - bits) {
+            return false;
+        }
+        self.moving(RAX, size, base, off);
+        self.immediate(7, Rm::R(RAX), value.swap_bytes() >> (32 - bits));
         true
     }
 

@@ -3,7 +3,7 @@
 mod support;
 
 use postern::Shared;
-use postern_filter::classifier::Classifier;
+use postern_filter::classifier::{Classifier, Place};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use postern_filter::{Filter, NoNames};
 use support::packets::{connection, connection_packet};
@@ -217,6 +217,19 @@ fn threads_share_code() {
             });
         }
     });
+    let places: Vec<Place> = (0..500)
+        .map(|n| Place {
+            packet: postern::Offset(area.offset().0 + n * 64),
+            wire: 60,
+            captured: if n % 7 == 3 { 20 } else { 60 },
+        })
+        .collect();
+    for count in [0, 1, 15, 16, 17, 500] {
+        let found = ready.find_all(&places[..count]).unwrap();
+        let wanted = ids[..count].iter().enumerate();
+        let wanted: Vec<_> = wanted.map(|(n, id)| (n % 7 != 3).then_some(*id)).collect();
+        assert_eq!(found, wanted);
+    }
     // Beyond what was lent there is nothing.
     assert!(ready.find_at(postern::Offset(0x20), 60, 60).is_err());
 }

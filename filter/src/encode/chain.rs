@@ -1,10 +1,64 @@
-//! A function that asks programs of a set, one after the other, then single filters. The best rank goes from program to program in r10.
+//! Functions around programs. One that judges several packets in one call; and one that asks programs of a set, one after the other, then single filters. The best rank goes from program to program in r10.
 
 use alloc::vec::Vec;
 
 use super::*;
 
 const R10: u8 = 10;
+
+/// Packets of one call.
+pub(crate) const BATCH: u32 = 16;
+/// A packet in the list: its offset, its length on the wire, its captured bytes, and the answer, each of 4 bytes.
+pub(crate) const ENTRY: u32 = 16;
+
+/// A function `void batch(list, count)` that asks the function right behind it for each packet of a list, at most [`BATCH`].
+pub(crate) fn batch() -> Vec<u8> {
+    const RBX: u8 = 3;
+    const R12: u8 = 12;
+    let mut text = Vec::new();
+    let slot = |at| Rm::M(Mem::at(R15, at));
+    let place = |packet: u32, at: u32| Rm::M(Mem::at(RBX, (ENTRY * packet + at) as i32));
+    op(&mut text, LEA, true, R15, slot(-16), false);
+    op(&mut text, STORE, true, RBX, slot(0), true);
+    op(&mut text, STORE, true, R12, slot(8), true);
+    op(&mut text, MOV, false, RBX, Rm::R(RDI), true);
+    op(&mut text, MOV, false, R12, Rm::R(RSI), true);
+    let (mut ends, mut calls) = (Vec::new(), Vec::new());
+    for packet in 0..BATCH {
+        let count = Rm::R(R12);
+        op(&mut text, Opcode::new(0x83), false, 7, count, true);
+        text.extend_from_slice(&[packet as u8, 0x0f, 0x86]);
+        ends.push(text.len());
+        text.extend_from_slice(&[0; 4]);
+        op(&mut text, MOV, false, RDI, place(packet, 0), true);
+        op(&mut text, MOV, false, RSI, place(packet, 4), true);
+        op(&mut text, MOV, false, RDX, place(packet, 8), true);
+        text.push(0xe8);
+        calls.push(text.len());
+        text.extend_from_slice(&[0; 4]);
+        op(&mut text, STORE, false, RAX, place(packet, 12), true);
+    }
+    let end = text.len();
+    op(&mut text, MOV, true, RBX, slot(0), true);
+    op(&mut text, MOV, true, R12, slot(8), true);
+    op(&mut text, LEA, true, R15, slot(16), false);
+    text.push(0xc3);
+    let behind = text.len();
+    let jumps = ends.into_iter().map(|at| (at, end));
+    patch(
+        &mut text,
+        jumps.chain(calls.into_iter().map(|at| (at, behind))),
+    );
+    text
+}
+
+/// Writes the distances of forward branches: where each stands, and where it leads.
+fn patch(text: &mut [u8], branches: impl Iterator<Item = (usize, usize)>) {
+    for (at, to) in branches {
+        let distance = (to - at - 4) as u32;
+        text[at..at + 4].copy_from_slice(&distance.to_le_bytes());
+    }
+}
 
 /// The text of `programs` and of `singles` with their ranks, the highest first, behind a function that returns the number of the best
 /// filter and 1, or 0.
@@ -61,9 +115,6 @@ pub(crate) fn chain(programs: &[Vec<u8>], singles: &[(u64, Vec<u8>)]) -> Vec<u8>
     }
     let jumps = ends.into_iter().map(|at| (at, end));
     let calls = calls.into_iter().map(|(at, part)| (at, parts[part]));
-    for (at, to) in jumps.chain(calls).collect::<Vec<_>>() {
-        let distance = (to - at - 4) as u32;
-        text[at..at + 4].copy_from_slice(&distance.to_le_bytes());
-    }
+    patch(&mut text, jumps.chain(calls));
     text
 }

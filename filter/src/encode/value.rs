@@ -40,12 +40,7 @@ impl Encoder<'_> {
         if let Some(register) = argument(self.program.exprs.get(id)) {
             return register;
         }
-        let worth = self.uses[id as usize] > 1
-            && match self.program.exprs.get(id) {
-                Expr::Bin(..) => true,
-                Expr::Load { base, .. } => base.is_some(),
-                _ => false,
-            };
+        let worth = self.worth(id);
         match self.vacant().filter(|_| worth) {
             Some(index) => {
                 self.known.kept[index] = None;
@@ -62,12 +57,30 @@ impl Encoder<'_> {
         }
     }
 
+    /// Whether a register has it already.
+    pub(super) fn is_kept(&self, id: ExprId) -> bool {
+        self.known.kept.contains(&Some(id))
+    }
+
+    /// Whether a register should keep it.
+    fn worth(&self, id: ExprId) -> bool {
+        let uses = self.uses[id as usize];
+        match self.program.exprs.get(id) {
+            Expr::Bin(..) => uses > 1,
+            // Comparisons for equality read a fixed field where it is.
+            Expr::Load { base, .. } => uses > if base.is_some() { 1 } else { 3 },
+            _ => false,
+        }
+    }
+
     /// The value in this register.
     pub(super) fn into(&mut self, id: ExprId, register: u8) {
-        let known = self.known.kept.contains(&Some(id));
+        let known = self.is_kept(id) || register == RAX && self.worth(id);
         if known || argument(self.program.exprs.get(id)).is_some() {
             let from = self.value(id);
-            op(&mut self.text, MOV, false, register, Rm::R(from), true);
+            if from != register {
+                op(&mut self.text, MOV, false, register, Rm::R(from), true);
+            }
         } else {
             self.compute(id, register);
         }
@@ -100,6 +113,13 @@ impl Encoder<'_> {
     /// `a` in a register and `b` where an instruction can read it; the slots to go back to afterwards.
     pub(super) fn pair(&mut self, a: ExprId, b: ExprId) -> (u8, Rm, u32) {
         let before = self.slots;
+        if let Some(argument) = argument(self.program.exprs.get(a)) {
+            let b = match self.program.exprs.get(b) {
+                Expr::Var(var) => Rm::M(self.slot(var.into())),
+                _ => Rm::R(self.value(b)),
+            };
+            return (argument, b, before);
+        }
         let (b, pinned) = self.second(b);
         let a = self.value(a);
         self.pinned &= !pinned;
@@ -184,40 +204,33 @@ impl Encoder<'_> {
         }
     }
 
-    /// A field whose place depends on the packet. The sum that is compared has 64 bits and does not wrap.
+    /// A field whose place depends on the packet.
     fn load(&mut self, register: u8, size: u8, base: ExprId, off: u32) {
+        self.moving(register, size, base, off);
+        self.swap(register, size);
+    }
+
+    /// Loads a field whose place depends on the packet as the machine orders bytes. The sum that is compared has 64 bits and does not wrap.
+    pub(super) fn moving(&mut self, register: u8, size: u8, base: ExprId, off: u32) {
+        let inside = self.known.reach.is_some_and(|(place, bytes)| {
+            place == base && off.checked_add(size.into()).is_some_and(|end| end <= bytes)
+        });
         let base = self.value(base);
-        let end = u64::from(off) + u64::from(size);
-        if let Ok(end) = i32::try_from(end) {
-            op(
-                &mut self.text,
-                LEA,
-                true,
-                R11,
-                Rm::M(Mem::at(base, end)),
-                false,
-            );
-        } else {
-            self.text.extend_from_slice(&[0x49, 0xb8 | R11 & 7]);
-            self.text.extend_from_slice(&end.to_le_bytes());
-            op(
-                &mut self.text,
-                Opcode::new(0x03),
-                true,
-                R11,
-                Rm::R(base),
-                true,
-            );
+        if !inside {
+            let end = u64::from(off) + u64::from(size);
+            if let Ok(end) = i32::try_from(end) {
+                let end = Rm::M(Mem::at(base, end));
+                op(&mut self.text, LEA, true, R11, end, false);
+            } else {
+                self.text.extend_from_slice(&[0x49, 0xb8 | R11 & 7]);
+                self.text.extend_from_slice(&end.to_le_bytes());
+                let base = Rm::R(base);
+                op(&mut self.text, Opcode::new(0x03), true, R11, base, true);
+            }
+            let captured = Rm::R(RDX);
+            op(&mut self.text, Opcode::new(0x3b), true, R11, captured, true);
+            self.reject_if(ABOVE);
         }
-        op(
-            &mut self.text,
-            Opcode::new(0x3b),
-            true,
-            R11,
-            Rm::R(RDX),
-            true,
-        );
-        self.reject_if(ABOVE);
         let opcode = match size {
             1 => MOVZX8,
             2 => MOVZX16,
@@ -231,10 +244,18 @@ impl Encoder<'_> {
             long: false,
         };
         op(&mut self.text, opcode, false, register, Rm::M(field), true);
-        self.swap(register, size);
     }
 
     fn operation(&mut self, register: u8, operation: Op, a: ExprId, b: ExprId) {
+        if let (Op::Add, Some(more)) = (operation, self.program.exprs.constant(b))
+            && let Some(more) = i32::try_from(more)
+                .ok()
+                .filter(|_| self.worth(a) || self.is_kept(a))
+        {
+            let a = Rm::M(Mem::at(self.value(a), more));
+            op(&mut self.text, LEA, false, register, a, false);
+            return;
+        }
         if let Some(value) = self.program.exprs.constant(b)
             && !(value == 0 && matches!(operation, Op::Div | Op::Mod))
         {
