@@ -22,6 +22,7 @@ mod policy;
 mod programs;
 mod serve;
 mod sys;
+mod transcode;
 mod verifier;
 
 use clap::Args;
@@ -34,7 +35,7 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, ecode, sys, policy, anchors, serve. The groups kernels, memory,
+chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, ecode, sys, policy, anchors, serve, transcode. The groups kernels, memory,
 placement, programs, verifier and load compile C with `postern cc`; serve needs wrk and libfcgi, and is left out where they are
 missing unless it is asked for.
 
@@ -79,6 +80,7 @@ const GROUPS: &[Group] = &[
     ("policy", |_| policy::figures()),
     ("anchors", |_| anchors::figures()),
     ("serve", serve::figures),
+    ("transcode", transcode::figures),
 ];
 
 /// Runs the command.

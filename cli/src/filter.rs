@@ -13,10 +13,10 @@ use postern_capture::Judge;
 use postern_filter::{Code, Error, Filter, Options};
 use postern_verifier::window::text_start;
 
-use crate::disassembly;
 use crate::output::{self, Failure, Outcome, SUCCESS};
 pub use flow::{Bar, From, OFTEN, TOLD, unusable};
 pub use names::System;
+use postern_toolchain::disassembly;
 
 /// Judge packets by a filter expression, compiled to confined machine code
 #[derive(Args)]

@@ -12,10 +12,10 @@ use postern_verifier::Profile;
 use postern_verifier::window::{FILL, INFO, PAGE};
 use serde::Serialize;
 
-use crate::disassembly;
 use crate::judgement::{FactsView, Refusal, Subject};
 use crate::number;
 use crate::output::{self, Failure, Outcome, SUCCESS, Style};
+use postern_toolchain::disassembly;
 
 /// Show an extension file: memory, functions, services wanted, instructions. Or a process: which domain may do what where
 #[derive(Args)]

@@ -5,8 +5,8 @@ use postern_image::debug::{Lines, Symbols};
 use postern_verifier::{Facts, Layout, Profile, Starts, Violation};
 use serde::Serialize;
 
-use crate::disassembly;
 use crate::output::Style;
+use postern_toolchain::disassembly;
 
 /// Text to be judged, with all that is known about it.
 pub struct Subject<'a> {

@@ -7,7 +7,6 @@ mod bench;
 mod build;
 mod cc;
 mod demux;
-mod disassembly;
 mod doctor;
 mod ecode;
 mod filter;

@@ -5,6 +5,9 @@
 
 mod check;
 mod file;
+mod plugins;
+
+pub use plugins::{ClientSettings, PluginRun, PluginSettings, Quotas, is_token};
 
 use crate::patience::Patience;
 use check::Checker;
@@ -204,6 +207,10 @@ pub struct Site {
     pub page: Page,
     /// Handlers.
     pub handlers: Vec<Arc<Settings>>,
+    /// Whether static pictures can be passed through plugins.
+    pub transcode: bool,
+    /// Plugins.
+    pub plugins: Option<PluginSettings>,
 }
 
 impl Site {

@@ -76,6 +76,28 @@ impl Files {
         answer(file, kind(&name), method, headers).map_err(|_| Failure::NotFound)
     }
 
+    /// All of a file of at most `most` bytes.
+    ///
+    /// # Errors
+    /// There is no such file, or it is larger.
+    pub fn read(&self, method: &Method, path: &[u8], most: u64) -> Result<Bytes, Failure> {
+        if method != Method::GET && method != Method::HEAD {
+            return Err(Failure::Method);
+        }
+        let name = relative(path).ok_or(Failure::NotFound)?;
+        let (file, folder) = self.open(&name)?;
+        if folder || path.ends_with(b"/") {
+            return Err(Failure::NotFound);
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|_| Failure::NotFound)?;
+        match bytes.len() as u64 > most {
+            true => Err(Failure::TooLarge(most)),
+            false => Ok(bytes.into()),
+        }
+    }
+
     /// Opens what a name means, and whether that is a folder. What is neither file nor folder is not there.
     fn open(&self, name: &[u8]) -> Result<(File, bool), Failure> {
         // Not to wait for somebody at the other end of a pipe.

@@ -27,6 +27,7 @@ mod metrics;
 mod outlet;
 mod page;
 mod patience;
+mod plugins;
 mod process;
 mod program;
 mod reload;
@@ -40,10 +41,14 @@ mod tls;
 mod trusted;
 mod variables;
 
-pub use config::{ConfigError, Limits, Page, Recycle, Run, Settings, Site, Tls};
+pub use config::{
+    ClientSettings, ConfigError, Limits, Page, PluginRun, PluginSettings, Quotas, Recycle, Run,
+    Settings, Site, Tls,
+};
 pub use handler::HandlerError;
 pub use log::Log;
 pub use patience::Patience;
+pub use plugins::{PICTURE_H, SITE_PLUGINS};
 pub use program::LIBCGI;
 pub use server::{ServeError, Server, check, told_to_end};
 pub use tls::TlsError;

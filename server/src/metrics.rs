@@ -64,9 +64,11 @@ impl Counted {
 }
 
 /// All of it as text.
+///
+/// `others` are those who answer besides: name, kind, and what they did.
 pub fn text(
     handlers: &[Arc<Handler>],
-    public: &Counted,
+    others: &[(&str, &str, &Counted)],
     (connections, refused): (usize, u64),
 ) -> String {
     let mut text = String::with_capacity(16 << 10);
@@ -75,7 +77,7 @@ pub fn text(
         let handlers = handlers.iter();
         let handlers =
             handlers.map(|h| (&*h.settings().path, h.settings().run.name(), &*h.counted));
-        handlers.chain([("", "static", public)])
+        handlers.chain(others.iter().copied())
     };
     let mut family = |name: &str, kind: &str, help: &str, lines: &mut dyn FnMut(&mut String)| {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");

@@ -1,4 +1,4 @@
-//! Handlers whose files change are built again, while requests go on.
+//! Handlers and plugins whose files change are built again, while requests go on.
 
 use crate::log::Log;
 use crate::service::Service;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 const EVERY: Duration = Duration::from_millis(500);
 
 /// What a file looked like: gone, or its size and time.
-type Look = (PathBuf, Option<(u64, SystemTime)>);
+pub type Look = (PathBuf, Option<(u64, SystemTime)>);
 
 /// Watches for as long as it is polled.
 pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
@@ -19,8 +19,21 @@ pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
         .iter()
         .map(|handler| look(handler.files()))
         .collect();
+    let mut plugins = service.plugins().map(|plugins| plugins.seen.clone());
     loop {
         tokio::time::sleep(EVERY).await;
+        if let (Some(own), Some(seen)) = (service.plugins(), &mut plugins) {
+            let now = look(own.files());
+            if now != *seen {
+                *seen = now;
+                let (own, log) = (own.clone(), log.clone());
+                let work = tokio::task::spawn_blocking(move || match own.reload() {
+                    Ok(()) => log.error("plugins: reloaded"),
+                    Err(error) => log.error(&format!("{error} (the former plugins go on)")),
+                });
+                let _ = work.await;
+            }
+        }
         for (handler, seen) in service.handlers().iter().zip(&mut looks) {
             let now = look(handler.files());
             if now == *seen {
@@ -38,7 +51,8 @@ pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
     }
 }
 
-fn look(files: Vec<PathBuf>) -> Vec<Look> {
+/// What files look like now.
+pub fn look(files: Vec<PathBuf>) -> Vec<Look> {
     let look = |path: PathBuf| {
         let found = std::fs::metadata(&path).ok();
         let found = found.and_then(|found| Some((found.len(), found.modified().ok()?)));

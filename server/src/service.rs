@@ -12,6 +12,7 @@ use crate::inside::Workers;
 use crate::log::Log;
 use crate::metrics::{self, Counted};
 use crate::page;
+use crate::plugins::{self, Plugins};
 use crate::program::Workshop;
 use crate::status::{Roster, Status};
 use crate::variables::Peers;
@@ -41,6 +42,9 @@ pub struct Service {
     page: bool,
     /// What it shows.
     pub status: Arc<Status>,
+    plugins: Option<Arc<Plugins>>,
+    /// Whether static pictures can be passed through plugins.
+    transcode: bool,
 }
 
 impl Service {
@@ -71,12 +75,25 @@ impl Service {
         let mut handlers: Vec<_> = handlers.collect::<Result<_, _>>()?;
         handlers.sort_by_key(|handler| std::cmp::Reverse(handler.settings().path.len()));
         let public: Arc<Counted> = Arc::default();
+        let plugins = site.plugins.as_ref().map(|settings| {
+            let made = Plugins::new(settings, site.limits.receive, &roster, log);
+            let made = made.map_err(|message| HandlerError {
+                path: "plugins".to_owned(),
+                message,
+            });
+            made.map(Arc::new)
+        });
+        let plugins = plugins.transpose()?;
         let counted = handlers.iter().map(|handler| handler.counted.clone());
-        let counted = counted.chain([public.clone()]).collect();
+        let counted = counted.chain([public.clone()]);
+        let counted = counted.chain(plugins.iter().map(|plugins| plugins.counted.clone()));
+        let counted = counted.collect();
         let heartbeat = site.page.heartbeat.clone();
         Ok(Service {
             page: site.page.enabled,
             status: Arc::new(Status::new(&roster, counted, heartbeat)),
+            plugins,
+            transcode: site.transcode,
             files,
             handlers,
             clients: Arc::new(Clients::new(site.limits.requests_per_client)),
@@ -87,6 +104,11 @@ impl Service {
             refused: AtomicU64::new(0),
             operations: site.operations.is_none(),
         })
+    }
+
+    /// The plugins, if the site has any.
+    pub fn plugins(&self) -> Option<&Arc<Plugins>> {
+        self.plugins.as_ref()
     }
 
     /// The handlers, to reload them.
@@ -160,6 +182,12 @@ impl Service {
                 return answer;
             }
         }
+        if let Some(plugins) = &self.plugins
+            && plugins::serves(&path)
+        {
+            account.count(&plugins.counted);
+            return Ok(plugins.serve(request, &path).await);
+        }
         for handler in &self.handlers {
             if let Some(rest) = handler.serves(&path) {
                 account.count(&handler.counted);
@@ -169,6 +197,14 @@ impl Service {
         let Some(files) = &self.files else {
             return Err(Failure::NotFound);
         };
+        if let Some(plugins) = self.plugins.as_ref().filter(|_| self.transcode)
+            && plugins::asks(request.uri().query())
+        {
+            account.count(&plugins.counted);
+            let file = files.read(request.method(), &path, plugins.most())?;
+            let query = request.uri().query();
+            return Ok(plugins.through(request.headers(), query, file).await);
+        }
         let raw = request
             .uri()
             .path_and_query()
@@ -191,10 +227,12 @@ impl Service {
             "/metrics" => {
                 let connections = self.connections.load(Ordering::Relaxed);
                 let refused = self.refused.load(Ordering::Relaxed);
-                (
-                    "text/plain; version=0.0.4",
-                    metrics::text(&self.handlers, &self.public, (connections, refused)),
-                )
+                let plugins = self.plugins.as_deref();
+                let mut others = vec![("", "static", &*self.public)];
+                others.extend(plugins.map(|plugins| ("plugins", "plugins", &*plugins.counted)));
+                let mut text = plugins.map_or_else(String::new, Plugins::metrics);
+                text += &metrics::text(&self.handlers, &others, (connections, refused));
+                ("text/plain; version=0.0.4", text)
             }
             _ => return None,
         };
@@ -233,8 +271,13 @@ fn decoded(path: &str) -> Option<Vec<u8>> {
     if !path.starts_with('/') {
         return None;
     }
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.bytes();
+    unescaped(path.as_bytes()).filter(|bytes| !bytes.contains(&0))
+}
+
+/// Bytes without their escapes (`%20`); `None` if one is wrong.
+pub fn unescaped(escaped: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped.iter().copied();
     while let Some(byte) = rest.next() {
         let byte = match byte {
             b'%' => {
@@ -243,9 +286,6 @@ fn decoded(path: &str) -> Option<Vec<u8>> {
             }
             byte => byte,
         };
-        if byte == 0 {
-            return None;
-        }
         bytes.push(byte);
     }
     Some(bytes)

@@ -2,5 +2,6 @@
 //! that end with the server.
 
 pub mod library;
+pub mod loaded;
 pub mod spawn;
 pub mod view;

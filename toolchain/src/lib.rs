@@ -11,6 +11,7 @@ pub mod assembly;
 mod cache;
 mod cxx;
 pub mod diagnostic;
+pub mod disassembly;
 pub mod driver;
 mod library;
 pub mod link;

@@ -39,7 +39,7 @@ const CONNECTIONS: usize = 30;
 const PROCESSES: usize = 8;
 
 /// A process that ends with this.
-struct Ending(Child);
+pub struct Ending(pub Child);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -183,7 +183,7 @@ fn write_site(site: &Path) -> std::io::Result<()> {
 }
 
 /// Starts the server; the port is that of the line that it prints.
-fn serve(site: &Path) -> Result<(Ending, u16), String> {
+pub fn serve(site: &Path) -> Result<(Ending, u16), String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
     let child = command

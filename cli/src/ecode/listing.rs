@@ -8,8 +8,8 @@ use postern_image::ImageFile;
 use postern_verifier::window::SLOT_SIZE;
 
 use super::{Source, report};
-use crate::disassembly;
 use crate::output::Failure;
+use postern_toolchain::disassembly;
 
 /// All functions of all sources.
 pub fn of(sources: &[Source], linked: &Linked) -> Result<String, Failure> {

@@ -18,7 +18,7 @@ pub(super) struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn wrong(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigError {
+    pub(super) fn wrong(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigError {
         ConfigError::Value {
             path: self.path.clone(),
             key: key.into(),
@@ -35,7 +35,12 @@ impl Checker<'_> {
         })
     }
 
-    fn there(&self, key: &str, path: &Path, folder: bool) -> Result<PathBuf, ConfigError> {
+    pub(super) fn there(
+        &self,
+        key: &str,
+        path: &Path,
+        folder: bool,
+    ) -> Result<PathBuf, ConfigError> {
         let full = self.folder.join(path);
         let what = if folder { "folder" } else { "file" };
         match std::fs::metadata(&full) {
@@ -48,14 +53,18 @@ impl Checker<'_> {
         }
     }
 
-    fn positive<N: PartialEq + Default>(&self, key: &str, number: N) -> Result<N, ConfigError> {
+    pub(super) fn positive<N: PartialEq + Default>(
+        &self,
+        key: &str,
+        number: N,
+    ) -> Result<N, ConfigError> {
         match number == N::default() {
             true => Err(self.wrong(key, "must be more than 0")),
             false => Ok(number),
         }
     }
 
-    fn time(&self, key: &str, milliseconds: u64) -> Result<Duration, ConfigError> {
+    pub(super) fn time(&self, key: &str, milliseconds: u64) -> Result<Duration, ConfigError> {
         self.positive(key, milliseconds).map(Duration::from_millis)
     }
 
@@ -87,7 +96,14 @@ impl Checker<'_> {
             }
             handlers.push(Arc::new(settings));
         }
+        let plugins = file.plugins.map(|plugins| self.plugins(plugins, workers));
+        let plugins = plugins.transpose()?;
+        if file.transcode && plugins.is_none() {
+            return Err(self.wrong("transcode", "needs [plugins]: whose plugins shall it be"));
+        }
         Ok(Site {
+            transcode: file.transcode,
+            plugins,
             folder: self.folder.to_owned(),
             listen: self.address("listen", &file.listen)?,
             operations: match &file.operations.listen {
@@ -169,7 +185,15 @@ impl Checker<'_> {
             let text = "must begin with a slash, and have segments of letters, digits, `-`, `.`, `_` and `~`";
             return Err(self.wrong(key("path"), text));
         }
-        if ["/healthz", "/metrics", "/status", "/_postern"].contains(&&*path) {
+        let own = [
+            "/healthz",
+            "/metrics",
+            "/status",
+            "/_postern",
+            "/plugins",
+            "/transcode",
+        ];
+        if own.contains(&&*path) {
             return Err(self.wrong(key("path"), format!("`{path}` is the server's own")));
         }
         let sources = handler

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a key that is not here is an error.
 
+use super::plugins::FilePlugins;
 use super::{Recycle, Run};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ pub(super) struct File {
     pub(super) tls: Option<FileTls>,
     pub(super) page: FilePage,
     pub(super) handler: Vec<FileHandler>,
+    pub(super) transcode: bool,
+    pub(super) plugins: Option<FilePlugins>,
 }
 
 impl Default for File {
@@ -33,6 +36,8 @@ impl Default for File {
             tls: None,
             page: FilePage::default(),
             handler: Vec::new(),
+            transcode: false,
+            plugins: None,
         }
     }
 }

@@ -5,31 +5,20 @@
 
 use crate::exchange::Functions;
 use crate::seat::Seat;
-use std::ffi::{CStr, CString, c_void};
-use std::os::unix::ffi::OsStrExt;
+use crate::trusted::loaded::{LibraryError, Loaded};
+use std::ffi::c_void;
 use std::path::Path;
 use std::sync::Arc;
-use thiserror::Error;
 
 /// `long libcgi_serve(const struct libcgi_exchange *)`.
 type Serve = unsafe extern "C" fn(*const c_void) -> i64;
 
-/// A shared object could not be used; what the dynamic linker says.
-#[derive(Debug, Clone, Error)]
-#[error("{0}")]
-pub struct LibraryError(String);
-
 /// A loaded shared object, and the seat of its one instance. Two need two files: the dynamic linker loads a file once.
 pub struct Library {
-    handle: *mut c_void,
+    _loaded: Loaded,
     serve: Serve,
     seat: Arc<Seat>,
 }
-
-// SAFETY: the handle is only given to dlclose, once; the function may be called from any thread, one at a time.
-unsafe impl Send for Library {}
-// SAFETY: as above; `call` is made by whoever has the seat's loan, one at a time.
-unsafe impl Sync for Library {}
 
 impl Library {
     /// Loads a file. Its constructors run.
@@ -37,27 +26,17 @@ impl Library {
     /// # Errors
     /// It cannot be loaded, or has no `libcgi_serve`.
     pub fn open(path: &Path, seat: Arc<Seat>) -> Result<Library, LibraryError> {
-        let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| LibraryError("the name has a NUL in it".to_owned()))?;
-        // SAFETY: the name is a C string. The constructors do what they do: that is what this way to run a program means.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if handle.is_null() {
-            return Err(last_error());
-        }
-        // SAFETY: the handle was just returned; the name is a C string.
-        let symbol = unsafe { libc::dlsym(handle, c"libcgi_serve".as_ptr()) };
-        if symbol.is_null() {
-            // SAFETY: the handle is closed once, and nothing of the object is used.
-            unsafe { libc::dlclose(handle) };
+        let loaded = Loaded::open(path)?;
+        let Some(symbol) = loaded.symbol(c"libcgi_serve") else {
             let text =
                 "it has no libcgi_serve; compile it with -DLIBCGI_SHARED, and include libcgi.h";
             return Err(LibraryError(text.to_owned()));
-        }
+        };
         Ok(Library {
-            handle,
             // SAFETY: a function of this name has this type: that is what libcgi.h says.
             serve: unsafe { std::mem::transmute::<*mut c_void, Serve>(symbol) },
             seat,
+            _loaded: loaded,
         })
     }
 
@@ -79,29 +58,10 @@ impl Library {
     /// Calls it.
     pub fn call(&self) -> i64 {
         let exchange = self.seat.exchange.place() as *const c_void;
-        // SAFETY: the function is loaded as long as `self`; the exchange was written for it and lives as long as the seat. That it
+        // SAFETY: the function is loaded as long as `self`, and called by whoever has the seat's loan, one at a time; the exchange was written for it and lives as long as the seat. That it
         // keeps to what is there is trusted.
         unsafe { (self.serve)(exchange) }
     }
-}
-
-impl Drop for Library {
-    fn drop(&mut self) {
-        // SAFETY: opened once, closed once; calls are made with a reference.
-        unsafe { libc::dlclose(self.handle) };
-    }
-}
-
-fn last_error() -> LibraryError {
-    // SAFETY: dlerror returns null or a C string, which is copied before the next call of this thread.
-    let text = unsafe {
-        let text = libc::dlerror();
-        if text.is_null() {
-            return LibraryError("it cannot be loaded".to_owned());
-        }
-        CStr::from_ptr(text)
-    };
-    LibraryError(text.to_string_lossy().into_owned())
 }
 
 /// The seat that the exchange names.

@@ -6,6 +6,8 @@ mod files;
 mod limits;
 mod operations;
 mod orphans;
+mod pictures;
+mod plugins;
 mod requests;
 mod site;
 mod slow;

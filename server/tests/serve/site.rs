@@ -94,6 +94,15 @@ impl Serving {
         }
     }
 
+    /// Waits until the error log is as it shall be.
+    pub fn wait_for(&self, is: impl Fn(&str) -> bool) {
+        let began = std::time::Instant::now();
+        while !is(&self.errors.get()) {
+            assert!(began.elapsed() < LONG, "{}", self.errors.get());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -1,0 +1,27 @@
+/* Fewer levels of each colour. Alpha stays.
+ * parameters: quantise(levels), from 2 to 256
+ */
+#include "picture.h"
+
+int quantise(struct picture *p)
+{
+	unsigned char table[256];
+	unsigned levels = p->count == 1 ? p->argument[0] : 0;
+	unsigned long n = (unsigned long)p->width * p->height;
+	unsigned char *at = p->pixels;
+	unsigned channels = p->channels;
+
+	if (levels < 2 || levels > 256)
+		return PICTURE_ARGUMENTS;
+	for (unsigned i = 0; i < 256; i++)
+		table[i] = i * levels / 256 * 255 / (levels - 1);
+	if (channels == 1 || channels == 3) {
+		for (n *= channels; n > 0; n--, at++)
+			*at = table[*at];
+		return PICTURE_IN_PLACE;
+	}
+	for (; n > 0; n--, at += channels)
+		for (unsigned c = 0; c + 1 < channels; c++)
+			at[c] = table[at[c]];
+	return PICTURE_IN_PLACE;
+}

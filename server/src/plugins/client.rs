@@ -1,0 +1,364 @@
+//! Clients: who they are, what they brought, and what they may have. Each has a namespace of its own.
+//!
+//! Invariant: no client sees or changes what another one brought. Tokens are compared by their hashes, which tell a listener nothing.
+
+use super::Common;
+use super::problem::Problem;
+use super::source::{self, Kind, function};
+use super::space::{self, Entry, Plugin, Space};
+use crate::config::{PluginSettings, Quotas, is_token};
+use http::StatusCode;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What stands for a token.
+pub type Key = [u8; 32];
+
+/// A plugin and where it is.
+#[derive(Clone)]
+pub struct Held {
+    /// The plugin.
+    pub plugin: Arc<Plugin>,
+    /// Where it runs.
+    pub space: Arc<Space>,
+    /// What it is called by; a library for other plugins has none.
+    pub entry: Option<Entry>,
+}
+
+#[derive(Default)]
+struct Holdings {
+    /// Where its E-code is; made for the first.
+    space: Option<Arc<Space>>,
+    plugins: BTreeMap<String, Held>,
+}
+
+/// Somebody who brings plugins.
+pub struct Client {
+    /// What logs and lists call it.
+    pub name: String,
+    /// What it may have.
+    pub quotas: Quotas,
+    holdings: Mutex<Holdings>,
+    /// Held while plugins come and go.
+    changing: Mutex<()>,
+    requests: AtomicUsize,
+    /// When it was here last, in requests of all.
+    used: AtomicU64,
+}
+
+/// One of a client's requests.
+pub struct Flying(Arc<Client>);
+
+impl Drop for Flying {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Client {
+    fn new(name: String, quotas: Quotas) -> Client {
+        Client {
+            name,
+            quotas,
+            holdings: Mutex::default(),
+            changing: Mutex::default(),
+            requests: AtomicUsize::new(0),
+            used: AtomicU64::new(0),
+        }
+    }
+
+    fn holdings(&self) -> MutexGuard<'_, Holdings> {
+        self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more request of this client.
+    ///
+    /// # Errors
+    /// It has enough.
+    pub fn enter(self: &Arc<Client>) -> Result<Flying, Problem> {
+        let flying = Flying(self.clone());
+        let most = self.quotas.requests;
+        match self.requests.fetch_add(1, Ordering::Relaxed) < most {
+            true => Ok(flying),
+            false => Err(Problem::quota(format!(
+                "more than {most} requests of one client at a time"
+            ))),
+        }
+    }
+
+    /// What a name means.
+    pub fn find(&self, name: &str) -> Option<Held> {
+        self.holdings().plugins.get(name).cloned()
+    }
+
+    /// All that it has.
+    pub fn plugins(&self) -> Vec<Held> {
+        self.holdings().plugins.values().cloned().collect()
+    }
+
+    /// Whether it has a namespace.
+    pub fn has_space(&self) -> bool {
+        let holdings = self.holdings();
+        holdings.space.is_some() || !holdings.plugins.is_empty()
+    }
+
+    /// Takes a plugin, in the place of the one that had the name. Whether there was one.
+    ///
+    /// # Errors
+    /// It is wrong, or more than the client may have; nothing has changed then.
+    pub fn put(
+        &self,
+        name: &str,
+        sent: &[u8],
+        call: Duration,
+        common: &Arc<Common>,
+    ) -> Result<(Arc<Plugin>, bool), Problem> {
+        let quotas = &self.quotas;
+        let kind = Kind::of(sent);
+        let compiled = match kind {
+            Kind::Ecode => {
+                let made = source::compile(name, sent, quotas.source_bytes, quotas.memory_bytes);
+                Some(made?)
+            }
+            _ => None,
+        };
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.find(name);
+        if before.is_none() && self.holdings().plugins.len() >= quotas.plugins {
+            let text = format!(
+                "{} plugins are all that you may have; delete one",
+                quotas.plugins
+            );
+            return Err(Problem::quota(text));
+        }
+        let held = match compiled {
+            Some(made) => {
+                self.unclaimed(name, &made.functions)?;
+                let space = self.space(call, common)?;
+                let namespace = space.namespace.as_ref();
+                let namespace = namespace.ok_or_else(|| Problem::room("no namespace"))?;
+                namespace.create(name, &made.text)?;
+                let entry = space::entry(namespace, name)?;
+                Held {
+                    plugin: Arc::new(Plugin::new(name, kind, sent, made)),
+                    space,
+                    entry,
+                }
+            }
+            None => self.alone(name, kind, sent, call, common)?,
+        };
+        let mut holdings = self.holdings();
+        holdings.plugins.insert(name.to_owned(), held.clone());
+        drop(holdings);
+        if let Some(before) = &before {
+            remove(before, &held.plugin.made.functions, kind);
+        }
+        Ok((held.plugin, before.is_some()))
+    }
+
+    /// Whether functions of these names are nobody else's among the client's plugins.
+    fn unclaimed(&self, name: &str, functions: &[String]) -> Result<(), Problem> {
+        let holdings = self.holdings();
+        let others = holdings
+            .plugins
+            .values()
+            .filter(|held| held.plugin.kind == Kind::Ecode && held.plugin.name != name);
+        for held in others {
+            let taken = functions
+                .iter()
+                .find(|f| held.plugin.made.functions.contains(f));
+            if let Some(taken) = taken {
+                let other = &held.plugin.name;
+                let text = format!(
+                    "`{taken}` is a function of your plugin `{other}`; make one of them static"
+                );
+                return Err(Problem::new(StatusCode::CONFLICT, text));
+            }
+        }
+        Ok(())
+    }
+
+    fn space(&self, call: Duration, common: &Arc<Common>) -> Result<Arc<Space>, Problem> {
+        if let Some(space) = &self.holdings().space {
+            return Ok(space.clone());
+        }
+        let namespace = space::namespace(None, &self.name, &self.quotas, call).build()?;
+        let space = Arc::new(Space::new(Some(namespace), &self.name, common));
+        self.holdings().space = Some(space.clone());
+        Ok(space)
+    }
+
+    /// Objects and images have a namespace each.
+    fn alone(
+        &self,
+        name: &str,
+        kind: Kind,
+        sent: &[u8],
+        call: Duration,
+        common: &Arc<Common>,
+    ) -> Result<Held, Problem> {
+        if sent.len() as u64 > self.quotas.code_bytes.saturating_mul(2) {
+            let text = format!(
+                "the file is longer than {} bytes",
+                self.quotas.code_bytes * 2
+            );
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+        }
+        let called = format!("{}/{name}", self.name);
+        let begin = |image| space::namespace(image, &called, &self.quotas, call);
+        let (made, namespace) = match kind {
+            Kind::Image => {
+                let (made, image) = source::image(sent)?;
+                (made, begin(Some(&image)).build()?)
+            }
+            _ => source::object(name, sent, begin(None).build()?)?,
+        };
+        let entry = space::entry(&namespace, name)?;
+        if entry.is_none() {
+            let text = format!("it exports no function `{}`", function(name));
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text));
+        }
+        Ok(Held {
+            plugin: Arc::new(Plugin::new(name, kind, sent, made)),
+            space: Arc::new(Space::new(Some(namespace), &self.name, common)),
+            entry,
+        })
+    }
+
+    /// Deletes a plugin. Whether it was there.
+    pub fn delete(&self, name: &str) -> bool {
+        let _one = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let removed = self.holdings().plugins.remove(name);
+        if let Some(held) = &removed {
+            remove(held, &[], Kind::Image);
+        }
+        removed.is_some()
+    }
+}
+
+/// Takes the functions of an E-code plugin away that the next one of its name, of some kind, does not have.
+fn remove(held: &Held, stay: &[String], next: Kind) {
+    if held.plugin.kind != Kind::Ecode {
+        return;
+    }
+    if let Some(namespace) = &held.space.namespace {
+        for function in &held.plugin.made.functions {
+            if next != Kind::Ecode || !stay.contains(function) {
+                namespace.delete(function);
+            }
+        }
+        namespace.collect();
+    }
+}
+
+/// All clients.
+pub struct Clients {
+    known: Vec<(Key, Arc<Client>)>,
+    /// Those who came by themselves, if they may.
+    guests: Option<Mutex<HashMap<Key, Arc<Client>>>>,
+    most: usize,
+    quotas: Quotas,
+    requests: AtomicU64,
+}
+
+impl Clients {
+    /// Those of a site.
+    pub fn new(settings: &PluginSettings) -> Clients {
+        let known = settings.clients.iter().map(|client| {
+            let made = Client::new(client.name.clone(), client.quotas);
+            (key(&client.token), Arc::new(made))
+        });
+        Clients {
+            known: known.collect(),
+            guests: settings.guests.then(Mutex::default),
+            most: settings.guests_most,
+            quotas: settings.quotas,
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// Who has a token. A guest who has brought nothing is nobody yet, unless `bring` says that it is about to.
+    ///
+    /// # Errors
+    /// Nobody has it; or no token and `bring`.
+    pub fn find(&self, token: Option<&str>, bring: bool) -> Result<Option<Arc<Client>>, Problem> {
+        let unknown = |text: &str| Err(Problem::new(StatusCode::UNAUTHORIZED, text));
+        let Some(token) = token else {
+            return match bring {
+                true => unknown("say who you are: Authorization: Bearer TOKEN"),
+                false => Ok(None),
+            };
+        };
+        let key = key(token);
+        let now = self.requests.fetch_add(1, Ordering::Relaxed);
+        let mut found = None;
+        for (known, client) in &self.known {
+            if same(known, &key) {
+                found = Some(client.clone());
+            }
+        }
+        if found.is_none()
+            && let Some(guests) = &self.guests
+        {
+            if !is_token(token) {
+                return unknown("a guest's token has 16 to 64 letters, digits, `-` or `_`");
+            }
+            let mut guests = guests.lock().unwrap_or_else(PoisonError::into_inner);
+            found = guests.get(&key).cloned();
+            if found.is_none() && !bring {
+                return Ok(None);
+            }
+            if found.is_none() {
+                let name = format!(
+                    "guest-{:02x}{:02x}{:02x}{:02x}",
+                    key[0], key[1], key[2], key[3]
+                );
+                let guest = Arc::new(Client::new(name, self.quotas));
+                let ended = (guests.len() >= self.most)
+                    .then(|| oldest(&mut guests))
+                    .flatten();
+                guests.insert(key, guest.clone());
+                drop(guests);
+                // Its namespace goes where nobody waits for the lock.
+                drop(ended);
+                found = Some(guest);
+            }
+        }
+        match found {
+            Some(client) => {
+                client.used.store(now, Ordering::Relaxed);
+                Ok(Some(client))
+            }
+            None => unknown("nobody has this token"),
+        }
+    }
+
+    /// All clients that have anything.
+    pub fn all(&self) -> Vec<Arc<Client>> {
+        let mut all: Vec<Arc<Client>> = self.known.iter().map(|(_, c)| c.clone()).collect();
+        if let Some(guests) = &self.guests {
+            let guests = guests.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(guests.values().cloned());
+        }
+        all
+    }
+}
+
+fn oldest(guests: &mut HashMap<Key, Arc<Client>>) -> Option<Arc<Client>> {
+    let used = |client: &Arc<Client>| client.used.load(Ordering::Relaxed);
+    let (key, _) = guests.iter().min_by_key(|(_, client)| used(client))?;
+    let key = *key;
+    guests.remove(&key)
+}
+
+fn key(token: &str) -> Key {
+    *blake3::hash(token.as_bytes()).as_bytes()
+}
+
+/// Takes the same time wherever they differ.
+fn same(a: &Key, b: &Key) -> bool {
+    let differing = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    std::hint::black_box(differing) == 0
+}

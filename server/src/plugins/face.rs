@@ -1,0 +1,247 @@
+//! The face to HTTP: `/plugins/`, `/transcode`, and `?through=` of static files.
+
+use super::client::Client;
+use super::problem::Problem;
+use super::run::Transcoded;
+use super::source::is_name;
+use super::space::Plugin;
+use super::through::Through;
+use super::{Plugins, listing};
+use crate::body::Body;
+use crate::input::Input;
+use bytes::Bytes;
+use http::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY,
+};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use serde_json::Value;
+use std::fmt::Write;
+use std::sync::Arc;
+
+const TIMING: HeaderName = HeaderName::from_static("server-timing");
+const PICTURE: HeaderName = HeaderName::from_static("postern-picture");
+
+type Answer = Result<Response<Body>, Problem>;
+
+/// Whether a decoded path is one of these.
+pub fn serves(path: &[u8]) -> bool {
+    path == b"/transcode" || path == b"/plugins" || path.starts_with(b"/plugins/")
+}
+
+impl Plugins {
+    /// Answers a request for one of the paths that it [`serves`].
+    pub async fn serve(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        path: &[u8],
+    ) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let bring = head.method == Method::PUT;
+        let mut who = None;
+        let answer = async {
+            who = self.who(&head.headers, bring)?;
+            let path =
+                std::str::from_utf8(path).map_err(|_| Problem::missing("nothing is there"))?;
+            if path == "/transcode" {
+                if head.method != Method::POST {
+                    return Err(Problem::method("POST"));
+                }
+                let through = Through::parse(head.uri.query())?;
+                let file = self.body(body, self.settings.body_bytes).await?;
+                return Ok(picture(self.transcode(who.clone(), through, file).await?));
+            }
+            let rest = path.strip_prefix("/plugins").unwrap_or_default();
+            let mut words = rest.trim_start_matches('/').splitn(2, '/');
+            let (name, what) = (words.next().unwrap_or_default(), words.next());
+            let client = who.as_deref();
+            match (&head.method, name, what) {
+                (&Method::GET | &Method::HEAD, "", None) => {
+                    Ok(json(StatusCode::OK, self.list(client)))
+                }
+                (_, "", None) => Err(Problem::method("GET, HEAD")),
+                (&Method::PUT, name, None) => {
+                    let client = who.clone().ok_or_else(|| Problem::missing("nobody"))?;
+                    self.put(client, name, body).await
+                }
+                (&Method::DELETE, name, None) => self.delete(client, name),
+                (&Method::GET | &Method::HEAD, name, what) => self.show(client, name, what),
+                (_, _, None) => Err(Problem::method("GET, HEAD, PUT, DELETE")),
+                (_, _, Some(_)) => Err(Problem::method("GET, HEAD")),
+            }
+        };
+        let answer: Answer = answer.await;
+        self.told(who.as_deref(), answer)
+    }
+
+    /// Passes a static file through what its query says.
+    pub async fn through(
+        self: &Arc<Self>,
+        headers: &HeaderMap,
+        query: Option<&str>,
+        file: Bytes,
+    ) -> Response<Body> {
+        let mut who = None;
+        let answer = async {
+            who = self.who(headers, false)?;
+            let through = Through::parse(query)?;
+            Ok(picture(self.transcode(who.clone(), through, file).await?))
+        };
+        let answer: Answer = answer.await;
+        self.told(who.as_deref(), answer)
+    }
+
+    /// Most bytes of a picture's file.
+    pub fn most(&self) -> u64 {
+        self.settings.body_bytes
+    }
+
+    fn told(&self, client: Option<&Client>, answer: Answer) -> Response<Body> {
+        answer.unwrap_or_else(|problem| {
+            self.note(client, &problem);
+            problem.response()
+        })
+    }
+
+    fn who(&self, headers: &HeaderMap, bring: bool) -> Result<Option<Arc<Client>>, Problem> {
+        let said = match headers.get(AUTHORIZATION) {
+            None => None,
+            Some(said) => {
+                let said = said.to_str().ok().and_then(|said| said.split_once(' '));
+                let token = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+                let text = "Authorization must be: Bearer TOKEN";
+                let token = token.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, text))?;
+                Some(token.1.trim())
+            }
+        };
+        self.clients.find(said, bring)
+    }
+
+    async fn body(&self, body: Incoming, most: u64) -> Result<Bytes, Problem> {
+        let mut input = Input::new(body, most, self.body_wait)?;
+        let mut pieces = Vec::new();
+        while let Some(piece) = input.next(usize::MAX).await? {
+            pieces.push(piece);
+        }
+        Ok(match pieces.len() {
+            1 => pieces.swap_remove(0),
+            _ => pieces.concat().into(),
+        })
+    }
+
+    async fn put(self: &Arc<Self>, client: Arc<Client>, name: &str, body: Incoming) -> Answer {
+        if !is_name(name) {
+            let text = "a plugin's name has letters, digits, `-` and `_`, 64 at most";
+            return Err(Problem::new(StatusCode::BAD_REQUEST, text));
+        }
+        let flying = client.enter()?;
+        let quotas = client.quotas;
+        let most = quotas.source_bytes.max(quotas.code_bytes.saturating_mul(2));
+        let sent = self.body(body, most).await?;
+        let permit = self.gate.enter().await.map_err(super::busy)?;
+        let (name, owner) = (name.to_owned(), client.name.clone());
+        let (call, common) = (self.settings.call, self.common.clone());
+        let put = self.crew.run(move || {
+            let _held = (flying, permit);
+            client.put(&name, &sent, call, &common)
+        });
+        let failed = || {
+            Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the server failed at this plugin",
+            )
+            .with_id()
+        };
+        let (plugin, replaced) = put.await.ok_or_else(failed)??;
+        let status = match replaced {
+            true => StatusCode::OK,
+            false => StatusCode::CREATED,
+        };
+        Ok(json(status, plugin.describe(&owner)))
+    }
+
+    fn delete(&self, client: Option<&Client>, name: &str) -> Answer {
+        if client.is_some_and(|client| client.delete(name)) {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            return Ok(response);
+        }
+        match self.site().plugins.contains_key(name) {
+            true => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "that plugin is the site's",
+            )),
+            false => Err(Problem::missing("there is no such plugin")),
+        }
+    }
+
+    /// The plugins that a client can use: its own, then the site's.
+    fn list(&self, client: Option<&Client>) -> Value {
+        let own = client.map(|client| client.plugins()).unwrap_or_default();
+        let own = own.iter().map(|held| held.plugin.describe("client"));
+        let set = self.site();
+        let site = set.plugins.values().map(|plugin| plugin.describe("site"));
+        own.chain(site).collect()
+    }
+
+    fn show(&self, client: Option<&Client>, name: &str, what: Option<&str>) -> Answer {
+        let own = client.and_then(|client| client.find(name));
+        let owner = if own.is_some() { "client" } else { "site" };
+        let plugin = own.map(|held| held.plugin);
+        let plugin = plugin.or_else(|| self.site().plugins.get(name).cloned());
+        let plugin = plugin.ok_or_else(|| Problem::missing("there is no such plugin"))?;
+        let plugin: &Plugin = &plugin;
+        match what {
+            None => {
+                let text = "it was not sent as a source";
+                let none = || Problem::new(StatusCode::NOT_ACCEPTABLE, text);
+                Ok(text_of(plugin.source.clone().ok_or_else(none)?))
+            }
+            Some("facts") => Ok(json(StatusCode::OK, plugin.describe(owner))),
+            Some("code") => {
+                let text = "its code cannot be shown: it was sent as an object";
+                let none = || Problem::new(StatusCode::NOT_ACCEPTABLE, text);
+                Ok(text_of(listing::of(plugin).ok_or_else(none)?))
+            }
+            Some(_) => Err(Problem::missing("a plugin has `code` and `facts`")),
+        }
+    }
+}
+
+fn json(status: StatusCode, value: Value) -> Response<Body> {
+    let mut response = Response::new(Body::whole(format!("{value}\n")));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn text_of(text: String) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn picture(transcoded: Transcoded) -> Response<Body> {
+    let mut timing = String::new();
+    for (name, time) in &transcoded.times {
+        let comma = if timing.is_empty() { "" } else { ", " };
+        let _ = write!(timing, "{comma}{name};dur={:.6}", *time as f64 / 1e6);
+    }
+    let size = format!("{}x{}", transcoded.shape.width, transcoded.shape.height);
+    let mut response = Response::new(Body::whole(transcoded.body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(transcoded.media));
+    // Who asks decides which plugins there are.
+    headers.insert(VARY, HeaderValue::from_static("authorization"));
+    if transcoded.deflated {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("deflate"));
+    }
+    for (name, value) in [(TIMING, timing), (PICTURE, size)] {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}

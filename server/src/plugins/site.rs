@@ -1,0 +1,225 @@
+//! The site's own plugins: the sources of a folder, in as many namespaces as pictures are worked on at a time.
+//!
+//! Invariant: one request at a time is in a namespace of the site's. All of a set are of one reading of the folder.
+
+use super::Common;
+use super::problem::Problem;
+use super::source::{self, Kind, function};
+use super::space::{self, Entry, Plugin, Space};
+use crate::config::{PluginRun, PluginSettings, Quotas};
+use crate::trusted::loaded::Unconfined;
+use postern_toolchain::Language;
+use postern_toolchain::driver::run_captured;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+type Anything = Box<dyn Error + Send + Sync>;
+
+/// What the site's plugins may have: the site's owner wrote them.
+const QUOTAS: Quotas = Quotas {
+    plugins: 1024,
+    source_bytes: 1 << 20,
+    code_bytes: 4 << 20,
+    memory_bytes: 16 << 20,
+    requests: usize::MAX,
+};
+
+/// The site's plugins as they were read once.
+pub struct Set {
+    /// By name.
+    pub plugins: BTreeMap<String, Arc<Plugin>>,
+    objects: BTreeMap<String, Vec<u8>>,
+    native: BTreeMap<String, Unconfined>,
+    call: Duration,
+    common: Arc<Common>,
+    idle: Mutex<Vec<Arc<Seat>>>,
+}
+
+/// A namespace with all of a set.
+pub struct Seat {
+    /// The namespace.
+    pub space: Arc<Space>,
+    /// What its plugins are called by.
+    pub entries: BTreeMap<String, Entry>,
+}
+
+/// A seat for one request.
+pub struct Loan {
+    /// The seat.
+    pub seat: Arc<Seat>,
+    set: Arc<Set>,
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        let mut idle = self.set.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push(self.seat.clone());
+    }
+}
+
+fn problem(path: &Path, problem: &Problem) -> Anything {
+    format!("{}: {}", path.display(), problem.detail()).into()
+}
+
+impl Set {
+    /// Reads, compiles and tries the plugins of a folder.
+    ///
+    /// # Errors
+    /// One of them is wrong.
+    pub fn read(settings: &PluginSettings, common: &Arc<Common>) -> Result<Arc<Set>, Anything> {
+        let mut set = Set {
+            plugins: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            native: BTreeMap::new(),
+            call: settings.call,
+            common: common.clone(),
+            idle: Mutex::default(),
+        };
+        let workshop = tempfile::Builder::new()
+            .prefix("postern-plugins-")
+            .tempdir()?;
+        std::fs::write(workshop.path().join("picture.h"), source::PICTURE_H)?;
+        for path in settings.folder.iter().flat_map(|folder| sources(folder)) {
+            let name = path
+                .file_stem()
+                .and_then(|stem| stem.to_str())
+                .unwrap_or_default();
+            if !source::is_name(name) {
+                let text = "a plugin's name has letters, digits, `-` and `_`, 64 at most";
+                return Err(format!("{}: {text}", path.display()).into());
+            }
+            let text = std::fs::read(&path)?;
+            // Also what is compiled by others must be E-code: the source is what the site shows.
+            let made = source::compile(name, &text, QUOTAS.source_bytes, QUOTAS.memory_bytes);
+            let mut made = made.map_err(|e| problem(&path, &e))?;
+            let mut kind = Kind::Ecode;
+            let output = |extension: &str| workshop.path().join(format!("{name}.{extension}"));
+            match settings.run {
+                PluginRun::Ecode => {}
+                PluginRun::Protected => {
+                    let object = output("o");
+                    let mut arguments = arguments(workshop.path(), &path, &object);
+                    // A namespace has no C library for loops that look like memset.
+                    arguments.push("-fno-tree-loop-distribute-patterns".into());
+                    arguments.push("-c".into());
+                    run_captured(Language::C, &arguments).map_err(|e| e.to_string())?;
+                    set.objects.insert(name.to_owned(), std::fs::read(object)?);
+                    kind = Kind::Object;
+                }
+                PluginRun::Unprotected => {
+                    let library = output("so");
+                    compile(&arguments(workshop.path(), &path, &library))?;
+                    let loaded = Unconfined::open(&library, &function(name))?;
+                    set.native.insert(name.to_owned(), loaded);
+                    (kind, made.verify_ns) = (Kind::Native, 0);
+                }
+            }
+            let mut plugin = Plugin::new(name, kind, &text, made);
+            plugin.source = Some(String::from_utf8_lossy(&text).into_owned());
+            set.plugins.insert(name.to_owned(), Arc::new(plugin));
+        }
+        let first = set.seat().map_err(|e| e.detail().to_owned())?;
+        set.idle = Mutex::new(vec![Arc::new(first)]);
+        Ok(Arc::new(set))
+    }
+
+    /// A seat that nobody has.
+    ///
+    /// # Errors
+    /// No room for another namespace.
+    pub fn lend(self: &Arc<Set>) -> Result<Loan, Problem> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let seat = match idle {
+            Some(seat) => seat,
+            None => Arc::new(self.seat()?),
+        };
+        Ok(Loan {
+            seat,
+            set: self.clone(),
+        })
+    }
+
+    fn seat(&self) -> Result<Seat, Problem> {
+        if !self.native.is_empty() {
+            let native = self.native.iter();
+            return Ok(Seat {
+                space: Arc::new(Space::new(None, "site", &self.common)),
+                entries: native
+                    .map(|(name, function)| (name.clone(), Entry::Native(function.clone())))
+                    .collect(),
+            });
+        }
+        let namespace = space::namespace(None, "site", &QUOTAS, self.call).build()?;
+        for (name, plugin) in &self.plugins {
+            match self.objects.get(name) {
+                Some(object) => {
+                    let types = [(&*function(name), source::PICTURES)];
+                    namespace.create_object(name, object, &types)?;
+                }
+                None => drop(namespace.create(name, &plugin.made.text)?),
+            }
+        }
+        let mut entries = BTreeMap::new();
+        for name in self.plugins.keys() {
+            if let Some(entry) = space::entry(&namespace, name)? {
+                entries.insert(name.clone(), entry);
+            }
+        }
+        Ok(Seat {
+            space: Arc::new(Space::new(Some(namespace), "site", &self.common)),
+            entries,
+        })
+    }
+}
+
+/// The sources of a folder, in the order of their names.
+pub fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "c" || e == "ec"));
+    paths.sort();
+    paths
+}
+
+/// E-code's arithmetic, for other compilers.
+fn arguments(include: &Path, source: &Path, output: &Path) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = [
+        "-O2",
+        "-g",
+        "-std=c11",
+        "-fwrapv",
+        "-fno-strict-aliasing",
+        "-xc",
+    ]
+    .map(OsString::from)
+    .to_vec();
+    arguments.extend([
+        "-I".into(),
+        include.into(),
+        source.into(),
+        "-o".into(),
+        output.into(),
+    ]);
+    arguments
+}
+
+fn compile(arguments: &[OsString]) -> Result<(), Anything> {
+    let output = Command::new("gcc")
+        .args(["-shared", "-fPIC"])
+        .args(arguments)
+        .output();
+    let output = output.map_err(|error| format!("cannot run gcc: {error}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim_end().into()),
+    }
+}

@@ -1,0 +1,813 @@
+//! Plugins by HTTP, and pictures that pass through them.
+
+use crate::site::{Answer, Serving, folder, request};
+use image::{DynamicImage, ImageFormat, RgbImage};
+use serde_json::Value;
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::LazyLock;
+
+const ALICE: &str = "alice-0123456789abcdef";
+const BOB: &str = "bob-0123456789abcdefgh";
+/// What every example begins with.
+const H: &str = "#include \"picture.h\"\n";
+
+const SETTINGS: &str = r#"
+transcode = true
+[plugins]
+guests = true
+guests_most = 4
+instances = 3
+call_ms = 400
+picture_bytes = 4_000_000
+body_bytes = 2_000_000
+clients = [
+    { name = "alice", token = "alice-0123456789abcdef" },
+    { name = "bob", token = "bob-0123456789abcdefgh", plugins = 2, source_bytes = 2000, code_bytes = 8192, memory_bytes = 8192, requests = 1 },
+]
+"#;
+
+/// A site with the plugins of the example, and pictures.
+pub fn site(settings: &str) -> Serving {
+    let folder = folder();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/site/plugins");
+    std::fs::create_dir(folder.path().join("plugins")).unwrap();
+    for file in std::fs::read_dir(example).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(
+            file.path(),
+            folder.path().join("plugins").join(file.file_name()),
+        )
+        .unwrap();
+    }
+    let put = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.path().join("public").join(name), bytes).unwrap()
+    };
+    put("a.png", &encoded(&photo(60, 40), ImageFormat::Png));
+    put("a.jpg", &encoded(&photo(60, 40), ImageFormat::Jpeg));
+    put("a.ppm", &ppm(&photo(60, 40)));
+    Serving::of(folder, settings)
+}
+
+static SERVING: LazyLock<Serving> = LazyLock::new(|| site(SETTINGS));
+
+/// Something with edges and slopes in all colours.
+pub fn photo(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| {
+        let edge = if (x / 7 + y / 5) % 2 == 0 { 90 } else { 0 };
+        image::Rgb([(x * 3 + edge) as u8, (y * 5 + edge) as u8, (x * y) as u8])
+    })
+}
+
+fn encoded(image: &RgbImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    image.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+pub fn ppm(image: &RgbImage) -> Vec<u8> {
+    let mut bytes = format!("P6\n{} {}\n255\n", image.width(), image.height()).into_bytes();
+    bytes.extend_from_slice(image);
+    bytes
+}
+
+pub fn ask(serving: &Serving, method: &str, path: &str, token: &str, body: &[u8]) -> Answer {
+    let who = match token {
+        "" => String::new(),
+        token => format!("Authorization: Bearer {token}\r\n"),
+    };
+    let headers = format!("Content-Length: {}\r\n{who}", body.len());
+    serving.send(request(method, path, &headers, body))
+}
+
+fn put(name: &str, token: &str, source: &str) -> Answer {
+    ask(
+        &SERVING,
+        "PUT",
+        &format!("/plugins/{name}"),
+        token,
+        source.as_bytes(),
+    )
+}
+
+fn transcode(query: &str, token: &str, picture: &[u8]) -> Answer {
+    ask(
+        &SERVING,
+        "POST",
+        &format!("/transcode?{query}"),
+        token,
+        picture,
+    )
+}
+
+fn json(answer: &Answer) -> Value {
+    serde_json::from_slice(&answer.body).unwrap_or_else(|e| panic!("{e}: {answer:?}"))
+}
+
+fn decoded(answer: &Answer) -> DynamicImage {
+    assert_eq!(answer.status, Some(200), "{}", answer.text());
+    image::load_from_memory(&answer.body).unwrap()
+}
+
+pub fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+    let lines = answer.head.lines();
+    let mut values = lines.filter_map(|line| {
+        let (key, value) = line.split_once(": ")?;
+        key.eq_ignore_ascii_case(name).then_some(value)
+    });
+    values.next()
+}
+
+/// Others are served, whatever happened.
+fn goes_on() {
+    let picture = ppm(&photo(16, 16));
+    assert_eq!(transcode("through=gray", "", &picture).status, Some(200));
+    assert_eq!(transcode("through=gray", BOB, &picture).status, Some(200));
+    assert_eq!(SERVING.get("/").status, Some(200));
+}
+
+#[test]
+fn a_plugin_is_brought_used_shown_replaced_and_deleted() {
+    let invert = format!(
+        "{H}int first(struct picture *p)\n{{\n\tunsigned long n = (unsigned long)p->width * p->height * p->channels;\n\
+         \tfor (unsigned long i = 0; i < n; i++)\n\t\tp->out[i] = 255 - p->pixels[i];\n\treturn PICTURE_DONE;\n}}\n"
+    );
+    let made = put("first", ALICE, &invert);
+    assert_eq!(made.status, Some(201), "{}", made.text());
+    let said = json(&made);
+    assert_eq!(said["kind"], "ecode");
+    assert_eq!(said["functions"][0], "first");
+    assert_eq!(said["source_bytes"], invert.len());
+    for number in ["compile_ns", "verify_ns", "code_bytes"] {
+        assert!(said[number].as_u64().unwrap() > 0, "{said}");
+    }
+    assert!(said["facts"]["instructions"].as_u64().unwrap() > 10);
+    let picture = photo(60, 40);
+    let png = encoded(&picture, ImageFormat::Png);
+    let answer = transcode("through=first", ALICE, &png);
+    let after = decoded(&answer).into_rgb8();
+    assert!(after.iter().zip(picture.iter()).all(|(a, b)| *a == 255 - b));
+    assert_eq!(header(&answer, "postern-picture"), Some("60x40"));
+    assert_eq!(header(&answer, "content-type"), Some("image/png"));
+    let timing = header(&answer, "server-timing").unwrap();
+    let names: Vec<&str> = timing
+        .split(", ")
+        .map(|t| t.split(";dur=").next().unwrap())
+        .collect();
+    assert_eq!(names, ["decode", "first", "encode"]);
+    assert!(
+        timing
+            .split(";dur=")
+            .skip(1)
+            .all(|t| t.split(',').next().unwrap().parse::<f64>().is_ok())
+    );
+
+    let shown = ask(&SERVING, "GET", "/plugins/first", ALICE, b"");
+    assert_eq!(shown.text(), invert);
+    assert!(
+        header(&shown, "content-type")
+            .unwrap()
+            .starts_with("text/plain")
+    );
+    let code = ask(&SERVING, "GET", "/plugins/first/code", ALICE, b"").text();
+    assert!(
+        code.contains("first:") && code.contains("255 - p->pixels[i]") && code.contains("ret"),
+        "{code}"
+    );
+    let facts = json(&ask(&SERVING, "GET", "/plugins/first/facts", ALICE, b""));
+    assert_eq!(facts["owner"], "client");
+    let list = json(&ask(&SERVING, "GET", "/plugins/", ALICE, b""));
+    let names: Vec<&str> = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["name"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"first") && names.contains(&"gray"),
+        "{names:?}"
+    );
+
+    // Nobody else sees it.
+    assert_eq!(
+        ask(&SERVING, "GET", "/plugins/first", BOB, b"").status,
+        Some(404)
+    );
+    assert_eq!(
+        ask(&SERVING, "GET", "/plugins/first", "", b"").status,
+        Some(404)
+    );
+    assert_eq!(transcode("through=first", BOB, &png).status, Some(404));
+
+    let other =
+        format!("{H}int first(struct picture *p) {{ p->pixels[0] = 7; return PICTURE_IN_PLACE; }}");
+    assert_eq!(put("first", ALICE, &other).status, Some(200));
+    let after = decoded(&transcode("through=first", ALICE, &png)).into_rgb8();
+    assert_eq!(
+        (after.as_raw()[0], &after.as_raw()[1..]),
+        (7, &picture.as_raw()[1..])
+    );
+    assert_eq!(
+        ask(&SERVING, "DELETE", "/plugins/first", ALICE, b"").status,
+        Some(204)
+    );
+    assert_eq!(
+        ask(&SERVING, "DELETE", "/plugins/first", ALICE, b"").status,
+        Some(404)
+    );
+    assert_eq!(transcode("through=first", ALICE, &png).status, Some(404));
+}
+
+#[test]
+fn static_pictures_pass_through_the_sites_plugins() {
+    let before = photo(60, 40);
+    for (file, kind) in [
+        ("a.png", "image/png"),
+        ("a.jpg", "image/jpeg"),
+        ("a.ppm", "image/x-portable-graymap"),
+    ] {
+        let answer = SERVING.get(&format!("/{file}?through=gray,scale2"));
+        assert_eq!(answer.status, Some(200), "{}", answer.text());
+        assert_eq!(header(&answer, "content-type"), Some(kind));
+        assert_eq!(header(&answer, "postern-picture"), Some("30x20"));
+    }
+    let as_png = SERVING.get("/a.ppm?format=png");
+    assert_eq!(decoded(&as_png).into_rgb8(), before);
+    assert_eq!(
+        SERVING.get("/a.png").body,
+        std::fs::read(SERVING.path().join("public/a.png")).unwrap()
+    );
+    for (path, status) in [
+        ("/nothing.png?through=gray", 404),
+        ("/index.html?through=gray", 415),
+        ("/sub/?through=gray", 404),
+        ("/../secret.txt?through=gray", 404),
+        ("/a.png?through=nobody", 404),
+        ("/a.png?through=a(", 400),
+        ("/a.png?through=roi(1)", 422),
+        ("/a.png?through=deflate,gray", 400),
+        ("/a.png?through=deflate&format=png", 400),
+        ("/a.png?format=bmp", 400),
+    ] {
+        let answer = SERVING.get(path);
+        assert_eq!(answer.status, Some(status), "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn who_may_do_what() {
+    let nothing = "int x(void) { return 1; }";
+    for (method, path, token, status) in [
+        ("PUT", "/plugins/a", "", 401),
+        ("PUT", "/plugins/a", "short", 401),
+        ("DELETE", "/plugins/gray", ALICE, 403),
+        ("DELETE", "/plugins/gray", "", 403),
+        ("DELETE", "/plugins/nothing", "", 404),
+        ("PUT", "/plugins/a.b", ALICE, 400),
+        ("PUT", "/plugins/%2e%2e", ALICE, 400),
+        ("PUT", "/plugins/a/b", ALICE, 405),
+        ("POST", "/plugins/a", ALICE, 405),
+        ("POST", "/plugins/", ALICE, 405),
+        ("GET", "/transcode", ALICE, 405),
+        ("GET", "/plugins/gray/nothing", "", 404),
+        ("GET", "/plugins/gray", "", 200),
+        ("GET", "/plugins/gray/code", "", 200),
+        ("GET", "/plugins", "", 200),
+    ] {
+        let answer = ask(&SERVING, method, path, token, nothing.as_bytes());
+        assert_eq!(
+            answer.status,
+            Some(status),
+            "{method} {path} {token}: {}",
+            answer.text()
+        );
+        if status >= 400 {
+            assert_eq!(
+                header(&answer, "content-type"),
+                Some("application/problem+json")
+            );
+            assert_eq!(json(&answer)["status"], status);
+        }
+        assert_eq!(header(&answer, "allow").is_some(), status == 405);
+        assert_eq!(header(&answer, "www-authenticate").is_some(), status == 401);
+    }
+    let basic = SERVING.send(request(
+        "GET",
+        "/plugins/",
+        "Authorization: Basic abc\r\n",
+        b"",
+    ));
+    assert_eq!(basic.status, Some(401));
+}
+
+#[test]
+fn wrong_sources_are_told_with_their_places() {
+    let wrong = put(
+        "wrong",
+        ALICE,
+        &format!("{H}int wrong(struct picture *p)\n{{\n\treturn p->widht;\n}}\n"),
+    );
+    assert_eq!(wrong.status, Some(422));
+    let said = json(&wrong);
+    let first = &said["diagnostics"][0];
+    assert_eq!(
+        (&first["line"], &first["severity"]),
+        (&Value::from(4), &Value::from("error")),
+        "{said}"
+    );
+    assert!(
+        first["remedy"].as_str().unwrap().contains("width"),
+        "{said}"
+    );
+    assert!(first["end_column"].as_u64() > first["column"].as_u64());
+    for (source, status) in [
+        ("int wrong(int a) { return a; }", 422),
+        ("int wrong(struct nothing *p) { return absent(p); }", 422),
+        ("long wrong(void *p) { return 0; }", 422),
+        ("static int a;", 422),
+        ("", 422),
+        ("int f(void); int wrong(void *p) { return f(); }", 422),
+        ("\u{0}\u{1}", 422),
+    ] {
+        let answer = put("wrong", ALICE, source);
+        assert_eq!(answer.status, Some(status), "{source}: {}", answer.text());
+    }
+    for bytes in [
+        &b"\xff\xfe"[..],
+        b"\x7fELF",
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0",
+        b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0",
+    ] {
+        let answer = ask(&SERVING, "PUT", "/plugins/wrong", ALICE, bytes);
+        assert_eq!(answer.status, Some(422), "{bytes:?}: {}", answer.text());
+    }
+    assert_eq!(
+        ask(&SERVING, "GET", "/plugins/wrong", ALICE, b"").status,
+        Some(404)
+    );
+    goes_on();
+}
+
+fn fault(answer: &Answer, status: u16) -> Value {
+    assert_eq!(answer.status, Some(status), "{}", answer.text());
+    let said = json(answer);
+    let id = said["id"].as_str().expect("an id");
+    let log = SERVING.errors.get();
+    assert!(
+        log.lines().any(|line| line.contains(id)),
+        "{id} is not in the log: {log}"
+    );
+    said["fault"].clone()
+}
+
+#[test]
+fn plugins_that_break_a_rule_end_their_request_and_nothing_else() {
+    let token = "breaker-0123456789abcdef";
+    let picture = ppm(&photo(16, 16));
+    for (name, status, kind, line, body) in [
+        (
+            "wild",
+            500,
+            "write",
+            4,
+            "int *w = (int *)0x40000000;\n\t*w = 1;\n\treturn 0;",
+        ),
+        ("null", 500, "null-pointer", 3, "return *(int *)0;"),
+        (
+            "beyond",
+            500,
+            "write",
+            4,
+            "for (unsigned long i = 0; ; i++)\n\t\tp->out[i] = 1;\n\treturn 0;",
+        ),
+        (
+            "divide",
+            500,
+            "arithmetic",
+            3,
+            "return 1 / (p->width - p->width);",
+        ),
+        (
+            "deep",
+            500,
+            "data-stack-overflow",
+            3,
+            "char room[4000]; room[p->width] = 1; return deep(p) + room[1];",
+        ),
+        (
+            "jump",
+            500,
+            "bad-jump",
+            3,
+            "int (*f)(void) = (int (*)(void))(p->width + 0x20000); return f();",
+        ),
+        ("loop", 504, "deadline", 3, "for (;;)\n\t\tp->count++;"),
+    ] {
+        let source = format!("{H}int {name}(struct picture *p) {{\n\t{body}\n}}\n");
+        let made = put(name, token, &source);
+        assert_eq!(made.status, Some(201), "{}", made.text());
+        for _ in 0..2 {
+            let said = fault(
+                &transcode(&format!("through={name}"), token, &picture),
+                status,
+            );
+            assert_eq!(said["kind"], kind, "{said}");
+            assert_eq!(
+                (&said["plugin"], &said["function"]),
+                (&name.into(), &name.into()),
+                "{said}"
+            );
+            let at = said["line"].as_u64().unwrap_or_else(|| panic!("{said}"));
+            assert!((line..line + 2).contains(&at), "{said}");
+        }
+    }
+    // Its namespace began anew, with all that is in it.
+    assert_eq!(transcode("through=gray", token, &picture).status, Some(200));
+    let count = format!(
+        "{H}int calls; int count(struct picture *p) {{ p->pixels[0] = ++calls; return 1; }}"
+    );
+    assert_eq!(put("count", token, &count).status, Some(201));
+    let first = |query: &str| decoded_ppm(&transcode(query, token, &picture))[0];
+    assert_eq!((first("through=count"), first("through=count")), (1, 2));
+    assert_eq!(transcode("through=null", token, &picture).status, Some(500));
+    assert_eq!(first("through=count"), 1);
+    goes_on();
+}
+
+pub fn decoded_ppm(answer: &Answer) -> Vec<u8> {
+    assert_eq!(answer.status, Some(200), "{}", answer.text());
+    let head = answer
+        .body
+        .windows(5)
+        .position(|w| w == b"\n255\n")
+        .unwrap();
+    answer.body[head + 5..].to_vec()
+}
+
+#[test]
+fn what_plugins_leave_is_judged() {
+    let token = "liar-0123456789abcdefghi";
+    let picture = ppm(&photo(16, 16));
+    for (name, status, body) in [
+        ("none", 502, "p->width = 0; return 0;"),
+        (
+            "large",
+            502,
+            "p->width = 60000; p->height = 60000; return 0;",
+        ),
+        (
+            "overflow",
+            502,
+            "p->width = 0x80000000u; p->height = 2; p->channels = 1; return 0;",
+        ),
+        ("many", 502, "p->channels = 5; return 0;"),
+        ("flat", 502, "p->channels = 0; return 0;"),
+        ("kind", 502, "p->answer = 9; return 0;"),
+        (
+            "size",
+            502,
+            "p->answer = 3; p->size = p->room + 1; return 0;",
+        ),
+        (
+            "huge",
+            502,
+            "p->answer = 3; p->size = 0xffffffffffffffff; return 0;",
+        ),
+        ("refuse", 422, "return -7;"),
+        ("other", 422, "return 3;"),
+        (
+            "pointers",
+            200,
+            "p->pixels = 0; p->out = 0; p->room = 0; p->count = 99; return 1;",
+        ),
+        ("larger", 200, "p->width = 100; p->height = 200; return 0;"),
+    ] {
+        let source = format!("{H}int {name}(struct picture *p) {{ {body} }}\n");
+        assert_eq!(put(name, token, &source).status, Some(201), "{name}");
+        let answer = transcode(&format!("through={name}"), token, &picture);
+        assert_eq!(answer.status, Some(status), "{name}: {}", answer.text());
+    }
+    let said = json(&transcode("through=refuse", token, &picture));
+    assert!(said["detail"].as_str().unwrap().contains("-7"), "{said}");
+    let bytes = format!(
+        "{H}int bytes(struct picture *p) {{ p->out[0] = 'x'; p->answer = PICTURE_BYTES; p->size = 1; return 0; }}"
+    );
+    assert_eq!(put("bytes", token, &bytes).status, Some(201));
+    let answer = transcode("through=bytes", token, &picture);
+    assert_eq!((answer.status, answer.text()), (Some(200), "x".to_owned()));
+    goes_on();
+}
+
+#[test]
+fn pictures_that_lie() {
+    let png = encoded(&photo(60, 40), ImageFormat::Png);
+    let jpeg = encoded(&photo(60, 40), ImageFormat::Jpeg);
+    let mut bomb = png.clone();
+    // The head says 100000 by 100000, and its sum is right.
+    bomb[16..24].copy_from_slice(&[0, 1, 0x86, 0xa0, 0, 1, 0x86, 0xa0]);
+    let sum = crc(&bomb[12..29]);
+    bomb[29..33].copy_from_slice(&sum.to_be_bytes());
+    let mut large = png.clone();
+    large[16..24].copy_from_slice(&[0, 0, 8, 0, 0, 0, 8, 0]);
+    let sum = crc(&large[12..29]);
+    large[29..33].copy_from_slice(&sum.to_be_bytes());
+    let mut taller = jpeg.clone();
+    let frame = taller.windows(2).position(|w| w == [0xff, 0xc0]).unwrap();
+    taller[frame + 5..frame + 9].copy_from_slice(&[0xff, 0xff, 0xff, 0xff]);
+    for (what, picture, statuses) in [
+        ("a bomb", &bomb[..], &[413, 422][..]),
+        ("a large one", &large, &[413]),
+        ("a JPEG's bomb", &taller, &[413, 422]),
+        ("half a PNG", &png[..png.len() / 2], &[422]),
+        ("a PNG's head", &png[..33], &[422]),
+        ("half a JPEG", &jpeg[..jpeg.len() / 2], &[200, 422]),
+        ("a JPEG's head", &jpeg[..20], &[422]),
+        ("a short PPM", b"P6\n100 100\n255\nabc", &[422]),
+        ("a long PPM", b"P6\n65535 65535\n255\nabc", &[413]),
+        ("a negative PPM", b"P6\n-1 -1\n255\nabc", &[422]),
+        ("deep samples", b"P6\n1 1\n65535\nabcdef", &[415]),
+        ("a GIF", b"GIF89a\x01\0\x01\0", &[415]),
+        ("nothing", b"", &[415]),
+    ] {
+        for query in ["through=gray", "through=gray&format=jpeg", ""] {
+            let answer = transcode(query, "", picture);
+            assert!(
+                statuses.contains(&answer.status.unwrap()),
+                "{what}: {}",
+                answer.text()
+            );
+        }
+    }
+    let long = vec![b'x'; 2_000_001];
+    assert_eq!(transcode("through=gray", "", &long).status, Some(413));
+    goes_on();
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    let step = |sum: u32, byte: &u8| {
+        let mut sum = sum ^ u32::from(*byte);
+        for _ in 0..8 {
+            sum = if sum & 1 == 1 {
+                sum >> 1 ^ 0xedb8_8320
+            } else {
+                sum >> 1
+            };
+        }
+        sum
+    };
+    !bytes.iter().fold(!0, step)
+}
+
+#[test]
+fn quotas() {
+    let serving = site(SETTINGS);
+    let put = |name: &str, source: &str| {
+        ask(
+            &serving,
+            "PUT",
+            &format!("/plugins/{name}"),
+            BOB,
+            source.as_bytes(),
+        )
+    };
+    let plain = |name: &str| format!("{H}int {name}(struct picture *p) {{ return 1; }}");
+    let long = format!("{}{}", plain("long"), " ".repeat(2000));
+    assert_eq!(put("long", &long).status, Some(413));
+    let much = format!("{H}char much[100000]; int eater(struct picture *p) {{ return much[1]; }}");
+    let answer = put("eater", &much);
+    assert!(
+        [422, 429].contains(&answer.status.unwrap()),
+        "{}",
+        answer.text()
+    );
+    let two = "char a[5000]; int eater(void *p) { return a[1] + 1; }";
+    assert_eq!(put("eater", two).status, Some(201));
+    let answer = put(
+        "second",
+        "char b[5000]; int second(void *p) { return b[1] + 1; }",
+    );
+    assert_eq!(answer.status, Some(429), "{}", answer.text());
+    assert!(header(&answer, "retry-after").is_some());
+    assert_eq!(put("one", &plain("one")).status, Some(201));
+    assert_eq!(put("two", &plain("two")).status, Some(429));
+    assert_eq!(put("one", &plain("one")).status, Some(200));
+    let code: String = (0..150)
+        .map(|i| format!("static int f{i}(int a){{return a*{i}/7;}}"))
+        .collect();
+    // What the verifier and the namespace have room for is less than that.
+    let answer = put(
+        "one",
+        &format!(
+            "{}int one(void *p){{return f1(1);}}",
+            &code[..code.len().min(1900)]
+                .rsplit_once("static")
+                .unwrap()
+                .0
+        ),
+    );
+    assert!(
+        [200, 429].contains(&answer.status.unwrap()),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(
+        ask(&serving, "DELETE", "/plugins/one", BOB, b"").status,
+        Some(204)
+    );
+    assert_eq!(put("two", &plain("two")).status, Some(201));
+
+    // One request at a time: a second one is refused while the first is in its plugin.
+    assert_eq!(
+        ask(&serving, "DELETE", "/plugins/eater", BOB, b"").status,
+        Some(204)
+    );
+    assert_eq!(
+        put("slow", "int slow(void *p) { for (;;) ; }").status,
+        Some(201)
+    );
+    let picture = ppm(&photo(8, 8));
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let one = || {
+            ask(&serving, "POST", "/transcode?through=slow", BOB, &picture)
+                .status
+                .unwrap()
+        };
+        let threads: Vec<_> = (0..6).map(|_| scope.spawn(one)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(
+        statuses.contains(&504) && statuses.iter().all(|s| [504, 429].contains(s)),
+        "{statuses:?}"
+    );
+}
+
+#[test]
+fn the_guest_that_was_here_longest_ago_goes() {
+    let serving = site(SETTINGS);
+    let token = |n: usize| format!("guest-number-{n}-0123456789");
+    let put = |n: usize| {
+        ask(
+            &serving,
+            "PUT",
+            "/plugins/mine",
+            &token(n),
+            b"int mine(void *p) { return 1; }",
+        )
+        .status
+    };
+    let has = |n: usize| ask(&serving, "GET", "/plugins/mine", &token(n), b"").status == Some(200);
+    for n in 0..4 {
+        assert_eq!(put(n), Some(201));
+    }
+    assert!((0..4).all(has));
+    assert!(has(0));
+    assert_eq!(put(4), Some(201));
+    assert!(!has(1) && has(0) && has(2) && has(3) && has(4));
+}
+
+#[test]
+fn plugins_of_a_client_call_each_other() {
+    let token = "library-0123456789abcdef";
+    assert_eq!(
+        put("tools", token, "int half(int x) { return x / 2; }").status,
+        Some(201)
+    );
+    let picture = ppm(&photo(8, 8));
+    assert_eq!(
+        transcode("through=tools", token, &picture).status,
+        Some(422)
+    );
+    let user = format!(
+        "{H}int half(int x); int use(struct picture *p) {{ p->pixels[0] = half(p->argument[0]); return 1; }}"
+    );
+    assert_eq!(put("use", token, &user).status, Some(201));
+    assert_eq!(
+        decoded_ppm(&transcode("through=use(84)", token, &picture))[0],
+        42
+    );
+    assert_eq!(
+        put("tools", token, "int half(int x) { return x / 2 + 1; }").status,
+        Some(200)
+    );
+    assert_eq!(
+        decoded_ppm(&transcode("through=use(84)", token, &picture))[0],
+        43
+    );
+    // A function belongs to one plugin.
+    assert_eq!(
+        put("thief", token, "int half(int x) { return 0; }").status,
+        Some(409)
+    );
+    // Through the client's and the site's by turns.
+    let answer = transcode(
+        "through=use(10),gray,use(20),quantise(2),use(30)",
+        token,
+        &picture,
+    );
+    assert_eq!(decoded_ppm(&answer)[0], 16);
+    // Gone: whoever calls it has a fault that says so.
+    assert_eq!(
+        ask(&SERVING, "DELETE", "/plugins/tools", token, b"").status,
+        Some(204)
+    );
+    let said = fault(&transcode("through=use(84)", token, &picture), 500);
+    assert_eq!(
+        (
+            &said["kind"],
+            said["message"].as_str().unwrap().contains("half")
+        ),
+        (&"deleted".into(), true)
+    );
+}
+
+#[test]
+fn ten_clients_at_once_while_plugins_are_replaced() {
+    let picture = ppm(&photo(32, 32));
+    let serving = site(&SETTINGS.replace("guests_most = 4", "guests_most = 20"));
+    let source =
+        |n: usize| format!("{H}int mark(struct picture *p) {{ p->pixels[0] = {n}; return 1; }}");
+    std::thread::scope(|scope| {
+        for client in 0..10 {
+            let (serving, picture, source) = (&serving, &picture, &source);
+            scope.spawn(move || {
+                let token = format!("client-number-{client}-0123456789");
+                let put = |n: usize| {
+                    let status = ask(
+                        serving,
+                        "PUT",
+                        "/plugins/mark",
+                        &token,
+                        source(n).as_bytes(),
+                    )
+                    .status;
+                    assert!([Some(200), Some(201)].contains(&status), "{status:?}");
+                };
+                put(10 * client);
+                std::thread::scope(|scope| {
+                    scope.spawn(|| (1..10).for_each(|n| put(10 * client + n)));
+                    for _ in 0..15 {
+                        let answer = ask(
+                            serving,
+                            "POST",
+                            "/transcode?through=mark,gray,mark",
+                            &token,
+                            picture,
+                        );
+                        let mark = usize::from(decoded_ppm(&answer)[0]);
+                        assert_eq!(mark / 10, client);
+                    }
+                });
+                let answer = ask(serving, "POST", "/transcode?through=mark", &token, picture);
+                assert_eq!(usize::from(decoded_ppm(&answer)[0]), 10 * client + 9);
+            });
+        }
+    });
+    let metrics = serving.get("/metrics").text();
+    assert!(
+        metrics.contains("postern_plugins_clients 10\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("postern_pictures_total{result=\"done\"} 160\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("postern_plugin_calls_total{plugin=\"gray\"} 150\n"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn a_changed_plugin_of_the_site_is_read_again_and_a_wrong_one_is_not() {
+    let serving = site(SETTINGS);
+    let picture = ppm(&photo(8, 8));
+    let first = || {
+        decoded_ppm(&ask(
+            &serving,
+            "POST",
+            "/transcode?through=fresh",
+            "",
+            &picture,
+        ))[0]
+    };
+    let path = serving.path().join("plugins/fresh.c");
+    let write = |body: &str| {
+        std::fs::write(
+            &path,
+            format!("{H}int fresh(struct picture *p) {{ {body} }}\n"),
+        )
+        .unwrap()
+    };
+    write("p->pixels[0] = 5; return PICTURE_IN_PLACE;");
+    serving.wait_for(|log| log.matches("plugins: reloaded").count() == 1);
+    assert_eq!(first(), 5);
+    write("p->pixels[0] = no; return 1;");
+    serving.wait_for(|log| log.contains("fresh.c") && log.contains("former plugins"));
+    assert_eq!(first(), 5);
+    write("p->pixels[0] = 66; return PICTURE_IN_PLACE;");
+    serving.wait_for(|log| log.matches("plugins: reloaded").count() == 2);
+    assert_eq!(first(), 66);
+}
