@@ -32,11 +32,12 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev wrk nginx
+	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx
 
 bench: build setup-bench
 	$(BIN) bench
 	cd bench && $(CARGO) run --release -- calls kernels programs ecode
+	cd bench && $(CARGO) run --release -p postern-filter-peers
 
 # The programs with one part of the confinement left out at a time.
 ablations: setup setup-bench

@@ -10,6 +10,7 @@ mod domains;
 mod ecode;
 mod fault;
 mod figure;
+mod filter;
 mod gates;
 mod kernels;
 mod lending;
@@ -35,7 +36,7 @@ use figure::Figure;
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, ecode, sys, policy, anchors, serve, transcode. The groups kernels, memory,
+chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, ecode, filter, sys, policy, anchors, serve, transcode. The groups kernels, memory,
 placement, programs, verifier and load compile C with `postern cc`; serve needs wrk and libfcgi, and is left out where they are
 missing unless it is asked for.
 
@@ -76,6 +77,7 @@ const GROUPS: &[Group] = &[
     ("load", load::figures),
     ("fault", |_| fault::figures()),
     ("ecode", ecode::figures),
+    ("filter", |_| filter::figures()),
     ("sys", sys::figures),
     ("policy", |_| policy::figures()),
     ("anchors", |_| anchors::figures()),

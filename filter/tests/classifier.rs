@@ -6,7 +6,7 @@ use postern::Shared;
 use postern_filter::classifier::{Classifier, Place};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use postern_filter::{Filter, NoNames};
-use support::packets::{connection, connection_packet};
+use support::connections::{connection, connection_packet};
 use support::{Random, expressions, packets};
 
 fn filter(source: &str) -> Filter {

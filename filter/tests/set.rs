@@ -5,7 +5,7 @@ mod support;
 use postern_filter::set::{Claim, Id, Scratch, Set, SetError};
 use postern_filter::{Filter, NoNames};
 use support::confined::Confined;
-use support::packets::{connection, connection_packet};
+use support::connections::{connection, connection_packet};
 use support::{Random, expressions, packets};
 
 fn filter(source: &str) -> Filter {

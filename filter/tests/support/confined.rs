@@ -37,15 +37,13 @@ impl Confined {
         Confined { domain, room }
     }
 
-    /// Calls with a packet that is in place already: nanoseconds for each, the best of several rounds.
-    pub fn nanoseconds(&self, packet: &[u8]) -> f64 {
-        let filter = self
-            .domain
-            .func::<fn(Offset, u32, u32) -> u32>("filter")
-            .unwrap();
+    /// A call with a packet that is put in place now.
+    pub fn prepared(&self, packet: &[u8]) -> impl Fn() -> u32 {
+        let filter = self.domain.func::<fn(Offset, u32, u32) -> u32>("filter");
+        let filter = filter.unwrap();
         self.domain.write(self.room, packet).unwrap();
-        let length = packet.len() as u32;
-        super::nanoseconds(|| filter.call(self.room, length, length).unwrap())
+        let (room, length) = (self.room, packet.len() as u32);
+        move || filter.call(room, length, length).unwrap()
     }
 
     /// The verdicts of several packets.

@@ -2,22 +2,10 @@
 #![allow(dead_code)]
 
 pub mod confined;
+pub mod connections;
 pub mod expressions;
 pub mod packets;
 pub mod pcap;
-
-/// Nanoseconds of a call, the best of several rounds.
-pub fn nanoseconds<T>(mut call: impl FnMut() -> T) -> f64 {
-    let mut best = f64::MAX;
-    for _ in 0..30 {
-        let start = std::time::Instant::now();
-        for _ in 0..2000 {
-            std::hint::black_box(call());
-        }
-        best = best.min(start.elapsed().as_nanos() as f64 / 2000.0);
-    }
-    best
-}
 
 /// A small generator of random numbers (xorshift).
 pub struct Random(u64);
