@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench ablations fuzz stress conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
+.PHONY: all build demo test test-rust lint bench ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
 
 all: build
 
@@ -49,6 +49,10 @@ fuzz: setup
 # Threads, faults, resets, reloads, pools and forks at random for a minute.
 stress: setup
 	POSTERN_STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern --test stress -- --nocapture
+
+# Load on all kinds of handlers of the web server, with faults and reloads at random, for a minute.
+soak: setup
+	POSTERN_SOAK_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-server --test soak -- --nocapture
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev

@@ -35,7 +35,12 @@ pub enum Body {
     /// All of it; `None` once it was taken.
     Whole(Option<Bytes>),
     /// Piece by piece. Whoever sends them waits until there is room.
-    Stream(mpsc::Receiver<Result<Bytes, Cut>>),
+    Stream {
+        /// Where they come from.
+        pieces: mpsc::Receiver<Result<Bytes, Cut>>,
+        /// Why there are no more, if that was met.
+        cut: Option<Cut>,
+    },
 }
 
 impl Body {
@@ -52,7 +57,8 @@ impl Body {
     /// A stream, and where its pieces come from.
     pub fn stream() -> (mpsc::Sender<Result<Bytes, Cut>>, Body) {
         let (sender, receiver) = mpsc::channel(1);
-        (sender, Body::Stream(receiver))
+        let pieces = receiver;
+        (sender, Body::Stream { pieces, cut: None })
     }
 }
 
@@ -66,8 +72,19 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         Poll::Ready(match &mut *self {
             Body::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
-            Body::Stream(receiver) => {
-                ready!(receiver.poll_recv(context)).map(|piece| piece.map(Frame::data))
+            Body::Stream { pieces, cut } => {
+                if let Some(cut) = cut {
+                    return Poll::Ready(Some(Err(*cut)));
+                }
+                match ready!(pieces.poll_recv(context)) {
+                    Some(Err(met)) => {
+                        // What came before goes out first: the connection is closed at once when this is told.
+                        *cut = Some(met);
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    piece => piece.map(|piece| piece.map(Frame::data)),
+                }
             }
         })
     }
@@ -81,7 +98,7 @@ impl HttpBody for Body {
             Body::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Body::Stream(_) => SizeHint::default(),
+            Body::Stream { .. } => SizeHint::default(),
         }
     }
 }

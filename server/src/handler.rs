@@ -13,12 +13,13 @@ use crate::metrics::Counted;
 use crate::patience::Patience;
 use crate::process::Process;
 use crate::program::Workshop;
+use crate::reload::{Look, look, sources};
 use crate::status::Roster;
 use crate::variables::{Peers, Variables};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::sync::oneshot;
 
@@ -57,6 +58,8 @@ enum Kind {
 /// A program behind a path.
 pub struct Handler {
     settings: Arc<Settings>,
+    /// The files of the program as it was built last.
+    seen: Mutex<Vec<Look>>,
     kind: Kind,
     gate: Gate,
     workshop: Arc<Workshop>,
@@ -84,6 +87,8 @@ impl Handler {
             path: settings.path.clone(),
             message,
         };
+        // Before the compiler looks: what changes later is seen as a change.
+        let seen = Mutex::new(look(sources(settings)));
         let file = workshop.build(settings).map_err(|e| error(e.to_string()))?;
         let kind = match settings.run {
             Run::Protected | Run::Unprotected => {
@@ -100,6 +105,7 @@ impl Handler {
         Ok(Handler {
             gate: Gate::new(settings.instances, settings.waiting, settings.wait),
             settings: settings.clone(),
+            seen,
             kind,
             workshop: workshop.clone(),
             log: log.clone(),
@@ -128,6 +134,7 @@ impl Handler {
             path: self.settings.path.clone(),
             message,
         };
+        *self.seen() = look(sources(&self.settings));
         let file = self
             .workshop
             .build(&self.settings)
@@ -144,18 +151,13 @@ impl Handler {
         Ok(())
     }
 
-    /// The files that the program is made of.
-    pub fn files(&self) -> Vec<std::path::PathBuf> {
-        let mut files = vec![self.settings.program.clone()];
-        files.extend(self.settings.sources.iter().cloned());
-        if Workshop::is_source(&self.settings.program) {
-            let folder = self.settings.program.parent().unwrap_or(Path::new("."));
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let headers = entries.map(|entry| entry.path());
-            files.extend(headers.filter(|path| path.extension().is_some_and(|e| e == "h")));
-        }
-        files.sort();
-        files
+    /// Whether what the program is made of is not what it was when it was built.
+    pub fn has_changed(&self) -> bool {
+        *self.seen() != look(sources(&self.settings))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Vec<Look>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves a request whose path goes on with `rest`.

@@ -101,6 +101,52 @@ impl Head {
     }
 }
 
+/// What a head promised of a body that is sent piece by piece.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Promise {
+    said: Option<u64>,
+    sent: u64,
+}
+
+impl Promise {
+    /// Of a head.
+    pub fn of(head: &Head) -> Promise {
+        Promise {
+            said: head
+                .length
+                .filter(|_| head.status != StatusCode::NOT_MODIFIED),
+            sent: 0,
+        }
+    }
+
+    /// So many bytes more are about to be sent.
+    ///
+    /// # Errors
+    /// They are more than was promised.
+    pub fn send(&mut self, bytes: usize) -> Result<(), HeadError> {
+        self.sent += bytes as u64;
+        self.check(|said, sent| sent <= said, "longer")
+    }
+
+    /// There is no more.
+    ///
+    /// # Errors
+    /// It is less than was promised.
+    pub fn end(&self) -> Result<(), HeadError> {
+        self.check(|said, sent| sent == said, "shorter")
+    }
+
+    fn check(&self, fine: impl Fn(u64, u64) -> bool, is: &str) -> Result<(), HeadError> {
+        match self.said {
+            Some(said) if !fine(said, self.sent) => Err(HeadError::Length {
+                said: said.to_string(),
+                is: is.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Reads the head of an answer that begins with `bytes`. `None` if it goes on behind them.
 ///
 /// # Errors
@@ -264,6 +310,10 @@ mod tests {
         ));
         assert_eq!(error(&"X-A: b\n".repeat(HEADERS + 1)), HeadError::TooLong);
         assert_eq!(error(&"x".repeat(HEAD_LIMIT + 1)), HeadError::TooLong);
+        let mut promise = Promise::of(&ok("Content-Length: 4\nStatus: 200\n\n"));
+        assert!(promise.send(3).is_ok() && promise.end().is_err());
+        assert!(promise.send(1).is_ok() && promise.end().is_ok());
+        assert!(promise.send(1).is_err());
         assert!(
             ok("Content-Length: 4\nStatus: 200\n\n")
                 .response((), Some(3))

@@ -2,7 +2,7 @@
 
 use crate::body::{Body, Cut};
 use crate::failure::Failure;
-use crate::head::{self, HEAD_LIMIT, HeadError};
+use crate::head::{self, HEAD_LIMIT, HeadError, Promise};
 use crate::seat::Answer;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::mpsc;
@@ -15,6 +15,7 @@ pub struct Outlet {
     answer: Option<Answer>,
     kept: BytesMut,
     stream: Option<mpsc::Sender<Result<Bytes, Cut>>>,
+    promise: Promise,
 }
 
 impl Outlet {
@@ -24,6 +25,7 @@ impl Outlet {
             answer: Some(answer),
             kept: BytesMut::new(),
             stream: None,
+            promise: Promise::default(),
         }
     }
 
@@ -38,6 +40,7 @@ impl Outlet {
     /// It is no answer.
     pub async fn push(&mut self, bytes: Bytes) -> Result<bool, Failure> {
         if let Some(stream) = &self.stream {
+            self.promise.send(bytes.len())?;
             return Ok(bytes.is_empty() || stream.send(Ok(bytes)).await.is_ok());
         }
         self.kept.extend_from_slice(&bytes);
@@ -59,6 +62,8 @@ impl Outlet {
         let Some(head) = head::parse(beginning)? else {
             return Ok(true);
         };
+        self.promise = Promise::of(&head);
+        self.promise.send(self.kept.len() - head.size)?;
         let (stream, body) = Body::stream();
         let rest = self.kept.split_off(head.size).freeze();
         let response = head.response(body, None)?;
@@ -75,6 +80,11 @@ impl Outlet {
 
     /// The end: of the answer, or of the hope for one. Gives the failure, if nobody was told: the answer had begun.
     pub async fn finish(mut self, result: Result<(), Failure>) -> Option<Failure> {
+        let result = match &self.stream {
+            // Who is gone misses nothing.
+            Some(stream) if !stream.is_closed() => result.and_then(|()| Ok(self.promise.end()?)),
+            _ => result,
+        };
         match (result, self.answer.take()) {
             (Ok(()), Some(answer)) => drop(answer.send(whole(self.kept))),
             (Err(failure), Some(answer)) => drop(answer.send(Err(failure))),

@@ -1,8 +1,10 @@
 //! Handlers and plugins whose files change are built again, while requests go on.
 
+use crate::config::Settings;
 use crate::log::Log;
+use crate::program::Workshop;
 use crate::service::Service;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,11 +16,6 @@ pub type Look = (PathBuf, Option<(u64, SystemTime)>);
 
 /// Watches for as long as it is polled.
 pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
-    let mut looks: Vec<Vec<Look>> = service
-        .handlers()
-        .iter()
-        .map(|handler| look(handler.files()))
-        .collect();
     let mut plugins = service.plugins().map(|plugins| plugins.seen.clone());
     loop {
         tokio::time::sleep(EVERY).await;
@@ -34,12 +31,10 @@ pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
                 let _ = work.await;
             }
         }
-        for (handler, seen) in service.handlers().iter().zip(&mut looks) {
-            let now = look(handler.files());
-            if now == *seen {
+        for handler in service.handlers() {
+            if !handler.has_changed() {
                 continue;
             }
-            *seen = now;
             let (handler, log) = (handler.clone(), log.clone());
             let work = tokio::task::spawn_blocking(move || match handler.reload() {
                 Ok(()) => log.error(&format!("{}: reloaded", handler.settings().path)),
@@ -49,6 +44,20 @@ pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
             let _ = work.await;
         }
     }
+}
+
+/// The files that a program is made of: its sources, and if it has some, the headers beside the first.
+pub fn sources(settings: &Settings) -> Vec<PathBuf> {
+    let mut files = vec![settings.program.clone()];
+    files.extend(settings.sources.iter().cloned());
+    if Workshop::is_source(&settings.program) {
+        let folder = settings.program.parent().unwrap_or(Path::new("."));
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let headers = entries.map(|entry| entry.path());
+        files.extend(headers.filter(|path| path.extension().is_some_and(|e| e == "h")));
+    }
+    files.sort();
+    files
 }
 
 /// What files look like now.

@@ -7,7 +7,7 @@
 use crate::body::{Body, Cut};
 use crate::exchange::{Exchange, PIECE};
 use crate::failure::Failure;
-use crate::head;
+use crate::head::{self, Promise};
 use crate::input::Input;
 use crate::log::Log;
 use bytes::Bytes;
@@ -67,6 +67,7 @@ struct Call {
     /// A head that was handed over before it was whole.
     begun: Vec<u8>,
     stream: Option<mpsc::Sender<Result<Bytes, Cut>>>,
+    promise: Promise,
     failure: Option<Failure>,
     waited: bool,
     /// Whether the client is known to have left.
@@ -101,6 +102,7 @@ impl Seat {
             permit: self.halves[0].clone().try_acquire_owned().ok(),
             begun: Vec::new(),
             stream: None,
+            promise: Promise::default(),
             failure: None,
             waited: false,
             gone: false,
@@ -234,6 +236,7 @@ impl Call {
                 return Ok(true);
             };
             from = body;
+            self.promise = Promise::of(&head);
             let (stream, body) = Body::stream();
             let response = head.response(body, None)?;
             let gone = self
@@ -252,6 +255,7 @@ impl Call {
         if from >= size {
             return Ok(true);
         }
+        self.promise.send(size - from)?;
         let bytes = match domain {
             Some(_) if !seat.exchange.shut(self.half, domain) => {
                 Bytes::from(seat.exchange.copy(self.half, size)).slice(from..)
@@ -282,9 +286,16 @@ impl Call {
             ));
         }
         let Some(answer) = self.answer.take() else {
-            if let Some(stream) = self.stream.take()
-                && size > 0
-            {
+            // Who is gone misses nothing.
+            let Some(stream) = self.stream.take_if(|stream| !stream.is_closed()) else {
+                return Ok(());
+            };
+            let kept = self.promise.send(size).and_then(|()| self.promise.end());
+            if let Err(error) = kept {
+                self.stream = Some(stream);
+                return Err(error.into());
+            }
+            if size > 0 {
                 let bytes = self.bytes(seat, 0, size);
                 self.send_last(stream, Ok(bytes));
             }

@@ -1,38 +1,8 @@
 //! Too large, too many, too long.
 
-use crate::site::{Serving, connect, handler, read, request};
+use crate::site::{Serving, handler, hold, read, release, request};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-
-/// A request that is inside a program until its body ends.
-pub fn hold(serving: &Serving, path: &str) -> TcpStream {
-    hold_at(serving.address, path)
-}
-
-pub fn hold_at(address: SocketAddr, path: &str) -> TcpStream {
-    let mut stream = connect(address);
-    let head = request(
-        "POST",
-        &format!("{path}/hold"),
-        "Transfer-Encoding: chunked\r\n",
-        b"1\r\nx\r\n",
-    );
-    stream.write_all(&head).unwrap();
-    let mut got = Vec::new();
-    while !got.windows(4).any(|w| w == b"held") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).unwrap();
-        got.push(byte[0]);
-    }
-    stream
-}
-
-fn release(mut stream: TcpStream) {
-    stream.write_all(b"0\r\n\r\n").unwrap();
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).unwrap();
-    assert!(rest.ends_with(b"0\r\n\r\n"), "{rest:?}");
-}
+use std::net::TcpStream;
 
 #[test]
 fn a_body_that_is_too_large_is_413() {
@@ -74,7 +44,7 @@ fn too_many_requests_of_one_client_are_429() {
         "[limits]\nrequests_per_client = 2\n{}",
         handler("/p", "protected", "")
     ));
-    let held = [hold(&serving, "/p"), hold(&serving, "/p")];
+    let held = [hold(serving.address, "/p"), hold(serving.address, "/p")];
     let answer = serving.get("/");
     assert_eq!(answer.status, Some(429));
     assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
@@ -94,7 +64,7 @@ fn busy_programs_are_503() {
     );
     let serving = Serving::new(&format!("{}{patient}", handlers.concat()));
     for path in ["/protected", "/unprotected", "/fastcgi", "/cgi", "/patient"] {
-        let held = hold(&serving, path);
+        let held = hold(serving.address, path);
         let answer = serving.get(&format!("{path}/hello"));
         assert_eq!(answer.status, Some(503), "{path}");
         assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);

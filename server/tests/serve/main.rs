@@ -1,6 +1,7 @@
 //! `postern serve` from outside: real connections to a server in this process.
 #![allow(missing_docs)]
 
+mod apart;
 mod faults;
 mod files;
 mod limits;

@@ -172,6 +172,33 @@ pub fn request(method: &str, path: &str, headers: &str, body: &[u8]) -> Vec<u8> 
     [head.as_bytes(), body].concat()
 }
 
+/// A request that is inside a program until its body ends.
+pub fn hold(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = connect(address);
+    let head = request(
+        "POST",
+        &format!("{path}/hold"),
+        "Transfer-Encoding: chunked\r\n",
+        b"1\r\nx\r\n",
+    );
+    stream.write_all(&head).unwrap();
+    let mut got = Vec::new();
+    while !got.windows(4).any(|w| w == b"held") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        got.push(byte[0]);
+    }
+    stream
+}
+
+/// Lets it end.
+pub fn release(mut stream: TcpStream) {
+    stream.write_all(b"0\r\n\r\n").unwrap();
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    assert!(rest.ends_with(b"0\r\n\r\n"), "{rest:?}");
+}
+
 /// What came back. No status is a connection that was closed.
 #[derive(Debug)]
 pub struct Answer {
