@@ -2,6 +2,7 @@
 
 use crate::boundary;
 use crate::domain::{DomainKind, Hold, hold_ids};
+use crate::filter::{FilterKind, FilterSetKind};
 use crate::handle::{Holding, Kind};
 use crate::image::ImageKind;
 use crate::module::ModuleKind;
@@ -22,6 +23,8 @@ type Held = (
     Holding<PoolKind>,
     Holding<ModuleKind>,
     Holding<NamespaceKind>,
+    Holding<FilterKind>,
+    Holding<FilterSetKind>,
     pool::Hold,
     Hold,
 );
@@ -42,6 +45,8 @@ extern "C" fn before() {
         PoolKind::table().hold(),
         ModuleKind::table().hold(),
         NamespaceKind::table().hold(),
+        FilterKind::table().hold(),
+        FilterSetKind::table().hold(),
         pool::loans(),
         hold_ids(),
     );

@@ -17,6 +17,7 @@
 //! | [`revoke`] | `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants` |
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`namespace`] | `pt_namespace_…` |
+//! | [`filter`] | `pt_filter_…` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -29,6 +30,7 @@ pub mod decision;
 pub mod domain;
 pub mod failure;
 pub mod fault;
+pub mod filter;
 pub mod fork;
 pub mod handle;
 pub mod image;

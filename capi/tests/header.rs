@@ -88,7 +88,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 41] = [
+const TYPES: [(&str, &str); 43] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -123,6 +123,8 @@ const TYPES: [(&str, &str); 41] = [
     ("Handle<PoolKind>", "pt_pool *"),
     ("Handle<ModuleKind>", "pt_module *"),
     ("Handle<NamespaceKind>", "pt_namespace *"),
+    ("Handle<FilterKind>", "pt_filter *"),
+    ("Handle<FilterSetKind>", "pt_filter_set *"),
     ("Words", "const uint64_t *"),
     ("HandOver", "int (*)(pt_domain *, pt_domain *, void *)"),
     (

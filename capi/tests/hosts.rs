@@ -119,6 +119,11 @@ fn restarts_pools_and_modules() {
 }
 
 #[test]
+fn filters_of_packets() {
+    support::run(support::compile("filters.c", &[]), &[] as &[&str]);
+}
+
+#[test]
 fn namespaces() {
     support::run(support::compile("namespaces.c", &[]), &[] as &[&str]);
 }

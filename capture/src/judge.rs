@@ -2,17 +2,17 @@
 
 use crate::source::{Seen, Source};
 use postern::{CallError, Domain, Func, Image, Offset, RestartPolicy};
-use postern_filter::{Code, SIGNATURE};
-use postern_image::ImageBuilder;
+use postern_filter::classifier::ClassifierError;
+use postern_filter::{Code, Loaded};
 use thiserror::Error;
 
 /// Why an extension cannot look at packets.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JudgeError {
-    /// The filter's code makes no extension.
-    #[error("the filter cannot be loaded: {0}")]
-    Filter(String),
+    /// The filter's code makes no domain.
+    #[error(transparent)]
+    Filter(#[from] ClassifierError),
     /// The image does not become a domain.
     #[error(transparent)]
     Instantiate(#[from] postern::InstantiateError),
@@ -26,7 +26,7 @@ pub enum JudgeError {
     Share(#[from] postern::ShareError),
 }
 
-/// The functions that look at packets, whoever made them.
+/// The functions of programs and handlers.
 pub(crate) type Entry = Func<fn(Offset, u32, u32) -> u32>;
 
 /// The function of a domain that looks at packets.
@@ -38,11 +38,13 @@ pub(crate) fn entry(domain: &Domain, name: &'static str) -> Result<Entry, JudgeE
 
 /// A filter that is ready to be asked.
 pub struct Judge {
-    domain: Domain,
-    entry: Entry,
-    /// Compiled filters take the length on the wire first.
-    compiled: bool,
+    kind: Kind,
     faults: u64,
+}
+
+enum Kind {
+    Compiled(Loaded),
+    Program(Domain, Entry),
 }
 
 impl Judge {
@@ -51,12 +53,10 @@ impl Judge {
     /// # Errors
     /// The code is refused, or there is no memory for a domain.
     pub fn compiled(code: &Code) -> Result<Judge, JudgeError> {
-        let wrong = |error: &dyn std::fmt::Display| JudgeError::Filter(error.to_string());
-        let mut builder = ImageBuilder::new(code.text());
-        builder.export("filter", 0, SIGNATURE.parse().ok());
-        let file = builder.build().map_err(|e| wrong(&e))?;
-        let image = Image::from_bytes(&file).map_err(|e| wrong(&e))?;
-        Judge::of(&image, true)
+        Ok(Judge {
+            kind: Kind::Compiled(code.load(false)?),
+            faults: 0,
+        })
     }
 
     /// A program that exports `int filter(const unsigned char *packet, unsigned length, unsigned wire_length)`. After a fault it
@@ -65,19 +65,13 @@ impl Judge {
     /// # Errors
     /// It exports something else, wishes services, or there is no memory for a domain.
     pub fn program(image: &Image) -> Result<Judge, JudgeError> {
-        Judge::of(image, false)
-    }
-
-    fn of(image: &Image, compiled: bool) -> Result<Judge, JudgeError> {
         let domain = Domain::builder(image)
             .name("filter")
             .restart(RestartPolicy::Immediate)
             .build()?;
         let entry = entry(&domain, "filter")?;
         Ok(Judge {
-            domain,
-            entry,
-            compiled,
+            kind: Kind::Program(domain, entry),
             faults: 0,
         })
     }
@@ -87,7 +81,11 @@ impl Judge {
     /// # Errors
     /// There is no room for them.
     pub fn watch(&self, source: &mut Source) -> Result<(), JudgeError> {
-        Ok(source.watch(&self.domain)?)
+        let domain = match &self.kind {
+            Kind::Compiled(loaded) => loaded.domain(),
+            Kind::Program(domain, _) => domain,
+        };
+        Ok(source.watch(domain)?)
     }
 
     /// How much of a packet is accepted; 0 rejects it.
@@ -95,9 +93,9 @@ impl Judge {
     /// # Errors
     /// A fault; the packet is rejected.
     pub fn ask(&mut self, seen: &Seen) -> Result<u32, CallError> {
-        let verdict = match self.compiled {
-            true => self.entry.call(seen.at, seen.wire, seen.captured),
-            false => self.entry.call(seen.at, seen.captured, seen.wire),
+        let verdict = match &self.kind {
+            Kind::Compiled(loaded) => loaded.run_at(seen.at, seen.wire, seen.captured),
+            Kind::Program(_, entry) => entry.call(seen.at, seen.captured, seen.wire),
         };
         self.faults += u64::from(verdict.is_err());
         verdict

@@ -33,7 +33,7 @@ pub struct ClassifierError {
     pub reason: String,
 }
 
-fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> ClassifierError {
+pub(crate) fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> ClassifierError {
     use alloc::string::ToString;
     move |error| ClassifierError {
         what,

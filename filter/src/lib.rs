@@ -34,6 +34,8 @@ mod code;
 mod encode;
 mod error;
 mod flow;
+#[cfg(feature = "domain")]
+mod loaded;
 mod lookup;
 mod meaning;
 mod names;
@@ -48,6 +50,8 @@ mod word;
 
 pub use code::{Code, SIGNATURE};
 pub use error::Error;
+#[cfg(feature = "domain")]
+pub use loaded::Loaded;
 pub use meaning::Options;
 pub use names::{Databases, Names, NoNames};
 

@@ -62,6 +62,24 @@ pub struct Databases {
     pub ethers: String,
 }
 
+#[cfg(feature = "domain")]
+impl Databases {
+    /// The files in `/etc`; one that is not there has no names.
+    pub fn system() -> Databases {
+        let read = |name: &str| {
+            let path = std::path::Path::new("/etc").join(name);
+            std::fs::read_to_string(path).unwrap_or_default()
+        };
+        Databases {
+            hosts: read("hosts"),
+            networks: read("networks"),
+            services: read("services"),
+            protocols: read("protocols"),
+            ethers: read("ethers"),
+        }
+    }
+}
+
 /// The fields of the lines of a database, without comments.
 fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().filter_map(|line| {

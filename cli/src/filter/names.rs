@@ -1,7 +1,6 @@
 //! Names in expressions: from the system's databases, and from its resolver.
 
 use std::net::{IpAddr, ToSocketAddrs};
-use std::path::Path;
 
 use postern_filter::{Databases, Names};
 
@@ -14,16 +13,7 @@ pub struct System {
 impl System {
     /// Reads the databases; the resolver is asked only if that is wanted.
     pub fn new(resolver: bool) -> System {
-        // A file that is not there has no names.
-        let read =
-            |name: &str| std::fs::read_to_string(Path::new("/etc").join(name)).unwrap_or_default();
-        let files = Databases {
-            hosts: read("hosts"),
-            networks: read("networks"),
-            services: read("services"),
-            protocols: read("protocols"),
-            ethers: read("ethers"),
-        };
+        let files = Databases::system();
         System { files, resolver }
     }
 }

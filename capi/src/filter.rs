@@ -1,0 +1,217 @@
+//! Filters of packets and sets of them: `pt_filter_…`.
+
+use crate::boundary::{Out, Source, Text, TextTarget};
+use crate::domain::{self, DomainKind, Opened};
+use crate::failure::{self, Code, Failure};
+use crate::handle::{Handle, Kind, Table};
+use postern::Offset;
+use postern_filter::classifier::{Classifier, ClassifierError};
+use postern_filter::set::{Claim, Id, SetError};
+use postern_filter::{Databases, Error, Filter, Loaded};
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A filter with what the C host holds of it.
+pub struct Compiled {
+    filter: Filter,
+    loaded: Loaded,
+    /// Whoever has its room for packets.
+    room: Mutex<()>,
+    domain: Handle<DomainKind>,
+}
+
+/// The kind `pt_filter`.
+pub struct FilterKind;
+
+impl Kind for FilterKind {
+    type Value = Arc<Compiled>;
+    const LETTER: u8 = b'F';
+    const NAME: &'static str = "pt_filter";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Compiled>> = Table::new();
+        &TABLE
+    }
+}
+
+/// The kind `pt_filter_set`.
+pub struct FilterSetKind;
+
+impl Kind for FilterSetKind {
+    type Value = Arc<Mutex<Classifier>>;
+    const LETTER: u8 = b'C';
+    const NAME: &'static str = "pt_filter_set";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Mutex<Classifier>>> = Table::new();
+        &TABLE
+    }
+}
+
+impl From<ClassifierError> for Failure {
+    fn from(error: ClassifierError) -> Failure {
+        Failure::new(Code::Limit, error.to_string())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wrong(error: &Error, message: String, at: Out<u64>) -> Failure {
+    at.put(error.at.start as u64);
+    Failure::new(Code::Source, message)
+}
+
+fn make(filter: Filter) -> Result<Handle<FilterKind>, Failure> {
+    let loaded = filter.code().load(true)?;
+    let domain = domain::enter(Arc::new(Opened::new(loaded.domain().clone(), 0)));
+    Ok(Handle::make(Arc::new(Compiled {
+        filter,
+        loaded,
+        room: Mutex::new(()),
+        domain,
+    })))
+}
+
+/// `pt_filter_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_new(expression: Text, at: Out<u64>) -> Handle<FilterKind> {
+    failure::or(Handle::NULL, || {
+        let source = expression.get("expression")?;
+        let filter = Filter::compile(source, &Databases::system());
+        make(filter.map_err(|error| wrong(&error, error.show(source), at))?)
+    })
+}
+
+/// `pt_filter_classic`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_classic(program: Text, at: Out<u64>) -> Handle<FilterKind> {
+    failure::or(Handle::NULL, || {
+        let filter = Filter::classic(program.get("program")?);
+        make(filter.map_err(|error| wrong(&error, error.to_string(), at))?)
+    })
+}
+
+/// `pt_filter_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_free(filter: Handle<FilterKind>) -> c_int {
+    failure::code(|| {
+        let compiled = filter.take()?;
+        let _ = domain::leave(compiled.domain);
+        compiled.loaded.domain().close();
+        Ok(())
+    })
+}
+
+/// `pt_filter_run`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_run(
+    filter: Handle<FilterKind>,
+    packet: Source,
+    length: usize,
+    wire_length: u32,
+) -> i64 {
+    failure::number(|| {
+        let (compiled, packet) = (filter.get()?, packet.get(length, "packet")?);
+        let _room = lock(&compiled.room);
+        Ok(i64::from(compiled.loaded.run(packet, wire_length)?))
+    })
+}
+
+/// `pt_filter_run_at`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_run_at(
+    filter: Handle<FilterKind>,
+    packet: u32,
+    length: u32,
+    wire_length: u32,
+) -> i64 {
+    failure::number(|| {
+        let compiled = filter.get()?;
+        let verdict = compiled.loaded.run_at(Offset(packet), wire_length, length);
+        Ok(i64::from(verdict?))
+    })
+}
+
+/// `pt_filter_domain`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_domain(filter: Handle<FilterKind>) -> Handle<DomainKind> {
+    failure::or(Handle::NULL, || Ok(filter.get()?.domain))
+}
+
+/// `pt_filter_show`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_show(filter: Handle<FilterKind>, text: TextTarget, size: usize) -> i64 {
+    failure::number(|| text.fill(size, &filter.get()?.filter.to_string()))
+}
+
+/// `pt_filter_set_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_new() -> Handle<FilterSetKind> {
+    failure::or(Handle::NULL, || {
+        Ok(Handle::make(Arc::new(Mutex::new(Classifier::new()))))
+    })
+}
+
+/// `pt_filter_set_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_free(set: Handle<FilterSetKind>) -> c_int {
+    failure::code(|| set.take().map(drop))
+}
+
+/// `pt_filter_set_add`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_add(
+    set: Handle<FilterSetKind>,
+    filter: Handle<FilterKind>,
+    owner: u32,
+    priority: u32,
+    may_steal: c_int,
+) -> i64 {
+    failure::number(|| {
+        let (set, compiled) = (set.get()?, filter.get()?);
+        let claim = Claim {
+            owner,
+            priority,
+            may_steal: may_steal != 0,
+        };
+        let inserted = lock(&set).insert(&compiled.filter, claim);
+        let id = inserted.map_err(|error| {
+            let code = match error {
+                SetError::Steals { .. } => Code::Refused,
+                _ => Code::Limit,
+            };
+            Failure::new(code, error.to_string())
+        })?;
+        Ok(i64::from(id.0))
+    })
+}
+
+/// `pt_filter_set_remove`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) -> c_int {
+    failure::code(|| {
+        let set = set.get()?;
+        match lock(&set).remove(Id(number)) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Code::Missing,
+                format!("the set has no filter {number}"),
+            )),
+        }
+    })
+}
+
+/// `pt_filter_set_find`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_find(
+    set: Handle<FilterSetKind>,
+    packet: Source,
+    length: usize,
+    wire_length: u32,
+) -> i64 {
+    failure::number(|| {
+        let (set, packet) = (set.get()?, packet.get(length, "packet")?);
+        let found = lock(&set).find(packet, wire_length)?;
+        Ok(found.map_or(Code::Missing as i64, |id| i64::from(id.0)))
+    })
+}
