@@ -155,6 +155,13 @@ impl Choice {
     }
 }
 
+impl std::fmt::Display for Choice {
+    /// The decision program of all filters.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.classifier.fmt(f)
+    }
+}
+
 impl Demux {
     /// Opens the consumers' files and sockets and loads their handlers; every packet of `source` may be spread then. With
     /// `everybody` all who want a packet get it, not only the first.

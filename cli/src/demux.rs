@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Check the rules, and end
     #[arg(long)]
     check: bool,
+    /// Print the decision program of all filters, with how each group of them is looked up, and end
+    #[arg(short = 'd', long)]
+    dump: bool,
     /// End after so many packets
     #[arg(short = 'c', value_name = "COUNT")]
     limit: Option<u64>,
@@ -79,6 +82,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         None => Rules::words(&arguments.to, &names, options),
     };
     let rules = rules.map_err(unusable)?;
+    if arguments.dump {
+        let choice = Choice::new(&rules.consumers).map_err(unusable)?;
+        output::print(&choice.to_string())?;
+        return Ok(SUCCESS);
+    }
     if arguments.check {
         return check(&rules);
     }

@@ -207,3 +207,19 @@ fn handlers_leave_packets_to_the_next() {
     );
     assert_eq!(ports(folder, "rest.pcap"), [2, 4, 6]);
 }
+
+/// The decision program says how each group of filters is looked up.
+#[test]
+fn the_program_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let consumers: String = (0..100)
+        .map(|n| {
+            format!("[[consumer]]\nname = \"c{n}\"\nfile = \"c{n}\"\nfilter = \"ip and udp dst port {}\"\n", 7 * n)
+        })
+        .collect();
+    std::fs::write(folder.path().join("rules.toml"), consumers).unwrap();
+    let output = postern(folder.path(), &["demux", "-d", "rules.toml"]);
+    let shown = text(&output.stdout);
+    assert_eq!(shown.matches("12:2 == 0x800").count(), 1, "{shown}");
+    assert_eq!(shown.matches("table indexed by").count(), 1, "{shown}");
+}
