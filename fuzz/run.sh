@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes each target for SECONDS (default 60; 0: until something is found): fuzz/run.sh [SECONDS [TARGET...]]
 #
-# The target `random` is no fuzzer: it compares what random programs compute by gcc and by E-code, as users build it.
+# The targets `random` and `random-filters` are no fuzzers: they compare what random programs compute by gcc and by E-code, and
+# what random expressions mean to libpcap and here, as users build it.
 #
 # Builds with the coverage instrumentation that cargo-fuzz uses, by cargo alone: any toolchain that builds Postern will do,
 # no nightly and nothing to install. Exits with 1 when an input crashes a target, takes over 10 s, or over 1 GiB; the input
@@ -17,7 +18,7 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then
 fi
 targets=("$@")
 if [[ ${#targets[@]} -eq 0 ]]; then
-    targets=(image verifier debug policy ecode-parser ecode random)
+    targets=(image verifier debug policy ecode-parser ecode filter capture-file random random-filters)
 fi
 
 given=${CARGO_TARGET_DIR:-$PWD/../target}
@@ -36,15 +37,27 @@ build() {
     cargo build --quiet --target "$triple" --example seeds
     "$output/$triple/debug/examples/seeds" corpus
 }
-if [[ ${targets[*]} != random ]]; then
-    build
-fi
+# The crate whose example a target is, if it is no fuzzer.
+crate() {
+    case $1 in
+    random) echo postern-ecode ;;
+    random-filters) echo postern-filter ;;
+    esac
+}
+
+for target in "${targets[@]}"; do
+    if [[ -z $(crate "$target") ]]; then
+        build
+        break
+    fi
+done
 
 status=0
 for target in "${targets[@]}"; do
     echo "fuzz: $target for $seconds s"
-    if [[ $target == random ]]; then
-        CARGO_TARGET_DIR=$given cargo run --release --quiet --manifest-path ../Cargo.toml -p postern-ecode --example random -- \
+    crate=$(crate "$target")
+    if [[ -n $crate ]]; then
+        CARGO_TARGET_DIR=$given cargo run --release --quiet --manifest-path ../Cargo.toml -p "$crate" --example random -- \
             "$seconds" || status=1
         continue
     fi

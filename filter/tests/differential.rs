@@ -2,89 +2,24 @@
 
 mod support;
 
-use postern_filter::{Filter, Names, Options};
+use postern_filter::Filter;
 use support::confined::Confined;
-use support::pcap::{Judge, NETMASK};
+use support::differential::compare;
+use support::pcap::Judge;
 use support::{Random, expressions, packets};
-
-/// The system's own files, as libpcap's resolver reads them.
-pub fn names() -> impl Names {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    postern_filter::Databases {
-        hosts: read("/etc/hosts"),
-        networks: read("/etc/networks"),
-        services: read("/etc/services"),
-        protocols: read("/etc/protocols"),
-        ethers: read("/etc/ethers"),
-    }
-}
 
 #[test]
 fn random_expressions() {
     let seed = std::env::var("POSTERN_FILTER_SEED").map_or(1, |seed| seed.parse().unwrap());
     let count = std::env::var("POSTERN_FILTER_COUNT").map_or(3000, |count| count.parse().unwrap());
-    let mut random = Random::new(seed);
-    let names = names();
-    let options = Options {
-        netmask: Some(NETMASK),
-        ..Options::default()
-    };
-    let corpus = packets::packets(seed, 600);
-    let (mut same, mut both_refuse, mut stricter, mut laxer) = (0, 0, Vec::new(), 0);
-    let mut accepted = 0u64;
-    for _ in 0..count {
-        let size = 1 + random.below(5);
-        let text = expressions::expression(&mut random, size);
-        let ours = Filter::compile_with(&text, &names, options);
-        let theirs = Judge::compile(&text, false);
-        let (filter, judge) = match (ours, theirs) {
-            (Ok(filter), Ok(judge)) => (filter, judge),
-            (Err(_), Err(_)) => {
-                both_refuse += 1;
-                continue;
-            }
-            (Err(error), Ok(_)) => {
-                stricter.push(format!("{text}: {error}"));
-                continue;
-            }
-            (Ok(_), Err(error)) => {
-                laxer += 1;
-                if std::env::var("POSTERN_FILTER_SHOW").is_ok() {
-                    println!("libpcap refuses `{text}`: {error}");
-                }
-                continue;
-            }
-        };
-        let confined = Confined::new(&filter);
-        let verdicts = confined.run(corpus.iter().map(|p| (&p.bytes[..], p.wire)));
-        for (packet, machine) in corpus.iter().zip(verdicts) {
-            let ours = filter.run(&packet.bytes, packet.wire);
-            assert_eq!(
-                ours,
-                machine,
-                "`{text}` by machine code on {:02x?}\n{:02x?}",
-                packet.bytes,
-                filter.code().text()
-            );
-            let theirs = judge.run(&packet.bytes, packet.wire);
-            assert_eq!(
-                ours,
-                theirs,
-                "`{text}` on {} bytes of {}: {:02x?}\n{}",
-                packet.bytes.len(),
-                packet.wire,
-                packet.bytes,
-                judge.text()
-            );
-            accepted += u64::from(ours != 0);
-        }
-        same += 1;
-    }
-    println!(
-        "{same} the same, {both_refuse} refused by both, {laxer} by libpcap only; {accepted} packets accepted"
+    let tally = compare(seed, count, 600);
+    println!("{tally:?}");
+    assert!(
+        tally.stricter.is_empty(),
+        "refused here only: {:#?}",
+        tally.stricter
     );
-    assert!(stricter.is_empty(), "refused here only: {stricter:#?}");
-    assert!(same > count * 2 / 3, "{same} of {count}");
+    assert!(tally.same > count * 2 / 3, "{} of {count}", tally.same);
 }
 
 /// What libpcap compiled, optimized, and then here: the same verdicts as by libpcap's interpreter.

@@ -1,7 +1,18 @@
 //! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier,
-//! FOLDER/debug, FOLDER/policy, FOLDER/ecode and FOLDER/ecode-parser.
+//! FOLDER/debug, FOLDER/policy, FOLDER/ecode, FOLDER/ecode-parser, FOLDER/filter and FOLDER/capture-file.
 //!
 //! Seeds are made, not stored, so that they follow the format.
+
+/// What the tests of filters make at random.
+mod filters {
+    #[path = "../../../filter/tests/support/expressions.rs"]
+    pub mod expressions;
+    #[path = "../../../filter/tests/support/packets.rs"]
+    pub mod packets;
+    #[path = "../../../filter/tests/support/random.rs"]
+    mod random;
+    pub use random::Random;
+}
 
 use std::fs;
 use std::path::Path;
@@ -22,6 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&folder.join("policy"), system_calls())?;
     write(&folder.join("ecode"), sources()?)?;
     write(&folder.join("ecode-parser"), tokens())?;
+    write(&folder.join("filter"), expressions())?;
+    write(&folder.join("capture-file"), captures())?;
     Ok(())
 }
 
@@ -38,6 +51,38 @@ fn sources() -> std::io::Result<Vec<Vec<u8>>> {
         seeds.push(lines.collect::<Vec<_>>().join("\n").into_bytes());
     }
     Ok(seeds)
+}
+
+/// Expressions of the grammar that the tests have, each with a packet, and a classic program.
+fn expressions() -> Vec<Vec<u8>> {
+    let mut random = filters::Random::new(1);
+    let mut seeds: Vec<Vec<u8>> = (0..400)
+        .map(|number| {
+            let text = filters::expressions::expression(&mut random, 1 + number % 5);
+            let packet = filters::packets::packet(&mut random);
+            [text.as_bytes(), &[0], &packet.bytes].concat()
+        })
+        .collect();
+    seeds.push(b"4\n40 0 0 12\n21 0 1 2048\n6 0 0 65535\n6 0 0 0\n".to_vec());
+    seeds
+}
+
+/// Packets in both formats, and each file cut short.
+fn captures() -> Vec<Vec<u8>> {
+    use postern_filter::capture::{pcap_header, pcap_record, pcapng_header, pcapng_packet};
+    let (mut pcap, mut pcapng) = (pcap_header(65535).to_vec(), Vec::new());
+    pcapng_header(65535, "eth0", &mut pcapng);
+    for (number, packet) in (0u64..).zip(filters::packets::packets(1, 8)) {
+        let time = 1_700_000_000_000_000_000 + number;
+        pcap.extend(pcap_record(time, packet.bytes.len() as u32, packet.wire));
+        pcap.extend_from_slice(&packet.bytes);
+        pcapng_packet(time, &packet.bytes, packet.wire, &mut pcapng);
+    }
+    let mut seeds = vec![pcap, pcapng];
+    for whole in seeds.clone() {
+        seeds.push(whole[..whole.len() - 5].to_vec());
+    }
+    seeds
 }
 
 /// Each token of the target alone, and a few after each other.
