@@ -1,4 +1,4 @@
-//! Load on all kinds of handlers at once, for a while, with programs that are replaced and fail at random: every answer is right, and
+//! Load on all kinds of handlers at once, for a while, with programs and plugins that are replaced and fail at random: every answer is right, and
 //! nothing grows.
 //!
 //! The server is a process of its own. `POSTERN_SOAK_SECONDS` says how long (`make soak`: a minute); `POSTERN_SOAK_SEED` repeats what was
@@ -83,11 +83,84 @@ fn big(size: usize) -> Vec<u8> {
     (0..size).map(|at| b'a' + (at / 1000 % 26) as u8).collect()
 }
 
+/// What a client has on the server: which version of its plugin, if any.
+struct Owner {
+    token: String,
+    shift: Option<u64>,
+}
+
+impl Owner {
+    fn ask(&self, address: SocketAddr, method: &str, path: &str, body: &[u8]) -> Answer {
+        let length = body.len();
+        let headers = format!(
+            "Authorization: Bearer {}\r\nContent-Length: {length}\r\n",
+            self.token
+        );
+        send(address, &request(method, path, &headers, body))
+    }
+
+    fn put(&self, address: SocketAddr, name: &str, body: &str) {
+        let source = format!("#include \"picture.h\"\nint {name}(struct picture *p) {{ {body} }}");
+        let answer = self.ask(
+            address,
+            "PUT",
+            &format!("/plugins/{name}"),
+            source.as_bytes(),
+        );
+        assert!(matches!(answer.status, Some(200 | 201)), "{answer:?}");
+    }
+
+    /// Puts, replaces, deletes, crashes or uses a plugin.
+    fn play(&mut self, address: SocketAddr, random: &mut Random) {
+        match random.below(8) {
+            0..=1 => {
+                let by = random.below(256);
+                self.put(address, "shift", &format!(
+                    "unsigned long n = (unsigned long)p->width * p->height * p->channels; for (unsigned long i = 0; i < n; i++) p->out[i] = p->pixels[i] + {by}; return 0;"
+                ));
+                self.shift = Some(by);
+            }
+            2 => {
+                let status = match self.shift.take() {
+                    Some(_) => Some(204),
+                    None => Some(404),
+                };
+                let answer = self.ask(address, "DELETE", "/plugins/shift", b"");
+                assert_eq!(answer.status, status, "{answer:?}");
+            }
+            3 => {
+                self.put(address, "broken", "return *(int *)0;");
+                let picture = b"P6\n1 1\n255\nabc";
+                let path = "/transcode?through=broken&format=ppm";
+                let answer = self.ask(address, "POST", path, picture);
+                assert_eq!(answer.status, Some(500), "{answer:?}");
+                assert!(answer.text().contains("null-pointer"), "{answer:?}");
+            }
+            _ => {
+                let (width, height) = (1 + random.below(60), 1 + random.below(60));
+                let pixels: Vec<u8> = (0..width * height * 3)
+                    .map(|_| random.below(256) as u8)
+                    .collect();
+                let head = format!("P6\n{width} {height}\n255\n").into_bytes();
+                let path = "/transcode?through=shift&format=ppm";
+                let answer = self.ask(address, "POST", path, &[&head[..], &pixels].concat());
+                let Some(by) = self.shift else {
+                    assert_eq!(answer.status, Some(404), "{answer:?}");
+                    return;
+                };
+                let shifted = pixels.iter().map(|p| p.wrapping_add(by as u8));
+                let expected: Vec<u8> = head.into_iter().chain(shifted).collect();
+                whole(&answer, &expected, "shift");
+            }
+        }
+    }
+}
+
 /// One request of any kind, and what must come of it.
-fn ask(address: SocketAddr, random: &mut Random, hot: &Hot) {
+fn ask(address: SocketAddr, random: &mut Random, hot: &Hot, owner: &mut Owner) {
     let run = random.of(&RUNS);
     let apart = random.of(&APART);
-    match random.below(20) {
+    match random.below(24) {
         0..=2 => whole(
             &get(address, "/index.html"),
             b"<h1>home</h1>\n",
@@ -149,6 +222,7 @@ fn ask(address: SocketAddr, random: &mut Random, hot: &Hot) {
                 _ => panic!("{path}: {answer:?}"),
             }
         }
+        20..24 => owner.play(address, random),
         _ => {
             // Leaves in the middle of an answer.
             let mut stream = connect(address);
@@ -209,10 +283,16 @@ fn load(
             scope.spawn(move || {
                 let _done = Done(clients, failed);
                 let mut random = Random(seed * 1000 + client * 7 + 1);
+                let mut owner = Owner {
+                    token: format!("client-of-the-load-{client}"),
+                    shift: None,
+                };
+                // What an earlier load left.
+                owner.ask(address, "DELETE", "/plugins/shift", b"");
                 let mut count = 0;
                 while (count < requests || Instant::now() < until) && !failed.load(Ordering::SeqCst)
                 {
-                    ask(address, &mut random, hot);
+                    ask(address, &mut random, hot, &mut owner);
                     count += 1;
                 }
                 total.fetch_add(count, Ordering::SeqCst);
@@ -314,7 +394,7 @@ fn every_answer_is_right_and_nothing_grows() {
         handler(&format!("/brief/{run}"), run, &more)
     });
     let toml = format!(
-        "listen = \"127.0.0.1:0\"\n[log]\naccess = \"\"\nerror = \"errors.log\"\n{}{}[[handler]]\npath = \"/hot\"\nprogram = \"hot/hot.c\"\ninstances = {INSTANCES}\n",
+        "listen = \"127.0.0.1:0\"\n[log]\naccess = \"\"\nerror = \"errors.log\"\n[plugins]\nguests = true\nguests_most = {CLIENTS}\ncall_ms = 60000\n{}{}[[handler]]\npath = \"/hot\"\nprogram = \"hot/hot.c\"\ninstances = {INSTANCES}\n",
         handlers.concat(),
         brief.concat(),
     );
