@@ -12,7 +12,7 @@ use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 #[derive(Args)]
 #[command(after_help = "\
 Without serve.toml, files of DIR/public are served, and each DIR/handlers/NAME.c or NAME.px as an extension at /NAME.
-Programs include <libcgi.h>; --header prints it. The book's page \"A web server\" has the keys of serve.toml.
+Programs include <libcgi.h>; --header prints it. Plugins include <picture.h>; --picture-header prints that. The book's page \"A web server\" has the keys of serve.toml.
 SIGINT and SIGTERM end the server in good order.
 
 Exit status: 0, 1 if a program cannot be built or loaded, 2 if the configuration is wrong or the address is taken.
@@ -34,12 +34,19 @@ pub struct Arguments {
     /// Print the header for programs, and end
     #[arg(long)]
     header: bool,
+    /// Print the header for plugins, and end
+    #[arg(long)]
+    picture_header: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.header {
         output::print(postern_server::LIBCGI)?;
+        return Ok(SUCCESS);
+    }
+    if arguments.picture_header {
+        output::print(postern_server::PICTURE_H)?;
         return Ok(SUCCESS);
     }
     let unusable = |error: &dyn std::fmt::Display| Failure::unusable(error.to_string());

@@ -147,16 +147,37 @@ fn every_key_of_a_description_is_listed() {
 #[test]
 fn every_key_of_a_site_is_listed() {
     let page = read("docs/src/reference/serve.md");
-    let source = read("server/src/config/file.rs");
+    let source = read("server/src/config/file.rs") + &read("server/src/config/plugins.rs");
     let mut keys = 0;
-    for name in ["", "Limits", "Log", "Operations", "Page", "Tls", "Handler"] {
-        let start = source.find(&format!("struct File{name} {{")).unwrap();
+    for name in [
+        "File",
+        "FileLimits",
+        "FileLog",
+        "FileOperations",
+        "FilePage",
+        "FileTls",
+        "FileHandler",
+        "FilePlugins",
+        "Quotas",
+    ] {
+        let start = source.find(&format!("struct {name} {{")).unwrap();
         let body = &source[start..start + source[start..].find("\n}").unwrap()];
         let fields = body.lines().map(|line| line.trim());
-        let fields = fields.map(|line| line.strip_prefix("pub(super) ").unwrap_or(line));
+        let fields = fields.map(|line| line.trim_start_matches("pub(super) "));
+        let fields = fields.map(|line| line.trim_start_matches("pub "));
         for key in fields.filter_map(|field| field.split_once(": ")) {
             // Tables have headings.
-            let table = ["limits", "log", "operations", "page", "tls", "handler"].contains(&key.0);
+            let table = name == "File"
+                && [
+                    "limits",
+                    "log",
+                    "operations",
+                    "page",
+                    "tls",
+                    "handler",
+                    "plugins",
+                ]
+                .contains(&key.0);
             let row = format!("| `{}` |", key.0);
             assert!(
                 table || page.contains(&row),

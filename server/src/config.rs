@@ -312,6 +312,38 @@ mod tests {
                 "[page]\nheartbeat = \"guest\"",
                 "page.heartbeat: must be a path",
             ),
+            ("transcode = true", "transcode: needs [plugins]"),
+            ("[plugins]\nfolder = \"no\"", "plugins.folder: there is no"),
+            ("[plugins]\ncall_ms = 0", "plugins.call_ms: must be more"),
+            (
+                "[plugins]\ninstances = 0",
+                "plugins.instances: must be 1 to 256",
+            ),
+            (
+                "[plugins]\npicture_bytes = 1",
+                "plugins.picture_bytes: must be",
+            ),
+            ("[plugins]\nrun = \"cgi\"", "unknown variant `cgi`"),
+            (
+                "[plugins.quotas]\nplugins = 0",
+                "plugins.quotas.plugins: must be 1 to 4096",
+            ),
+            (
+                "[plugins]\nclients = [{ name = \"a\", token = \"short\" }]",
+                "plugins.clients: a: `token` must be",
+            ),
+            (
+                "[plugins]\nclients = [{ name = \"site\", token = \"0123456789abcdef\" }]",
+                "plugins.clients: site: must be a name",
+            ),
+            (
+                "[plugins]\nclients = [{ name = \"a\", token = \"0123456789abcdef\" }, { name = \"b\", token = \"0123456789abcdef\" }]",
+                "plugins.clients: b: `token` must be",
+            ),
+            (
+                "[[handler]]\npath = \"/plugins\"\nprogram = \"a.c\"",
+                "is the server's own",
+            ),
             (
                 "[tls]\ncertificate = \"a\"\nkey = \"b\"",
                 "tls.certificate: there is no file",

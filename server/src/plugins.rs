@@ -10,6 +10,7 @@ mod client;
 mod crew;
 mod face;
 mod listing;
+mod mappings;
 mod metrics;
 mod picture;
 mod problem;
@@ -35,11 +36,12 @@ use bytes::Bytes;
 use client::{Client, Clients, Flying};
 use crew::Crew;
 use http::StatusCode;
+use mappings::Mappings;
 use problem::Problem;
 use run::{Stage, Tally, Transcoded};
 use site::{Loan, Set};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use through::Through;
 
@@ -69,6 +71,9 @@ pub const SITE_PLUGINS: [(&str, &str); 7] = [
     ),
 ];
 
+/// Guests that end at most for one request.
+const ENDED: usize = 4;
+
 /// All plugins, and who works with them.
 pub struct Plugins {
     settings: PluginSettings,
@@ -90,6 +95,10 @@ pub struct Plugins {
 struct Common {
     /// Bytes of areas that are kept for the next pictures.
     kept: AtomicUsize,
+    /// Room for namespaces.
+    mappings: Mappings,
+    /// Whether the operator heard that guests end because there is no room for others.
+    told: AtomicBool,
     /// Where namespaces are shown.
     roster: Arc<Roster>,
 }
@@ -107,6 +116,8 @@ impl Plugins {
     ) -> Result<Plugins, String> {
         let common = Arc::new(Common {
             kept: AtomicUsize::new(0),
+            mappings: Mappings::new(),
+            told: AtomicBool::new(false),
             roster: roster.clone(),
         });
         let folder = settings.folder.iter();
@@ -165,7 +176,8 @@ impl Plugins {
         let plugins = self.clone();
         let work = move || {
             let _held: (Option<Flying>, _) = (flying, permit);
-            plugins.work(client.as_deref(), &through, &file)
+            let client = client.as_deref();
+            plugins.with_room(client, || plugins.work(client, &through, &file))
         };
         match self.crew.run(work).await {
             Some(result) => result,
@@ -233,6 +245,27 @@ impl Plugins {
         result
     }
 
+    /// Does what may need room for a namespace or an area. Where there is none, the guests go that were here longest ago.
+    fn with_room<T>(
+        &self,
+        client: Option<&Client>,
+        work: impl Fn() -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        for _ in 0..ENDED {
+            match work() {
+                Err(problem) if problem.is_room() && self.clients.end_oldest(client) => {
+                    if !self.common.told.swap(true, Ordering::Relaxed) {
+                        let text = "the guest that was here longest ago ends";
+                        self.log
+                            .error(&format!("plugins: {} ({text})", problem.detail()));
+                    }
+                }
+                result => return result,
+            }
+        }
+        work()
+    }
+
     /// Tells the operator of what is not the client's doing, or is worth to be known.
     fn note(&self, client: Option<&Client>, problem: &Problem) {
         if let Some(id) = problem.id() {
@@ -245,9 +278,9 @@ impl Plugins {
 
 fn busy(failure: Failure) -> Problem {
     match failure {
-        Failure::Full(waiting) => Problem::room(format!("{waiting} pictures wait already")),
+        Failure::Full(waiting) => Problem::busy(format!("{waiting} pictures wait already")),
         Failure::Busy(time) => {
-            Problem::room(format!("all were busy with other pictures for {time:?}"))
+            Problem::busy(format!("all were busy with other pictures for {time:?}"))
         }
         other => other.into(),
     }

@@ -3,28 +3,25 @@
 use super::object::Object;
 use super::{CreateError, Created, Namespace};
 use postern_ecode::{Compiler, Options};
-use std::sync::Mutex;
+use std::cell::Cell;
 
-/// A compiler that keeps its memory between sources. Who finds it in use takes another one.
-#[derive(Default)]
-pub(crate) struct Source(Mutex<Option<Compiler>>);
+thread_local! {
+    /// A compiler that keeps its memory between sources: one for each thread that compiles, however many namespaces there are.
+    static COMPILER: Cell<Option<Box<Compiler>>> = const { Cell::new(None) };
+}
 
-impl Source {
-    fn compile(&self, source: &str) -> Result<Object, CreateError> {
-        let kept = || self.0.try_lock().ok();
-        let compiler = kept().and_then(|mut compiler| compiler.take());
-        let mut compiler = compiler.unwrap_or_else(|| {
-            Compiler::new(Options {
-                replaceable: true,
-                ..Options::default()
-            })
-        });
-        let unit = compiler.compile(source);
-        if let Some(mut place) = kept() {
-            *place = Some(compiler);
-        }
-        Ok(unit?.into())
-    }
+fn compile(source: &str) -> Result<Object, CreateError> {
+    // A thread that ends has none any more.
+    let kept = COMPILER.try_with(Cell::take).ok().flatten();
+    let mut compiler = kept.unwrap_or_else(|| {
+        Box::new(Compiler::new(Options {
+            replaceable: true,
+            ..Options::default()
+        }))
+    });
+    let unit = compiler.compile(source);
+    let _ = COMPILER.try_with(|place| place.set(Some(compiler)));
+    Ok(unit?.into())
 }
 
 impl Namespace {
@@ -37,6 +34,6 @@ impl Namespace {
     /// # Errors
     /// What is wrong with the source, or names, types or room; nothing has changed then.
     pub fn create(&self, unit: &str, source: &str) -> Result<Created, CreateError> {
-        self.add(unit, self.code().compiler.compile(source)?)
+        self.add(unit, compile(source)?)
     }
 }

@@ -40,8 +40,6 @@ pub(crate) struct Code {
     /// Held while units are freed.
     freeing: Mutex<()>,
     state: Mutex<State>,
-    #[cfg(feature = "ecode")]
-    pub(super) compiler: super::source::Source,
 }
 
 /// What a name leads to.
@@ -162,8 +160,6 @@ impl Code {
             reason: Mutex::new(None),
             freeing: Mutex::new(()),
             state: Mutex::new(state),
-            #[cfg(feature = "ecode")]
-            compiler: Default::default(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! The memory that plugins and server share for one request: `struct picture` of `picture.h`, and two places for pixels.
 //!
 //! A plugin reads one place and writes the other, which is the next plugin's picture: pixels are copied into the area once and out of
-//! it once, however many plugins there are. Invariant: one namespace at most sees an area at a time. What a plugin left in it is copied
+//! it once, however many plugins there are. Invariant: one domain at most sees an area at a time. What a plugin left in it is copied
 //! before it is judged, and the copy is used: others of the same client may write the area at any time.
 
 use super::picture::{Picture, Shape};
 use bytes::Bytes;
-use postern::{MemoryError, Namespace, Prot, ShareError, Shared};
+use postern::{Domain, MemoryError, Prot, ShareError, Shared};
 
 /// Where the first place begins; the structure lies in front of it.
 const PAGE: usize = 4096;
@@ -43,7 +43,7 @@ pub struct Area {
     shared: Shared,
     /// Bytes of each place.
     room: usize,
-    seen: Option<Namespace>,
+    seen: Option<Domain>,
     /// Which place has the picture.
     place: usize,
 }
@@ -81,21 +81,21 @@ impl Area {
         Area::needs(pixels) <= self.room
     }
 
-    /// Shows it to one namespace and to no other.
+    /// Shows it to one domain and to no other.
     ///
     /// # Errors
     /// No room in its window; or the kernel refused.
-    pub fn show(&mut self, namespace: Option<&Namespace>) -> Result<(), ShareError> {
+    pub fn show(&mut self, domain: Option<&Domain>) -> Result<(), ShareError> {
         if let Some(before) = &self.seen {
-            if namespace.is_some_and(|n| n.domain().id() == before.domain().id()) {
+            if domain.is_some_and(|domain| domain.id() == before.id()) {
                 return Ok(());
             }
-            before.domain().unshare(&self.shared)?;
+            before.unshare(&self.shared)?;
             self.seen = None;
         }
-        if let Some(namespace) = namespace {
-            namespace.domain().share(&self.shared, Prot::ReadWrite)?;
-            self.seen = Some(namespace.clone());
+        if let Some(domain) = domain {
+            domain.share(&self.shared, Prot::ReadWrite)?;
+            self.seen = Some(domain.clone());
         }
         Ok(())
     }

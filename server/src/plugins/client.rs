@@ -5,7 +5,7 @@
 use super::Common;
 use super::problem::Problem;
 use super::source::{self, Kind, function};
-use super::space::{self, Entry, Plugin, Space};
+use super::space::{self, Entry, Home, Plugin, Space};
 use crate::config::{PluginSettings, Quotas, is_token};
 use http::StatusCode;
 use std::collections::{BTreeMap, HashMap};
@@ -137,10 +137,10 @@ impl Client {
             Some(made) => {
                 self.unclaimed(name, &made.functions)?;
                 let space = self.space(call, common)?;
-                let namespace = space.namespace.as_ref();
+                let namespace = space.home.namespace();
                 let namespace = namespace.ok_or_else(|| Problem::room("no namespace"))?;
                 namespace.create(name, &made.text)?;
-                let entry = space::entry(namespace, name)?;
+                let entry = space::entry(&space.home, name)?;
                 Held {
                     plugin: Arc::new(Plugin::new(name, kind, sent, made)),
                     space,
@@ -184,8 +184,12 @@ impl Client {
         if let Some(space) = &self.holdings().space {
             return Ok(space.clone());
         }
-        let namespace = space::namespace(None, &self.name, &self.quotas, call).build()?;
-        let space = Arc::new(Space::new(Some(namespace), &self.name, common));
+        let space = Space::make(&self.name, common, || {
+            Ok(Home::Namespace(
+                space::namespace(&self.name, &self.quotas, call).build()?,
+            ))
+        })?;
+        let space = Arc::new(space);
         self.holdings().space = Some(space.clone());
         Ok(space)
     }
@@ -207,22 +211,32 @@ impl Client {
             return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
         }
         let called = format!("{}/{name}", self.name);
-        let begin = |image| space::namespace(image, &called, &self.quotas, call);
-        let (made, namespace) = match kind {
-            Kind::Image => {
-                let (made, image) = source::image(sent)?;
-                (made, begin(Some(&image)).build()?)
-            }
-            _ => source::object(name, sent, begin(None).build()?)?,
-        };
-        let entry = space::entry(&namespace, name)?;
+        let mut made = None;
+        let space = Space::make(&self.name, common, || {
+            let (what, home) = match kind {
+                Kind::Image => {
+                    let (what, image) = source::image(sent)?;
+                    let domain = space::image(&image, &called, &self.quotas, call)?;
+                    (what, Home::Image(domain))
+                }
+                _ => {
+                    let empty = space::namespace(&called, &self.quotas, call).build()?;
+                    let (what, namespace) = source::object(name, sent, empty)?;
+                    (what, Home::Namespace(namespace))
+                }
+            };
+            made = Some(what);
+            Ok(home)
+        })?;
+        let made = made.ok_or_else(|| Problem::room("no namespace"))?;
+        let entry = space::entry(&space.home, name)?;
         if entry.is_none() {
             let text = format!("it exports no function `{}`", function(name));
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, text));
         }
         Ok(Held {
             plugin: Arc::new(Plugin::new(name, kind, sent, made)),
-            space: Arc::new(Space::new(Some(namespace), &self.name, common)),
+            space: Arc::new(space),
             entry,
         })
     }
@@ -243,7 +257,7 @@ fn remove(held: &Held, stay: &[String], next: Kind) {
     if held.plugin.kind != Kind::Ecode {
         return;
     }
-    if let Some(namespace) = &held.space.namespace {
+    if let Some(namespace) = held.space.home.namespace() {
         for function in &held.plugin.made.functions {
             if next != Kind::Ecode || !stay.contains(function) {
                 namespace.delete(function);
@@ -253,7 +267,7 @@ fn remove(held: &Held, stay: &[String], next: Kind) {
     }
 }
 
-/// All clients.
+/// All clients, and the guests.
 pub struct Clients {
     known: Vec<(Key, Arc<Client>)>,
     /// Those who came by themselves, if they may.
@@ -317,7 +331,7 @@ impl Clients {
                 );
                 let guest = Arc::new(Client::new(name, self.quotas));
                 let ended = (guests.len() >= self.most)
-                    .then(|| oldest(&mut guests))
+                    .then(|| oldest(&mut guests, None))
                     .flatten();
                 guests.insert(key, guest.clone());
                 drop(guests);
@@ -335,6 +349,17 @@ impl Clients {
         }
     }
 
+    /// Ends the guest that was here longest ago, but for `client`. False if there is none.
+    pub fn end_oldest(&self, client: Option<&Client>) -> bool {
+        let Some(guests) = &self.guests else {
+            return false;
+        };
+        let mut guests = guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = oldest(&mut guests, client);
+        drop(guests);
+        ended.is_some()
+    }
+
     /// All clients that have anything.
     pub fn all(&self) -> Vec<Arc<Client>> {
         let mut all: Vec<Arc<Client>> = self.known.iter().map(|(_, c)| c.clone()).collect();
@@ -346,9 +371,11 @@ impl Clients {
     }
 }
 
-fn oldest(guests: &mut HashMap<Key, Arc<Client>>) -> Option<Arc<Client>> {
-    let used = |client: &Arc<Client>| client.used.load(Ordering::Relaxed);
-    let (key, _) = guests.iter().min_by_key(|(_, client)| used(client))?;
+fn oldest(guests: &mut HashMap<Key, Arc<Client>>, but: Option<&Client>) -> Option<Arc<Client>> {
+    let others = guests
+        .iter()
+        .filter(|(_, client)| !but.is_some_and(|but| std::ptr::eq(but, &***client)));
+    let (key, _) = others.min_by_key(|(_, client)| client.used.load(Ordering::Relaxed))?;
     let key = *key;
     guests.remove(&key)
 }

@@ -141,9 +141,10 @@ impl Plugins {
         let permit = self.gate.enter().await.map_err(super::busy)?;
         let (name, owner) = (name.to_owned(), client.name.clone());
         let (call, common) = (self.settings.call, self.common.clone());
+        let plugins = self.clone();
         let put = self.crew.run(move || {
             let _held = (flying, permit);
-            client.put(&name, &sent, call, &common)
+            plugins.with_room(Some(&client), || client.put(&name, &sent, call, &common))
         });
         let failed = || {
             Problem::new(

@@ -19,6 +19,7 @@ pub struct Problem {
     more: Map<String, Value>,
     retry: Option<u64>,
     allow: Option<&'static str>,
+    room: bool,
 }
 
 impl Problem {
@@ -31,6 +32,7 @@ impl Problem {
             more: Map::new(),
             retry: None,
             allow: None,
+            room: false,
         }
     }
 
@@ -63,7 +65,7 @@ impl Problem {
     /// A plugin that broke a rule.
     pub fn fault(status: StatusCode, plugin: &str, fault: &Fault) -> Problem {
         let at = fault.place();
-        let (function, line) = place(&at);
+        let (function, line, column) = place(&at);
         let mut problem = Problem::new(status, format!("{plugin}: {fault}")).with_id();
         let message = match &fault.message {
             Some(message) => format!("{}: {message}", fault.kind),
@@ -76,7 +78,7 @@ impl Problem {
             "function": function,
             "source": plugin,
             "line": line,
-            "column": null,
+            "column": column,
             "address": fault.address.map(|address| address.to_string()),
         });
         problem.more.insert("fault".to_owned(), fault);
@@ -156,14 +158,23 @@ impl Problem {
     }
 }
 
-/// `function at unit:line` taken apart.
-fn place(text: &str) -> (Option<&str>, Option<u32>) {
-    let words = text.split_once(" at ").or_else(|| text.split_once(" of "));
-    let Some((function, rest)) = words else {
-        return (None, None);
-    };
-    let line = rest.rsplit(':').next().and_then(|line| line.parse().ok());
-    (Some(function), line)
+/// Function, line and column of a place: `function at unit:line` in a namespace, `function+0x10 (file:line:column)` in an image.
+fn place(text: &str) -> (Option<&str>, Option<u32>, Option<u32>) {
+    if let Some((function, rest)) = text.split_once(" at ").or_else(|| text.split_once(" of ")) {
+        let line = rest.rsplit(':').next().and_then(|line| line.parse().ok());
+        return (Some(function), line, None);
+    }
+    let function = text
+        .split(['+', ' '])
+        .next()
+        .filter(|name| !name.is_empty());
+    let at = text
+        .rsplit_once('(')
+        .map_or("", |(_, at)| at.trim_end_matches(')'));
+    let mut words = at.rsplitn(3, ':');
+    let column = words.next().and_then(|column| column.parse().ok());
+    let line = words.next().and_then(|line| line.parse().ok());
+    (function, line, column.filter(|_| line.is_some()))
 }
 
 impl From<Failure> for Problem {
@@ -224,10 +235,24 @@ impl From<NamespaceError> for Problem {
 }
 
 impl Problem {
+    /// Later it may go.
+    pub fn busy(detail: impl Into<String>) -> Problem {
+        Problem {
+            retry: Some(1),
+            ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+        }
+    }
+
+    /// Whether others have the room that this needs.
+    pub fn is_room(&self) -> bool {
+        self.room
+    }
+
     /// The system has no more room. The text has the remedy, for the log, too.
     pub fn room(detail: impl Into<String>) -> Problem {
         Problem {
             retry: Some(1),
+            room: true,
             ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).with_id()
         }
     }
@@ -239,8 +264,11 @@ mod tests {
 
     #[test]
     fn places() {
-        assert_eq!(place("gray at gray:12"), (Some("gray"), Some(12)));
-        assert_eq!(place("gray of unit"), (Some("gray"), None));
-        assert_eq!(place(""), (None, None));
+        assert_eq!(place("gray at gray:12"), (Some("gray"), Some(12), None));
+        assert_eq!(place("gray of unit"), (Some("gray"), None, None));
+        assert_eq!(place(""), (None, None, None));
+        let image = "built+0x1c (/tmp/a.c:12:10)";
+        assert_eq!(place(image), (Some("built"), Some(12), Some(10)));
+        assert_eq!(place("built+0x1c"), (Some("built"), None, None));
     }
 }

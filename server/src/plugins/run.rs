@@ -140,7 +140,7 @@ fn pass(
             let text = format!("`{name}` cannot come after a plugin that makes the answer");
             return Err(Problem::new(StatusCode::BAD_REQUEST, text));
         }
-        let shown = area.show(stage.space.namespace.as_ref());
+        let shown = area.show(stage.space.home.domain());
         shown.map_err(|e| Problem::room(e.to_string()))?;
         let confined = matches!(stage.entry, Entry::Confined(_));
         let place = area
@@ -204,14 +204,14 @@ fn failed(stage: &Stage, error: &CallError) -> Problem {
     let plugin = &stage.plugin;
     let Some(fault) = error.fault() else {
         if let CallError::Exited(status) = error {
-            if let Some(namespace) = &stage.space.namespace {
+            if let Some(domain) = stage.space.home.domain() {
                 // It left its variables as they were in the middle of it. Whoever is inside meanwhile finds them so.
-                let _ = namespace.reset();
+                let _ = domain.reset();
             }
             let text = format!("`{}` ended itself with status {status}", plugin.name);
             return Problem::new(StatusCode::BAD_GATEWAY, text).with_id();
         }
-        return Problem::room(format!("`{}`: {error}", plugin.name));
+        return Problem::busy(format!("`{}`: {error}", plugin.name)).with_id();
     };
     let status = match fault.kind {
         FaultKind::Deadline => StatusCode::GATEWAY_TIMEOUT,

@@ -5,7 +5,7 @@
 use super::Common;
 use super::problem::Problem;
 use super::source::{self, Kind, function};
-use super::space::{self, Entry, Plugin, Space};
+use super::space::{self, Entry, Home, Plugin, Space};
 use crate::config::{PluginRun, PluginSettings, Quotas};
 use crate::trusted::loaded::Unconfined;
 use postern_toolchain::Language;
@@ -152,13 +152,13 @@ impl Set {
         if !self.native.is_empty() {
             let native = self.native.iter();
             return Ok(Seat {
-                space: Arc::new(Space::new(None, "site", &self.common)),
+                space: Arc::new(Space::new(Home::Native, "site", &self.common)),
                 entries: native
                     .map(|(name, function)| (name.clone(), Entry::Native(function.clone())))
                     .collect(),
             });
         }
-        let namespace = space::namespace(None, "site", &QUOTAS, self.call).build()?;
+        let namespace = space::namespace("site", &QUOTAS, self.call).build()?;
         for (name, plugin) in &self.plugins {
             match self.objects.get(name) {
                 Some(object) => {
@@ -168,14 +168,15 @@ impl Set {
                 None => drop(namespace.create(name, &plugin.made.text)?),
             }
         }
+        let home = Home::Namespace(namespace);
         let mut entries = BTreeMap::new();
         for name in self.plugins.keys() {
-            if let Some(entry) = space::entry(&namespace, name)? {
+            if let Some(entry) = space::entry(&home, name)? {
                 entries.insert(name.clone(), entry);
             }
         }
         Ok(Seat {
-            space: Arc::new(Space::new(Some(namespace), "site", &self.common)),
+            space: Arc::new(Space::new(home, "site", &self.common)),
             entries,
         })
     }

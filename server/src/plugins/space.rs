@@ -9,7 +9,8 @@ use crate::status::Member;
 use crate::trusted::loaded::Unconfined;
 use http::StatusCode;
 use postern::{
-    CallError, Func, Image, Namespace, NamespaceBuilder, Offset, Recovery, Room, SymbolError,
+    CallError, Domain, Func, Image, Namespace, NamespaceBuilder, NamespaceError, Offset, Placement,
+    Recovery, RestartPolicy, Room, SymbolError,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,10 +45,39 @@ impl Entry {
     }
 }
 
-/// A namespace, and areas that it sees. Native plugins are in none.
+/// Where plugins run.
+pub enum Home {
+    /// In a namespace, with others.
+    Namespace(Namespace),
+    /// An image by itself.
+    Image(Domain),
+    /// Nowhere apart from the server.
+    Native,
+}
+
+impl Home {
+    /// The domain, if it is one.
+    pub fn domain(&self) -> Option<&Domain> {
+        match self {
+            Home::Namespace(namespace) => Some(namespace.domain()),
+            Home::Image(domain) => Some(domain),
+            Home::Native => None,
+        }
+    }
+
+    /// The namespace, if it is one.
+    pub fn namespace(&self) -> Option<&Namespace> {
+        match self {
+            Home::Namespace(namespace) => Some(namespace),
+            _ => None,
+        }
+    }
+}
+
+/// What plugins run in, and areas that it sees.
 pub struct Space {
-    /// The namespace.
-    pub namespace: Option<Namespace>,
+    /// It.
+    pub home: Home,
     /// Shows it, and its calls.
     pub member: Option<Arc<Member>>,
     areas: Mutex<Vec<Area>>,
@@ -55,15 +85,32 @@ pub struct Space {
 }
 
 impl Space {
-    /// One over a namespace, and whose that is.
-    pub fn new(namespace: Option<Namespace>, owner: &str, common: &Arc<Common>) -> Space {
-        let join = |n: &Namespace| common.roster.join(n.domain(), "plugin", owner);
+    /// One with this home, and whose that is. The site's are few: they need not ask for room.
+    pub fn new(home: Home, owner: &str, common: &Arc<Common>) -> Space {
+        let join = |domain: &Domain| common.roster.join(domain, "plugin", owner);
         Space {
-            member: namespace.as_ref().map(join),
-            namespace,
+            member: home.domain().map(join),
+            home,
             areas: Mutex::default(),
             common: common.clone(),
         }
+    }
+
+    /// One of `owner` whose home is made for it, if there is room.
+    ///
+    /// # Errors
+    /// There is none, or `make` fails.
+    pub fn make(
+        owner: &str,
+        common: &Arc<Common>,
+        make: impl FnOnce() -> Result<Home, Problem>,
+    ) -> Result<Space, Problem> {
+        common.mappings.take().map_err(Problem::room)?;
+        let made = make();
+        if made.is_err() {
+            common.mappings.give();
+        }
+        Ok(Space::new(made?, owner, common))
     }
 
     /// An area for a picture of so many bytes, which this space sees.
@@ -82,7 +129,7 @@ impl Space {
             }
             None => Area::new(pixels).map_err(|e| Problem::room(e.to_string()))?,
         };
-        let shown = area.show(self.namespace.as_ref());
+        let shown = area.show(self.home.domain());
         shown.map_err(|e| Problem::room(e.to_string()))?;
         Ok(area)
     }
@@ -116,6 +163,9 @@ impl Drop for Space {
         let areas = self.areas.get_mut().unwrap_or_else(PoisonError::into_inner);
         let bytes: usize = areas.iter().map(Area::bytes).sum();
         self.common.kept.fetch_sub(bytes, Ordering::Relaxed);
+        if self.home.domain().is_some() {
+            self.common.mappings.give();
+        }
     }
 }
 
@@ -183,49 +233,58 @@ impl Plugin {
 }
 
 /// Begins a namespace of this name with these quotas.
-pub fn namespace(
-    image: Option<&Image>,
-    name: &str,
-    quotas: &Quotas,
-    call: Duration,
-) -> NamespaceBuilder {
-    let builder = match image {
-        Some(image) => Namespace::over(image),
-        None => Namespace::builder(),
-    };
+pub fn namespace(name: &str, quotas: &Quotas, call: Duration) -> NamespaceBuilder {
     let mut room = Room::default();
     let functions = quotas.plugins.saturating_mul(16);
     room.functions = u32::try_from(functions).unwrap_or(u32::MAX).min(4096);
     room.code = quotas.code_bytes;
     room.constants = quotas.code_bytes;
     room.variables = quotas.memory_bytes;
-    let heap = match image {
-        Some(_) => quotas.memory_bytes,
-        // E-code has none.
-        None => 4096,
-    };
-    builder
+    Namespace::builder()
         .name(name)
         .room(room)
         .quantum(Some(call))
         .recovery(Recovery::Restart)
-        .domain(move |domain| domain.heap(heap))
+        // E-code has none.
+        .domain(|domain| domain.heap(4096))
 }
 
-/// The entry of a plugin in a namespace; none if it has no function of its name.
+/// A domain of an image, with these quotas.
+///
+/// # Errors
+/// It wants more than it is given, or there is no room.
+pub fn image(
+    image: &Image,
+    name: &str,
+    quotas: &Quotas,
+    call: Duration,
+) -> Result<Domain, Problem> {
+    let builder = Domain::builder(image)
+        .name(name)
+        .deadline(Some(call))
+        .heap(quotas.memory_bytes)
+        .restart(RestartPolicy::Immediate)
+        .placement(Placement::Cold);
+    Ok(builder.build().map_err(NamespaceError::from)?)
+}
+
+/// The entry of a plugin; none if there is no function of its name.
 ///
 /// # Errors
 /// The function is one of other types.
-pub fn entry(namespace: &Namespace, name: &str) -> Result<Option<Entry>, Problem> {
-    match namespace.func::<Change>(&function(name)) {
+pub fn entry(home: &Home, name: &str) -> Result<Option<Entry>, Problem> {
+    let wanted = function(name);
+    let found = match home {
+        Home::Namespace(namespace) => namespace.func::<Change>(&wanted),
+        Home::Image(domain) => domain.func::<Change>(&wanted),
+        Home::Native => return Ok(None),
+    };
+    match found {
         Ok(function) => Ok(Some(Entry::Confined(Arc::new(function)))),
         Err(SymbolError::Missing { .. }) => Ok(None),
         Err(error) => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
-            format!(
-                "{error}; a plugin's function is `int {}(struct picture *)`",
-                function(name)
-            ),
+            format!("{error}; a plugin's function is `int {wanted}(struct picture *)`"),
         )),
     }
 }

@@ -811,3 +811,66 @@ fn a_changed_plugin_of_the_site_is_read_again_and_a_wrong_one_is_not() {
     serving.wait_for(|log| log.matches("plugins: reloaded").count() == 2);
     assert_eq!(first(), 66);
 }
+
+#[test]
+fn objects_and_images_of_other_compilers() {
+    let token = "objects-0123456789abcdef";
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("built.c");
+    let text = format!(
+        "{H}int built(struct picture *p) {{ if (p->count) return *(volatile int *)0; p->pixels[0] = 9; return PICTURE_IN_PLACE; }}\n"
+    );
+    std::fs::write(&source, text).unwrap();
+    std::fs::write(folder.path().join("picture.h"), postern_server::PICTURE_H).unwrap();
+    let picture = ppm(&photo(8, 8));
+    for (kind, option) in [("object", "-c"), ("image", "-g")] {
+        let output = folder.path().join(kind);
+        let words = [
+            "-O2",
+            option,
+            "-o",
+            output.to_str().unwrap(),
+            source.to_str().unwrap(),
+        ];
+        let words: Vec<std::ffi::OsString> = words.map(Into::into).to_vec();
+        postern_toolchain::driver::run_captured(postern_toolchain::Language::C, &words).unwrap();
+        let file = std::fs::read(output).unwrap();
+        let made = ask(&SERVING, "PUT", &format!("/plugins/{kind}"), token, &file);
+        // Its function has another name.
+        assert_eq!(made.status, Some(422), "{}", made.text());
+        let made = ask(&SERVING, "PUT", "/plugins/built", token, &file);
+        assert!(
+            [200, 201].contains(&made.status.unwrap()),
+            "{}",
+            made.text()
+        );
+        assert_eq!(json(&made)["kind"], kind);
+        let code = ask(&SERVING, "GET", "/plugins/built/code", token, b"");
+        assert_eq!(code.status, Some(if kind == "image" { 200 } else { 406 }));
+        assert_eq!(
+            ask(&SERVING, "GET", "/plugins/built", token, b"").status,
+            Some(406)
+        );
+        let marked = |query: &str| decoded_ppm(&transcode(query, token, &picture))[0];
+        assert_eq!(marked("through=built"), 9);
+        let said = fault(&transcode("through=built(1)", token, &picture), 500);
+        assert_eq!(
+            (&said["kind"], &said["function"]),
+            (&"null-pointer".into(), &"built".into()),
+            "{said}"
+        );
+        assert_eq!(marked("through=gray,built"), 9);
+        // The beginning of a file is none.
+        let half = ask(&SERVING, "PUT", "/plugins/built", token, &file[..1000]);
+        assert_eq!(half.status, Some(422), "{}", half.text());
+        assert_eq!(marked("through=built"), 9);
+    }
+    // E-code in its place, and the other way round.
+    let plain = format!("{H}int built(struct picture *p) {{ p->pixels[0] = 3; return 1; }}");
+    assert_eq!(put("built", token, &plain).status, Some(200));
+    assert_eq!(
+        decoded_ppm(&transcode("through=built", token, &picture))[0],
+        3
+    );
+    goes_on();
+}
