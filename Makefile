@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance clean
+.PHONY: all build demo test test-rust lint bench ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance setup-browser clean
 
 all: build
 
@@ -24,7 +24,7 @@ build: setup
 demo: build
 	@demo/run.sh
 
-test: setup setup-conformance
+test: setup setup-conformance setup-browser
 	@scripts/test.sh
 
 lint:
@@ -56,6 +56,10 @@ soak: setup
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev
+
+# The server's page is tested in a browser.
+setup-browser:
+	@scripts/setup.sh chromium chromium-driver
 
 # GCC's own execution tests, native against confined; then random programs.
 conformance: setup setup-conformance

@@ -19,6 +19,7 @@ for package in "$@"; do
 	libpcap-dev) command=/usr/include/pcap ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
 	libfcgi-dev) command=/usr/include/fcgiapp.h ;;
+	chromium-driver) command=chromedriver ;;
 	nginx) command=/usr/sbin/nginx ;;
 	*) command=$package ;;
 	esac

@@ -6,7 +6,7 @@ import { el } from "./dom.js";
 
 const TOKENS = new RegExp(
   [
-    String.raw`(?<comment>\/\*[\s\S]*?(?:\*\/|$)|\/\/[^\n]*)`,
+    String.raw`(?<comment>\/\*[\s\S]*?(?:\*\/|(?![\s\S]))|\/\/[^\n]*)`,
     String.raw`(?<text>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)`,
     String.raw`(?<directive>^[ \t]*#[ \t]*\w*)`,
     String.raw`(?<number>\b(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?)[uUlLfF]*\b)`,

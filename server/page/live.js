@@ -13,7 +13,9 @@ let last = null;
 /** Answers to the page's own requests; those since the last report. */
 let [beats, since] = [0, 0];
 let heartbeat = "/status";
-let chosen = null;
+let [chosen, byHand] = [null, false];
+/** Calls of each domain at the last report. */
+const calls = new Map();
 
 /** Requests that the server has answered to this page in the background. */
 export const beaten = () => beats;
@@ -94,9 +96,14 @@ function drawDomains(domains) {
     if (!domains.some((domain) => domain.id === id)) {
       rows.get(id).remove();
       rows.delete(id);
+      calls.delete(id);
     }
   }
+  // As long as nobody has chosen: the plugin that was called since the last report, the visitor's own most likely.
+  const called = order.find((domain) => domain.kind === "plugin" && domain.calls > (calls.get(domain.id) ?? 0));
+  if (called && !byHand) chosen = called.id;
   if (!domains.some((domain) => domain.id === chosen)) chosen = order[0]?.id;
+  domains.forEach((domain) => calls.set(domain.id, domain.calls));
   if (domains.length) document.querySelector("#domains td[colspan]")?.closest("tr").remove();
   order.forEach((domain, place) => {
     const row = rows.get(domain.id) ?? newRow(domain);
@@ -113,7 +120,7 @@ function drawDomains(domains) {
 
 function newRow(domain) {
   const choose = () => {
-    chosen = domain.id;
+    [chosen, byHand] = [domain.id, true];
     rows.forEach((row, id) => row.querySelector("button").setAttribute("aria-pressed", String(id === chosen)));
     look();
   };
@@ -203,13 +210,3 @@ export function start() {
   addEventListener("resize", look);
 }
 
-/** Shows the window of the domain that was called last, when the next report comes. */
-export function follow(isIt) {
-  const timer = setInterval(() => {
-    const row = [...rows].find(([, row]) => isIt(row));
-    if (!row) return;
-    clearInterval(timer);
-    row[1].querySelector("button").click();
-  }, 300);
-  setTimeout(() => clearInterval(timer), 5000);
-}

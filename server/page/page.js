@@ -5,7 +5,7 @@ import { Editor } from "./editor.js";
 import * as live from "./live.js";
 import * as picture from "./picture.js";
 import * as result from "./result.js";
-import { ATTACKS, FILTERS, nameOf } from "./samples.js";
+import { ATTACKS, FILTERS, lineOf, nameOf } from "./samples.js";
 import * as server from "./server.js";
 
 const [before, after] = [$("before"), $("after")];
@@ -83,11 +83,12 @@ function failed(problem, name, source, meanwhile) {
   if (text.diagnostics?.length) {
     showProblems(text.diagnostics);
   } else if (text.fault) {
-    const { line, column, message, kind } = text.fault;
+    const { column, message, kind, function: inside } = text.fault;
+    const line = text.fault.line ?? (/^\w+$/.test(inside) ? lineOf(source, inside) : undefined);
     if (line) editor.show([{ line, column, message: message ?? kind }]);
     $("veil").textContent = "Stopped";
     say(`${name} was stopped: ${text.fault.message ?? kind}. The server goes on.`, "bad");
-    result.showReport(status, text, source, meanwhile);
+    result.showReport(status, { ...text, fault: { ...text.fault, line } }, source, meanwhile);
     bring("report");
   } else {
     $("token-form").hidden = status !== 401 && status !== 403;

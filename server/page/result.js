@@ -37,8 +37,17 @@ export function showPlugin(plugin) {
 
 export const showCall = (ns) => ($("n-call").textContent = time(ns));
 
-/** `branches_to_gates` as words. */
-const words = (key) => key.replaceAll("_", " ");
+/** What the verifier's facts mean. */
+const FACTS = {
+  instructions: "instructions checked, fill included",
+  gates: "calls services of the server",
+  links: "calls other functions by name",
+  indirect: "calls by pointer",
+  xmm: "uses vector registers",
+  ymm: "uses their upper halves",
+  x87: "uses the x87 unit",
+};
+const words = (key) => FACTS[key] ?? key.replaceAll("_", " ");
 
 function facts(value) {
   return Object.entries(value ?? {}).map(([key, fact]) => el("div", {}, el("dt", {}, words(key)), el("dd", {}, said(fact))));
@@ -61,11 +70,19 @@ export function showCode(text) {
   $("machine").replaceChildren(...pieces.map((piece, i) => (i % 2 ? el("span", { class: kind(piece) }, piece) : piece)));
 }
 
+/** Kinds of faults in words; the others say enough themselves. */
 const KINDS = {
-  deadline: "It did not end in time",
   "null-pointer": "A null pointer",
-  memory: "Memory that is not there",
-  "stack-overflow": "The stack is full",
+  read: "A read where nothing is",
+  write: "A write where nothing is",
+  "read-only": "A write to what may only be read",
+  "bad-jump": "A jump to what is no function",
+  execute: "A jump to what is no code",
+  arithmetic: "A division that has no result",
+  "data-stack-overflow": "The stack is full",
+  "control-stack-overflow": "Calls nest too deep",
+  "heap-limit": "An access behind the heap",
+  deadline: "It did not end in time",
 };
 
 /** The report of a fault. `source` is what was run, `meanwhile` how many other requests were answered. */
@@ -82,11 +99,11 @@ export function showReport(status, problem, source, meanwhile) {
   const line = fault.line && source.split("\n")[fault.line - 1];
   $("report").replaceChildren(
     ...[
-      el("h3", {}, KINDS[fault.kind] ?? problem.title ?? "A fault"),
+      el("h3", {}, KINDS[fault.kind] ?? fault.kind ?? "A fault"),
       el("p", { class: "message" }, fault.message ?? problem.detail ?? ""),
       line && el("pre", { class: "culprit" }, el("span", { class: "number" }, String(fault.line)), line),
       el("dl", { class: "facts" }, ...rows.filter(([, fact]) => fact).map(([name, fact]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(fact))))),
-      el("p", { class: "meanwhile" }, `Meanwhile the server answered ${count(meanwhile)} other requests.`),
+      el("p", { class: "meanwhile" }, meanwhile ? `Meanwhile the server answered ${count(meanwhile)} other requests.` : "All other requests are answered as before."),
     ].filter(Boolean),
   );
   choose("fault");

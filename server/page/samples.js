@@ -135,8 +135,7 @@ int loop(struct picture *p)
 {
 	unsigned turns = 0;
 
-	for (;;)
-		turns += p->width;
+	while (1) turns += p->width;
 	return turns;
 }
 `,
@@ -196,6 +195,12 @@ int recurse(struct picture *p)
 `,
   },
 ];
+
+/** The line on which a function begins, for faults that come before its first statement. */
+export function lineOf(source, name) {
+  const index = source.split("\n").findIndex((line) => new RegExp(`^[\\w*\\s]*\\b${name}\\s*\\([^;]*$`).test(line));
+  return index < 0 ? undefined : index + 1;
+}
 
 /** The name of the plugin that a source is: its last function of a picture that is not static. */
 export function nameOf(source) {

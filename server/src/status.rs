@@ -254,6 +254,10 @@ impl Status {
     }
 }
 
+const FUNCTIONS: &str = "functions that came later";
+const CONSTANTS: &str = "constants of functions that came later";
+const VARIABLES: &str = "variables of functions that came later";
+
 /// The areas of a table's first column. Its rows end where those of other windows do, and have names of what is there: what fits this
 /// window, and goes on, is one area.
 fn areas(table: &MemoryTable) -> Vec<Area> {
@@ -267,7 +271,17 @@ fn areas(table: &MemoryTable) -> Vec<Area> {
             (_, false) => !writes(what) && *what != "gate slots and text",
         };
         let fitting = row.what.split(" / ").filter(fits).last();
-        let what = fitting.unwrap_or(&row.what).to_owned();
+        let before = |last: &Area| {
+            last.what == CONSTANTS || last.what == VARIABLES && last.end == u64::from(row.start)
+        };
+        // Only a namespace has shared memory that is no area: its code, and what belongs to that.
+        let what = match (fitting.unwrap_or(&row.what), cell.execute) {
+            ("shared", true) => FUNCTIONS,
+            ("shared", false) => CONSTANTS,
+            (_, false) if cell.write && areas.last().is_some_and(before) => VARIABLES,
+            (what, _) => what,
+        };
+        let what = what.to_owned();
         let protection = cell.to_string();
         match areas.last_mut() {
             Some(last)
