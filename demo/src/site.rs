@@ -97,7 +97,7 @@ fn check(address: SocketAddr) -> Result<()> {
         let shown: String = first.chars().take(52).collect();
         let what = format!("{method} {target}");
         println!(
-            "  {what:<24} {status} {:>7.0} µs  {shown}",
+            "  {what:<39} {status} {:>7.0} µs  {shown}",
             time.as_secs_f64() * 1e6
         );
         Ok(())
@@ -111,6 +111,9 @@ fn check(address: SocketAddr) -> Result<()> {
     ask("POST", "/words", b"to be or not to be", "200", "6 words")?;
     ask("GET", "/guest?crash", b"", "500", "id ")?;
     ask("GET", "/guest", b"", "200", "Hello, 127.0.0.1.")?;
+    let picture = b"P6\n2 1\n255\n\xff\x00\x00\x00\x00\xff";
+    let gray = "/transcode?through=gray&format=ppm";
+    ask("POST", gray, picture, "200", "2 1\n255\n")?;
     ask("GET", "/../etc/passwd", b"", "404", "")?;
     let faults = "postern_serve_faults_total{handler=\"/guest\",run=\"protected\"} 1\n";
     ask("GET", "/metrics", b"", "200", faults)
@@ -143,7 +146,9 @@ fn end(server: &mut Server) -> Result<()> {
     }
     let status = server.0.wait()?;
     match status.success() {
-        true => Ok(println!("  SIGTERM                  ended in good order")),
+        true => Ok(println!(
+            "  SIGTERM                                 ended in good order"
+        )),
         false => Err(format!("the server ended with {status}").into()),
     }
 }
