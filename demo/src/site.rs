@@ -66,9 +66,10 @@ pub fn run(postern: &Path, folder: &Path) -> Result<()> {
         errors.read_to_string(&mut log)?;
     }
     match log.lines().find(|line| line.contains("guest.c:12")) {
-        Some(line) => Ok(println!("  its log: {line}")),
-        None => Err(format!("the log has no line of the fault: {log}").into()),
+        Some(line) => println!("  its log: {line}"),
+        None => return Err(format!("the log has no line of the fault: {log}").into()),
     }
+    Ok(())
 }
 
 fn free() -> Result<SocketAddr> {
@@ -145,10 +146,9 @@ fn end(server: &mut Server) -> Result<()> {
         return Err("the server cannot be told to end".into());
     }
     let status = server.0.wait()?;
-    match status.success() {
-        true => Ok(println!(
-            "  SIGTERM                                 ended in good order"
-        )),
-        false => Err(format!("the server ended with {status}").into()),
+    if !status.success() {
+        return Err(format!("the server ended with {status}").into());
     }
+    println!("  SIGTERM                                 ended in good order");
+    Ok(())
 }
