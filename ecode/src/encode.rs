@@ -96,11 +96,21 @@ pub(crate) fn encode(code: &mut Code, work: &Work, unit: &mut Building) -> (u32,
 }
 
 impl Encoder<'_> {
+    /// What follows comes from this place in the source.
+    fn line(&mut self, at: u32) {
+        let here = self.unit.text.len() as u32;
+        match self.unit.lines.last_mut() {
+            Some((from, line)) if *from == here => *line = at,
+            _ => self.unit.lines.push((here, at)),
+        }
+    }
+
     fn function(&mut self) -> bool {
         self.unit.text.extend_from_slice(&PAD);
         self.guess_blocks();
+        let mut line = self.code.from;
+        self.line(line);
         self.prologue();
-        let mut line = u32::MAX;
         for index in 0..self.code.order.len() {
             let block = self.code.order[index];
             let b = self.code.blocks[block as usize];
@@ -113,15 +123,16 @@ impl Encoder<'_> {
                 }
                 if ins.at != line {
                     line = ins.at;
-                    self.unit.lines.push((self.unit.text.len() as u32, line));
+                    self.line(line);
                 }
                 self.instruction(&ins);
                 self.here += weight(&ins);
             }
             let next = self.code.order.get(index + 1).copied().unwrap_or(NONE);
-            if b.term.at != line && b.term.op != Op::Jump {
+            let falls = b.term.op == Op::Jump && b.t == next;
+            if b.term.at != line && !falls {
                 line = b.term.at;
-                self.unit.lines.push((self.unit.text.len() as u32, line));
+                self.line(line);
             }
             self.terminator(&b, next);
         }

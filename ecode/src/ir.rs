@@ -273,6 +273,8 @@ pub(crate) struct Code {
     pub current: u32,
     pub depth: u32,
     pub at: u32,
+    /// Where the function stands in the source.
+    pub from: u32,
     pub values: crate::lower::values::Values,
     /// Number of instructions allowed.
     pub most: u32,
@@ -282,7 +284,8 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    pub fn reset(&mut self, most: u32) {
+    pub fn reset(&mut self, most: u32, at: u32) {
+        (self.at, self.from) = (at, at);
         self.ins.clear();
         self.blocks.clear();
         self.order.clear();

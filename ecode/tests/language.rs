@@ -330,3 +330,20 @@ fn the_beginning_of_a_function_is_on_its_line() {
     assert!(compiler.compile("int g(void)\n\n\n{ return h; }").is_err());
     assert_eq!(compiler.compile(source).unwrap(), first);
 }
+
+/// What has no instruction but a jump, or comes before all statements, has a line, too: endless loops and overflows happen there.
+#[test]
+fn loops_and_beginnings_have_lines() {
+    let source = "int one(int x) { return x + 1; }\n\nint spin(void)\n{\n\tfor (;;)\n\t\t;\n}\n\
+        int deep(int x)\n{\n\tchar room[4096];\n\treturn deep(x + 1) + room[x];\n}\n";
+    let unit = postern_ecode::compile(source).unwrap();
+    let lines = |name: &str| {
+        let symbol = unit.symbol(name).unwrap();
+        let inside = symbol.offset..symbol.offset + symbol.size;
+        let lines = unit.lines.iter().filter(|(at, _)| inside.contains(at));
+        lines.map(|(_, line)| *line).collect::<Vec<u32>>()
+    };
+    assert_eq!(lines("one"), [1]);
+    assert_eq!(lines("spin"), [6]);
+    assert_eq!(lines("deep"), [8, 11]);
+}

@@ -46,8 +46,7 @@ impl Parser<'_> {
             self.error(Rule::Redeclared, at, message, "");
         }
         self.functions += 1;
-        self.code.reset(self.limits.function);
-        self.code.at = at;
+        self.code.reset(self.limits.function, at);
         self.labels.clear();
         self.around.clear();
         self.switches.clear();
