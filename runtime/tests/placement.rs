@@ -4,6 +4,7 @@ use postern::{
     Caller, Domain, DomainBuilder, HotWindow, Image, Offset, Placement, Prot, Shared, hot_domain,
     hot_window,
 };
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -150,6 +151,45 @@ fn all_state_moves_along() {
         drop((put, get, through, locals, at, d));
         assert_eq!(hot_window(), HotWindow::Free);
         assert_eq!(c(), 0, "its domain is gone");
+    });
+}
+
+/// What only its descriptor can map is the same memory in the window to which the domain moves.
+#[test]
+fn a_device_moves_along() {
+    alone("a_device_moves_along", |image| {
+        let d = placed(&image, Placement::Cold);
+        // SAFETY: the name is a string, and nobody else has the new descriptor.
+        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"device".as_ptr(), 0)) };
+        std::fs::File::from(file.try_clone().unwrap())
+            .set_len(8192)
+            .unwrap();
+        let area = Shared::builder().device(file, 8192).unwrap();
+        d.share(&area, Prot::ReadWrite).unwrap();
+        area.protect(&d, 4096.., Prot::Read).unwrap();
+        let put = d.func::<fn(Offset, i64)>("put").unwrap();
+        let get = d.func::<fn(Offset) -> i64>("get").unwrap();
+        let second = Offset(area.offset().0 + 4096);
+        for round in 0..6i64 {
+            let hot = round % 2 == 0;
+            d.set_placement(if hot { Placement::Hot } else { Placement::Cold });
+            assert_eq!(d.is_hot(), hot);
+            put.call(area.offset(), round).unwrap();
+            let mut seen = [0; 8];
+            area.read(0, &mut seen).unwrap();
+            assert_eq!(i64::from_le_bytes(seen), round);
+            area.write(4096, &(round + 1).to_le_bytes()).unwrap();
+            assert_eq!(get.call(second).unwrap(), round + 1);
+            assert!(put.call(second, 0).unwrap_err().fault().is_some());
+            d.reset().unwrap();
+        }
+        // Seen for the first time by a domain that is hot.
+        d.set_placement(Placement::Hot);
+        d.unshare(&area).unwrap();
+        assert!(get.call(second).unwrap_err().fault().is_some());
+        d.reset().unwrap();
+        d.share(&area, Prot::Read).unwrap();
+        assert_eq!(get.call(second).unwrap(), 6);
     });
 }
 

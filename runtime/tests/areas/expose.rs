@@ -155,6 +155,72 @@ fn what_cannot_be_exposed() {
     assert!(host.expose(0, 2 * P).is_ok());
 }
 
+/// A descriptor that every view maps by itself: all see the same pages, with protections of their own, and nothing of it is left
+/// when the area goes.
+#[test]
+fn a_descriptor_is_mapped_by_every_view() {
+    let i = image();
+    let [writer, reader] = ["writer", "reader"].map(|name| named(&i, name));
+    let file = memory_file(4 * P);
+    let own = OwnedFd::from(file.try_clone().unwrap());
+    let area = Shared::builder().name("ring").device(own, 3 * P).unwrap();
+    assert_eq!((area.len(), area.is_writable()), (3 * P, true));
+    let at = writer.share(&area, Prot::ReadWrite).unwrap().0;
+    assert_eq!(reader.share(&area, Prot::Read).unwrap().0, at);
+    store(&writer, at + 8, 17).unwrap();
+    area.write(2 * P, &[5]).unwrap();
+    let host = Mapped::new(4 * P, RW, libc::MAP_SHARED, Some(&file));
+    assert_eq!((host.read(8), host.read(2 * P)), (17, 5));
+    host.write(P, 6);
+    for d in [&writer, &reader] {
+        let values = [8, PAGE, 2 * PAGE].map(|byte| load(d, at + byte).unwrap());
+        assert_eq!(values, [17, 6, 5], "{}", d.name());
+    }
+    let f = fault(&reader, store(&reader, at, 1));
+    assert_eq!(f.kind, FaultKind::ReadOnly);
+    assert_eq!(&*f.shared.as_ref().unwrap().area, "ring");
+    area.protect(&reader, P.., Prot::None).unwrap();
+    let rights = [0, P, 2 * P].map(|byte| tried(&reader, &area, byte));
+    assert_eq!(rights, [Prot::Read, Prot::None, Prot::None]);
+    area.protect(&reader, .., Prot::ReadWrite).unwrap();
+    store(&reader, at + 8, 18).unwrap();
+    assert_eq!(host.read(8), 18);
+    reader.unshare(&area).unwrap();
+    assert_eq!(fault(&reader, load(&reader, at)).kind, FaultKind::Read);
+    // The kernel cuts it short like a file's.
+    file.set_len(P as u64).unwrap();
+    assert_eq!(
+        fault(&writer, load(&writer, at + PAGE)).kind,
+        FaultKind::Bus
+    );
+    let gone = area.read(P, &mut [0]);
+    assert!(matches!(gone, Err(MemoryError::Gone { .. })), "{gone:?}");
+    let written = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+    let own = OwnedFd::from(written);
+    let fixed = Shared::builder().device(own, P).unwrap();
+    assert!(!fixed.is_writable());
+    let refused = writer.share(&fixed, Prot::ReadWrite);
+    assert!(
+        matches!(refused, Err(ShareError::ReadOnly(_))),
+        "{refused:?}"
+    );
+}
+
+/// What cannot be mapped so: parts of pages, nothing, and descriptors of things that have no memory.
+#[test]
+fn descriptors_that_map_nothing() {
+    let device = |len: usize| {
+        let own = OwnedFd::from(memory_file(4 * P));
+        Shared::builder().device(own, len)
+    };
+    assert!(matches!(device(0), Err(ShareError::Length(0))));
+    let odd = device(P + 1);
+    assert!(matches!(odd, Err(ShareError::Misaligned(_))), "{odd:?}");
+    let (pipe, _other) = std::io::pipe().unwrap();
+    let refused = Shared::builder().device(pipe.into(), P).unwrap_err();
+    assert!(matches!(refused, ShareError::Map(_)), "{refused:?}");
+}
+
 /// Somebody truncates the file: a fault with a name in the domain, an error in the host's own copies, and life goes on.
 #[test]
 fn truncated_files_end_nobody() {
