@@ -3,6 +3,7 @@
 //! Invariant: the piece that is mapped is an area over the file's pages, and every viewer sees it, read-only.
 
 use crate::source::SourceError;
+use crate::trusted::ahead::{LINE, prefetch};
 use postern::{Domain, Offset, Prot, ShareError, Shared};
 use postern_filter::capture::Bytes;
 use std::fs::File;
@@ -13,12 +14,17 @@ const PAGE: usize = 4096;
 /// Bytes of a piece. A window has room for it and for much else.
 const PIECE: usize = 1 << 30;
 
+/// Bytes behind what is read that the processor is asked for: a few packets, far more than it takes to judge one.
+const AHEAD: usize = 4096;
+
 /// A file, and the piece of it that is mapped.
 pub(crate) struct Mapped {
     file: File,
     size: usize,
     most: usize,
     piece: Option<(usize, Shared)>,
+    /// Up to where the processor was asked for the file's bytes.
+    asked: usize,
     viewers: Vec<Domain>,
     failure: Option<SourceError>,
 }
@@ -36,6 +42,7 @@ impl Mapped {
             size,
             most: PIECE,
             piece: None,
+            asked: 0,
             viewers: Vec::new(),
             failure: None,
         })
@@ -83,9 +90,28 @@ impl Mapped {
         Ok(area.read(at.0.wrapping_sub(area.offset().0) as usize, to)?)
     }
 
+    /// Asks for what comes behind `at`, which is being read: packets are of any length, so the processor does not foresee where the
+    /// next one begins, and would wait for each.
+    fn ask_ahead(&mut self, at: usize) {
+        let Some((start, area)) = &self.piece else {
+            return;
+        };
+        let end = (at + AHEAD).min(start + area.len());
+        let mut next = self.asked.max(at);
+        while next < end {
+            prefetch(area.as_ptr().wrapping_add(next - start));
+            next += LINE;
+        }
+        self.asked = next;
+    }
+
     fn covers(&self, range: &Range<usize>) -> bool {
         let piece = self.piece.as_ref();
         piece.is_some_and(|(start, area)| *start <= range.start && range.end <= start + area.len())
+    }
+
+    fn size_now(&self) -> usize {
+        self.file.metadata().map_or(0, |found| found.len() as usize)
     }
 
     fn map(&mut self, range: &Range<usize>) -> Result<(), SourceError> {
@@ -94,8 +120,12 @@ impl Mapped {
                 domain.unshare(&area)?;
             }
         }
+        let size = self.size_now().min(self.size);
+        if size < range.end {
+            return Err(SourceError::Shrunk);
+        }
         let start = range.start - range.start % PAGE;
-        let len = self.most.max(range.end - start).min(self.size - start);
+        let len = self.most.max(range.end - start).min(size - start);
         let file = self.file.try_clone().map_err(SourceError::Read)?;
         let builder = Shared::builder().name("capture file");
         let area = builder.file(file.into(), start as u64, len)?;
@@ -127,15 +157,17 @@ impl Bytes for Mapped {
         if !self.holds(at..end) {
             return false;
         }
+        self.ask_ahead(at);
         let Some((start, area)) = &self.piece else {
             return false;
         };
-        match area.read(at - start, to) {
-            Ok(()) => true,
-            Err(error) => {
-                self.failure = Some(SourceError::Gone(error));
-                false
-            }
+        let copied = area.read(at - start, to);
+        // Where a file ends inside of a page, zeros follow, and no error.
+        let cut = to.iter().all(|byte| *byte == 0) && self.size_now() < end;
+        if copied.is_err() || cut {
+            self.failure = Some(SourceError::Shrunk);
+            return false;
         }
+        true
     }
 }

@@ -41,9 +41,12 @@ pub enum SourceError {
     /// The bytes cannot be mapped.
     #[error(transparent)]
     Share(#[from] ShareError),
-    /// The bytes are not there any more.
-    #[error("{0}; the file was cut short meanwhile")]
+    /// The packet is not there any more.
+    #[error("{0}; a file that is read must not shrink meanwhile")]
     Gone(#[from] MemoryError),
+    /// The file is shorter than it was when it was opened.
+    #[error("the file was cut short while it was read; what follows is lost")]
+    Shrunk,
     /// The ring is not as the kernel leaves it.
     #[error("the ring is damaged: {0}")]
     Ring(&'static str),

@@ -4,6 +4,9 @@ use postern_filter::capture::{pcap_header, pcap_record, pcapng_header, pcapng_pa
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+/// Bytes that are gathered before they are written: few calls, and still in the processor's cache.
+const BUFFER: usize = 128 << 10;
+
 /// How a capture file is written. Times are in nanoseconds in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Format {
@@ -47,7 +50,7 @@ impl Writer {
     /// It cannot be written.
     pub fn new(out: Box<dyn Write + Send>, format: Format, interface: &str) -> io::Result<Writer> {
         let mut writer = Writer {
-            out: BufWriter::new(out),
+            out: BufWriter::with_capacity(BUFFER, out),
             format,
             scratch: Vec::new(),
         };

@@ -156,13 +156,26 @@ impl<B: Bytes> Capture<B> {
         }
     }
 
-    fn word(&mut self, at: usize) -> Result<u32, CaptureError> {
-        let bytes = self.chunk(at)?;
-        Ok(if self.big {
+    fn number(&self, bytes: [u8; 4]) -> u32 {
+        if self.big {
             u32::from_be_bytes(bytes)
         } else {
             u32::from_le_bytes(bytes)
-        })
+        }
+    }
+
+    fn word(&mut self, at: usize) -> Result<u32, CaptureError> {
+        let bytes = self.chunk(at)?;
+        Ok(self.number(bytes))
+    }
+
+    /// Several words, by one copy: in a mapped file the copy costs much more than its bytes do.
+    fn words<const N: usize>(&mut self, at: usize) -> Result<[u32; N], CaptureError> {
+        let mut bytes = [[0; 4]; N];
+        match self.file.copy(at, bytes.as_flattened_mut()) {
+            true => Ok(bytes.map(|word| self.number(word))),
+            false => Err(self.error(self.at, CaptureProblem::CutShort)),
+        }
     }
 
     fn half(&mut self, at: usize) -> Result<u16, CaptureError> {
@@ -188,8 +201,7 @@ impl<B: Bytes> Capture<B> {
 
     fn pcap(&mut self, fraction: u64) -> Result<Packet, CaptureError> {
         let at = self.at;
-        let (seconds, part) = (self.word(at)?, self.word(at + 4)?);
-        let (captured, wire) = (self.word(at + 8)?, self.word(at + 12)?);
+        let [seconds, part, captured, wire] = self.words(at)?;
         let bytes = self.range(at + 16, captured, MAX_PACKET)?;
         self.at = bytes.end;
         Ok(Packet {
@@ -208,7 +220,7 @@ impl<B: Bytes> Capture<B> {
     fn block(&mut self) -> Result<Option<Packet>, CaptureError> {
         while self.more() {
             let at = self.at;
-            let kind = self.word(at)?;
+            let [kind, mut length] = self.words(at)?;
             if kind == 0x0a0d_0d0a {
                 // A section begins, in its own byte order.
                 self.big = match self.chunk(at + 8)? {
@@ -217,8 +229,8 @@ impl<B: Bytes> Capture<B> {
                     _ => return Err(self.error(at + 8, CaptureProblem::Format)),
                 };
                 self.interfaces.clear();
+                length = self.word(at + 4)?;
             }
-            let length = self.word(at + 4)?;
             if length < 12 || length % 4 != 0 {
                 return Err(self.error(at, CaptureProblem::Length(length)));
             }
@@ -235,16 +247,14 @@ impl<B: Bytes> Capture<B> {
                     None
                 }
                 6 if length >= 32 => {
-                    let interface = self.word(at + 8)?;
+                    let [interface, high, low, captured, wire] = self.words(at + 8)?;
                     let units = self.interface(interface)?;
-                    let stamp =
-                        u64::from(self.word(at + 12)?) << 32 | u64::from(self.word(at + 16)?);
-                    let captured = self.word(at + 20)?;
+                    let stamp = u64::from(high) << 32 | u64::from(low);
                     let bytes = self.range(at + 28, captured, length - 32)?;
                     let time = u128::from(stamp) * 1_000_000_000 / u128::from(units);
                     Some(Packet {
                         bytes,
-                        wire: self.word(at + 24)?,
+                        wire,
                         time: u64::try_from(time).unwrap_or(u64::MAX),
                     })
                 }
