@@ -1,7 +1,8 @@
-//! `postern filter`: capture files in and out, damaged ones, classic programs, and bad expressions.
+//! `postern filter`: capture files in and out, pipes, damaged files, programs and handlers, classic programs, and bad expressions.
 
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn postern(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_postern"))
@@ -96,4 +97,153 @@ fn bad_expressions_are_marked() {
     assert!(error.contains("htpt") && error.contains("^^^"), "{error}");
     let output = postern(folder.path(), &["-d", "ip"]);
     assert!(text(&output.stdout).contains("on the longest path"));
+}
+
+/// Runs with a file as standard input, which comes through a pipe.
+fn piped(folder: &Path, arguments: &[&str], file: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(file).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn captures_arrive_by_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = capture(folder.path());
+    let count = ["filter", "-r", "-", "--count", "tcp"];
+    let counted = piped(folder.path(), &count, &file);
+    assert!(counted.status.success(), "{}", text(&counted.stderr));
+    assert_eq!(text(&counted.stdout), "5 of 10 packets accepted\n");
+    let cut = piped(folder.path(), &count, &file[..file.len() - 30]);
+    assert_eq!(cut.status.code(), Some(1));
+    assert_eq!(text(&cut.stdout), "4 of 9 packets accepted\n");
+    assert!(text(&cut.stderr).contains("cut short"));
+    let empty = piped(folder.path(), &count, &[]);
+    assert_eq!(empty.status.code(), Some(2));
+    assert!(text(&empty.stderr).contains("neither a pcap nor a pcapng"));
+    // A file in the place of the pipe, and a capture of a filter that another one reads.
+    let through = ["filter", "-r", "-", "-w", "-", "tcp"];
+    let tcp = piped(folder.path(), &through, &file);
+    assert!(tcp.status.success(), "{}", text(&tcp.stderr));
+    let demux = ["demux", "-r", "-", "--to", "all.pcapng="];
+    let spread = piped(folder.path(), &demux, &tcp.stdout);
+    assert!(
+        text(&spread.stderr).starts_with("all.pcapng: 5 packets, 300 bytes\n"),
+        "{}",
+        text(&spread.stderr)
+    );
+    let again = postern(folder.path(), &["-r", "all.pcapng", "--count", "tcp"]);
+    assert_eq!(text(&again.stdout), "5 of 5 packets accepted\n");
+}
+
+/// Programs judge what expressions judge; their faults reject packets and are told.
+#[test]
+fn programs_are_compiled_and_judge() {
+    let folder = tempfile::tempdir().unwrap();
+    capture(folder.path());
+    let body = "int filter(const unsigned char *packet, unsigned length, unsigned wire_length)\n{\n\
+        if (length < 60 || wire_length != 60) return 0;\n\
+        return packet[23] == 6;\n}\n";
+    let faulty = "#include <postern/packet.h>\nint filter(const unsigned char *packet, unsigned length, unsigned wire_length)\n{\n\
+        static int calls;\nif (++calls == 4)\n*(volatile char *)packet = 1;\n\
+        return packet[23] == 17 && length == wire_length;\n}\n";
+    let files = [
+        ("tcp.c", format!("#include <postern/packet.h>\n{body}")),
+        (
+            "tcp.cc",
+            format!("#include <postern/packet.h>\nextern \"C\" {body}"),
+        ),
+        ("tcp.ec", body.to_string()),
+        ("faulty.c", faulty.to_string()),
+        ("wrong.c", "int filter(;\n".to_string()),
+        ("wrong.ec", "int filter(;\n".to_string()),
+        ("other.ec", "int other(int a) { return a; }\n".to_string()),
+    ];
+    for (name, source) in &files {
+        std::fs::write(folder.path().join(name), source).unwrap();
+    }
+    let judged = |name: &str| {
+        let arguments = ["-r", "all.pcap", "--program", name, "--count"];
+        postern(folder.path(), &arguments)
+    };
+    for name in ["tcp.c", "tcp.cc", "tcp.ec"] {
+        let output = judged(name);
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "5 of 10 packets accepted\n", "{name}");
+    }
+    // The fourth of every four calls faults, and the program begins anew: packets 4 and 8, of which none is of UDP.
+    let output = judged("faulty.c");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        text(&output.stdout),
+        "5 of 10 packets accepted\n2 faults of the program\n"
+    );
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("packet 4: ") && said.contains("packet 8: ") && said.contains("faulty.c:6"),
+        "{said}"
+    );
+    for (name, message) in [
+        ("wrong.c", "wrong.c:1:"),
+        ("wrong.ec", "wrong.ec:1:"),
+        ("other.ec", "it has to define `int filter("),
+        ("nowhere.c", "nowhere.c"),
+        ("nowhere.px", "nowhere.px"),
+    ] {
+        let output = judged(name);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        let said = text(&output.stderr);
+        assert!(said.contains(message), "{name}: {said}");
+    }
+    let nothing = postern(folder.path(), &["--program", "tcp.c"]);
+    assert!(text(&nothing.stderr).contains("add -r or -i"));
+}
+
+/// What a handler moves to its area is in the file afterwards, and is there for the next run.
+#[test]
+fn handlers_have_an_area() {
+    let folder = tempfile::tempdir().unwrap();
+    capture(folder.path());
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/packets/collect.c");
+    let handled = |bytes: &str| {
+        let arguments = [
+            "-r",
+            "all.pcap",
+            "--handler",
+            example,
+            "--area",
+            "area",
+            bytes,
+        ];
+        postern(
+            folder.path(),
+            &[&arguments[..], &["--count", "udp"]].concat(),
+        )
+    };
+    let used = || {
+        let file = std::fs::read(folder.path().join("area")).unwrap();
+        let used = u32::from_le_bytes([file[0], file[1], file[2], file[3]]);
+        (file.len(), used as usize)
+    };
+    // 18 bytes behind the headers of each of five packets; there is room for ten.
+    for (round, taken) in [5, 5, 0].into_iter().enumerate() {
+        let output = handled("190");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        let expected = format!("5 packets handled, {taken} taken, 0 answers");
+        assert!(said.contains(&expected), "{round}: {said}");
+        assert_eq!(used(), (190, 4 + 90 * (round + 1).min(2)));
+    }
+    for (bytes, message) in [("many", "`many` is no number"), ("0", "area")] {
+        let output = handled(bytes);
+        assert_eq!(output.status.code(), Some(2), "{bytes}");
+        assert!(text(&output.stderr).contains(message));
+    }
 }
