@@ -506,6 +506,8 @@ typedef struct pt_counters {
 int pt_count(pt_domain *domain, pt_counters *counters);
 /* Pages of 4096 bytes that the domain has for itself, in memory or on swap; or an error. Takes time in proportion to its heap. */
 int64_t pt_pages(pt_domain *domain);
+/* Pages that it sees together with the host, in memory and touched by it: of shared areas, and of a namespace's code and variables. */
+int64_t pt_shared_pages(pt_domain *domain);
 
 enum {
     PT_BY_IMAGE = 1, /* lines for images, with all domains that they have and had, not for each live domain */

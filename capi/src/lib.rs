@@ -21,7 +21,7 @@
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
-//! | [`observe`] | `pt_count`, `pt_pages`, `pt_metrics`, `pt_set_placement`, `pt_hot…` |
+//! | [`observe`] | `pt_count`, `pt_pages`, `pt_shared_pages`, `pt_metrics`, `pt_set_placement`, `pt_hot…` |
 //! | [`share`] | `pt_shared_…`, `pt_expose` |
 //! | [`failure`], [`fault`] | `pt_error…`, `pt_last_fault` and its kin |
 

@@ -71,6 +71,16 @@ pub extern "C" fn pt_pages(domain: Handle<DomainKind>) -> i64 {
     })
 }
 
+/// `pt_shared_pages`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_shared_pages(domain: Handle<DomainKind>) -> i64 {
+    failure::number(|| {
+        let pages = domain.get()?.domain.pages();
+        let pages = pages.map_err(|e| Failure::new(Code::System, e.to_string()))?;
+        Ok(pages.shared as i64)
+    })
+}
+
 /// `pt_metrics`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_metrics(buffer: Target, size: usize, flags: u32) -> i64 {

@@ -302,6 +302,14 @@ impl Instance {
         ranges
     }
 
+    /// The ranges whose pages the host has, too: shared areas, and what came into a namespace.
+    pub(crate) fn shared(&self) -> Vec<(u32, u32)> {
+        let stacks = self.stacks();
+        let mut ranges: Vec<_> = stacks.areas.ranges().collect();
+        ranges.extend(stacks.code.into_iter().flatten());
+        ranges
+    }
+
     /// Whether `[offset, offset + len)` is mapped readable (`write` false) or writable.
     pub(crate) fn accessible(&self, offset: u32, len: usize, write: bool) -> bool {
         let start = u64::from(offset);

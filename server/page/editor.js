@@ -69,6 +69,11 @@ export class Editor {
         const before = area.value.slice(0, area.selectionStart);
         const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^\t*/)[0];
         this.insert("\n" + indent + (/\{\s*$/.test(before) ? "\t" : ""));
+      } else if (event.key === "}" && /(^|\n)\t+$/.test(area.value.slice(0, area.selectionStart))) {
+        // It stands where the line stands that it ends.
+        event.preventDefault();
+        if (area.selectionStart === area.selectionEnd) area.setSelectionRange(area.selectionStart - 1, area.selectionEnd);
+        this.insert("}");
       } else if (event.key !== "Shift" && event.key !== "Tab") {
         this.leaving = false;
       }

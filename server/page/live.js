@@ -14,8 +14,14 @@ let last = null;
 let [beats, since] = [0, 0];
 let heartbeat = "/status";
 let [chosen, byHand] = [null, false];
-/** Calls of each domain at the last report. */
-const calls = new Map();
+/** The domain that the visitor's plugins run in. */
+let mine = null;
+
+/** Marks the visitor's own domain. Its window is shown unless another was chosen. */
+export function own(id) {
+  mine = id;
+  rows.forEach(mark);
+}
 
 /** Requests that the server has answered to this page in the background. */
 export const beaten = () => beats;
@@ -96,18 +102,14 @@ function drawDomains(domains) {
     if (!domains.some((domain) => domain.id === id)) {
       rows.get(id).remove();
       rows.delete(id);
-      calls.delete(id);
     }
   }
-  // As long as nobody has chosen: the plugin that was called since the last report, the visitor's own most likely.
-  const called = order.find((domain) => domain.kind === "plugin" && domain.calls > (calls.get(domain.id) ?? 0));
-  if (called && !byHand) chosen = called.id;
-  if (!domains.some((domain) => domain.id === chosen)) chosen = order[0]?.id;
-  domains.forEach((domain) => calls.set(domain.id, domain.calls));
+  const there = (id) => domains.some((domain) => domain.id === id);
+  byHand &&= there(chosen);
+  if (!byHand) chosen = there(mine) ? mine : (order[0]?.id ?? null);
   if (domains.length) document.querySelector("#domains td[colspan]")?.closest("tr").remove();
   order.forEach((domain, place) => {
     const row = rows.get(domain.id) ?? newRow(domain);
-    row.querySelector("button").setAttribute("aria-pressed", String(domain.id === chosen));
     COLUMNS.forEach(([name, text], i) => {
       const cell = row.children[i + 1];
       cell.className = typeof name === "function" ? name(domain) : name;
@@ -116,16 +118,23 @@ function drawDomains(domains) {
     const body = $("domains");
     if (body.children[place] !== row) body.insertBefore(row, body.children[place] ?? null);
   });
+  rows.forEach(mark);
+}
+
+/** Which row is chosen, and which is the visitor's. */
+function mark(row, id) {
+  row.querySelector("button").setAttribute("aria-pressed", String(id === chosen));
+  row.querySelector(".yours").hidden = id !== mine;
 }
 
 function newRow(domain) {
   const choose = () => {
     [chosen, byHand] = [domain.id, true];
-    rows.forEach((row, id) => row.querySelector("button").setAttribute("aria-pressed", String(id === chosen)));
+    rows.forEach(mark);
     look();
   };
   const button = el("button", { type: "button", class: "link", onclick: choose }, domain.name);
-  const row = el("tr", {}, el("th", { scope: "row" }, button), ...COLUMNS.map(() => el("td")));
+  const row = el("tr", {}, el("th", { scope: "row" }, button, el("span", { class: "yours", hidden: true }, "yours")), ...COLUMNS.map(() => el("td")));
   rows.set(domain.id, row);
   return row;
 }
@@ -144,7 +153,7 @@ let drawn = "";
 
 /** Draws the window of the chosen domain, if it is another than before. */
 async function look() {
-  if (chosen === null || chosen === undefined) return;
+  if (chosen === null) return;
   const window = await server.memory(chosen).catch(() => null);
   const now = JSON.stringify(window) + innerWidth;
   if (!window || now === drawn) return;

@@ -5,7 +5,7 @@ import { Editor } from "./editor.js";
 import * as live from "./live.js";
 import * as picture from "./picture.js";
 import * as result from "./result.js";
-import { ATTACKS, FILTERS, lineOf, nameOf } from "./samples.js";
+import { ATTACKS, FILTERS, argumentsOf, lineOf, nameOf } from "./samples.js";
 import * as server from "./server.js";
 
 const [before, after] = [$("before"), $("after")];
@@ -15,6 +15,7 @@ const editor = new Editor($("source"), $("paint"), {
   onRun: run,
   onChange: () => {
     mine = editor.source;
+    $("values-label").hidden = argumentsOf(mine) === null;
     own.hidden = false;
     $("sample").value = "mine";
     $("problems").replaceChildren();
@@ -54,11 +55,15 @@ async function run() {
     say(`Compiling ${name} …`);
     const plugin = await server.put(name, source);
     result.showPlugin(plugin);
+    live.own(plugin.domain);
     server.code(name).then(result.showCode, () => {});
     say(`Running ${name} …`);
     const sent = await picture.file(before);
-    const answer = await server.transcode(name, sent);
-    await picture.show(after, answer.picture);
+    const answer = await server.transcode(name, $("values-label").hidden ? "" : $("values").value.replaceAll(" ", ""), sent);
+    await picture.show(after, answer.picture).catch(() => {
+      const { size, type } = answer.picture;
+      throw new server.Problem(0, { detail: `${name} answered ${size} bytes of ${type}: no picture that the browser can show.` });
+    });
     const call = answer.times[name];
     result.showCall(call);
     $("veil").hidden = true;
@@ -118,9 +123,12 @@ function busy(now) {
   for (const button of document.querySelectorAll("#run, #attacks button")) button.setAttribute("aria-disabled", String(now));
 }
 
-/** Another source into the editor. */
+/** Another source into the editor, with arguments that it is usually run with. */
 function load(source) {
   editor.source = source;
+  const values = argumentsOf(source);
+  $("values-label").hidden = values === null;
+  $("values").value = values ?? "";
   $("problems").replaceChildren();
 }
 
@@ -154,13 +162,14 @@ $("sample").addEventListener("change", async () => {
 
 /** Plugins that the server has for everybody. */
 async function listPlugins() {
-  const plugins = (await server.plugins().catch(() => [])).filter(({ kind, owner }) => kind === "ecode" && owner === "site");
+  const plugins = await server.plugins().catch(() => []);
   if (!plugins.length) return;
   const here = group("On this server");
   plugins.forEach(({ name }) => offer(here, name, () => server.source(name)));
 }
 
 $("run").addEventListener("click", run);
+$("values").addEventListener("keydown", (event) => event.key === "Enter" && run());
 for (const { title, why, source } of ATTACKS) {
   const press = () => {
     if (running) return;

@@ -87,9 +87,24 @@ function size(canvas, width, height) {
   canvas.height = height;
 }
 
+const PIXMAPS = new Set(["image/x-portable-pixmap", "image/x-portable-graymap"]);
+
+/** The pixels of a PPM or PGM file, which browsers do not read: `P6 width height 255` and bytes. */
+async function pixmap(blob) {
+  const bytes = new Uint8Array(await blob.arrayBuffer());
+  const head = new TextDecoder("latin1").decode(bytes.subarray(0, 64)).match(/^P([56])\s+(\d+)\s+(\d+)\s+255\s/);
+  const [step, width, height] = [head[1] === "6" ? 3 : 1, Number(head[2]), Number(head[3])];
+  const image = new ImageData(width, height);
+  for (let from = head[0].length, to = 0; to < image.data.length; from += step, to += 4) {
+    for (let c = 0; c < 3; c++) image.data[to + c] = bytes[from + (c % step)];
+    image.data[to + 3] = 255;
+  }
+  return image;
+}
+
 /** Shows a file or an answer; smaller, if `fit` and it is large. */
 export async function show(canvas, blob, fit) {
-  const bitmap = await createImageBitmap(blob, { colorSpaceConversion: "none", premultiplyAlpha: "none" });
+  const bitmap = await createImageBitmap(PIXMAPS.has(blob.type) ? await pixmap(blob) : blob, { colorSpaceConversion: "none", premultiplyAlpha: "none" });
   const scale = fit ? Math.min(1, MOST / Math.max(bitmap.width, bitmap.height)) : 1;
   size(canvas, Math.max(1, Math.round(bitmap.width * scale)), Math.max(1, Math.round(bitmap.height * scale)));
   const context = canvas.getContext("2d", { alpha: false });

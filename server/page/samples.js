@@ -202,6 +202,12 @@ export function lineOf(source, name) {
   return index < 0 ? undefined : index + 1;
 }
 
+/** Arguments as the source itself shows them in its first comment, in `parameters: … NAME(1,2)`; `null` if it takes none. */
+export function argumentsOf(source) {
+  if (!/\bargument\b/.test(source)) return null;
+  return source.match(/\bparameters:.*?\w\((-?\d[-\d, ]*)\)/)?.[1] ?? "";
+}
+
 /** The name of the plugin that a source is: its last function of a picture that is not static. */
 export function nameOf(source) {
   const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, "");

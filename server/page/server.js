@@ -23,8 +23,7 @@ export function token() {
 
 export const setToken = (text) => sessionStorage.setItem(KEY, text);
 
-async function ask(method, path, body) {
-  const headers = { Authorization: `Bearer ${token()}` };
+async function ask(method, path, body, headers = { Authorization: `Bearer ${token()}` }) {
   let answer;
   try {
     answer = await fetch(path, { method, headers, body });
@@ -43,17 +42,21 @@ const plugin = (name) => `/plugins/${encodeURIComponent(name)}`;
 /** Compiles a source; what the server says of the result. */
 export const put = async (name, source) => (await ask("PUT", plugin(name), source)).json();
 
-/** What the server has. */
-export const plugins = async () => (await ask("GET", "/plugins/")).json();
+/** The site's plugins, which everybody may use. */
+export const plugins = async () => (await ask("GET", "/plugins/", undefined, {})).json();
 
-export const source = async (name) => (await ask("GET", plugin(name))).text();
+/** The source of one of these. */
+export const source = async (name) => (await ask("GET", plugin(name), undefined, {})).text();
 
 /** The machine code, as text. */
 export const code = async (name) => (await ask("GET", `${plugin(name)}/code`)).text();
 
-/** Sends a picture through a plugin: the answer's picture, and nanoseconds by what they went to. */
-export async function transcode(name, picture) {
-  const answer = await ask("POST", `/transcode?through=${encodeURIComponent(name)}&format=png`, picture);
+/** Sends a picture through a plugin with arguments as `1,2`: the answer's picture, and nanoseconds by what they went to. */
+export async function transcode(name, values, picture) {
+  const through = encodeURIComponent(name) + (values ? `(${encodeURIComponent(values)})` : "");
+  // A PNG comes back as one, or as what the plugin makes of it; nothing is lost.
+  const format = picture.type === "image/png" ? "" : "&format=png";
+  const answer = await ask("POST", `/transcode?through=${through}${format}`, picture);
   const times = {};
   for (const part of (answer.headers.get("Server-Timing") ?? "").split(",")) {
     const [what, ...rest] = part.trim().split(";");

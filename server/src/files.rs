@@ -158,9 +158,7 @@ fn answer(
     let modified = metadata.modified()?;
     let tag = tag(size, modified);
     let known = match headers.get(IF_NONE_MATCH) {
-        Some(tags) => tags
-            .to_str()
-            .is_ok_and(|tags| tags.split(',').any(|t| t.trim() == "*" || t.trim() == tag)),
+        Some(_) => has(headers, &tag),
         None => headers
             .get(IF_MODIFIED_SINCE)
             .and_then(|since| httpdate::parse_http_date(since.to_str().ok()?).ok())
@@ -214,6 +212,14 @@ fn answer(
     Ok(response)
 }
 
+/// Whether a client has what this tag stands for: `If-None-Match`, which compares weakly (RFC 9110, section 13.1.2).
+pub fn has(headers: &HeaderMap, tag: &str) -> bool {
+    let lists = headers.get_all(IF_NONE_MATCH).into_iter();
+    let tags = lists.filter_map(|list| list.to_str().ok());
+    let mut tags = tags.flat_map(|list| list.split(',')).map(str::trim);
+    tags.any(|found| found == "*" || found.strip_prefix("W/").unwrap_or(found) == tag)
+}
+
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |d| d.as_secs())
@@ -259,6 +265,22 @@ pub fn allow(response: &mut Response<Body>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags() {
+        for (lists, expected) in [
+            (&["\"a\""][..], true),
+            (&["\"b\", W/\"a\""], true),
+            (&["\"b\"", " \"a\" "], true),
+            (&["*"], true),
+            (&["\"b\", a"], false),
+            (&[], false),
+        ] {
+            let lists = lists.iter().map(|list| HeaderValue::from_static(list));
+            let headers = lists.map(|list| (IF_NONE_MATCH, list)).collect();
+            assert_eq!(has(&headers, "\"a\""), expected, "{headers:?}");
+        }
+    }
 
     #[test]
     fn paths() {

@@ -4,9 +4,10 @@
 
 use crate::body::Body;
 use crate::failure::Failure;
+use crate::files;
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderValue, IF_NONE_MATCH, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Method, Response, StatusCode};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -85,11 +86,7 @@ fn answer(
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let tag = format!("\"{:x}\"", hasher.finish());
-    let known = headers
-        .get(IF_NONE_MATCH)
-        .and_then(|tags| tags.to_str().ok());
-    let known =
-        known.is_some_and(|tags| tags.split(',').any(|t| t.trim() == "*" || t.trim() == tag));
+    let known = files::has(headers, &tag);
     let mut response = Response::new(Body::empty());
     let out = response.headers_mut();
     for (name, value) in [

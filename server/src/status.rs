@@ -71,17 +71,23 @@ impl Member {
         Call(self, Instant::now())
     }
 
+    /// What names it in [`PATH`].
+    pub fn id(&self) -> String {
+        format!("{:x}", self.domain.id())
+    }
+
     fn line(&self) -> Line<'_> {
         let counters = self.domain.counters();
+        let pages = self.domain.pages();
         Line {
-            id: format!("{:x}", self.domain.id()),
+            id: self.id(),
             name: self.domain.name(),
             kind: self.kind,
             owner: &self.owner,
             calls: counters.calls,
             busy_us: self.busy.load(Ordering::Relaxed) / 1000,
             faults: counters.faults.values().sum(),
-            resident_bytes: 4096 * self.domain.pages().map_or(0, |pages| pages.private),
+            resident_bytes: 4096 * pages.map_or(0, |pages| pages.private + pages.shared),
             state: match () {
                 () if self.domain.is_closed() => "closed",
                 () if self.domain.is_poisoned() => "faulted",

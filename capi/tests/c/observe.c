@@ -24,6 +24,7 @@ int main(int argc, char **argv)
     CHECK(pt_count(one, (pt_counters *)&old) == PT_E_ARGUMENT && pt_count(one, NULL) == PT_E_ARGUMENT);
     CHECK(pt_count(NULL, &counters) == PT_E_HANDLE && pt_pages(NULL) == PT_E_HANDLE);
     CHECK(pt_pages(one) >= 0);
+    CHECK(pt_shared_pages(one) == 0 && pt_shared_pages(NULL) == PT_E_HANDLE);
 
     int64_t length = pt_metrics(NULL, 0, 0);
     CHECK(length > 500);

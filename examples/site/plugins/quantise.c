@@ -1,5 +1,5 @@
 /* Fewer levels of each colour. Alpha stays.
- * parameters: quantise(levels), from 2 to 256
+ * parameters: quantise(levels), from 2 to 256, such as quantise(4)
  */
 #include "picture.h"
 

@@ -1,5 +1,5 @@
 /* Region of interest: a part of the picture.
- * parameters: roi(x,y,width,height); what lies outside the picture is left out
+ * parameters: roi(x,y,width,height), such as roi(180,120,360,240); what lies outside the picture is left out
  */
 #include "picture.h"
 

@@ -1,5 +1,5 @@
 /* A smaller picture: the mean of each n by n pixels. What is left over at the right and below is left out.
- * parameters: scale(n), n from 1 to 64
+ * parameters: scale(n), n from 1 to 64, such as scale(3)
  */
 #include "picture.h"
 

@@ -196,3 +196,21 @@ fn pages_are_those_that_were_written() {
     d.reset().unwrap();
     assert_eq!(all(d.pages().unwrap()), 0);
 }
+
+#[test]
+fn pages_of_shared_areas_are_counted_apart() {
+    let d = cold(&extension()).service("s", nothing).build().unwrap();
+    let fill = d.func::<fn(Offset, i64)>("fill").unwrap();
+    let area = postern::Shared::builder()
+        .name("a")
+        .zeroed(64 * 4096)
+        .unwrap();
+    let at = d.share(&area, postern::Prot::ReadWrite).unwrap();
+    let before = d.pages().unwrap();
+    assert_eq!(before.shared, 0);
+    fill.call(at, 64).unwrap();
+    let after = d.pages().unwrap();
+    assert_eq!(after.shared, 64);
+    d.unshare(&area).unwrap();
+    assert_eq!(d.pages().unwrap().shared, 0);
+}

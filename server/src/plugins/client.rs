@@ -8,6 +8,7 @@ use super::source::{self, Kind, function};
 use super::space::{self, Entry, Home, Plugin, Space};
 use crate::config::{PluginSettings, Quotas, is_token};
 use http::StatusCode;
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,15 @@ pub struct Held {
     pub space: Arc<Space>,
     /// What it is called by; a library for other plugins has none.
     pub entry: Option<Entry>,
+}
+
+impl Held {
+    /// What its client is told of it.
+    pub fn describe(&self, owner: &str) -> Value {
+        let mut value = self.plugin.describe(owner);
+        value["domain"] = self.space.member.as_ref().map(|member| member.id()).into();
+        value
+    }
 }
 
 #[derive(Default)]
@@ -114,7 +124,7 @@ impl Client {
         sent: &[u8],
         call: Duration,
         common: &Arc<Common>,
-    ) -> Result<(Arc<Plugin>, bool), Problem> {
+    ) -> Result<(Held, bool), Problem> {
         let quotas = &self.quotas;
         let kind = Kind::of(sent);
         let compiled = match kind {
@@ -155,7 +165,7 @@ impl Client {
         if let Some(before) = &before {
             remove(before, &held.plugin.made.functions, kind);
         }
-        Ok((held.plugin, before.is_some()))
+        Ok((held, before.is_some()))
     }
 
     /// Whether functions of these names are nobody else's among the client's plugins.

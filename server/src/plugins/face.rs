@@ -153,12 +153,12 @@ impl Plugins {
             )
             .with_id()
         };
-        let (plugin, replaced) = put.await.ok_or_else(failed)??;
+        let (held, replaced) = put.await.ok_or_else(failed)??;
         let status = match replaced {
             true => StatusCode::OK,
             false => StatusCode::CREATED,
         };
-        Ok(json(status, plugin.describe(&owner)))
+        Ok(json(status, held.describe(&owner)))
     }
 
     fn delete(&self, client: Option<&Client>, name: &str) -> Answer {
@@ -179,7 +179,7 @@ impl Plugins {
     /// The plugins that a client can use: its own, then the site's.
     fn list(&self, client: Option<&Client>) -> Value {
         let own = client.map(|client| client.plugins()).unwrap_or_default();
-        let own = own.iter().map(|held| held.plugin.describe("client"));
+        let own = own.iter().map(|held| held.describe("client"));
         let set = self.site();
         let site = set.plugins.values().map(|plugin| plugin.describe("site"));
         own.chain(site).collect()
@@ -187,8 +187,7 @@ impl Plugins {
 
     fn show(&self, client: Option<&Client>, name: &str, what: Option<&str>) -> Answer {
         let own = client.and_then(|client| client.find(name));
-        let owner = if own.is_some() { "client" } else { "site" };
-        let plugin = own.map(|held| held.plugin);
+        let plugin = own.as_ref().map(|held| held.plugin.clone());
         let plugin = plugin.or_else(|| self.site().plugins.get(name).cloned());
         let plugin = plugin.ok_or_else(|| Problem::missing("there is no such plugin"))?;
         let plugin: &Plugin = &plugin;
@@ -198,7 +197,11 @@ impl Plugins {
                 let none = || Problem::new(StatusCode::NOT_ACCEPTABLE, text);
                 Ok(text_of(plugin.source.clone().ok_or_else(none)?))
             }
-            Some("facts") => Ok(json(StatusCode::OK, plugin.describe(owner))),
+            Some("facts") => {
+                let own = own.map(|held| held.describe("client"));
+                let facts = own.unwrap_or_else(|| plugin.describe("site"));
+                Ok(json(StatusCode::OK, facts))
+            }
             Some("code") => {
                 let text = "its code cannot be shown: it was sent as an object";
                 let none = || Problem::new(StatusCode::NOT_ACCEPTABLE, text);

@@ -9,7 +9,7 @@ mod site;
 use browser::{Browser, key};
 use fantoccini::Locator;
 use serde_json::Value;
-use site::{Serving, handler};
+use site::{Serving, example_plugins, folder, handler};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -159,8 +159,17 @@ fn a_plugin_is_typed_and_run_and_attacks_are_reported() {
                 == true
         );
         browser.click("#tab-code").await;
-        // What was sent is the visitor's own, in a domain that the table shows.
-        browser.until("[...document.querySelectorAll('#domains tr')].some((row) => row.innerText.includes('plugin'))").await;
+        // What was sent is the visitor's own, in a domain that the table marks and whose window is shown.
+        browser.until("document.querySelector('#domains tr:has(.yours:not([hidden]))')?.innerText.includes('plugin')").await;
+        browser
+            .until("document.querySelector('#window-name').innerText.startsWith('guest-')")
+            .await;
+        assert_eq!(
+            browser
+                .value("document.querySelector('#domains tr:has(.yours:not([hidden])) td:last-child').innerText.startsWith('0')")
+                .await,
+            false
+        );
 
         // A mistake is shown where it is, with what to do.
         write(
@@ -224,10 +233,8 @@ fn a_plugin_is_typed_and_run_and_attacks_are_reported() {
         browser.shot("desktop-light").await;
 
         let mut expected = vec![format!("http://{address}/plugins/bad")];
-        expected.extend(
-            ATTACKS
-                .map(|(name, ..)| format!("http://{address}/transcode?through={name}&format=png")),
-        );
+        expected
+            .extend(ATTACKS.map(|(name, ..)| format!("http://{address}/transcode?through={name}")));
         assert_eq!(browser.complaints(&expected).await, Vec::<String>::new());
     });
 }
@@ -280,9 +287,7 @@ fn on_a_phone_and_in_the_dark_nothing_is_too_wide() {
         browser.click("#run").await;
         browser.until(DONE).await;
         browser.shot("desktop-dark").await;
-        let expected = [format!(
-            "http://{address}/transcode?through=wild&format=png"
-        )];
+        let expected = [format!("http://{address}/transcode?through=wild")];
         assert_eq!(browser.complaints(&expected).await, Vec::<String>::new());
     });
 }
@@ -312,6 +317,14 @@ fn all_of_it_can_be_done_with_the_keyboard() {
                 .value("document.querySelector('#source').value")
                 .await,
             "int x;\n\t"
+        );
+        browser.press(&[key::CONTROL, 'a']).await;
+        browser.keys("{\n{\nx;\n}\n}").await;
+        assert_eq!(
+            browser
+                .value("document.querySelector('#source').value")
+                .await,
+            "{\n\t{\n\t\tx;\n\t}\n}"
         );
         browser.press(&[key::CONTROL, 'a']).await;
         browser.keys(PLUGIN).await;
@@ -355,9 +368,113 @@ fn all_of_it_can_be_done_with_the_keyboard() {
             let there = stops.iter().any(|found| found.starts_with(stop));
             assert!(there, "{stop}: {stops:?}");
         }
-        let expected = [format!(
-            "http://{address}/transcode?through=wild&format=png"
-        )];
+        let expected = [format!("http://{address}/transcode?through=wild")];
+        assert_eq!(browser.complaints(&expected).await, Vec::<String>::new());
+    });
+}
+
+/// Plugin of the example's site, arguments that the page proposes, and the size of what comes of the landscape.
+const OFFERED: [(&str, &str, &str); 7] = [
+    ("deflate", "", "720 × 480"),
+    ("gray", "", "720 × 480"),
+    ("quantise", "4", "720 × 480"),
+    ("roi", "180,120,360,240", "360 × 240"),
+    ("scale", "3", "240 × 160"),
+    ("scale2", "", "360 × 240"),
+    ("sharpen", "", "720 × 480"),
+];
+
+#[test]
+fn plugins_of_the_site_are_offered_and_run_with_arguments() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let site = folder();
+    example_plugins(site.path());
+    let serving = Serving::of(
+        site,
+        "[page]\nenabled = true\n[plugins]\nguests = true\ncall_ms = 5000\n",
+    );
+    let address = serving.address;
+    browser::with(async move |browser: Browser| {
+        browser.viewport(1360, 900, false).await;
+        browser
+            .client
+            .goto(&format!("http://{address}/"))
+            .await
+            .unwrap();
+        browser
+            .until("document.querySelector('#sample optgroup[label=\"On this server\"]') !== null")
+            .await;
+        for (name, values, size) in OFFERED {
+            let option = format!("//optgroup[@label='On this server']/option[.='{name}']");
+            let option = browser.client.find(Locator::XPath(&option)).await.unwrap();
+            option.click().await.unwrap();
+            let done = format!("{name} turned 720 × 480 into {size} ");
+            browser
+                .until(&format!(
+                    "document.querySelector('#said').innerText.startsWith({done:?})"
+                ))
+                .await;
+            browser.until(DONE).await;
+            let shown = browser
+                .value("document.querySelector('#source').value")
+                .await;
+            let function = format!("int {name}(struct picture *p)");
+            assert!(shown.as_str().unwrap().contains(&function), "{shown}");
+            let field = browser
+                .value("(({ value, parentElement }) => parentElement.hidden ? '' : value)(document.querySelector('#values'))")
+                .await;
+            assert_eq!(field, values, "{name}");
+            if name == "roi" {
+                browser.click("#values").await;
+                browser.press(&[key::CONTROL, 'a']).await;
+                browser.keys("700, 400, 100, 50").await;
+                browser.press(&[key::ENTER]).await;
+                browser
+                    .until("document.querySelector('#said').innerText.startsWith('roi turned 720 × 480 into 20 × 50 ')")
+                    .await;
+                browser.until(DONE).await;
+            }
+        }
+        assert_eq!(browser.complaints(&[]).await, Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_token_is_asked_for_and_a_photograph_can_be_dropped() {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let serving = Serving::new(
+        "[page]\nenabled = true\n[plugins]\nclients = [{ name = \"ann\", token = \"ann-0123456789abcdef\" }]\n",
+    );
+    let address = serving.address;
+    browser::with(async move |browser: Browser| {
+        browser
+            .client
+            .goto(&format!("http://{address}/"))
+            .await
+            .unwrap();
+        browser.click("#run").await;
+        browser
+            .until("!document.querySelector('#token-form').hidden")
+            .await;
+        browser.click("#token").await;
+        browser.keys("ann-0123456789abcdef").await;
+        browser.press(&[key::ENTER]).await;
+        browser
+            .until("document.querySelector('#said').innerText.startsWith('gray turned 720 × 480')")
+            .await;
+        browser
+            .until("document.querySelector('#domains tr:has(.yours:not([hidden]))')?.innerText.includes('ann')")
+            .await;
+        let dropped = format!(
+            "(() => {{ const data = new DataTransfer(); data.items.add(new File([new Uint8Array({:?})], 'a.bmp', {{ type: 'image/bmp' }})); return document.querySelector('#drop').dispatchEvent(new DragEvent('drop', {{ dataTransfer: data, cancelable: true }})); }})()",
+            photograph()
+        );
+        // The page takes it, the browser does not.
+        assert_eq!(browser.value(&dropped).await, false);
+        browser
+            .until("document.querySelector('#said').innerText.startsWith('gray turned 64 × 40')")
+            .await;
+        let expected = [format!("http://{address}/plugins/gray")];
         assert_eq!(browser.complaints(&expected).await, Vec::<String>::new());
     });
 }

@@ -1,6 +1,6 @@
 //! Plugins by HTTP, and pictures that pass through them.
 
-use crate::site::{Answer, Serving, folder, request};
+use crate::site::{Answer, Serving, example_plugins, folder, request};
 use image::{DynamicImage, ImageFormat, RgbImage};
 use serde_json::Value;
 use std::io::Cursor;
@@ -30,16 +30,7 @@ clients = [
 /// A site with the plugins of the example, and pictures.
 pub fn site(settings: &str) -> Serving {
     let folder = folder();
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/site/plugins");
-    std::fs::create_dir(folder.path().join("plugins")).unwrap();
-    for file in std::fs::read_dir(example).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(
-            file.path(),
-            folder.path().join("plugins").join(file.file_name()),
-        )
-        .unwrap();
-    }
+    example_plugins(folder.path());
     let put = |name: &str, bytes: &[u8]| {
         std::fs::write(folder.path().join("public").join(name), bytes).unwrap()
     };

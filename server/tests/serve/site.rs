@@ -281,3 +281,14 @@ fn chunks(mut rest: &[u8]) -> (Vec<u8>, bool) {
         rest = &rest[to + 2..];
     }
 }
+
+/// The plugins of the example, as a site's own.
+pub fn example_plugins(folder: &Path) {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/site/plugins");
+    let own = folder.join("plugins");
+    std::fs::create_dir(&own).unwrap();
+    for file in std::fs::read_dir(example).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), own.join(file.file_name())).unwrap();
+    }
+}
