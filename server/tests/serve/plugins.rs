@@ -4,7 +4,6 @@ use crate::site::{Answer, Serving, example_plugins, folder, request};
 use image::{DynamicImage, ImageFormat, RgbImage};
 use serde_json::Value;
 use std::io::Cursor;
-use std::path::Path;
 use std::sync::LazyLock;
 
 const ALICE: &str = "alice-0123456789abcdef";
