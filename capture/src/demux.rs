@@ -225,11 +225,19 @@ impl Demux {
         seen: &Seen,
         faulted: &mut dyn FnMut(&str, u64, &CallError),
     ) -> Result<(), DemuxError> {
-        let Some(first) = self.choice.first(seen)? else {
+        self.bytes.clear();
+        let first = match self.choice.first(seen) {
+            Ok(first) => first,
+            Err(error) => {
+                // If the packet is gone that is no fault of the set's.
+                self.copy(source, seen)?;
+                return Err(error.into());
+            }
+        };
+        let Some(first) = first else {
             self.unclaimed += 1;
             return Ok(());
         };
-        self.bytes.clear();
         let done = self.give(first, source, seen, faulted)?;
         if done && !self.everybody {
             return Ok(());

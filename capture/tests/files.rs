@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use postern::FaultKind;
-use postern_capture::{Judge, Next, Seen, Source, SourceError};
+use postern_capture::{Demux, DemuxError, Judge, Next, Rules, Seen, Source, SourceError};
 use postern_filter::capture::{pcap_header, pcap_record, pcapng_header, pcapng_packet};
-use postern_filter::{Filter, NoNames};
+use postern_filter::{Filter, NoNames, Options};
 
 const EXPRESSION: &str = "udp dst port 53";
 
@@ -78,16 +78,16 @@ fn next(source: &mut Source) -> Option<Seen> {
 }
 
 /// Every packet comes with its bytes, and the judge sees them where they lie.
-fn gives(mut source: Source, expected: &[Vec<u8>]) {
+fn gives(mut source: Source, wire: u32, expected: &[Vec<u8>]) {
     let (mut judge, filter) = (judge(&mut source), filter());
     let mut bytes = Vec::new();
     for (number, packet) in (0u64..).zip(expected) {
         let seen = next(&mut source).unwrap();
-        assert_eq!((seen.time, seen.wire), (number, 30_000));
+        assert_eq!((seen.time, seen.wire), (number, wire));
         source.read(&seen, &mut bytes).unwrap();
         assert!(bytes == *packet, "packet {number}");
         let verdict = judge.ask(&seen).unwrap();
-        assert_eq!(verdict, filter.run(packet, 30_000), "packet {number}");
+        assert_eq!(verdict, filter.run(packet, wire), "packet {number}");
     }
     assert_eq!(next(&mut source), None);
     assert_eq!(next(&mut source), None);
@@ -102,10 +102,11 @@ fn pieces_and_pipes_give_what_the_whole_file_gives() {
         let path = write(folder.path(), &file);
         for piece in [None, Some(1), Some(2 * 4096), Some(64 << 10)] {
             let source = Source::mapped(&path, piece).unwrap();
-            gives(source, &packets);
+            gives(source, 30_000, &packets);
         }
         gives(
             Source::stream(std::io::Cursor::new(file.clone())).unwrap(),
+            30_000,
             &packets,
         );
         let (from, mut to) = std::io::pipe().unwrap();
@@ -114,7 +115,7 @@ fn pieces_and_pipes_give_what_the_whole_file_gives() {
                 to.write_all(some).unwrap();
             }
         });
-        gives(Source::stream(from).unwrap(), &packets);
+        gives(Source::stream(from).unwrap(), 30_000, &packets);
         writer.join().unwrap();
     }
 }
@@ -193,4 +194,36 @@ fn a_file_may_shrink() {
             assert_ne!(judge.ask(&first).unwrap(), 0);
         }
     }
+}
+
+/// A demultiplexer says that its source failed, and keeps what it has.
+#[test]
+fn a_demultiplexer_survives_a_file_that_shrinks() {
+    let folder = tempfile::tempdir().unwrap();
+    let packets: Vec<_> = (0..100).map(|number| packet(number, 1000)).collect();
+    let path = write(folder.path(), &pcap(&packets, 1000));
+    let out = folder.path().join("out.pcap");
+    let words = [format!("{}=udp", out.display())];
+    let rules = Rules::words(&words, &NoNames, Options::default()).unwrap();
+    let mut source = Source::file(&path).unwrap();
+    let mut demux = Demux::new(&rules, &mut source, "", false).unwrap();
+    let give = |demux: &mut Demux, source: &mut Source, seen: &Seen| {
+        demux.packet(source, seen, &mut |name, _, error| {
+            panic!("{name}: {error}")
+        })
+    };
+    for _ in 0..10 {
+        let seen = next(&mut source).unwrap();
+        give(&mut demux, &mut source, &seen).unwrap();
+    }
+    let seen = next(&mut source).unwrap();
+    let whole = OpenOptions::new().write(true).open(&path).unwrap();
+    whole.set_len(0).unwrap();
+    let error = give(&mut demux, &mut source, &seen).unwrap_err();
+    assert!(
+        matches!(error, DemuxError::Source(SourceError::Gone(_))),
+        "{error:?}"
+    );
+    demux.finish().unwrap();
+    gives(Source::file(&out).unwrap(), 1000, &packets[..10]);
 }
