@@ -14,9 +14,10 @@ use crate::patience::Patience;
 use crate::process::Process;
 use crate::program::Workshop;
 use crate::reload::{Look, look, sources};
+use crate::seat::Answer;
 use crate::status::Roster;
 use crate::variables::{Peers, Variables};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -188,7 +189,9 @@ impl Handler {
             variables.set(name, value.as_bytes());
         }
         let permit = self.gate.enter().await?;
-        let (answer, answered) = oneshot::channel();
+        let (to, answered) = oneshot::channel();
+        let brief = head.method == Method::HEAD;
+        let answer = Answer { to, brief };
         let handler = self.clone();
         match &self.kind {
             Kind::Inside(inside) => {

@@ -75,6 +75,8 @@ pub struct Head {
     pub headers: HeaderMap,
     /// What `Content-Length` says.
     pub length: Option<u64>,
+    /// No body follows, whatever the length says: it is that of what a GET would get (RFC 9110, section 8.6).
+    pub bare: bool,
     /// Bytes that the head took.
     pub size: usize,
 }
@@ -87,7 +89,7 @@ impl Head {
     pub fn response<B>(self, body: B, size: Option<u64>) -> Result<Response<B>, HeadError> {
         if let (Some(said), Some(is)) = (self.length, size)
             && said != is
-            && self.status != StatusCode::NOT_MODIFIED
+            && !self.bare
         {
             return Err(HeadError::Length {
                 said: said.to_string(),
@@ -112,9 +114,7 @@ impl Promise {
     /// Of a head.
     pub fn of(head: &Head) -> Promise {
         Promise {
-            said: head
-                .length
-                .filter(|_| head.status != StatusCode::NOT_MODIFIED),
+            said: head.length.filter(|_| !head.bare),
             sent: 0,
         }
     }
@@ -156,6 +156,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, HeadError> {
         status: StatusCode::OK,
         headers: HeaderMap::new(),
         length: None,
+        bare: false,
         size: 0,
     };
     let (mut says, mut status) = (false, None);
@@ -207,6 +208,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, HeadError> {
     } else {
         StatusCode::OK
     });
+    head.bare = head.status == StatusCode::NOT_MODIFIED;
     Ok(Some(head))
 }
 
@@ -314,6 +316,8 @@ mod tests {
         assert!(promise.send(3).is_ok() && promise.end().is_err());
         assert!(promise.send(1).is_ok() && promise.end().is_ok());
         assert!(promise.send(1).is_err());
+        let promise = Promise::of(&ok("Content-Length: 4\nStatus: 304\n\n"));
+        assert!(promise.end().is_ok());
         assert!(
             ok("Content-Length: 4\nStatus: 200\n\n")
                 .response((), Some(3))

@@ -189,7 +189,10 @@ impl Inside {
     ) {
         let first = match input.first(PIECE).await {
             Ok(first) => first,
-            Err(failure) => return drop(answer.send(Err(failure))),
+            Err(failure) => {
+                answer.send(Err(failure));
+                return;
+            }
         };
         let program = self.clone();
         let run = move || done(program.run(&variables, &first, input, answer, permit));
@@ -219,7 +222,7 @@ impl Inside {
         let lent = match self.lend() {
             Ok(lent) => lent,
             Err(failure) => {
-                let _ = answer.send(Err(failure));
+                answer.send(Err(failure));
                 return None;
             }
         };
@@ -242,7 +245,7 @@ impl Inside {
             domain,
         );
         if written.is_err() {
-            let _ = answer.send(Err(Failure::Headers));
+            answer.send(Err(Failure::Headers));
             return None;
         }
         seat.begin(

@@ -59,9 +59,10 @@ impl Outlet {
             return Ok(self.stream.is_some());
         }
         let beginning = &self.kept[..self.kept.len().min(HEAD_LIMIT + 1)];
-        let Some(head) = head::parse(beginning)? else {
+        let Some(mut head) = head::parse(beginning)? else {
             return Ok(true);
         };
+        head.bare |= self.answer.as_ref().is_some_and(|answer| answer.brief);
         self.promise = Promise::of(&head);
         self.promise.send(self.kept.len() - head.size)?;
         let (stream, body) = Body::stream();
@@ -70,7 +71,7 @@ impl Outlet {
         let Some(answer) = self.answer.take() else {
             return Ok(false);
         };
-        if answer.send(Ok(response)).is_err() {
+        if !answer.send(Ok(response)) {
             return Ok(false);
         }
         let wanted = rest.is_empty() || stream.send(Ok(rest)).await.is_ok();
@@ -86,8 +87,13 @@ impl Outlet {
             _ => result,
         };
         match (result, self.answer.take()) {
-            (Ok(()), Some(answer)) => drop(answer.send(whole(self.kept))),
-            (Err(failure), Some(answer)) => drop(answer.send(Err(failure))),
+            (Ok(()), Some(answer)) => {
+                let response = whole(self.kept, answer.brief);
+                answer.send(response);
+            }
+            (Err(failure), Some(answer)) => {
+                answer.send(Err(failure));
+            }
             (Err(failure), None) => {
                 if let Some(stream) = self.stream {
                     let _ = stream.send(Err(Cut::from(&failure))).await;
@@ -100,9 +106,10 @@ impl Outlet {
     }
 }
 
-fn whole(kept: BytesMut) -> Result<http::Response<Body>, Failure> {
+fn whole(kept: BytesMut, brief: bool) -> Result<http::Response<Body>, Failure> {
     let beginning = &kept[..kept.len().min(HEAD_LIMIT + 1)];
-    let head = head::parse(beginning)?.ok_or(HeadError::Unfinished)?;
+    let mut head = head::parse(beginning)?.ok_or(HeadError::Unfinished)?;
+    head.bare |= brief;
     let body = kept.freeze().split_off(head.size);
     let size = body.len() as u64;
     Ok(head.response(Body::whole(body), Some(size))?)

@@ -33,7 +33,19 @@ pub struct Kept {
 }
 
 /// Where the answer goes: first its head, or why there is none.
-pub type Answer = oneshot::Sender<Result<Response<Body>, Failure>>;
+pub struct Answer {
+    /// To whom.
+    pub to: oneshot::Sender<Result<Response<Body>, Failure>>,
+    /// The request was for the head only.
+    pub brief: bool,
+}
+
+impl Answer {
+    /// The answer's head. False if nobody wants it any more.
+    pub fn send(self, response: Result<Response<Body>, Failure>) -> bool {
+        self.to.send(response).is_ok()
+    }
+}
 
 /// The place of one instance.
 pub struct Seat {
@@ -62,6 +74,8 @@ struct Call {
     loan: Loan,
     /// Where the head goes, until it went.
     answer: Option<Answer>,
+    /// The request was for that only.
+    brief: bool,
     half: usize,
     permit: Option<OwnedSemaphorePermit>,
     /// A head that was handed over before it was whole.
@@ -97,6 +111,7 @@ impl Seat {
             until,
             input,
             loan,
+            brief: answer.brief,
             answer: Some(answer),
             half: 0,
             permit: self.halves[0].clone().try_acquire_owned().ok(),
@@ -127,7 +142,7 @@ impl Seat {
         }
         if let Some(failure) = &untold {
             if let Some(answer) = call.answer.take() {
-                let _ = answer.send(Err(failure.clone()));
+                answer.send(Err(failure.clone()));
                 untold = None;
             } else if let Some(stream) = call.stream.take() {
                 call.send_last(stream, Err(Cut::from(failure)));
@@ -217,7 +232,9 @@ impl Call {
                 break;
             }
         }
-        Ok(head.map(|head| {
+        let brief = self.brief;
+        Ok(head.map(|mut head| {
+            head.bare |= brief;
             let from = head.size.saturating_sub(before);
             (head, from)
         }))
@@ -242,7 +259,7 @@ impl Call {
             let gone = self
                 .answer
                 .take()
-                .is_none_or(|answer| answer.send(Ok(response)).is_err());
+                .is_none_or(|answer| !answer.send(Ok(response)));
             if gone {
                 self.gone = true;
                 return Ok(false);
@@ -315,7 +332,7 @@ impl Call {
             Ok((response, from)) => {
                 let bytes = self.bytes(seat, from, size);
                 // A client that is gone misses nothing.
-                let _ = answer.send(Ok(response.map(|()| Body::whole(bytes))));
+                answer.send(Ok(response.map(|()| Body::whole(bytes))));
                 Ok(())
             }
             Err(failure) => {

@@ -200,6 +200,37 @@ fn statuses_and_headers() {
 }
 
 #[test]
+fn a_head_alone_says_how_long_the_body_would_be() {
+    each(|serving, path| {
+        // In one piece; with the head first; and from a program that sends its body all the same.
+        for (what, length) in [
+            ("sized", 5),
+            ("sized?1", 5),
+            ("length", 3),
+            ("big?300000", 0),
+        ] {
+            let path = format!("{path}/{what}");
+            let answer = serving.send(request("HEAD", &path, "", b""));
+            assert_eq!(answer.status, Some(200), "{path}: {answer:?}");
+            assert!(answer.body.is_empty(), "{path}: {answer:?}");
+            let expected = format!("content-length: {length}");
+            assert!(
+                length == 0 || answer.head.lines().any(|line| line == expected),
+                "{path}: {answer:?}"
+            );
+        }
+        for what in ["sized", "sized?1"] {
+            let answer = serving.get(&format!("{path}/{what}"));
+            assert!(
+                answer.whole && answer.text() == "five!",
+                "{path}/{what}: {answer:?}"
+            );
+        }
+        assert!(!serving.errors.get().contains("bytes long"), "{path}");
+    });
+}
+
+#[test]
 fn what_programs_say_is_logged_in_one_line() {
     each(|serving, path| {
         assert_eq!(serving.get(&format!("{path}/log")).status, Some(200));

@@ -97,6 +97,14 @@ int cgi_main(void)
 		cgi_flush();
 		return cgi_puts("two") < 0;
 	}
+	if (is("/sized")) {
+		/* Says how long the body is, and sends it to those who want it. */
+		cgi_header("Content-Type", "text/plain");
+		cgi_header("Content-Length", "5");
+		if (wanted())
+			cgi_flush();
+		return strcmp(cgi_env("REQUEST_METHOD"), "HEAD") && cgi_puts("five!") < 0;
+	}
 	if (is("/status")) {
 		cgi_status(404);
 		return cgi_puts("not here") < 0;
