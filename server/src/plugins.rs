@@ -177,7 +177,7 @@ impl Plugins {
         let work = move || {
             let _held: (Option<Flying>, _) = (flying, permit);
             let client = client.as_deref();
-            plugins.with_room(client, || plugins.work(client, &through, &file))
+            plugins.with_room(|| plugins.work(client, &through, &file))
         };
         match self.crew.run(work).await {
             Some(result) => result,
@@ -246,14 +246,10 @@ impl Plugins {
     }
 
     /// Does what may need room for a namespace or an area. Where there is none, the guests go that were here longest ago.
-    fn with_room<T>(
-        &self,
-        client: Option<&Client>,
-        work: impl Fn() -> Result<T, Problem>,
-    ) -> Result<T, Problem> {
+    fn with_room<T>(&self, work: impl Fn() -> Result<T, Problem>) -> Result<T, Problem> {
         for _ in 0..ENDED {
             match work() {
-                Err(problem) if problem.is_room() && self.clients.end_oldest(client) => {
+                Err(problem) if problem.is_room() && self.clients.end_oldest() => {
                     if !self.common.told.swap(true, Ordering::Relaxed) {
                         let text = "the guest that was here longest ago ends";
                         self.log

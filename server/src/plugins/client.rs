@@ -1,6 +1,8 @@
 //! Clients: who they are, what they brought, and what they may have. Each has a namespace of its own.
 //!
-//! Invariant: no client sees or changes what another one brought. Tokens are compared by their hashes, which tell a listener nothing.
+//! Invariants:
+//! - No client sees or changes what another one brought. Tokens are compared by their hashes, which tell a listener nothing.
+//! - A guest with a request on its way is not ended: whoever serves one holds an `Arc` of it, which is taken while the guests are locked.
 
 use super::Common;
 use super::problem::Problem;
@@ -306,7 +308,7 @@ impl Clients {
     /// Who has a token. A guest who has brought nothing is nobody yet, unless `bring` says that it is about to.
     ///
     /// # Errors
-    /// Nobody has it; or no token and `bring`.
+    /// Nobody has it; or no token and `bring`; or there are enough guests, and all have requests.
     pub fn find(&self, token: Option<&str>, bring: bool) -> Result<Option<Arc<Client>>, Problem> {
         let unknown = |text: &str| Err(Problem::new(StatusCode::UNAUTHORIZED, text));
         let Some(token) = token else {
@@ -340,9 +342,12 @@ impl Clients {
                     key[0], key[1], key[2], key[3]
                 );
                 let guest = Arc::new(Client::new(name, self.quotas));
-                let ended = (guests.len() >= self.most)
-                    .then(|| oldest(&mut guests, None))
-                    .flatten();
+                let ended = match guests.len() >= self.most {
+                    true => Some(oldest(&mut guests).ok_or_else(|| {
+                        Problem::busy(format!("all of {} guests have requests", self.most))
+                    })?),
+                    false => None,
+                };
                 guests.insert(key, guest.clone());
                 drop(guests);
                 // Its namespace goes where nobody waits for the lock.
@@ -359,33 +364,34 @@ impl Clients {
         }
     }
 
-    /// Ends the guest that was here longest ago, but for `client`. False if there is none.
-    pub fn end_oldest(&self, client: Option<&Client>) -> bool {
+    /// Ends the guest that was here longest ago and has no request now. False if there is none.
+    pub fn end_oldest(&self) -> bool {
         let Some(guests) = &self.guests else {
             return false;
         };
         let mut guests = guests.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = oldest(&mut guests, client);
+        let ended = oldest(&mut guests);
         drop(guests);
         ended.is_some()
     }
 
-    /// All clients that have anything.
-    pub fn all(&self) -> Vec<Arc<Client>> {
-        let mut all: Vec<Arc<Client>> = self.known.iter().map(|(_, c)| c.clone()).collect();
-        if let Some(guests) = &self.guests {
+    /// The sum of something over all clients. No guest looks busy for it.
+    pub fn sum(&self, of: impl Fn(&Client) -> usize) -> usize {
+        let known: usize = self.known.iter().map(|(_, client)| of(client)).sum();
+        let guests = self.guests.as_ref().map_or(0, |guests| {
             let guests = guests.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(guests.values().cloned());
-        }
-        all
+            guests.values().map(|client| of(client)).sum()
+        });
+        known + guests
     }
 }
 
-fn oldest(guests: &mut HashMap<Key, Arc<Client>>, but: Option<&Client>) -> Option<Arc<Client>> {
-    let others = guests
+/// Takes the guest away that was here longest ago, of those that have no request now.
+fn oldest(guests: &mut HashMap<Key, Arc<Client>>) -> Option<Arc<Client>> {
+    let idle = guests
         .iter()
-        .filter(|(_, client)| !but.is_some_and(|but| std::ptr::eq(but, &***client)));
-    let (key, _) = others.min_by_key(|(_, client)| client.used.load(Ordering::Relaxed))?;
+        .filter(|(_, client)| Arc::strong_count(client) == 1);
+    let (key, _) = idle.min_by_key(|(_, client)| client.used.load(Ordering::Relaxed))?;
     let key = *key;
     guests.remove(&key)
 }
@@ -398,4 +404,43 @@ fn key(token: &str) -> Key {
 fn same(a: &Key, b: &Key) -> bool {
     let differing = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
     std::hint::black_box(differing) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Site;
+
+    fn token(number: usize) -> String {
+        format!("a-token-of-guest-{number}")
+    }
+
+    #[test]
+    fn a_guest_with_a_request_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("public")).unwrap();
+        let text = "listen = \"127.0.0.1:0\"\n[plugins]\nguests = true\nguests_most = 3\n";
+        let site = Site::parse(folder.path(), text).unwrap();
+        let clients = Clients::new(site.plugins.as_ref().unwrap());
+        let find = |number, bring| clients.find(Some(&token(number)), bring);
+        // Guest 0 brings something that takes long, while more come than there may be.
+        let busy = find(0, true).unwrap().unwrap();
+        for number in 1..8 {
+            find(number, true).unwrap().unwrap();
+        }
+        let again = find(0, false).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&busy, &again));
+        // Of the others the last ones are left; being asked for keeps one.
+        assert!(find(5, false).unwrap().is_none());
+        find(6, false).unwrap().unwrap();
+        find(8, true).unwrap().unwrap();
+        assert!(find(7, false).unwrap().is_none());
+        // Where all have requests, nobody goes.
+        let others = [6, 8].map(|number| find(number, false).unwrap().unwrap());
+        assert!(find(9, true).is_err() && !clients.end_oldest());
+        drop((busy, again));
+        find(9, true).unwrap().unwrap();
+        assert!(find(0, false).unwrap().is_none());
+        drop(others);
+    }
 }

@@ -144,7 +144,7 @@ impl Plugins {
         let plugins = self.clone();
         let put = self.crew.run(move || {
             let _held = (flying, permit);
-            plugins.with_room(Some(&client), || client.put(&name, &sent, call, &common))
+            plugins.with_room(|| client.put(&name, &sent, call, &common))
         });
         let failed = || {
             Problem::new(

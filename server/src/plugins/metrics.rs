@@ -9,9 +9,8 @@ impl Plugins {
     pub fn metrics(&self) -> String {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let seconds = |counter: &AtomicU64| load(counter) as f64 / 1e9;
-        let clients = self.clients.all();
-        let brought: usize = clients.iter().map(|client| client.plugins().len()).sum();
-        let with = clients.iter().filter(|client| client.has_space()).count();
+        let brought = self.clients.sum(|client| client.plugins().len());
+        let with = self.clients.sum(|client| usize::from(client.has_space()));
         let tally = &self.tally;
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, lines: &[(String, f64)]| {
