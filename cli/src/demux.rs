@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use postern::CallError;
-use postern_capture::{Choice, Demux, Next, Rules, Source, Target};
+use postern_capture::{Choice, Demux, DemuxError, Next, Rules, Source, Target};
 use postern_filter::Options;
 
 use crate::filter::{Bar, From, OFTEN, System, TOLD, unusable};
@@ -146,8 +146,13 @@ fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
                         output::complain(&format!("{name}: packet {number}: {error}"));
                     }
                 };
-                let given = demux.packet(&mut source, &seen, &mut faulted);
-                given.map_err(unusable)?;
+                match demux.packet(&mut source, &seen, &mut faulted) {
+                    Err(DemuxError::Source(error)) => {
+                        damage = Some(error);
+                        break;
+                    }
+                    given => given.map_err(unusable)?,
+                }
             }
             Ok(Next::Idle) => demux.idle().map_err(unusable)?,
             Ok(Next::End) => break,

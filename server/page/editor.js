@@ -105,6 +105,8 @@ export class Editor {
     this.marks = marks;
     this.draw();
     this.paint.querySelector(".wrong")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    // Line numbers stay in sight.
+    this.area.parentElement.scrollLeft = 0;
   }
 
   /** Puts the caret there. */
