@@ -5,15 +5,16 @@
 
 use crate::body::{Body, Cut};
 use crate::failure::Failure;
+use crate::range::{Asked, asked};
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
+    HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
 };
 use http::{Method, Response, StatusCode};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Error, ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::SystemTime;
@@ -169,7 +170,8 @@ fn answer(
     if let Ok(value) = HeaderValue::try_from(&tag) {
         out.insert(ETAG, value);
     }
-    if let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(modified)) {
+    let modified = httpdate::fmt_http_date(modified);
+    if let Ok(value) = HeaderValue::try_from(&modified) {
         out.insert(LAST_MODIFIED, value);
     }
     if known {
@@ -177,20 +179,43 @@ fn answer(
         return Ok(response);
     }
     out.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    out.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     if method == Method::HEAD {
         out.insert(CONTENT_LENGTH, size.into());
         return Ok(response);
     }
-    if size <= AT_ONCE {
-        let mut bytes = Vec::with_capacity(size as usize + 1);
-        file.take(AT_ONCE + 1).read_to_end(&mut bytes)?;
+    let part = match asked(headers, size, &tag, &modified) {
+        Asked::Whole => 0..size,
+        Asked::Part(part) => {
+            out.insert(
+                CONTENT_RANGE,
+                range(format!("{}-{}/{size}", part.start, part.end - 1))?,
+            );
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            file.seek(SeekFrom::Start(part.start))?;
+            part
+        }
+        Asked::Beyond => {
+            out.insert(CONTENT_RANGE, range(format!("*/{size}"))?);
+            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            return Ok(response);
+        }
+    };
+    let mut left = part.end - part.start;
+    let out = response.headers_mut();
+    if left <= AT_ONCE {
+        let mut bytes = Vec::with_capacity(left as usize);
+        file.take(left).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != left {
+            // Shorter than it was: neither the tag nor the range would be true.
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         *response.body_mut() = Body::whole(bytes);
     } else {
-        out.insert(CONTENT_LENGTH, size.into());
+        out.insert(CONTENT_LENGTH, left.into());
         let (sender, body) = Body::stream();
         *response.body_mut() = body;
         tokio::task::spawn_blocking(move || {
-            let mut left = size;
             while left > 0 {
                 let mut bytes = vec![0; PIECE.min(left as usize)];
                 let piece = match file.read(&mut bytes) {
@@ -210,6 +235,11 @@ fn answer(
         });
     }
     Ok(response)
+}
+
+fn range(text: String) -> std::io::Result<HeaderValue> {
+    let value = HeaderValue::try_from(format!("bytes {text}"));
+    value.map_err(|error| Error::new(ErrorKind::InvalidData, error))
 }
 
 /// Whether a client has what this tag stands for: `If-None-Match`, which compares weakly (RFC 9110, section 13.1.2).

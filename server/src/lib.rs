@@ -30,6 +30,7 @@ mod patience;
 mod plugins;
 mod process;
 mod program;
+mod range;
 mod reload;
 mod seat;
 mod server;

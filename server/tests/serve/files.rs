@@ -99,6 +99,57 @@ fn head_and_what_is_known() {
 }
 
 #[test]
+fn parts_of_files_are_served() {
+    let ask = |method, path, headers: &str| SERVING.send(request(method, path, headers, b""));
+    let whole = ask("GET", "/", "");
+    let size = whole.body.len();
+    assert!(
+        whole.head.contains("accept-ranges: bytes"),
+        "{}",
+        whole.head
+    );
+    let part = ask("GET", "/", "Range: bytes=1-4\r\n");
+    assert_eq!(
+        (part.status, &part.body[..]),
+        (Some(206), &whole.body[1..5])
+    );
+    let place = format!("content-range: bytes 1-4/{size}\r\n");
+    assert!(part.head.contains(&place), "{}", part.head);
+    assert!(part.head.contains("content-length: 4\r\n"), "{}", part.head);
+    let end = ask("GET", "/", "Range: bytes=-3\r\n");
+    assert_eq!(
+        (end.status, &end.body[..]),
+        (Some(206), &whole.body[size - 3..])
+    );
+    // Longer than what is read at once.
+    let long = ask("GET", "/large", "Range: bytes=100000-\r\n");
+    assert_eq!((long.status, long.body), (Some(206), vec![b'l'; 900_000]));
+    let beyond = ask("GET", "/large", "Range: bytes=1000000-\r\n");
+    assert_eq!((beyond.status, beyond.body.len()), (Some(416), 0));
+    let place = "content-range: bytes */1000000\r\n";
+    assert!(beyond.head.contains(place), "{}", beyond.head);
+    for headers in [
+        "Range: bytes=1-4, 7-8\r\n",
+        "Range: bytes=1-4\r\nIf-Range: \"x\"\r\n",
+        "Range: pages=1-4\r\n",
+    ] {
+        let answer = ask("GET", "/", headers);
+        assert_eq!(
+            (answer.status, answer.body.len()),
+            (Some(200), size),
+            "{headers}"
+        );
+    }
+    let head = ask("HEAD", "/large", "Range: bytes=1-4\r\n");
+    assert_eq!((head.status, head.body.len()), (Some(200), 0));
+    assert!(
+        head.head.contains("content-length: 1000000\r\n"),
+        "{}",
+        head.head
+    );
+}
+
+#[test]
 fn nothing_outside_is_served() {
     for path in [
         "/../secret.txt",
