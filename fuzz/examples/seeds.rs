@@ -4,12 +4,10 @@
 //! Seeds are made, not stored, so that they follow the format.
 
 /// What the tests of filters make at random.
+#[path = "../../filter/tests/support"]
 mod filters {
-    #[path = "../../../filter/tests/support/expressions.rs"]
     pub mod expressions;
-    #[path = "../../../filter/tests/support/packets.rs"]
     pub mod packets;
-    #[path = "../../../filter/tests/support/random.rs"]
     mod random;
     pub use random::Random;
 }
