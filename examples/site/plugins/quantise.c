@@ -3,6 +3,11 @@
  */
 #include "picture.h"
 
+union word {
+	unsigned all;
+	unsigned char bytes[4];
+};
+
 int quantise(struct picture *p)
 {
 	unsigned char table[256];
@@ -16,7 +21,16 @@ int quantise(struct picture *p)
 	for (unsigned i = 0; i < 256; i++)
 		table[i] = i * levels / 256 * 255 / (levels - 1);
 	if (channels == 1 || channels == 3) {
-		for (n *= channels; n > 0; n--, at++)
+		n *= channels;
+		/* Four at once: memory is asked half as often. */
+		for (; n >= 4; n -= 4, at += 4) {
+			union word *four = (union word *)at;
+			unsigned v = four->all;
+
+			four->all = table[v & 255] | table[v >> 8 & 255] << 8 | table[v >> 16 & 255] << 16 |
+				(unsigned)table[v >> 24] << 24;
+		}
+		for (; n > 0; n--, at++)
 			*at = table[*at];
 		return PICTURE_IN_PLACE;
 	}
