@@ -3,6 +3,7 @@
  */
 #include "picture.h"
 
+/* A union may be looked at through any of its members. */
 union word {
 	unsigned all;
 	unsigned char bytes[4];

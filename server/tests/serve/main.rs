@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod apart;
+mod clients;
 mod faults;
 mod files;
 mod limits;
