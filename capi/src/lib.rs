@@ -1,4 +1,4 @@
-//! The C face of Postern: `libpostern.so`, `libpostern.a` and `include/postern.h`.
+//! The C face of Postern: `libpostern.so`, `libpostern.a`, and the headers in `include`.
 //!
 //! The engine is the crate `postern`; here its words become C's. Invariants:
 //! - No panic crosses into C: every function runs inside [`failure::code`] or [`failure::or`].

@@ -1,4 +1,4 @@
-//! `postern.h` and the library agree: the same functions with the same types, the same values, the same structures.
+//! The headers and the library agree: the same functions with the same types, the same values, the same structures.
 
 mod support;
 
@@ -10,9 +10,22 @@ use postern_capi::{
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
 
+/// All headers, in an order in which a compiler takes them.
+fn headers() -> String {
+    let read = |name| std::fs::read_to_string(support::source("include").join(name));
+    let texts = support::HEADERS.map(|name| read(name).expect(name));
+    texts.concat()
+}
+
+/// A line of C for each header.
+fn includes() -> String {
+    let lines = support::HEADERS.map(|name| format!("#include <{name}>\n"));
+    lines.concat()
+}
+
 /// C declarations by name, without names of parameters: `int pt_close(pt_domain *)`.
 fn prototypes() -> BTreeMap<String, String> {
-    let header = std::fs::read_to_string(support::source("include/postern.h")).expect("postern.h");
+    let header = headers();
     let mut code = String::new();
     let mut rest = header.as_str();
     while let Some(start) = rest.find("/*") {
@@ -157,7 +170,7 @@ fn exports_are_the_prototypes() {
 /// A C file declares every function again, as the Rust sources have it: a compiler refuses a declaration of another type.
 #[test]
 fn types_agree() {
-    let mut text = String::from("#include <postern.h>\n");
+    let mut text = includes();
     for (name, (parameters, result)) in definitions() {
         let c = |t: &str| {
             let found = TYPES.iter().find(|row| row.0 == t);
@@ -224,11 +237,11 @@ fn types_agree() {
     assert_eq!(enumerators(), sorted(known));
 }
 
-/// The header is C99 and C++98 for the strictest compiler.
+/// The headers are C99 and C++98 for the strictest compiler.
 #[test]
-fn every_standard_takes_the_header() {
+fn every_standard_takes_the_headers() {
     let file = support::installed().join("only.h");
-    std::fs::write(&file, "#include <postern.h>\n").expect("only.h");
+    std::fs::write(&file, includes()).expect("only.h");
     for (compiler, standard) in [
         ("gcc", "c99"),
         ("gcc", "c11"),
@@ -304,9 +317,9 @@ fn layouts() -> Vec<(String, usize)> {
     all
 }
 
-/// All enumerators of the header.
+/// All enumerators of the headers.
 fn enumerators() -> Vec<String> {
-    let header = std::fs::read_to_string(support::source("include/postern.h")).expect("postern.h");
+    let header = headers();
     let mut found = Vec::new();
     let mut rest = header.as_str();
     while let Some(at) = rest.find("enum ") {

@@ -1,5 +1,6 @@
 /* Filters of packets: expressions, what is wrong with them, packets that are copied and packets in shared memory, sets. */
 #include "check.h"
+#include <postern-filter.h>
 
 /* UDP from port 1000 to `port`. */
 static void packet(unsigned char *to, int port)

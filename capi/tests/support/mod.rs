@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// What hosts include; each may need those before it.
+pub const HEADERS: [&str; 2] = ["postern.h", "postern-filter.h"];
+
 /// A directory that looks as after `make install`: lib, include, and `kit.px`.
 pub fn installed() -> &'static Path {
     static DIRECTORY: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -38,7 +41,9 @@ fn install(to: &Path) {
     copy(&built("libpostern_capi.so"), "another_copy.so");
     copy(&built("libpostern_capi.a"), "libpostern.a");
     std::os::unix::fs::symlink("libpostern.so.0", to.join("libpostern.so")).expect("a link");
-    copy(&source("include/postern.h"), "postern.h");
+    for header in HEADERS {
+        copy(&source("include").join(header), header);
+    }
 }
 
 /// A file of this crate.
