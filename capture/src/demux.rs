@@ -168,12 +168,7 @@ impl Demux {
     ///
     /// # Errors
     /// A consumer would get packets of another owner's, or cannot be used.
-    pub fn new(
-        rules: &Rules,
-        source: &mut Source,
-        interface: &str,
-        everybody: bool,
-    ) -> Result<Demux, DemuxError> {
+    pub fn new(rules: &Rules, source: &mut Source, everybody: bool) -> Result<Demux, DemuxError> {
         let mut choice = Choice::new(&rules.consumers)?;
         let ready = choice.classifier.ready()?;
         source.watch(ready.domain()).map_err(JudgeError::from)?;
@@ -185,7 +180,7 @@ impl Demux {
             };
             let sink = match &consumer.target {
                 Target::File(path) => {
-                    let writer = Writer::create(path, Format::of(path), interface);
+                    let writer = Writer::create(path, Format::of(path), source.interfaces());
                     Sink::File(writer.map_err(failed)?)
                 }
                 Target::Socket(path) => {
@@ -283,6 +278,7 @@ impl Demux {
         place.tally.bytes += u64::from(seen.captured);
         match &mut place.sink {
             Sink::File(writer) => {
+                writer.origin(source.interface(seen), seen.origin.direction);
                 let written = writer.packet(seen.time, &self.bytes, seen.wire);
                 written.map_err(|error| DemuxError::Output {
                     name: place.name.clone(),
@@ -298,7 +294,7 @@ impl Demux {
                 Ok((taken, answers)) => {
                     for frame in answers.frames() {
                         let sender = self.sender.as_ref();
-                        let sent = sender.is_some_and(|sender| sender.send(frame).is_ok());
+                        let sent = sender.is_some_and(|sender| sender.answer(seen, frame).is_ok());
                         place.tally.answers += u64::from(sent);
                     }
                     Ok(taken)
@@ -335,11 +331,16 @@ impl Demux {
     /// A file cannot be written.
     pub fn finish(&mut self) -> Result<(), DemuxError> {
         for place in &mut self.places {
-            if let Sink::Socket(outlet) = &mut place.sink {
-                outlet.finish();
+            match &mut place.sink {
+                Sink::File(writer) => writer.finish().map_err(|error| DemuxError::Output {
+                    name: place.name.clone(),
+                    error,
+                })?,
+                Sink::Socket(outlet) => outlet.finish(),
+                Sink::Handler(_) => {}
             }
         }
-        self.idle()
+        Ok(())
     }
 
     /// Packets that nobody wanted or took.

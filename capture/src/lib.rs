@@ -24,6 +24,7 @@ mod writer;
 pub use demux::{Choice, Demux, DemuxError, Tally};
 pub use handler::{Answers, Handler};
 pub use judge::{Judge, JudgeError};
+pub use postern_filter::capture::{Direction, Origin};
 pub use program::{ProgramError, load};
 pub use ring::{Live, Sender, interfaces};
 pub use rules::{Consumer, Rules, RulesError, Target};

@@ -8,6 +8,8 @@ use crate::source::{Counters, Next, Seen, SourceError};
 use crate::trusted::socket::{self, Socket};
 use crate::trusted::word;
 use postern::{Domain, Offset, Prot, ShareError, Shared};
+use postern_filter::capture::{Direction, Origin};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -61,17 +63,25 @@ pub fn interfaces() -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Sends frames by the interface of a live source.
+/// Sends frames by the interfaces of a live source, which does not see them.
 #[derive(Clone, Debug)]
 pub struct Sender(Arc<Socket>);
 
 impl Sender {
-    /// Sends a whole frame, link header first. The source that it belongs to does not see it.
+    /// Sends a whole frame, link header first, by the interface of the source.
     ///
     /// # Errors
-    /// The kernel's; a full queue is [`io::ErrorKind::WouldBlock`].
+    /// The kernel's; a full queue is [`io::ErrorKind::WouldBlock`]. A source of `any` has no interface of its own.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         self.0.send(frame)
+    }
+
+    /// Sends a whole frame by the interface that a packet of the source came from.
+    ///
+    /// # Errors
+    /// As of [`Sender::send`]; the interface may be gone.
+    pub fn answer(&self, seen: &Seen, frame: &[u8]) -> io::Result<()> {
+        self.0.send_by(seen.origin.interface as i32, frame)
     }
 }
 
@@ -85,8 +95,11 @@ struct Open {
 pub(crate) struct Ring {
     socket: Arc<Socket>,
     area: Shared,
-    any: bool,
+    /// Whose packets come, as far as they are known.
+    interfaces: Vec<String>,
     loopback: Option<u32>,
+    /// Of the interfaces that packets passed, as they were called then.
+    names: BTreeMap<u32, String>,
     blocks: usize,
     current: usize,
     open: Option<Open>,
@@ -107,9 +120,13 @@ impl Ring {
             socket::index(name).map_err(failed)?
         };
         let socket = Socket::new().map_err(failed)?;
-        if !any {
+        let mut interfaces = vec![name.clone()];
+        if any {
+            interfaces = socket::names().map_err(failed)?;
+            interfaces.retain(|name| socket.hardware(name).is_ok_and(is_ethernet));
+        } else {
             let hardware = socket.hardware(name).map_err(failed)?;
-            if ![ETHERNET, LOOPBACK].contains(&hardware) {
+            if !is_ethernet(hardware) {
                 return Err(SourceError::Hardware(name.clone(), hardware));
             }
         }
@@ -131,8 +148,9 @@ impl Ring {
         Ok(Ring {
             socket: Arc::new(socket),
             area,
-            any,
+            interfaces,
             loopback,
+            names: BTreeMap::new(),
             blocks,
             current: 0,
             open: None,
@@ -144,8 +162,18 @@ impl Ring {
         domain.share(&self.area, Prot::Read).map(|_| ())
     }
 
-    pub fn sender(&self) -> Option<Sender> {
-        (!self.any).then(|| Sender(self.socket.clone()))
+    pub fn sender(&self) -> Sender {
+        Sender(self.socket.clone())
+    }
+
+    pub fn interfaces(&self) -> &[String] {
+        &self.interfaces
+    }
+
+    /// The name of an interface by its number.
+    pub fn interface(&mut self, number: u32) -> Option<&str> {
+        let name = self.names.entry(number);
+        Some(name.or_insert_with(|| socket::name(number).unwrap_or_else(|| number.to_string())))
     }
 
     pub fn read(&self, seen: &Seen, to: &mut [u8]) -> Result<(), SourceError> {
@@ -219,10 +247,11 @@ impl Ring {
         let next = at + next as usize;
         let [_, interface, type_and_direction] = words(&bytes[HEADER..]);
         let hardware = (type_and_direction & 0xffff) as u16;
-        let outgoing = type_and_direction >> 16 & 0xff == libc::PACKET_OUTGOING as u32;
+        let direction = direction((type_and_direction >> 16) as u8);
+        let outgoing = direction == Direction::Out;
         // What goes out by the loopback comes in again.
         let twice = outgoing && self.loopback == Some(interface);
-        if twice || ![ETHERNET, LOOPBACK].contains(&hardware) {
+        if twice || !is_ethernet(hardware) {
             return Ok((None, next));
         }
         let mut seen = Seen {
@@ -230,7 +259,10 @@ impl Ring {
             captured,
             wire,
             time: u64::from(seconds) * 1_000_000_000 + u64::from(nanos),
-            outgoing,
+            origin: Origin {
+                interface,
+                direction,
+            },
         };
         if status & libc::TP_STATUS_VLAN_VALID != 0 && captured >= 12 {
             let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
@@ -257,6 +289,22 @@ impl Ring {
         seen.captured += 4;
         seen.wire += 4;
         Ok(())
+    }
+}
+
+fn is_ethernet(hardware: u16) -> bool {
+    matches!(hardware, ETHERNET | LOOPBACK)
+}
+
+/// What the kernel calls a packet's type.
+fn direction(kind: u8) -> Direction {
+    match kind {
+        libc::PACKET_HOST => Direction::In,
+        libc::PACKET_BROADCAST => Direction::Broadcast,
+        libc::PACKET_MULTICAST => Direction::Multicast,
+        libc::PACKET_OTHERHOST => Direction::Other,
+        libc::PACKET_OUTGOING => Direction::Out,
+        _ => Direction::Unknown,
     }
 }
 

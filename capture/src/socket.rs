@@ -1,7 +1,7 @@
 //! A consumer at a Unix datagram socket. Packets that it cannot take now wait in a queue; when that is full they are dropped and
 //! counted, so that nobody else waits for it.
 
-use crate::writer::{Format, packet};
+use crate::writer::record;
 use std::collections::VecDeque;
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -45,7 +45,7 @@ impl Outlet {
     /// Delivers a packet, now or as soon as it is taken.
     pub fn packet(&mut self, time: u64, bytes: &[u8], wire: u32) {
         let mut message = Vec::with_capacity(16 + bytes.len());
-        packet(Format::Pcap, time, bytes, wire, &mut message);
+        record(time, bytes, wire, &mut message);
         self.drain();
         if self.waiting.len() >= self.most && self.block {
             self.wait(None);

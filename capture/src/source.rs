@@ -4,7 +4,7 @@ use crate::arriving::Arriving;
 use crate::mapped::Mapped;
 use crate::ring::{Live, Ring, Sender};
 use postern::{Domain, MemoryError, Offset, ShareError};
-use postern_filter::capture::{Capture, CaptureError};
+use postern_filter::capture::{Capture, CaptureError, Origin};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -82,8 +82,8 @@ pub struct Seen {
     pub wire: u32,
     /// When it was captured, in nanoseconds since 1970.
     pub time: u64,
-    /// Whether it left by the interface; never of a file.
-    pub outgoing: bool,
+    /// By which interface it came or went, as far as the source says.
+    pub origin: Origin,
 }
 
 /// What a source gives.
@@ -211,8 +211,29 @@ impl Source {
             captured: packet.bytes.len() as u32,
             wire: packet.wire,
             time: packet.time,
-            outgoing: false,
+            origin: packet.origin,
         }))
+    }
+
+    /// The name of the interface that the packet passed; empty where a file does not say.
+    pub fn interface(&mut self, seen: &Seen) -> &str {
+        let number = seen.origin.interface;
+        let name = match &mut self.kind {
+            Kind::File(capture) => capture.interface(number),
+            Kind::Stream(capture) => capture.interface(number),
+            Kind::Ring(ring) => ring.interface(number),
+        };
+        name.unwrap_or_default()
+    }
+
+    /// The interfaces that packets come from, as far as they are known now: of `any` all that the system has, of a file those that it
+    /// has described so far.
+    pub fn interfaces(&self) -> &[String] {
+        match &self.kind {
+            Kind::File(capture) => capture.interfaces(),
+            Kind::Stream(capture) => capture.interfaces(),
+            Kind::Ring(ring) => ring.interfaces(),
+        }
     }
 
     /// Copies a packet's bytes, as far as they were captured.
@@ -250,10 +271,10 @@ impl Source {
         }
     }
 
-    /// Sends by the interface, if the source is one.
+    /// Sends by the interface, or the interfaces, if the source is live.
     pub fn sender(&self) -> Option<Sender> {
         match &self.kind {
-            Kind::Ring(ring) => ring.sender(),
+            Kind::Ring(ring) => Some(ring.sender()),
             _ => None,
         }
     }

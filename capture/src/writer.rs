@@ -1,6 +1,9 @@
 //! Capture files in the making.
 
-use postern_filter::capture::{pcap_header, pcap_record, pcapng_header, pcapng_packet};
+use postern_filter::capture::{
+    Direction, Origin, pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+};
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -27,36 +30,68 @@ impl Format {
     }
 }
 
-/// A capture file that packets are added to.
+/// What capture files say of the bytes that are kept of a packet.
+const SNAPLEN: u32 = 1 << 18;
+
+/// A capture file that packets are added to. One in pcapng describes each interface before its first packet.
 pub struct Writer {
     out: BufWriter<Box<dyn Write + Send>>,
     format: Format,
     scratch: Vec<u8>,
+    /// The numbers of the interfaces that are described.
+    interfaces: BTreeMap<String, u32>,
+    /// Whose packets are written.
+    interface: String,
+    direction: Direction,
 }
 
 impl Writer {
-    /// Begins a file; an old one of the name is replaced.
+    /// Begins a file; an old one of the name is replaced. `interfaces` are those that packets will come from, as far as is known.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn create(path: &Path, format: Format, interface: &str) -> io::Result<Writer> {
+    pub fn create(path: &Path, format: Format, interfaces: &[String]) -> io::Result<Writer> {
         let file = std::fs::File::create(path)?;
-        Writer::new(Box::new(file), format, interface)
+        Writer::new(Box::new(file), format, interfaces)
     }
 
     /// Begins a capture that goes elsewhere.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn new(out: Box<dyn Write + Send>, format: Format, interface: &str) -> io::Result<Writer> {
+    pub fn new(
+        out: Box<dyn Write + Send>,
+        format: Format,
+        interfaces: &[String],
+    ) -> io::Result<Writer> {
         let mut writer = Writer {
             out: BufWriter::with_capacity(BUFFER, out),
             format,
             scratch: Vec::new(),
+            interfaces: BTreeMap::new(),
+            interface: interfaces.first().cloned().unwrap_or_default(),
+            direction: Direction::Unknown,
         };
-        let header = header(format, interface);
+        let mut header = Vec::new();
+        match format {
+            Format::Pcap => header.extend(pcap_header(SNAPLEN)),
+            Format::PcapNg => pcapng_header(&mut header),
+        }
         writer.out.write_all(&header)?;
+        if format == Format::PcapNg {
+            for interface in interfaces {
+                writer.describe(interface)?;
+            }
+        }
         Ok(writer)
+    }
+
+    /// Says by which interface the packets that follow came or went, and how.
+    pub fn origin(&mut self, interface: &str, direction: Direction) {
+        self.direction = direction;
+        if self.interface != interface {
+            interface.clone_into(&mut self.interface);
+        }
     }
 
     /// Adds a packet.
@@ -65,8 +100,34 @@ impl Writer {
     /// It cannot be written.
     pub fn packet(&mut self, time: u64, bytes: &[u8], wire: u32) -> io::Result<()> {
         self.scratch.clear();
-        packet(self.format, time, bytes, wire, &mut self.scratch);
+        match self.format {
+            Format::Pcap => record(time, bytes, wire, &mut self.scratch),
+            Format::PcapNg => {
+                let origin = Origin {
+                    interface: self.number()?,
+                    direction: self.direction,
+                };
+                pcapng_packet(origin, time, bytes, wire, &mut self.scratch);
+            }
+        }
         self.out.write_all(&self.scratch)
+    }
+
+    /// The number of the interface, which is described now if it is a new one.
+    fn number(&mut self) -> io::Result<u32> {
+        if let Some(number) = self.interfaces.get(&self.interface) {
+            return Ok(*number);
+        }
+        self.describe(&self.interface.clone())
+    }
+
+    fn describe(&mut self, interface: &str) -> io::Result<u32> {
+        let mut described = Vec::new();
+        pcapng_interface(SNAPLEN, interface, &mut described);
+        self.out.write_all(&described)?;
+        let number = self.interfaces.len() as u32;
+        self.interfaces.insert(interface.to_owned(), number);
+        Ok(number)
     }
 
     /// Hands over what is not written yet.
@@ -76,28 +137,21 @@ impl Writer {
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-}
 
-/// The beginning of a capture.
-pub(crate) fn header(format: Format, interface: &str) -> Vec<u8> {
-    const SNAPLEN: u32 = 1 << 18;
-    match format {
-        Format::Pcap => pcap_header(SNAPLEN).to_vec(),
-        Format::PcapNg => {
-            let mut bytes = Vec::new();
-            pcapng_header(SNAPLEN, interface, &mut bytes);
-            bytes
+    /// The end: hands over what is not written yet. Even a file without packets describes an interface, for many programs want one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if self.format == Format::PcapNg && self.interfaces.is_empty() {
+            self.number()?;
         }
+        self.out.flush()
     }
 }
 
-/// A packet of a capture.
-pub(crate) fn packet(format: Format, time: u64, bytes: &[u8], wire: u32, into: &mut Vec<u8>) {
-    match format {
-        Format::Pcap => {
-            into.extend(pcap_record(time, bytes.len() as u32, wire));
-            into.extend_from_slice(bytes);
-        }
-        Format::PcapNg => pcapng_packet(time, bytes, wire, into),
-    }
+/// A packet of a pcap file.
+pub(crate) fn record(time: u64, bytes: &[u8], wire: u32, into: &mut Vec<u8>) {
+    into.extend(pcap_record(time, bytes.len() as u32, wire));
+    into.extend_from_slice(bytes);
 }

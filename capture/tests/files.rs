@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use postern::FaultKind;
 use postern_capture::{Demux, DemuxError, Judge, Next, Rules, Seen, Source, SourceError};
-use postern_filter::capture::{pcap_header, pcap_record, pcapng_header, pcapng_packet};
+use postern_filter::capture::{
+    Origin, pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+};
 use postern_filter::{Filter, NoNames, Options};
 
 const EXPRESSION: &str = "udp dst port 53";
@@ -46,9 +48,10 @@ fn pcap(packets: &[Vec<u8>], wire: u32) -> Vec<u8> {
 
 fn pcapng(packets: &[Vec<u8>], wire: u32) -> Vec<u8> {
     let mut file = Vec::new();
-    pcapng_header(1 << 18, "", &mut file);
+    pcapng_header(&mut file);
+    pcapng_interface(1 << 18, "", &mut file);
     for (time, packet) in (0u64..).zip(packets) {
-        pcapng_packet(time, packet, wire, &mut file);
+        pcapng_packet(Origin::default(), time, packet, wire, &mut file);
     }
     file
 }
@@ -206,7 +209,7 @@ fn a_demultiplexer_survives_a_file_that_shrinks() {
     let words = [format!("{}=udp", out.display())];
     let rules = Rules::words(&words, &NoNames, Options::default()).unwrap();
     let mut source = Source::file(&path).unwrap();
-    let mut demux = Demux::new(&rules, &mut source, "", false).unwrap();
+    let mut demux = Demux::new(&rules, &mut source, false).unwrap();
     let give = |demux: &mut Demux, source: &mut Source, seen: &Seen| {
         demux.packet(source, seen, &mut |name, _, error| {
             panic!("{name}: {error}")

@@ -132,8 +132,7 @@ fn check(rules: &Rules) -> Outcome {
 fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let mut source = arguments.from.open()?;
-    let interface = arguments.from.interface();
-    let mut demux = Demux::new(rules, &mut source, interface, arguments.all).map_err(unusable)?;
+    let mut demux = Demux::new(rules, &mut source, arguments.all).map_err(unusable)?;
     arguments.from.announce();
     let (mut number, mut damage) = (0, None);
     let bar = Bar::of(&mut source);

@@ -1,22 +1,12 @@
 //! `postern demux`: one capture spread over files, sockets and extensions.
 
+mod support;
+
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use postern_filter::capture::{Capture, pcap_header, pcap_record};
-
-fn postern(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_postern"))
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use support::{postern, text};
 
 /// Packets of UDP to these ports.
 fn capture(folder: &Path, ports: &[u16]) {

@@ -1,20 +1,15 @@
 //! `postern filter`: capture files in and out, pipes, damaged files, programs and handlers, classic programs, and bad expressions.
 
+mod support;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-fn postern(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_postern"))
-        .arg("filter")
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-        .unwrap()
-}
+use support::text;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn postern(folder: &Path, arguments: &[&str]) -> Output {
+    support::postern(folder, &[&["filter"][..], arguments].concat())
 }
 
 /// A pcap file of ten packets, every second of TCP, the others of UDP, all to port 80.

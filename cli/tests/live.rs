@@ -1,154 +1,22 @@
-//! Live capture, in network namespaces that the tests make: nothing leaves them.
-//!
-//! Each test runs itself again in a namespace with a pair of interfaces, `va` and `vb`: what is sent by one comes in by the other.
-//! Where the system does not allow that, the test says so on standard error and passes.
+//! Live capture: the ring in the windows of filters and handlers, answers, several interfaces, and files.
 
-use std::io::{BufRead, BufReader, Read, Write};
+mod support;
+
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use postern_capture::{Handler, Judge, Live, Next, Seen, Source, load};
+use postern::Placement;
+use postern_capture::{Direction, Handler, Live, Source, load};
 use postern_filter::{Filter, NoNames};
-
-const INSIDE: &str = "POSTERN_TEST_NAMESPACE";
-
-/// Runs `body` in a namespace of its own.
-fn inside(test: &str, body: fn()) {
-    if std::env::var_os(INSIDE).is_some() {
-        let made = Command::new("sh")
-            .args(["-ec", "ip link set lo up; ip link add va type veth peer name vb; ip link set va up; ip link set vb up"])
-            .output();
-        match made {
-            Ok(output) if output.status.success() => return body(),
-            Ok(output) => return skipped(test, &String::from_utf8_lossy(&output.stderr)),
-            Err(error) => return skipped(test, &error.to_string()),
-        }
-    }
-    let unshare = |options: &str| {
-        let mut command = Command::new("unshare");
-        command.arg(options);
-        command
-    };
-    let allowed = |options: &&str| {
-        let tried = unshare(options).arg("true").output();
-        tried.is_ok_and(|output| output.status.success())
-    };
-    let Some(options) = ["-n", "-rn"].into_iter().find(allowed) else {
-        return skipped(test, "`unshare -n` and `unshare -rn` are not permitted");
-    };
-    let status = unshare(options)
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .status()
-        .unwrap();
-    assert!(status.success());
-}
-
-fn skipped(test: &str, reason: &str) {
-    // Not by the macro, whose text the harness keeps for itself.
-    let text = format!("SKIPPED {test}: no network namespace: {}\n", reason.trim());
-    std::io::stderr().write_all(text.as_bytes()).unwrap();
-}
+use support::network::{accepted, bytes, inside, judge, live, packet, ping, sum, udp};
+use support::running::{interrupt, listening};
+use support::{postern, text};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../examples/packets")
         .join(name)
-}
-
-fn sum(bytes: &[u8]) -> u16 {
-    let mut sum = 0u32;
-    for pair in bytes.chunks(2) {
-        sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
-    }
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
-}
-
-/// An Ethernet frame with an IPv4 packet from 10.0.0.1 to 10.0.0.2.
-fn frame(protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut ip = vec![
-        0x45,
-        0,
-        0,
-        (20 + payload.len()) as u8,
-        0,
-        0,
-        0,
-        0,
-        64,
-        protocol,
-        0,
-        0,
-    ];
-    ip.extend([10, 0, 0, 1, 10, 0, 0, 2]);
-    let check = sum(&ip).to_be_bytes();
-    ip[10..12].copy_from_slice(&check);
-    [
-        &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0][..],
-        &ip,
-        payload,
-    ]
-    .concat()
-}
-
-fn udp(to: u16, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0x12, 0x34];
-    bytes.extend(to.to_be_bytes());
-    bytes.extend((8 + payload.len() as u16).to_be_bytes());
-    bytes.extend([0, 0]);
-    bytes.extend_from_slice(payload);
-    frame(17, &bytes)
-}
-
-fn ping(number: u8) -> Vec<u8> {
-    let mut icmp = vec![8, 0, 0, 0, 1, 2, 0, number];
-    icmp.extend(b"is anybody there");
-    let check = sum(&icmp).to_be_bytes();
-    icmp[2..4].copy_from_slice(&check);
-    frame(1, &icmp)
-}
-
-fn live(interface: &str) -> Source {
-    Source::live(&Live::of(interface)).unwrap()
-}
-
-/// The next packet; there has to be one.
-fn packet(source: &mut Source) -> Seen {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while Instant::now() < patience {
-        if let Next::Packet(seen) = source.next().unwrap() {
-            return seen;
-        }
-    }
-    panic!("no packet came");
-}
-
-fn bytes(source: &mut Source, seen: &Seen) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    source.read(seen, &mut bytes).unwrap();
-    bytes
-}
-
-/// The next packet that a filter accepts.
-fn accepted(source: &mut Source, judge: &mut Judge) -> Seen {
-    loop {
-        let seen = packet(source);
-        if judge.ask(&seen).unwrap() != 0 {
-            return seen;
-        }
-    }
-}
-
-fn judge(expression: &str, source: &mut Source) -> Judge {
-    let filter = Filter::compile(expression, &NoNames).unwrap();
-    let judge = Judge::compiled(&filter.code()).unwrap();
-    judge.watch(source).unwrap();
-    judge
 }
 
 /// Packets come in order and whole, around the ring several times, where the filter's domain sees them.
@@ -172,7 +40,10 @@ fn packets_are_judged_in_the_ring() {
                 let bytes = bytes(&mut source, &seen);
                 assert_eq!((bytes.len(), seen.wire), (242, 242));
                 assert_eq!((bytes[42], bytes[43]), (number, round as u8));
-                assert!(!seen.outgoing && seen.time > 1_500_000_000_000_000_000);
+                assert!(
+                    seen.origin.direction != Direction::Out
+                        && seen.time > 1_500_000_000_000_000_000
+                );
             }
         }
         let counters = source.counters();
@@ -205,7 +76,7 @@ fn options_and_tags() {
         assert_eq!(bytes(&mut other, &seen), bytes_sent);
         loop {
             let seen = packet(&mut short);
-            if seen.outgoing {
+            if seen.origin.direction == Direction::Out {
                 break;
             }
         }
@@ -217,7 +88,6 @@ fn options_and_tags() {
             assert!(error.contains(message), "{error}");
         }
         let mut any = live("any");
-        assert!(any.sender().is_none());
         let mut all = judge("udp port 77", &mut any);
         live("va").sender().unwrap().send(&udp(77, b"")).unwrap();
         accepted(&mut any, &mut all);
@@ -252,56 +122,12 @@ fn handlers_look_and_answer() {
     });
 }
 
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Starts the command, and waits until it listens.
-fn postern(arguments: &[&str]) -> (Running, BufReader<std::process::ChildStderr>) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut errors = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    errors.read_line(&mut line).unwrap();
-    assert!(line.contains("listening on"), "{line}");
-    (Running(child), errors)
-}
-
-/// Ends the command as a user does, and gives its exit code and what it said.
-fn interrupt(
-    mut running: Running,
-    mut errors: BufReader<std::process::ChildStderr>,
-) -> (i32, String, String) {
-    let pid = running.0.id().to_string();
-    let killed = Command::new("kill").args(["-INT", &pid]).status().unwrap();
-    assert!(killed.success());
-    let (mut out, mut text) = (String::new(), String::new());
-    running
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut out)
-        .unwrap();
-    errors.read_to_string(&mut text).unwrap();
-    (running.0.wait().unwrap().code().unwrap(), out, text)
-}
-
 /// Pings and echo requests are answered by an extension in C; counters come when the command is interrupted.
 #[test]
 fn pings_are_answered() {
     inside("pings_are_answered", || {
         let echo = example("echo.c");
-        let (running, errors) = postern(&[
+        let (running, errors) = listening(&[
             "filter",
             "-i",
             "vb",
@@ -357,7 +183,7 @@ fn captured_files_can_be_read() {
         for name in ["lo.pcapng", "lo.pcap"] {
             let path = folder.path().join(name);
             let path = path.to_str().unwrap();
-            let (mut running, _errors) = postern(&[
+            let (mut running, _errors) = listening(&[
                 "filter",
                 "-i",
                 "lo",
@@ -384,5 +210,130 @@ fn captured_files_can_be_read() {
                 "{text}"
             );
         }
+    });
+}
+
+/// `any` is every interface: lines, objects and files name the one that a packet passed, and how; answers leave by the one that the
+/// question came from.
+#[test]
+fn any_interface_is_answered_by_itself() {
+    inside("any_interface_is_answered_by_itself", || {
+        let folder = tempfile::tempdir().unwrap();
+        let (echo, file) = (example("echo.c"), folder.path().join("any.pcapng"));
+        let (echo, file) = (echo.to_str().unwrap(), file.to_str().unwrap());
+        let filter = "udp dst port 7 and src host 10.0.0.1";
+        let (demux, demux_errors) =
+            listening(&["demux", "-i", "any", "--to", &format!("{file}={filter}")]);
+        let (handler, handler_errors) =
+            listening(&["filter", "-i", "any", "--handler", echo, filter]);
+        let json = ["filter", "-i", "any", "--json", "udp dst port 9"];
+        let (mut objects, _objects_errors) = listening(&json);
+        let (mut lines, _lines_errors) = listening(&["filter", "-i", "any", "udp dst port 9"]);
+        let mut sources = [live("va"), live("vc")];
+        for source in &mut sources {
+            let mut replies = judge("udp src port 7", source);
+            let sender = source.sender().unwrap();
+            for _ in 0..2 {
+                sender.send(&udp(7, b"who is there")).unwrap();
+                // The request is seen as it leaves, too, and answered there: that answer leaves as well.
+                let reply = loop {
+                    let seen = accepted(source, &mut replies);
+                    if seen.origin.direction != Direction::Out {
+                        break seen;
+                    }
+                };
+                assert!(bytes(source, &reply).ends_with(b"who is there"));
+            }
+            sender.send(&udp(9, b"discard")).unwrap();
+        }
+        // The other pair's interfaces heard nothing but their own.
+        let mut lines = BufReader::new(lines.0.stdout.take().unwrap()).lines();
+        let mut objects = BufReader::new(objects.0.stdout.take().unwrap()).lines();
+        for (from, to) in [("va", "vb"), ("vc", "vd")] {
+            for (name, direction, word) in [(from, "Out", "out"), (to, "P", "other")] {
+                let line = lines.next().unwrap().unwrap();
+                let shown = format!(" {name:<5} {direction:<3} IP 10.0.0.1.4660 > 10.0.0.2.9: UDP");
+                assert!(line.contains(&shown), "{line}");
+                let object = objects.next().unwrap().unwrap();
+                let object: serde_json::Value = serde_json::from_str(&object).unwrap();
+                assert_eq!(
+                    (&object["interface"], &object["direction"]),
+                    (&name.into(), &word.into())
+                );
+            }
+        }
+        let (_, _, counters) = interrupt(handler, handler_errors);
+        assert!(
+            counters.contains("8 packets handled, 8 taken, 8 answers sent"),
+            "{counters}"
+        );
+        interrupt(demux, demux_errors);
+        let read = |arguments: &[&str]| {
+            let output = postern(
+                folder.path(),
+                &[&["filter", "-r", file][..], arguments].concat(),
+            );
+            assert!(output.status.success());
+            text(&output.stdout)
+        };
+        let (listed, objects) = (read(&[]), read(&["--json"]));
+        for (name, direction) in [("va", "Out"), ("vb", "P"), ("vc", "Out"), ("vd", "P")] {
+            assert_eq!(
+                listed
+                    .matches(&format!(" {name:<5} {direction:<3} IP"))
+                    .count(),
+                2,
+                "{listed}"
+            );
+            assert_eq!(
+                objects
+                    .matches(&format!("\"interface\":\"{name}\""))
+                    .count(),
+                2,
+                "{objects}"
+            );
+        }
+    });
+}
+
+/// The ring is carried along while its viewer's domain moves into the hot window and out of it.
+#[test]
+fn the_ring_moves_with_its_viewers() {
+    inside("the_ring_moves_with_its_viewers", || {
+        let sender = live("va").sender().unwrap();
+        let mut options = Live::of("vb");
+        options.ring = 2 << 20;
+        let mut source = Source::live(&options).unwrap();
+        let filter = Filter::compile("udp dst port 99", &NoNames).unwrap();
+        let [moving, staying] = [0; 2].map(|_| filter.code().load(false).unwrap());
+        staying.domain().set_placement(Placement::Cold);
+        for viewer in [&moving, &staying] {
+            source.watch(viewer.domain()).unwrap();
+        }
+        for round in 0..60u32 {
+            let hot = round % 2 == 0;
+            moving.domain().set_placement(match hot {
+                true => Placement::Hot,
+                false => Placement::Cold,
+            });
+            let payload = vec![round as u8; 1200];
+            sender.send(&udp(99, &payload)).unwrap();
+            sender.send(&udp(98, &payload)).unwrap();
+            for accept in [true, false] {
+                let seen = loop {
+                    let seen = packet(&mut source);
+                    if seen.wire == 1242 {
+                        break seen;
+                    }
+                };
+                for viewer in [&moving, &staying] {
+                    let verdict = viewer.run_at(seen.at, seen.wire, seen.captured).unwrap();
+                    assert_eq!(verdict != 0, accept, "round {round}");
+                }
+                assert_eq!(bytes(&mut source, &seen)[42..], payload);
+            }
+            assert_eq!(moving.domain().is_hot(), hot, "round {round}");
+        }
+        assert!(moving.domain().counters().moves >= 58);
     });
 }

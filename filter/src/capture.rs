@@ -3,6 +3,11 @@
 //! A file that is cut short or damaged gives every packet before the place, then an error that names it. Every field is copied once
 //! and then believed or not, so that whoever changes the file meanwhile changes nothing that was checked.
 
+mod write;
+
+pub use write::{pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet};
+
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -44,6 +49,72 @@ const MAX_PACKET: u32 = 1 << 18;
 /// The largest block of a pcapng file that is believed.
 const MAX_BLOCK: u32 = 1 << 24;
 
+/// Kinds of blocks of a pcapng file.
+const SECTION: u32 = 0x0a0d_0d0a;
+const DESCRIPTION: u32 = 1;
+/// The packets of old files.
+const OLD: u32 = 2;
+const SIMPLE: u32 = 3;
+const PACKET: u32 = 6;
+/// Options: the end of them, an interface's name, units and first second of its times, and a packet's flags.
+const END: u16 = 0;
+const NAME: u16 = 2;
+const UNITS: u16 = 9;
+const EPOCH: u16 = 14;
+const FLAGS: u16 = 2;
+
+/// How a packet passed its interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Nobody says.
+    #[default]
+    Unknown,
+    /// It came in, for this machine.
+    In,
+    /// It came in, for all.
+    Broadcast,
+    /// It came in, for many.
+    Multicast,
+    /// It came in, for another machine.
+    Other,
+    /// It went out.
+    Out,
+}
+
+impl Direction {
+    /// As pcapng writes it: two bits of direction, three of reception.
+    fn flags(self) -> u32 {
+        match self {
+            Direction::Unknown => 0,
+            Direction::In => 1 | 1 << 2,
+            Direction::Multicast => 1 | 2 << 2,
+            Direction::Broadcast => 1 | 3 << 2,
+            Direction::Other => 1 | 4 << 2,
+            Direction::Out => 2,
+        }
+    }
+
+    fn of(flags: u32) -> Direction {
+        match (flags & 3, flags >> 2 & 7) {
+            (2, _) => Direction::Out,
+            (1, 2) => Direction::Multicast,
+            (1, 3) => Direction::Broadcast,
+            (1, 4) => Direction::Other,
+            (1, _) => Direction::In,
+            _ => Direction::Unknown,
+        }
+    }
+}
+
+/// Where a packet comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The number of its interface: in a pcapng file the place in the section, of a live capture the kernel's number; else 0.
+    pub interface: u32,
+    /// How it passed that.
+    pub direction: Direction,
+}
+
 /// A packet of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -53,6 +124,20 @@ pub struct Packet {
     pub wire: u32,
     /// When it was captured, in nanoseconds since 1970.
     pub time: u64,
+    /// Its interface, as far as the file says.
+    pub origin: Origin,
+}
+
+/// An interface that a pcapng file describes.
+#[derive(Clone, Copy, Debug)]
+struct Interface {
+    link: u16,
+    /// Bytes of a packet that are kept; 0 is all.
+    snaplen: u32,
+    /// Units of time per second.
+    units: u64,
+    /// Seconds that are added to every time.
+    epoch: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +175,10 @@ pub struct Capture<B> {
     at: usize,
     big: bool,
     format: Format,
-    /// Of pcapng: link type and units per second of each interface.
-    interfaces: Vec<(u16, u64)>,
+    /// Of pcapng: the interfaces of this section.
+    interfaces: Vec<Interface>,
+    /// Their names, empty where there is none.
+    names: Vec<String>,
     ended: bool,
 }
 
@@ -122,6 +209,7 @@ impl<B: Bytes> Capture<B> {
             big,
             format,
             interfaces: Vec::new(),
+            names: Vec::new(),
             ended: false,
         };
         if let Format::Pcap(_) = format {
@@ -142,6 +230,16 @@ impl<B: Bytes> Capture<B> {
     /// How far it has read.
     pub fn reached(&self) -> usize {
         self.at
+    }
+
+    /// The name of an interface, if the section that was read last describes it.
+    pub fn interface(&self, number: u32) -> Option<&str> {
+        self.names.get(number as usize).map(String::as_str)
+    }
+
+    /// The names of the interfaces that this section has described so far.
+    pub fn interfaces(&self) -> &[String] {
+        &self.names
     }
 
     fn error(&self, at: usize, problem: CaptureProblem) -> CaptureError {
@@ -208,6 +306,7 @@ impl<B: Bytes> Capture<B> {
             bytes,
             wire,
             time: u64::from(seconds) * 1_000_000_000 + u64::from(part) * fraction,
+            origin: Origin::default(),
         })
     }
 
@@ -221,7 +320,7 @@ impl<B: Bytes> Capture<B> {
         while self.more() {
             let at = self.at;
             let [kind, mut length] = self.words(at)?;
-            if kind == 0x0a0d_0d0a {
+            if kind == SECTION {
                 // A section begins, in its own byte order.
                 self.big = match self.chunk(at + 8)? {
                     [0x1a, 0x2b, 0x3c, 0x4d] => true,
@@ -229,6 +328,7 @@ impl<B: Bytes> Capture<B> {
                     _ => return Err(self.error(at + 8, CaptureProblem::Format)),
                 };
                 self.interfaces.clear();
+                self.names.clear();
                 length = self.word(at + 4)?;
             }
             if length < 12 || length % 4 != 0 {
@@ -240,33 +340,14 @@ impl<B: Bytes> Capture<B> {
                 return Err(self.error(at, CaptureProblem::Lengths(length, again)));
             }
             let packet = match kind {
-                1 if length >= 20 => {
-                    let link = self.half(at + 8)?;
-                    let units = self.resolution(at + 16, end - 4)?;
-                    self.interfaces.push((link, units));
+                DESCRIPTION if length >= 20 => {
+                    let (found, name) = self.description(at + 8, end - 4)?;
+                    self.interfaces.push(found);
+                    self.names.push(name);
                     None
                 }
-                6 if length >= 32 => {
-                    let [interface, high, low, captured, wire] = self.words(at + 8)?;
-                    let units = self.interface(interface)?;
-                    let stamp = u64::from(high) << 32 | u64::from(low);
-                    let bytes = self.range(at + 28, captured, length - 32)?;
-                    let time = u128::from(stamp) * 1_000_000_000 / u128::from(units);
-                    Some(Packet {
-                        bytes,
-                        wire,
-                        time: u64::try_from(time).unwrap_or(u64::MAX),
-                    })
-                }
-                3 if length >= 16 => {
-                    self.interface(0)?;
-                    let wire = self.word(at + 8)?;
-                    Some(Packet {
-                        bytes: self.range(at + 12, wire.min(length - 16), length - 16)?,
-                        wire,
-                        time: 0,
-                    })
-                }
+                PACKET | OLD if length >= 32 => Some(self.enhanced(kind, at, length)?),
+                SIMPLE if length >= 16 => Some(self.simple(at, length)?),
                 _ => None,
             };
             self.at = end;
@@ -277,33 +358,117 @@ impl<B: Bytes> Capture<B> {
         Ok(None)
     }
 
-    /// Units per second of an interface whose packets filters can judge.
-    fn interface(&self, number: u32) -> Result<u64, CaptureError> {
+    /// A packet block of so many bytes, enhanced or of the old kind.
+    fn enhanced(&mut self, kind: u32, at: usize, length: u32) -> Result<Packet, CaptureError> {
+        let [mut number, high, low, captured, wire] = self.words(at + 8)?;
+        if kind == OLD {
+            // Two bytes, then a count of lost packets.
+            number = u32::from(self.half(at + 8)?);
+        }
+        let interface = self.described(number)?;
+        let (units, epoch) = (u128::from(interface.units), i128::from(interface.epoch));
+        let bytes = self.range(at + 28, captured, length - 32)?;
+        let stamp = u128::from(u64::from(high) << 32 | u64::from(low));
+        let time = (stamp * 1_000_000_000 / units) as i128 + epoch * 1_000_000_000;
+        let mut flags = 0;
+        let options = at + 28 + captured.next_multiple_of(4) as usize;
+        let end = at + length as usize - 4;
+        self.options(options, end, |capture, code, from, length| {
+            if (code, length) == (FLAGS, 4) {
+                flags = capture.word(from)?;
+            }
+            Ok(())
+        })?;
+        Ok(Packet {
+            bytes,
+            wire,
+            time: u64::try_from(time.max(0)).unwrap_or(u64::MAX),
+            origin: Origin {
+                interface: number,
+                direction: Direction::of(flags),
+            },
+        })
+    }
+
+    /// A simple packet block of so many bytes: no time, and the first interface.
+    fn simple(&mut self, at: usize, length: u32) -> Result<Packet, CaptureError> {
+        let snaplen = match self.described(0)?.snaplen {
+            0 => u32::MAX,
+            snaplen => snaplen,
+        };
+        let wire = self.word(at + 8)?;
+        let captured = wire.min(snaplen).min(length - 16);
+        Ok(Packet {
+            bytes: self.range(at + 12, captured, length - 16)?,
+            wire,
+            time: 0,
+            origin: Origin::default(),
+        })
+    }
+
+    /// An interface whose packets filters can judge.
+    fn described(&self, number: u32) -> Result<Interface, CaptureError> {
         match self.interfaces.get(number as usize) {
-            Some((1, units)) => Ok(*units),
-            Some((link, _)) => Err(self.error(self.at, CaptureProblem::Link(u32::from(*link)))),
+            Some(found) if found.link == 1 => Ok(*found),
+            Some(found) => Err(self.error(self.at, CaptureProblem::Link(u32::from(found.link)))),
             None => Err(self.error(self.at, CaptureProblem::Interface(number))),
         }
     }
 
-    /// Units per second, from the options of an interface.
-    fn resolution(&mut self, mut at: usize, end: usize) -> Result<u64, CaptureError> {
+    /// What a block from `at` to `end` says of an interface.
+    fn description(&mut self, at: usize, end: usize) -> Result<(Interface, String), CaptureError> {
+        let mut found = Interface {
+            link: self.half(at)?,
+            snaplen: self.word(at + 4)?,
+            units: 1_000_000,
+            epoch: 0,
+        };
+        let mut name = String::new();
+        self.options(at + 8, end, |capture, code, from, length| {
+            match (code, length) {
+                (UNITS, 1) => {
+                    let [value] = capture.chunk(from)?;
+                    let base = if value & 0x80 != 0 { 2u64 } else { 10 };
+                    let units = base.checked_pow(u32::from(value & 0x7f));
+                    found.units = units.unwrap_or(u64::MAX);
+                }
+                (EPOCH, 8) => {
+                    let bytes = capture.chunk(from)?;
+                    found.epoch = match capture.big {
+                        true => i64::from_be_bytes(bytes),
+                        false => i64::from_le_bytes(bytes),
+                    };
+                }
+                (NAME, 1..256) => {
+                    let mut bytes = alloc::vec![0; length];
+                    if capture.file.copy(from, &mut bytes) {
+                        name = String::from_utf8_lossy(&bytes).into_owned();
+                    }
+                }
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok((found, name))
+    }
+
+    /// Tells of each option from `at` to `end` its code, where its value is, and how long it is.
+    fn options(
+        &mut self,
+        mut at: usize,
+        end: usize,
+        mut tell: impl FnMut(&mut Self, u16, usize, usize) -> Result<(), CaptureError>,
+    ) -> Result<(), CaptureError> {
         while at + 4 <= end {
             let (code, length) = (self.half(at)?, usize::from(self.half(at + 2)?));
-            if code == 9 && length == 1 {
-                let [value] = self.chunk(at + 4)?;
-                let (base, power) = (
-                    if value & 0x80 != 0 { 2u64 } else { 10 },
-                    u32::from(value & 0x7f),
-                );
-                return Ok(base.checked_pow(power).unwrap_or(u64::MAX));
-            }
-            if code == 0 {
+            at += 4;
+            if code == END || at + length > end {
                 break;
             }
-            at += 4 + length.next_multiple_of(4);
+            tell(self, code, at, length)?;
+            at += length.next_multiple_of(4);
         }
-        Ok(1_000_000)
+        Ok(())
     }
 }
 
@@ -321,75 +486,4 @@ impl<B: Bytes> Iterator for Capture<B> {
         self.ended = !matches!(next, Ok(Some(_)));
         next.transpose()
     }
-}
-
-/// A block of a pcapng file: its kind, its length twice, and what is between, which is filled up to a multiple of 4.
-fn block(kind: u32, parts: &[&[u8]], into: &mut Vec<u8>) {
-    let start = into.len();
-    into.extend(kind.to_le_bytes());
-    into.extend([0; 4]);
-    for part in parts {
-        into.extend_from_slice(part);
-    }
-    let padded = into.len().next_multiple_of(4);
-    into.resize(padded, 0);
-    let length = ((padded - start + 4) as u32).to_le_bytes();
-    into.extend(length);
-    if let Some(field) = into.get_mut(start + 4..start + 8) {
-        field.copy_from_slice(&length);
-    }
-}
-
-/// The beginning of a pcapng file: its section, and one interface whose times are nanoseconds.
-pub fn pcapng_header(snaplen: u32, interface: &str, into: &mut Vec<u8>) {
-    let version = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
-    block(0x0a0d_0d0a, &[&version, &[0xff; 8]], into);
-    let name = interface.as_bytes();
-    let name = name.get(..name.len().min(255)).unwrap_or_default();
-    let mut options = Vec::from([9, 0, 1, 0, 9, 0, 0, 0]);
-    if !name.is_empty() {
-        options.extend([2, 0, name.len() as u8, 0]);
-        options.extend(name);
-        options.resize(options.len().next_multiple_of(4), 0);
-    }
-    options.extend([0; 4]);
-    block(1, &[&[1, 0, 0, 0], &snaplen.to_le_bytes(), &options], into);
-}
-
-/// A packet of such a file.
-pub fn pcapng_packet(time: u64, bytes: &[u8], wire: u32, into: &mut Vec<u8>) {
-    let fields = [
-        0,
-        (time >> 32) as u32,
-        time as u32,
-        bytes.len() as u32,
-        wire,
-    ];
-    let mut head = [0; 20];
-    for (place, value) in head.chunks_exact_mut(4).zip(fields) {
-        place.copy_from_slice(&value.to_le_bytes());
-    }
-    block(6, &[&head, bytes], into);
-}
-
-/// The header of a pcap file with times in nanoseconds.
-pub fn pcap_header(snaplen: u32) -> [u8; 24] {
-    let mut header = [0; 24];
-    header[..8].copy_from_slice(&[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);
-    header[16..20].copy_from_slice(&snaplen.to_le_bytes());
-    header[20] = 1;
-    header
-}
-
-/// What stands before a packet's bytes in such a file.
-pub fn pcap_record(time: u64, captured: u32, wire: u32) -> [u8; 16] {
-    let mut record = [0; 16];
-    let (seconds, part) = (time / 1_000_000_000, time % 1_000_000_000);
-    for (field, value) in [seconds as u32, part as u32, captured, wire]
-        .iter()
-        .enumerate()
-    {
-        record[4 * field..4 * field + 4].copy_from_slice(&value.to_le_bytes());
-    }
-    record
 }

@@ -1,6 +1,6 @@
 //! Bad expressions: where they are wrong, and what to write instead. Bad classic programs and capture files, too.
 
-use postern_filter::capture::{Capture, CaptureProblem, pcap_header, pcap_record};
+use postern_filter::capture::{Capture, CaptureProblem, Direction, pcap_header, pcap_record};
 use postern_filter::{Databases, Filter, NoNames};
 
 fn names() -> Databases {
@@ -298,4 +298,94 @@ fn pcapng() {
             }
         }
     }
+}
+
+/// What files of other programs have: options, interfaces of several kinds and sections, old and simple packets, times that begin
+/// elsewhere.
+#[test]
+fn pcapng_of_others() {
+    fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
+        let length = 12 + body.len().next_multiple_of(4) as u32;
+        file.extend(kind.to_le_bytes());
+        file.extend(length.to_le_bytes());
+        file.extend(body);
+        file.resize(file.len().next_multiple_of(4), 0);
+        file.extend(length.to_le_bytes());
+    }
+    fn section(file: &mut Vec<u8>) {
+        let head = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+        let comment = [1, 0, 3, 0, b'h', b'i', b'!', 0, 0, 0, 0, 0];
+        block(
+            file,
+            0x0a0d_0d0a,
+            &[&head[..], &[0xff; 8], &comment].concat(),
+        );
+    }
+    let words = |words: &[u32]| {
+        words
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect::<Vec<_>>()
+    };
+    let mut file = Vec::new();
+    section(&mut file);
+    // Microseconds, 2 bytes are kept; then 2^-10 seconds from second 100 on, with a name and an option that nobody knows.
+    block(&mut file, 1, &words(&[1, 2]));
+    let options = [
+        &[2, 0, 3, 0, b'e', b't', b'h', 0][..],
+        &[9, 0, 1, 0, 0x8a, 0, 0, 0],
+    ]
+    .concat();
+    let epoch = [
+        &[14, 0, 8, 0][..],
+        &100u64.to_le_bytes(),
+        &[0x77, 0x77, 1, 0, 9, 0, 0, 0],
+    ]
+    .concat();
+    block(&mut file, 1, &[words(&[1, 0]), options, epoch].concat());
+    block(&mut file, 3, &[words(&[60]), vec![7, 8]].concat());
+    let flags = [0, 2, 0, 4, 0, 1 | 2 << 2, 0, 0, 0, 0, 0, 0, 0];
+    block(
+        &mut file,
+        6,
+        &[words(&[1, 0, 512, 3, 9]), vec![1, 2, 3], flags.to_vec()].concat(),
+    );
+    block(
+        &mut file,
+        2,
+        &[words(&[0xffff_0001, 0, 1024, 1, 9]), vec![5]].concat(),
+    );
+    section(&mut file);
+    block(&mut file, 1, &words(&[1, 0]));
+    block(&mut file, 6, &[words(&[0, 0, 7, 1, 1]), vec![6]].concat());
+    // Packets of another link end what can be read.
+    block(&mut file, 1, &words(&[113, 0]));
+    block(&mut file, 6, &words(&[1, 0, 7, 0, 0]));
+    let mut capture = Capture::new(&file).unwrap();
+    let mut next = |name: &str| {
+        let packet = capture.next().unwrap().unwrap();
+        assert_eq!(capture.interface(packet.origin.interface), Some(name));
+        let origin = (packet.origin.interface, packet.origin.direction);
+        (
+            file[packet.bytes].to_vec(),
+            packet.wire,
+            packet.time,
+            origin,
+        )
+    };
+    let (millisecond, unknown) = (1_000_000, Direction::Unknown);
+    assert_eq!(next(""), (vec![7, 8], 60, 0, (0, unknown)));
+    let time = 100_500 * millisecond;
+    assert_eq!(
+        next("eth"),
+        (vec![1, 2, 3], 9, time, (1, Direction::Multicast))
+    );
+    assert_eq!(
+        next("eth"),
+        (vec![5], 9, 101_000 * millisecond, (1, unknown))
+    );
+    assert_eq!(next(""), (vec![6], 1, 7000, (0, unknown)));
+    let error = capture.next().unwrap().unwrap_err();
+    assert_eq!(error.problem, CaptureProblem::Link(113));
+    assert!(capture.next().is_none());
 }

@@ -67,14 +67,17 @@ fn expressions() -> Vec<Vec<u8>> {
 
 /// Packets in both formats, and each file cut short.
 fn captures() -> Vec<Vec<u8>> {
-    use postern_filter::capture::{pcap_header, pcap_record, pcapng_header, pcapng_packet};
+    use postern_filter::capture::{
+        Origin, pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+    };
     let (mut pcap, mut pcapng) = (pcap_header(65535).to_vec(), Vec::new());
-    pcapng_header(65535, "eth0", &mut pcapng);
+    pcapng_header(&mut pcapng);
+    pcapng_interface(65535, "eth0", &mut pcapng);
     for (number, packet) in (0u64..).zip(filters::packets::packets(1, 8)) {
         let time = 1_700_000_000_000_000_000 + number;
         pcap.extend(pcap_record(time, packet.bytes.len() as u32, packet.wire));
         pcap.extend_from_slice(&packet.bytes);
-        pcapng_packet(time, &packet.bytes, packet.wire, &mut pcapng);
+        pcapng_packet(Origin::default(), time, &packet.bytes, packet.wire, &mut pcapng);
     }
     let mut seeds = vec![pcap, pcapng];
     for whole in seeds.clone() {

@@ -101,15 +101,10 @@ impl Socket {
 
     /// Packets of an interface, or with 0 of all, begin to come.
     pub fn bind(&self, interface: i32) -> io::Result<()> {
-        // SAFETY: all zeros is a value of the structure, which lives through the call.
-        let result = unsafe {
-            let mut address: libc::sockaddr_ll = std::mem::zeroed();
-            address.sll_family = libc::AF_PACKET as u16;
-            address.sll_protocol = ALL_PROTOCOLS;
-            address.sll_ifindex = interface;
-            let size = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), size)
-        };
+        let address = address(interface);
+        // SAFETY: the kernel reads the address, which lives through the call.
+        let result =
+            unsafe { libc::bind(self.0.as_raw_fd(), (&raw const address).cast(), ADDRESS) };
         checked(result).map(|_| ())
     }
 
@@ -187,20 +182,51 @@ impl Socket {
 
     /// Sends a frame by the interface that the socket is bound to.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
-        // SAFETY: the kernel reads the frame.
+        self.send_to(std::ptr::null(), 0, frame)
+    }
+
+    /// Sends a frame by this interface.
+    pub fn send_by(&self, interface: i32, frame: &[u8]) -> io::Result<()> {
+        self.send_to(&address(interface), ADDRESS, frame)
+    }
+
+    fn send_to(
+        &self,
+        address: *const libc::sockaddr_ll,
+        size: libc::socklen_t,
+        frame: &[u8],
+    ) -> io::Result<()> {
+        // SAFETY: the kernel reads the frame, and an address of this size.
         let sent = unsafe {
             let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-            libc::send(
+            libc::sendto(
                 self.0.as_raw_fd(),
                 frame.as_ptr().cast(),
                 frame.len(),
                 flags,
+                address.cast(),
+                size,
             )
         };
         match sent {
             -1 => Err(Error::last_os_error()),
             _ => Ok(()),
         }
+    }
+}
+
+const ADDRESS: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+
+/// All protocols of an interface, or with 0 of all interfaces.
+fn address(interface: i32) -> libc::sockaddr_ll {
+    libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: ALL_PROTOCOLS,
+        sll_ifindex: interface,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
     }
 }
 
@@ -212,6 +238,15 @@ pub(crate) fn index(interface: &str) -> io::Result<i32> {
         0 => Err(Error::last_os_error()),
         index => Ok(index as i32),
     }
+}
+
+/// The name of an interface by its number.
+pub(crate) fn name(index: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: the kernel writes at most so many bytes, a zero among them.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    let name = std::ffi::CStr::from_bytes_until_nul(&name).ok()?;
+    (!found.is_null()).then(|| name.to_string_lossy().into_owned())
 }
 
 /// The names of all interfaces.

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use postern::{CallError, Shared};
 use postern_capture::{
-    Format, Handler, Judge, Live, Next, Seen, Sender, Source, SourceError, Writer,
+    Direction, Format, Handler, Judge, Live, Next, Seen, Sender, Source, SourceError, Writer,
 };
 
 use super::Arguments;
@@ -55,11 +55,6 @@ impl From {
         self.read.is_some() || self.interface.is_some()
     }
 
-    /// The interface's name, or nothing of a file.
-    pub fn interface(&self) -> &str {
-        self.interface.as_deref().unwrap_or_default()
-    }
-
     /// Says that packets are captured from now on.
     pub fn announce(&self) {
         if let Some(interface) = &self.interface {
@@ -99,10 +94,10 @@ impl From {
 }
 
 /// A capture file to write, or standard output.
-fn outlet(path: &Path, format: Format, interface: &str) -> Result<Writer, Failure> {
+fn outlet(path: &Path, format: Format, interfaces: &[String]) -> Result<Writer, Failure> {
     let writer = match path == Path::new("-") {
-        true => Writer::new(Box::new(std::io::stdout()), format, interface),
-        false => Writer::create(path, format, interface),
+        true => Writer::new(Box::new(std::io::stdout()), format, interfaces),
+        false => Writer::create(path, format, interfaces),
     };
     writer.map_err(|error| cannot_write(path, &error))
 }
@@ -164,14 +159,13 @@ pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let mut source = arguments.from.open()?;
     judge.watch(&mut source).map_err(unusable)?;
-    let interface = arguments.from.interface();
     let writer = arguments.write.as_deref().map(|path| {
         let named = if arguments.pcapng {
             Format::PcapNg
         } else {
             Format::of(path)
         };
-        outlet(path, named, interface)
+        outlet(path, named, source.interfaces())
     });
     let mut flow = Flow {
         arguments,
@@ -245,14 +239,14 @@ impl Flow<'_> {
         let live = self.sender.is_some() || source.progress().is_none();
         let mut number = 0;
         while !stop.load(Ordering::SeqCst) && self.arguments.limit != Some(self.accepted) {
-            if number % OFTEN == 0 {
-                bar.show(source);
-                self.flush()?;
-            }
             match source.next() {
                 Ok(Next::Packet(seen)) => {
                     number += 1;
                     self.packet(source, judge, &seen, number)?;
+                    if number % OFTEN == 0 {
+                        bar.show(source);
+                        self.flush()?;
+                    }
                 }
                 Ok(Next::Idle) => self.flush()?,
                 Ok(Next::End) => break,
@@ -280,7 +274,7 @@ impl Flow<'_> {
                 return Ok(());
             }
         }
-        if self.handled(seen, number)? {
+        if self.handled(source, seen, number)? {
             return Ok(());
         }
         if self.writer.is_none() && self.arguments.count {
@@ -292,11 +286,15 @@ impl Flow<'_> {
         }
         match &mut self.writer {
             Some(writer) => {
+                writer.origin(source.interface(seen), seen.origin.direction);
                 let written = writer.packet(seen.time, &self.bytes, seen.wire);
                 written.map_err(|error| self.cannot_write(&error))?;
             }
             None => {
-                self.lines += &self.arguments.style.text(number, seen, &self.bytes);
+                let mixed = source.interfaces().len() > 1;
+                let interface = source.interface(seen);
+                let style = &self.arguments.style;
+                self.lines += &style.text(number, seen, interface, mixed, &self.bytes);
                 if self.lines.len() > 1 << 16 {
                     self.print()?;
                 }
@@ -306,7 +304,7 @@ impl Flow<'_> {
     }
 
     /// Gives the packet to the handler; whether that took it.
-    fn handled(&mut self, seen: &Seen, number: u64) -> Result<bool, Failure> {
+    fn handled(&mut self, source: &mut Source, seen: &Seen, number: u64) -> Result<bool, Failure> {
         let Some(handler) = &mut self.handler else {
             return Ok(false);
         };
@@ -319,8 +317,9 @@ impl Flow<'_> {
         };
         for frame in answers.frames() {
             let sent = match (&self.sender, &mut self.writer) {
-                (Some(sender), _) => sender.send(frame).is_ok(),
+                (Some(sender), _) => sender.answer(seen, frame).is_ok(),
                 (None, Some(writer)) => {
+                    writer.origin(source.interface(seen), Direction::Out);
                     let written = writer.packet(seen.time, frame, frame.len() as u32);
                     written.map_err(|error| self.cannot_write(&error))?;
                     true
@@ -356,7 +355,10 @@ impl Flow<'_> {
 
     /// What was counted.
     fn finish(&mut self, source: &mut Source, judge: &Judge) -> Result<(), Failure> {
-        self.flush()?;
+        self.print()?;
+        if let Some(Err(error)) = self.writer.as_mut().map(Writer::finish) {
+            return Err(self.cannot_write(&error));
+        }
         let counters = source.counters();
         let (accepted, received) = (self.accepted, counters.received);
         let mut text = format!("{accepted} of {received} packets accepted\n");

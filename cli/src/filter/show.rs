@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use postern_capture::{Seen, line};
+use postern_capture::{Direction, Seen, line};
 
 /// How packets are shown.
 #[derive(Args)]
@@ -27,22 +27,44 @@ pub struct Style {
 
 /// What is said of a packet in JSON.
 #[derive(serde::Serialize)]
-struct Object {
+struct Object<'a> {
     number: u64,
     /// Nanoseconds since 1970.
     time: u64,
     length: u32,
     captured: u32,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    outgoing: bool,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    interface: &'a str,
+    /// `in`, `broadcast`, `multicast` or `other` (all of which came in), or `out`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
     link: String,
     #[serde(flatten)]
     summary: line::Summary,
 }
 
+/// How a packet passed its interface, in JSON and in a line, if it is known.
+fn direction(seen: &Seen) -> Option<(&'static str, &'static str)> {
+    match seen.origin.direction {
+        Direction::In => Some(("in", "In")),
+        Direction::Broadcast => Some(("broadcast", "B")),
+        Direction::Multicast => Some(("multicast", "M")),
+        Direction::Other => Some(("other", "P")),
+        Direction::Out => Some(("out", "Out")),
+        Direction::Unknown => None,
+    }
+}
+
 impl Style {
-    /// The packet's line, or lines.
-    pub fn text(&self, number: u64, seen: &Seen, bytes: &[u8]) -> String {
+    /// The packet's line, or lines. `mixed` is whether there may be packets of other interfaces, too.
+    pub fn text(
+        &self,
+        number: u64,
+        seen: &Seen,
+        interface: &str,
+        mixed: bool,
+        bytes: &[u8],
+    ) -> String {
         let summary = line::summary(bytes, seen.wire);
         if self.json {
             let object = Object {
@@ -50,15 +72,20 @@ impl Style {
                 time: seen.time,
                 length: seen.wire,
                 captured: seen.captured,
-                outgoing: seen.outgoing,
+                interface,
+                direction: direction(seen).map(|(name, _)| name),
                 link: line::link(bytes),
                 summary,
             };
             return serde_json::to_string(&object).unwrap_or_default() + "\n";
         }
         let mut text = line::time(seen.time) + " ";
-        if self.link {
+        if mixed {
+            let direction = direction(seen).map_or("?", |(_, short)| short);
             // Writing to a string does not fail.
+            let _ = write!(text, "{interface:<5} {direction:<3} ");
+        }
+        if self.link {
             let _ = write!(text, "{}, length {}: ", line::link(bytes), seen.wire);
         }
         text += &summary.text(self.quiet);
