@@ -1,9 +1,20 @@
-/* Postern's packets: filters in the language of tcpdump, compiled to confined machine code, and sets of them.
+/* Postern's packets: filters in the language of tcpdump, compiled to confined machine code, sets of them, where packets come from
+ * and where they go.
  *
+ *     pt_source *source = pt_source_file("all.pcap");            or pt_source_live("eth0", 0, 0, 0)
  *     pt_filter *dns = pt_filter_new("udp port 53", NULL);
- *     if (pt_filter_run(dns, packet, length, length) > 0) puts("wanted");
+ *     pt_writer *writer = pt_writer_new("dns.pcap", 0, NULL);
+ *     pt_packet packet;
+ *     int got;
+ *     pt_source_watch(source, pt_filter_domain(dns));            the filter sees the packets where they lie
+ *     while ((got = pt_source_next(source, &packet)) >= 0)
+ *         if (got && pt_filter_run_at(dns, packet.at, packet.length, packet.wire_length) > 0)
+ *             pt_writer_copy(writer, source, &packet);
+ *     if (got != PT_E_END) puts(pt_error());
+ *     if (pt_writer_free(writer) < 0) puts(pt_error());
  *
- * Errors, threads and handles are as <postern.h> says.
+ * Errors and handles are as <postern.h> says. Every function may be called from every thread; where two threads use one source, writer,
+ * handler or demultiplexer at a time, one waits for the other.
  *
  * Licence: Apache-2.0. */
 #ifndef POSTERN_FILTER_H
@@ -17,6 +28,8 @@ extern "C" {
 
 typedef struct pt_filter pt_filter;         /* a filter of packets, as confined machine code */
 typedef struct pt_filter_set pt_filter_set; /* filters that are asked together */
+typedef struct pt_source pt_source;         /* where packets come from: a file, a pipe, an interface */
+typedef struct pt_writer pt_writer;         /* a capture file in the making */
 
 /* ---- Filters ----------------------------------------------------------------------------------------------------- */
 
@@ -48,6 +61,80 @@ int64_t pt_filter_set_add(pt_filter_set *set, pt_filter *filter, uint32_t owner,
 int pt_filter_set_remove(pt_filter_set *set, uint32_t number);
 /* Who gets a packet: the filter's number, PT_E_MISSING (without a message) if nobody, or another negative error. */
 int64_t pt_filter_set_find(pt_filter_set *set, const void *packet, size_t length, uint32_t wire_length);
+
+/* ---- Where packets come from ------------------------------------------------------------------------------------- */
+
+enum {
+    PT_LIVE_NOT_PROMISCUOUS = 1 /* only packets that the interface takes anyway */
+};
+
+enum {
+    PT_DIRECTION_UNKNOWN = 0,
+    PT_DIRECTION_IN = 1,        /* to this machine */
+    PT_DIRECTION_OUT = 2,       /* from it */
+    PT_DIRECTION_BROADCAST = 3, /* to all */
+    PT_DIRECTION_MULTICAST = 4, /* to a group */
+    PT_DIRECTION_OTHER = 5      /* to another machine */
+};
+
+/* A packet of a source. It is there until the next one is asked for. */
+typedef struct pt_packet {
+    uint64_t time;        /* when it was captured, in nanoseconds since 1970 */
+    pt_offset at;         /* its first byte in the windows of domains that watch the source */
+    uint32_t length;      /* bytes that are there */
+    uint32_t wire_length; /* bytes that it had */
+    uint32_t interface;   /* number of the interface that it passed: the kernel's, or its place in the file */
+    uint32_t direction;   /* PT_DIRECTION_… */
+    uint32_t reserved[9]; /* 0 */
+} pt_packet;
+
+/* The packets of a capture file, pcap or pcapng, which is mapped and not copied; of a named pipe or the like as they arrive. */
+pt_source *pt_source_file(const char *path);
+/* The packets of a capture that arrives by a descriptor, such as 0. It is duplicated, so it may be closed then. */
+pt_source *pt_source_fd(int fd);
+/* The packets of an interface from now on; of "any", of all interfaces with Ethernet frames. `flags` is PT_LIVE_… Of a packet
+ * `snaplen` bytes are kept, and the ring has `ring` bytes, at least 2 MiB: 0 are 256 KiB and 16 MiB. It needs CAP_NET_RAW. */
+pt_source *pt_source_live(const char *interface, int flags, uint32_t snaplen, size_t ring);
+/* The names of the interfaces that can be captured, a line each: as much as fits `size` bytes with a NUL. The length of the whole text. */
+int64_t pt_interfaces(char *text, size_t size);
+int pt_source_free(pt_source *source);
+/* Maps the source's packets into a domain's window, read-only, now and later. */
+int pt_source_watch(pt_source *source, pt_domain *domain);
+/* The next packet; the one before is not to be touched any more. 1 if there is one; 0 if none came for a while (of an interface: a
+ * tenth of a second), ask again; PT_E_END (without a message) if there are no more; or another negative error: the file is damaged
+ * here, and what was readable was given. */
+int pt_source_next(pt_source *source, pt_packet *packet);
+/* Copies a packet's bytes, at most `size`. How many. */
+int64_t pt_source_read(pt_source *source, const pt_packet *packet, void *buffer, size_t size);
+/* Sends a whole frame, link header first, by the interface of the source, which does not see it. PT_E_BUSY if the queue is full. It
+ * waits for nobody. */
+int pt_source_send(pt_source *source, const void *frame, size_t length);
+/* Packets that it gave, and those for which the kernel found no room in the ring. Both pointers may be NULL. */
+int pt_source_counters(pt_source *source, uint64_t *received, uint64_t *dropped);
+/* 1 and the bytes that were read so far and in all if the source is a file, else 0. Both pointers may be NULL. */
+int pt_source_progress(pt_source *source, uint64_t *at, uint64_t *size);
+
+/* ---- Capture files in the making --------------------------------------------------------------------------------- */
+
+enum {
+    PT_FORMAT_BY_NAME = 0, /* pcapng if the path ends so (or in .ntar), else pcap */
+    PT_FORMAT_PCAP = 1,
+    PT_FORMAT_PCAPNG = 2
+};
+
+/* Begins a capture file; an old one of the name is replaced. `format` is PT_FORMAT_…, `interface` what pcapng calls the interface, or
+ * NULL. Times are in nanoseconds in both. */
+pt_writer *pt_writer_new(const char *path, int format, const char *interface);
+/* The same by a descriptor, which is duplicated; pcap by default. */
+pt_writer *pt_writer_fd(int fd, int format, const char *interface);
+/* Adds a packet of which `length` bytes are there and that had `wire_length`. */
+int pt_writer_packet(pt_writer *writer, uint64_t time, const void *packet, size_t length, uint32_t wire_length);
+/* Adds a packet of a source. */
+int pt_writer_copy(pt_writer *writer, pt_source *source, const pt_packet *packet);
+/* Hands over what is not written yet. */
+int pt_writer_flush(pt_writer *writer);
+/* The same, and gives the handle back, whatever comes of it. */
+int pt_writer_free(pt_writer *writer);
 
 #ifdef __cplusplus
 }

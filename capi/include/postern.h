@@ -75,7 +75,8 @@ typedef enum pt_code {
     PT_E_PANIC = -25,            /* a bug in Postern; the message says where */
     PT_E_RESTING = -26,          /* an earlier fault closed the domain, and its restart policy lets it rest */
     PT_E_HAND_OVER = -27,        /* the new version of a module did not take over; the old one goes on */
-    PT_E_SOURCE = -28            /* E-code source is wrong; the message says where */
+    PT_E_SOURCE = -28,           /* E-code source or a packet filter is wrong; the message says where */
+    PT_E_END = -29               /* no error: there are no more packets */
 } pt_code;
 
 /* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */

@@ -179,6 +179,36 @@ impl<T> Out<T> {
             unsafe { self.0.write(value) };
         }
     }
+
+    /// Itself.
+    ///
+    /// # Errors
+    /// NULL.
+    pub fn needed(self, what: &str) -> Result<Out<T>, Failure> {
+        match self.0.is_null() {
+            true => Err(null(what)),
+            false => Ok(self),
+        }
+    }
+}
+
+/// `const pt_packet *`.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct PacketIn(*const crate::source::CPacket);
+
+impl PacketIn {
+    /// The packet.
+    ///
+    /// # Errors
+    /// NULL.
+    pub fn get(self) -> Result<crate::source::CPacket, Failure> {
+        if self.0.is_null() {
+            return Err(null("packet"));
+        }
+        // SAFETY: not null, so a structure of the host; it has integers only, for which all bytes are valid.
+        Ok(unsafe { self.0.read() })
+    }
 }
 
 /// What the host says about the size of one of its structures.

@@ -52,6 +52,7 @@ codes! {
     Resting "PT_E_RESTING" = -26,
     HandOver "PT_E_HAND_OVER" = -27,
     Source "PT_E_SOURCE" = -28,
+    End "PT_E_END" = -29,
 }
 
 /// Why a function failed.
@@ -61,6 +62,8 @@ pub struct Failure {
     pub code: Code,
     /// What is wrong and what to do, in a sentence.
     pub message: String,
+    /// The call that did not return, for `pt_last_fault`.
+    pub call: Option<CallError>,
 }
 
 impl Failure {
@@ -69,6 +72,7 @@ impl Failure {
         Failure {
             code,
             message: message.into(),
+            call: None,
         }
     }
 }
@@ -101,7 +105,13 @@ from!(MemoryError, |e| match &e {
     MemoryError::NoRoom(_) => Code::Memory,
     _ => Code::Range,
 });
-from!(CallError, |e| call(&e));
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        let mut failure = Failure::new(call(&error), error.to_string());
+        failure.call = Some(error);
+        failure
+    }
+}
 from!(RevokeError, |e| match &e {
     RevokeError::Kernel { .. } => Code::System,
     _ => Code::Missing,
@@ -197,7 +207,10 @@ pub fn clear() {
 }
 
 fn remember(failure: Failure) -> c_int {
-    postern::clear_last_error();
+    match failure.call {
+        Some(error) => postern::set_last_error(error),
+        None => postern::clear_last_error(),
+    }
     let message = text(&failure.message);
     let _ = LAST.try_with(|last| last.replace(Some((failure.code, message))));
     failure.code as c_int

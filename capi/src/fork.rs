@@ -11,6 +11,8 @@ use crate::options::OptionsKind;
 use crate::policy::PolicyKind;
 use crate::pool::{self, PoolKind};
 use crate::share::SharedKind;
+use crate::source::SourceKind;
+use crate::writer::WriterKind;
 use std::cell::RefCell;
 use std::sync::Once;
 
@@ -25,6 +27,8 @@ type Held = (
     Holding<NamespaceKind>,
     Holding<FilterKind>,
     Holding<FilterSetKind>,
+    Holding<SourceKind>,
+    Holding<WriterKind>,
     pool::Hold,
     Hold,
 );
@@ -47,6 +51,8 @@ extern "C" fn before() {
         NamespaceKind::table().hold(),
         FilterKind::table().hold(),
         FilterSetKind::table().hold(),
+        SourceKind::table().hold(),
+        WriterKind::table().hold(),
         pool::loans(),
         hold_ids(),
     );

@@ -18,6 +18,7 @@
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`namespace`] | `pt_namespace_…` |
 //! | [`filter`] | `pt_filter_…` |
+//! | [`source`], [`writer`] | `pt_source_…`, `pt_interfaces`, `pt_writer_…` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -46,4 +47,6 @@ pub mod process;
 pub mod revoke;
 pub mod service;
 pub mod share;
+pub mod source;
 pub mod symbol;
+pub mod writer;

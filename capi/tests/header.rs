@@ -5,7 +5,7 @@ mod support;
 use object::{Object, ObjectSymbol};
 use postern_capi::{
     boundary, domain, failure, fault, module, namespace, observe, options, policy, pool, process,
-    revoke, share,
+    revoke, share, source, writer,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -101,7 +101,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 43] = [
+const TYPES: [(&str, &str); 48] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -138,6 +138,11 @@ const TYPES: [(&str, &str); 43] = [
     ("Handle<NamespaceKind>", "pt_namespace *"),
     ("Handle<FilterKind>", "pt_filter *"),
     ("Handle<FilterSetKind>", "pt_filter_set *"),
+    ("Handle<SourceKind>", "pt_source *"),
+    ("Handle<WriterKind>", "pt_writer *"),
+    ("Bytes", "const void *"),
+    ("PacketIn", "const pt_packet *"),
+    ("Out<CPacket>", "pt_packet *"),
     ("Words", "const uint64_t *"),
     ("HandOver", "int (*)(pt_domain *, pt_domain *, void *)"),
     (
@@ -212,6 +217,9 @@ fn types_agree() {
         .chain(namespace::RECOVERIES)
         .chain(namespace::USES)
         .chain(namespace::COUNTS)
+        .chain(source::FLAGS)
+        .chain(source::DIRECTIONS)
+        .chain(writer::FORMATS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {
@@ -288,6 +296,7 @@ fn layouts() -> Vec<(String, usize)> {
     use fault::CFault;
     use observe::CCounters;
     use process::CConfig;
+    use source::CPacket;
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
         ("sizeof(pt_fault)".to_owned(), size_of::<CFault>()),
@@ -298,6 +307,7 @@ fn layouts() -> Vec<(String, usize)> {
             size_of::<CRepossession>(),
         ),
         ("sizeof(pt_counters)".to_owned(), size_of::<CCounters>()),
+        ("sizeof(pt_packet)".to_owned(), size_of::<CPacket>()),
         (
             "sizeof(void *)".to_owned(),
             size_of::<postern_capi::handle::Handle<domain::DomainKind>>(),
@@ -313,6 +323,7 @@ fn layouts() -> Vec<(String, usize)> {
     fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result reason);
     fields!(CQuestion, "pt_question": size domain service call integers floats integer floating result reason);
     fields!(CRepossession, "pt_repossession": size kind name why);
+    fields!(CPacket, "pt_packet": time at length wire_length interface direction reserved);
     fields!(CCounters, "pt_counters": size calls faults inside_ns hot_ns moves services denied system_calls refused);
     all
 }

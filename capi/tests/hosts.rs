@@ -124,6 +124,12 @@ fn filters_of_packets() {
 }
 
 #[test]
+fn captures_in_and_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    support::run(support::compile("packets.c", &[]), &[folder.path()]);
+}
+
+#[test]
 fn namespaces() {
     support::run(support::compile("namespaces.c", &[]), &[] as &[&str]);
 }

@@ -242,10 +242,18 @@ impl Source {
     /// The file was cut short.
     pub fn read(&mut self, seen: &Seen, into: &mut Vec<u8>) -> Result<(), SourceError> {
         into.resize(seen.captured as usize, 0);
+        self.copy(seen, into)
+    }
+
+    /// Copies as many of a packet's bytes as there is room for, from the first on.
+    ///
+    /// # Errors
+    /// They are not all there: the file was cut short, or another packet was asked for.
+    pub fn copy(&mut self, seen: &Seen, to: &mut [u8]) -> Result<(), SourceError> {
         match &mut self.kind {
-            Kind::File(capture) => capture.file().read(seen.at, into),
-            Kind::Stream(capture) => capture.file().read(seen.at, into),
-            Kind::Ring(ring) => ring.read(seen, into),
+            Kind::File(capture) => capture.file().read(seen.at, to),
+            Kind::Stream(capture) => capture.file().read(seen.at, to),
+            Kind::Ring(ring) => ring.read(seen, to),
         }
     }
 

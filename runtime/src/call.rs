@@ -222,6 +222,11 @@ pub fn last_error() -> Option<CallError> {
     })
 }
 
+/// What [`last_error`] shows from now on: for faces of other languages, which hand an error on that they got.
+pub fn set_last_error(error: CallError) {
+    LEFT.set(Some(Left::Error(error)));
+}
+
 /// Forgets what [`last_error`] shows.
 pub fn clear_last_error() {
     LEFT.set(None);

@@ -56,7 +56,8 @@ mod watchdog;
 mod window;
 
 pub use call::{
-    CallError, Func, FuncType, ModuleFunc, clear_last_error, last_error, nesting, unwind,
+    CallError, Func, FuncType, ModuleFunc, clear_last_error, last_error, nesting, set_last_error,
+    unwind,
 };
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};

@@ -1,25 +1,12 @@
 /* Filters of packets: expressions, what is wrong with them, packets that are copied and packets in shared memory, sets. */
 #include "check.h"
-#include <postern-filter.h>
-
-/* UDP from port 1000 to `port`. */
-static void packet(unsigned char *to, int port)
-{
-    memset(to, 0, 60);
-    to[12] = 8;
-    to[14] = 0x45;
-    to[23] = 17;
-    to[34] = 1000 >> 8;
-    to[35] = 1000 & 255;
-    to[36] = port >> 8;
-    to[37] = port & 255;
-}
+#include "packets.h"
 
 int main(void)
 {
     unsigned char dns[60], web[60];
-    packet(dns, 53);
-    packet(web, 80);
+    udp(dns, 53);
+    udp(web, 80);
     uint64_t at = 99;
     CHECK(!pt_filter_new("udp prt 53", &at) && pt_error_code() == PT_E_SOURCE && at == 4);
     CHECK(strstr(pt_error(), "^^^") && strstr(pt_error(), "did you mean `port`?"));

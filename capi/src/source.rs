@@ -1,0 +1,281 @@
+//! Where packets come from: `pt_source_…`, `pt_interfaces`.
+//!
+//! A packet that C hands back is an allegation: its place and length are compared with the source's memory when it is copied.
+
+use crate::boundary::{Descriptor, Out, PacketIn, Source as Bytes, Target, Text, TextTarget};
+use crate::domain::DomainKind;
+use crate::failure::{self, Code, Failure};
+use crate::handle::{Handle, Kind, Table};
+use postern::Offset;
+use postern_capture::{Live, Next, Seen, Sender, Source, SourceError, interfaces};
+use std::ffi::{OsStr, c_int};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a packet that are believed: more than any source gives.
+const LONGEST: u32 = 1 << 26;
+
+/// `pt_packet`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CPacket {
+    pub time: u64,
+    pub at: u32,
+    pub length: u32,
+    pub wire_length: u32,
+    pub interface: u32,
+    pub direction: u32,
+    pub reserved: [u32; 9],
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const FLAGS: [(&str, i32); 1] = [("PT_LIVE_NOT_PROMISCUOUS", NOT_PROMISCUOUS)];
+const NOT_PROMISCUOUS: c_int = 1;
+
+/// As [`FLAGS`].
+pub const DIRECTIONS: [(&str, i32); 6] = [
+    ("PT_DIRECTION_UNKNOWN", 0),
+    ("PT_DIRECTION_IN", 1),
+    ("PT_DIRECTION_OUT", 2),
+    ("PT_DIRECTION_BROADCAST", 3),
+    ("PT_DIRECTION_MULTICAST", 4),
+    ("PT_DIRECTION_OTHER", 5),
+];
+
+impl From<&Seen> for CPacket {
+    fn from(seen: &Seen) -> CPacket {
+        CPacket {
+            time: seen.time,
+            at: seen.at.0,
+            length: seen.captured,
+            wire_length: seen.wire,
+            interface: 0,
+            direction: if seen.outgoing { 2 } else { 0 },
+            reserved: [0; 9],
+        }
+    }
+}
+
+impl CPacket {
+    /// What the host says of a packet.
+    ///
+    /// # Errors
+    /// A length that no packet has.
+    pub fn seen(&self) -> Result<Seen, Failure> {
+        if self.length > LONGEST {
+            let long = format!("no packet has {} bytes", self.length);
+            return Err(Failure::new(Code::Argument, long));
+        }
+        Ok(Seen {
+            at: Offset(self.at),
+            captured: self.length,
+            wire: self.wire_length,
+            time: self.time,
+            outgoing: self.direction == 2,
+        })
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Failure {
+        let code = match error {
+            SourceError::Share(error) => return error.into(),
+            SourceError::Interface { .. } | SourceError::Ring(_) => Code::System,
+            SourceError::Hardware(..) => Code::Argument,
+            SourceError::Gone(_) => Code::Range,
+            _ => Code::File,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+/// A source with what the C host holds of it.
+pub struct Open {
+    source: Mutex<Source>,
+    /// Sends without waiting for whoever waits for a packet.
+    sender: Option<Sender>,
+}
+
+impl Open {
+    /// The source for whoever's turn it is.
+    pub fn lock(&self) -> MutexGuard<'_, Source> {
+        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The kind `pt_source`.
+pub struct SourceKind;
+
+impl Kind for SourceKind {
+    type Value = Arc<Open>;
+    const LETTER: u8 = b'R';
+    const NAME: &'static str = "pt_source";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Open>> = Table::new();
+        &TABLE
+    }
+}
+
+fn open(make: impl FnOnce() -> Result<Source, Failure>) -> Handle<SourceKind> {
+    failure::or(Handle::NULL, || {
+        let source = make()?;
+        let sender = source.sender();
+        let source = Mutex::new(source);
+        Ok(Handle::make(Arc::new(Open { source, sender })))
+    })
+}
+
+/// `pt_source_file`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_file(path: Text) -> Handle<SourceKind> {
+    open(|| {
+        let path = Path::new(OsStr::from_bytes(path.bytes("path")?));
+        Ok(Source::file(path)?)
+    })
+}
+
+/// `pt_source_fd`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_fd(fd: Descriptor) -> Handle<SourceKind> {
+    open(|| Ok(Source::stream(File::from(fd.duplicate()?))?))
+}
+
+/// `pt_source_live`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_live(
+    interface: Text,
+    flags: c_int,
+    snaplen: u32,
+    ring: usize,
+) -> Handle<SourceKind> {
+    open(|| {
+        let mut live = Live::of(interface.get("interface's name")?);
+        if flags & !NOT_PROMISCUOUS != 0 {
+            let wrong = format!("{flags:#x} are no flags; PT_LIVE_NOT_PROMISCUOUS is");
+            return Err(Failure::new(Code::Argument, wrong));
+        }
+        live.promiscuous = flags & NOT_PROMISCUOUS == 0;
+        if snaplen != 0 {
+            live.snaplen = snaplen;
+        }
+        if ring != 0 {
+            live.ring = ring;
+        }
+        Ok(Source::live(&live)?)
+    })
+}
+
+/// `pt_interfaces`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_interfaces(text: TextTarget, size: usize) -> i64 {
+    failure::number(|| {
+        let names = interfaces().map_err(|e| Failure::new(Code::System, e.to_string()))?;
+        let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+        text.fill(size, &lines)
+    })
+}
+
+/// `pt_source_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_free(source: Handle<SourceKind>) -> c_int {
+    failure::code(|| source.take().map(drop))
+}
+
+/// `pt_source_watch`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_watch(source: Handle<SourceKind>, domain: Handle<DomainKind>) -> c_int {
+    failure::code(|| {
+        let domain = domain.get()?;
+        Ok(source.get()?.lock().watch(&domain.domain)?)
+    })
+}
+
+/// `pt_source_next`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<CPacket>) -> c_int {
+    failure::number(|| {
+        let packet = packet.needed("packet")?;
+        match source.get()?.lock().next()? {
+            Next::Packet(seen) => {
+                packet.put(CPacket::from(&seen));
+                Ok(1)
+            }
+            Next::Idle => Ok(0),
+            Next::End => Ok(Code::End as i64),
+        }
+    }) as c_int
+}
+
+/// `pt_source_read`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_read(
+    source: Handle<SourceKind>,
+    packet: PacketIn,
+    buffer: Target,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let seen = packet.get()?.seen()?;
+        let buffer = buffer.get(size.min(seen.captured as usize), "buffer")?;
+        source.get()?.lock().copy(&seen, buffer)?;
+        Ok(buffer.len() as i64)
+    })
+}
+
+/// `pt_source_send`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_send(source: Handle<SourceKind>, frame: Bytes, length: usize) -> c_int {
+    failure::code(|| {
+        let (source, frame) = (source.get()?, frame.get(length, "frame")?);
+        let sender = source.sender.as_ref().ok_or_else(|| {
+            Failure::new(
+                Code::Argument,
+                "nothing can be sent by this source: it is no interface",
+            )
+        })?;
+        sender.send(frame).map_err(|error| {
+            let code = match error.kind() {
+                io::ErrorKind::WouldBlock => Code::Busy,
+                _ => Code::System,
+            };
+            Failure::new(code, format!("cannot send: {error}"))
+        })
+    })
+}
+
+/// `pt_source_counters`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_counters(
+    source: Handle<SourceKind>,
+    received: Out<u64>,
+    dropped: Out<u64>,
+) -> c_int {
+    failure::code(|| {
+        let counters = source.get()?.lock().counters();
+        received.put(counters.received);
+        dropped.put(counters.dropped);
+        Ok(())
+    })
+}
+
+/// `pt_source_progress`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_progress(
+    source: Handle<SourceKind>,
+    at: Out<u64>,
+    size: Out<u64>,
+) -> c_int {
+    failure::number(|| {
+        let progress = source.get()?.lock().progress();
+        let Some((read, all)) = progress else {
+            return Ok(0);
+        };
+        at.put(read);
+        size.put(all);
+        Ok(1)
+    }) as c_int
+}

@@ -1,0 +1,147 @@
+//! Capture files in the making: `pt_writer_…`.
+
+use crate::boundary::{Descriptor, PacketIn, Source as Bytes, Text};
+use crate::failure::{self, Code, Failure};
+use crate::handle::{Handle, Kind, Table};
+use crate::source::SourceKind;
+use postern_capture::{Format, Writer};
+use std::ffi::{OsStr, c_int};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A writer with room for a packet that comes from a source.
+pub struct Making {
+    writer: Writer,
+    bytes: Vec<u8>,
+}
+
+/// The kind `pt_writer`.
+pub struct WriterKind;
+
+impl Kind for WriterKind {
+    type Value = Arc<Mutex<Making>>;
+    const LETTER: u8 = b'W';
+    const NAME: &'static str = "pt_writer";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Mutex<Making>>> = Table::new();
+        &TABLE
+    }
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const FORMATS: [(&str, i32); 3] = [
+    ("PT_FORMAT_BY_NAME", 0),
+    ("PT_FORMAT_PCAP", 1),
+    ("PT_FORMAT_PCAPNG", 2),
+];
+
+fn format(wanted: c_int, path: &Path) -> Result<Format, Failure> {
+    match wanted {
+        0 => Ok(Format::of(path)),
+        1 => Ok(Format::Pcap),
+        2 => Ok(Format::PcapNg),
+        _ => Err(Failure::new(
+            Code::Argument,
+            format!(
+                "{wanted} is no format; PT_FORMAT_BY_NAME, PT_FORMAT_PCAP and PT_FORMAT_PCAPNG are"
+            ),
+        )),
+    }
+}
+
+fn unwritten(error: io::Error) -> Failure {
+    Failure::new(Code::File, format!("cannot write: {error}"))
+}
+
+fn lock(writer: &Mutex<Making>) -> MutexGuard<'_, Making> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn begin(file: File, format: Format, interface: Text) -> Result<Handle<WriterKind>, Failure> {
+    let interface = interface.optional("interface's name")?.unwrap_or_default();
+    let writer = Writer::new(Box::new(file), format, interface).map_err(unwritten)?;
+    let bytes = Vec::new();
+    Ok(Handle::make(Arc::new(Mutex::new(Making { writer, bytes }))))
+}
+
+/// `pt_writer_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_new(path: Text, wanted: c_int, interface: Text) -> Handle<WriterKind> {
+    failure::or(Handle::NULL, || {
+        let path = Path::new(OsStr::from_bytes(path.bytes("path")?));
+        let format = format(wanted, path)?;
+        interface.optional("interface's name")?;
+        let file = File::create(path).map_err(|error| {
+            Failure::new(
+                Code::File,
+                format!("cannot write {}: {error}", path.display()),
+            )
+        })?;
+        begin(file, format, interface)
+    })
+}
+
+/// `pt_writer_fd`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_fd(
+    fd: Descriptor,
+    wanted: c_int,
+    interface: Text,
+) -> Handle<WriterKind> {
+    failure::or(Handle::NULL, || {
+        let format = format(wanted, Path::new(""))?;
+        begin(File::from(fd.duplicate()?), format, interface)
+    })
+}
+
+/// `pt_writer_packet`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_packet(
+    writer: Handle<WriterKind>,
+    time: u64,
+    packet: Bytes,
+    length: usize,
+    wire_length: u32,
+) -> c_int {
+    failure::code(|| {
+        let (writer, packet) = (writer.get()?, packet.get(length, "packet")?);
+        if u32::try_from(length).is_err() {
+            let long = format!("a packet cannot have {length} bytes");
+            return Err(Failure::new(Code::Argument, long));
+        }
+        let written = lock(&writer).writer.packet(time, packet, wire_length);
+        written.map_err(unwritten)
+    })
+}
+
+/// `pt_writer_copy`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_copy(
+    writer: Handle<WriterKind>,
+    source: Handle<SourceKind>,
+    packet: PacketIn,
+) -> c_int {
+    failure::code(|| {
+        let (writer, source, seen) = (writer.get()?, source.get()?, packet.get()?.seen()?);
+        let mut making = lock(&writer);
+        let making = &mut *making;
+        source.lock().read(&seen, &mut making.bytes)?;
+        let written = making.writer.packet(seen.time, &making.bytes, seen.wire);
+        written.map_err(unwritten)
+    })
+}
+
+/// `pt_writer_flush`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_flush(writer: Handle<WriterKind>) -> c_int {
+    failure::code(|| lock(&*writer.get()?).writer.flush().map_err(unwritten))
+}
+
+/// `pt_writer_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_free(writer: Handle<WriterKind>) -> c_int {
+    failure::code(|| lock(&*writer.take()?).writer.flush().map_err(unwritten))
+}
