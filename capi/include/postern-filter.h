@@ -106,9 +106,12 @@ int pt_source_watch(pt_source *source, pt_domain *domain);
 int pt_source_next(pt_source *source, pt_packet *packet);
 /* Copies a packet's bytes, at most `size`. How many. */
 int64_t pt_source_read(pt_source *source, const pt_packet *packet, void *buffer, size_t size);
-/* Sends a whole frame, link header first, by the interface of the source, which does not see it. PT_E_BUSY if the queue is full. It
- * waits for nobody. */
-int pt_source_send(pt_source *source, const void *frame, size_t length);
+/* What the interface that a packet passed is called, "" where a file does not say: as much as fits `size` bytes with a NUL. The length
+ * of the whole name. */
+int64_t pt_source_interface(pt_source *source, const pt_packet *packet, char *name, size_t size);
+/* Sends a whole frame, link header first, by the interface that `packet` came from, or if that is NULL by the interface of the source,
+ * which "any" has not. The source does not see it. PT_E_BUSY if the queue is full. It waits for nobody. */
+int pt_source_send(pt_source *source, const pt_packet *packet, const void *frame, size_t length);
 /* Packets that it gave, and those for which the kernel found no room in the ring. Both pointers may be NULL. */
 int pt_source_counters(pt_source *source, uint64_t *received, uint64_t *dropped);
 /* 1 and the bytes that were read so far and in all if the source is a file, else 0. Both pointers may be NULL. */
@@ -122,14 +125,16 @@ enum {
     PT_FORMAT_PCAPNG = 2
 };
 
-/* Begins a capture file; an old one of the name is replaced. `format` is PT_FORMAT_…, `interface` what pcapng calls the interface, or
- * NULL. Times are in nanoseconds in both. */
+/* Begins a capture file; an old one of the name is replaced. `format` is PT_FORMAT_…, `interface` what pcapng calls the interface of
+ * packets for which nobody says it, or NULL. Times are in nanoseconds in both. */
 pt_writer *pt_writer_new(const char *path, int format, const char *interface);
 /* The same by a descriptor, which is duplicated; pcap by default. */
 pt_writer *pt_writer_fd(int fd, int format, const char *interface);
+/* By which interface the packets that pt_writer_packet adds from now on came or went, and how (PT_DIRECTION_…). pcap does not keep it. */
+int pt_writer_origin(pt_writer *writer, const char *interface, uint32_t direction);
 /* Adds a packet of which `length` bytes are there and that had `wire_length`. */
 int pt_writer_packet(pt_writer *writer, uint64_t time, const void *packet, size_t length, uint32_t wire_length);
-/* Adds a packet of a source. */
+/* Adds a packet of a source, with its interface. */
 int pt_writer_copy(pt_writer *writer, pt_source *source, const pt_packet *packet);
 /* Hands over what is not written yet. */
 int pt_writer_flush(pt_writer *writer);

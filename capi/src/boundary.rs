@@ -203,11 +203,16 @@ impl PacketIn {
     /// # Errors
     /// NULL.
     pub fn get(self) -> Result<crate::source::CPacket, Failure> {
+        self.optional().ok_or_else(|| null("packet"))
+    }
+
+    /// The packet, if there is one.
+    pub fn optional(self) -> Option<crate::source::CPacket> {
         if self.0.is_null() {
-            return Err(null("packet"));
+            return None;
         }
         // SAFETY: not null, so a structure of the host; it has integers only, for which all bytes are valid.
-        Ok(unsafe { self.0.read() })
+        Some(unsafe { self.0.read() })
     }
 }
 

@@ -7,7 +7,9 @@ use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, Kind, Table};
 use postern::Offset;
-use postern_capture::{Live, Next, Seen, Sender, Source, SourceError, interfaces};
+use postern_capture::{
+    Direction, Live, Next, Origin, Seen, Sender, Source, SourceError, interfaces,
+};
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
 use std::io;
@@ -46,6 +48,27 @@ pub const DIRECTIONS: [(&str, i32); 6] = [
     ("PT_DIRECTION_OTHER", 5),
 ];
 
+/// What [`DIRECTIONS`] stand for, in their order.
+const KINDS: [Direction; 6] = [
+    Direction::Unknown,
+    Direction::In,
+    Direction::Out,
+    Direction::Broadcast,
+    Direction::Multicast,
+    Direction::Other,
+];
+
+/// A direction by its number.
+///
+/// # Errors
+/// None has it.
+pub fn direction(number: u32) -> Result<Direction, Failure> {
+    KINDS.get(number as usize).copied().ok_or_else(|| {
+        let wrong = format!("{number} is no direction; PT_DIRECTION_IN and its kin are");
+        Failure::new(Code::Argument, wrong)
+    })
+}
+
 impl From<&Seen> for CPacket {
     fn from(seen: &Seen) -> CPacket {
         CPacket {
@@ -53,8 +76,11 @@ impl From<&Seen> for CPacket {
             at: seen.at.0,
             length: seen.captured,
             wire_length: seen.wire,
-            interface: 0,
-            direction: if seen.outgoing { 2 } else { 0 },
+            interface: seen.origin.interface,
+            direction: KINDS
+                .iter()
+                .position(|kind| *kind == seen.origin.direction)
+                .unwrap_or(0) as u32,
             reserved: [0; 9],
         }
     }
@@ -64,7 +90,7 @@ impl CPacket {
     /// What the host says of a packet.
     ///
     /// # Errors
-    /// A length that no packet has.
+    /// A length or a direction that no packet has.
     pub fn seen(&self) -> Result<Seen, Failure> {
         if self.length > LONGEST {
             let long = format!("no packet has {} bytes", self.length);
@@ -75,7 +101,10 @@ impl CPacket {
             captured: self.length,
             wire: self.wire_length,
             time: self.time,
-            outgoing: self.direction == 2,
+            origin: Origin {
+                interface: self.interface,
+                direction: direction(self.direction)?,
+            },
         })
     }
 }
@@ -210,6 +239,20 @@ pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<CPacket
     }) as c_int
 }
 
+/// `pt_source_interface`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_interface(
+    source: Handle<SourceKind>,
+    packet: PacketIn,
+    name: TextTarget,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let (source, seen) = (source.get()?, packet.get()?.seen()?);
+        name.fill(size, source.lock().interface(&seen))
+    })
+}
+
 /// `pt_source_read`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_read(
@@ -228,7 +271,12 @@ pub extern "C" fn pt_source_read(
 
 /// `pt_source_send`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_source_send(source: Handle<SourceKind>, frame: Bytes, length: usize) -> c_int {
+pub extern "C" fn pt_source_send(
+    source: Handle<SourceKind>,
+    to: PacketIn,
+    frame: Bytes,
+    length: usize,
+) -> c_int {
     failure::code(|| {
         let (source, frame) = (source.get()?, frame.get(length, "frame")?);
         let sender = source.sender.as_ref().ok_or_else(|| {
@@ -237,7 +285,11 @@ pub extern "C" fn pt_source_send(source: Handle<SourceKind>, frame: Bytes, lengt
                 "nothing can be sent by this source: it is no interface",
             )
         })?;
-        sender.send(frame).map_err(|error| {
+        let sent = match to.optional() {
+            Some(packet) => sender.answer(&packet.seen()?, frame),
+            None => sender.send(frame),
+        };
+        sent.map_err(|error| {
             let code = match error.kind() {
                 io::ErrorKind::WouldBlock => Code::Busy,
                 _ => Code::System,

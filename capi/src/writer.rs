@@ -3,8 +3,8 @@
 use crate::boundary::{Descriptor, PacketIn, Source as Bytes, Text};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, Kind, Table};
-use crate::source::SourceKind;
-use postern_capture::{Format, Writer};
+use crate::source::{self, SourceKind};
+use postern_capture::{Direction, Format, Writer};
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
 use std::io;
@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Making {
     writer: Writer,
     bytes: Vec<u8>,
+    /// By which interface packets passed for which nobody says more.
+    interface: String,
+    direction: Direction,
 }
 
 /// The kind `pt_writer`.
@@ -61,10 +64,15 @@ fn lock(writer: &Mutex<Making>) -> MutexGuard<'_, Making> {
 }
 
 fn begin(file: File, format: Format, interface: Text) -> Result<Handle<WriterKind>, Failure> {
-    let interface = interface.optional("interface's name")?.unwrap_or_default();
-    let writer = Writer::new(Box::new(file), format, interface).map_err(unwritten)?;
-    let bytes = Vec::new();
-    Ok(Handle::make(Arc::new(Mutex::new(Making { writer, bytes }))))
+    let interface = interface.optional("interface's name")?.map(str::to_owned);
+    let known = interface.as_slice();
+    let writer = Writer::new(Box::new(file), format, known).map_err(unwritten)?;
+    Ok(Handle::make(Arc::new(Mutex::new(Making {
+        writer,
+        bytes: Vec::new(),
+        interface: interface.unwrap_or_default(),
+        direction: Direction::Unknown,
+    }))))
 }
 
 /// `pt_writer_new`
@@ -97,6 +105,22 @@ pub extern "C" fn pt_writer_fd(
     })
 }
 
+/// `pt_writer_origin`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_origin(
+    writer: Handle<WriterKind>,
+    interface: Text,
+    direction: u32,
+) -> c_int {
+    failure::code(|| {
+        let (writer, direction) = (writer.get()?, source::direction(direction)?);
+        let interface = interface.get("interface's name")?.to_owned();
+        let making = &mut *lock(&writer);
+        (making.interface, making.direction) = (interface, direction);
+        Ok(())
+    })
+}
+
 /// `pt_writer_packet`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_writer_packet(
@@ -112,7 +136,9 @@ pub extern "C" fn pt_writer_packet(
             let long = format!("a packet cannot have {length} bytes");
             return Err(Failure::new(Code::Argument, long));
         }
-        let written = lock(&writer).writer.packet(time, packet, wire_length);
+        let making = &mut *lock(&writer);
+        making.writer.origin(&making.interface, making.direction);
+        let written = making.writer.packet(time, packet, wire_length);
         written.map_err(unwritten)
     })
 }
@@ -126,9 +152,14 @@ pub extern "C" fn pt_writer_copy(
 ) -> c_int {
     failure::code(|| {
         let (writer, source, seen) = (writer.get()?, source.get()?, packet.get()?.seen()?);
-        let mut making = lock(&writer);
-        let making = &mut *making;
-        source.lock().read(&seen, &mut making.bytes)?;
+        let making = &mut *lock(&writer);
+        let mut source = source.lock();
+        source.read(&seen, &mut making.bytes)?;
+        let interface = match source.interface(&seen) {
+            "" => &making.interface,
+            known => known,
+        };
+        making.writer.origin(interface, seen.origin.direction);
         let written = making.writer.packet(seen.time, &making.bytes, seen.wire);
         written.map_err(unwritten)
     })
@@ -143,5 +174,5 @@ pub extern "C" fn pt_writer_flush(writer: Handle<WriterKind>) -> c_int {
 /// `pt_writer_free`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_writer_free(writer: Handle<WriterKind>) -> c_int {
-    failure::code(|| lock(&*writer.take()?).writer.flush().map_err(unwritten))
+    failure::code(|| lock(&*writer.take()?).writer.finish().map_err(unwritten))
 }

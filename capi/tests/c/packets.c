@@ -10,7 +10,8 @@ enum { PACKETS = 9 };
 static void make(const char *path, int format)
 {
     pt_writer *writer = pt_writer_new(path, format, "eth7");
-    CHECK(writer);
+    CHECK(writer && pt_writer_origin(writer, "eth8", PT_DIRECTION_OUT) == 0);
+    CHECK(pt_writer_origin(writer, NULL, 0) == PT_E_ARGUMENT && pt_writer_origin(writer, "x", 6) == PT_E_ARGUMENT);
     for (int i = 0; i < PACKETS; i++) {
         unsigned char bytes[60];
         udp(bytes, 50 + i);
@@ -96,10 +97,13 @@ static void bad(const char *path)
     char bytes[100];
     packet.at = 4;
     CHECK(pt_source_read(source, &packet, bytes, sizeof bytes) == PT_E_RANGE);
+    packet.direction = 6;
+    CHECK(pt_source_read(source, &packet, bytes, sizeof bytes) == PT_E_ARGUMENT);
+    packet.direction = 0;
     packet.length = 0xffffffffu;
     CHECK(pt_source_read(source, &packet, bytes, sizeof bytes) == PT_E_ARGUMENT);
     CHECK(pt_source_read(source, NULL, bytes, sizeof bytes) == PT_E_ARGUMENT);
-    CHECK(pt_source_send(source, bytes, 60) == PT_E_ARGUMENT && strstr(pt_error(), "no interface"));
+    CHECK(pt_source_send(source, NULL, bytes, 60) == PT_E_ARGUMENT && strstr(pt_error(), "no interface"));
     CHECK(pt_source_free(source) == 0 && pt_source_free(source) == PT_E_HANDLE);
 
     CHECK(!pt_writer_new(NULL, 0, NULL) && pt_error_code() == PT_E_ARGUMENT);
@@ -120,14 +124,20 @@ int main(int argc, char **argv)
     make("all.pcapng", PT_FORMAT_BY_NAME);
     CHECK(size_of("all.pcap") == 24 + PACKETS * (16 + 60) && size_of("all.pcapng") > size_of("all.pcap"));
 
-    pt_writer *writer = pt_writer_new("some", PT_FORMAT_PCAPNG, NULL);
+    pt_writer *writer = pt_writer_new("some", PT_FORMAT_PCAPNG, "lan0");
     CHECK(writer && copy(pt_source_file("all.pcap"), "udp dst port 53 or 55", writer) == 2);
     CHECK(pt_writer_flush(writer) == 0 && copy(pt_source_file("all.pcapng"), "dst portrange 56-100", writer) == 3);
     CHECK(pt_writer_free(writer) == 0);
     pt_source *some = pt_source_file("some");
     pt_packet packet;
-    for (const char *digit = "35678"; *digit; digit++)
+    for (const char *digit = "35678"; *digit; digit++) {
+        /* The first file does not say by which interface its packets went; the second does. */
+        char name[5];
+        int known = *digit >= '6';
         CHECK(pt_source_next(some, &packet) == 1 && packet.time % 10 == (uint64_t)(*digit - '0'));
+        CHECK(packet.direction == (known ? PT_DIRECTION_OUT : PT_DIRECTION_UNKNOWN));
+        CHECK(pt_source_interface(some, &packet, name, sizeof name) == 4 && !strcmp(name, known ? "eth8" : "lan0"));
+    }
     CHECK(pt_source_next(some, &packet) == PT_E_END && pt_source_free(some) == 0);
 
     /* A pipe: the writer and the source have descriptors of their own. */
