@@ -71,8 +71,8 @@ pub struct Ready {
     room: Offset,
     find: Func<fn(Offset, u32, u32) -> u32>,
     batch: Func<fn(Offset, u32)>,
-    /// Whose the list of packets behind the room is.
-    list: Mutex<()>,
+    /// The packets of one call, and the answers.
+    list: Mutex<Shared>,
     code: Vec<u8>,
 }
 
@@ -195,13 +195,10 @@ impl Classifier {
 
     fn compile(&mut self) -> Result<Ready, ClassifierError> {
         self.compilations += 1;
-        let full = |_| ClassifierError {
-            what: "cannot compile the set",
-            reason: "its tables would be larger than a gigabyte".into(),
-        };
+        let full = failed("cannot compile the set");
         // The first time only to learn how large the tables are.
         let mut base = self.memory.as_ref().map_or(0, |memory| memory.offset().0);
-        let mut compiled = self.dispatch.compile(&self.set, base).map_err(full)?;
+        let mut compiled = self.dispatch.compile(&self.set, base).map_err(&full)?;
         if !self.fits() {
             let bytes = self.dispatch.memory.len() as usize;
             let room = bytes.saturating_mul(2).max(1 << 16).next_power_of_two();
@@ -209,7 +206,7 @@ impl Classifier {
             base = memory.offset().0;
             self.memory = Some(memory);
             self.dispatch.memory.touch_all();
-            compiled = self.dispatch.compile(&self.set, base).map_err(full)?;
+            compiled = self.dispatch.compile(&self.set, base).map_err(&full)?;
         }
         self.flush()?;
         let mut code = batch();
@@ -218,7 +215,7 @@ impl Classifier {
         let mut builder = ImageBuilder::new(&code[..]);
         builder.export("batch", 0, "v(pI)".parse().ok());
         builder.export("find", find, SIGNATURE.parse().ok());
-        builder.data([0; 16], ROOM as u64 + u64::from(BATCH * ENTRY));
+        builder.data([0; 16], ROOM as u64);
         let cannot = "cannot load the set's code";
         let room = Offset(builder.layout().map_err(failed(cannot))?.data);
         let file = builder.build().map_err(failed(cannot))?;
@@ -227,6 +224,10 @@ impl Classifier {
         for area in self.memory.iter().chain(&self.lent) {
             share(&domain, area)?;
         }
+        let list = Shared::new((BATCH * ENTRY) as usize).map_err(failed(cannot))?;
+        domain
+            .share(&list, Prot::ReadWrite)
+            .map_err(failed(cannot))?;
         let find = domain.func("find").map_err(failed(cannot))?;
         self.text.clear();
         for program in &compiled.programs {
@@ -236,7 +237,7 @@ impl Classifier {
             room,
             find,
             batch: domain.func("batch").map_err(failed(cannot))?,
-            list: Mutex::new(()),
+            list: Mutex::new(list),
             domain,
             code,
         })
@@ -255,6 +256,7 @@ impl Ready {
     ///
     /// # Errors
     /// The call failed, as it does if the packet does not lie there.
+    #[inline]
     pub fn find_at(
         &self,
         packet: Offset,
@@ -278,8 +280,7 @@ impl Ready {
     pub fn find_all(&self, packets: &[Place]) -> Result<Vec<Option<Id>>, ClassifierError> {
         let mut found = Vec::with_capacity(packets.len());
         let mut list = [0; (BATCH * ENTRY) as usize];
-        let place = Offset(self.room.0 + ROOM as u32);
-        let _list = self.list.lock().unwrap_or_else(|e| e.into_inner());
+        let area = self.list.lock().unwrap_or_else(|e| e.into_inner());
         for some in packets.chunks(BATCH as usize) {
             let used = some.len() * ENTRY as usize;
             for (entry, packet) in list.chunks_exact_mut(ENTRY as usize).zip(some) {
@@ -287,11 +288,11 @@ impl Ready {
                 entry[4..8].copy_from_slice(&packet.wire.to_le_bytes());
                 entry[8..12].copy_from_slice(&packet.captured.to_le_bytes());
             }
-            let written = self.domain.write(place, &list[..used]);
+            let written = area.write(0, &list[..used]);
             written.map_err(failed("cannot list the packets"))?;
-            let judged = self.batch.call(place, some.len() as u32);
+            let judged = self.batch.call(area.offset(), some.len() as u32);
             judged.map_err(failed("cannot judge the packets"))?;
-            let read = self.domain.read(place, &mut list[..used]);
+            let read = area.read(0, &mut list[..used]);
             read.map_err(failed("cannot read the answers"))?;
             found.extend(list[..used].chunks_exact(ENTRY as usize).map(|entry| {
                 let number = [entry[12], entry[13], entry[14], entry[15]];

@@ -12,6 +12,7 @@ mod cuckoo;
 pub(crate) mod dispatch;
 mod memory;
 mod merge;
+mod owner;
 mod path;
 mod table;
 
@@ -155,7 +156,7 @@ impl Set {
             Some(paths) => {
                 for Path { shape, key } in paths {
                     let group = self.group(shape);
-                    self.groups[group].table.insert(&key, id);
+                    self.groups[group].table.insert(&key, id, claim);
                     self.raise(group, claim.priority);
                     member.paths.push((group, key));
                 }
@@ -180,7 +181,7 @@ impl Set {
     pub(crate) fn take(&mut self, id: Id) -> Option<Vec<(usize, Vec<u32>)>> {
         let member = self.members.remove(&id.0)?;
         for (group, key) in &member.paths {
-            self.groups[*group].table.remove(key, id.0);
+            self.groups[*group].table.remove(key, id.0, member.claim);
         }
         if member.whole.is_some() {
             self.single.retain(|other| *other != id.0);
@@ -245,7 +246,7 @@ impl Set {
         }
         let group = self.groups.len();
         self.groups.push(Group {
-            table: Table::new(shape.fields.len()),
+            table: Table::default(),
             shape: shape.clone(),
             best: 0,
         });
@@ -368,49 +369,6 @@ impl Set {
         for id in group.table.get(&scratch.key) {
             found(*id);
         }
-    }
-
-    /// A filter of another owner and lower priority that may want a packet of these paths.
-    fn robbed(&self, paths: Option<&[Path]>, claim: Claim) -> Option<u32> {
-        let loses = |id: &u32| {
-            let other = self.members.get(id).map(|m| m.claim);
-            other.is_some_and(|o| o.owner != claim.owner && o.priority < claim.priority)
-        };
-        let Some(paths) = paths else {
-            // Nothing is known of the filter's packets.
-            return self.members.keys().copied().find(|id| loses(id));
-        };
-        if let (Some(id), false) = (
-            self.single.iter().copied().find(|id| loses(id)),
-            paths.is_empty(),
-        ) {
-            return Some(id);
-        }
-        paths.iter().find_map(|path| {
-            self.groups.iter().find_map(|group| {
-                let known = |field: &ExprId| path.value(&self.exprs, *field);
-                // Most new filters are of a known shape, or say more than others: then one look is enough.
-                let key: Option<Vec<u32>> = group.shape.fields.iter().map(known).collect();
-                if let Some(key) = key {
-                    let other = Path {
-                        shape: group.shape.clone(),
-                        key,
-                    };
-                    if path.disjoint(&other, &self.exprs) {
-                        return None;
-                    }
-                    return group.table.get(&other.key).iter().copied().find(loses);
-                }
-                group.table.entries().find_map(|(key, ids)| {
-                    let other = Path {
-                        shape: group.shape.clone(),
-                        key: key.to_vec(),
-                    };
-                    let meet = || !path.disjoint(&other, &self.exprs);
-                    ids.iter().copied().find(|id| loses(id)).filter(|_| meet())
-                })
-            })
-        })
     }
 }
 

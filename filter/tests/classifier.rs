@@ -165,6 +165,38 @@ fn a_hundred_thousand_connections() {
     assert!(set.to_string().contains("hash of"), "{set}");
 }
 
+/// Random numbers that make all keys meet, for so many draws: then tables get new keys, or say that they cannot be.
+#[test]
+fn keys_that_meet_get_other_hashes() {
+    const COUNT: u32 = 3000;
+    for bad in [6, 60, 600] {
+        let (mut drawn, mut good) = (0, Random::new(bad));
+        let mut set = Classifier::with_random(move || {
+            drawn += 1;
+            if drawn > bad { good.next() } else { 0 }
+        });
+        let ids: Vec<Id> = (0..COUNT)
+            .map(|n| set.insert(&filter(&connection(n)), claim(1)).unwrap())
+            .collect();
+        for n in 0..COUNT {
+            let found = set.find(&connection_packet(n), 60).unwrap();
+            assert_eq!(found, Some(ids[n as usize]), "{bad}");
+        }
+        assert_eq!(set.find(&connection_packet(COUNT), 60).unwrap(), None);
+    }
+    let mut set = Classifier::with_random(|| 0);
+    for n in 0..COUNT {
+        set.insert(&filter(&connection(n)), claim(1)).unwrap();
+    }
+    let error = set.find(&connection_packet(1), 60).unwrap_err();
+    assert!(error.to_string().contains("random"), "{error}");
+    // The set is still there, only its code is not.
+    let found = set
+        .set()
+        .find(&connection_packet(1), 60, &mut Scratch::default());
+    assert_eq!(found, Some(Id(1)));
+}
+
 /// Fields in a row, one field, few filters: each gets what costs least.
 #[test]
 fn the_cheapest_way_is_taken() {

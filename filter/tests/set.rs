@@ -162,3 +162,78 @@ fn nobody_takes_another_owners_packets() {
         set.remove(id);
     }
 }
+
+/// Whatever filters come and go: one that was taken in without a permission gets no packet that was another owner's before.
+#[test]
+fn random_filters_do_not_steal() {
+    let mut random = Random::new(8);
+    let corpus = packets::packets(8, 150);
+    let mut scratch = Scratch::default();
+    let (mut taken, mut refused, mut packets) = (0, 0, 0);
+    for _ in 0..60 {
+        let mut set = Set::new();
+        let mut list: Vec<(Id, u32)> = Vec::new();
+        for _ in 0..40 {
+            if !list.is_empty() && random.chance(4) {
+                set.remove(list.swap_remove(random.below(list.len())).0);
+                continue;
+            }
+            let source = match random.chance(2) {
+                true => connection(random.below(5) as u32),
+                false => {
+                    let size = 1 + random.below(2);
+                    expressions::expression(&mut random, size)
+                }
+            };
+            let Ok(filter) = Filter::compile(&source, &NoNames) else {
+                continue;
+            };
+            let owner = random.below(3) as u32;
+            let before: Vec<Option<Id>> = corpus
+                .iter()
+                .map(|packet| set.find(&packet.bytes, packet.wire, &mut scratch))
+                .collect();
+            let Ok(id) = set.insert(&filter, claim(owner, random.below(4) as u32)) else {
+                refused += 1;
+                continue;
+            };
+            taken += 1;
+            list.push((id, owner));
+            for (packet, before) in corpus.iter().zip(before) {
+                let now = set.find(&packet.bytes, packet.wire, &mut scratch);
+                let other = |id: Id| list.contains(&(id, owner)).then_some(()).is_none();
+                if before.is_some_and(other) {
+                    assert_eq!(now, before, "{source}: {:02x?}", packet.bytes);
+                    packets += 1;
+                }
+            }
+        }
+    }
+    assert!(
+        taken > 500 && refused > 100 && packets > 1000,
+        "{taken}, {refused}, {packets}"
+    );
+}
+
+/// A filter for nearly everything is compared with a hundred thousand of another owner's.
+#[test]
+fn broad_filters_among_many() {
+    let mut set = Set::new();
+    for n in 0..100_000 {
+        set.insert(&filter(&connection(n)), claim(1, 1)).unwrap();
+    }
+    for (source, priority, refused) in [
+        ("ip", 0, false),
+        ("ip", 2, true),
+        ("udp", 2, false),
+        ("tcp src port 1023", 2, false),
+        ("tcp dst port 80 and src net 11", 2, false),
+        ("tcp dst port 80 and src net 10.1", 2, true),
+    ] {
+        let inserted = set.insert(&filter(source), claim(2, priority));
+        assert_eq!(inserted.is_err(), refused, "{source}");
+        if let Ok(id) = inserted {
+            set.remove(id);
+        }
+    }
+}

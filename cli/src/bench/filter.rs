@@ -78,7 +78,7 @@ impl Bench {
             .collect()
     }
 
-    /// Nanoseconds of a packet, with a call each and with a call for sixteen.
+    /// Nanoseconds of a packet, with a call each and with a call for 64.
     fn packets(&mut self, places: &[Place]) -> Result<[f64; 2], String> {
         let ready = self.classifier.ready().map_err(text)?;
         let best = best_of(
@@ -86,7 +86,8 @@ impl Bench {
             [
                 &mut || {
                     for place in places {
-                        black_box(ready.find_at(place.packet, place.wire, place.captured)).ok();
+                        let found = ready.find_at(place.packet, place.wire, place.captured);
+                        black_box(found.ok());
                     }
                 },
                 &mut || drop(black_box(ready.find_all(places))),
@@ -128,7 +129,7 @@ pub fn figures() -> Measured {
                 .against(base)
                 .goal(Goal::RatioAtMost(4.0)),
         );
-        let note = format!("the same, a call for sixteen; {how}");
+        let note = format!("the same, a call for 64; {how}");
         figures.push(
             Figure::plain(format!("filter.batch.{count}"), batch, "ns", note).against(base_batch),
         );
@@ -140,6 +141,7 @@ pub fn figures() -> Measured {
             let [one, _] = bench.packets(&places)?;
             let note = "a packet of none of the 100,000 connections";
             figures.push(Figure::plain("filter.stranger", one, "ns", note));
+            figures.extend(broad(&mut bench)?);
         }
     }
     figures.extend(shapes()?);
@@ -189,6 +191,43 @@ fn changes(bench: &mut Bench, count: u32) -> Measured {
             .goal(Goal::AtMost(1000.0)),
         row("insertion-longest", bench.insertion.1, "the longest of them: a table grew"),
     ])
+}
+
+/// Insertion of filters that other owners' hundred thousand have to be compared with.
+fn broad(bench: &mut Bench) -> Measured {
+    let claim = Claim {
+        owner: 1,
+        priority: 1,
+        may_steal: false,
+    };
+    let cases = [
+        (
+            "common",
+            "udp",
+            "contradicts what all of them have in common",
+        ),
+        ("each", "tcp and src net 11", "is compared with each"),
+    ];
+    let figures = cases.iter().map(|(name, source, what)| {
+        let filter = compile(source)?;
+        let mut inserted = Ok(());
+        let [both] = best_of(
+            5,
+            [&mut || match bench.classifier.insert(&filter, claim) {
+                Ok(id) => drop(bench.classifier.remove(id)),
+                Err(error) => inserted = Err(error.to_string()),
+            }],
+        );
+        inserted?;
+        let note = format!("insertion of `{source}` among another owner's 100,000, which {what}");
+        Ok(Figure::plain(
+            format!("filter.broad.{name}"),
+            both * 1e6,
+            "µs",
+            note,
+        ))
+    });
+    figures.collect()
 }
 
 /// The worst case: no two filters have a shape, so that each must be asked.

@@ -7,7 +7,7 @@ use super::*;
 const R10: u8 = 10;
 
 /// Packets of one call.
-pub(crate) const BATCH: u32 = 16;
+pub(crate) const BATCH: u32 = 64;
 /// A packet in the list: its offset, its length on the wire, its captured bytes, and the answer, each of 4 bytes.
 pub(crate) const ENTRY: u32 = 16;
 

@@ -27,9 +27,17 @@ pub(crate) struct Cuckoo {
     taken: u32,
 }
 
-/// There is no memory left for the table.
-#[derive(Debug)]
-pub(crate) struct Full;
+/// Buckets for each entry from which on it is not their number that lets keys meet.
+const SPARSE: usize = 64;
+
+/// Why there is no table.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Full {
+    #[error("its tables would be larger than a gigabyte")]
+    Memory,
+    #[error("keys meet under every hash: the numbers from `random` are not random")]
+    Random,
+}
 
 type Entry = (Vec<u64>, u64);
 
@@ -44,13 +52,13 @@ impl Cuckoo {
         let mut table = Cuckoo {
             at: 0,
             entries: 0,
-            buckets: u32::try_from(buckets).map_err(|_| Full)?,
+            buckets: u32::try_from(buckets).map_err(|_| Full::Memory)?,
             keys: Vec::new(),
             taken: 0,
             layout,
         };
-        table.at = memory.allocate(table.descriptor()).ok_or(Full)?;
-        table.entries = memory.allocate(table.bytes()?).ok_or(Full)?;
+        table.at = memory.allocate(table.descriptor()).ok_or(Full::Memory)?;
+        table.entries = memory.allocate(table.bytes()?).ok_or(Full::Memory)?;
         table.choose(memory, random);
         Ok(table)
     }
@@ -69,7 +77,7 @@ impl Cuckoo {
     fn bytes(&self) -> Result<u32, Full> {
         self.buckets
             .checked_mul(2 * self.layout.entry())
-            .ok_or(Full)
+            .ok_or(Full::Memory)
     }
 
     /// New keys for the hashes, and the descriptor but for its bound.
@@ -196,12 +204,15 @@ impl Cuckoo {
         loop {
             let old = (self.entries, self.bytes()?);
             if tries >= TRIES {
-                self.buckets = self.buckets.checked_mul(2).ok_or(Full)?;
+                if self.buckets as usize > SPARSE * all.len().max(8) {
+                    return Err(Full::Random);
+                }
+                self.buckets = self.buckets.checked_mul(2).ok_or(Full::Memory)?;
                 tries = 0;
             }
             tries += 1;
             // A fresh block is all zeros.
-            let fresh = memory.allocate(self.bytes()?).ok_or(Full)?;
+            let fresh = memory.allocate(self.bytes()?).ok_or(Full::Memory)?;
             memory.release(old.0, old.1);
             self.entries = fresh;
             self.choose(memory, random);

@@ -68,6 +68,8 @@ pub(crate) struct Dispatch {
     pub stale: bool,
     random: alloc::boxed::Box<Random>,
     key: Vec<u64>,
+    /// Why a table was given up.
+    failure: Option<Full>,
 }
 
 /// Machine code of a set, its programs for people, and functions behind it.
@@ -85,6 +87,7 @@ impl Dispatch {
             stale: true,
             random,
             key: Vec::new(),
+            failure: None,
         }
     }
 
@@ -157,7 +160,9 @@ impl Dispatch {
                 Table::Hash(fields, table) => {
                     let values = fields.iter().map(|field| key[*field]);
                     table.layout.pack(values, &mut self.key);
-                    table.set(memory, &self.key, rank, &mut self.random).is_ok()
+                    let set = table.set(memory, &self.key, rank, &mut self.random);
+                    self.failure = set.err();
+                    self.failure.is_none()
                 }
             };
         if !known {
@@ -197,7 +202,7 @@ impl Dispatch {
         for chunk in filled.chunks(TOGETHER) {
             let afresh = programs.is_empty();
             let program = self.program(set, chunk, base, afresh);
-            programs.push(program.ok_or(Full)?);
+            programs.push(program.ok_or(Full::Memory)?);
         }
         let text = link(set, &programs);
         self.stale = false;
@@ -233,7 +238,7 @@ impl Dispatch {
         state.table = match range {
             _ if search <= direct.min(hash) => {
                 let bytes = 8 + 8 * count as u32;
-                let at = memory.allocate(bytes).ok_or(Full)?;
+                let at = memory.allocate(bytes).ok_or(Full::Memory)?;
                 let keys = group.table.entries().map(|(key, _)| key.to_vec());
                 let ranks = keys.zip((at + 8..).step_by(8)).collect();
                 Table::Search { at, bytes, ranks }
@@ -242,8 +247,8 @@ impl Dispatch {
                 // Room on both sides: neighbours come later.
                 let low = low & !63;
                 let count = (high - low + 1).next_power_of_two();
-                let at = memory.allocate(REST + 8).ok_or(Full)?;
-                let entries = memory.allocate(8 * count).ok_or(Full)?;
+                let at = memory.allocate(REST + 8).ok_or(Full::Memory)?;
+                let entries = memory.allocate(8 * count).ok_or(Full::Memory)?;
                 memory.put(at + COUNT, u64::from(count) | u64::from(entries) << 32);
                 memory.put(at + REST, low.into());
                 Table::Direct {
@@ -260,8 +265,7 @@ impl Dispatch {
             self.update(set, number, key);
         }
         match self.states[number].table {
-            // A hash table that found no memory.
-            Table::None => Err(Full),
+            Table::None => Err(self.failure.take().unwrap_or(Full::Memory)),
             _ => Ok(()),
         }
     }

@@ -249,10 +249,15 @@ impl Merger {
         rest: &[(usize, ExprId)],
         ends: Ends,
     ) -> Option<NodeId> {
-        if let [run] = runs {
-            let behind = self.level(run, rest, ends)?;
-            let value = run.first()?.0[field];
-            return Some(self.test(expr, Rel::Eq, value, behind, ends.0));
+        // One after the other takes fewer tests than halving, for so few.
+        if runs.len() <= 3 {
+            let mut node = ends.0;
+            for run in runs {
+                let behind = self.level(run, rest, ends)?;
+                let value = run.first()?.0[field];
+                node = self.test(expr, Rel::Eq, value, behind, node);
+            }
+            return Some(node);
         }
         let (low, high) = runs.split_at(runs.len() / 2);
         let border = low.last()?.first()?.0[field];

@@ -354,6 +354,18 @@ fn path(tests: Vec<Test>, exprs: &Exprs) -> Option<Path> {
 }
 
 impl Path {
+    /// `fields` in ascending order, with their values.
+    pub fn new(fields: impl Iterator<Item = (ExprId, u32)>, tests: &[Test]) -> Path {
+        let (fields, key) = fields.unzip();
+        Path {
+            shape: Shape {
+                fields,
+                tests: tests.to_vec(),
+            },
+            key,
+        }
+    }
+
     fn field(&self, id: ExprId) -> Option<u32> {
         let index = self.shape.fields.binary_search(&id).ok()?;
         self.key.get(index).copied()
@@ -371,17 +383,13 @@ impl Path {
         }
     }
 
-    /// Whether surely no packet takes both.
-    pub fn disjoint(&self, other: &Path, exprs: &Exprs) -> bool {
-        self.contradicts(other, exprs) || other.contradicts(self, exprs)
-    }
-
-    fn contradicts(&self, other: &Path, exprs: &Exprs) -> bool {
+    /// Whether surely no packet of this path takes the other one. With the two exchanged that may be seen or not.
+    pub fn contradicts(&self, other: &Path, exprs: &Exprs) -> bool {
         let differ = |(field, value): (&ExprId, &u32)| {
             self.value(exprs, *field).is_some_and(|mine| mine != *value)
         };
-        let fields = other.shape.fields.iter().zip(&other.key);
-        fields.into_iter().any(differ)
+        let mut fields = other.shape.fields.iter().zip(&other.key);
+        fields.any(differ)
             || other.shape.tests.iter().any(|test| match *test {
                 Test::Outcome(a, rel, b, outcome) => {
                     let values = self.value(exprs, a).zip(self.value(exprs, b));

@@ -2,57 +2,128 @@
 //! compiler knows nothing about, because other threads may write the same memory at the same time.
 //!
 //! A checked page can go all the same: another thread takes the domain's right to it, or somebody truncates the file behind a
-//! shared area. So a copy that meets a fault ends there and says how many bytes it left ([`after_fault`]).
+//! shared area. So a copy that meets a fault ends there and says so ([`after_fault`]).
 
 use super::control::Control;
 use std::arch::{asm, global_asm};
 
-// Both take the destination in rdi, a source in rsi and a length in rdx, and return how many bytes they left. The instruction
-// that touches memory keeps that number in rcx, and when it faults, the handler goes on behind it.
+// Both take the destination in rdi, a source in rsi and a length in rdx, and return 0. All instructions that may fault stand between
+// `postern_touches` and `postern_gone`, and when one does, the handler goes on at the latter. Few bytes are moved by pairs of
+// loads and stores that overlap in the middle, all loads first; `rep movsb` takes dozens of cycles to begin, so it is for many.
 global_asm!(
     ".p2align 4",
+    "postern_touches:",
     "postern_copy:",
     "endbr64",
-    "mov rcx, rdx",
-    "postern_copy_touches: rep movsb",
-    "postern_copy_over: mov rax, rcx",
+    "cmp rdx, 16",
+    "jb 5f",
+    "cmp rdx, 32",
+    "ja 2f",
+    "movdqu xmm0, [rsi]",
+    "movdqu xmm1, [rsi + rdx - 16]",
+    "movdqu [rdi], xmm0",
+    "movdqu [rdi + rdx - 16], xmm1",
+    "xor eax, eax",
+    "ret",
+    "2: cmp rdx, 64",
+    "ja 3f",
+    "movdqu xmm0, [rsi]",
+    "movdqu xmm1, [rsi + 16]",
+    "movdqu xmm2, [rsi + rdx - 32]",
+    "movdqu xmm3, [rsi + rdx - 16]",
+    "movdqu [rdi], xmm0",
+    "movdqu [rdi + 16], xmm1",
+    "movdqu [rdi + rdx - 32], xmm2",
+    "movdqu [rdi + rdx - 16], xmm3",
+    "xor eax, eax",
+    "ret",
+    "3: cmp rdx, 1024",
+    "ja 8f",
+    // The last 64 bytes begin at rdx; those before are moved by as many.
+    "sub rdx, 64",
+    "xor ecx, ecx",
+    "4: movdqu xmm0, [rsi + rcx]",
+    "movdqu xmm1, [rsi + rcx + 16]",
+    "movdqu xmm2, [rsi + rcx + 32]",
+    "movdqu xmm3, [rsi + rcx + 48]",
+    "movdqu [rdi + rcx], xmm0",
+    "movdqu [rdi + rcx + 16], xmm1",
+    "movdqu [rdi + rcx + 32], xmm2",
+    "movdqu [rdi + rcx + 48], xmm3",
+    "add rcx, 64",
+    "cmp rcx, rdx",
+    "jb 4b",
+    "movdqu xmm0, [rsi + rdx]",
+    "movdqu xmm1, [rsi + rdx + 16]",
+    "movdqu xmm2, [rsi + rdx + 32]",
+    "movdqu xmm3, [rsi + rdx + 48]",
+    "movdqu [rdi + rdx], xmm0",
+    "movdqu [rdi + rdx + 16], xmm1",
+    "movdqu [rdi + rdx + 32], xmm2",
+    "movdqu [rdi + rdx + 48], xmm3",
+    "xor eax, eax",
+    "ret",
+    "5: cmp edx, 8",
+    "jb 6f",
+    "mov rax, [rsi]",
+    "mov rcx, [rsi + rdx - 8]",
+    "mov [rdi], rax",
+    "mov [rdi + rdx - 8], rcx",
+    "xor eax, eax",
+    "ret",
+    "6: cmp edx, 4",
+    "jb 7f",
+    "mov eax, [rsi]",
+    "mov ecx, [rsi + rdx - 4]",
+    "mov [rdi], eax",
+    "mov [rdi + rdx - 4], ecx",
+    "xor eax, eax",
+    "ret",
+    // At most three: the first, the middle one and the last.
+    "7: test edx, edx",
+    "jz 9f",
+    "mov r8, rdx",
+    "shr r8, 1",
+    "movzx eax, byte ptr [rsi]",
+    "movzx ecx, byte ptr [rsi + r8]",
+    "movzx r9d, byte ptr [rsi + rdx - 1]",
+    "mov [rdi], al",
+    "mov [rdi + r8], cl",
+    "mov [rdi + rdx - 1], r9b",
+    "9: xor eax, eax",
+    "ret",
+    "8: mov rcx, rdx",
+    "rep movsb",
+    "xor eax, eax",
     "ret",
     "postern_fill:",
     "endbr64",
     "mov rcx, rdx",
     "xor eax, eax",
-    "postern_fill_touches: rep stosb",
-    "postern_fill_over: mov rax, rcx",
+    "rep stosb",
     "ret",
-    ".irp name, copy, copy_touches, copy_over, fill, fill_touches, fill_over",
+    "postern_gone:",
+    "mov eax, 1",
+    "ret",
+    ".irp name, copy, fill, touches, gone",
     ".globl postern_\\name",
     ".hidden postern_\\name",
     ".endr",
 );
 
 unsafe extern "C" {
-    fn postern_copy(to: usize, from: usize, bytes: usize) -> usize;
-    fn postern_fill(to: usize, unused: usize, bytes: usize) -> usize;
-    static postern_copy_touches: u8;
-    static postern_copy_over: u8;
-    static postern_fill_touches: u8;
-    static postern_fill_over: u8;
+    fn postern_copy(to: usize, from: usize, bytes: usize) -> u32;
+    fn postern_fill(to: usize, unused: usize, bytes: usize) -> u32;
+    static postern_touches: u8;
+    static postern_gone: u8;
 }
 
-/// Where the interrupted thread goes on if `pc` is the one instruction of a copy that may fault.
+/// Where the interrupted thread goes on if `pc` is in a copy. None uses the stack, so it returns from there.
 pub(crate) fn after_fault(pc: usize) -> Option<usize> {
-    let places = [
-        (
-            &raw const postern_copy_touches,
-            &raw const postern_copy_over,
-        ),
-        (
-            &raw const postern_fill_touches,
-            &raw const postern_fill_over,
-        ),
-    ];
-    let found = places.iter().find(|(touches, _)| *touches as usize == pc);
-    found.map(|(_, over)| *over as usize)
+    let gone = &raw const postern_gone as usize;
+    (&raw const postern_touches as usize..gone)
+        .contains(&pc)
+        .then_some(gone)
 }
 
 /// A page was not there any more, or did not allow it.

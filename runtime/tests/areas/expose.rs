@@ -35,7 +35,7 @@ impl Drop for Mapped {
     }
 }
 
-fn memory_file(len: usize) -> File {
+pub(crate) fn memory_file(len: usize) -> File {
     let file = unsafe { File::from_raw_fd(libc::memfd_create(c"host".as_ptr(), 0)) };
     file.set_len(len as u64).unwrap();
     file

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod copies;
 mod expose;
 mod life;
 mod refused;
