@@ -5,6 +5,7 @@
 //! added to the language: `12:2` is the field of two bytes at byte 12 of the packet, so that DPF's predicates can be written,
 //! as in `(12:2 == 0x0800) and (14:1 & 0xf0 == 0x40)`.
 
+mod hint;
 mod sum;
 
 use alloc::vec::Vec;
@@ -13,7 +14,7 @@ use core::ops::Range;
 use crate::error::Error;
 use crate::token::{Placed, Token, scan};
 use crate::tree::{ByteOp, Id, Leaf, Llc, Qualifiers, Step};
-use crate::word::{self, Direction, Kind, Word};
+use crate::word::{Direction, Kind, Word};
 
 /// How deep parentheses, `not` and indices may nest.
 const DEPTH: u32 = 200;
@@ -34,7 +35,7 @@ pub(crate) fn parse(source: &str) -> Result<Vec<Step>, Error> {
     if *parser.peek() != Token::End {
         parser.expression(None)?;
         if *parser.peek() != Token::End {
-            return Err(parser.unexpected("`and`, `or` or the end"));
+            return Err(parser.unexpected(hint::JOINED));
         }
     }
     Ok(parser.steps)
@@ -123,47 +124,6 @@ impl Parser<'_> {
     fn leaf(&mut self, leaf: Leaf, from: usize) {
         let span = self.span(from);
         self.steps.push(Step::Leaf(leaf, span));
-    }
-
-    fn unexpected(&self, wanted: &str) -> Error {
-        let at = self.here();
-        let text = &self.source[at.clone()];
-        match self.peek() {
-            Token::End => Error::new(
-                at,
-                alloc::format!("the expression ends where {wanted} should follow"),
-            ),
-            Token::Word(Word::Elsewhere) => Error::new(
-                at,
-                alloc::format!(
-                    "`{text}` is about other links than Ethernet, or about live captures"
-                ),
-            ),
-            Token::Name(name) => {
-                let error = Error::new(at, alloc::format!("`{text}` stands where {wanted} should"));
-                match crate::names::nearest(name, word::all()) {
-                    Some(near) => error.suggest(alloc::format!("did you mean `{near}`?")),
-                    None => error.suggest(alloc::format!(
-                        "say what it is: `host {text}`, `net {text}`, `port {text}`"
-                    )),
-                }
-            }
-            Token::Dotted(_) | Token::Six(_) => {
-                Error::new(at, alloc::format!("`{text}` stands where {wanted} should")).suggest(
-                    alloc::format!("say what it is: `host {text}`, `net {text}`"),
-                )
-            }
-            Token::Ether(_) => {
-                Error::new(at, alloc::format!("`{text}` stands where {wanted} should"))
-                    .suggest(alloc::format!("say what it is: `ether host {text}`"))
-            }
-            Token::Number(_) => {
-                Error::new(at, alloc::format!("`{text}` stands where {wanted} should")).suggest(
-                    alloc::format!("say what it is: `port {text}`, `proto {text}`"),
-                )
-            }
-            _ => Error::new(at, alloc::format!("`{text}` stands where {wanted} should")),
-        }
     }
 
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
@@ -363,7 +323,7 @@ impl Parser<'_> {
                 }
                 return Ok(Id::Six(address, None));
             }
-            Token::Word(word) if word != Word::Elsewhere => {
+            Token::Word(word) if !matches!(word, Word::Elsewhere(_)) => {
                 let at = self.here();
                 let text = &self.source[at.clone()];
                 return Err(Error::new(
@@ -484,7 +444,7 @@ impl Parser<'_> {
         let text = match self.peek() {
             Token::Name(name) => name.as_str(),
             // The one name that is a word elsewhere.
-            Token::Word(Word::Elsewhere) if self.source[self.here()] == *"rnr" => "rnr",
+            Token::Word(Word::Elsewhere(_)) if self.source[self.here()] == *"rnr" => "rnr",
             _ => return Ok(Llc::Any),
         };
         match NAMES

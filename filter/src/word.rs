@@ -88,8 +88,46 @@ pub(crate) enum Word {
     Pppoes,
     Geneve,
     Llc,
-    /// Known, but of other links than Ethernet, or of live captures.
-    Elsewhere,
+    /// Known, but not about what Ethernet frames contain.
+    Elsewhere(Subject),
+}
+
+/// What words are about that say nothing of an Ethernet frame's contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// Which way a packet went.
+    Way,
+    /// Which interface it passed.
+    Interface,
+    Wireless,
+    Atm,
+    Telephony,
+    Firewall,
+}
+
+impl Subject {
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Way => "the way of a packet, which its bytes do not say",
+            Interface => "the interface of a packet, which its bytes do not say",
+            Wireless => "wireless links (IEEE 802.11), not Ethernet",
+            Atm => "ATM links, not Ethernet",
+            Telephony => "telephone signalling links (SS7), not Ethernet",
+            Firewall => "the log of BSD's firewall pf, not Ethernet",
+        }
+    }
+
+    /// What to write instead.
+    pub(crate) fn instead(self) -> Option<&'static str> {
+        match self {
+            Way => Some("choose it when you capture: `-Q in` or `-Q out`"),
+            Interface => Some("choose it when you capture: `-i NAME`"),
+            Wireless => {
+                Some("link addresses of Ethernet are `ether host`, `ether src` and `ether dst`")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a word means, if it is one of the language.
@@ -110,11 +148,24 @@ pub(crate) fn number(text: &str) -> Option<u32> {
 
 /// Every word that has a meaning here, and every named number, to look for what may have been meant.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    let here = WORDS.iter().filter(|(_, word)| *word != Elsewhere);
+    let here = WORDS
+        .iter()
+        .filter(|(_, word)| !matches!(word, Elsewhere(_)));
     let words = here.map(|(name, _)| *name);
     words.chain(NUMBERS.iter().map(|(name, _)| *name))
 }
 
+/// The word that somebody meant who wrote this name: in large letters, of another language of filters, or misspelt.
+pub(crate) fn meant(name: &str) -> Option<&'static str> {
+    let same = |known: &&str| known.eq_ignore_ascii_case(name);
+    let foreign = || FOREIGN.iter().find(|(known, _)| same(known));
+    all()
+        .find(same)
+        .or_else(|| foreign().map(|(_, word)| *word))
+        .or_else(|| crate::names::nearest(name, all()))
+}
+
+use Subject::*;
 use Word::*;
 
 const fn proto(proto: Proto) -> Word {
@@ -147,19 +198,51 @@ const WORDS: &[(&str, Word)] = &[
     ("broadcast", Broadcast), ("multicast", Multicast), ("and", And), ("or", Or), ("not", Not),
     ("len", Len), ("length", Len), ("vlan", Vlan), ("mpls", Mpls), ("pppoed", Pppoed), ("pppoes", Pppoes),
     ("geneve", Geneve), ("llc", Llc),
-    ("inbound", Elsewhere), ("outbound", Elsewhere), ("ifindex", Elsewhere), ("radio", Elsewhere),
-    ("type", Elsewhere), ("subtype", Elsewhere), ("direction", Elsewhere), ("dir", Elsewhere),
-    ("address1", Elsewhere), ("addr1", Elsewhere), ("address2", Elsewhere), ("addr2", Elsewhere),
-    ("address3", Elsewhere), ("addr3", Elsewhere), ("address4", Elsewhere), ("addr4", Elsewhere),
-    ("ra", Elsewhere), ("ta", Elsewhere), ("lane", Elsewhere), ("metac", Elsewhere), ("bcc", Elsewhere),
-    ("oam", Elsewhere), ("oamf4", Elsewhere), ("oamf4ec", Elsewhere), ("oamf4sc", Elsewhere), ("sc", Elsewhere),
-    ("ilmic", Elsewhere), ("vpi", Elsewhere), ("vci", Elsewhere), ("connectmsg", Elsewhere),
-    ("metaconnect", Elsewhere), ("on", Elsewhere), ("ifname", Elsewhere), ("rset", Elsewhere),
-    ("ruleset", Elsewhere), ("rnr", Elsewhere), ("rulenum", Elsewhere), ("srnr", Elsewhere),
-    ("subrulenum", Elsewhere), ("reason", Elsewhere), ("action", Elsewhere), ("fisu", Elsewhere),
-    ("lssu", Elsewhere), ("lsu", Elsewhere), ("msu", Elsewhere), ("hfisu", Elsewhere), ("hlssu", Elsewhere),
-    ("hmsu", Elsewhere), ("sio", Elsewhere), ("opc", Elsewhere), ("dpc", Elsewhere), ("sls", Elsewhere),
-    ("hsio", Elsewhere), ("hopc", Elsewhere), ("hdpc", Elsewhere), ("hsls", Elsewhere),
+    ("inbound", Elsewhere(Way)), ("outbound", Elsewhere(Way)), ("ifindex", Elsewhere(Interface)), ("radio", Elsewhere(Wireless)),
+    ("type", Elsewhere(Wireless)), ("subtype", Elsewhere(Wireless)), ("direction", Elsewhere(Wireless)), ("dir", Elsewhere(Wireless)),
+    ("address1", Elsewhere(Wireless)), ("addr1", Elsewhere(Wireless)), ("address2", Elsewhere(Wireless)), ("addr2", Elsewhere(Wireless)),
+    ("address3", Elsewhere(Wireless)), ("addr3", Elsewhere(Wireless)), ("address4", Elsewhere(Wireless)), ("addr4", Elsewhere(Wireless)),
+    ("ra", Elsewhere(Wireless)), ("ta", Elsewhere(Wireless)), ("lane", Elsewhere(Atm)), ("metac", Elsewhere(Atm)), ("bcc", Elsewhere(Atm)),
+    ("oam", Elsewhere(Atm)), ("oamf4", Elsewhere(Atm)), ("oamf4ec", Elsewhere(Atm)), ("oamf4sc", Elsewhere(Atm)), ("sc", Elsewhere(Atm)),
+    ("ilmic", Elsewhere(Atm)), ("vpi", Elsewhere(Atm)), ("vci", Elsewhere(Atm)), ("connectmsg", Elsewhere(Atm)),
+    ("metaconnect", Elsewhere(Atm)), ("on", Elsewhere(Interface)), ("ifname", Elsewhere(Interface)), ("rset", Elsewhere(Firewall)),
+    ("ruleset", Elsewhere(Firewall)), ("rnr", Elsewhere(Firewall)), ("rulenum", Elsewhere(Firewall)), ("srnr", Elsewhere(Firewall)),
+    ("subrulenum", Elsewhere(Firewall)), ("reason", Elsewhere(Firewall)), ("action", Elsewhere(Firewall)), ("fisu", Elsewhere(Telephony)),
+    ("lssu", Elsewhere(Telephony)), ("lsu", Elsewhere(Telephony)), ("msu", Elsewhere(Telephony)), ("hfisu", Elsewhere(Telephony)), ("hlssu", Elsewhere(Telephony)),
+    ("hmsu", Elsewhere(Telephony)), ("sio", Elsewhere(Telephony)), ("opc", Elsewhere(Telephony)), ("dpc", Elsewhere(Telephony)), ("sls", Elsewhere(Telephony)),
+    ("hsio", Elsewhere(Telephony)), ("hopc", Elsewhere(Telephony)), ("hdpc", Elsewhere(Telephony)), ("hsls", Elsewhere(Telephony)),
+];
+
+/// Words of other languages of filters, and what they are here.
+const FOREIGN: &[(&str, &str)] = &[
+    ("ipv4", "ip"),
+    ("ipv6", "ip6"),
+    ("source", "src"),
+    ("saddr", "src"),
+    ("ip.src", "src"),
+    ("destination", "dst"),
+    ("dest", "dst"),
+    ("daddr", "dst"),
+    ("ip.dst", "dst"),
+    ("ip.addr", "host"),
+    ("addr", "host"),
+    ("sport", "src port"),
+    ("dport", "dst port"),
+    ("tcp.port", "tcp port"),
+    ("tcp.srcport", "tcp src port"),
+    ("tcp.dstport", "tcp dst port"),
+    ("udp.port", "udp port"),
+    ("protocol", "proto"),
+    ("eth", "ether"),
+    ("ether.addr", "ether host"),
+    ("eth.addr", "ether host"),
+    ("vxlan", "udp dst port 4789"),
+    ("gre", "proto 47"),
+    ("ospf", "proto 89"),
+    ("lldp", "ether proto 0x88cc"),
+    ("dns", "port 53"),
+    ("http", "tcp port 80"),
+    ("https", "tcp port 443"),
 ];
 
 /// Offsets and values that protocols' documents name.

@@ -245,9 +245,15 @@ impl Generator<'_> {
     fn network(&mut self, qualifiers: Qualifiers, address: u32, mask: u32) -> Result<Part> {
         if address & !mask != 0 {
             let right = core::net::Ipv4Addr::from_bits(address & mask);
+            let length = mask.leading_ones();
+            let mask = core::net::Ipv4Addr::from_bits(mask);
+            let network = match length == mask.to_bits().count_ones() {
+                true => alloc::format!("net {right}/{length}"),
+                false => alloc::format!("net {right} mask {mask}"),
+            };
             return Err(self
                 .error("the address has bits outside of its mask")
-                .suggest(alloc::format!("did you mean {right}?")));
+                .suggest(alloc::format!("did you mean `{network}`?")));
         }
         if qualifiers.kind != Some(Kind::Net) {
             return Err(self
@@ -273,7 +279,7 @@ impl Generator<'_> {
             let right = Ipv6Addr::from_bits(bits & mask);
             return Err(self
                 .error("the address has bits outside of its mask")
-                .suggest(alloc::format!("did you mean {right}/{length}?")));
+                .suggest(alloc::format!("did you mean `net {right}/{length}`?")));
         }
         match qualifiers.kind {
             None | Some(Kind::Host) if length != 128 => Err(self

@@ -120,6 +120,11 @@ impl Generator<'_> {
             (None, Some(udp)) => (udp, Some(UDP)),
             (None, None) => match self.names.port(name, "sctp") {
                 Some(sctp) => (sctp, Some(SCTP)),
+                None if is_range(name) => {
+                    return Err(self
+                        .error(alloc::format!("`{name}` is no port"))
+                        .suggest(alloc::format!("write `portrange {name}`")));
+                }
                 None => return Err(self.unknown("service", name, "write its port's number")),
             },
         };
@@ -159,4 +164,11 @@ impl Generator<'_> {
             .error(alloc::format!("`{name}` is no range of ports"))
             .suggest("write it as `portrange 6000-6010`"))
     }
+}
+
+/// Whether it is two numbers.
+fn is_range(name: &str) -> bool {
+    let number = |text: &str| text.parse::<u16>().is_ok();
+    name.split_once('-')
+        .is_some_and(|(low, high)| number(low) && number(high))
 }

@@ -8,5 +8,6 @@ pub mod expressions;
 pub mod packets;
 pub mod pcap;
 mod random;
+pub mod written;
 
 pub use random::Random;
