@@ -6,6 +6,7 @@
 //! `cargo run --release -p postern-filter-peers` prints all figures, with a word those whose name begins so behind `filter.`; `--json`
 //! prints data in place of a table.
 
+mod captured;
 #[path = "../../../cli/src/bench/clock.rs"]
 #[allow(dead_code)]
 mod clock;
@@ -38,11 +39,14 @@ const TEN: u32 = 10;
 
 type Measured = Result<Vec<Figure>, String>;
 
-const GROUPS: [(&str, fn() -> Measured); 4] = [
+/// A name, and what measures it.
+type Group = (&'static str, fn() -> Measured);
+
+const GROUPS: [Group; 4] = [
     ("table7", table7),
     ("figure7", figure7),
     ("single", singles),
-    ("traffic", || Ok(traffic::figures())),
+    ("traffic", traffic::figures),
 ];
 
 fn main() -> ExitCode {

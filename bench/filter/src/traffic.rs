@@ -5,8 +5,9 @@
 
 use crate::clock::best_of;
 use crate::figure::Figure;
+use crate::{Measured, captured};
 use std::cell::RefCell;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,15 +22,15 @@ const EXPRESSION: &str = "udp dst port 5003 or tcp port 7001";
 const DATAGRAMS: u32 = 4000;
 
 /// The figures; where something is missing, rows that say what.
-pub fn figures() -> Vec<Figure> {
+pub fn figures() -> Measured {
     let mut figures = Vec::new();
-    let name = "filter.program.tcpdump";
-    figures.push(match programs() {
-        Ok((ours, theirs, note)) => {
-            Figure::plain(name, ours * 1e3, "ms", note).against(theirs * 1e3)
+    match capture() {
+        Ok(file) => {
+            figures.extend(captured::figures(&file)?);
+            figures.push(programs(&file)?);
         }
-        Err(error) => Figure::plain(name, f64::NAN, "ms", error),
-    });
+        Err(error) => figures.push(Figure::plain("filter.captured", f64::NAN, "ns", error)),
+    }
     match namespace(&["nft"]) {
         Ok(text) => figures.extend(text.lines().filter_map(|line| {
             let (count, cost) = line.split_once(' ')?;
@@ -38,7 +39,7 @@ pub fn figures() -> Vec<Figure> {
         })),
         Err(error) => figures.push(Figure::plain("filter.nft", f64::NAN, "ns", error)),
     }
-    figures
+    Ok(figures)
 }
 
 fn postern() -> Result<PathBuf, String> {
@@ -77,13 +78,13 @@ fn namespace(arguments: &[&str]) -> Result<String, String> {
 pub fn inside(arguments: &[String]) -> Result<(), String> {
     match arguments {
         [what] if what == "nft" => nft(),
-        [what, file] if what == "capture" => capture(Path::new(file)),
+        [what, file] if what == "capture" => talk(Path::new(file)),
         _ => Err("nothing to do in the namespace".into()),
     }
 }
 
 /// Datagrams to ten ports and a transfer over TCP, until enough of it is captured.
-fn capture(file: &Path) -> Result<(), String> {
+fn talk(file: &Path) -> Result<(), String> {
     let text = |e: std::io::Error| e.to_string();
     let mut capture = Command::new(postern()?)
         .args(["filter", "-i", "lo", "-c", &PACKETS.to_string(), "-w"])
@@ -121,33 +122,46 @@ fn capture(file: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Seconds of `postern filter` and of tcpdump on the same file, and what was done.
-fn programs() -> Result<(f64, f64, String), String> {
-    let version = Command::new("tcpdump").arg("--version").output();
-    if version.is_err() {
-        return Err("tcpdump is missing; `make setup-bench` installs it".into());
+/// A directory that goes when this does.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Folder, String> {
+        let path = std::env::temp_dir().join(format!("postern-filter-{}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|e| e.to_string())?;
+        Ok(Folder(path))
     }
-    let directory = std::env::temp_dir().join(format!("postern-filter-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).map_err(|e| e.to_string())?;
-    let result = on_capture(&directory);
-    let _ = std::fs::remove_dir_all(&directory);
-    result
 }
 
-fn on_capture(directory: &Path) -> Result<(f64, f64, String), String> {
-    let (some, file) = (directory.join("some.pcap"), directory.join("all.pcap"));
-    let path = some.to_string_lossy().into_owned();
-    namespace(&["capture", &path])?;
-    let mut bytes = Vec::new();
-    let mut captured = std::fs::File::open(&some).map_err(|e| e.to_string())?;
-    captured
-        .read_to_end(&mut bytes)
-        .map_err(|e| e.to_string())?;
-    if bytes.len() < 1000 {
-        return Err("nothing was captured".into());
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays in a folder of temporary files is nobody's loss.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
-    // The same packets again and again.
-    let (header, records) = bytes.split_at(24);
+}
+
+/// A capture file of the traffic.
+fn capture() -> Result<Vec<u8>, String> {
+    let folder = Folder::new()?;
+    let file = folder.0.join("some.pcap");
+    namespace(&["capture", &file.to_string_lossy()])?;
+    let bytes = std::fs::read(&file).map_err(|e| e.to_string())?;
+    match bytes.len() {
+        0..1000 => Err("nothing was captured".into()),
+        _ => Ok(bytes),
+    }
+}
+
+/// Milliseconds of `postern filter` and of tcpdump on the same file, the captured packets again and again.
+fn programs(some: &[u8]) -> Result<Figure, String> {
+    const NAME: &str = "filter.program.tcpdump";
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        let missing = "tcpdump is missing; `make setup-bench` installs it";
+        return Ok(Figure::plain(NAME, f64::NAN, "ms", missing));
+    }
+    let folder = Folder::new()?;
+    let file = folder.0.join("all.pcap");
+    let (header, records) = some.split_at(24);
     let mut all = header.to_vec();
     while all.len() < BYTES {
         all.extend_from_slice(records);
@@ -188,7 +202,7 @@ fn on_capture(directory: &Path) -> Result<(f64, f64, String), String> {
         "`{EXPRESSION}`, whole program, {} MiB of real traffic over loopback, repeated, to /dev/null; baseline: tcpdump",
         all.len() >> 20
     );
-    Ok((ours, theirs, note))
+    Ok(Figure::plain(NAME, ours * 1e3, "ms", note).against(theirs * 1e3))
 }
 
 /// Prints what a lookup costs a datagram, for several sizes of sets.
