@@ -30,6 +30,8 @@ typedef struct pt_filter pt_filter;         /* a filter of packets, as confined 
 typedef struct pt_filter_set pt_filter_set; /* filters that are asked together */
 typedef struct pt_source pt_source;         /* where packets come from: a file, a pipe, an interface */
 typedef struct pt_writer pt_writer;         /* a capture file in the making */
+typedef struct pt_handler pt_handler;       /* an extension that runs on packets, and may answer them */
+typedef struct pt_demux pt_demux;           /* spreads packets over consumers */
 
 /* ---- Filters ----------------------------------------------------------------------------------------------------- */
 
@@ -140,6 +142,65 @@ int pt_writer_copy(pt_writer *writer, pt_source *source, const pt_packet *packet
 int pt_writer_flush(pt_writer *writer);
 /* The same, and gives the handle back, whatever comes of it. */
 int pt_writer_free(pt_writer *writer);
+
+/* ---- Handlers: extensions that run on packets -------------------------------------------------------------------- */
+
+/* An extension that exports `int handle(const unsigned char *packet, unsigned length, unsigned wire_length)`, and may import what
+ * <postern/packet.h> has. `name`, or NULL, is what faults call it; `area`, or NULL, is memory to which it may move what is in packets. After
+ * a fault it begins anew. */
+pt_handler *pt_handler_new(pt_image *image, const char *name, pt_shared *area);
+int pt_handler_free(pt_handler *handler);
+/* The domain that runs it, which goes with the handler: for pt_source_watch. */
+pt_domain *pt_handler_domain(pt_handler *handler);
+/* Runs it on a packet of a source that its domain watches: 1 if it takes the packet, 0 if it leaves it to others, or a negative error: with
+ * PT_E_FAULT, pt_last_fault() says what happened. */
+int pt_handler_run(pt_handler *handler, const pt_packet *packet);
+/* A frame that the last run answered with, by its number from 0 on, and its length: for pt_source_send. Valid until the next run. NULL,
+ * without an error, if there are no more; there are none after a fault. `length` may be NULL. */
+const void *pt_handler_answer(pt_handler *handler, size_t index, size_t *length);
+/* Runs so far, and those that ended in an error. Both pointers may be NULL. */
+int pt_handler_counters(pt_handler *handler, uint64_t *calls, uint64_t *faults);
+
+/* ---- One stream for many consumers ------------------------------------------------------------------------------- */
+
+enum {
+    PT_DEMUX_ALL = 1 /* a packet is for all who want it, not only for the first */
+};
+
+/* What was counted of a consumer. */
+typedef struct pt_tally {
+    const char *name;     /* valid until the demultiplexer is freed */
+    uint64_t packets;     /* that it was given */
+    uint64_t bytes;       /* of them */
+    uint64_t dropped;     /* packets that a socket did not take */
+    uint64_t answers;     /* frames that a handler answered with and that were sent */
+    uint64_t faults;      /* of a handler */
+    uint64_t reserved[2]; /* 0 */
+} pt_tally;
+
+/* Consumers of a source by a file of rules (TOML, as of `postern demux`): opens their files and sockets and loads their handlers, which have
+ * to be compiled (.px). `flags` is PT_DEMUX_… It keeps the source, whose handle
+ * may be freed. */
+pt_demux *pt_demux_new(pt_source *source, const char *rules, int flags);
+/* The same by words NAME=EXPRESSION, the most important one first: a capture file, unix:SOCKET, or a .px. */
+pt_demux *pt_demux_to(pt_source *source, const char *const *consumers, size_t count, int flags);
+/* `handler` is called with every fault of a consumer, whose name is fault->domain, before pt_demux_packet returns. It must return. NULL for
+ * none. */
+int pt_demux_on_fault(pt_demux *demux, void (*handler)(const pt_fault *fault, void *user), void *user);
+/* Gives the source's packet to who wants it. Faults of handlers are no errors: they leave the packet to the next consumer. */
+int pt_demux_packet(pt_demux *demux, const pt_packet *packet);
+/* When no packet comes: files are brought up to date, and sockets get what waits for them. */
+int pt_demux_idle(pt_demux *demux);
+/* The end: the same, and sockets have two seconds to take what waits for them. */
+int pt_demux_finish(pt_demux *demux);
+/* Gives the handle back, after pt_demux_finish if that has not been called; its error is this one's. */
+int pt_demux_free(pt_demux *demux);
+/* What was counted of a consumer, by its number from 0 on, in the order of the rules: 1, or 0 if there is none of that number. */
+int pt_demux_tally(pt_demux *demux, size_t index, pt_tally *tally);
+/* Packets that nobody wanted or took. */
+int pt_demux_unclaimed(pt_demux *demux, uint64_t *packets);
+/* The decision program of all filters as text: as much as fits `size` bytes with a NUL. The length of the whole text. */
+int64_t pt_demux_show(pt_demux *demux, char *text, size_t size);
 
 #ifdef __cplusplus
 }

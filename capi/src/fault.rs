@@ -165,7 +165,8 @@ impl Shown {
         shown
     }
 
-    fn of_call(error: &CallError) -> Box<Shown> {
+    /// Why a call did not return, in C's form; of the domain with this name, if the error does not say of which.
+    pub fn of_call(error: &CallError, domain: &str) -> Box<Shown> {
         match error {
             CallError::Fault(fault) => {
                 let mut shown = Shown::of_fault(fault);
@@ -173,11 +174,11 @@ impl Shown {
                 shown
             }
             CallError::Exited(status) => {
-                let mut shown = Shown::new(EXITED, &error.to_string(), "", "");
+                let mut shown = Shown::new(EXITED, &error.to_string(), "", domain);
                 shown.c.status = *status;
                 shown
             }
-            _ => Shown::new(REFUSED, &error.to_string(), "", ""),
+            _ => Shown::new(REFUSED, &error.to_string(), "", domain),
         }
     }
 
@@ -197,7 +198,7 @@ fn last<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
     SHOWN.with_borrow_mut(|place| {
         let shown = match place.take() {
             Some(shown) if shown.shows(&error) => shown,
-            _ => Shown::of_call(&error),
+            _ => Shown::of_call(&error, ""),
         };
         Some(look(place.insert(shown)))
     })

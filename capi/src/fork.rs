@@ -1,9 +1,11 @@
 //! Handles across fork: no table is being changed by another thread at the moment when the child is made.
 
 use crate::boundary;
+use crate::demux::DemuxKind;
 use crate::domain::{DomainKind, Hold, hold_ids};
 use crate::filter::{FilterKind, FilterSetKind};
 use crate::handle::{Holding, Kind};
+use crate::handler::HandlerKind;
 use crate::image::ImageKind;
 use crate::module::ModuleKind;
 use crate::namespace::NamespaceKind;
@@ -28,7 +30,11 @@ type Held = (
     Holding<FilterKind>,
     Holding<FilterSetKind>,
     Holding<SourceKind>,
-    Holding<WriterKind>,
+    (
+        Holding<WriterKind>,
+        Holding<HandlerKind>,
+        Holding<DemuxKind>,
+    ),
     pool::Hold,
     Hold,
 );
@@ -52,7 +58,11 @@ extern "C" fn before() {
         FilterKind::table().hold(),
         FilterSetKind::table().hold(),
         SourceKind::table().hold(),
-        WriterKind::table().hold(),
+        (
+            WriterKind::table().hold(),
+            HandlerKind::table().hold(),
+            DemuxKind::table().hold(),
+        ),
         pool::loans(),
         hold_ids(),
     );

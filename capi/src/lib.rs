@@ -19,6 +19,7 @@
 //! | [`namespace`] | `pt_namespace_…` |
 //! | [`filter`] | `pt_filter_…` |
 //! | [`source`], [`writer`] | `pt_source_…`, `pt_interfaces`, `pt_writer_…` |
+//! | [`handler`], [`demux`] | `pt_handler_…`, `pt_demux_…` |
 //! | [`symbol`] | `pt_sym…` |
 //! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
 //! | [`memory`] | `pt_alloc` to `pt_read_string` |
@@ -28,12 +29,14 @@
 
 pub mod boundary;
 pub mod decision;
+pub mod demux;
 pub mod domain;
 pub mod failure;
 pub mod fault;
 pub mod filter;
 pub mod fork;
 pub mod handle;
+pub mod handler;
 pub mod image;
 pub mod memory;
 pub mod module;

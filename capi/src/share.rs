@@ -11,7 +11,8 @@ use std::ptr;
 /// An area with its name as C gets it.
 #[derive(Clone)]
 pub struct Named {
-    shared: Shared,
+    /// The engine's.
+    pub shared: Shared,
     name: std::sync::Arc<CString>,
 }
 

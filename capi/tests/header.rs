@@ -4,8 +4,8 @@ mod support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{
-    boundary, domain, failure, fault, module, namespace, observe, options, policy, pool, process,
-    revoke, share, source, writer,
+    boundary, demux, domain, failure, fault, module, namespace, observe, options, policy, pool,
+    process, revoke, share, source, writer,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -101,7 +101,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 48] = [
+const TYPES: [(&str, &str); 52] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -140,6 +140,10 @@ const TYPES: [(&str, &str); 48] = [
     ("Handle<FilterSetKind>", "pt_filter_set *"),
     ("Handle<SourceKind>", "pt_source *"),
     ("Handle<WriterKind>", "pt_writer *"),
+    ("Handle<HandlerKind>", "pt_handler *"),
+    ("Handle<DemuxKind>", "pt_demux *"),
+    ("Out<usize>", "size_t *"),
+    ("Out<CTally>", "pt_tally *"),
     ("Bytes", "const void *"),
     ("PacketIn", "const pt_packet *"),
     ("Out<CPacket>", "pt_packet *"),
@@ -220,6 +224,7 @@ fn types_agree() {
         .chain(source::FLAGS)
         .chain(source::DIRECTIONS)
         .chain(writer::FORMATS)
+        .chain(demux::FLAGS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {
@@ -293,6 +298,7 @@ const REGISTERS: [&str; 16] = [
 
 fn layouts() -> Vec<(String, usize)> {
     use boundary::{CCall, CQuestion, CRepossession};
+    use demux::CTally;
     use fault::CFault;
     use observe::CCounters;
     use process::CConfig;
@@ -307,6 +313,7 @@ fn layouts() -> Vec<(String, usize)> {
             size_of::<CRepossession>(),
         ),
         ("sizeof(pt_counters)".to_owned(), size_of::<CCounters>()),
+        ("sizeof(pt_tally)".to_owned(), size_of::<CTally>()),
         ("sizeof(pt_packet)".to_owned(), size_of::<CPacket>()),
         (
             "sizeof(void *)".to_owned(),
@@ -323,6 +330,7 @@ fn layouts() -> Vec<(String, usize)> {
     fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result reason);
     fields!(CQuestion, "pt_question": size domain service call integers floats integer floating result reason);
     fields!(CRepossession, "pt_repossession": size kind name why);
+    fields!(CTally, "pt_tally": name packets bytes dropped answers faults reserved);
     fields!(CPacket, "pt_packet": time at length wire_length interface direction reserved);
     fields!(CCounters, "pt_counters": size calls faults inside_ns hot_ns moves services denied system_calls refused);
     all

@@ -2,6 +2,8 @@
 
 mod support;
 
+use support::extension;
+
 #[test]
 fn calls() {
     support::test("calls.c");
@@ -82,21 +84,6 @@ fn domains_that_call_each_other() {
     support::run(support::compile("peers.c", &[]), &images);
 }
 
-/// Compiles a file of `tests/extensions`.
-fn extension(name: &str) -> std::path::PathBuf {
-    let image = support::installed().join(format!("{name}.px"));
-    let source = support::source(&format!("tests/extensions/{name}.c"));
-    let arguments = [
-        "-O1".into(),
-        "-nolibc".into(),
-        "-o".into(),
-        image.clone().into(),
-    ];
-    let arguments: Vec<std::ffi::OsString> = arguments.into_iter().chain([source.into()]).collect();
-    postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
-    image
-}
-
 #[test]
 fn restarts_pools_and_modules() {
     let root = support::installed();
@@ -116,17 +103,6 @@ fn restarts_pools_and_modules() {
         image
     });
     support::run(support::compile("reload.c", &[]), &versions);
-}
-
-#[test]
-fn filters_of_packets() {
-    support::run(support::compile("filters.c", &[]), &[] as &[&str]);
-}
-
-#[test]
-fn captures_in_and_out() {
-    let folder = tempfile::tempdir().expect("a folder");
-    support::run(support::compile("packets.c", &[]), &[folder.path()]);
 }
 
 #[test]

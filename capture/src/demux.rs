@@ -9,11 +9,12 @@ use crate::rules::{Consumer, Rules, Target};
 use crate::socket::Outlet;
 use crate::source::{Seen, Source, SourceError};
 use crate::writer::{Format, Writer};
-use postern::CallError;
+use postern::{CallError, Image};
 use postern_filter::classifier::{Classifier, ClassifierError};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use thiserror::Error;
 
 /// Why packets cannot be spread.
@@ -169,6 +170,19 @@ impl Demux {
     /// # Errors
     /// A consumer would get packets of another owner's, or cannot be used.
     pub fn new(rules: &Rules, source: &mut Source, everybody: bool) -> Result<Demux, DemuxError> {
+        Demux::with_loader(rules, source, everybody, load)
+    }
+
+    /// The same with another way to load handlers' files, such as [`crate::load_compiled`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn with_loader(
+        rules: &Rules,
+        source: &mut Source,
+        everybody: bool,
+        load: impl Fn(&Path) -> Result<Image, ProgramError>,
+    ) -> Result<Demux, DemuxError> {
         let mut choice = Choice::new(&rules.consumers)?;
         let ready = choice.classifier.ready()?;
         source.watch(ready.domain()).map_err(JudgeError::from)?;
@@ -341,6 +355,11 @@ impl Demux {
             }
         }
         Ok(())
+    }
+
+    /// The set of the consumers' filters.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     /// Packets that nobody wanted or took.

@@ -89,6 +89,11 @@ impl Handler {
         })
     }
 
+    /// The domain that it runs in.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
     /// Maps a source's packets into the handler's window.
     ///
     /// # Errors

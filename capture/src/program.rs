@@ -15,6 +15,9 @@ pub enum ProgramError {
     /// The file cannot be read, or the compiler's cannot be written.
     #[error("{0}: {1}")]
     File(String, std::io::Error),
+    /// Source code, where only compiled extensions are taken.
+    #[error("{0} is source code; compile it first: `postern {1} {0} -o NAME.px`")]
+    Source(String, &'static str),
     /// What the compiler says, with file and line.
     #[error("{0}")]
     Compile(String),
@@ -58,4 +61,19 @@ pub fn load(path: &Path) -> Result<Image, ProgramError> {
         return Image::from_bytes(&linked.file).map_err(refused);
     }
     Image::load(path).map_err(refused)
+}
+
+/// Loads an extension; source code is refused, with what to do. Programs that use this and not [`load`] have no compiler in them.
+///
+/// # Errors
+/// The file cannot be read, is source code, or the verifier refuses the code.
+pub fn load_compiled(path: &Path) -> Result<Image, ProgramError> {
+    let name = || path.display().to_string();
+    let command = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("c") => "cc -O2",
+        Some("cc" | "cpp" | "cxx") => "c++ -O2",
+        Some("ec") => "ecode",
+        _ => return Image::load(path).map_err(|error| ProgramError::Load(name(), error)),
+    };
+    Err(ProgramError::Source(name(), command))
 }

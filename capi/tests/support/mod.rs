@@ -116,6 +116,21 @@ pub fn test(name: &str) {
     run(program, &[installed().join("kit.px")]);
 }
 
+/// Compiles a file of `tests/extensions`.
+pub fn extension(name: &str) -> PathBuf {
+    let image = installed().join(format!("{name}.px"));
+    let file = source(&format!("tests/extensions/{name}.c"));
+    let arguments = [
+        "-O1".into(),
+        "-nolibc".into(),
+        "-o".into(),
+        image.clone().into(),
+    ];
+    let arguments: Vec<std::ffi::OsString> = arguments.into_iter().chain([file.into()]).collect();
+    postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
+    image
+}
+
 /// Assembles `tests/extensions/kit.s` into an image.
 fn kit() -> Vec<u8> {
     const GATES: u32 = 0x1_1000;

@@ -1,0 +1,266 @@
+//! One stream of packets for many consumers: `pt_demux_…`.
+//!
+//! The host's function for faults is called when nothing is locked any more, so it may use the source and the demultiplexer.
+
+use crate::boundary::{self, FaultHandler, Out, PacketIn, Text, TextTarget, TextVector};
+use crate::failure::{self, Code, Failure};
+use crate::fault::Shown;
+use crate::handle::{Handle, Kind, Table};
+use crate::source::{self, SourceKind};
+use postern_capture::{Demux, DemuxError, ProgramError, Rules, RulesError, load_compiled};
+use postern_filter::{Databases, Options};
+use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A demultiplexer with what the C host holds of it.
+pub struct Spread {
+    source: Arc<source::Open>,
+    working: Mutex<Working>,
+    names: Vec<CString>,
+}
+
+struct Working {
+    demux: Demux,
+    finished: bool,
+    on_fault: (FaultHandler, usize),
+}
+
+/// The kind `pt_demux`.
+pub struct DemuxKind;
+
+impl Kind for DemuxKind {
+    type Value = Arc<Spread>;
+    const LETTER: u8 = b'X';
+    const NAME: &'static str = "pt_demux";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Spread>> = Table::new();
+        &TABLE
+    }
+}
+
+/// Names in C and values, for the test that the header agrees.
+pub const FLAGS: [(&str, i32); 1] = [("PT_DEMUX_ALL", ALL)];
+const ALL: c_int = 1;
+
+/// `pt_tally`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CTally {
+    pub name: *const c_char,
+    pub packets: u64,
+    pub bytes: u64,
+    pub dropped: u64,
+    pub answers: u64,
+    pub faults: u64,
+    pub reserved: [u64; 2],
+}
+
+impl From<RulesError> for Failure {
+    fn from(error: RulesError) -> Failure {
+        let code = match error {
+            RulesError::Read { .. } => Code::File,
+            RulesError::Syntax { .. } | RulesError::Filter { .. } => Code::Source,
+            _ => Code::Argument,
+        };
+        Failure::new(code, error.to_string())
+    }
+}
+
+impl From<DemuxError> for Failure {
+    fn from(error: DemuxError) -> Failure {
+        let message = error.to_string();
+        let code = match error {
+            DemuxError::Steals { .. } => Code::Refused,
+            DemuxError::Output { .. } => Code::File,
+            DemuxError::Program(ProgramError::File(..)) => Code::File,
+            DemuxError::Program(ProgramError::Load(_, error)) => Failure::from(error).code,
+            DemuxError::Program(_) => Code::Argument,
+            DemuxError::Judge(error) => return error.into(),
+            DemuxError::Set(error) => return error.into(),
+            DemuxError::Source(error) => return error.into(),
+            _ => Code::Limit,
+        };
+        Failure::new(code, message)
+    }
+}
+
+fn lock(spread: &Spread) -> MutexGuard<'_, Working> {
+    let working = spread.working.lock();
+    working.unwrap_or_else(PoisonError::into_inner)
+}
+
+fn make(
+    source: Handle<SourceKind>,
+    flags: c_int,
+    rules: impl FnOnce() -> Result<Rules, Failure>,
+) -> Handle<DemuxKind> {
+    failure::or(Handle::NULL, || {
+        let source = source.get()?;
+        if flags & !ALL != 0 {
+            let wrong = format!("{flags:#x} are no flags; PT_DEMUX_ALL is");
+            return Err(Failure::new(Code::Argument, wrong));
+        }
+        let rules = rules()?;
+        let everybody = flags & ALL != 0;
+        let made = Demux::with_loader(&rules, &mut source.lock(), everybody, load_compiled);
+        let demux = made?;
+        let names = demux.tallies().map(|(name, _)| failure::text(name));
+        Ok(Handle::make(Arc::new(Spread {
+            names: names.collect(),
+            source,
+            working: Mutex::new(Working {
+                demux,
+                finished: false,
+                on_fault: (None, 0),
+            }),
+        })))
+    })
+}
+
+/// `pt_demux_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_new(
+    source: Handle<SourceKind>,
+    rules: Text,
+    flags: c_int,
+) -> Handle<DemuxKind> {
+    make(source, flags, || {
+        let path = Path::new(OsStr::from_bytes(rules.bytes("path")?));
+        Ok(Rules::load(path, &Databases::system(), Options::default())?)
+    })
+}
+
+/// `pt_demux_to`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_to(
+    source: Handle<SourceKind>,
+    consumers: TextVector,
+    count: usize,
+    flags: c_int,
+) -> Handle<DemuxKind> {
+    make(source, flags, || {
+        let words = consumers.first(count, "consumer")?.into_iter().map(|word| {
+            let word = String::from_utf8(word.to_vec());
+            word.map_err(|_| Failure::new(Code::Argument, "a consumer is not UTF-8"))
+        });
+        let words: Vec<String> = words.collect::<Result<_, _>>()?;
+        Ok(Rules::words(
+            &words,
+            &Databases::system(),
+            Options::default(),
+        )?)
+    })
+}
+
+/// `pt_demux_on_fault`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_on_fault(
+    demux: Handle<DemuxKind>,
+    handler: FaultHandler,
+    user: *mut c_void,
+) -> c_int {
+    failure::code(|| {
+        lock(&*demux.get()?).on_fault = (handler, user as usize);
+        Ok(())
+    })
+}
+
+/// `pt_demux_packet`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_packet(demux: Handle<DemuxKind>, packet: PacketIn) -> c_int {
+    failure::code(|| {
+        let (spread, seen) = (demux.get()?, packet.get()?.seen()?);
+        let mut faults = Vec::new();
+        let (given, (handler, user)) = {
+            let mut working = lock(&spread);
+            let mut faulted = |name: &str, _, error: &_| faults.push(Shown::of_call(error, name));
+            let mut source = spread.source.lock();
+            let given = working.demux.packet(&mut source, &seen, &mut faulted);
+            working.finished = false;
+            (given, working.on_fault)
+        };
+        for fault in &faults {
+            boundary::call_handler(handler, &fault.c, user);
+        }
+        Ok(given?)
+    })
+}
+
+/// `pt_demux_idle`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_idle(demux: Handle<DemuxKind>) -> c_int {
+    failure::code(|| Ok(lock(&*demux.get()?).demux.idle()?))
+}
+
+fn finish(spread: &Spread) -> Result<(), Failure> {
+    let mut working = lock(spread);
+    working.finished = true;
+    Ok(working.demux.finish()?)
+}
+
+/// `pt_demux_finish`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_finish(demux: Handle<DemuxKind>) -> c_int {
+    failure::code(|| finish(&*demux.get()?))
+}
+
+/// `pt_demux_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_free(demux: Handle<DemuxKind>) -> c_int {
+    failure::code(|| {
+        let spread = demux.take()?;
+        let finished = lock(&spread).finished;
+        match finished {
+            true => Ok(()),
+            false => finish(&spread),
+        }
+    })
+}
+
+/// `pt_demux_tally`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_tally(
+    demux: Handle<DemuxKind>,
+    index: usize,
+    tally: Out<CTally>,
+) -> c_int {
+    failure::number(|| {
+        let (spread, place) = (demux.get()?, tally.needed("tally")?);
+        let working = lock(&spread);
+        let found = working.demux.tallies().nth(index);
+        let (Some((_, tally)), Some(name)) = (found, spread.names.get(index)) else {
+            return Ok(0);
+        };
+        place.put(CTally {
+            name: name.as_ptr(),
+            packets: tally.packets,
+            bytes: tally.bytes,
+            dropped: tally.dropped,
+            answers: tally.answers,
+            faults: tally.faults,
+            reserved: [0; 2],
+        });
+        Ok(1)
+    }) as c_int
+}
+
+/// `pt_demux_unclaimed`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_unclaimed(demux: Handle<DemuxKind>, packets: Out<u64>) -> c_int {
+    failure::code(|| {
+        packets.put(lock(&*demux.get()?).demux.unclaimed());
+        Ok(())
+    })
+}
+
+/// `pt_demux_show`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_demux_show(demux: Handle<DemuxKind>, text: TextTarget, size: usize) -> i64 {
+    failure::number(|| {
+        let shown = lock(&*demux.get()?).demux.choice().to_string();
+        text.fill(size, &shown)
+    })
+}
