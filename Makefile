@@ -72,6 +72,8 @@ docs:
 	@scripts/docs.sh
 
 install: build
+	# The library by itself, without the parts that the command has.
+	$(CARGO) build --release -p postern-capi
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m755 $(BIN) $(DESTDIR)$(PREFIX)/bin/postern
 	install -m755 target/release/libpostern_capi.so $(DESTDIR)$(PREFIX)/lib/libpostern.so.0

@@ -3,7 +3,7 @@
 
 use crate::handler::Handler;
 use crate::judge::JudgeError;
-use crate::program::{ProgramError, load};
+use crate::program::ProgramError;
 use crate::ring::Sender;
 use crate::rules::{Consumer, Rules, Target};
 use crate::socket::Outlet;
@@ -164,19 +164,20 @@ impl std::fmt::Display for Choice {
 }
 
 impl Demux {
-    /// Opens the consumers' files and sockets and loads their handlers; every packet of `source` may be spread then. With
+    /// As [`Demux::with_loader`]; handlers may be source code.
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "compile")]
+    pub fn new(rules: &Rules, source: &mut Source, everybody: bool) -> Result<Demux, DemuxError> {
+        Demux::with_loader(rules, source, everybody, crate::load)
+    }
+
+    /// Opens the consumers' files and sockets and loads their handlers with `load`; every packet of `source` may be spread then. With
     /// `everybody` all who want a packet get it, not only the first.
     ///
     /// # Errors
     /// A consumer would get packets of another owner's, or cannot be used.
-    pub fn new(rules: &Rules, source: &mut Source, everybody: bool) -> Result<Demux, DemuxError> {
-        Demux::with_loader(rules, source, everybody, load)
-    }
-
-    /// The same with another way to load handlers' files, such as [`crate::load_compiled`].
-    ///
-    /// # Errors
-    /// As there.
     pub fn with_loader(
         rules: &Rules,
         source: &mut Source,

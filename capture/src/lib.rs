@@ -25,7 +25,9 @@ pub use demux::{Choice, Demux, DemuxError, Tally};
 pub use handler::{Answers, Handler};
 pub use judge::{Judge, JudgeError};
 pub use postern_filter::capture::{Direction, Origin};
-pub use program::{ProgramError, load, load_compiled};
+#[cfg(feature = "compile")]
+pub use program::load;
+pub use program::{ProgramError, load_compiled};
 pub use ring::{Live, Sender, interfaces};
 pub use rules::{Consumer, Rules, RulesError, Target};
 pub use source::{Counters, Next, Seen, Source, SourceError};

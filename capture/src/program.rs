@@ -1,10 +1,6 @@
-//! Extensions that look at packets, from a file or from source: C, C++ and E-code are compiled now.
+//! Extensions that look at packets, from a file or, with the feature `compile`, from source: C, C++ and E-code are compiled now.
 
 use postern::Image;
-use postern_toolchain::Language;
-use postern_toolchain::driver::run_captured;
-use postern_verifier::window::STACK_LOG2;
-use std::ffi::OsString;
 use std::path::Path;
 use thiserror::Error;
 
@@ -30,7 +26,12 @@ pub enum ProgramError {
 ///
 /// # Errors
 /// The file cannot be read, the source has errors, or the verifier refuses the code.
+#[cfg(feature = "compile")]
 pub fn load(path: &Path) -> Result<Image, ProgramError> {
+    use postern_toolchain::{Language, driver::run_captured};
+    use postern_verifier::window::STACK_LOG2;
+    use std::ffi::OsString;
+
     let name = || path.display().to_string();
     let file = |error| ProgramError::File(name(), error);
     let refused = |error| ProgramError::Load(name(), error);
