@@ -173,15 +173,14 @@ fn errors_do_not_multiply() {
 /// Spellings that have all one hash: two blocks that collide, sixteen times over.
 fn colliding_names() -> Vec<String> {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    let (mut hash, mut state) = (0x811c_9dc5u32, 1u64);
+    let (mut hash, mut random) = (0x811c_9dc5u32, fastrand::Rng::with_seed(1));
     let mut pairs: Vec<[String; 2]> = Vec::new();
     for _ in 0..16 {
         let mut seen = std::collections::HashMap::new();
         loop {
             let mut text = String::new();
             for _ in 0..6 {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-                text.push((b'a' + (state >> 40) as u8 % 26) as char);
+                text.push(random.lowercase());
             }
             let end = text.bytes().fold(hash, step);
             match seen.insert(end, text.clone()) {
@@ -362,14 +361,9 @@ fn functions_too_large_to_look_at_are_refused() {
 
 #[test]
 fn bytes_that_are_no_source() {
-    let mut state = 1u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for length in 0..600 {
-        let text: String = (0..length)
-            .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-                char::from_u32((state >> 40) as u32 % 0x300).unwrap_or(' ')
-            })
-            .collect();
+        let text: String = (0..length).map(|_| random.char(..'\u{300}')).collect();
         let _ = compile(&text);
     }
 }

@@ -3,7 +3,7 @@
 //! `ECODE_MUTATIONS=N` tries N of them.
 #[path = "support/generate.rs"]
 mod generate;
-use generate::Random;
+use fastrand::Rng;
 use postern_ecode::{Compiler, Limits, Options, Unit};
 use postern_verifier::{Layout, Profile, Rule, buffer_len, verify, window};
 
@@ -27,7 +27,7 @@ fn judged(unit: &Unit) -> Result<(), Rule> {
         .map_err(|violation| violation.rule)
 }
 
-fn mutate(random: &mut Random, source: &[u8]) -> Vec<u8> {
+fn mutate(random: &mut Rng, source: &[u8]) -> Vec<u8> {
     const PIECES: &[&str] = &[
         "int",
         "*",
@@ -91,20 +91,20 @@ fn mutate(random: &mut Random, source: &[u8]) -> Vec<u8> {
         "\n",
     ];
     let mut text = source.to_vec();
-    for _ in 0..1 + random.below(4) {
-        let at = random.below(text.len());
-        let to = (at + 1 + random.below(12)).min(text.len());
-        match random.below(5) {
+    for _ in 0..1 + random.usize(..4) {
+        let at = random.usize(..text.len());
+        let to = (at + 1 + random.usize(..12)).min(text.len());
+        match random.usize(..5) {
             0 => drop(text.drain(at..to)),
             1 => {
                 let copy: Vec<u8> = text[at..to].to_vec();
-                let target = random.below(text.len());
+                let target = random.usize(..text.len());
                 text.splice(target..target, copy);
             }
-            2 => text[at] = random.next() as u8 & 0x7f,
+            2 => text[at] = random.u8(..0x80),
             _ => {
-                let piece = format!(" {} ", PIECES[random.below(PIECES.len())]);
-                let end = if random.below(2) == 0 { at } else { to };
+                let piece = format!(" {} ", PIECES[random.usize(..PIECES.len())]);
+                let end = if random.bool() { at } else { to };
                 text.splice(at..end, piece.into_bytes());
             }
         }
@@ -144,9 +144,9 @@ fn changed_programs_do_no_harm() {
         limits,
         ..Options::default()
     });
-    let (mut good, mut random) = (0, Random::new(count));
+    let (mut good, mut random) = (0, Rng::with_seed(count));
     for _ in 0..count {
-        let chosen = random.below(sources.len());
+        let chosen = random.usize(..sources.len());
         let source = mutate(&mut random, &sources[chosen]);
         let Ok(source) = String::from_utf8(source) else {
             continue;

@@ -2,12 +2,13 @@
 
 mod support;
 
+use fastrand::Rng;
 use postern::Shared;
 use postern_filter::classifier::{Classifier, Place};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use postern_filter::{Filter, NoNames};
 use support::connections::{connection, connection_packet};
-use support::{Random, expressions, packets};
+use support::{expressions, packets};
 
 fn filter(source: &str) -> Filter {
     Filter::compile(source, &NoNames).unwrap()
@@ -31,7 +32,7 @@ fn linear(list: &[(Id, Filter, u32)], bytes: &[u8], wire: u32) -> Option<Id> {
 
 #[test]
 fn random_sets_answer_as_their_filters_do() {
-    let mut random = Random::new(11);
+    let mut random = Rng::with_seed(11);
     let corpus = packets::packets(11, 150);
     let mut matched = 0;
     for round in 0..40 {
@@ -39,17 +40,17 @@ fn random_sets_answer_as_their_filters_do() {
         let mut list: Vec<(Id, Filter, u32)> = Vec::new();
         for _ in 0..4 {
             for _ in 0..[2, 10, 40][round % 3] {
-                if !list.is_empty() && random.chance(3) {
-                    let (id, ..) = list.swap_remove(random.below(list.len()));
+                if !list.is_empty() && random.usize(..3) == 0 {
+                    let (id, ..) = list.swap_remove(random.usize(..list.len()));
                     assert!(set.remove(id) && !set.remove(id));
                     continue;
                 }
-                let size = 1 + random.below(1 + round % 2);
+                let size = 1 + random.usize(..1 + round % 2);
                 let source = expressions::expression(&mut random, size);
                 let Ok(filter) = Filter::compile(&source, &NoNames) else {
                     continue;
                 };
-                let priority = random.below(4) as u32;
+                let priority = random.u32(..4);
                 let id = set.insert(&filter, claim(priority)).unwrap();
                 list.push((id, filter, priority));
             }
@@ -105,24 +106,24 @@ fn packet_for(n: usize) -> Vec<u8> {
 #[test]
 fn tables_follow_a_set_that_changes() {
     const KINDS: usize = 6000;
-    let mut random = Random::new(5);
+    let mut random = Rng::with_seed(5);
     let mut set = Classifier::new();
     let mut scratch = Scratch::default();
     let filters: Vec<Filter> = (0..KINDS).map(|n| filter(&five_tuple(n))).collect();
     let mut present: Vec<Vec<(Id, u32)>> = vec![Vec::new(); KINDS];
     for step in 0..60_000 {
-        let n = random.below(KINDS);
+        let n = random.usize(..KINDS);
         // First mostly insertions, then mostly removals, then again.
-        let insert = random.below(10) < if step / 15_000 % 2 == 0 { 8 } else { 4 };
+        let insert = random.usize(..10) < if step / 15_000 % 2 == 0 { 8 } else { 4 };
         if insert && present[n].len() < 3 {
-            let priority = random.below(3) as u32;
+            let priority = random.u32(..3);
             present[n].push((set.insert(&filters[n], claim(priority)).unwrap(), priority));
         } else if let Some((id, _)) = present[n].pop() {
             assert!(set.remove(id));
         }
         let probes = if step % 100 == 0 { 20 } else { 1 };
         for probe in 0..probes {
-            let n = if probe == 0 { n } else { random.below(KINDS) };
+            let n = if probe == 0 { n } else { random.usize(..KINDS) };
             let packet = packet_for(n);
             let best = present[n]
                 .iter()
@@ -132,7 +133,7 @@ fn tables_follow_a_set_that_changes() {
             assert_eq!(got, best.map(|(id, _)| *id), "{step}: {}", five_tuple(n));
             assert_eq!(got, set.set().find(&packet, wire, &mut scratch));
             if probe == 1 {
-                let short = random.below(packet.len());
+                let short = random.usize(..packet.len());
                 let got = set.find(&packet[..short], wire).unwrap();
                 assert_eq!(got, set.set().find(&packet[..short], wire, &mut scratch));
             }
@@ -170,10 +171,10 @@ fn a_hundred_thousand_connections() {
 fn keys_that_meet_get_other_hashes() {
     const COUNT: u32 = 3000;
     for bad in [6, 60, 600] {
-        let (mut drawn, mut good) = (0, Random::new(bad));
+        let (mut drawn, mut good) = (0, Rng::with_seed(bad));
         let mut set = Classifier::with_random(move || {
             drawn += 1;
-            if drawn > bad { good.next() } else { 0 }
+            if drawn > bad { good.u64(..) } else { 0 }
         });
         let ids: Vec<Id> = (0..COUNT)
             .map(|n| set.insert(&filter(&connection(n)), claim(1)).unwrap())

@@ -2,11 +2,12 @@
 
 mod support;
 
+use fastrand::Rng;
 use postern_filter::Filter;
 use support::confined::Confined;
 use support::differential::{compare, compare_all};
 use support::pcap::Judge;
-use support::{Random, expressions, packets, written};
+use support::{expressions, packets, written};
 
 #[test]
 fn random_expressions() {
@@ -45,7 +46,7 @@ fn written_expressions() {
 /// What libpcap compiled, optimized, and then here: the same verdicts as by libpcap's interpreter.
 #[test]
 fn classic_programs() {
-    let mut random = Random::new(7);
+    let mut random = Rng::with_seed(7);
     let corpus = packets::packets(7, 300);
     let mut same = 0;
     for _ in 0..1500 {

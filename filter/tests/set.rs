@@ -2,11 +2,12 @@
 
 mod support;
 
+use fastrand::Rng;
 use postern_filter::set::{Claim, Id, Scratch, Set, SetError};
 use postern_filter::{Filter, NoNames};
 use support::confined::Confined;
 use support::connections::{connection, connection_packet};
-use support::{Random, expressions, packets};
+use support::{expressions, packets};
 
 fn filter(source: &str) -> Filter {
     Filter::compile(source, &NoNames).unwrap()
@@ -22,7 +23,7 @@ fn claim(owner: u32, priority: u32) -> Claim {
 
 #[test]
 fn random_sets_answer_as_their_filters_do() {
-    let mut random = Random::new(3);
+    let mut random = Rng::with_seed(3);
     let corpus = packets::packets(3, 200);
     let mut scratch = Scratch::default();
     let (mut matched, mut merged_sets) = (0, 0);
@@ -30,18 +31,18 @@ fn random_sets_answer_as_their_filters_do() {
         let mut set = Set::new();
         let mut list: Vec<(Id, Filter, u32)> = Vec::new();
         for _ in 0..if round % 2 == 0 { 8 } else { 60 } {
-            if !list.is_empty() && random.chance(4) {
-                let (id, ..) = list.swap_remove(random.below(list.len()));
+            if !list.is_empty() && random.usize(..4) == 0 {
+                let (id, ..) = list.swap_remove(random.usize(..list.len()));
                 assert!(set.remove(id) && !set.remove(id));
                 continue;
             }
             // Small sets of small expressions, so that some sets have no filter that must be asked by itself.
-            let size = 1 + random.below(if round % 2 == 0 { 1 } else { 3 });
+            let size = 1 + random.usize(..if round % 2 == 0 { 1 } else { 3 });
             let source = expressions::expression(&mut random, size);
             let Ok(filter) = Filter::compile(&source, &NoNames) else {
                 continue;
             };
-            let priority = random.below(4) as u32;
+            let priority = random.u32(..4);
             let claim = Claim {
                 owner: 0,
                 priority,
@@ -166,7 +167,7 @@ fn nobody_takes_another_owners_packets() {
 /// Whatever filters come and go: one that was taken in without a permission gets no packet that was another owner's before.
 #[test]
 fn random_filters_do_not_steal() {
-    let mut random = Random::new(8);
+    let mut random = Rng::with_seed(8);
     let corpus = packets::packets(8, 150);
     let mut scratch = Scratch::default();
     let (mut taken, mut refused, mut packets) = (0, 0, 0);
@@ -174,26 +175,26 @@ fn random_filters_do_not_steal() {
         let mut set = Set::new();
         let mut list: Vec<(Id, u32)> = Vec::new();
         for _ in 0..40 {
-            if !list.is_empty() && random.chance(4) {
-                set.remove(list.swap_remove(random.below(list.len())).0);
+            if !list.is_empty() && random.usize(..4) == 0 {
+                set.remove(list.swap_remove(random.usize(..list.len())).0);
                 continue;
             }
-            let source = match random.chance(2) {
-                true => connection(random.below(5) as u32),
+            let source = match random.bool() {
+                true => connection(random.u32(..5)),
                 false => {
-                    let size = 1 + random.below(2);
+                    let size = 1 + random.usize(..2);
                     expressions::expression(&mut random, size)
                 }
             };
             let Ok(filter) = Filter::compile(&source, &NoNames) else {
                 continue;
             };
-            let owner = random.below(3) as u32;
+            let owner = random.u32(..3);
             let before: Vec<Option<Id>> = corpus
                 .iter()
                 .map(|packet| set.find(&packet.bytes, packet.wire, &mut scratch))
                 .collect();
-            let Ok(id) = set.insert(&filter, claim(owner, random.below(4) as u32)) else {
+            let Ok(id) = set.insert(&filter, claim(owner, random.u32(..4))) else {
                 refused += 1;
                 continue;
             };

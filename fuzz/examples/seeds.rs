@@ -8,8 +8,6 @@
 mod filters {
     pub mod expressions;
     pub mod packets;
-    mod random;
-    pub use random::Random;
 }
 
 use std::fs;
@@ -53,7 +51,7 @@ fn sources() -> std::io::Result<Vec<Vec<u8>>> {
 
 /// Expressions of the grammar that the tests have, each with a packet, and a classic program.
 fn expressions() -> Vec<Vec<u8>> {
-    let mut random = filters::Random::new(1);
+    let mut random = fastrand::Rng::with_seed(1);
     let mut seeds: Vec<Vec<u8>> = (0..400)
         .map(|number| {
             let text = filters::expressions::expression(&mut random, 1 + number % 5);

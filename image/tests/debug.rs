@@ -218,29 +218,23 @@ fn names_cannot_command_a_terminal() {
 fn damaged_debug_information_neither_panics_nor_hangs() {
     let original = &PROGRAM.bytes;
     let mut bytes = original.clone();
-    let mut random = 0x2545_f491_4f6c_dd1du64;
-    let mut next = move || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
+    let mut random = fastrand::Rng::with_seed(1);
     let mut answers = 0;
     for _ in 0..20_000 {
-        let touched: Vec<usize> = (0..1 + next() % 3)
-            .map(|_| (next() % bytes.len() as u64) as usize)
+        let touched: Vec<usize> = (0..1 + random.u32(..3))
+            .map(|_| random.usize(..bytes.len()))
             .collect();
         for &at in &touched {
-            bytes[at] = if next() % 2 == 0 {
-                next() as u8
+            bytes[at] = if random.u32(..2) == 0 {
+                random.u8(..)
             } else {
-                bytes[at] ^ (1 << (next() % 8))
+                bytes[at] ^ (1 << random.u32(..8))
             };
         }
         let symbols = Symbols::parse(&bytes);
         if let Some(lines) = Lines::parse(&bytes) {
             for _ in 0..4 {
-                let offset = PROGRAM.text.start + (next() % PROGRAM.text.len() as u64) as u32;
+                let offset = random.u32(PROGRAM.text.clone());
                 answers +=
                     usize::from(symbols.at(offset).is_some() && !lines.at(offset).is_empty());
             }

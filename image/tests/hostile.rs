@@ -493,23 +493,17 @@ fn random_damage_keeps_the_promises() {
     let original = full_file();
     let notes = u64_at(&original, header(2, OFFSET)) as usize;
     let interesting: Vec<usize> = (0..64 + 5 * 56).chain(notes..notes + 160).collect();
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = move || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
+    let mut random = fastrand::Rng::with_seed(1);
     let mut file = original.clone();
     for _ in 0..300_000 {
         let mut touched = Vec::new();
-        for _ in 0..1 + next() % 4 {
-            let at = interesting[(next() % interesting.len() as u64) as usize];
-            file[at] = match next() % 4 {
+        for _ in 0..1 + random.u32(..4) {
+            let at = interesting[random.usize(..interesting.len())];
+            file[at] = match random.u32(..4) {
                 0 => 0,
                 1 => 0xff,
-                2 => 1 << (next() % 8),
-                _ => next() as u8,
+                2 => 1 << random.u32(..8),
+                _ => random.u8(..),
             };
             touched.push(at);
         }

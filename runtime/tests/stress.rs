@@ -4,6 +4,7 @@
 //! Each worker takes a fixed number of steps; `POSTERN_STRESS_SECONDS` lets them go on for so long (`make stress` says 60), and
 //! `POSTERN_STRESS_SEED` makes them others.
 mod support;
+use fastrand::Rng;
 use postern::{
     CallError, Caller, Domain, DomainBuilder, FaultKind, Image, Limits, Module, Placement, Pool,
     PoolError, Prot, Recycle, ReplaceError, RestartPolicy, Shared,
@@ -12,23 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 use support::{code, succeeds_in_child};
-
-/// A small generator (splitmix64), so that a seed is all there is to repeat.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-}
 
 const SOURCE: &str = "
     .data
@@ -131,15 +115,15 @@ fn configure(world: &Weak<World>, builder: DomainBuilder, choice: u64) -> Domain
             let Some(world) = world.upgrade() else {
                 return 0;
             };
-            let mut random = Random(seed.fetch_add(1, SeqCst) ^ choice);
-            match random.below(12) {
+            let mut random = Rng::with_seed(seed.fetch_add(1, SeqCst) ^ choice);
+            match random.usize(..12) {
                 0 => caller.exit(3),
                 1 => caller.abort("enough"),
                 2 => std::panic::resume_unwind(Box::new("panic of a service")),
                 3 => call_module(&world, &mut random),
                 4..7 => {
                     // Somewhere else, or the same domain again.
-                    let place = random.below(world.places.len());
+                    let place = random.usize(..world.places.len());
                     let other = world.places[place].read().unwrap().clone();
                     let _ = act(&world, &other, &mut random);
                 }
@@ -150,11 +134,11 @@ fn configure(world: &Weak<World>, builder: DomainBuilder, choice: u64) -> Domain
 }
 
 /// One call of the module's present version: it may fail for reasons of the call's own, never because of a replacement.
-fn call_module(world: &World, random: &mut Random) {
+fn call_module(world: &World, random: &mut Rng) {
     world.calls.fetch_add(1, SeqCst);
-    let (a, b) = (random.next() as i64 >> 20, random.next() as i64 >> 20);
+    let (a, b) = (random.u64(..) as i64 >> 20, random.u64(..) as i64 >> 20);
     let m = &world.module;
-    let result = match random.below(30) {
+    let result = match random.usize(..30) {
         0 => m.func::<fn() -> i64>("trap").unwrap().call().map(|_| 0),
         1 => m.func::<fn() -> i64>("spin").unwrap().call().map(|_| 0),
         2 => m
@@ -175,16 +159,16 @@ fn call_module(world: &World, random: &mut Random) {
 }
 
 /// Replaces the module's version, with or without a hand-over.
-fn reload(world: &World, random: &mut Random) {
+fn reload(world: &World, random: &mut Rng) {
     let m = &world.module;
     let mut replacement = m
-        .replacement(&world.images[random.below(2)])
-        .probation(random.below(6) as u32)
-        .drain(Duration::from_millis(random.below(4) as u64));
-    if random.below(2) == 0 {
+        .replacement(&world.images[random.usize(..2)])
+        .probation(random.u32(..6))
+        .drain(Duration::from_millis(random.u64(..4)));
+    if random.bool() {
         replacement = replacement.end_stragglers();
     }
-    if random.below(2) == 0 {
+    if random.bool() {
         replacement = replacement.hand_over(|old, new| -> Result<(), CallError> {
             let count = |d: &Domain| d.func::<fn() -> i64>("count").unwrap().call();
             count(new)?;
@@ -192,7 +176,7 @@ fn reload(world: &World, random: &mut Random) {
         });
     }
     match replacement.apply() {
-        Ok(_) if random.below(4) == 0 => {
+        Ok(_) if random.usize(..4) == 0 => {
             m.roll_back();
         }
         Ok(_)
@@ -202,10 +186,10 @@ fn reload(world: &World, random: &mut Random) {
 }
 
 /// Borrows a domain of a pool for a few calls.
-fn borrow(world: &World, random: &mut Random) {
-    match world.pools[random.below(2)].get() {
+fn borrow(world: &World, random: &mut Rng) {
+    match world.pools[random.usize(..2)].get() {
         Ok(lent) => {
-            for _ in 0..random.below(4) {
+            for _ in 0..random.usize(..4) {
                 let _ = act(world, &lent, random);
             }
         }
@@ -215,13 +199,13 @@ fn borrow(world: &World, random: &mut Random) {
 }
 
 /// One random call; what comes back must be possible.
-fn act(world: &World, d: &Domain, random: &mut Random) -> Result<(), CallError> {
+fn act(world: &World, d: &Domain, random: &mut Rng) -> Result<(), CallError> {
     world.calls.fetch_add(1, SeqCst);
-    let (a, b) = (random.next() as i64 >> 20, random.next() as i64 >> 20);
+    let (a, b) = (random.u64(..) as i64 >> 20, random.u64(..) as i64 >> 20);
     let name = [
         "mix", "mix", "add", "add", "add", "count", "null", "trap", "recurse", "overflow", "spin",
         "jump", "vector",
-    ][random.below(13)];
+    ][random.usize(..13)];
     let result = match name {
         "mix" => d
             .func::<fn(i64, i64) -> i64>("mix")
@@ -237,7 +221,7 @@ fn act(world: &World, d: &Domain, random: &mut Random) -> Result<(), CallError> 
         "jump" => d
             .func_unchecked::<fn(u32) -> i64>("jump")
             .unwrap()
-            .call(random.next() as u32)
+            .call(random.u32(..))
             .map(|_| ()),
         "vector" => match d.func::<fn(f64, f64) -> f64>("vector") {
             Ok(f) => f.call(a as f64, 2.0).map(|r| assert_eq!(r, a as f64 * 2.0)),
@@ -276,13 +260,13 @@ fn act(world: &World, d: &Domain, random: &mut Random) -> Result<(), CallError> 
 }
 
 fn worker(world: Arc<World>, seed: u64, steps: Option<u32>) {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut done = 0;
     while !world.stop.load(SeqCst) && steps.is_none_or(|steps| done < steps) {
         done += 1;
-        let place = random.below(world.places.len());
+        let place = random.usize(..world.places.len());
         let d = world.places[place].read().unwrap().clone();
-        match random.below(40) {
+        match random.usize(..40) {
             0 => d.interrupt(),
             1 => {
                 let _ = d.reset();
@@ -290,19 +274,19 @@ fn worker(world: Arc<World>, seed: u64, steps: Option<u32>) {
             2 => {
                 let new = make(
                     &Arc::downgrade(&world),
-                    &world.images[random.below(2)],
-                    random.next(),
+                    &world.images[random.usize(..2)],
+                    random.u64(..),
                 );
                 *world.places[place].write().unwrap() = new;
-                if random.below(2) == 0 {
+                if random.bool() {
                     d.close();
                 }
             }
             3 => {
                 let world = world.clone();
-                let seed = random.next();
+                let seed = random.u64(..);
                 std::thread::spawn(move || {
-                    let mut random = Random(seed);
+                    let mut random = Rng::with_seed(seed);
                     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                         act(&world, &d, &mut random)
                     }));
@@ -312,11 +296,11 @@ fn worker(world: Arc<World>, seed: u64, steps: Option<u32>) {
             }
             4 => {
                 let _ = d.counters();
-                let _ = d.read_vec(postern::Offset(random.next() as u32), 64);
+                let _ = d.read_vec(postern::Offset(random.u32(..)), 64);
                 let _ = (world.pools[0].counters(), world.module.counters());
             }
             5 => {
-                let area = &world.areas[random.below(world.areas.len())];
+                let area = &world.areas[random.usize(..world.areas.len())];
                 if let Ok(at) = d.share(area, Prot::ReadWrite) {
                     let _ = d.write(at, b"seen");
                 }
@@ -325,7 +309,7 @@ fn worker(world: Arc<World>, seed: u64, steps: Option<u32>) {
             7..18 => {
                 let called =
                     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                        match random.below(2) {
+                        match random.usize(..2) {
                             0 => borrow(&world, &mut random),
                             _ => call_module(&world, &mut random),
                         }

@@ -12,6 +12,7 @@ mod apart;
 mod site;
 
 use apart::Apart;
+use fastrand::Rng;
 use site::{Answer, connect, folder, handler, hold, read, release, request};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -35,22 +36,6 @@ const WARM_UP: u64 = 120;
 #[test]
 fn serves_for_another_process() {
     apart::serve_if_told();
-}
-
-/// Numbers that look like random ones (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
-    }
-
-    fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len() as u64) as usize]
-    }
 }
 
 /// The program that is replaced, and how often it was.
@@ -111,10 +96,10 @@ impl Owner {
     }
 
     /// Puts, replaces, deletes, crashes or uses a plugin.
-    fn play(&mut self, address: SocketAddr, random: &mut Random) {
-        match random.below(8) {
+    fn play(&mut self, address: SocketAddr, random: &mut Rng) {
+        match random.u64(..8) {
             0..=1 => {
-                let by = random.below(256);
+                let by = random.u64(..256);
                 self.put(address, "shift", &format!(
                     "unsigned long n = (unsigned long)p->width * p->height * p->channels; for (unsigned long i = 0; i < n; i++) p->out[i] = p->pixels[i] + {by}; return 0;"
                 ));
@@ -137,10 +122,8 @@ impl Owner {
                 assert!(answer.text().contains("null-pointer"), "{answer:?}");
             }
             _ => {
-                let (width, height) = (1 + random.below(60), 1 + random.below(60));
-                let pixels: Vec<u8> = (0..width * height * 3)
-                    .map(|_| random.below(256) as u8)
-                    .collect();
+                let (width, height) = (1 + random.u64(..60), 1 + random.u64(..60));
+                let pixels: Vec<u8> = (0..width * height * 3).map(|_| random.u8(..)).collect();
                 let head = format!("P6\n{width} {height}\n255\n").into_bytes();
                 let path = "/transcode?through=shift&format=ppm";
                 let answer = self.ask(address, "POST", path, &[&head[..], &pixels].concat());
@@ -157,10 +140,10 @@ impl Owner {
 }
 
 /// One request of any kind, and what must come of it.
-fn ask(address: SocketAddr, random: &mut Random, hot: &Hot, owner: &mut Owner) {
-    let run = random.of(&RUNS);
-    let apart = random.of(&APART);
-    match random.below(24) {
+fn ask(address: SocketAddr, random: &mut Rng, hot: &Hot, owner: &mut Owner) {
+    let run = random.choice(RUNS).unwrap();
+    let apart = random.choice(APART).unwrap();
+    match random.u64(..24) {
         0..=2 => whole(
             &get(address, "/index.html"),
             b"<h1>home</h1>\n",
@@ -169,7 +152,7 @@ fn ask(address: SocketAddr, random: &mut Random, hot: &Hot, owner: &mut Owner) {
         3 => whole(&get(address, "/large"), &big(1_000_000), "large file"),
         4..=7 => whole(&get(address, &format!("/{run}/hello")), b"<p>Hello\n", run),
         8..=9 => {
-            let size = random.below(400_000) as usize;
+            let size = random.usize(..400_000);
             whole(
                 &get(address, &format!("/{run}/big?{size}")),
                 &big(size),
@@ -177,8 +160,8 @@ fn ask(address: SocketAddr, random: &mut Random, hot: &Hot, owner: &mut Owner) {
             );
         }
         10..=12 => {
-            let seed = random.below(251);
-            let body: Vec<u8> = (0..random.below(200_000))
+            let seed = random.u64(..251);
+            let body: Vec<u8> = (0..random.u64(..200_000))
                 .map(|i| ((i + seed) * 7 % 251) as u8)
                 .collect();
             let length = format!("Content-Length: {}\r\n", body.len());
@@ -199,19 +182,24 @@ fn ask(address: SocketAddr, random: &mut Random, hot: &Hot, owner: &mut Owner) {
             );
         }
         16 => {
-            let path = format!("/{apart}/{}", random.of(&["null", "fail", "exit"]));
+            let path = format!(
+                "/{apart}/{}",
+                random.choice(["null", "fail", "exit"]).unwrap()
+            );
             let answer = get(address, &path);
             assert_eq!(answer.status, Some(500), "{path}: {answer:?}");
             assert!(answer.text().contains("\nid "), "{path}: {answer:?}");
         }
         17 => {
-            let what = random.of(&["split", "length", "line", "number"]);
+            let what = random
+                .choice(["split", "length", "line", "number"])
+                .unwrap();
             let path = format!("/{run}/{what}");
             let answer = get(address, &path);
             assert_eq!(answer.status, Some(502), "{path}: {answer:?}");
         }
         18 => {
-            let path = match random.below(4) {
+            let path = match random.u64(..4) {
                 0 => format!("/brief/{apart}/loop"),
                 _ => format!("/{apart}/late-null"),
             };
@@ -234,12 +222,12 @@ fn ask(address: SocketAddr, random: &mut Random, hot: &Hot, owner: &mut Owner) {
 }
 
 /// Replaces the program, once by one that does not compile and then by one that does.
-fn replace(address: SocketAddr, folder: &Path, random: &mut Random, hot: &Hot) {
+fn replace(address: SocketAddr, folder: &Path, random: &mut Rng, hot: &Hot) {
     let put = |text: &str| {
         std::fs::write(folder.join("new"), text).unwrap();
         std::fs::rename(folder.join("new"), folder.join("hot/hot.c")).unwrap();
     };
-    if random.below(3) == 0 {
+    if random.u64(..3) == 0 {
         put("int cgi_main(void) { return nonsense; }");
     }
     let version = hot.written.fetch_add(1, Ordering::SeqCst) + 1;
@@ -282,7 +270,7 @@ fn load(
             let (total, clients, failed) = (&total, &clients, &failed);
             scope.spawn(move || {
                 let _done = Done(clients, failed);
-                let mut random = Random(seed * 1000 + client * 7 + 1);
+                let mut random = Rng::with_seed(seed * 1000 + client * 7 + 1);
                 let mut owner = Owner {
                     token: format!("client-of-the-load-{client}"),
                     shift: None,
@@ -298,7 +286,7 @@ fn load(
                 total.fetch_add(count, Ordering::SeqCst);
             });
         }
-        let mut random = Random(seed * 1000 + 999);
+        let mut random = Rng::with_seed(seed * 1000 + 999);
         while clients.load(Ordering::SeqCst) > 0 {
             replace(address, folder, &mut random, hot);
         }

@@ -45,10 +45,7 @@ pub struct Escape {
 
 impl Shared {
     /// Maps everything. `canaries_at` are addresses, page-aligned and free in this process, for canaries beside windows.
-    pub fn new(
-        canaries_at: &[usize],
-        random: &mut crate::random::Random,
-    ) -> std::io::Result<Shared> {
+    pub fn new(canaries_at: &[usize], random: &mut fastrand::Rng) -> std::io::Result<Shared> {
         if !std::arch::is_x86_feature_detected!("avx2") {
             return Err(std::io::Error::other("executing snippets needs AVX2"));
         }
@@ -84,7 +81,7 @@ impl Shared {
             let start = &raw const runner::postern_runner;
             std::ptr::copy_nonoverlapping(start, at[0] as *mut u8, 2 * PAGE);
             for i in 0..POOL / 8 {
-                *(at[3] as *mut u64).add(i) = random.next();
+                *(at[3] as *mut u64).add(i) = random.u64(..);
             }
             let guard = libc::mprotect(at[4] as *mut _, PAGE, libc::PROT_NONE);
             assert_eq!(guard, 0);

@@ -3,10 +3,11 @@
 use crate::batch::{BATCH, STACK, Shared, guard_end};
 use crate::instruction::{Encoder, Origin};
 use crate::judge::{Case, End};
-use crate::random::Random;
+use crate::random::Draw;
 use crate::runner::{Input, Output, TRACE, X87, XMM, YMM};
 use crate::snippet::{self, Snippet};
 use crate::window::{DATA, IMPORTS, LAST};
+use fastrand::Rng;
 use postern_verifier::Facts;
 use postern_verifier::window::{GATES, INFO, WINDOW_SIZE, text_start};
 use std::collections::BTreeMap;
@@ -59,7 +60,7 @@ pub struct Tally {
 #[derive(Debug)]
 pub struct Campaign {
     encoder: Encoder,
-    random: Random,
+    random: Rng,
     shared: Shared,
     secrets: Vec<u64>,
     /// What was found so far.
@@ -78,7 +79,7 @@ impl Campaign {
     /// # Errors
     /// The machine lacks AVX2 or memory.
     pub fn new(seed: u64) -> std::io::Result<Campaign> {
-        let mut random = Random::new(seed);
+        let mut random = Rng::with_seed(seed);
         let page = 4096;
         let canaries = [
             BASES[0] - page,
@@ -164,8 +165,8 @@ impl Campaign {
                 .filter(|f| f.0)
                 .map(|f| f.1)
                 .sum(),
-            rflags: (self.random.next() as u32 & ARITHMETIC) | if traced { TRACED } else { 0x202 },
-            vectors: self.shared.vectors(self.random.next() as u32),
+            rflags: (self.random.u32(..) & ARITHMETIC) | if traced { TRACED } else { 0x202 },
+            vectors: self.shared.vectors(self.random.u32(..)),
             limit: if single { 1 } else { TRACE as u64 },
             gprs: [0; 16],
         };
@@ -179,14 +180,14 @@ impl Campaign {
     fn register(&mut self, base: u64) -> u64 {
         let random = &mut self.random;
         // Few pages, since each one touched costs a page fault.
-        let data = u64::from(DATA + (1 << 20) + random.below(1 << 17));
-        match random.below(20) {
+        let data = u64::from(DATA + (1 << 20) + random.u32(..1 << 17));
+        match random.u32(..20) {
             0..7 => data & !31,
             7 => data,
-            8 => data | random.next() << 32,
-            9..12 => u64::from(random.below(128)),
+            8 => data | random.u64(..) << 32,
+            9..12 => u64::from(random.u32(..128)),
             12 => random.pick(&self.secrets),
-            13 => random.pick(&self.secrets) + u64::from(random.below(4096)),
+            13 => random.pick(&self.secrets) + u64::from(random.u32(..4096)),
             14 => base.wrapping_add(data),
             15 => {
                 let edge = random.pick(&[
@@ -203,13 +204,13 @@ impl Campaign {
                     u64::from(LAST),
                     u64::from(LAST) + 4096 - 32,
                 ]);
-                edge.wrapping_add(u64::from(random.below(64)))
+                edge.wrapping_add(u64::from(random.u32(..64)))
                     .wrapping_sub(32)
             }
-            16 => u64::from(LAST) + u64::from(random.below(4096)),
-            17 => u64::MAX - u64::from(random.below(256)),
-            18 => u64::from(text_start(IMPORTS)) + u64::from(random.below(65536)),
-            _ => random.next(),
+            16 => u64::from(LAST) + u64::from(random.u32(..4096)),
+            17 => u64::MAX - u64::from(random.u32(..256)),
+            18 => u64::from(text_start(IMPORTS)) + u64::from(random.u32(..65536)),
+            _ => random.u64(..),
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The encoder here knows the notation of rows, not the verifier's rules: what it makes may be refused, and is then made again.
 
-use crate::random::Random;
+use crate::random::Draw;
+use fastrand::Rng;
 use postern_verifier::row::{Fixed, Immediate, Prefix};
 use postern_verifier::{Instruction, Kind, Row, Segment, fixed, next, rules};
 
@@ -40,21 +41,21 @@ impl Encoder {
     }
 
     /// Appends one accepted instruction.
-    pub fn any(&self, random: &mut Random, out: &mut Vec<u8>) -> (Origin, Instruction) {
+    pub fn any(&self, random: &mut Rng, out: &mut Vec<u8>) -> (Origin, Instruction) {
         let start = out.len();
         loop {
-            let origin = match random.below(16) {
+            let origin = match random.u32(..16) {
                 0 => {
                     out.extend_from_slice(random.pick(&self.fixed).bytes);
                     Origin::Fixed
                 }
                 1..5 => {
-                    self.encode(random.below(self.rows.len() as u32) as usize, random, out);
-                    for _ in 0..=random.below(3) {
-                        let at = start + random.below((out.len() - start) as u32) as usize;
+                    self.encode(random.usize(..self.rows.len()), random, out);
+                    for _ in 0..=random.u32(..3) {
+                        let at = start + random.usize(..out.len() - start);
                         out[at] ^= random.pick(&[1, 2, 4, 8, 16, 32, 64, 128, 255]);
                     }
-                    out.extend_from_slice(&random.next().to_le_bytes());
+                    out.extend_from_slice(&random.u64(..).to_le_bytes());
                     Origin::Bytes
                 }
                 5..8 => {
@@ -64,12 +65,12 @@ impl Encoder {
                     if random.chance(30) {
                         out.push(random.pick(&[0x66, 0xf2, 0xf3, 0xf0, 0xc4, 0xc5]));
                     }
-                    out.extend_from_slice(&random.next().to_le_bytes());
-                    out.extend_from_slice(&random.next().to_le_bytes());
+                    out.extend_from_slice(&random.u64(..).to_le_bytes());
+                    out.extend_from_slice(&random.u64(..).to_le_bytes());
                     Origin::Bytes
                 }
                 _ => {
-                    let row = random.below(self.rows.len() as u32) as usize;
+                    let row = random.usize(..self.rows.len());
                     self.encode(row, random, out);
                     Origin::Row(row)
                 }
@@ -85,7 +86,7 @@ impl Encoder {
     }
 
     /// Appends one accepted instruction that is no branch, return or trap.
-    pub fn straight(&self, random: &mut Random, out: &mut Vec<u8>) -> (Origin, Instruction) {
+    pub fn straight(&self, random: &mut Rng, out: &mut Vec<u8>) -> (Origin, Instruction) {
         let start = out.len();
         loop {
             let (origin, seen) = self.any(random, out);
@@ -97,18 +98,18 @@ impl Encoder {
     }
 
     /// Appends an encoding of a row with random operands.
-    fn encode(&self, row: usize, random: &mut Random, out: &mut Vec<u8>) {
+    fn encode(&self, row: usize, random: &mut Rng, out: &mut Vec<u8>) {
         let row = self.rows[row];
-        let memory = row.memory && (!row.register || random.chance(50));
+        let memory = row.memory && (!row.register || random.bool());
         let accessed = memory && !matches!(row.kind, Kind::Address | Kind::Nop);
         if accessed {
             out.extend_from_slice(&[0x65, 0x67]);
-        } else if row.kind == Kind::Address && random.chance(50) {
+        } else if row.kind == Kind::Address && random.bool() {
             out.push(0x67);
         }
         let wl = random.bit(row.wl);
-        let mut extension = (random.next() & 7) as u8; // R, X, B
-        let opcode = row.first + random.below(u32::from(row.last - row.first) + 1) as u8;
+        let mut extension = random.u8(..8); // R, X, B
+        let opcode = row.first + random.u8(..=row.last - row.first);
         let prefix = random.bit(row.prefixes);
         let mut wide = wl >> 1 & 1 == 1;
         let mut sixteen = false;
@@ -120,7 +121,7 @@ impl Encoder {
                 _ => 0,
             };
             let used = !matches!(row.vvvv, postern_verifier::row::Operand::None);
-            let vvvv = if used { random.below(16) as u8 } else { 0 };
+            let vvvv = if used { random.u8(..16) } else { 0 };
             let tail = (!vvvv & 15) << 3 | (wl & 1) << 2 | pp;
             if row.map == 1 && !wide && extension & 3 == 0 && random.chance(70) {
                 out.extend_from_slice(&[0xc5, (!extension & 4) << 5 | tail]);
@@ -158,7 +159,7 @@ impl Encoder {
         }
         out.push(opcode);
         if row.second.0 != 0 {
-            out.push(row.second.0 + random.below(u32::from(row.second.1 - row.second.0) + 1) as u8);
+            out.push(row.second.0 + random.u8(..=row.second.1 - row.second.0));
         } else if row.modrm {
             operand(random.bit(row.digits), memory, random, out);
         }
@@ -170,36 +171,36 @@ impl Encoder {
             Immediate::Full if wide => 8,
             _ => 4,
         };
-        let value = match random.below(4) {
+        let value = match random.u32(..4) {
             _ if row.memory && !row.modrm => u64::from(address(random)),
-            0 => random.next() & 0x3f,
+            0 => random.u64(..0x40),
             1 => u64::from(address(random)),
-            _ => random.next(),
+            _ => random.u64(..),
         };
         out.extend_from_slice(&value.to_le_bytes()[..immediate]);
     }
 }
 
 /// Appends ModRM, SIB and displacement.
-fn operand(digit: u8, memory: bool, random: &mut Random, out: &mut Vec<u8>) {
-    let rm = random.below(8) as u8;
+fn operand(digit: u8, memory: bool, random: &mut Rng, out: &mut Vec<u8>) {
+    let rm = random.u8(..8);
     if !memory {
         out.push(0xc0 | digit << 3 | rm);
         return;
     }
-    let mode = random.below(3) as u8;
+    let mode = random.u8(..3);
     out.push(mode << 6 | digit << 3 | rm);
     let mut base = rm;
     if rm == 4 {
-        let sib = random.next() as u8;
+        let sib = random.u8(..);
         out.push(sib);
         base = sib & 7;
     }
-    let displacement = match random.below(4) {
+    let displacement = match random.u32(..4) {
         0 => address(random),
-        1 => random.next() as u32,
-        2 => (random.below(4096) as i32 - 2048) as u32,
-        _ => random.below(256),
+        1 => random.u32(..),
+        2 => (random.u32(..4096) as i32 - 2048) as u32,
+        _ => random.u32(..256),
     };
     match mode {
         1 => out.push(displacement as u8),
@@ -209,12 +210,12 @@ fn operand(digit: u8, memory: bool, random: &mut Random, out: &mut Vec<u8>) {
 }
 
 /// A window offset: usually mapped, sometimes at an edge.
-fn address(random: &mut Random) -> u32 {
+fn address(random: &mut Rng) -> u32 {
     use crate::window::{DATA, DATA_END, LAST};
-    match random.below(8) {
-        0 => LAST.wrapping_add(random.below(0x1000)),
+    match random.u32(..8) {
+        0 => LAST.wrapping_add(random.u32(..0x1000)),
         1 => random.pick(&[0, 0xffff, 0x1_0000, 0x1_0ffc, 0x1_1000, 0x1_2000, u32::MAX]),
-        2 => DATA + random.below(DATA_END - DATA - 64),
-        _ => DATA + (1 << 20) + random.below(1 << 17),
+        2 => DATA + random.u32(..DATA_END - DATA - 64),
+        _ => DATA + (1 << 20) + random.u32(..1 << 17),
     }
 }

@@ -3,8 +3,9 @@
 //! Every snippet is judged alone, at the offset where it will lie, and all of a batch are judged once more as one text.
 
 use crate::instruction::{Encoder, Origin};
-use crate::random::Random;
+use crate::random::Draw;
 use crate::window::{DATA, FORGED, IMPORTS};
+use fastrand::Rng;
 use postern_verifier::window::{GATES, INFO, PAD, slot};
 use postern_verifier::{
     Facts, Layout, Links, Profile, Rule, Segment, Violation, buffer_len, verify,
@@ -70,7 +71,7 @@ pub fn judge(text: &[u8], offset: u32) -> Result<Facts, Violation> {
 }
 
 /// One instruction, then room for its branches.
-pub fn single(encoder: &Encoder, random: &mut Random, offset: u32) -> Snippet {
+pub fn single(encoder: &Encoder, random: &mut Rng, offset: u32) -> Snippet {
     loop {
         let mut bytes = Vec::with_capacity(64);
         let (origin, _) = encoder.any(random, &mut bytes);
@@ -87,7 +88,7 @@ pub fn single(encoder: &Encoder, random: &mut Random, offset: u32) -> Snippet {
 }
 
 /// A few instructions with branches forward, calls, gate slots and guarded indirect branches; sometimes with flipped bits.
-pub fn sequence(encoder: &Encoder, random: &mut Random, offset: u32) -> Snippet {
+pub fn sequence(encoder: &Encoder, random: &mut Rng, offset: u32) -> Snippet {
     loop {
         let draft = draft(encoder, random);
         let Some(mut bytes) = draft.place(offset) else {
@@ -96,9 +97,9 @@ pub fn sequence(encoder: &Encoder, random: &mut Random, offset: u32) -> Snippet 
         let mut origin = Origin::Fixed;
         if random.chance(15) {
             origin = Origin::Bytes;
-            for _ in 0..=random.below(2) {
-                let at = random.below(bytes.len() as u32) as usize;
-                bytes[at] ^= 1 << random.below(8);
+            for _ in 0..=random.u32(..2) {
+                let at = random.usize(..bytes.len());
+                bytes[at] ^= 1 << random.u32(..8);
             }
         }
         match judge(&bytes, offset) {
@@ -118,21 +119,21 @@ pub fn sequence(encoder: &Encoder, random: &mut Random, offset: u32) -> Snippet 
     }
 }
 
-fn draft(encoder: &Encoder, random: &mut Random) -> Draft {
-    let count = 3 + random.below(8) as usize;
+fn draft(encoder: &Encoder, random: &mut Rng) -> Draft {
+    let count = 3 + random.usize(..8);
     let mut draft = Draft { items: Vec::new() };
     // Items that later branches may name: their numbers are known once all are made, so targets are drawn at the end.
     let mut branches = Vec::new();
     while draft.items.len() < count {
         let mut bytes = Vec::new();
-        match random.below(100) {
+        match random.u32(..100) {
             0..60 => {
                 encoder.straight(random, &mut bytes);
                 draft.push(bytes, Fix::None);
             }
             60..72 => {
                 let near = random.chance(60);
-                let condition = random.below(16) as u8;
+                let condition = random.u8(..16);
                 if near {
                     bytes.extend([0x70 | condition, 0]);
                 } else {
@@ -151,7 +152,7 @@ fn draft(encoder: &Encoder, random: &mut Random) -> Draft {
             }
             82..86 => {
                 let opcode = random.pick(&[0xe8, 0xe9]);
-                let slot = random.below(IMPORTS);
+                let slot = random.u32(..IMPORTS);
                 draft.push(vec![opcode, 0, 0, 0, 0], Fix::Slot(slot));
             }
             86..92 => draft.push(PAD.to_vec(), Fix::None),
@@ -164,7 +165,7 @@ fn draft(encoder: &Encoder, random: &mut Random) -> Draft {
     for at in branches {
         if let Fix::Branch { to, .. } = &mut draft.items[at].fix {
             // Forward; sometimes to the trap behind the return.
-            *to = at + 1 + random.below((last - at) as u32) as usize;
+            *to = at + 1 + random.usize(..last - at);
         }
     }
     let pads: Vec<usize> = (0..last).filter(|&i| draft.items[i].bytes == PAD).collect();
@@ -172,8 +173,8 @@ fn draft(encoder: &Encoder, random: &mut Random) -> Draft {
         match &mut draft.items[at].fix {
             Fix::Offset(to) => {
                 let later: Vec<usize> = pads.iter().copied().filter(|&p| p > at).collect();
-                *to = match random.below(8) {
-                    0 => random.below(last as u32) as usize,
+                *to = match random.u32(..8) {
+                    0 => random.usize(..last),
                     _ if !later.is_empty() => random.pick(&later),
                     _ => at,
                 };
@@ -186,19 +187,19 @@ fn draft(encoder: &Encoder, random: &mut Random) -> Draft {
 }
 
 /// A guarded sequence, most times after a constant that makes it succeed.
-fn guarded(random: &mut Random, draft: &mut Draft) {
+fn guarded(random: &mut Rng, draft: &mut Draft) {
     let register = loop {
-        let register = random.below(16) as u8;
+        let register = random.u8(..16);
         if register != 4 && register != 15 {
             break register;
         }
     };
     let (low, high) = (register & 7, register >> 3);
-    match random.below(10) {
+    match random.u32(..10) {
         0 => {
-            let to = match random.below(4) {
+            let to = match random.u32(..4) {
                 0 => FORGED,
-                _ => slot(random.below(IMPORTS + 1)),
+                _ => slot(random.u32(..IMPORTS + 1)),
             };
             let mut bytes = vec![0x40 | high, 0xb8 | low];
             bytes.extend(to.to_le_bytes());
@@ -207,10 +208,10 @@ fn guarded(random: &mut Random, draft: &mut Draft) {
         1 => {}
         _ => draft.push(vec![0x40 | high, 0xb8 | low, 0, 0, 0, 0], Fix::Offset(0)),
     }
-    let mut bytes = match random.below(8) {
+    let mut bytes = match random.u32(..8) {
         0 => {
             let mut bytes = vec![0x65, 0x67, 0x44, 0x8b, 0x1c, 0x25];
-            bytes.extend((DATA + random.below(4096)).to_le_bytes());
+            bytes.extend((DATA + random.u32(..4096)).to_le_bytes());
             bytes
         }
         1..4 => vec![0x44 | high, 0x8b, 0xd8 | low],

@@ -2,10 +2,10 @@
 //!
 //! `POSTERN_SOUNDNESS_SECONDS=n` runs it for n seconds more, with another seed each time.
 
+use fastrand::Rng;
 use postern_soundness::batch::{STACK, Shared};
 use postern_soundness::campaign::Campaign;
 use postern_soundness::judge::{Case, End};
-use postern_soundness::random::Random;
 use postern_soundness::runner::{Input, TRACE};
 use postern_soundness::window::{DATA, IMPORTS};
 use postern_verifier::window::text_start;
@@ -88,7 +88,7 @@ fn verdict(
 #[test]
 fn escapes_are_noticed() {
     let canary = BASE - 4096;
-    let shared = Shared::new(&[canary as usize], &mut Random::new(3)).unwrap();
+    let shared = Shared::new(&[canary as usize], &mut Rng::with_seed(3)).unwrap();
     let rax = |value: u64| move |input: &mut Input| input.gprs[0] = value;
     let try_one = |code: &[u8], value| verdict(&shared, code, false, rax(value));
     // The harmless ones end well.

@@ -3,11 +3,12 @@
 //!
 //! `POSTERN_SOUNDNESS_SECONDS=n` goes on for n seconds with other seeds.
 
+use fastrand::Rng;
 use postern::{CallError, Caller, Domain, Image, Limits, Placement};
 use postern_image::ImageBuilder;
 use postern_soundness::host::{self, HostCall};
 use postern_soundness::instruction::Encoder;
-use postern_soundness::random::Random;
+use postern_soundness::random::Draw;
 use postern_soundness::snippet;
 use postern_soundness::window::{DATA, DATA_END, IMPORTS};
 use postern_verifier::window::text_start;
@@ -60,7 +61,7 @@ fn install() {
 }
 
 /// An image of random functions f0, f1, …, and `ok`, which adds one.
-fn image(random: &mut Random, encoder: &Encoder) -> Image {
+fn image(random: &mut Rng, encoder: &Encoder) -> Image {
     let mut builder = ImageBuilder::new([]);
     for k in 0..IMPORTS {
         builder.import(format!("s{k}"), None);
@@ -94,7 +95,7 @@ fn call_on(domain: &Domain, a: i64, b: i64) -> i64 {
     result.unwrap_or(-1)
 }
 
-fn domain(image: &Image, random: &mut Random) -> Domain {
+fn domain(image: &Image, random: &mut Rng) -> Domain {
     let mut limits = Limits::default();
     limits.heap = Some(u64::from(DATA_END));
     limits.deadline = Some(Duration::from_millis(3));
@@ -152,7 +153,7 @@ impl Tally {
 /// One worker's life: image after image, call after call.
 fn work(seed: u64, rounds: impl Fn(u64) -> bool) -> Tally {
     let encoder = Encoder::default();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let mut tally = Tally::default();
     let mut round = 0;
     while rounds(round) {
@@ -160,7 +161,7 @@ fn work(seed: u64, rounds: impl Fn(u64) -> bool) -> Tally {
         let image = image(&mut random, &encoder);
         let own = domain(&image, &mut random);
         if random.chance(10) {
-            let place = random.below(SHARED.read().unwrap().len() as u32) as usize;
+            let place = random.usize(..SHARED.read().unwrap().len());
             let old = std::mem::replace(&mut SHARED.write().unwrap()[place], own.clone());
             drop(old);
         }
@@ -187,16 +188,16 @@ fn work(seed: u64, rounds: impl Fn(u64) -> bool) -> Tally {
     tally
 }
 
-fn call(domain: &Domain, random: &mut Random, tally: &mut Tally) {
-    let name = format!("f{}", random.below(FUNCTIONS as u32));
+fn call(domain: &Domain, random: &mut Rng, tally: &mut Tally) {
+    let name = format!("f{}", random.usize(..FUNCTIONS));
     let mut arguments = [0; 6];
     for argument in &mut arguments {
-        *argument = match random.below(6) {
-            0 => random.next(),
-            1 => u64::from(random.below(256)),
-            2 => std::ptr::from_ref(&CANARIES) as u64 + u64::from(random.below(4096)),
+        *argument = match random.u32(..6) {
+            0 => random.u64(..),
+            1 => u64::from(random.u32(..256)),
+            2 => std::ptr::from_ref(&CANARIES) as u64 + u64::from(random.u32(..4096)),
             3 => std::ptr::from_ref(argument) as u64,
-            _ => u64::from(DATA + (1 << 20) + random.below(1 << 17)),
+            _ => u64::from(DATA + (1 << 20) + random.u32(..1 << 17)),
         };
     }
     if random.chance(20) {
@@ -224,7 +225,7 @@ fn call(domain: &Domain, random: &mut Random, tally: &mut Tally) {
 
 /// Signals to the workers and interrupts to the shared domains, until all work is done.
 fn storm(workers: &Mutex<Vec<libc::pthread_t>>, done: &AtomicUsize, stop: &AtomicBool) {
-    let mut random = Random::new(99);
+    let mut random = Rng::with_seed(99);
     while done.load(Ordering::SeqCst) < THREADS && !stop.load(Ordering::SeqCst) {
         for &worker in workers.lock().unwrap().iter() {
             let signal = random.pick(&[libc::SIGUSR1, libc::SIGUSR2]);
@@ -234,16 +235,16 @@ fn storm(workers: &Mutex<Vec<libc::pthread_t>>, done: &AtomicUsize, stop: &Atomi
         }
         if random.chance(30) {
             let shared = SHARED.read().unwrap().clone();
-            shared[random.below(shared.len() as u32) as usize].interrupt();
+            shared[random.usize(..shared.len())].interrupt();
         }
-        std::thread::sleep(Duration::from_micros(u64::from(random.below(300))));
+        std::thread::sleep(Duration::from_micros(u64::from(random.u32(..300))));
     }
 }
 
 fn campaign(seed: u64, rounds: impl Fn(u64) -> bool + Sync) {
     install();
     let encoder = Encoder::default();
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let shared: Vec<_> = (0..2)
         .map(|_| domain(&image(&mut random, &encoder), &mut random))
         .collect();

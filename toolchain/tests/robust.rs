@@ -5,17 +5,6 @@ use std::path::Path;
 
 use postern_toolchain::rewrite::{Adjustment, RewriteOptions, rewrite};
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-}
-
 const WORDS: &[&str] = &[
     "%rsp",
     "%esp",
@@ -75,17 +64,17 @@ fn any_text_is_answered() {
         lines.extend(text.lines().map(str::to_owned));
     }
     lines.sort();
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = fastrand::Rng::with_seed(1);
     let (mut accepted, mut refused) = (0u32, 0u32);
     for round in 0..100_000 {
         let mut text = String::new();
-        for _ in 0..1 + random.below(12) {
-            let mut line = lines[random.below(lines.len())].clone();
-            for _ in 0..random.below(3) {
+        for _ in 0..1 + random.usize(..12) {
+            let mut line = lines[random.usize(..lines.len())].clone();
+            for _ in 0..random.usize(..3) {
                 let chars: Vec<char> = line.chars().collect();
-                let at = random.below(chars.len() + 1);
-                let until = (at + random.below(5)).min(chars.len());
-                let word = WORDS[random.below(WORDS.len())];
+                let at = random.usize(..chars.len() + 1);
+                let until = (at + random.usize(..5)).min(chars.len());
+                let word = WORDS[random.usize(..WORDS.len())];
                 line = chars[..at]
                     .iter()
                     .chain(&word.chars().collect::<Vec<_>>())

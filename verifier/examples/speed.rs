@@ -90,13 +90,10 @@ const MIX: &[(u32, &[u8])] = &[
 fn invent(size: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(size + 64);
     let mut recent = [0usize; 64];
-    let mut state = 1u64;
+    let mut numbers = fastrand::Rng::with_seed(1);
     let mut count = 0;
     while text.len() < size {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        let random = (state >> 33) as u32;
+        let random = numbers.u32(..);
         recent[count % 64] = text.len();
         count += 1;
         let back = recent[(random >> 20) as usize % 64];
@@ -129,7 +126,7 @@ fn invent(size: usize) -> Vec<u8> {
             }
             _ => {
                 let total: u32 = MIX.iter().map(|(weight, _)| weight).sum();
-                let mut pick = (state >> 40) as u32 % total;
+                let mut pick = numbers.u32(..total);
                 for (weight, bytes) in MIX {
                     if pick < *weight {
                         text.extend(*bytes);

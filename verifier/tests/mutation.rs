@@ -13,17 +13,6 @@ use postern_verifier::{
 
 const LAYOUT: Layout = Layout::new(2);
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
-
 /// A program with something of everything: loads, stores, SSE, AVX, x87, locks, calls, gates, pads, guarded sequences.
 fn program() -> Vec<u8> {
     let mut text = Vec::new();
@@ -225,23 +214,23 @@ fn shuffled_bytes_are_judged_soundly() {
         .and_then(|n| n.parse().ok())
         .unwrap_or(1u64);
     let mut oracles = Oracles::new();
-    let mut random = Random(0x0123_4567_89ab_cdef);
+    let mut random = fastrand::Rng::with_seed(0x0123_4567_89ab_cdef);
     let text = program();
     let mut accepted = 0u64;
     for _ in 0..factor * 60_000 {
         let mut damaged = text.clone();
-        for _ in 0..1 + random.next() % 3 {
+        for _ in 0..1 + random.u64(..) % 3 {
             let (at, length) = (
-                random.next() as usize % damaged.len(),
-                1 + random.next() as usize % 8,
+                random.u64(..) as usize % damaged.len(),
+                1 + random.u64(..) as usize % 8,
             );
             let end = (at + length).min(damaged.len());
-            match random.next() % 4 {
+            match random.u64(..) % 4 {
                 0 => drop(damaged.drain(at..end)),
-                1 => damaged[at..end].fill_with(|| random.next() as u8),
+                1 => damaged[at..end].fill_with(|| random.u64(..) as u8),
                 2 => {
                     let copy = damaged[at..end].to_vec();
-                    let to = random.next() as usize % damaged.len();
+                    let to = random.u64(..) as usize % damaged.len();
                     damaged.splice(to..to, copy);
                 }
                 _ => damaged.truncate(end),
@@ -268,11 +257,11 @@ fn random_bytes_never_panic() {
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(1u64);
-    let mut random = Random(0xfeed_beef_0bad_cafe);
+    let mut random = fastrand::Rng::with_seed(0xfeed_beef_0bad_cafe);
     let mut oracles = Oracles::new();
     for _ in 0..factor * 200_000 {
-        let length = random.next() as usize % 40;
-        let text: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        let length = random.u64(..) as usize % 40;
+        let text: Vec<u8> = (0..length).map(|_| random.u64(..) as u8).collect();
         judge(&text, &mut oracles);
         // Any position, too, inside or outside.
         for at in [0, length / 2, length, length + 100, usize::MAX] {
@@ -283,7 +272,7 @@ fn random_bytes_never_panic() {
 
 #[test]
 fn any_layout_and_buffer_is_answered() {
-    let mut random = Random(0x1111_2222_3333_4444);
+    let mut random = fastrand::Rng::with_seed(0x1111_2222_3333_4444);
     let text = program();
     let offsets = [
         0,
@@ -314,7 +303,7 @@ fn any_layout_and_buffer_is_answered() {
                     links: Links::NONE,
                     segment: Segment::Gs,
                 };
-                let length = random.next() as usize % text.len();
+                let length = random.u64(..) as usize % text.len();
                 for profile in [Profile::User, Profile::Bounded] {
                     let _ = verify(&text[..length], &layout, profile, &mut vec![0; words]);
                 }

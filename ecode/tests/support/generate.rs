@@ -4,28 +4,8 @@
 //! before it. Side effects stand only where C orders them.
 #![allow(dead_code, reason = "each program uses a part")]
 
+use fastrand::Rng;
 use std::fmt::Write;
-
-/// A small generator of random numbers (xorshift).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11
-    }
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
-        list[self.below(list.len())]
-    }
-}
 
 const INTS: &[&str] = &[
     "char",
@@ -91,7 +71,7 @@ long everything(void) {
 ";
 
 pub struct Program {
-    random: Random,
+    random: Rng,
     out: String,
     /// Integer variables that may be read, and those that may be written.
     read: Vec<String>,
@@ -129,7 +109,7 @@ pub fn batch(programs: &[(u64, usize)]) -> String {
 /// A program without its types.
 fn body(seed: u64, functions: usize) -> String {
     let mut program = Program {
-        random: Random::new(seed),
+        random: Rng::with_seed(seed),
         out: OBJECTS.into(),
         read: Vec::new(),
         write: Vec::new(),
@@ -146,6 +126,10 @@ fn body(seed: u64, functions: usize) -> String {
 }
 
 impl Program {
+    fn pick<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.random.usize(..list.len())]
+    }
+
     fn function(&mut self) {
         self.read = [
             "gc",
@@ -195,10 +179,10 @@ impl Program {
         }
         self.floats.push("ld".into());
         self.floats.push("sp.d".into());
-        for _ in 0..2 + self.random.below(3) {
+        for _ in 0..2 + self.random.usize(..3) {
             self.declaration();
         }
-        for _ in 0..3 + self.random.below(7) {
+        for _ in 0..3 + self.random.usize(..7) {
             self.statement();
         }
         let last = self.expression(2);
@@ -216,7 +200,7 @@ impl Program {
     }
 
     fn declaration(&mut self) {
-        let ty = self.random.pick(INTS);
+        let ty = self.pick(INTS);
         let value = self.expression(2);
         let name = format!("v{}", self.names);
         self.names += 1;
@@ -232,8 +216,8 @@ impl Program {
     fn block(&mut self) {
         let (read, write) = (self.read.len(), self.write.len());
         self.depth += 1;
-        for _ in 0..1 + self.random.below(3) {
-            if self.random.below(6) == 0 {
+        for _ in 0..1 + self.random.usize(..3) {
+            if self.random.usize(..6) == 0 {
                 self.declaration();
             } else {
                 self.statement();
@@ -245,36 +229,35 @@ impl Program {
     }
 
     fn variable(&mut self) -> String {
-        let n = self.random.below(self.write.len());
+        let n = self.random.usize(..self.write.len());
         self.write[n].clone()
     }
 
     fn statement(&mut self) {
         let simple = self.depth >= 3;
-        match self.random.below(if simple { 12 } else { 20 }) {
+        match self.random.usize(..if simple { 12 } else { 20 }) {
             0..4 => {
                 let (target, value) = (self.variable(), self.expression(3));
                 self.line(format!("{target} = {value};"));
             }
             4 | 5 => {
                 let target = self.variable();
-                let (op, value) = match self.random.below(10) {
+                let (op, value) = match self.random.usize(..10) {
                     0..5 => (
-                        self.random.pick(&["+=", "-=", "^=", "|=", "&=", "*="]),
+                        self.pick(&["+=", "-=", "^=", "|=", "&=", "*="]),
                         self.expression(2),
                     ),
                     5 => (
-                        self.random.pick(&["<<=", ">>="]),
+                        self.pick(&["<<=", ">>="]),
                         format!("({}) & 7", self.expression(1)),
                     ),
                     6 => (
-                        self.random.pick(&["/=", "%="]),
+                        self.pick(&["/=", "%="]),
                         format!("(int)(({}) & 63) + 1", self.expression(1)),
                     ),
                     7 => (
-                        self.random.pick(&["/=", "%="]),
-                        self.random
-                            .pick(&["3", "7", "10", "1000", "8", "60", "255u", "100000"])
+                        self.pick(&["/=", "%="]),
+                        self.pick(&["3", "7", "10", "1000", "8", "60", "255u", "100000"])
                             .into(),
                     ),
                     _ => ("+=", self.expression(1)),
@@ -283,8 +266,8 @@ impl Program {
             }
             6 => {
                 let n = self.variable();
-                let op = self.random.pick(&["++", "--"]);
-                let text = if self.random.below(2) == 0 {
+                let op = self.pick(&["++", "--"]);
+                let text = if self.random.bool() {
                     format!("t0 += ({n}){op};")
                 } else {
                     format!("t0 ^= {op}({n});")
@@ -293,7 +276,7 @@ impl Program {
             }
             7 => {
                 let value = self.float(2);
-                let n = self.random.below(self.floats.len());
+                let n = self.random.usize(..self.floats.len());
                 let target = self.floats[n].clone();
                 self.line(format!("{target} = {value}; if (!({target} > -1e15 && {target} < 1e15)) {target} = 0.5;"));
             }
@@ -309,7 +292,7 @@ impl Program {
                 ));
             }
             11 if self.functions > 0 => {
-                let (n, value) = (self.random.below(self.functions), self.expression(1));
+                let (n, value) = (self.random.usize(..self.functions), self.expression(1));
                 if self.loops == 0 && self.depth < 2 {
                     self.line(format!("if (gv++ < 400) h = mix(h, f{n}({value}));"));
                 }
@@ -319,7 +302,7 @@ impl Program {
                 let condition = self.condition();
                 self.line(format!("if ({condition}) {{"));
                 self.block();
-                if self.random.below(2) == 0 {
+                if self.random.bool() {
                     self.line("} else {".into());
                     self.block();
                 }
@@ -345,7 +328,7 @@ impl Program {
 
     fn special(&mut self) {
         let (e, k) = (self.expression(1), self.index(4));
-        let text = match self.random.below(10) {
+        let text = match self.random.usize(..10) {
             0 => format!("sp = move(sp, {e});"),
             1 => format!("gp = move(move(gp, {e}), 3); gn.s = flip(gn.s);"),
             2 => format!("t0 += functions[{k}]({e});"),
@@ -367,10 +350,10 @@ impl Program {
     fn repeat(&mut self) {
         let i = format!("i{}", self.names);
         self.names += 1;
-        let most = 1 + self.random.below(7);
+        let most = 1 + self.random.usize(..7);
         self.loops += 1;
         self.read.push(i.clone());
-        let kind = self.random.below(4);
+        let kind = self.random.usize(..4);
         match kind {
             0 => self.line(format!("for (int {i} = 0; {i} < {most}; {i}++) {{")),
             1 => self.line(format!("for (unsigned {i} = {most}; {i} > 0; {i} -= 1) {{")),
@@ -378,10 +361,10 @@ impl Program {
             _ => self.line(format!("{{ long {i} = {most}; do {{")),
         }
         self.block();
-        if self.random.below(3) == 0 {
+        if self.random.usize(..3) == 0 {
             let condition = self.condition();
             let word = if kind < 3 {
-                self.random.pick(&["break", "continue"])
+                self.pick(&["break", "continue"])
             } else {
                 "break"
             };
@@ -401,25 +384,25 @@ impl Program {
 
     fn switch(&mut self) {
         let value = self.expression(2);
-        let spread = self.random.pick(&["& 7", "% 5", "& 0x30", ""]);
+        let spread = self.pick(&["& 7", "% 5", "& 0x30", ""]);
         self.line(format!("switch (({value}) {spread}) {{"));
         let mut used = Vec::new();
-        for _ in 0..1 + self.random.below(8) {
-            let case = match self.random.below(4) {
-                0 => self.random.below(64) as i64 - 8,
-                1 => (self.random.below(4) * 16) as i64,
-                _ => self.random.below(8) as i64,
+        for _ in 0..1 + self.random.usize(..8) {
+            let case = match self.random.usize(..4) {
+                0 => self.random.usize(..64) as i64 - 8,
+                1 => (self.random.usize(..4) * 16) as i64,
+                _ => self.random.usize(..8) as i64,
             };
             if !used.contains(&case) {
                 used.push(case);
                 self.line(format!("case {case}:"));
                 self.statement();
-                if self.random.below(3) > 0 {
+                if self.random.usize(..3) > 0 {
                     self.line("break;".into());
                 }
             }
         }
-        if self.random.below(2) == 0 {
+        if self.random.bool() {
             self.line("default:".into());
             self.statement();
         }
@@ -428,29 +411,33 @@ impl Program {
 
     fn index(&mut self, size: usize) -> String {
         let e = self.expression(1);
-        if self.random.below(2) == 0 {
+        if self.random.bool() {
             format!("(({e}) & {})", size - 1)
         } else {
-            self.random.below(size).to_string()
+            self.random.usize(..size).to_string()
         }
     }
 
     fn condition(&mut self) -> String {
-        match self.random.below(8) {
+        match self.random.usize(..8) {
             0..4 => {
                 let (a, b) = (self.expression(2), self.expression(2));
-                let op = self.random.pick(&["<", ">", "<=", ">=", "==", "!="]);
+                let op = self.pick(&["<", ">", "<=", ">=", "==", "!="]);
                 format!("{a} {op} {b}")
             }
-            4 => format!("({}) & {}", self.expression(2), 1 << self.random.below(12)),
+            4 => format!(
+                "({}) & {}",
+                self.expression(2),
+                1 << self.random.usize(..12)
+            ),
             5 => {
-                let op = self.random.pick(&["<", ">", "<=", ">=", "==", "!="]);
+                let op = self.pick(&["<", ">", "<=", ">=", "==", "!="]);
                 format!("{} {op} {}", self.float(1), self.float(1))
             }
             6 => format!(
                 "({}) {} !({})",
                 self.condition(),
-                self.random.pick(&["&&", "||"]),
+                self.pick(&["&&", "||"]),
                 self.expression(1)
             ),
             _ => self.expression(2),
@@ -458,23 +445,22 @@ impl Program {
     }
 
     fn float(&mut self, depth: usize) -> String {
-        if depth == 0 || self.random.below(3) == 0 {
-            return match self.random.below(3) {
+        if depth == 0 || self.random.usize(..3) == 0 {
+            return match self.random.usize(..3) {
                 0 => self
-                    .random
                     .pick(&["0.5", "-3.25", "1e3", "2.0f", "0.1", "7", "-0.0", "1e-3f"])
                     .into(),
                 _ => {
-                    let n = self.random.below(self.floats.len());
+                    let n = self.random.usize(..self.floats.len());
                     self.floats[n].clone()
                 }
             };
         }
-        match self.random.below(6) {
+        match self.random.usize(..6) {
             0..4 => format!(
                 "({} {} {})",
                 self.float(depth - 1),
-                self.random.pick(&["+", "-", "*"]),
+                self.pick(&["+", "-", "*"]),
                 self.float(depth - 1)
             ),
             4 => format!(
@@ -483,7 +469,7 @@ impl Program {
                 self.integer()
             ),
             _ => {
-                let ty = self.random.pick(&["double", "float"]);
+                let ty = self.pick(&["double", "float"]);
                 format!("({ty})({})", self.expression(1))
             }
         }
@@ -491,18 +477,17 @@ impl Program {
 
     /// An operand of an integer operator whose type is an integer type.
     fn integer(&mut self) -> String {
-        let n = self.random.below(self.read.len());
+        let n = self.random.usize(..self.read.len());
         self.read[n].clone()
     }
 
     fn constant(&mut self) -> String {
-        match self.random.below(8) {
-            0..4 => format!("{}", self.random.below(20)),
-            4 => format!("(-{})", self.random.below(1000)),
-            5 => format!("{}u", self.random.next() as u32),
-            6 => format!("0x{:x}l", self.random.next() & 0xffff_ffff_ffff),
+        match self.random.usize(..8) {
+            0..4 => format!("{}", self.random.usize(..20)),
+            4 => format!("(-{})", self.random.usize(..1000)),
+            5 => format!("{}u", self.random.u32(..)),
+            6 => format!("0x{:x}l", self.random.u64(..1 << 48)),
             _ => self
-                .random
                 .pick(&[
                     "255",
                     "65535",
@@ -518,31 +503,30 @@ impl Program {
     }
 
     fn expression(&mut self, depth: usize) -> String {
-        if depth == 0 || self.random.below(5) == 0 {
-            return if self.random.below(3) == 0 {
+        if depth == 0 || self.random.usize(..5) == 0 {
+            return if self.random.usize(..3) == 0 {
                 self.constant()
             } else {
                 self.integer()
             };
         }
         let d = depth - 1;
-        match self.random.below(20) {
+        match self.random.usize(..20) {
             0..8 => {
-                let op = self.random.pick(&["+", "-", "*", "&", "|", "^", "+", "-"]);
+                let op = self.pick(&["+", "-", "*", "&", "|", "^", "+", "-"]);
                 format!("({} {op} {})", self.expression(d), self.expression(d))
             }
             8 => format!(
                 "({} {} ({} & 31))",
                 self.expression(d),
-                self.random.pick(&["<<", ">>"]),
+                self.pick(&["<<", ">>"]),
                 self.expression(d)
             ),
             9 => format!(
                 "({} {} {})",
                 self.expression(d),
-                self.random.pick(&["/", "%"]),
-                self.random
-                    .pick(&["3", "-7", "10u", "16", "1000l", "641", "2", "0x10001ul"])
+                self.pick(&["/", "%"]),
+                self.pick(&["3", "-7", "10u", "16", "1000l", "641", "2", "0x10001ul"])
             ),
             10 => format!(
                 "({} / (int)(({} & 255) + 1))",
@@ -552,15 +536,11 @@ impl Program {
             11 => format!(
                 "({} {} {})",
                 self.expression(d),
-                self.random.pick(&["<", ">", "<=", ">=", "==", "!="]),
+                self.pick(&["<", ">", "<=", ">=", "==", "!="]),
                 self.expression(d)
             ),
-            12 => format!(
-                "({}{})",
-                self.random.pick(&["-", "~", "!"]),
-                self.expression(d)
-            ),
-            13 => format!("(({})({}))", self.random.pick(INTS), self.expression(d)),
+            12 => format!("({}{})", self.pick(&["-", "~", "!"]), self.expression(d)),
+            13 => format!("(({})({}))", self.pick(INTS), self.expression(d)),
             14 => format!(
                 "({} ? {} : {})",
                 self.condition(),
@@ -570,11 +550,11 @@ impl Program {
             15 => format!(
                 "({} {} {})",
                 self.expression(d),
-                self.random.pick(&["&&", "||"]),
+                self.pick(&["&&", "||"]),
                 self.expression(d)
             ),
             16 => {
-                let array = self.random.pick(&["la", "ga", "table", "gbytes"]);
+                let array = self.pick(&["la", "ga", "table", "gbytes"]);
                 let index = self.index(8);
                 format!("{array}[{index}]")
             }
@@ -583,16 +563,16 @@ impl Program {
                 format!("gm[{a}][{b}]")
             }
             18 => {
-                let n = self.random.below(31) + 1;
-                let v = self.random.pick(&["gu", "(u32)t0", "(u32)gl"]);
+                let n = self.random.usize(..31) + 1;
+                let v = self.pick(&["gu", "(u32)t0", "(u32)gl"]);
                 format!("({v} << {n} | {v} >> {})", 32 - n)
             }
             _ => {
                 let value = self.float(1);
-                let n = self.random.below(4);
+                let n = self.random.usize(..4);
                 format!(
                     "({value} > -1e6 && {value} < 1e6 ? ({})(int)({value}) : {n})",
-                    self.random.pick(&["int", "long", "short", "char"])
+                    self.pick(&["int", "long", "short", "char"])
                 )
             }
         }

@@ -43,7 +43,8 @@ fn inputs(extension: &Path) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let text = std::fs::read(root.join("docs/src/reference/rules.md")).expect("a page");
     let code = std::fs::read(extension).expect("the extension");
-    let noise: Vec<u8> = Numbers(1).take(70_000).map(|n| (n >> 33) as u8).collect();
+    let mut random = fastrand::Rng::with_seed(1);
+    let noise: Vec<u8> = (0..70_000).map(|_| random.u8(..)).collect();
     vec![
         Vec::new(),
         vec![7],
@@ -52,21 +53,6 @@ fn inputs(extension: &Path) -> Vec<Vec<u8>> {
         noise,
         vec![0; 300_000],
     ]
-}
-
-/// A sequence of numbers without a pattern that a codec could find; the same in each run.
-struct Numbers(u64);
-
-impl Iterator for Numbers {
-    type Item = u64;
-
-    fn next(&mut self) -> Option<u64> {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        Some(self.0)
-    }
 }
 
 fn round_trips(name: &str, levels: &[i32]) {
@@ -105,24 +91,21 @@ fn hostile_input(name: &str) {
     );
     let page = &inputs(&extension)[2][..20_000];
     let packed = codec.compress(page, 6).expect("compresses");
-    let mut numbers = Numbers(name.len() as u64);
+    let mut random = fastrand::Rng::with_seed(name.len() as u64);
     let mut corrupt = 0;
     for round in 0..300 {
         let mut stream = packed.clone();
         match round % 3 {
-            0 => stream.truncate((numbers.next().expect("endless") >> 33) as usize % stream.len()),
+            0 => stream.truncate(random.usize(..stream.len())),
             1 => {
                 for _ in 0..=round % 7 {
-                    let number = numbers.next().expect("endless");
-                    let at = (number >> 33) as usize % stream.len();
-                    stream[at] ^= (number >> 20) as u8 | 1;
+                    let at = random.usize(..stream.len());
+                    stream[at] ^= random.u8(1..);
                 }
             }
             _ => {
                 let from = 4 + round % 20;
-                for (byte, number) in stream[from..].iter_mut().zip(&mut numbers) {
-                    *byte = (number >> 33) as u8;
-                }
+                random.fill(&mut stream[from..]);
             }
         }
         let limit = page.len() + 100;

@@ -3,7 +3,8 @@
 use super::confined::Confined;
 use super::packets::Packet;
 use super::pcap::{Judge, NETMASK};
-use super::{Random, expressions, packets};
+use super::{expressions, packets};
+use fastrand::Rng;
 use postern_filter::{Databases, Filter, Options};
 
 /// What came of expressions.
@@ -20,10 +21,10 @@ pub struct Tally {
 
 /// Compares `count` expressions at random on as many packets as `corpus` says; a verdict that differs is a panic that shows it.
 pub fn compare(seed: u64, count: u32, corpus: usize) -> Tally {
-    let mut random = Random::new(seed);
+    let mut random = Rng::with_seed(seed);
     let texts: Vec<String> = (0..count)
         .map(|_| {
-            let size = 1 + random.below(5);
+            let size = 1 + random.usize(..5);
             expressions::expression(&mut random, size)
         })
         .collect();

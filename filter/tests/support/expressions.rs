@@ -1,6 +1,6 @@
 //! Expressions at random from the grammar of the manual.
 
-use super::Random;
+use fastrand::Rng;
 
 const HOSTS: &[&str] = &[
     "10.0.0.1",
@@ -52,14 +52,14 @@ const INDEXED: &[&str] = &[
 ];
 
 pub struct Generator<'a> {
-    pub random: &'a mut Random,
+    pub random: &'a mut Rng,
     /// Leave out what libpcap's interpreter does with variables that were never set, and chains that never end.
     moved: bool,
 }
 
 /// An expression with up to `size` conditions.
-pub fn expression(random: &mut Random, size: usize) -> String {
-    let prefix = match random.below(12) {
+pub fn expression(random: &mut Rng, size: usize) -> String {
+    let prefix = match random.usize(..12) {
         0 => "vlan and ",
         1 => "vlan 100 and ",
         2 => "mpls and ",
@@ -83,14 +83,14 @@ pub fn expression(random: &mut Random, size: usize) -> String {
 
 impl Generator<'_> {
     fn pick(&mut self, list: &[&str]) -> String {
-        (*self.random.pick(list)).to_owned()
+        String::from(*self.random.choice(list).unwrap())
     }
 
     pub fn condition(&mut self, size: usize) -> String {
         if size <= 1 {
             return self.leaf();
         }
-        match self.random.below(8) {
+        match self.random.usize(..8) {
             0 => {
                 let not = self.pick(&["not ", "!", "! "]);
                 let inner = self.condition(size - 1);
@@ -98,7 +98,7 @@ impl Generator<'_> {
             }
             1 => format!("({})", self.condition(size - 1)),
             n => {
-                let left = 1 + self.random.below(size - 1);
+                let left = 1 + self.random.usize(..size - 1);
                 let (a, b) = (self.condition(left), self.condition(size - left));
                 let op = if n < 5 {
                     self.pick(&["and", "&&"])
@@ -111,7 +111,7 @@ impl Generator<'_> {
     }
 
     fn leaf(&mut self) -> String {
-        match self.random.below(22) {
+        match self.random.usize(..22) {
             0..4 => self.pick(NAMES),
             4..7 => self.address(),
             7..10 => self.port(),
@@ -128,7 +128,7 @@ impl Generator<'_> {
             ]),
             16 => {
                 let word = self.pick(&["less", "greater"]);
-                format!("{word} {}", self.random.below(120))
+                format!("{word} {}", self.random.usize(..120))
             }
             17 => {
                 let direction = self.pick(&["host", "src", "dst", "src or dst", "src and dst"]);
@@ -179,7 +179,7 @@ impl Generator<'_> {
 
     fn address(&mut self) -> String {
         let direction = self.direction();
-        match self.random.below(6) {
+        match self.random.usize(..6) {
             0 | 1 => {
                 let proto = self.pick(&["", "ip ", "arp ", "rarp "]);
                 format!("{proto}{direction}host {}", self.pick(HOSTS))
@@ -203,7 +203,7 @@ impl Generator<'_> {
     fn port(&mut self) -> String {
         let proto = self.pick(&["", "", "tcp ", "udp ", "sctp "]);
         let direction = self.direction();
-        if self.random.chance(3) {
+        if self.random.usize(..3) == 0 {
             format!("{proto}{direction}portrange {}", self.pick(RANGES))
         } else {
             format!("{proto}{direction}port {}", self.pick(PORTS))
@@ -211,8 +211,8 @@ impl Generator<'_> {
     }
 
     fn protocol(&mut self) -> String {
-        match self.random.below(5) {
-            0 => format!("proto {}", self.random.below(256)),
+        match self.random.usize(..5) {
+            0 => format!("proto {}", self.random.usize(..256)),
             1 => format!(
                 "ip proto {}",
                 self.pick(&["6", "17", "\\tcp", "\\udp", "1", "44"])
@@ -253,8 +253,8 @@ impl Generator<'_> {
     }
 
     fn sum(&mut self, depth: usize) -> String {
-        match self.random.below(if depth == 0 { 4 } else { 9 }) {
-            0 => self.random.below(300).to_string(),
+        match self.random.usize(..if depth == 0 { 4 } else { 9 }) {
+            0 => self.random.usize(..300).to_string(),
             1 => self.pick(&[
                 "len",
                 "0x0800",
@@ -268,7 +268,7 @@ impl Generator<'_> {
             ]),
             2..=4 => self.field(depth.saturating_sub(1)),
             5 => format!("({})", self.sum(depth - 1)),
-            6 if self.random.chance(3) => format!("-{}", self.sum(depth - 1)),
+            6 if self.random.usize(..3) == 0 => format!("-{}", self.sum(depth - 1)),
             _ => {
                 let (a, b) = (self.sum(depth - 1), self.sum(depth - 1));
                 let op = self.pick(&["+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"]);
@@ -279,10 +279,10 @@ impl Generator<'_> {
 
     fn field(&mut self, depth: usize) -> String {
         let proto = self.pick(INDEXED);
-        let index = if depth > 0 && self.random.chance(3) {
+        let index = if depth > 0 && self.random.usize(..3) == 0 {
             self.sum(depth - 1)
         } else {
-            self.random.below(60).to_string()
+            self.random.usize(..60).to_string()
         };
         let size = self.pick(&["", "", ":1", ":2", ":4"]);
         format!("{proto}[{index}{size}]")

@@ -7,7 +7,4 @@ pub mod differential;
 pub mod expressions;
 pub mod packets;
 pub mod pcap;
-mod random;
 pub mod written;
-
-pub use random::Random;

@@ -70,11 +70,10 @@ mod tests {
     fn pieces_do_not_overlap_and_join_again() {
         let mut room = Room::new(100..1000);
         let mut taken: Vec<Range<u32>> = Vec::new();
-        let mut state = 1u64;
+        let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..5000 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
-            let bytes = (state >> 40) as u32 % 60 + 1;
-            if state >> 33 & 1 == 0 || taken.is_empty() {
+            let bytes = random.u32(1..=60);
+            if random.bool() || taken.is_empty() {
                 let Some(at) = room.take(bytes, 16) else {
                     continue;
                 };
@@ -87,7 +86,7 @@ mod tests {
                 );
                 taken.push(new);
             } else {
-                room.give(taken.swap_remove((state >> 50) as usize % taken.len()));
+                room.give(taken.swap_remove(random.usize(..taken.len())));
             }
             let used: u64 = taken.iter().map(|t| t.len() as u64).sum();
             assert_eq!(room.left() + used, 900);

@@ -201,13 +201,8 @@ fn protections_change_while_threads_are_inside() {
 /// Many random changes: what the runtime says, what the host's copies do, and what the kernel has, are the same.
 #[test]
 fn the_list_the_copies_and_the_kernel_agree() {
-    let mut state = 0x2545_f491_4f6c_dd1du64;
-    let mut random = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut numbers = fastrand::Rng::with_seed(1);
+    let mut random = |below: usize| numbers.usize(..below);
     let i = image();
     let domains: Vec<Domain> = (0..4).map(|n| named(&i, &format!("random {n}"))).collect();
     let areas: Vec<Shared> = [1, 3, 8, 17]

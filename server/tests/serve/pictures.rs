@@ -11,15 +11,9 @@ fn png(width: u32, height: u32, channels: usize) -> (Vec<u8>, Vec<u8>) {
         image::ExtendedColorType::Rgb8,
         image::ExtendedColorType::Rgba8,
     ][channels - 1];
-    let mut state = 88_172_645_463_325_252u64;
-    let mut random = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
+    let mut random = fastrand::Rng::with_seed(1);
     let size = (width * height) as usize * channels;
-    let pixels: Vec<u8> = (0..size).map(|_| random()).collect();
+    let pixels: Vec<u8> = (0..size).map(|_| random.u8(..)).collect();
     let mut file = Vec::new();
     let encoder = image::codecs::png::PngEncoder::new(&mut file);
     image::ImageEncoder::write_image(encoder, &pixels, width, height, colour).unwrap();
