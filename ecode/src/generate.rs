@@ -9,7 +9,8 @@ use crate::encode::encode;
 use crate::optimize::optimize;
 use crate::parse::Parser;
 use crate::types::*;
-use crate::unit::{Import, Place, Relocation, Section, Symbol, Target, Unit, Width, global_of};
+use crate::unit::{Import, Place, Symbol, Unit, global_of};
+use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
 
 impl Parser<'_> {

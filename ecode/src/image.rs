@@ -9,9 +9,10 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use postern_image::{ImageBuilder, ImageError};
+use postern_verifier::relocation::{Places, Section};
 use postern_verifier::window::{FILL, slot};
 
-use crate::unit::{Import, PlaceError, Places, Section, Symbol, Unit};
+use crate::unit::{Import, PlaceError, Symbol, Unit};
 
 /// Units that have become a file.
 #[derive(Clone, Debug)]

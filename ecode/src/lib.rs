@@ -45,9 +45,8 @@ pub use diagnostics::{Diagnostic, Errors, Rule};
 #[cfg(feature = "image")]
 pub use image::{LinkError, Linked, link};
 pub use limits::Limits;
-pub use unit::{
-    Import, PlaceError, Placed, Places, Relocation, Section, Symbol, Target, Unit, Width,
-};
+pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};
+pub use unit::{Import, PlaceError, Placed, Symbol, Unit};
 
 use parse::{Parser, State};
 

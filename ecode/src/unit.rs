@@ -9,54 +9,7 @@ use core::fmt;
 use crate::ir::sym;
 use crate::names::Name;
 use crate::types::Type;
-
-/// A part of a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Section {
-    /// Machine code; 16-byte aligned.
-    Text,
-    /// Constants, never written; 16-byte aligned.
-    Rodata,
-    /// Variables with initial values; 16-byte aligned.
-    Data,
-    /// Variables that begin as zero; 16-byte aligned.
-    Bss,
-}
-
-/// How an address is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Width {
-    /// Four bytes: the distance from behind them.
-    Relative32,
-    /// Four bytes: the offset in the window.
-    Absolute32,
-    /// Eight bytes: the offset in the window.
-    Absolute64,
-}
-
-/// What an address is counted from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// The beginning of a section of this unit.
-    Section(Section),
-    /// What [`Unit::imports`] names.
-    Import(u32),
-}
-
-/// An address that must be filled in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Relocation {
-    /// The section whose bytes are changed: text, constants or data.
-    pub section: Section,
-    /// Position of the bytes in it.
-    pub at: u32,
-    /// How to write it.
-    pub width: Width,
-    /// From where.
-    pub target: Target,
-    /// How far from there.
-    pub addend: i64,
-}
+use postern_verifier::relocation::{OutOfRange, Places, Relocation, Section, Sections, relocate};
 
 /// A function or object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,31 +60,6 @@ pub struct Unit {
     pub lines: Vec<(u32, u32)>,
 }
 
-/// Offsets in the window at which the sections are to lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// Of the text.
-    pub text: u32,
-    /// Of the constants.
-    pub rodata: u32,
-    /// Of the data.
-    pub data: u32,
-    /// Of the zeroed data.
-    pub bss: u32,
-}
-
-impl Places {
-    /// Where a section lies.
-    pub fn start(&self, section: Section) -> u32 {
-        match section {
-            Section::Text => self.text,
-            Section::Rodata => self.rodata,
-            Section::Data => self.data,
-            Section::Bss => self.bss,
-        }
-    }
-}
-
 /// Why a unit cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaceError {
@@ -172,36 +100,13 @@ impl Unit {
             imports
                 .push(resolve(import).ok_or_else(|| PlaceError::Unresolved(import.name.clone()))?);
         }
-        let start = |section| places.start(section);
-        for relocation in &self.relocations {
-            let from = match relocation.target {
-                Target::Section(section) => start(section),
-                Target::Import(index) => *imports.get(index as usize).ok_or(PlaceError::Range)?,
-            };
-            let address = i64::from(from) + relocation.addend;
-            let bytes = match relocation.section {
-                Section::Text => &mut placed.text,
-                Section::Rodata => &mut placed.rodata,
-                Section::Data | Section::Bss => &mut placed.data,
-            };
-            let at = relocation.at as usize;
-            if relocation.width == Width::Absolute64 {
-                let target = bytes.get_mut(at..at + 8).ok_or(PlaceError::Range)?;
-                target.copy_from_slice(&address.to_le_bytes());
-                continue;
-            }
-            let value = match relocation.width {
-                Width::Relative32 => {
-                    let behind =
-                        i64::from(start(relocation.section)) + i64::from(relocation.at) + 4;
-                    i32::try_from(address - behind).map_err(|_| PlaceError::Range)?
-                }
-                // Addresses count modulo 2^32.
-                _ => address as i32,
-            };
-            let target = bytes.get_mut(at..at + 4).ok_or(PlaceError::Range)?;
-            target.copy_from_slice(&value.to_le_bytes());
-        }
+        let sections = Sections {
+            text: &mut placed.text,
+            rodata: &mut placed.rodata,
+            data: &mut placed.data,
+        };
+        relocate(&self.relocations, places, &imports, |_| None, sections)
+            .map_err(|OutOfRange| PlaceError::Range)?;
         Ok(placed)
     }
 

@@ -3,9 +3,10 @@
 //! The file may be anybody's: every field is checked, and what is made of it is judged by the verifier like all else. Sections that
 //! are loaded are joined into text, constants, data and zeroed data; debug information is left out.
 
-use super::object::{Import, Object, Relocation, Section, Symbol, Target, Width};
+use super::object::{Import, Object, Symbol};
 use super::{CreateError, Created, Namespace};
 use postern_image::Signature;
+use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::FILL;
 use std::collections::HashMap;
 
@@ -155,7 +156,7 @@ fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
         }
         let section = match (header.flags & (EXEC | WRITE), header.kind) {
             (EXEC, PROGBITS) => Section::Text,
-            (0, PROGBITS) => Section::Constants,
+            (0, PROGBITS) => Section::Rodata,
             (WRITE, PROGBITS) => Section::Data,
             (WRITE, _) => Section::Bss,
             _ => return Err(wrong("a section that is executable and not plain code")),
@@ -167,7 +168,7 @@ fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
         let content = file.content(header)?;
         let at = match section {
             Section::Text => append(&mut object.text, FILL, align, content),
-            Section::Constants => append(&mut object.constants, 0, align, content),
+            Section::Rodata => append(&mut object.rodata, 0, align, content),
             Section::Data => append(&mut object.data, 0, align, content),
             Section::Bss => reserve(&mut object.bss, align, header.size),
         };

@@ -2,12 +2,13 @@
 
 use super::{ALIGNMENT, APART, Created, Data, Name, State, Target, Unit, defined, describe};
 use crate::image::ImageInner;
-use crate::namespace::object::{Import, Object, Places, Section, Symbol, Variables};
+use crate::namespace::object::{Import, Object, Symbol, Variables};
 use crate::namespace::{CreateError, Namespace};
 use crate::trusted::code::Start;
 use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::memory;
 use postern_image::{ImportOwned, Signature};
+use postern_verifier::relocation::{Places, Section};
 use postern_verifier::{Facts, window};
 use std::ops::Range;
 use std::sync::Arc;
@@ -136,7 +137,7 @@ impl State {
         let text = padded.and_then(|bytes| self.text.take(bytes, ALIGNMENT));
         let text = text.ok_or(room("text", text_bytes))?;
         taken.text = Some(text..text + text_bytes as u32 + APART);
-        let bytes = object.constants.len();
+        let bytes = object.rodata.len();
         let constants = size(bytes).and_then(|b| self.constants.take(b, ALIGNMENT));
         let constants = constants.ok_or(room("constants", bytes))?;
         let constants = constants..constants + bytes as u32;
@@ -154,7 +155,7 @@ impl State {
         };
         let places = Places {
             text,
-            constants: constants.start,
+            rodata: constants.start,
             data: data.start,
             bss: data.start + bss_at as u32,
         };
@@ -181,7 +182,7 @@ impl State {
             return Err(room("text", text_bytes));
         }
         taken.placed = Some(text);
-        let bytes: Arc<[u8]> = std::mem::take(&mut object.constants).into();
+        let bytes: Arc<[u8]> = std::mem::take(&mut object.rodata).into();
         if !bytes.is_empty() && !self.area.place_constants(constants.start, &bytes) {
             return Err(room("constants", bytes.len()));
         }
@@ -309,7 +310,7 @@ impl State {
         let functions = names != 0;
         for variable in variables {
             let at = match variable.section {
-                Section::Constants => new.places.constants,
+                Section::Rodata => new.places.rodata,
                 Section::Bss => new.places.bss,
                 _ => new.places.data,
             };
