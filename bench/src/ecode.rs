@@ -7,6 +7,7 @@ use crate::figure::Figure;
 use crate::module::compile;
 use crate::native::library::Library;
 use crate::programs::is_wanted;
+use kernels::KERNELS;
 use postern::{Domain, Image, Namespace, Placement};
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -15,19 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The kernels, with rounds that take a millisecond or two.
-const KERNELS: [(&str, u32); 10] = [
-    ("grayscale", 20),
-    ("convolution", 1),
-    ("crc", 8),
-    ("sha256", 4000),
-    ("search", 15),
-    ("matrix", 2),
-    ("quicksort", 2),
-    ("mandelbrot", 3),
-    ("base64", 25),
-    ("varint", 20),
-];
+#[path = "../../ecode/tests/support/kernels.rs"]
+mod kernels;
 
 /// What runs, each over gcc -O2.
 const SPEEDS: [&str; 4] = ["ecode", "wasmtime", "tcc", "gcc -O0"];

@@ -7,23 +7,10 @@ use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
+use support::kernels::KERNELS;
 
 use postern::{Domain, Placement};
 use postern_verifier::{Layout, Profile, buffer_len, verify};
-
-/// Rounds that take a millisecond or two.
-const KERNELS: &[(&str, i64)] = &[
-    ("grayscale", 20),
-    ("convolution", 1),
-    ("crc", 8),
-    ("sha256", 4000),
-    ("search", 15),
-    ("matrix", 2),
-    ("quicksort", 2),
-    ("mandelbrot", 3),
-    ("base64", 25),
-    ("varint", 20),
-];
 
 type Kernel = extern "C" fn(i64) -> i64;
 
@@ -72,6 +59,7 @@ fn main() {
         "kernel", "compile", "verify", "bytes", "gcc -O2", "E-code", "gcc -O0", "tcc"
     );
     for (name, rounds) in KERNELS {
+        let rounds = i64::from(rounds);
         if !only.is_empty() && !only.iter().any(|o| o == name) {
             continue;
         }
@@ -132,10 +120,10 @@ fn main() {
         // Each works on data of its own, and all make the same calls.
         let missing = tcc.is_none();
         let results = race(&mut [
-            &mut || gcc(*rounds),
-            &mut || f.call(*rounds).unwrap(),
-            &mut || slow(*rounds),
-            &mut || tcc.map_or(0, |tcc| tcc(*rounds)),
+            &mut || gcc(rounds),
+            &mut || f.call(rounds).unwrap(),
+            &mut || slow(rounds),
+            &mut || tcc.map_or(0, |tcc| tcc(rounds)),
         ]);
         let [
             (reference, expected),

@@ -27,4 +27,5 @@ pub fn image(source: &str) -> Image {
 }
 pub mod differential;
 pub mod generate;
+pub mod kernels;
 pub mod torture;
