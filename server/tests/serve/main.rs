@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod apart;
+mod broken;
 mod clients;
 mod faults;
 mod files;
