@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::native;
 use crate::place::PlaceError;
 use crate::program::{Outcome, Program};
-use crate::torture::{TortureError, bar, lock, set};
+use crate::torture::{TortureError, bar, joined, lock, set};
 use crate::worker::{self, Worker};
 
 const HEADERS: &str = "/usr/include/csmith";
@@ -109,14 +109,7 @@ pub fn run(plan: &Plan) -> Result<Report, TortureError> {
         let threads: Vec<_> = (0..plan.jobs.max(1))
             .map(|_| scope.spawn(|| thread(plan, &next, &bar, &report)))
             .collect();
-        let mut outcome = Ok(());
-        for thread in threads {
-            match thread.join() {
-                Ok(result) => outcome = outcome.and(result),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        outcome
+        joined(threads)
     })?;
     bar.finish_and_clear();
     let mut report = report.into_inner().unwrap_or_else(|e| e.into_inner());

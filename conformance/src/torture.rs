@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::thread::ScopedJoinHandle;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -168,19 +169,26 @@ pub fn run(plan: &Plan, exclusions: &Exclusions) -> Result<Report, TortureError>
                 })
             })
             .collect();
-        let mut outcome = Ok(());
-        for thread in threads {
-            match thread.join() {
-                Ok(result) => outcome = outcome.and(result),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        outcome
+        joined(threads)
     })?;
     bar.finish_and_clear();
     let mut report = report.into_inner().unwrap_or_else(|e| e.into_inner());
     report.failures.sort();
     Ok(report)
+}
+
+/// What all threads came to: the first error, if there was one.
+pub(crate) fn joined(
+    threads: Vec<ScopedJoinHandle<'_, Result<(), TortureError>>>,
+) -> Result<(), TortureError> {
+    let mut outcome = Ok(());
+    for thread in threads {
+        match thread.join() {
+            Ok(result) => outcome = outcome.and(result),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    outcome
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -103,17 +103,9 @@ impl Domain {
     pub fn func<F: FuncType>(&self, name: &str) -> Result<Func<F>, SymbolError> {
         let export = self.export(name)?;
         let wanted = F::signature();
-        match &export.signature {
-            Some(found) if service::compatible(found, &wanted) => {}
-            Some(found) => {
-                return Err(SymbolError::Signature {
-                    name: name.to_owned(),
-                    found: *found,
-                    wanted,
-                });
-            }
-            None => return Err(SymbolError::Untyped(name.to_owned())),
-        }
+        // Its own types must be known.
+        service::agreed(name, export.signature, None)?;
+        service::agreed(name, export.signature, Some(&wanted))?;
         Ok(Func::new(self, export.offset, &wanted))
     }
 
@@ -189,17 +181,8 @@ impl Domain {
         wanted: Option<&Signature>,
     ) -> Result<(u32, Signature), SymbolError> {
         let export = self.export(name)?;
-        match (wanted, &export.signature) {
-            (Some(wanted), Some(found)) if !service::compatible(found, wanted) => {
-                Err(SymbolError::Signature {
-                    name: name.to_owned(),
-                    found: *found,
-                    wanted: *wanted,
-                })
-            }
-            (Some(signature), _) | (None, Some(signature)) => Ok((export.offset, *signature)),
-            (None, None) => Err(SymbolError::Untyped(name.to_owned())),
-        }
+        let signature = service::agreed(name, export.signature, wanted)?;
+        Ok((export.offset, signature))
     }
 
     pub(crate) fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {

@@ -224,17 +224,9 @@ impl Namespace {
         let (slot, _) = self.find(name).ok_or_else(|| self.missing(name))?;
         let state = self.code().lock();
         let entry = &state.slots[slot as usize];
-        match &entry.signature {
-            Some(found) if service::compatible(found, &wanted) => {}
-            Some(found) => {
-                return Err(SymbolError::Signature {
-                    name: name.to_owned(),
-                    found: *found,
-                    wanted,
-                });
-            }
-            None => return Err(SymbolError::Untyped(name.to_owned())),
-        }
+        // Its own types must be known.
+        service::agreed(name, entry.signature, None)?;
+        service::agreed(name, entry.signature, Some(&wanted))?;
         let held = entry.held.clone();
         let entry = state.entry(&self.domain, slot, &wanted);
         drop(state);
@@ -254,18 +246,7 @@ impl Namespace {
         let (slot, _) = self.find(name).ok_or_else(|| self.missing(name))?;
         let mut state = self.code().lock();
         let entry = &mut state.slots[slot as usize];
-        let signature = match (signature, entry.signature) {
-            (Some(wanted), Some(found)) if !service::compatible(&found, wanted) => {
-                return Err(SymbolError::Signature {
-                    name: name.to_owned(),
-                    found,
-                    wanted: *wanted,
-                });
-            }
-            (Some(wanted), _) => *wanted,
-            (None, Some(found)) => found,
-            (None, None) => return Err(SymbolError::Untyped(name.to_owned())),
-        };
+        let signature = service::agreed(name, entry.signature, signature)?;
         // C may call it for good.
         std::mem::forget(entry.held.clone());
         let entry = state.entry(&self.domain, slot, &signature);

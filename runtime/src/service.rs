@@ -8,7 +8,7 @@ use crate::call;
 use crate::decision::Decider;
 use crate::domain;
 use crate::domain::Inner;
-use crate::error::InstantiateError;
+use crate::error::{InstantiateError, SymbolError};
 use crate::fork;
 use crate::policy::{self, System};
 use crate::revoke;
@@ -476,6 +476,24 @@ pub(crate) fn compatible(found: &Signature, wanted: &Signature) -> bool {
             .iter()
             .zip(wanted.parameters())
             .all(|(&a, &b)| same(a, b))
+}
+
+/// The types by which the function `name`, whose types are `found` if they are known, is called: those that are wanted, else its own.
+pub(crate) fn agreed(
+    name: &str,
+    found: Option<Signature>,
+    wanted: Option<&Signature>,
+) -> Result<Signature, SymbolError> {
+    match (wanted, found) {
+        (Some(wanted), Some(found)) if !compatible(&found, wanted) => Err(SymbolError::Signature {
+            name: name.to_owned(),
+            found,
+            wanted: *wanted,
+        }),
+        (Some(signature), _) => Ok(*signature),
+        (None, Some(signature)) => Ok(signature),
+        (None, None) => Err(SymbolError::Untyped(name.to_owned())),
+    }
 }
 
 /// Whether all parameters are passed in registers, as the service gate has them: of services at most six in all.

@@ -56,6 +56,12 @@ const TAIL: [u8; 12] = [
     0x44, 0x33, 0x22, 0x11, 0x88, 0x77, 0x66, 0x55, 0x04, 0x03, 0x02, 0x01,
 ];
 
+/// How often the random part is done.
+fn factor() -> u64 {
+    let wish = std::env::var("POSTERN_SWEEP").ok();
+    wish.and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
 #[derive(Default)]
 struct Tally {
     tried: u64,
@@ -128,14 +134,10 @@ fn legacy_encodings_agree_with_other_decoders() {
 
 #[test]
 fn vex_encodings_agree_with_other_decoders() {
-    let factor = std::env::var("POSTERN_SWEEP")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(1);
     let mut oracles = Oracles::new();
     let mut tally = Tally::default();
     let mut random = fastrand::Rng::with_seed(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..factor * 100 {
+    for _ in 0..factor() * 100 {
         for second in 0..=255u8 {
             for opcode in 0..=255u8 {
                 let r = random.u64(..).to_le_bytes();
@@ -166,14 +168,10 @@ fn vex_encodings_agree_with_other_decoders() {
 
 #[test]
 fn random_bytes_agree_with_other_decoders() {
-    let factor = std::env::var("POSTERN_SWEEP")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(1);
     let mut oracles = Oracles::new();
     let mut tally = Tally::default();
     let mut random = fastrand::Rng::with_seed(0x2545_f491_4f6c_dd1d);
-    for _ in 0..factor * 4_000_000u64 {
+    for _ in 0..factor() * 4_000_000 {
         let (a, b, c) = (random.u64(..), random.u64(..), random.u64(..));
         let mut bytes = [a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes()].concat();
         if a >> 60 < 8 {

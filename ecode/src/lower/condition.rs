@@ -228,6 +228,10 @@ impl Parser<'_> {
             let inner = self.truth_of(node.a);
             return self.arith(Op::Xor, T::I32, inner, Val::I(1));
         }
+        self.float_truth(n)
+    }
+
+    fn float_truth(&mut self, n: N) -> Val {
         let (cc, ty, a, b) = self.float_comparison(n);
         Val::V(self.code.pure(Ins {
             op: Op::FSet,
@@ -247,17 +251,7 @@ impl Parser<'_> {
             K::LogicalAnd | K::LogicalOr => self.lower(n),
             K::LogicalNot => self.truth(n),
             kind if is_comparison(kind) => self.truth(n),
-            _ if self.types.is_float(node.ty) => {
-                let (cc, ty, a, b) = self.float_comparison(n);
-                Val::V(self.code.pure(Ins {
-                    op: Op::FSet,
-                    ty,
-                    cc,
-                    a,
-                    b,
-                    ..NOP
-                }))
-            }
+            _ if self.types.is_float(node.ty) => self.float_truth(n),
             _ if self.types.kind(node.ty) == crate::types::Kind::Bool => self.lower(n),
             _ => {
                 let test = self.nonzero(n, cc::NE);

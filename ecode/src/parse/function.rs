@@ -215,14 +215,7 @@ impl Parser<'_> {
                 0,
             );
         } else {
-            self.code.end(
-                Ins {
-                    op: Op::Return,
-                    ..NOP
-                },
-                0,
-                0,
-            );
+            self.end_with_nothing();
         }
         for index in 0..self.labels.len() {
             let label = self.labels[index];

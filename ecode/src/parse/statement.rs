@@ -314,6 +314,15 @@ impl Parser<'_> {
         self.close_scope(scope);
     }
 
+    /// Ends the block with a return without a value.
+    pub(crate) fn end_with_nothing(&mut self) {
+        let nothing = Ins {
+            op: Op::Return,
+            ..NOP
+        };
+        self.code.end(nothing, 0, 0);
+    }
+
     fn return_statement(&mut self) {
         let at = self.advance().at;
         let result = self.result;
@@ -323,14 +332,7 @@ impl Parser<'_> {
                 let message = format!("this function returns `{}`", self.spell(result));
                 self.error(Rule::Return, at, message, "write the value behind `return`");
             }
-            self.code.end(
-                Ins {
-                    op: Op::Return,
-                    ..NOP
-                },
-                0,
-                0,
-            );
+            self.end_with_nothing();
             self.dead();
             return;
         }
@@ -346,14 +348,7 @@ impl Parser<'_> {
                 );
             }
             self.evaluate(n);
-            self.code.end(
-                Ins {
-                    op: Op::Return,
-                    ..NOP
-                },
-                0,
-                0,
-            );
+            self.end_with_nothing();
             self.dead();
             return;
         }

@@ -12,7 +12,8 @@ use std::fmt;
 
 use gimli::{
     Abbreviations, AttributeValue, DebugAbbrev, DebugAbbrevOffset, DebugLineOffset, Dwarf,
-    EndianSlice, LineProgramHeader, LittleEndian, Section, Unit, UnitHeader, UnitOffset, constants,
+    EndianSlice, IncompleteLineProgram, LineProgramHeader, LittleEndian, Section, Unit, UnitHeader,
+    UnitOffset, constants,
 };
 
 use super::STEPS;
@@ -304,6 +305,18 @@ impl<'a> Query<'_, 'a> {
         Ok(frames)
     }
 
+    /// A line program whose sizes have been checked.
+    fn line_program(
+        &self,
+        unit: &Unit<Slice<'a>>,
+        at: DebugLineOffset,
+    ) -> Result<IncompleteLineProgram<Slice<'a>>, Stop> {
+        let lines = &self.dwarf.debug_line;
+        let bytes = lines.reader().slice().get(at.0..).ok_or(Stop)?;
+        check_line_header(bytes).ok_or(Stop)?;
+        Ok(lines.program(at, unit.header.address_size(), None, None)?)
+    }
+
     /// The last row of the line program at or below the offset, in a sequence that covers it: file, line, column.
     #[allow(clippy::type_complexity)]
     fn row(
@@ -311,12 +324,7 @@ impl<'a> Query<'_, 'a> {
         unit: &Unit<Slice<'a>>,
         at: DebugLineOffset,
     ) -> Result<Option<(LineProgramHeader<Slice<'a>>, u64, u64, u64)>, Stop> {
-        let section = self.dwarf.debug_line.reader().slice();
-        check_line_header(section.get(at.0..).ok_or(Stop)?).ok_or(Stop)?;
-        let program = self
-            .dwarf
-            .debug_line
-            .program(at, unit.header.address_size(), None, None)?;
+        let program = self.line_program(unit, at)?;
         let header = program.header().clone();
         let mut rows = program.rows();
         let mut before: Option<(u64, u64, u64)> = None;

@@ -1,8 +1,8 @@
 //! All lines of an image at once, for profilers and debuggers.
 
-use super::{Budget, Lines, MAX_TEXT, Query, Slice, Stop, check_line_header};
+use super::{Budget, Lines, MAX_TEXT, Query, Slice, Stop};
 use crate::debug::STEPS;
-use gimli::{DebugLineOffset, Section, Unit};
+use gimli::{DebugLineOffset, Unit};
 use std::collections::HashMap;
 
 /// Most rows that are collected.
@@ -66,12 +66,7 @@ impl<'a> Query<'_, 'a> {
         at: DebugLineOffset,
         table: &mut LineTable,
     ) -> Result<(), Stop> {
-        let section = self.dwarf.debug_line.reader().slice();
-        check_line_header(section.get(at.0..).ok_or(Stop)?).ok_or(Stop)?;
-        let program = self
-            .dwarf
-            .debug_line
-            .program(at, unit.header.address_size(), None, None)?;
+        let program = self.line_program(unit, at)?;
         let header = program.header().clone();
         let mut rows = program.rows();
         let mut files = HashMap::new();

@@ -7,7 +7,7 @@ use crate::namespace::{CreateError, Namespace};
 use crate::trusted::code::Start;
 use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::memory;
-use postern_image::{ImportOwned, Signature};
+use postern_image::Signature;
 use postern_verifier::relocation::{Places, Section};
 use postern_verifier::{Facts, window};
 use std::ops::Range;
@@ -97,7 +97,7 @@ impl State {
             let services = image.tables.imports.iter();
             let service = services.zip(0..).find(|(s, _)| *s.name == *import.name);
             if let Some((service, number)) = service {
-                compatible(service, import)?;
+                compatible(service.signature, import)?;
                 imports.push(image.tables.layout.gates + number * window::SLOT_SIZE);
                 continue;
             }
@@ -107,18 +107,7 @@ impl State {
             }
             match self.find(image, &import.name) {
                 Some(Name::Function(slot)) => {
-                    let wanted = import.signature.parse().ok();
-                    let found = self.slots[slot as usize].signature;
-                    if let (Some(found), Some(wanted)) = (found, wanted)
-                        && !crate::service::compatible(&found, &wanted)
-                    {
-                        let name = import.name.clone();
-                        return Err(CreateError::Signature {
-                            name,
-                            found,
-                            wanted,
-                        });
-                    }
+                    compatible(self.slots[slot as usize].signature, import)?;
                     slots.push(slot);
                     imports.push(self.slot_offset(slot));
                 }
@@ -410,9 +399,10 @@ impl Namespace {
     }
 }
 
-fn compatible(service: &ImportOwned, import: &Import) -> Result<(), CreateError> {
+/// Whether a function with these types, if they are known, may be what is imported.
+fn compatible(found: Option<Signature>, import: &Import) -> Result<(), CreateError> {
     let wanted = import.signature.parse().ok();
-    if let (Some(found), Some(wanted)) = (service.signature, wanted)
+    if let (Some(found), Some(wanted)) = (found, wanted)
         && !crate::service::compatible(&found, &wanted)
     {
         let name = import.name.clone();
