@@ -140,10 +140,13 @@ fn verdict(sources: &[Source], stack_log2: u32) -> Verdict {
     if units.len() < sources.len() {
         return Verdict::Errors;
     }
-    let linked = match postern_ecode::link(&units, stack_log2) {
+    let mut linked = match postern_ecode::link(&units, stack_log2) {
         Ok(linked) => linked,
         Err(error) => return Verdict::Apart(error.to_string()),
     };
+    let names: Vec<_> = sources.iter().map(|s| s.path.to_string_lossy()).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    linked.name_lines(&units, &names);
     let image = match ImageFile::parse(&linked.file) {
         Ok(image) => image,
         Err(error) => return Verdict::Apart(error.to_string()),

@@ -29,7 +29,7 @@ fn functions_are_called_by_their_types() {
     assert!(
         run(&["peek", "0"])
             .bad(3)
-            .contains("null pointer access at 0x0, in peek+0x8")
+            .contains("null pointer access at 0x0, in peek+0x8 (math.ec:12)")
     );
     let json = run(&["gcd", "12", "18", "--json"]).json(0);
     assert_eq!(json["result"], "6");
@@ -67,6 +67,35 @@ fn several_files_are_one_extension() {
     );
     let twice = postern(&["ecode", "maker.ec", "maker.ec"]).bad(1);
     assert!(twice.contains("defined twice"), "{twice}");
+}
+
+#[test]
+fn faults_name_the_lines_of_all_files() {
+    file(
+        "first.ec",
+        "int half(int);\nint start(int x)\n{\n\treturn half(x) + 1;\n}\n",
+    );
+    file(
+        "second.ec",
+        "static int inner(int x)\n{\n\treturn 10 / x;\n}\n\nint half(int x) { return inner(x) / 2; }\n",
+    );
+    let files = ["ecode", "first.ec", "second.ec"];
+    let told = postern(&[&files[..], &["--run", "start", "0", "-v"]].concat()).bad(3);
+    for (name, line) in [
+        ("inner", "second.ec:3"),
+        ("half", "second.ec:6"),
+        ("start", "first.ec:4"),
+    ] {
+        let named = |l: &str| l.contains(&format!("{name}+0x")) && l.contains(&format!("({line})"));
+        assert!(told.lines().any(named), "{name} {line}: {told}");
+    }
+    // A file that is kept says so, too.
+    postern(&[&files[..], &["-o", "kept-lines.px"]].concat()).good();
+    let told = postern(&["run", "kept-lines.px", "start", "0"]).bad(3);
+    assert!(
+        told.contains("in inner+") && told.contains("(second.ec:3)"),
+        "{told}"
+    );
 }
 
 #[test]

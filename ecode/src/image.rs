@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use postern_image::debug::{Function, LineRow, LineTable, Listing};
 use postern_image::{ImageBuilder, ImageError};
 use postern_verifier::relocation::{Places, Section};
 use postern_verifier::window::{FILL, slot};
@@ -21,6 +22,45 @@ pub struct Linked {
     pub file: Vec<u8>,
     /// Where each unit lies in the window.
     pub places: Vec<Places>,
+}
+
+impl Linked {
+    /// Adds the names of all functions and their lines to the file, which was made of `units`: so faults, `perf` and GDB tell them.
+    /// The units are of these sources, in this order.
+    pub fn name_lines(&mut self, units: &[Unit], sources: &[&str]) {
+        let (mut functions, mut lines) = (Vec::new(), LineTable::default());
+        let mut text = (u32::MAX, 0);
+        for ((unit, source), place) in units.iter().zip(sources).zip(&self.places) {
+            let at = |position: u32| place.text.saturating_add(position);
+            text = (text.0.min(at(0)), text.1.max(at(unit.text.len() as u32)));
+            let inside = unit.symbols.iter().filter(|s| s.section == Section::Text);
+            functions.extend(inside.map(|symbol| Function {
+                start: at(symbol.offset),
+                end: at(symbol.offset.saturating_add(symbol.size)),
+                name: &symbol.name,
+            }));
+            let file = lines.files.len() as u32;
+            lines.files.push((*source).into());
+            lines
+                .rows
+                .extend(unit.lines.iter().map(|&(position, line)| LineRow {
+                    offset: at(position),
+                    file,
+                    line,
+                }));
+        }
+        functions.sort_unstable();
+        if text.0 < text.1 {
+            let listing = Listing {
+                name: sources.first().copied().unwrap_or_default(),
+                base: 0,
+                text,
+                functions: &functions,
+                lines: &lines,
+            };
+            listing.append(&mut self.file);
+        }
+    }
 }
 
 /// Why units cannot become one file.

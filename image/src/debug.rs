@@ -8,10 +8,12 @@ mod kept;
 mod lines;
 mod sections;
 mod symbols;
+mod write;
 
 pub use kept::Kept;
 pub use lines::{LineRow, LineTable, Lines, SourceLine};
 pub use symbols::{Function, Symbol, Symbols};
+pub use write::Listing;
 
 /// Steps that a query may take before it gives up, each at most some tens of nanoseconds.
 pub const STEPS: u32 = 8_000_000;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use postern_image::ImageBuilder;
-use postern_image::debug::{Kept, Lines, Symbols, describe};
+use postern_image::debug::{Function, Kept, LineRow, LineTable, Lines, Listing, Symbols, describe};
+use postern_image::{ImageBuilder, ImageFile};
 
 const SOURCE: &str = r#"
 static inline __attribute__((always_inline)) int square(int x) {
@@ -212,6 +212,80 @@ fn names_cannot_command_a_terminal() {
         .expect("renamed")
         .start;
     assert!(describe(&program, start).starts_with("\\u{1b}wice "));
+}
+
+/// Two functions of two files, of which the second has no lines for its first instruction.
+fn listing() -> (Vec<Function<'static>>, LineTable) {
+    let function = |start, end, name| Function { start, end, name };
+    let row = |offset, file, line| LineRow { offset, file, line };
+    let lines = LineTable {
+        files: vec!["a.ec".into(), "folder/b.ec".into()],
+        rows: vec![
+            row(0x1_1000, 0, 700),
+            row(0x1_1001, 0, 3),
+            row(0x1_1003, 1, 0),
+            row(0x1_1004, 1, 9),
+        ],
+    };
+    let functions = vec![
+        function(0x1_1000, 0x1_1002, "hidden"),
+        function(0x1_1003, 0x1_1005, "shown"),
+    ];
+    (functions, lines)
+}
+
+#[test]
+fn lines_may_be_added_to_a_file() {
+    let mut builder = ImageBuilder::new([0x90, 0xc3, 0xcc, 0x90, 0xc3]);
+    builder.export("shown", 3, None);
+    let mut file = builder.build().unwrap();
+    let (functions, lines) = listing();
+    let listing = Listing {
+        name: "a.ec",
+        base: 0,
+        text: (0x1_1000, 0x1_1005),
+        functions: &functions,
+        lines: &lines,
+    };
+    listing.append(&mut file);
+    assert_eq!(ImageFile::parse(&file).unwrap().exports().len(), 1);
+    for bytes in [&file, &listing.object()] {
+        assert_eq!(describe(bytes, 0x1_1000), "hidden (a.ec:700)");
+        assert_eq!(describe(bytes, 0x1_1001), "hidden+0x1 (a.ec:3)");
+        assert_eq!(describe(bytes, 0x1_1004), "shown+0x1 (folder/b.ec:9)");
+        let found: Vec<_> = Symbols::parse(bytes).iter().collect();
+        assert_eq!(found, functions);
+        assert_eq!(Lines::parse(bytes).unwrap().table().rows, lines.rows);
+    }
+}
+
+#[test]
+fn a_listing_of_nonsense_is_survived() {
+    let functions = [Function {
+        start: 9,
+        end: 3,
+        name: "a\0b",
+    }];
+    let row = LineRow {
+        offset: u32::MAX,
+        file: u32::MAX,
+        line: u32::MAX,
+    };
+    let lines = LineTable {
+        files: vec![String::new()],
+        rows: vec![row, row],
+    };
+    let listing = Listing {
+        name: "",
+        base: u64::MAX,
+        text: (7, 2),
+        functions: &functions,
+        lines: &lines,
+    };
+    let mut short = vec![1, 2, 3];
+    listing.append(&mut short);
+    assert_eq!(short, [1, 2, 3]);
+    describe(&listing.object(), 8);
 }
 
 #[test]

@@ -5,12 +5,11 @@
 
 mod jitdump;
 mod map;
-mod object;
 
 use crate::domain::Inner;
 use crate::engine;
 use crate::trusted::debugger;
-use postern_image::debug::{Function, LineTable, Lines, Symbols};
+use postern_image::debug::{Function, LineTable, Lines, Listing, Symbols};
 use std::sync::{Mutex, MutexGuard};
 
 /// How `perf` learns the names of functions in extensions.
@@ -124,7 +123,15 @@ pub(crate) fn show(inner: &Inner) {
             .control
             .number
             .load(std::sync::atomic::Ordering::Relaxed);
-        debugger::show(number, object::build(&shown));
+        let (start, text) = &shown.text;
+        let listing = Listing {
+            name: shown.domain,
+            base: shown.base,
+            text: (*start, *start + text.len() as u32),
+            functions: &shown.functions,
+            lines: &shown.lines,
+        };
+        debugger::show(number, listing.object());
     }
     if let Err(error) = write(config.perf, &shown) {
         tracing::warn!(%error, "perf will not know the names of extensions' functions");

@@ -5,7 +5,7 @@
 use crate::elf::{u16_at, u32_at, u64_at};
 
 /// Size of an ELF-64 section header in bytes.
-const SECTION_HEADER_SIZE: u64 = 64;
+pub(super) const SECTION_HEADER_SIZE: u64 = 64;
 /// `SHT_SYMTAB`.
 pub(super) const SHT_SYMTAB: u32 = 2;
 /// `SHT_NOBITS`: no bytes in the file.

@@ -7,7 +7,7 @@ use crate::elf::{u16_at, u32_at, u64_at};
 use crate::file::ImageFile;
 
 /// Size of an ELF-64 symbol in bytes.
-const SYMBOL_SIZE: usize = 24;
+pub(super) const SYMBOL_SIZE: usize = 24;
 /// Longest part of a name that is looked at, in bytes. C++ names beyond it are cut.
 const MAX_NAME: usize = 1024;
 
