@@ -28,7 +28,7 @@ pub use postern_filter::capture::{Direction, Origin};
 #[cfg(feature = "compile")]
 pub use program::load;
 pub use program::{ProgramError, load_compiled};
-pub use ring::{Live, Sender, interfaces};
+pub use ring::{Live, Sender, Way, interfaces, netmask};
 pub use rules::{Consumer, Rules, RulesError, Target};
 pub use source::{Counters, Next, Seen, Source, SourceError};
 pub use trusted::signal::stop_on_interrupt;

@@ -1,8 +1,11 @@
 //! A packet in a line, as people know it from tcpdump: who, to whom, what, how much. Numbers only, and times of UTC.
 
+mod transport;
+
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use transport::transport;
 
 /// What is shown of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,10 +32,25 @@ pub struct Summary {
     pub destination_port: Option<u16>,
     /// What else can be said.
     pub info: String,
+    /// What the network header says besides.
+    #[serde(skip)]
+    pub header: String,
+}
+
+/// How much is said of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Not what only experts read.
+    Quiet,
+    /// As usual.
+    #[default]
+    Usual,
+    /// The network header, too.
+    Verbose,
 }
 
 /// The time of day as `hh:mm:ss.µµµµµµ`, of UTC.
-pub fn time(nanoseconds: u64) -> String {
+pub fn time_of_day(nanoseconds: u64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     format!(
         "{:02}:{:02}:{:02}.{:06}",
@@ -41,6 +59,26 @@ pub fn time(nanoseconds: u64) -> String {
         seconds % 60,
         nanoseconds / 1000 % 1_000_000
     )
+}
+
+/// The date as `yyyy-mm-dd`, of UTC.
+pub fn date(nanoseconds: u64) -> String {
+    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let (mut day, mut year) = (nanoseconds / 86_400_000_000_000, 1970);
+    while day >= 365 + u64::from(leap(year)) {
+        day -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if day < length {
+            break;
+        }
+        day -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", day + 1)
 }
 
 /// The link header: addresses and type.
@@ -131,6 +169,21 @@ fn ip4(found: &mut Summary, bytes: &[u8]) -> Option<()> {
     found.destination = Some(Ipv4Addr::from(word(bytes, 16)?).into());
     let (fragment, protocol) = (half(bytes, 6)? & 0x1fff, byte(bytes, 9)?);
     let length = total.saturating_sub(header);
+    let flags = match half(bytes, 6)? >> 13 {
+        0 => "none",
+        1 => "+",
+        2 => "DF",
+        3 => "+, DF",
+        _ => "rsvd",
+    };
+    found.header = format!(
+        "(tos {:#x}, ttl {}, id {}, offset {}, flags [{flags}], proto {} ({protocol}), length {total})\n   ",
+        byte(bytes, 1)?,
+        byte(bytes, 8)?,
+        half(bytes, 4)?,
+        u32::from(fragment) * 8,
+        transport::name(protocol),
+    );
     if fragment != 0 {
         found.info = format!("fragment at {}, length {length}", u32::from(fragment) * 8);
         return Some(());
@@ -145,6 +198,12 @@ fn ip6(found: &mut Summary, bytes: &[u8]) -> Option<()> {
     };
     (found.source, found.destination) = (Some(address(8)?), Some(address(24)?));
     let (mut protocol, mut length) = (byte(bytes, 6)?, usize::from(half(bytes, 4)?));
+    found.header = format!(
+        "(flowlabel {:#07x}, hlim {}, next-header {} ({protocol}) payload length: {length})",
+        word(bytes, 0)? & 0xf_ffff,
+        byte(bytes, 7)?,
+        transport::name(protocol),
+    );
     let mut at = 40;
     while matches!(protocol, 0 | 43 | 60) {
         let size = 8 + 8 * usize::from(byte(bytes, at + 1)?);
@@ -155,79 +214,9 @@ fn ip6(found: &mut Summary, bytes: &[u8]) -> Option<()> {
     transport(found, protocol, bytes.get(at..)?, length)
 }
 
-fn transport(found: &mut Summary, protocol: u8, bytes: &[u8], length: usize) -> Option<()> {
-    found.transport = match protocol {
-        1 => Some("icmp"),
-        2 => Some("igmp"),
-        6 => Some("tcp"),
-        17 => Some("udp"),
-        47 => Some("gre"),
-        50 => Some("esp"),
-        51 => Some("ah"),
-        58 => Some("icmp6"),
-        89 => Some("ospf"),
-        132 => Some("sctp"),
-        _ => None,
-    };
-    if matches!(protocol, 6 | 17 | 132) {
-        found.source_port = Some(half(bytes, 0)?);
-        found.destination_port = Some(half(bytes, 2)?);
-    }
-    found.info = match protocol {
-        6 => tcp(bytes, length)?,
-        17 => format!("UDP, length {}", length.saturating_sub(8)),
-        1 => icmp("ICMP", bytes, length, 8, 0)?,
-        58 => icmp("ICMP6", bytes, length, 128, 129)?,
-        other => match found.transport {
-            Some(name) => format!("{}, length {length}", name.to_uppercase()),
-            None => format!("ip-proto-{other}, length {length}"),
-        },
-    };
-    Some(())
-}
-
-fn tcp(bytes: &[u8], length: usize) -> Option<String> {
-    let header = usize::from(byte(bytes, 12)? >> 4) * 4;
-    let flags = byte(bytes, 13)?;
-    let mut text = String::from("Flags [");
-    for (bit, letter) in [(1, 'F'), (2, 'S'), (4, 'R'), (8, 'P'), (32, 'U'), (16, '.')] {
-        if flags & bit != 0 {
-            text.push(letter);
-        }
-    }
-    let payload = length.saturating_sub(header);
-    let sequence = word(bytes, 4)?;
-    // Writing to a string does not fail.
-    let _ = match payload {
-        0 => write!(text, "], seq {sequence}"),
-        _ => write!(
-            text,
-            "], seq {sequence}:{}",
-            sequence.wrapping_add(payload as u32)
-        ),
-    };
-    if flags & 16 != 0 {
-        let _ = write!(text, ", ack {}", word(bytes, 8)?);
-    }
-    let _ = write!(text, ", win {}, length {payload}", half(bytes, 14)?);
-    Some(text)
-}
-
-fn icmp(name: &str, bytes: &[u8], length: usize, request: u8, reply: u8) -> Option<String> {
-    let (kind, code) = (byte(bytes, 0)?, byte(bytes, 1)?);
-    if kind != request && kind != reply {
-        return Some(format!("{name} type {kind}, code {code}, length {length}"));
-    }
-    let what = if kind == request { "request" } else { "reply" };
-    let (id, number) = (half(bytes, 4)?, half(bytes, 6)?);
-    Some(format!(
-        "{name} echo {what}, id {id}, seq {number}, length {length}"
-    ))
-}
-
 impl Summary {
-    /// The line without time and link header; `quiet` leaves out what only experts read.
-    pub fn text(&self, quiet: bool) -> String {
+    /// The line without time and link header.
+    pub fn text(&self, detail: Detail) -> String {
         let mut text = String::new();
         for vlan in &self.vlans {
             let _ = write!(text, "vlan {vlan}, ");
@@ -241,6 +230,9 @@ impl Summary {
             (Some(address), None) => address.to_string(),
             (None, _) => String::new(),
         };
+        if detail == Detail::Verbose && !self.header.is_empty() {
+            let _ = write!(text, " {}", self.header);
+        }
         if self.source.is_some() {
             let from = end(self.source, self.source_port);
             let to = end(self.destination, self.destination_port);
@@ -250,10 +242,24 @@ impl Summary {
         }
         let length = self.info.rsplit("length ").next().unwrap_or_default();
         match self.transport {
-            Some(transport) if quiet => format!("{text} {transport} {length}"),
+            Some(transport) if detail == Detail::Quiet => format!("{text} {transport} {length}"),
             _ => format!("{text} {}", self.info),
         }
     }
+}
+
+/// Bytes as letters: lines and tabs stay, all else that is no letter is a dot.
+pub fn ascii(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() + 1);
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'\r' if bytes.get(at + 1) == Some(&b'\n') => {}
+            0x20..0x7f | b'\n' | b'\t' => text.push(char::from(*byte)),
+            _ => text.push('.'),
+        }
+    }
+    text.push('\n');
+    text
 }
 
 /// Bytes in hexadecimal, sixteen in a line, with their letters if asked for.
@@ -305,22 +311,125 @@ mod tests {
         ip.extend([1, 2, 3, 4]);
         let shown = summary(&frame(0x0800, &ip), 58);
         assert_eq!(
-            shown.text(false),
+            shown.text(Detail::Usual),
             "IP 10.0.0.1.1234 > 10.0.0.2.80: Flags [P.], seq 7:11, ack 9, win 256, length 4"
         );
-        assert_eq!(shown.text(true), "IP 10.0.0.1.1234 > 10.0.0.2.80: tcp 4");
+        assert_eq!(
+            shown.text(Detail::Quiet),
+            "IP 10.0.0.1.1234 > 10.0.0.2.80: tcp 4"
+        );
         let tagged = [&[0, 5, 8, 0][..], &ip].concat();
         let shown = summary(&frame(0x8100, &tagged), 62);
-        assert!(shown.text(true).starts_with("vlan 5, IP 10.0.0.1.1234"));
+        assert!(
+            shown
+                .text(Detail::Quiet)
+                .starts_with("vlan 5, IP 10.0.0.1.1234")
+        );
+        let verbose = summary(&frame(0x0800, &ip), 58).text(Detail::Verbose);
+        assert!(
+            verbose.starts_with(
+                "IP (tos 0x0, ttl 64, id 0, offset 0, flags [none], proto TCP (6), length 44)\n    10.0.0.1.1234 > "
+            ),
+            "{verbose}"
+        );
         // However short, something can be said.
         for cut in 0..40 {
-            let text = summary(&frame(0x0800, &ip)[..cut], 58).text(false);
+            let text = summary(&frame(0x0800, &ip)[..cut], 58).text(Detail::Usual);
             assert!(!text.is_empty(), "{cut}");
         }
-        assert_eq!(time(3_723_000_004_000), "01:02:03.000004");
+        assert_eq!(time_of_day(3_723_000_004_000), "01:02:03.000004");
+        for (day, shown) in [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (10_956, "1999-12-31"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_779, "2026-11-22"),
+            (47_540, "2100-02-28"),
+            (47_541, "2100-03-01"),
+        ] {
+            assert_eq!(date(day * 86_400_000_000_000 + 5), shown);
+        }
+        assert_eq!(ascii(b"GET /\r\n\x1b[\ra\tb"), "GET /\n.[.a\tb\n");
         assert_eq!(
             hex(b"ab\0", true),
             format!("\t0x0000:  {:<39}  ab.\n", "6162 00")
         );
+    }
+
+    #[test]
+    fn options_and_errors() {
+        let segment = |flags: u8, options: &[u8]| {
+            let mut ip = vec![
+                0x45,
+                0,
+                0,
+                40 + options.len() as u8,
+                0,
+                0,
+                0,
+                0,
+                64,
+                6,
+                0,
+                0,
+            ];
+            ip.extend([
+                10, 0, 0, 1, 10, 0, 0, 2, 0, 1, 0, 80, 0, 0, 0, 7, 0, 0, 0, 9,
+            ]);
+            ip.extend([
+                0x50 + (options.len() as u8 / 4) * 16,
+                flags,
+                0,
+                8,
+                0,
+                0,
+                0,
+                0,
+            ]);
+            ip.extend_from_slice(options);
+            summary(&frame(0x0800, &ip), 100).info
+        };
+        assert_eq!(segment(0, &[]), "Flags [none], win 8, length 0");
+        assert_eq!(
+            segment(0x14, &[]),
+            "Flags [R.], seq 7, ack 9, win 8, length 0"
+        );
+        let options = [
+            2, 4, 5, 180, 4, 2, 3, 3, 7, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 99, 3, 0, 0,
+        ];
+        assert_eq!(
+            segment(2, &options),
+            "Flags [S], seq 7, win 8, options [mss 1460,sackOK,wscale 7,nop,TS val 1 ecr 2,unknown-99,eol], length 0"
+        );
+        assert_eq!(
+            segment(16, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2]),
+            "Flags [.], ack 9, win 8, options [nop,nop,sack 1 {1:2}], length 0"
+        );
+        for bad in [[5, 1, 0, 0], [5, 0, 0, 0], [5, 9, 0, 0], [1, 1, 1, 5]] {
+            assert!(segment(16, &bad).contains("bad opt], length 0"), "{bad:?}");
+        }
+        let mut error = vec![
+            0x45, 0, 0, 56, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1,
+        ];
+        error.extend([3, 3, 0, 0, 0, 0, 0, 0]);
+        error.extend([
+            0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
+        error.extend([0, 9, 0, 53, 0, 8, 0, 0]);
+        assert_eq!(
+            summary(&frame(0x0800, &error), 70).info,
+            "ICMP 10.0.0.2 udp port 53 unreachable, length 36"
+        );
+        // Errors about errors about errors.
+        let nested = error[..28].repeat(2000);
+        assert!(
+            summary(&frame(0x0800, &nested), 60_000)
+                .info
+                .starts_with("ICMP")
+        );
+        for cut in 0..error.len() {
+            assert!(!summary(&frame(0x0800, &error[..cut]), 70).info.is_empty());
+        }
     }
 }

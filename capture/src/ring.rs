@@ -11,6 +11,7 @@ use postern::{Domain, Offset, Prot, ShareError, Shared};
 use postern_filter::capture::{Direction, Origin};
 use std::collections::BTreeMap;
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Bytes of a block: several of the largest packets.
@@ -39,6 +40,17 @@ pub struct Live {
     pub snaplen: u32,
     /// Bytes of the ring; at least two blocks of 1 MiB.
     pub ring: usize,
+    /// Only packets that go this way.
+    pub way: Option<Way>,
+}
+
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// They come in.
+    In,
+    /// They go out.
+    Out,
 }
 
 impl Live {
@@ -49,6 +61,7 @@ impl Live {
             promiscuous: true,
             snaplen: 1 << 18,
             ring: 16 << 20,
+            way: None,
         }
     }
 }
@@ -61,6 +74,11 @@ pub fn interfaces() -> io::Result<Vec<String>> {
     let mut names = socket::names()?;
     names.push("any".to_owned());
     Ok(names)
+}
+
+/// The netmask of an interface's first IPv4 address.
+pub fn netmask(interface: &str) -> Option<Ipv4Addr> {
+    socket::netmask(interface).ok().map(Ipv4Addr::from)
 }
 
 /// Sends frames by the interfaces of a live source, which does not see them.
@@ -95,6 +113,7 @@ struct Open {
 pub(crate) struct Ring {
     socket: Arc<Socket>,
     area: Shared,
+    way: Option<Way>,
     /// Whose packets come, as far as they are known.
     interfaces: Vec<String>,
     loopback: Option<u32>,
@@ -148,6 +167,7 @@ impl Ring {
         Ok(Ring {
             socket: Arc::new(socket),
             area,
+            way: live.way,
             interfaces,
             loopback,
             names: BTreeMap::new(),
@@ -251,7 +271,12 @@ impl Ring {
         let outgoing = direction == Direction::Out;
         // What goes out by the loopback comes in again.
         let twice = outgoing && self.loopback == Some(interface);
-        if twice || !is_ethernet(hardware) {
+        let unwanted = match self.way {
+            Some(Way::In) => outgoing,
+            Some(Way::Out) => !outgoing,
+            None => false,
+        };
+        if twice || unwanted || !is_ethernet(hardware) {
             return Ok((None, next));
         }
         let mut seen = Seen {

@@ -4,7 +4,7 @@ use crate::arriving::Arriving;
 use crate::mapped::Mapped;
 use crate::ring::{Live, Ring, Sender};
 use postern::{Domain, MemoryError, Offset, ShareError};
-use postern_filter::capture::{Capture, CaptureError, Origin};
+use postern_filter::capture::{Bytes, Capture, CaptureError, Origin};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -36,7 +36,7 @@ pub enum SourceError {
     #[error("{0} has no Ethernet frames (its hardware type is {1}); filters are for Ethernet")]
     Hardware(String, u16),
     /// Reading failed.
-    #[error("cannot read on: {0}")]
+    #[error("cannot read: {0}")]
     Read(io::Error),
     /// The bytes cannot be mapped.
     #[error(transparent)]
@@ -149,7 +149,12 @@ impl Source {
     /// # Errors
     /// It is no capture of Ethernet frames, or cannot be read.
     pub fn stream(from: impl io::Read + Send + 'static) -> Result<Source, SourceError> {
-        let arriving = Arriving::new(Box::new(from))?;
+        let mut arriving = Arriving::new(Box::new(from))?;
+        // What cannot be read at all is no bad format.
+        arriving.holds(0..1);
+        if let Some(failure) = arriving.failure() {
+            return Err(failure);
+        }
         Ok(Source::of(Kind::Stream(Capture::new(arriving)?)))
     }
 

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use postern::CallError;
 use postern_capture::{Choice, Demux, DemuxError, Next, Rules, Source, Target};
 use postern_filter::Options;
@@ -46,7 +46,7 @@ pub struct Arguments {
     #[arg(short = 'd', long)]
     dump: bool,
     /// End after so many packets
-    #[arg(short = 'c', value_name = "COUNT")]
+    #[arg(short = 'c', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Print the counters as JSON, to standard output
     #[arg(long)]
@@ -55,8 +55,8 @@ pub struct Arguments {
     #[arg(long, value_name = "MASK")]
     netmask: Option<Ipv4Addr>,
     /// Do not ask the resolver for hosts' names; /etc/hosts still counts
-    #[arg(short = 'n', long)]
-    no_lookup: bool,
+    #[arg(short = 'n', long, action = ArgAction::Count)]
+    no_lookup: u8,
 }
 
 /// A consumer's counters, in JSON.
@@ -72,9 +72,9 @@ struct Line<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let names = System::new(!arguments.no_lookup);
+    let names = System::new(arguments.no_lookup == 0);
     let options = Options {
-        netmask: arguments.netmask.map(Ipv4Addr::to_bits),
+        netmask: arguments.from.netmask(arguments.netmask),
         ..Options::default()
     };
     let rules = match &arguments.rules {
@@ -132,6 +132,11 @@ fn check(rules: &Rules) -> Outcome {
 fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let mut source = arguments.from.open()?;
+    if source.sender().is_none() && arguments.from.kept() < 1 << 18 {
+        return Err(unusable(
+            "-s is for packets of an interface; those of a file are spread whole",
+        ));
+    }
     let mut demux = Demux::new(rules, &mut source, arguments.all).map_err(unusable)?;
     arguments.from.announce();
     let (mut number, mut damage) = (0, None);

@@ -3,12 +3,13 @@
 
 mod flow;
 mod names;
+mod refused;
 mod show;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use postern_capture::Judge;
 use postern_filter::{Code, Error, Filter, Options};
 use postern_verifier::window::text_start;
@@ -40,15 +41,18 @@ pub struct Arguments {
     /// The expression; several words are joined by spaces
     #[arg(value_name = "EXPRESSION")]
     expression: Vec<String>,
+    /// Read the expression from this file
+    #[arg(short = 'F', long, value_name = "FILE", conflicts_with = "expression")]
+    expression_file: Option<PathBuf>,
     /// Take a classic BPF program, as `tcpdump -ddd` prints it, instead of an expression
-    #[arg(long, value_name = "FILE", conflicts_with = "expression")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["expression", "expression_file"])]
     classic: Option<PathBuf>,
     /// Take an extension with a function `filter` instead of an expression: C, C++ or E-code, compiled now, or a .px
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["expression", "classic", "dump"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["expression", "expression_file", "classic", "dump"])]
     program: Option<PathBuf>,
     /// Print the tests, the machine code and its longest path
-    #[arg(short = 'd', long)]
-    dump: bool,
+    #[arg(short = 'd', long, action = ArgAction::Count)]
+    dump: u8,
     #[command(flatten)]
     from: From,
     /// Write the accepted packets to this file: pcapng if its name ends so, else pcap; `-` is standard output
@@ -57,8 +61,14 @@ pub struct Arguments {
     /// Write pcapng, whatever the file's name is
     #[arg(long, requires = "write")]
     pcapng: bool,
+    /// Write each packet at once, not when there are many
+    #[arg(short = 'U', long = "packet-buffered", requires = "write")]
+    unbuffered: bool,
+    /// Show the packets that are written, too
+    #[arg(long, requires = "write")]
+    print: bool,
     /// End after so many accepted packets
-    #[arg(short = 'c', value_name = "COUNT")]
+    #[arg(short = 'c', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Print only how many packets are accepted
     #[arg(long, conflicts_with = "json")]
@@ -75,15 +85,23 @@ pub struct Arguments {
     #[arg(long, value_name = "MASK")]
     netmask: Option<Ipv4Addr>,
     /// Do not ask the resolver for hosts' names; /etc/hosts still counts
-    #[arg(short = 'n', long)]
-    no_lookup: bool,
+    #[arg(short = 'n', long, action = ArgAction::Count)]
+    no_lookup: u8,
     /// List the interfaces that can be captured
     #[arg(short = 'D', long)]
     list_interfaces: bool,
+    #[command(flatten)]
+    refused: refused::Refused,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
+    arguments.refused.check()?;
+    if arguments.dump > 1 {
+        return Err(Failure::unusable(
+            "filters are compiled to machine code, not to BPF: `tcpdump -dd` and `-ddd` print that",
+        ));
+    }
     if arguments.list_interfaces {
         let names = postern_capture::interfaces().map_err(unusable)?;
         output::print(&(names.join("\n") + "\n"))?;
@@ -98,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let filter = compile(arguments)?;
     let code = filter.code();
-    if arguments.dump || !arguments.from.is_some() {
+    if arguments.dump > 0 || !arguments.from.is_some() {
         dump(&filter, &code)?;
     }
     if !arguments.from.is_some() {
@@ -114,14 +132,24 @@ fn compile(arguments: &Arguments) -> Result<Filter, Failure> {
             |error: Error| Failure::unusable(format!("{}: {}", path.display(), error.message));
         return Filter::classic(&text).map_err(unusable);
     }
-    let source = arguments.expression.join(" ");
+    let source = match &arguments.expression_file {
+        Some(path) => String::from_utf8_lossy(&output::read(path)?)
+            .trim_end()
+            .to_owned(),
+        None => arguments.expression.join(" "),
+    };
     let options = Options {
-        netmask: arguments.netmask.map(Ipv4Addr::to_bits),
+        netmask: arguments.from.netmask(arguments.netmask),
         ..Options::default()
     };
-    let names = System::new(!arguments.no_lookup);
-    Filter::compile_with(&source, &names, options)
-        .map_err(|error| Failure::unusable(error.show(&source)))
+    let names = System::new(arguments.no_lookup == 0);
+    Filter::compile_with(&source, &names, options).map_err(|error| {
+        let shown = error.show(&source);
+        Failure::unusable(match &arguments.expression_file {
+            Some(path) => format!("{}: {shown}", path.display()),
+            None => shown,
+        })
+    })
 }
 
 fn dump(filter: &Filter, code: &Code) -> Result<(), Failure> {

@@ -242,3 +242,103 @@ fn handlers_have_an_area() {
         assert!(text(&output.stderr).contains(message));
     }
 }
+
+/// Options that people know from tcpdump do what they do there, or say what to do instead.
+#[test]
+fn options_of_tcpdump() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    capture(folder);
+    std::fs::write(folder.join("expression"), "udp and\n  port 80\n").unwrap();
+    std::fs::write(folder.join("wrong"), "udp and\n  prt 80\n").unwrap();
+    let shown = |arguments: &[&str]| {
+        let output = postern(folder, &[&["-r", "all.pcap"][..], arguments].concat());
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    };
+    let line = "IP 0.0.0.0.0 > 0.0.0.0.80: UDP, length 0\n";
+    for (arguments, expected) in [
+        (&["-c1", "-t", "udp"][..], line.to_owned()),
+        (&["-c1", "-t", "-F", "expression"], line.to_owned()),
+        (
+            &["-c1", "-nn", "-lS", "udp"],
+            format!("00:16:40.000005 {line}"),
+        ),
+        (&["-c1", "-tt", "udp"], format!("1000.000005 {line}")),
+        (
+            &["-c2", "-ttt", "udp"],
+            format!("00:00:00.000000 {line}00:00:02.000000 {line}"),
+        ),
+        (
+            &["-c1", "-tttt", "-#", "udp"],
+            format!("    1  1970-01-01 00:16:40.000005 {line}"),
+        ),
+        (
+            &["-c2", "-ttttt", "udp"],
+            format!("00:00:00.000000 {line}00:00:02.000000 {line}"),
+        ),
+        (
+            &["-c1", "-t", "-s", "30", "-xx", "udp"],
+            format!("IP,{}", "cut"),
+        ),
+    ] {
+        let found = shown(arguments);
+        if expected.ends_with("cut") {
+            let bytes = "\t0x0000:  0000 0000 0000 0000 0000 0000 0800 4500\n\t0x0010:  0000 0000 0000 0011 0000 0000 0000\n";
+            assert!(
+                found.ends_with(bytes) && found.contains("cut short"),
+                "{found}"
+            );
+        } else {
+            assert_eq!(found, expected, "{arguments:?}");
+        }
+    }
+    assert!(
+        shown(&["-c1", "-A", "udp"])
+            .lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("E.....")
+    );
+    assert!(
+        shown(&["-c1", "-v", "udp"]).contains(
+            "IP (tos 0x0, ttl 0, id 0, offset 0, flags [none], proto UDP (17), length 0)\n"
+        )
+    );
+    assert_eq!(
+        shown(&["-c1", "-t", "-U", "-w", "one.pcapng", "--print", "udp"]),
+        line
+    );
+    let again = postern(folder, &["-r", "one.pcapng", "-t"]);
+    assert_eq!(text(&again.stdout), line);
+    for (arguments, message) in [
+        (&["-F", "wrong"][..], "wrong: `prt` stands where"),
+        (&["-F", "expression", "udp"], "cannot be used with"),
+        (&["-ddd", "udp"], "tcpdump -dd"),
+        (&["-C", "5"], "files are not rotated"),
+        (&["-G5"], "files are not rotated"),
+        (&["-L"], "only Ethernet"),
+        (&["-y", "RAW"], "only Ethernet"),
+        (&["-Z", "nobody"], "CAP_NET_RAW"),
+        (&["-Q", "in"], "-Q chooses packets of an interface"),
+        (&["-c", "0"], "0 is not in 1.."),
+        (&["ip broadcast"], "--netmask"),
+    ] {
+        let output = postern(folder, &[&["-r", "all.pcap"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let said = text(&output.stderr);
+        assert!(said.contains(message), "{arguments:?}: {said}");
+    }
+    for (path, message) in [(".", "Is a directory"), ("nowhere", "No such file")] {
+        let output = postern(folder, &["-r", path]);
+        assert!(
+            text(&output.stderr).contains(message),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+}

@@ -110,24 +110,8 @@ impl Socket {
 
     /// The hardware type of an interface's addresses (ARPHRD).
     pub fn hardware(&self, interface: &str) -> io::Result<u16> {
-        // SAFETY: all zeros is a value of the structure; the name is shorter than its place, so a zero ends it. The kernel fills the
-        // address, of which the family is read.
-        unsafe {
-            let mut request: libc::ifreq = std::mem::zeroed();
-            if interface.len() >= request.ifr_name.len() {
-                return Err(Error::from_raw_os_error(libc::ENODEV));
-            }
-            for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-                *place = byte as libc::c_char;
-            }
-            let request = &raw mut request;
-            checked(libc::ioctl(
-                self.0.as_raw_fd(),
-                libc::SIOCGIFHWADDR,
-                request,
-            ))?;
-            Ok((*request).ifr_ifru.ifru_hwaddr.sa_family)
-        }
+        let found = asked(self.0.as_raw_fd(), interface, libc::SIOCGIFHWADDR)?;
+        Ok(found.sa_family)
     }
 
     /// What was counted since the last time.
@@ -228,6 +212,32 @@ fn address(interface: i32) -> libc::sockaddr_ll {
         sll_halen: 0,
         sll_addr: [0; 8],
     }
+}
+
+/// What the kernel says of an interface, by a request that gives an address.
+fn asked(socket: i32, interface: &str, question: libc::Ioctl) -> io::Result<libc::sockaddr> {
+    // SAFETY: all zeros is a value of the structure; the name is shorter than its place, so a zero ends it. The kernel fills the
+    // address, of which all bytes are values.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        if interface.len() >= request.ifr_name.len() {
+            return Err(Error::from_raw_os_error(libc::ENODEV));
+        }
+        for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+            *place = byte as libc::c_char;
+        }
+        checked(libc::ioctl(socket, question, &raw mut request))?;
+        Ok(request.ifr_ifru.ifru_hwaddr)
+    }
+}
+
+/// The netmask of an interface's first IPv4 address.
+pub(crate) fn netmask(interface: &str) -> io::Result<u32> {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    let found = asked(socket.as_raw_fd(), interface, libc::SIOCGIFNETMASK)?;
+    // The address is behind the port.
+    let [_, _, a, b, c, d, ..] = found.sa_data.map(|byte| byte as u8);
+    Ok(u32::from_be_bytes([a, b, c, d]))
 }
 
 /// The number of an interface.

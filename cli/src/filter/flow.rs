@@ -2,6 +2,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,10 +10,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use postern::{CallError, Shared};
 use postern_capture::{
-    Direction, Format, Handler, Judge, Live, Next, Seen, Sender, Source, SourceError, Writer,
+    Direction, Format, Handler, Judge, Live, Next, Seen, Sender, Source, SourceError, Way, Writer,
 };
 
 use super::Arguments;
+use super::show::Clock;
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 
 /// Files from which on a bar shows how far they are read.
@@ -39,20 +41,55 @@ pub struct From {
     /// Capture only packets that are for this machine anyway (not promiscuous)
     #[arg(short = 'p', long, requires = "interface")]
     no_promiscuous: bool,
-    /// Capture at most so many bytes of each packet
-    #[arg(short = 's', long, value_name = "BYTES", requires = "interface", default_value_t = 262_144,
-        value_parser = clap::value_parser!(u32).range(1..=262_144))]
+    /// Keep at most so many bytes of each packet; 0 is all of them
+    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(0..=262_144))]
     snaplen: u32,
+    /// Capture only packets that come in, or that go out
+    #[arg(
+        short = 'Q',
+        long = "direction",
+        value_name = "WAY",
+        requires = "interface",
+        default_value = "inout"
+    )]
+    way: Which,
     /// MiB of memory for packets that were not looked at yet
     #[arg(long, value_name = "MIB", requires = "interface", default_value_t = 16,
         value_parser = clap::value_parser!(u32).range(2..=1024))]
     ring: u32,
+    /// The same in KiB
+    #[arg(short = 'B', long, value_name = "KIB", requires = "interface", conflicts_with = "ring",
+        value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    buffer_size: Option<u32>,
+}
+
+/// Which packets of an interface are wanted.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Which {
+    In,
+    Out,
+    Inout,
 }
 
 impl From {
     /// Whether there is a source.
     pub fn is_some(&self) -> bool {
         self.read.is_some() || self.interface.is_some()
+    }
+
+    /// Bytes of a packet that are shown and written.
+    pub fn kept(&self) -> usize {
+        match self.snaplen {
+            0 => 1 << 18,
+            bytes => bytes as usize,
+        }
+    }
+
+    /// The netmask of the captured network: the one that was given, or the interface's.
+    pub fn netmask(&self, given: Option<Ipv4Addr>) -> Option<u32> {
+        let of_interface = || postern_capture::netmask(self.interface.as_deref()?);
+        given.or_else(of_interface).map(Ipv4Addr::to_bits)
     }
 
     /// Says that packets are captured from now on.
@@ -70,10 +107,23 @@ impl From {
             let live = Live {
                 interface: interface.clone(),
                 promiscuous: !self.no_promiscuous,
-                snaplen: self.snaplen,
-                ring: (self.ring as usize) << 20,
+                snaplen: self.kept() as u32,
+                ring: match self.buffer_size {
+                    Some(kib) => (kib as usize) << 10,
+                    None => (self.ring as usize) << 20,
+                },
+                way: match self.way {
+                    Which::In => Some(Way::In),
+                    Which::Out => Some(Way::Out),
+                    Which::Inout => None,
+                },
             };
             return Source::live(&live).map_err(unusable);
+        }
+        if !matches!(self.way, Which::Inout) {
+            return Err(unusable(
+                "-Q chooses packets of an interface: files do not say which way their packets went",
+            ));
         }
         let path = self.read.as_deref().unwrap_or(Path::new("-"));
         if path == Path::new("-") {
@@ -146,6 +196,7 @@ struct Flow<'a> {
     writer: Option<Writer>,
     handler: Option<Handler>,
     sender: Option<Sender>,
+    clock: Clock,
     lines: String,
     bytes: Vec<u8>,
     accepted: u64,
@@ -172,6 +223,7 @@ pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
         writer: writer.transpose()?,
         handler: handler(arguments, &mut source)?,
         sender: source.sender(),
+        clock: Clock::default(),
         lines: String::new(),
         bytes: Vec::new(),
         accepted: 0,
@@ -284,21 +336,29 @@ impl Flow<'_> {
         if source.read(seen, &mut self.bytes).is_err() {
             return Ok(());
         }
-        match &mut self.writer {
-            Some(writer) => {
-                writer.origin(source.interface(seen), seen.origin.direction);
-                let written = writer.packet(seen.time, &self.bytes, seen.wire);
-                written.map_err(|error| self.cannot_write(&error))?;
+        self.bytes.truncate(self.arguments.from.kept());
+        if let Some(writer) = &mut self.writer {
+            writer.origin(source.interface(seen), seen.origin.direction);
+            let written = writer.packet(seen.time, &self.bytes, seen.wire);
+            let flushed = match self.arguments.unbuffered {
+                true => written.and_then(|()| writer.flush()),
+                false => written,
+            };
+            flushed.map_err(|error| self.cannot_write(&error))?;
+            if !self.arguments.print {
+                return Ok(());
             }
-            None => {
-                let mixed = source.interfaces().len() > 1;
-                let interface = source.interface(seen);
-                let style = &self.arguments.style;
-                self.lines += &style.text(number, seen, interface, mixed, &self.bytes);
-                if self.lines.len() > 1 << 16 {
-                    self.print()?;
-                }
-            }
+        }
+        let mixed = source.interfaces().len() > 1;
+        let interface = if mixed || self.arguments.style.json {
+            source.interface(seen)
+        } else {
+            ""
+        };
+        let style = &self.arguments.style;
+        self.lines += &style.text(&mut self.clock, number, seen, interface, &self.bytes);
+        if self.lines.len() > 1 << 16 {
+            self.print()?;
         }
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use clap::Args;
-use postern_capture::{Direction, Seen, line};
+use clap::{ArgAction, Args};
+use postern_capture::line::{self, Detail};
+use postern_capture::{Direction, Seen};
 
 /// How packets are shown.
 #[derive(Args)]
@@ -14,12 +15,25 @@ pub struct Style {
     /// Say less of each packet
     #[arg(short = 'q')]
     quiet: bool,
-    /// Show packets in hexadecimal, without the link header
-    #[arg(short = 'x', conflicts_with = "json")]
-    hex: bool,
-    /// Show packets in hexadecimal and letters, without the link header
-    #[arg(short = 'X', conflicts_with = "json")]
-    letters: bool,
+    /// Say more: the network header, too
+    #[arg(short = 'v', action = ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+    /// Show packets in hexadecimal, without the link header; twice: with it
+    #[arg(short = 'x', action = ArgAction::Count, conflicts_with = "json")]
+    hex: u8,
+    /// Show packets in hexadecimal and letters, without the link header; twice: with it
+    #[arg(short = 'X', action = ArgAction::Count, conflicts_with = "json")]
+    letters: u8,
+    /// Show packets' letters, without the link header
+    #[arg(short = 'A', conflicts_with = "json")]
+    ascii: bool,
+    /// Show no time; twice: seconds since 1970; three times: since the packet before; four times: the date, too; five times: since
+    /// the first packet
+    #[arg(short = 't', action = ArgAction::Count, conflicts_with = "json")]
+    times: u8,
+    /// Show packets' numbers
+    #[arg(short = '#', long, conflicts_with = "json")]
+    number: bool,
     /// Print a JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -43,6 +57,34 @@ struct Object<'a> {
     summary: line::Summary,
 }
 
+/// The times that others are shown relative to.
+#[derive(Default)]
+pub struct Clock {
+    first: Option<u64>,
+    last: Option<u64>,
+}
+
+impl Clock {
+    /// A time in the style of so many `-t`, and a space behind it.
+    fn text(&mut self, times: u8, time: u64) -> String {
+        let first = *self.first.get_or_insert(time);
+        let last = self.last.replace(time).unwrap_or(time);
+        let since = |before: u64| match time.checked_sub(before) {
+            Some(later) => line::time_of_day(later),
+            None => format!("-{}", line::time_of_day(before - time)),
+        };
+        let shown = match times {
+            0 => line::time_of_day(time),
+            1 => return String::new(),
+            2 => format!("{}.{:06}", time / 1_000_000_000, time / 1000 % 1_000_000),
+            3 => since(last),
+            4 => format!("{} {}", line::date(time), line::time_of_day(time)),
+            _ => since(first),
+        };
+        shown + " "
+    }
+}
+
 /// How a packet passed its interface, in JSON and in a line, if it is known.
 fn direction(seen: &Seen) -> Option<(&'static str, &'static str)> {
     match seen.origin.direction {
@@ -56,13 +98,13 @@ fn direction(seen: &Seen) -> Option<(&'static str, &'static str)> {
 }
 
 impl Style {
-    /// The packet's line, or lines. `mixed` is whether there may be packets of other interfaces, too.
+    /// The packet's line, or lines; `interface` is empty where it goes without saying.
     pub fn text(
         &self,
+        clock: &mut Clock,
         number: u64,
         seen: &Seen,
         interface: &str,
-        mixed: bool,
         bytes: &[u8],
     ) -> String {
         let summary = line::summary(bytes, seen.wire);
@@ -79,8 +121,12 @@ impl Style {
             };
             return serde_json::to_string(&object).unwrap_or_default() + "\n";
         }
-        let mut text = line::time(seen.time) + " ";
-        if mixed {
+        let mut text = match self.number {
+            true => format!("{number:>5}  "),
+            false => String::new(),
+        };
+        text += &clock.text(self.times, seen.time);
+        if !interface.is_empty() {
             let direction = direction(seen).map_or("?", |(_, short)| short);
             // Writing to a string does not fail.
             let _ = write!(text, "{interface:<5} {direction:<3} ");
@@ -88,10 +134,18 @@ impl Style {
         if self.link {
             let _ = write!(text, "{}, length {}: ", line::link(bytes), seen.wire);
         }
-        text += &summary.text(self.quiet);
+        text += &summary.text(match (self.quiet, self.verbose) {
+            (true, _) => Detail::Quiet,
+            (_, 0) => Detail::Usual,
+            _ => Detail::Verbose,
+        });
         text.push('\n');
-        if self.hex || self.letters {
-            text += &line::hex(bytes.get(14..).unwrap_or_default(), self.letters);
+        let whole = self.hex.max(self.letters) > 1;
+        let shown = bytes.get(if whole { 0 } else { 14 }..).unwrap_or_default();
+        if self.hex > 0 || self.letters > 0 {
+            text += &line::hex(shown, self.letters > 0);
+        } else if self.ascii {
+            text += &line::ascii(shown);
         }
         text
     }
