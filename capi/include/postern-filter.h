@@ -38,6 +38,9 @@ typedef struct pt_demux pt_demux;           /* spreads packets over consumers */
 /* Compiles an expression of pcap-filter(7), for Ethernet; names are those of the files in /etc. NULL with PT_E_SOURCE if it is wrong:
  * pt_error() shows the place with a mark and what to write instead, and *at (unless `at` is NULL) is the byte of the source. */
 pt_filter *pt_filter_new(const char *expression, uint64_t *at);
+/* The same with the netmask of the network, such as "255.255.255.0", for `ip broadcast`, or NULL; and with how many bytes an accepting
+ * filter returns, 0 for 262144. */
+pt_filter *pt_filter_new_with(const char *expression, const char *netmask, uint32_t snaplen, uint64_t *at);
 /* The same of a program for the BSD packet filter, as `tcpdump -ddd` prints it; *at is the line. */
 pt_filter *pt_filter_classic(const char *program, uint64_t *at);
 int pt_filter_free(pt_filter *filter);
@@ -50,19 +53,6 @@ int64_t pt_filter_run_at(pt_filter *filter, pt_offset packet, uint32_t length, u
 pt_domain *pt_filter_domain(pt_filter *filter);
 /* The filter's tests as text: as much as fits `size` bytes with a NUL. The length of the whole text. */
 int64_t pt_filter_show(pt_filter *filter, char *text, size_t size);
-
-/* ---- Sets of filters --------------------------------------------------------------------------------------------- */
-
-/* An empty set. A packet is for the filter with the highest priority that accepts it, of equal ones for the oldest. */
-pt_filter_set *pt_filter_set_new(void);
-int pt_filter_set_free(pt_filter_set *set);
-/* Adds a filter, which may be freed then. Its number, from 0 on, or a negative error: PT_E_REFUSED if it could take packets from a filter
- * of another owner with a lower priority and `may_steal` is 0. */
-int64_t pt_filter_set_add(pt_filter_set *set, pt_filter *filter, uint32_t owner, uint32_t priority, int may_steal);
-/* Takes a filter out by its number. */
-int pt_filter_set_remove(pt_filter_set *set, uint32_t number);
-/* Who gets a packet: the filter's number, PT_E_MISSING (without a message) if nobody, or another negative error. */
-int64_t pt_filter_set_find(pt_filter_set *set, const void *packet, size_t length, uint32_t wire_length);
 
 /* ---- Where packets come from ------------------------------------------------------------------------------------- */
 
@@ -118,6 +108,36 @@ int pt_source_send(pt_source *source, const pt_packet *packet, const void *frame
 int pt_source_counters(pt_source *source, uint64_t *received, uint64_t *dropped);
 /* 1 and the bytes that were read so far and in all if the source is a file, else 0. Both pointers may be NULL. */
 int pt_source_progress(pt_source *source, uint64_t *at, uint64_t *size);
+
+/* ---- Sets of filters --------------------------------------------------------------------------------------------- */
+
+/* An empty set. A packet is for the filter with the highest priority that accepts it, of equal ones for the oldest. */
+pt_filter_set *pt_filter_set_new(void);
+int pt_filter_set_free(pt_filter_set *set);
+/* Adds a filter, which may be freed then. Its number, from 0 on, or a negative error: PT_E_REFUSED if it could take packets from a filter
+ * of another owner with a lower priority and `may_steal` is 0. */
+int64_t pt_filter_set_add(pt_filter_set *set, pt_filter *filter, uint32_t owner, uint32_t priority, int may_steal);
+/* Takes a filter out by its number. */
+int pt_filter_set_remove(pt_filter_set *set, uint32_t number);
+/* Who gets a packet: the filter's number, PT_E_MISSING (without a message) if nobody, or another negative error. */
+int64_t pt_filter_set_find(pt_filter_set *set, const void *packet, size_t length, uint32_t wire_length);
+/* The same for a packet in an area that was lent to the set, or of a source that it watches: nothing is copied. */
+int64_t pt_filter_set_find_at(pt_filter_set *set, pt_offset packet, uint32_t length, uint32_t wire_length);
+/* The same for several packets, of which only the place and the lengths count, with one call for many. `numbers` has room for as many: who
+ * gets each, or PT_E_MISSING. */
+int pt_filter_set_find_all(pt_filter_set *set, const pt_packet *packets, size_t count, int64_t *numbers);
+/* All filters that accept a packet, the one that gets it first: as many of their numbers as there is room for. How many there are. */
+int64_t pt_filter_set_matches(pt_filter_set *set, const void *packet, size_t length, uint32_t wire_length, uint32_t *numbers, size_t room);
+/* Lets the set see an area, now and when its code is made anew. The area's offset, or 0. */
+pt_offset pt_filter_set_lend(pt_filter_set *set, pt_shared *area);
+/* The same with a source, which the set keeps. */
+int pt_filter_set_watch(pt_filter_set *set, pt_source *source);
+/* The domain of its code, as it is now; closed when the code is made anew, as for a filter of a new shape, or the set is freed. */
+pt_domain *pt_filter_set_domain(pt_filter_set *set);
+/* The decision program as text: as much as fits `size` bytes with a NUL. The length of the whole text. */
+int64_t pt_filter_set_show(pt_filter_set *set, char *text, size_t size);
+/* How many filters there are, and how often code was made. Both pointers may be NULL. */
+int pt_filter_set_counters(pt_filter_set *set, uint64_t *filters, uint64_t *compilations);
 
 /* ---- Capture files in the making --------------------------------------------------------------------------------- */
 

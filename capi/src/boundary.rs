@@ -216,6 +216,57 @@ impl PacketIn {
     }
 }
 
+/// `const pt_packet *` to several of them.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Packets(*const crate::source::CPacket);
+
+impl Packets {
+    /// The packets.
+    ///
+    /// # Errors
+    /// NULL with a count that is not 0; a count that no object has.
+    pub fn get<'a>(
+        self,
+        count: usize,
+        what: &str,
+    ) -> Result<&'a [crate::source::CPacket], Failure> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        let bytes = count.saturating_mul(size_of::<crate::source::CPacket>());
+        check(self.0.is_null(), bytes, what)?;
+        // SAFETY: not null, so `count` structures of the host during the call, of integers; the result does not leave it.
+        Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
+    }
+}
+
+/// A pointer to a place for several values.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Many<T>(*mut T);
+
+impl<T: Copy> Many<T> {
+    /// Itself, for a count of values.
+    ///
+    /// # Errors
+    /// NULL with a count that is not 0; a count that no object has.
+    pub fn needed(self, count: usize, what: &str) -> Result<Many<T>, Failure> {
+        if count > 0 {
+            check(self.0.is_null(), count.saturating_mul(size_of::<T>()), what)?;
+        }
+        Ok(self)
+    }
+
+    /// Stores the values unless the pointer is NULL.
+    pub fn put(self, values: &[T]) {
+        if !self.0.is_null() {
+            // SAFETY: not null, so a place of the host for as many values as it said, and there are no more.
+            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.0, values.len()) };
+        }
+    }
+}
+
 /// What the host says about the size of one of its structures.
 ///
 /// # Errors

@@ -1,19 +1,20 @@
-//! Filters of packets and sets of them: `pt_filter_…`.
+//! Filters of packets: `pt_filter_…`.
 
 use crate::boundary::{Out, Source, Text, TextTarget};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, Kind, Table};
 use postern::Offset;
-use postern_filter::classifier::{Classifier, ClassifierError};
-use postern_filter::set::{Claim, Id, SetError};
-use postern_filter::{Databases, Error, Filter, Loaded};
+use postern_filter::classifier::ClassifierError;
+use postern_filter::{Databases, Error, Filter, Loaded, Options};
 use std::ffi::c_int;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A filter with what the C host holds of it.
 pub struct Compiled {
-    filter: Filter,
+    /// The engine's.
+    pub filter: Filter,
     loaded: Loaded,
     /// Whoever has its room for packets.
     room: Mutex<()>,
@@ -33,22 +34,12 @@ impl Kind for FilterKind {
     }
 }
 
-/// The kind `pt_filter_set`.
-pub struct FilterSetKind;
-
-impl Kind for FilterSetKind {
-    type Value = Arc<Mutex<Classifier>>;
-    const LETTER: u8 = b'C';
-    const NAME: &'static str = "pt_filter_set";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Mutex<Classifier>>> = Table::new();
-        &TABLE
-    }
-}
-
 impl From<ClassifierError> for Failure {
     fn from(error: ClassifierError) -> Failure {
-        Failure::new(Code::Limit, error.to_string())
+        match error.call {
+            Some(call) => call.into(),
+            None => Failure::new(Code::Limit, error.to_string()),
+        }
     }
 }
 
@@ -78,6 +69,33 @@ pub extern "C" fn pt_filter_new(expression: Text, at: Out<u64>) -> Handle<Filter
     failure::or(Handle::NULL, || {
         let source = expression.get("expression")?;
         let filter = Filter::compile(source, &Databases::system());
+        make(filter.map_err(|error| wrong(&error, error.show(source), at))?)
+    })
+}
+
+/// `pt_filter_new_with`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_new_with(
+    expression: Text,
+    netmask: Text,
+    snaplen: u32,
+    at: Out<u64>,
+) -> Handle<FilterKind> {
+    failure::or(Handle::NULL, || {
+        let source = expression.get("expression")?;
+        let mut options = Options::default();
+        if let Some(mask) = netmask.optional("netmask")? {
+            let parsed: Result<Ipv4Addr, _> = mask.parse();
+            let parsed = parsed.map_err(|_| {
+                let wrong = format!("`{mask}` is no netmask; write it as 255.255.255.0");
+                Failure::new(Code::Argument, wrong)
+            });
+            options.netmask = Some(parsed?.to_bits());
+        }
+        if snaplen != 0 {
+            options.snaplen = snaplen;
+        }
+        let filter = Filter::compile_with(source, &Databases::system(), options);
         make(filter.map_err(|error| wrong(&error, error.show(source), at))?)
     })
 }
@@ -142,76 +160,4 @@ pub extern "C" fn pt_filter_domain(filter: Handle<FilterKind>) -> Handle<DomainK
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_show(filter: Handle<FilterKind>, text: TextTarget, size: usize) -> i64 {
     failure::number(|| text.fill(size, &filter.get()?.filter.to_string()))
-}
-
-/// `pt_filter_set_new`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_set_new() -> Handle<FilterSetKind> {
-    failure::or(Handle::NULL, || {
-        Ok(Handle::make(Arc::new(Mutex::new(Classifier::new()))))
-    })
-}
-
-/// `pt_filter_set_free`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_set_free(set: Handle<FilterSetKind>) -> c_int {
-    failure::code(|| set.take().map(drop))
-}
-
-/// `pt_filter_set_add`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_set_add(
-    set: Handle<FilterSetKind>,
-    filter: Handle<FilterKind>,
-    owner: u32,
-    priority: u32,
-    may_steal: c_int,
-) -> i64 {
-    failure::number(|| {
-        let (set, compiled) = (set.get()?, filter.get()?);
-        let claim = Claim {
-            owner,
-            priority,
-            may_steal: may_steal != 0,
-        };
-        let inserted = lock(&set).insert(&compiled.filter, claim);
-        let id = inserted.map_err(|error| {
-            let code = match error {
-                SetError::Steals { .. } => Code::Refused,
-                _ => Code::Limit,
-            };
-            Failure::new(code, error.to_string())
-        })?;
-        Ok(i64::from(id.0))
-    })
-}
-
-/// `pt_filter_set_remove`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) -> c_int {
-    failure::code(|| {
-        let set = set.get()?;
-        match lock(&set).remove(Id(number)) {
-            true => Ok(()),
-            false => Err(Failure::new(
-                Code::Missing,
-                format!("the set has no filter {number}"),
-            )),
-        }
-    })
-}
-
-/// `pt_filter_set_find`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_set_find(
-    set: Handle<FilterSetKind>,
-    packet: Source,
-    length: usize,
-    wire_length: u32,
-) -> i64 {
-    failure::number(|| {
-        let (set, packet) = (set.get()?, packet.get(length, "packet")?);
-        let found = lock(&set).find(packet, wire_length)?;
-        Ok(found.map_or(Code::Missing as i64, |id| i64::from(id.0)))
-    })
 }

@@ -3,7 +3,8 @@
 use crate::boundary;
 use crate::demux::DemuxKind;
 use crate::domain::{DomainKind, Hold, hold_ids};
-use crate::filter::{FilterKind, FilterSetKind};
+use crate::filter::FilterKind;
+use crate::filter_set::FilterSetKind;
 use crate::handle::{Holding, Kind};
 use crate::handler::HandlerKind;
 use crate::image::ImageKind;

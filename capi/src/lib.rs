@@ -17,7 +17,7 @@
 //! | [`revoke`] | `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants` |
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`namespace`] | `pt_namespace_…` |
-//! | [`filter`] | `pt_filter_…` |
+//! | [`filter`], [`filter_set`] | `pt_filter_…`, `pt_filter_set_…` |
 //! | [`source`], [`writer`] | `pt_source_…`, `pt_interfaces`, `pt_writer_…` |
 //! | [`handler`], [`demux`] | `pt_handler_…`, `pt_demux_…` |
 //! | [`symbol`] | `pt_sym…` |
@@ -34,6 +34,7 @@ pub mod domain;
 pub mod failure;
 pub mod fault;
 pub mod filter;
+pub mod filter_set;
 pub mod fork;
 pub mod handle;
 pub mod handler;

@@ -101,7 +101,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 52] = [
+const TYPES: [(&str, &str); 55] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -145,6 +145,9 @@ const TYPES: [(&str, &str); 52] = [
     ("Out<usize>", "size_t *"),
     ("Out<CTally>", "pt_tally *"),
     ("Bytes", "const void *"),
+    ("Packets", "const pt_packet *"),
+    ("Many<i64>", "int64_t *"),
+    ("Many<u32>", "uint32_t *"),
     ("PacketIn", "const pt_packet *"),
     ("Out<CPacket>", "pt_packet *"),
     ("Words", "const uint64_t *"),

@@ -21,6 +21,11 @@ fn filters() {
 }
 
 #[test]
+fn sets() {
+    run("sets.c", &[]);
+}
+
+#[test]
 fn captures_in_and_out() {
     run("packets.c", &[]);
 }

@@ -115,6 +115,7 @@ impl Mapped {
     }
 
     fn map(&mut self, range: &Range<usize>) -> Result<(), SourceError> {
+        self.viewers.retain(|domain| !domain.is_closed());
         if let Some((_, area)) = self.piece.take() {
             for domain in &self.viewers {
                 domain.unshare(&area)?;

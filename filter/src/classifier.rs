@@ -12,7 +12,7 @@ use core::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Mutex;
 
-use postern::{Domain, Func, Image, Offset, Prot, Shared};
+use postern::{CallError, Domain, Func, Image, Offset, Prot, RestartPolicy, Shared};
 use postern_image::ImageBuilder;
 
 use crate::encode::{BATCH, ENTRY, batch};
@@ -31,6 +31,8 @@ pub struct ClassifierError {
     pub what: &'static str,
     /// What the runtime says.
     pub reason: String,
+    /// The call that did not return, if it was one.
+    pub call: Option<CallError>,
 }
 
 pub(crate) fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> ClassifierError {
@@ -38,6 +40,15 @@ pub(crate) fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> Class
     move |error| ClassifierError {
         what,
         reason: error.to_string(),
+        call: None,
+    }
+}
+
+/// The same of a call that did not return.
+pub(crate) fn ended(what: &'static str) -> impl Fn(CallError) -> ClassifierError {
+    move |error| ClassifierError {
+        call: Some(error.clone()),
+        ..failed(what)(error)
     }
 }
 
@@ -220,7 +231,11 @@ impl Classifier {
         let room = Offset(builder.layout().map_err(failed(cannot))?.data);
         let file = builder.build().map_err(failed(cannot))?;
         let image = Image::from_bytes(&file).map_err(failed(cannot))?;
-        let domain = Domain::builder(&image).build().map_err(failed(cannot))?;
+        // A packet that is not where it should be does no harm to the next one.
+        let domain = Domain::builder(&image)
+            .restart(RestartPolicy::Immediate)
+            .build()
+            .map_err(failed(cannot))?;
         for area in self.memory.iter().chain(&self.lent) {
             share(&domain, area)?;
         }
@@ -264,7 +279,7 @@ impl Ready {
         captured: u32,
     ) -> Result<Option<Id>, ClassifierError> {
         let number = self.find.call(packet, wire, captured);
-        let number = number.map_err(failed("cannot judge a packet"))?;
+        let number = number.map_err(ended("cannot judge a packet"))?;
         Ok(number.checked_sub(1).map(Id))
     }
 
@@ -291,7 +306,7 @@ impl Ready {
             let written = area.write(0, &list[..used]);
             written.map_err(failed("cannot list the packets"))?;
             let judged = self.batch.call(area.offset(), some.len() as u32);
-            judged.map_err(failed("cannot judge the packets"))?;
+            judged.map_err(ended("cannot judge the packets"))?;
             let read = area.read(0, &mut list[..used]);
             read.map_err(failed("cannot read the answers"))?;
             found.extend(list[..used].chunks_exact(ENTRY as usize).map(|entry| {

@@ -3,7 +3,7 @@
 use postern::{CallError, Domain, Func, Image, Offset, RestartPolicy};
 use postern_image::ImageBuilder;
 
-use crate::classifier::{ClassifierError, ROOM, failed};
+use crate::classifier::{ClassifierError, ROOM, ended, failed};
 use crate::{Code, SIGNATURE};
 
 /// A filter that is ready to be called. Packets that lie in areas which [`Loaded::domain`] sees are judged there, others are copied.
@@ -58,7 +58,7 @@ impl Loaded {
         let written = self.domain.write(self.room, seen);
         written.map_err(failed("cannot copy the packet"))?;
         let verdict = self.run_at(self.room, wire, seen.len() as u32);
-        verdict.map_err(failed("cannot judge a packet"))
+        verdict.map_err(ended("cannot judge a packet"))
     }
 
     /// The same for a packet of which `captured` bytes lie at `packet` in an area that the domain sees. Any number of threads may ask.

@@ -1,0 +1,278 @@
+//! Sets of filters: `pt_filter_set_…`.
+//!
+//! A set's code is made anew, in another domain, when it has changed much. Sources that the set watches are shown to that, too, before it
+//! is asked; the domain before is closed, so that sources forget it.
+
+use crate::boundary::{Many, Out, Packets, Source as Bytes, TextTarget};
+use crate::domain::{self, DomainKind, Opened};
+use crate::failure::{self, Code, Failure};
+use crate::filter::FilterKind;
+use crate::handle::{Handle, Kind, Table};
+use crate::share::SharedKind;
+use crate::source::{self, SourceKind};
+use postern::Offset;
+use postern_filter::classifier::{Classifier, Place, Ready};
+use postern_filter::set::{Claim, Id, Scratch, SetError};
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A set with what the C host holds of it.
+#[derive(Default)]
+pub struct Asked {
+    classifier: Classifier,
+    sources: Vec<Arc<source::Open>>,
+    /// Of the code that sources were shown to, with its number.
+    domain: Option<(u64, Handle<DomainKind>)>,
+    scratch: Scratch,
+}
+
+/// The kind `pt_filter_set`.
+pub struct FilterSetKind;
+
+impl Kind for FilterSetKind {
+    type Value = Arc<Mutex<Asked>>;
+    const LETTER: u8 = b'C';
+    const NAME: &'static str = "pt_filter_set";
+    fn table() -> &'static Table<Self::Value> {
+        static TABLE: Table<Arc<Mutex<Asked>>> = Table::new();
+        &TABLE
+    }
+}
+
+impl Asked {
+    /// The code, which sees all that it should.
+    fn ready(&mut self) -> Result<&Ready, Failure> {
+        let ready = self.classifier.ready()?;
+        let id = ready.domain().id();
+        if self.domain.is_none_or(|(known, _)| known != id) {
+            for source in &self.sources {
+                source.lock().watch(ready.domain())?;
+            }
+            let opened = Arc::new(Opened::new(ready.domain().clone(), 0));
+            close(self.domain.replace((id, domain::enter(opened))));
+        }
+        Ok(ready)
+    }
+}
+
+/// Takes back the handle of a domain that nobody asks any more.
+fn close(domain: Option<(u64, Handle<DomainKind>)>) {
+    if let Some(Ok(opened)) = domain.map(|(_, handle)| domain::leave(handle)) {
+        opened.domain.close();
+    }
+}
+
+fn lock(set: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
+    set.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number(found: Option<Id>) -> i64 {
+    found.map_or(Code::Missing as i64, |id| i64::from(id.0))
+}
+
+/// `pt_filter_set_new`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_new() -> Handle<FilterSetKind> {
+    failure::or(Handle::NULL, || Ok(Handle::make(Arc::default())))
+}
+
+/// `pt_filter_set_free`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_free(set: Handle<FilterSetKind>) -> c_int {
+    failure::code(|| {
+        close(lock(&*set.take()?).domain.take());
+        Ok(())
+    })
+}
+
+/// `pt_filter_set_add`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_add(
+    set: Handle<FilterSetKind>,
+    filter: Handle<FilterKind>,
+    owner: u32,
+    priority: u32,
+    may_steal: c_int,
+) -> i64 {
+    failure::number(|| {
+        let (set, compiled) = (set.get()?, filter.get()?);
+        let claim = Claim {
+            owner,
+            priority,
+            may_steal: may_steal != 0,
+        };
+        let inserted = lock(&set).classifier.insert(&compiled.filter, claim);
+        let id = inserted.map_err(|error| {
+            let code = match error {
+                SetError::Steals { .. } => Code::Refused,
+                _ => Code::Limit,
+            };
+            Failure::new(code, error.to_string())
+        })?;
+        Ok(i64::from(id.0))
+    })
+}
+
+/// `pt_filter_set_remove`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) -> c_int {
+    failure::code(|| {
+        let set = set.get()?;
+        match lock(&set).classifier.remove(Id(number)) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Code::Missing,
+                format!("the set has no filter {number}"),
+            )),
+        }
+    })
+}
+
+/// `pt_filter_set_find`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_find(
+    set: Handle<FilterSetKind>,
+    packet: Bytes,
+    length: usize,
+    wire_length: u32,
+) -> i64 {
+    failure::number(|| {
+        let (set, packet) = (set.get()?, packet.get(length, "packet")?);
+        let asked = &mut *lock(&set);
+        asked.ready()?;
+        Ok(number(asked.classifier.find(packet, wire_length)?))
+    })
+}
+
+/// `pt_filter_set_lend`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_lend(set: Handle<FilterSetKind>, area: Handle<SharedKind>) -> u32 {
+    failure::or(0, || {
+        let (set, area) = (set.get()?, area.get()?.shared);
+        lock(&set).classifier.lend(&area)?;
+        Ok(area.offset().0)
+    })
+}
+
+/// `pt_filter_set_watch`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_watch(
+    set: Handle<FilterSetKind>,
+    source: Handle<SourceKind>,
+) -> c_int {
+    failure::code(|| {
+        let (set, source) = (set.get()?, source.get()?);
+        let asked = &mut *lock(&set);
+        let domain = asked.ready()?.domain().clone();
+        source.lock().watch(&domain)?;
+        asked.sources.push(source);
+        Ok(())
+    })
+}
+
+/// `pt_filter_set_find_at`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_find_at(
+    set: Handle<FilterSetKind>,
+    packet: u32,
+    length: u32,
+    wire_length: u32,
+) -> i64 {
+    failure::number(|| {
+        let set = set.get()?;
+        let asked = &mut *lock(&set);
+        let found = asked
+            .ready()?
+            .find_at(Offset(packet), wire_length, length)?;
+        Ok(number(found))
+    })
+}
+
+/// `pt_filter_set_find_all`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_find_all(
+    set: Handle<FilterSetKind>,
+    packets: Packets,
+    count: usize,
+    numbers: Many<i64>,
+) -> c_int {
+    failure::code(|| {
+        let (set, packets) = (set.get()?, packets.get(count, "packets")?);
+        let numbers = numbers.needed(count, "numbers")?;
+        let places = packets.iter().map(|packet| Place {
+            packet: Offset(packet.at),
+            wire: packet.wire_length,
+            captured: packet.length,
+        });
+        let places: Vec<Place> = places.collect();
+        let found = lock(&set).ready()?.find_all(&places)?;
+        let found: Vec<i64> = found.into_iter().map(number).collect();
+        numbers.put(&found);
+        Ok(())
+    })
+}
+
+/// `pt_filter_set_matches`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_matches(
+    set: Handle<FilterSetKind>,
+    packet: Bytes,
+    length: usize,
+    wire_length: u32,
+    numbers: Many<u32>,
+    room: usize,
+) -> i64 {
+    failure::number(|| {
+        let (set, packet) = (set.get()?, packet.get(length, "packet")?);
+        let asked = &mut *lock(&set);
+        let ids = asked
+            .classifier
+            .set()
+            .all(packet, wire_length, &mut asked.scratch);
+        let known: Vec<u32> = ids.iter().take(room).map(|id| id.0).collect();
+        numbers.needed(known.len(), "numbers")?.put(&known);
+        Ok(ids.len() as i64)
+    })
+}
+
+/// `pt_filter_set_domain`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_domain(set: Handle<FilterSetKind>) -> Handle<DomainKind> {
+    failure::or(Handle::NULL, || {
+        let set = set.get()?;
+        let asked = &mut *lock(&set);
+        asked.ready()?;
+        Ok(asked.domain.map_or(Handle::NULL, |(_, handle)| handle))
+    })
+}
+
+/// `pt_filter_set_show`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_show(
+    set: Handle<FilterSetKind>,
+    text: TextTarget,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let set = set.get()?;
+        let asked = &mut *lock(&set);
+        asked.ready()?;
+        text.fill(size, &asked.classifier.to_string())
+    })
+}
+
+/// `pt_filter_set_counters`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_counters(
+    set: Handle<FilterSetKind>,
+    filters: Out<u64>,
+    compilations: Out<u64>,
+) -> c_int {
+    failure::code(|| {
+        let set = set.get()?;
+        let asked = lock(&set);
+        filters.put(asked.classifier.set().len() as u64);
+        compilations.put(asked.classifier.compilations());
+        Ok(())
+    })
+}
