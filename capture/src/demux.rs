@@ -15,6 +15,7 @@ use postern_filter::set::{Claim, Id, Scratch, SetError};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why packets cannot be spread.
@@ -37,10 +38,12 @@ pub enum DemuxError {
     #[error(transparent)]
     Claim(SetError),
     /// A file or socket cannot be used.
-    #[error("consumer `{name}`: {error}")]
+    #[error("consumer `{name}`: cannot write {}: {error}", path.display())]
     Output {
         /// Which.
         name: String,
+        /// Where its packets go.
+        path: PathBuf,
         /// Why.
         error: io::Error,
     },
@@ -81,6 +84,7 @@ enum Sink {
 
 struct Place {
     name: String,
+    path: PathBuf,
     sink: Sink,
     tally: Tally,
 }
@@ -189,8 +193,11 @@ impl Demux {
         source.watch(ready.domain()).map_err(JudgeError::from)?;
         let mut places = Vec::new();
         for consumer in &rules.consumers {
+            let (Target::File(path) | Target::Socket(path) | Target::Handler(path)) =
+                &consumer.target;
             let failed = |error| DemuxError::Output {
                 name: consumer.name.clone(),
+                path: path.clone(),
                 error,
             };
             let sink = match &consumer.target {
@@ -210,6 +217,7 @@ impl Demux {
             };
             places.push(Place {
                 name: consumer.name.clone(),
+                path: path.clone(),
                 sink,
                 tally: Tally::default(),
             });
@@ -297,6 +305,7 @@ impl Demux {
                 let written = writer.packet(seen.time, &self.bytes, seen.wire);
                 written.map_err(|error| DemuxError::Output {
                     name: place.name.clone(),
+                    path: place.path.clone(),
                     error,
                 })?;
                 Ok(true)
@@ -331,6 +340,7 @@ impl Demux {
             match &mut place.sink {
                 Sink::File(writer) => writer.flush().map_err(|error| DemuxError::Output {
                     name: place.name.clone(),
+                    path: place.path.clone(),
                     error,
                 })?,
                 Sink::Socket(outlet) => outlet.drain(),
@@ -349,6 +359,7 @@ impl Demux {
             match &mut place.sink {
                 Sink::File(writer) => writer.finish().map_err(|error| DemuxError::Output {
                     name: place.name.clone(),
+                    path: place.path.clone(),
                     error,
                 })?,
                 Sink::Socket(outlet) => outlet.finish(),

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
+use toml::Spanned;
 
 /// What is wrong with rules.
 #[derive(Debug, Error)]
@@ -29,8 +30,10 @@ pub enum RulesError {
         message: String,
     },
     /// A filter does not compile.
-    #[error("consumer `{name}`: {message}")]
+    #[error("{place}consumer `{name}`: {message}")]
     Filter {
+        /// File and line of the rule, and `: `; nothing of a rule in words.
+        place: String,
         /// Whose.
         name: String,
         /// With the place marked.
@@ -102,8 +105,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     name: String,
-    #[serde(default)]
-    filter: String,
+    filter: Option<Spanned<String>>,
     file: Option<PathBuf>,
     socket: Option<PathBuf>,
     handler: Option<PathBuf>,
@@ -152,10 +154,19 @@ impl Rules {
             if entry.queue == 0 {
                 return Err(refused("`queue` is at least 1"));
             }
+            let line = |at: usize| {
+                text.get(..at)
+                    .map_or(0, |before| before.matches('\n').count())
+            };
+            let place = match &entry.filter {
+                Some(filter) => format!("{}:{}: ", path.display(), line(filter.span().start) + 1),
+                None => String::new(),
+            };
+            let expression = entry.filter.map(Spanned::into_inner).unwrap_or_default();
             Ok(Consumer {
-                filter: compile(&entry.name, &entry.filter, names, options)?,
+                filter: compile(&place, &entry.name, &expression, names, options)?,
                 name: entry.name,
-                expression: entry.filter,
+                expression,
                 target,
                 priority: entry.priority,
                 owner: entry.owner,
@@ -186,7 +197,7 @@ impl Rules {
             Ok(Consumer {
                 name: name.to_owned(),
                 expression: expression.to_owned(),
-                filter: compile(name, expression, names, options)?,
+                filter: compile("", name, expression, names, options)?,
                 target: target(name),
                 priority: count - number,
                 owner: String::new(),
@@ -231,12 +242,14 @@ fn target(name: &str) -> Target {
 }
 
 fn compile(
+    place: &str,
     name: &str,
     expression: &str,
     names: &dyn Names,
     options: Options,
 ) -> Result<Filter, RulesError> {
     Filter::compile_with(expression, names, options).map_err(|error| RulesError::Filter {
+        place: place.to_owned(),
         name: name.to_owned(),
         message: error.show(expression),
     })

@@ -137,6 +137,11 @@ fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
             "-s is for packets of an interface; those of a file are spread whole",
         ));
     }
+    for consumer in &rules.consumers {
+        if let Target::File(path) = &consumer.target {
+            arguments.from.spare(path)?;
+        }
+    }
     let mut demux = Demux::new(rules, &mut source, arguments.all).map_err(unusable)?;
     arguments.from.announce();
     let (mut number, mut damage) = (0, None);

@@ -118,6 +118,31 @@ fn rules_have_owners() {
             text(&output.stderr)
         );
     }
+    // A wrong filter's place is told, and a file that cannot be.
+    for (consumer, message) in [
+        (
+            "filter = \"udp prt 53\"\nfile = \"x\"\n",
+            "rules.toml:4: consumer `x`: `prt` stands where",
+        ),
+        (
+            "file = \"nowhere/x\"\n",
+            "consumer `x`: cannot write nowhere/x: No such file",
+        ),
+    ] {
+        let rules = format!("\n[[consumer]]\nname = \"x\"\n{consumer}");
+        std::fs::write(folder.join("rules.toml"), rules).unwrap();
+        let output = postern(folder, &["demux", "-r", "all.pcap", "rules.toml"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output.stderr).contains(message),
+            "{}",
+            text(&output.stderr)
+        );
+    }
+    let onto = ["demux", "-r", "all.pcap", "--to", "all.pcap=udp"];
+    let refused = text(&postern(folder, &onto).stderr);
+    assert!(refused.contains("is the file that is read"), "{refused}");
+    assert_eq!(ports(folder, "all.pcap"), [53, 80]);
     let output = postern(folder, &["demux", "-r", "all.pcap"]);
     assert!(text(&output.stderr).contains("there is no consumer"));
 }

@@ -327,6 +327,7 @@ fn options_of_tcpdump() {
         (&["-Q", "in"], "-Q chooses packets of an interface"),
         (&["-c", "0"], "0 is not in 1.."),
         (&["ip broadcast"], "--netmask"),
+        (&["-w", "./all.pcap"], "is the file that is read"),
     ] {
         let output = postern(folder, &[&["-r", "all.pcap"][..], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

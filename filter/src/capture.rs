@@ -27,6 +27,9 @@ pub enum CaptureProblem {
     /// No known first bytes.
     #[error("this is neither a pcap nor a pcapng file")]
     Format,
+    /// The first bytes of a compressed file.
+    #[error("this is a compressed file: unpack it first, as in `{0} FILE | postern filter -r -`")]
+    Compressed(&'static str),
     /// The file ends inside of a header or packet.
     #[error("the file ends in the middle of a record; it was cut short")]
     CutShort,
@@ -199,7 +202,12 @@ impl<B: Bytes> Capture<B> {
             _ => {
                 return Err(CaptureError {
                     at: 0,
-                    problem: CaptureProblem::Format,
+                    problem: match magic {
+                        [0x1f, 0x8b, ..] => CaptureProblem::Compressed("zcat"),
+                        [0x28, 0xb5, 0x2f, 0xfd] => CaptureProblem::Compressed("zstdcat"),
+                        [0xfd, b'7', b'z', b'X'] => CaptureProblem::Compressed("xzcat"),
+                        _ => CaptureProblem::Format,
+                    },
                 });
             }
         };
@@ -213,7 +221,8 @@ impl<B: Bytes> Capture<B> {
             ended: false,
         };
         if let Format::Pcap(_) = format {
-            let link = capture.word(20)? & 0x0fff_ffff;
+            // The upper bits say whether frames have a checksum behind them.
+            let link = capture.word(20)? & 0x03ff_ffff;
             if link != 1 {
                 return Err(capture.error(20, CaptureProblem::Link(link)));
             }

@@ -259,6 +259,17 @@ fn damaged_captures() {
         Capture::new(b"nothing").unwrap_err().problem,
         CaptureProblem::Format
     );
+    for (bytes, program) in [
+        (&b"\x1f\x8b\x08\x00..."[..], "`zcat "),
+        (b"\x28\xb5\x2f\xfd", "`zstdcat "),
+        (b"\xfd7zXZ", "`xzcat "),
+    ] {
+        let error = Capture::new(&bytes).unwrap_err().to_string();
+        assert!(error.contains(program), "{error}");
+    }
+    // Frames with a checksum of four bytes behind them are of Ethernet all the same.
+    file[23] = 0x24;
+    Capture::new(&file).unwrap();
     file[20] = 105;
     assert_eq!(
         Capture::new(&file).unwrap_err().problem,

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
 use std::net::Ipv4Addr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,6 +77,21 @@ impl From {
     /// Whether there is a source.
     pub fn is_some(&self) -> bool {
         self.read.is_some() || self.interface.is_some()
+    }
+
+    /// Fails if this is the file that is read: writing would begin with making it empty.
+    pub fn spare(&self, path: &Path) -> Result<(), Failure> {
+        let same = |read: &PathBuf| {
+            let (from, to) = (std::fs::metadata(read).ok()?, std::fs::metadata(path).ok()?);
+            Some(from.is_file() && (from.dev(), from.ino()) == (to.dev(), to.ino()))
+        };
+        match self.read.as_ref().and_then(same) {
+            Some(true) => Err(unusable(format!(
+                "{} is the file that is read: write another one",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Bytes of a packet that are shown and written.
@@ -210,6 +226,9 @@ pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let mut source = arguments.from.open()?;
     judge.watch(&mut source).map_err(unusable)?;
+    if let Some(path) = &arguments.write {
+        arguments.from.spare(path)?;
+    }
     let writer = arguments.write.as_deref().map(|path| {
         let named = if arguments.pcapng {
             Format::PcapNg
