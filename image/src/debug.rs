@@ -3,6 +3,8 @@
 //! Nothing that is decided depends on this: a wrong name misleads a reader and no more. What it
 //! promises, for any bytes, is to end soon, to use little memory and not to panic: every query has a budget of
 //! [`STEPS`] steps (entries, rows, ranges, attributes), and what does not fit is `None`.
+//!
+//! [`Listing`] writes such information, for debuggers and into files of compilers that work in memory.
 
 mod kept;
 mod lines;
