@@ -57,8 +57,10 @@ pub fn load(path: &Path) -> Result<Image, ProgramError> {
             let lines = lines.lines().map(|line| format!("{}:{line}", name()));
             ProgramError::Compile(lines.collect::<Vec<_>>().join("\n"))
         };
-        let unit = postern_ecode::compile(&source).map_err(|e| wrong(&e))?;
-        let linked = postern_ecode::link(&[unit], STACK_LOG2.1).map_err(|e| wrong(&e))?;
+        let units = [postern_ecode::compile(&source).map_err(|e| wrong(&e))?];
+        let linked = postern_ecode::link(&units, STACK_LOG2.1);
+        let mut linked = linked.map_err(|e| wrong(&e))?;
+        linked.name_lines(&units, &[&name()]);
         return Image::from_bytes(&linked.file).map_err(refused);
     }
     Image::load(path).map_err(refused)

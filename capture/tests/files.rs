@@ -230,3 +230,22 @@ fn a_demultiplexer_survives_a_file_that_shrinks() {
     demux.finish().unwrap();
     gives(Source::file(&out).unwrap(), 1000, &packets[..10]);
 }
+
+/// A program in E-code is compiled on the spot, and its faults say where in the source.
+#[test]
+fn faults_of_programs_in_e_code_have_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("wrong.ec");
+    let text = "int filter(const unsigned char *packet, unsigned length, unsigned wire_length)\n{\n\treturn 60 / (int)(length - length);\n}\n";
+    std::fs::write(&source, text).unwrap();
+    let path = folder.path().join("some.pcap");
+    std::fs::write(&path, pcap(&[vec![0; 60]], 60)).unwrap();
+    let mut source_of = Source::file(&path).unwrap();
+    let mut judge = Judge::program(&postern_capture::load(&source).unwrap()).unwrap();
+    judge.watch(&mut source_of).unwrap();
+    let Next::Packet(seen) = source_of.next().unwrap() else {
+        panic!("no packet");
+    };
+    let fault = judge.ask(&seen).unwrap_err();
+    assert!(fault.to_string().contains("wrong.ec:3"), "{fault}");
+}

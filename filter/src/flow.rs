@@ -69,22 +69,10 @@ fn propagate(program: &mut Program) {
 /// The expression with known variables replaced; as it was if that would be too large.
 fn put(exprs: &mut Exprs, env: &Env, id: ExprId) -> ExprId {
     fn inner(exprs: &mut Exprs, env: &Env, id: ExprId) -> Option<ExprId> {
-        let expr = match exprs.get(id) {
-            Expr::Var(var) => {
-                return Some(env.get(usize::from(var)).copied().flatten().unwrap_or(id));
-            }
-            Expr::Load {
-                size,
-                base: Some(base),
-                off,
-            } => Expr::Load {
-                size,
-                base: Some(inner(exprs, env, base)?),
-                off,
-            },
-            Expr::Bin(op, a, b) => Expr::Bin(op, inner(exprs, env, a)?, inner(exprs, env, b)?),
-            _ => return Some(id),
-        };
+        if let Expr::Var(var) = exprs.get(id) {
+            return Some(env.get(usize::from(var)).copied().flatten().unwrap_or(id));
+        }
+        let expr = exprs.get(id).rebuilt(|part| inner(exprs, env, part))?;
         exprs.add(expr).ok()
     }
     inner(exprs, env, id).unwrap_or(id)

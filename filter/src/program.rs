@@ -59,6 +59,25 @@ pub(crate) enum Expr {
     Bin(Op, ExprId, ExprId),
 }
 
+impl Expr {
+    /// The same of other parts.
+    pub fn rebuilt(self, mut part: impl FnMut(ExprId) -> Option<ExprId>) -> Option<Expr> {
+        Some(match self {
+            Expr::Load {
+                size,
+                base: Some(base),
+                off,
+            } => Expr::Load {
+                size,
+                base: Some(part(base)?),
+                off,
+            },
+            Expr::Bin(op, a, b) => Expr::Bin(op, part(a)?, part(b)?),
+            other => other,
+        })
+    }
+}
+
 /// How a test compares; all without sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Rel {

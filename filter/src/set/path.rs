@@ -287,19 +287,7 @@ pub(super) fn import(from: &Exprs, exprs: &mut Exprs, id: ExprId) -> Option<Expr
     if has_variable(from, id) {
         return None;
     }
-    let expr = match from.get(id) {
-        Expr::Load {
-            size,
-            base: Some(base),
-            off,
-        } => Expr::Load {
-            size,
-            base: Some(import(from, exprs, base)?),
-            off,
-        },
-        Expr::Bin(op, a, b) => Expr::Bin(op, import(from, exprs, a)?, import(from, exprs, b)?),
-        other => other,
-    };
+    let expr = from.get(id).rebuilt(|part| import(from, exprs, part))?;
     exprs.add(expr).ok()
 }
 
