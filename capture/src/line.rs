@@ -83,13 +83,18 @@ pub fn date(nanoseconds: u64) -> String {
 
 /// The link header: addresses and type.
 pub fn link(bytes: &[u8]) -> String {
-    let mac = |from: usize| {
-        let bytes = bytes.get(from..from + 6).unwrap_or_default();
-        let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        parts.join(":")
-    };
     let kind = half(bytes, 12).unwrap_or_default();
-    format!("{} > {}, ethertype {kind:#06x}", mac(6), mac(0))
+    format!(
+        "{} > {}, ethertype {kind:#06x}",
+        mac(bytes, 6),
+        mac(bytes, 0)
+    )
+}
+
+fn mac(bytes: &[u8], from: usize) -> String {
+    let bytes = bytes.get(from..from + 6).unwrap_or_default();
+    let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    parts.join(":")
 }
 
 fn byte(bytes: &[u8], at: usize) -> Option<u8> {
@@ -154,11 +159,13 @@ fn arp(found: &mut Summary, bytes: &[u8]) -> Option<()> {
     let address = |at| word(bytes, at).map(Ipv4Addr::from);
     let (from, to) = (address(14)?, address(24)?);
     (found.source, found.destination) = (Some(from.into()), Some(to.into()));
-    found.info = match half(bytes, 6)? {
+    let length = bytes.len();
+    let what = match half(bytes, 6)? {
         1 => format!("Request who-has {to} tell {from}"),
-        2 => format!("Reply {from} to {to}"),
+        2 => format!("Reply {from} is-at {}", mac(bytes, 8)),
         other => format!("operation {other}"),
     };
+    found.info = format!("{what}, length {length}");
     Some(())
 }
 
@@ -420,6 +427,20 @@ mod tests {
         assert_eq!(
             summary(&frame(0x0800, &error), 70).info,
             "ICMP 10.0.0.2 udp port 53 unreachable, length 36"
+        );
+        let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 1, 10, 0, 0, 1];
+        arp.extend([2, 0, 0, 0, 0, 2, 10, 0, 0, 2]);
+        assert_eq!(
+            summary(&frame(0x0806, &arp), 42).text(Detail::Usual),
+            "ARP, Reply 10.0.0.1 is-at 02:00:00:00:00:01, length 28"
+        );
+        let mut neighbor = vec![0x60, 0, 0, 0, 0, 24, 58, 255];
+        neighbor.extend([0; 32]);
+        neighbor.extend([135, 0, 0, 0, 0, 0, 0, 0, 0xfe, 0x80, 0, 0, 0, 0, 0, 0]);
+        neighbor.extend([0, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            summary(&frame(0x86dd, &neighbor), 78).info,
+            "ICMP6, neighbor solicitation, who has fe80::1, length 24"
         );
         // Errors about errors about errors.
         let nested = error[..28].repeat(2000);

@@ -114,6 +114,7 @@ pub(crate) struct Ring {
     socket: Arc<Socket>,
     area: Shared,
     way: Option<Way>,
+    any: bool,
     /// Whose packets come, as far as they are known.
     interfaces: Vec<String>,
     loopback: Option<u32>,
@@ -168,6 +169,7 @@ impl Ring {
             socket: Arc::new(socket),
             area,
             way: live.way,
+            any,
             interfaces,
             loopback,
             names: BTreeMap::new(),
@@ -188,6 +190,10 @@ impl Ring {
 
     pub fn interfaces(&self) -> &[String] {
         &self.interfaces
+    }
+
+    pub fn is_mixed(&self) -> bool {
+        self.any
     }
 
     /// The name of an interface by its number.

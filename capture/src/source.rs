@@ -241,6 +241,14 @@ impl Source {
         }
     }
 
+    /// Whether a packet's interface does not go without saying: of `any`, and of a file that has described more than one.
+    pub fn is_mixed(&self) -> bool {
+        match &self.kind {
+            Kind::Ring(ring) => ring.is_mixed(),
+            _ => self.interfaces().len() > 1,
+        }
+    }
+
     /// Copies a packet's bytes, as far as they were captured.
     ///
     /// # Errors

@@ -311,6 +311,22 @@ fn any_interface_is_answered_by_itself() {
     });
 }
 
+/// Where there is only one interface when `any` begins, others may come: the first one is named as well.
+#[test]
+fn a_single_interface_is_named() {
+    inside("a_single_interface_is_named", || {
+        let gone = ["-ec", "ip link del va; ip link del vc"];
+        assert!(Command::new("sh").args(gone).status().unwrap().success());
+        let (mut lines, _errors) = listening(&["filter", "-i", "any", "udp dst port 5353"]);
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.send_to(b"something", "127.0.0.1:5353").unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(lines.0.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        assert!(line.contains(" lo    In  IP 127.0.0.1."), "{line}");
+    });
+}
+
 /// The ring is carried along while its viewer's domain moves into the hot window and out of it.
 #[test]
 fn the_ring_moves_with_its_viewers() {

@@ -153,11 +153,31 @@ fn icmp(name: &str, bytes: &[u8], length: usize, request: u8, reply: u8) -> Opti
             "{name} echo {what}, id {id}, seq {number}, length {length}"
         ));
     }
-    let what = match unreachable(name, kind, code, bytes) {
+    let known = match kind {
+        133.. if name != "ICMP" => discovery(kind, bytes),
+        _ => unreachable(name, kind, code, bytes),
+    };
+    let what = match known {
         Some(text) => text,
         None => format!("type {kind}, code {code}"),
     };
     Some(format!("{name} {what}, length {length}"))
+}
+
+/// What IPv6's hosts tell each other about themselves.
+fn discovery(kind: u8, bytes: &[u8]) -> Option<String> {
+    let target = || {
+        let address: &[u8; 16] = bytes.get(8..)?.first_chunk()?;
+        Some(Ipv6Addr::from(*address))
+    };
+    Some(match kind {
+        133 => "router solicitation".to_owned(),
+        134 => "router advertisement".to_owned(),
+        135 => format!("neighbor solicitation, who has {}", target()?),
+        136 => format!("neighbor advertisement, tgt is {}", target()?),
+        143 => "multicast listener report v2".to_owned(),
+        _ => return None,
+    })
 }
 
 /// What could not be reached, and why, of an error message, which has the beginning of the packet that it is about.

@@ -368,8 +368,7 @@ impl Flow<'_> {
                 return Ok(());
             }
         }
-        let mixed = source.interfaces().len() > 1;
-        let interface = if mixed || self.arguments.style.json {
+        let interface = if source.is_mixed() || self.arguments.style.json {
             source.interface(seen)
         } else {
             ""
