@@ -65,6 +65,7 @@ impl Loaded {
     ///
     /// # Errors
     /// The call failed, as it does if the packet does not lie there.
+    #[inline]
     pub fn run_at(&self, packet: Offset, wire: u32, captured: u32) -> Result<u32, CallError> {
         self.entry.call(packet, wire, captured)
     }
