@@ -64,6 +64,12 @@ int main(int argc, char **argv)
         CHECK(pt_source_next(source, &packet) == 1);
     CHECK(pt_handler_run(plain, &packet) == 0 && pt_handler_run(plain, NULL) == PT_E_ARGUMENT);
 
+    /* A program as a filter is an extension like any other. */
+    pt_domain *program = pt_open(image, pt_options_new());
+    CHECK(!program && pt_error_code() == PT_E_UNRESOLVED);
+    int (*filter)(pt_offset, unsigned, unsigned) = (int (*)(pt_offset, unsigned, unsigned))pt_sym(pt_handler_domain(plain), "filter");
+    CHECK(filter && filter(packet.at, packet.length, packet.wire_length) == 1 && !pt_last_fault());
+
     /* What is no handler, and what is none any more. */
     pt_image *other = pt_image_load(argv[3]);
     CHECK(other && !pt_handler_new(other, NULL, NULL) && pt_error_code() == PT_E_MISSING && strstr(pt_error(), "int handle("));

@@ -1,6 +1,12 @@
 /* A handler of packets by their port: 7 is echoed, 9 faults after an answer, 11 goes to the area, 13 is taken, others are left. */
 #include <postern/packet.h>
 
+/* Packets to odd ports. */
+int filter(const unsigned char *packet, unsigned length, unsigned wire_length)
+{
+    return length >= 38 && wire_length >= length && packet[37] & 1;
+}
+
 int handle(const unsigned char *packet, unsigned length, unsigned wire_length)
 {
     static unsigned char answer[64];

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 /// What hosts include; each may need those before it.
-pub const HEADERS: [&str; 2] = ["postern.h", "postern-filter.h"];
+pub const HEADERS: [&str; 3] = ["postern.h", "postern-modules.h", "postern-filter.h"];
 
 /// A directory that looks as after `make install`: lib, include, and `kit.px`.
 pub fn installed() -> &'static Path {
