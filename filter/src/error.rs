@@ -15,6 +15,9 @@ pub struct Error {
     pub suggestion: Option<String>,
 }
 
+/// Characters of a line that are shown.
+const LONG: usize = 200;
+
 impl Error {
     pub(crate) fn new(at: Range<usize>, message: impl Into<String>) -> Error {
         Error {
@@ -34,11 +37,25 @@ impl Error {
         let before = source.get(..self.at.start).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         let line = source[line_start..].lines().next().unwrap_or("");
-        let column = before[line_start..].chars().count();
+        let mut column = before[line_start..].chars().count();
         let marked = source.get(self.at.clone()).unwrap_or("");
-        let width = marked.lines().next().unwrap_or("").chars().count().max(1);
+        let mut width = marked.lines().next().unwrap_or("").chars().count().max(1);
+        // Of a long line what is around the place.
+        let skipped = match line.chars().count() > LONG {
+            true => column.saturating_sub(LONG / 2),
+            false => 0,
+        };
+        let mut shown: String = line.chars().skip(skipped).take(LONG).collect();
+        if skipped > 0 {
+            shown.insert(0, '…');
+            column = column - skipped + 1;
+        }
+        if line.chars().count() > skipped + LONG {
+            shown.push('…');
+        }
+        width = width.min((shown.chars().count() + 1).saturating_sub(column).max(1));
         let mut text = alloc::format!(
-            "{}\n  {line}\n  {:column$}{:^<width$}",
+            "{}\n  {shown}\n  {:column$}{:^<width$}",
             self.message,
             "",
             ""

@@ -129,6 +129,27 @@ fn places_and_suggestions() {
     }
 }
 
+/// Of a long line what is around the mark is shown.
+#[test]
+fn long_lines_are_shortened() {
+    let ports = "port 1 or ".repeat(500);
+    for source in [
+        format!("{ports}prt 2 or {ports}tcp"),
+        format!("prt 2 or {ports}tcp"),
+        format!("{ports}prt 2"),
+        format!("{ports}ip proto {}", "x".repeat(900)),
+    ] {
+        let shown = Filter::compile(&source, &names())
+            .unwrap_err()
+            .show(&source);
+        let lines: Vec<Vec<char>> = shown.lines().map(|line| line.chars().collect()).collect();
+        assert!(lines[1..].iter().all(|line| line.len() < 210), "{shown}");
+        let at = lines[2].iter().position(|letter| *letter == '^').unwrap();
+        // Behind `or` a name has the qualifiers of before, so it is the number that has no place.
+        assert!(['2', 'p', 'i'].contains(&lines[1][at]), "{shown}");
+    }
+}
+
 /// Deep, long and large sources end with an error or a filter, never with a panic.
 #[test]
 fn hostile_sources() {
