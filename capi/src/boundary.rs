@@ -3,6 +3,10 @@
 //! A parameter of one of these types has what `postern.h` demands of the host: pointers that are NULL or valid for the call.
 //! NULL is refused here; the rest cannot be checked.
 
+mod packet;
+
+pub use packet::{PacketIn, Packets};
+
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::fault::CFault;
@@ -189,55 +193,6 @@ impl<T> Out<T> {
             true => Err(null(what)),
             false => Ok(self),
         }
-    }
-}
-
-/// `const pt_packet *`.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct PacketIn(*const crate::source::CPacket);
-
-impl PacketIn {
-    /// The packet.
-    ///
-    /// # Errors
-    /// NULL.
-    pub fn get(self) -> Result<crate::source::CPacket, Failure> {
-        self.optional().ok_or_else(|| null("packet"))
-    }
-
-    /// The packet, if there is one.
-    pub fn optional(self) -> Option<crate::source::CPacket> {
-        if self.0.is_null() {
-            return None;
-        }
-        // SAFETY: not null, so a structure of the host; it has integers only, for which all bytes are valid.
-        Some(unsafe { self.0.read() })
-    }
-}
-
-/// `const pt_packet *` to several of them.
-#[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Packets(*const crate::source::CPacket);
-
-impl Packets {
-    /// The packets.
-    ///
-    /// # Errors
-    /// NULL with a count that is not 0; a count that no object has.
-    pub fn get<'a>(
-        self,
-        count: usize,
-        what: &str,
-    ) -> Result<&'a [crate::source::CPacket], Failure> {
-        if count == 0 {
-            return Ok(&[]);
-        }
-        let bytes = count.saturating_mul(size_of::<crate::source::CPacket>());
-        check(self.0.is_null(), bytes, what)?;
-        // SAFETY: not null, so `count` structures of the host during the call, of integers; the result does not leave it.
-        Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
     }
 }
 

@@ -80,7 +80,11 @@ fn parameters(list: &str) -> Vec<String> {
 fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(support::source("src")).expect("src") {
-        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a source");
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).expect("a source");
         for piece in text.split("#[unsafe(no_mangle)]").skip(1) {
             let head = piece[..piece.find('{').expect("a body")]
                 .split_whitespace()
