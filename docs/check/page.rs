@@ -37,7 +37,9 @@ impl Block {
     /// Whether the block is the source of an extension (and not of a host in C).
     pub fn is_extension(&self) -> bool {
         self.file().is_some_and(|f| f.ends_with(".c"))
-            && !self.text.contains("#include <postern.h>")
+            && !["#include <postern.h>", "#include <postern-"]
+                .iter()
+                .any(|header| self.text.contains(header))
     }
 }
 
