@@ -57,7 +57,9 @@ int64_t pt_filter_show(pt_filter *filter, char *text, size_t size);
 /* ---- Where packets come from ------------------------------------------------------------------------------------- */
 
 enum {
-    PT_LIVE_NOT_PROMISCUOUS = 1 /* only packets that the interface takes anyway */
+    PT_LIVE_NOT_PROMISCUOUS = 1, /* only packets that the interface takes anyway */
+    PT_LIVE_IN = 2,              /* only packets that come in */
+    PT_LIVE_OUT = 4              /* only packets that go out */
 };
 
 enum {

@@ -8,7 +8,7 @@ use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, Kind, Table};
 use postern::Offset;
 use postern_capture::{
-    Direction, Live, Next, Origin, Seen, Sender, Source, SourceError, interfaces,
+    Direction, Live, Next, Origin, Seen, Sender, Source, SourceError, Way, interfaces,
 };
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
@@ -35,8 +35,14 @@ pub struct CPacket {
 }
 
 /// Names in C and values, for the test that the header agrees.
-pub const FLAGS: [(&str, i32); 1] = [("PT_LIVE_NOT_PROMISCUOUS", NOT_PROMISCUOUS)];
+pub const FLAGS: [(&str, i32); 3] = [
+    ("PT_LIVE_NOT_PROMISCUOUS", NOT_PROMISCUOUS),
+    ("PT_LIVE_IN", IN),
+    ("PT_LIVE_OUT", OUT),
+];
 const NOT_PROMISCUOUS: c_int = 1;
+const IN: c_int = 2;
+const OUT: c_int = 4;
 
 /// As [`FLAGS`].
 pub const DIRECTIONS: [(&str, i32); 6] = [
@@ -183,10 +189,15 @@ pub extern "C" fn pt_source_live(
 ) -> Handle<SourceKind> {
     open(|| {
         let mut live = Live::of(interface.get("interface's name")?);
-        if flags & !NOT_PROMISCUOUS != 0 {
-            let wrong = format!("{flags:#x} are no flags; PT_LIVE_NOT_PROMISCUOUS is");
+        if flags & !(NOT_PROMISCUOUS | IN | OUT) != 0 {
+            let wrong = format!("{flags:#x} are no flags; PT_LIVE_NOT_PROMISCUOUS and its kin are");
             return Err(Failure::new(Code::Argument, wrong));
         }
+        live.way = match flags & (IN | OUT) {
+            IN => Some(Way::In),
+            OUT => Some(Way::Out),
+            _ => None,
+        };
         live.promiscuous = flags & NOT_PROMISCUOUS == 0;
         if snaplen != 0 {
             live.snaplen = snaplen;

@@ -25,7 +25,7 @@ fn packets_are_judged_in_the_ring() {
     inside("packets_are_judged_in_the_ring", || {
         let sender = live("va").sender().unwrap();
         let mut options = Live::of("vb");
-        options.ring = 2 << 20;
+        options.ring = 8 << 20;
         let mut source = Source::live(&options).unwrap();
         let mut judge = judge("udp dst port 99 and not src net 192.168", &mut source);
         for round in 0..60u32 {
@@ -333,7 +333,7 @@ fn the_ring_moves_with_its_viewers() {
     inside("the_ring_moves_with_its_viewers", || {
         let sender = live("va").sender().unwrap();
         let mut options = Live::of("vb");
-        options.ring = 2 << 20;
+        options.ring = 8 << 20;
         let mut source = Source::live(&options).unwrap();
         let filter = Filter::compile("udp dst port 99", &NoNames).unwrap();
         let [moving, staying] = [0; 2].map(|_| filter.code().load(false).unwrap());

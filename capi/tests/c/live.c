@@ -28,7 +28,9 @@ int main(int argc, char **argv)
     pt_source *va = pt_source_live("va", 0, 0, 0);
     pt_source *vb = pt_source_live("vb", PT_LIVE_NOT_PROMISCUOUS, 0, 8 << 20);
     pt_source *any = pt_source_live("any", 0, 100, 0);
-    CHECK(va && vb && any);
+    pt_source *in = pt_source_live("va", PT_LIVE_IN, 0, 8 << 20), *out = pt_source_live("va", PT_LIVE_OUT, 0, 8 << 20);
+    CHECK(va && vb && any && in && out);
+    CHECK(!pt_source_live("va", 8, 0, 0) && pt_error_code() == PT_E_ARGUMENT);
     pt_filter *requests = pt_filter_new("udp dst port 7", NULL), *replies = pt_filter_new("udp src port 7", NULL);
     pt_image *image = pt_image_load(argv[2]);
     pt_handler *handler = pt_handler_new(image, "echo", NULL);
@@ -54,6 +56,14 @@ int main(int argc, char **argv)
         CHECK(pt_source_read(va, &packet, reply, sizeof reply) == 60 && reply[50] == i && reply[35] == 7);
         CHECK(pt_source_interface(va, &packet, name, sizeof name) == 2 && !strcmp(name, "va"));
     }
+    /* Requests went out by `va`, and replies came in. */
+    CHECK(pt_source_watch(out, pt_filter_domain(requests)) == 0 && pt_source_watch(in, pt_filter_domain(replies)) == 0);
+    accepted(out, requests, &packet);
+    while (pt_source_next(out, &packet) == 1)
+        CHECK(packet.direction == PT_DIRECTION_OUT);
+    accepted(in, replies, &packet);
+    while (pt_source_next(in, &packet) == 1)
+        CHECK(packet.direction != PT_DIRECTION_OUT);
     uint64_t received, dropped;
     CHECK(pt_source_counters(va, &received, &dropped) == 0 && received >= 20 && dropped == 0);
     CHECK(pt_source_progress(va, NULL, NULL) == 0);
