@@ -5,7 +5,7 @@
 use crate::boundary::{self, FaultHandler, Out, PacketIn, Text, TextTarget, TextVector};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::source::{self, SourceKind};
 use postern_capture::{Demux, DemuxError, ProgramError, Rules, RulesError, load_compiled};
 use postern_filter::{Databases, Options};
@@ -27,18 +27,7 @@ struct Working {
     on_fault: (FaultHandler, usize),
 }
 
-/// The kind `pt_demux`.
-pub struct DemuxKind;
-
-impl Kind for DemuxKind {
-    type Value = Arc<Spread>;
-    const LETTER: u8 = b'X';
-    const NAME: &'static str = "pt_demux";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Spread>> = Table::new();
-        &TABLE
-    }
-}
+kind!(DemuxKind: Arc<Spread>, b'X', "pt_demux");
 
 /// Names in C and values, for the test that the header agrees.
 pub const FLAGS: [(&str, i32); 1] = [("PT_DEMUX_ALL", ALL)];

@@ -1,7 +1,7 @@
 //! Domains: `pt_open` to `pt_user`.
 
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
 use crate::symbol::Pointers;
@@ -32,18 +32,7 @@ impl Opened {
     }
 }
 
-/// The kind `pt_domain`.
-pub struct DomainKind;
-
-impl Kind for DomainKind {
-    type Value = Arc<Opened>;
-    const LETTER: u8 = b'D';
-    const NAME: &'static str = "pt_domain";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Opened>> = Table::new();
-        &TABLE
-    }
-}
+kind!(DomainKind: Arc<Opened>, b'D', "pt_domain");
 
 /// Handles by the domains' numbers.
 static BY_ID: Mutex<BTreeMap<u64, Handle<DomainKind>>> = Mutex::new(BTreeMap::new());

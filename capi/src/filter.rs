@@ -3,7 +3,7 @@
 use crate::boundary::{Out, Source, Text, TextTarget};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use postern::Offset;
 use postern_filter::classifier::ClassifierError;
 use postern_filter::{Databases, Error, Filter, Loaded, Options};
@@ -21,18 +21,7 @@ pub struct Compiled {
     domain: Handle<DomainKind>,
 }
 
-/// The kind `pt_filter`.
-pub struct FilterKind;
-
-impl Kind for FilterKind {
-    type Value = Arc<Compiled>;
-    const LETTER: u8 = b'F';
-    const NAME: &'static str = "pt_filter";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Compiled>> = Table::new();
-        &TABLE
-    }
-}
+kind!(FilterKind: Arc<Compiled>, b'F', "pt_filter");
 
 impl From<ClassifierError> for Failure {
     fn from(error: ClassifierError) -> Failure {

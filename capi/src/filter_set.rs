@@ -7,7 +7,7 @@ use crate::boundary::{Many, Out, Packets, Source as Bytes, TextTarget};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::filter::FilterKind;
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::share::SharedKind;
 use crate::source::{self, SourceKind};
 use postern::Offset;
@@ -26,18 +26,7 @@ pub struct Asked {
     scratch: Scratch,
 }
 
-/// The kind `pt_filter_set`.
-pub struct FilterSetKind;
-
-impl Kind for FilterSetKind {
-    type Value = Arc<Mutex<Asked>>;
-    const LETTER: u8 = b'C';
-    const NAME: &'static str = "pt_filter_set";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Mutex<Asked>>> = Table::new();
-        &TABLE
-    }
-}
+kind!(FilterSetKind: Arc<Mutex<Asked>>, b'C', "pt_filter_set");
 
 impl Asked {
     /// The code, which sees all that it should.

@@ -37,6 +37,25 @@ pub trait Kind: Sized + 'static {
     fn table() -> &'static Table<Self::Value>;
 }
 
+/// A kind of handle: its type, the values, the letter and the C type.
+macro_rules! kind {
+    ($kind:ident: $value:ty, $letter:literal, $name:literal) => {
+        #[doc = concat!("The kind `", $name, "`.")]
+        pub struct $kind;
+
+        impl $crate::handle::Kind for $kind {
+            type Value = $value;
+            const LETTER: u8 = $letter;
+            const NAME: &'static str = $name;
+            fn table() -> &'static $crate::handle::Table<$value> {
+                static TABLE: $crate::handle::Table<$value> = $crate::handle::Table::new();
+                &TABLE
+            }
+        }
+    };
+}
+pub(crate) use kind;
+
 /// The values of a kind by their numbers.
 pub struct Table<T> {
     values: RwLock<BTreeMap<usize, T>>,

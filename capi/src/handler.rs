@@ -3,7 +3,7 @@
 use crate::boundary::{Out, PacketIn, Text};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::share::SharedKind;
 use postern_capture::{Answers, Handler, JudgeError};
@@ -22,18 +22,7 @@ struct Running {
     answers: Answers,
 }
 
-/// The kind `pt_handler`.
-pub struct HandlerKind;
-
-impl Kind for HandlerKind {
-    type Value = Arc<Attached>;
-    const LETTER: u8 = b'H';
-    const NAME: &'static str = "pt_handler";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Attached>> = Table::new();
-        &TABLE
-    }
-}
+kind!(HandlerKind: Arc<Attached>, b'H', "pt_handler");
 
 impl From<JudgeError> for Failure {
     fn from(error: JudgeError) -> Failure {

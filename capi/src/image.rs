@@ -2,23 +2,12 @@
 
 use crate::boundary::{Source, Text};
 use crate::failure;
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use postern::Image;
 use std::ffi::{OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 
-/// The kind `pt_image`.
-pub struct ImageKind;
-
-impl Kind for ImageKind {
-    type Value = Image;
-    const LETTER: u8 = b'I';
-    const NAME: &'static str = "pt_image";
-    fn table() -> &'static Table<Image> {
-        static TABLE: Table<Image> = Table::new();
-        &TABLE
-    }
-}
+kind!(ImageKind: Image, b'I', "pt_image");
 
 /// `pt_image_load`
 #[unsafe(no_mangle)]

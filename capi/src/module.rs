@@ -7,7 +7,7 @@ use crate::boundary::{self, HandOver, Out, ReloadHandler, Text};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
 use crate::symbol::Pointers;
@@ -66,18 +66,7 @@ impl Versions {
     }
 }
 
-/// The kind `pt_module`.
-pub struct ModuleKind;
-
-impl Kind for ModuleKind {
-    type Value = Arc<Reloadable>;
-    const LETTER: u8 = b'M';
-    const NAME: &'static str = "pt_module";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Reloadable>> = Table::new();
-        &TABLE
-    }
-}
+kind!(ModuleKind: Arc<Reloadable>, b'M', "pt_module");
 
 /// Names in C and values, for the test that the header agrees.
 pub const EVENTS: [(&str, i32); 4] = [

@@ -3,7 +3,7 @@
 use crate::boundary::{Out, Source, Text, Words};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
 use crate::symbol::Pointers;
@@ -22,18 +22,7 @@ pub struct Named {
     pointers: Pointers,
 }
 
-/// The kind `pt_namespace`.
-pub struct NamespaceKind;
-
-impl Kind for NamespaceKind {
-    type Value = Arc<Named>;
-    const LETTER: u8 = b'N';
-    const NAME: &'static str = "pt_namespace";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Named>> = Table::new();
-        &TABLE
-    }
-}
+kind!(NamespaceKind: Arc<Named>, b'N', "pt_namespace");
 
 /// Names in C and values, for the test that the header agrees.
 pub const RECOVERIES: [(&str, i32); 4] = [

@@ -5,7 +5,7 @@
 use crate::boundary::{self, FaultHandler, Function, ReloadHandler, Text};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use postern::{
     BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement,
     Policy, PoolBuilder, Recycle, RestartPolicy, Signature,
@@ -135,18 +135,7 @@ impl Options {
     }
 }
 
-/// The kind `pt_options`.
-pub struct OptionsKind;
-
-impl Kind for OptionsKind {
-    type Value = Arc<Mutex<Options>>;
-    const LETTER: u8 = b'O';
-    const NAME: &'static str = "pt_options";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Mutex<Options>>> = Table::new();
-        &TABLE
-    }
-}
+kind!(OptionsKind: Arc<Mutex<Options>>, b'O', "pt_options");
 
 /// A copy of the options; NULL means the defaults.
 pub fn get(options: Handle<OptionsKind>) -> Result<Options, Failure> {

@@ -7,7 +7,7 @@ use crate::boundary::{
 };
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::options::{self, OptionsKind};
 use postern::policy::{Call, Input, Request, Sink};
 use postern::{Access, Caller, Policy, Rules, Verdict};
@@ -36,18 +36,7 @@ pub struct Draft {
     user: usize,
 }
 
-/// The kind `pt_policy`.
-pub struct PolicyKind;
-
-impl Kind for PolicyKind {
-    type Value = Arc<Mutex<Draft>>;
-    const LETTER: u8 = b'P';
-    const NAME: &'static str = "pt_policy";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Mutex<Draft>>> = Table::new();
-        &TABLE
-    }
-}
+kind!(PolicyKind: Arc<Mutex<Draft>>, b'P', "pt_policy");
 
 /// Names in C and values, for the test that the header agrees.
 pub const VERDICTS: [(&str, i32); 3] =

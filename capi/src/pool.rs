@@ -6,7 +6,7 @@
 use crate::boundary::Out;
 use crate::domain::{DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, Options, OptionsKind};
 use postern::{Domain, Image, Lendable, Pool, PoolError, Pooled};
@@ -23,18 +23,7 @@ impl Lendable for Lent {
     }
 }
 
-/// The kind `pt_pool`.
-pub struct PoolKind;
-
-impl Kind for PoolKind {
-    type Value = Pool<Lent>;
-    const LETTER: u8 = b'L';
-    const NAME: &'static str = "pt_pool";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Pool<Lent>> = Table::new();
-        &TABLE
-    }
-}
+kind!(PoolKind: Pool<Lent>, b'L', "pt_pool");
 
 /// What is lent, by the number of the handle: which pool's, and the guard.
 type Loans = BTreeMap<usize, (usize, Pooled<'static, Lent>)>;

@@ -3,7 +3,7 @@
 use crate::boundary::{self, Descriptor, Source, Target, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use postern::{AreaBuilder, Offset, Prot, Shared};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
@@ -16,18 +16,7 @@ pub struct Named {
     name: std::sync::Arc<CString>,
 }
 
-/// The kind `pt_shared`.
-pub struct SharedKind;
-
-impl Kind for SharedKind {
-    type Value = Named;
-    const LETTER: u8 = b'S';
-    const NAME: &'static str = "pt_shared";
-    fn table() -> &'static Table<Named> {
-        static TABLE: Table<Named> = Table::new();
-        &TABLE
-    }
-}
+kind!(SharedKind: Named, b'S', "pt_shared");
 
 /// Names in C and values, for the test that the header agrees.
 pub const ACCESS: [(&str, i32); 3] = [

@@ -5,7 +5,7 @@
 use crate::boundary::{Descriptor, Out, PacketIn, Source as Bytes, Target, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use postern::Offset;
 use postern_capture::{
     Direction, Live, Next, Origin, Seen, Sender, Source, SourceError, Way, interfaces,
@@ -142,18 +142,7 @@ impl Open {
     }
 }
 
-/// The kind `pt_source`.
-pub struct SourceKind;
-
-impl Kind for SourceKind {
-    type Value = Arc<Open>;
-    const LETTER: u8 = b'R';
-    const NAME: &'static str = "pt_source";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Open>> = Table::new();
-        &TABLE
-    }
-}
+kind!(SourceKind: Arc<Open>, b'R', "pt_source");
 
 fn open(make: impl FnOnce() -> Result<Source, Failure>) -> Handle<SourceKind> {
     failure::or(Handle::NULL, || {

@@ -2,7 +2,7 @@
 
 use crate::boundary::{Descriptor, PacketIn, Source as Bytes, Text};
 use crate::failure::{self, Code, Failure};
-use crate::handle::{Handle, Kind, Table};
+use crate::handle::{Handle, kind};
 use crate::source::{self, SourceKind};
 use postern_capture::{Direction, Format, Writer};
 use std::ffi::{OsStr, c_int};
@@ -21,18 +21,7 @@ pub struct Making {
     direction: Direction,
 }
 
-/// The kind `pt_writer`.
-pub struct WriterKind;
-
-impl Kind for WriterKind {
-    type Value = Arc<Mutex<Making>>;
-    const LETTER: u8 = b'W';
-    const NAME: &'static str = "pt_writer";
-    fn table() -> &'static Table<Self::Value> {
-        static TABLE: Table<Arc<Mutex<Making>>> = Table::new();
-        &TABLE
-    }
-}
+kind!(WriterKind: Arc<Mutex<Making>>, b'W', "pt_writer");
 
 /// Names in C and values, for the test that the header agrees.
 pub const FORMATS: [(&str, i32); 3] = [
