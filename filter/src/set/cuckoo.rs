@@ -39,8 +39,6 @@ pub(crate) enum Full {
     Random,
 }
 
-type Entry = (Vec<u64>, u64);
-
 impl Cuckoo {
     pub fn new(
         memory: &mut Memory,
@@ -123,16 +121,18 @@ impl Cuckoo {
         self.rank_at(memory, place) != 0 && words.all(|(at, word)| memory.get(at) == *word)
     }
 
-    fn write(&self, memory: &mut Memory, place: u32, key: &[u64], rank: u64) {
-        for (at, word) in (place..).step_by(8).zip(key) {
-            memory.put(at, *word);
-        }
-        memory.put(place + 8 * self.layout.words, rank);
+    /// The words of an entry: the key and the rank.
+    fn words(&self, place: u32) -> impl Iterator<Item = u32> + use<> {
+        (place..).step_by(8).take(self.layout.words as usize + 1)
     }
 
-    fn read(&self, memory: &Memory, place: u32) -> Entry {
-        let words = (0..self.layout.words).map(|word| memory.get(place + 8 * word));
-        (words.collect(), self.rank_at(memory, place))
+    /// Writes an entry; gives back what was there.
+    fn exchange(&self, memory: &mut Memory, place: u32, entry: &mut [u64]) {
+        for (at, word) in self.words(place).zip(entry) {
+            let old = memory.get(at);
+            memory.put(at, *word);
+            *word = old;
+        }
     }
 
     /// Gives a key this rank; 0 takes it away.
@@ -156,33 +156,28 @@ impl Cuckoo {
         if (self.taken + 1) * 4 > self.buckets * 2 * 3 {
             self.anew(memory, random, None, true)?;
         }
-        match self.place(memory, (key.to_vec(), rank), random) {
-            None => Ok(()),
-            homeless => self.anew(memory, random, homeless, false),
+        let mut entry = key.to_vec();
+        entry.push(rank);
+        match self.place(memory, &mut entry, random) {
+            true => Ok(()),
+            false => self.anew(memory, random, Some(entry), false),
         }
     }
 
-    /// Puts an entry in, if not many others have to move for it; else returns who found no place.
-    fn place(
-        &mut self,
-        memory: &mut Memory,
-        mut entry: Entry,
-        random: &mut Random,
-    ) -> Option<Entry> {
+    /// Puts an entry in, if not many others have to move for it; else it becomes one that found no place.
+    fn place(&mut self, memory: &mut Memory, entry: &mut [u64], random: &mut Random) -> bool {
         for _ in 0..KICKS {
-            let places = self.places(&entry.0);
+            let places = self.places(&entry[..self.layout.words as usize]);
             let free = places.iter().find(|at| self.rank_at(memory, **at) == 0);
             if let Some(at) = free {
-                self.write(memory, *at, &entry.0, entry.1);
+                self.exchange(memory, *at, entry);
                 self.taken += 1;
-                return None;
+                return true;
             }
             let victim = places[(random() & 3) as usize];
-            let moved = self.read(memory, victim);
-            self.write(memory, victim, &entry.0, entry.1);
-            entry = moved;
+            self.exchange(memory, victim, entry);
         }
-        Some(entry)
+        false
     }
 
     /// All entries again, with other keys, and in a larger table if the others do not do.
@@ -190,21 +185,22 @@ impl Cuckoo {
         &mut self,
         memory: &mut Memory,
         random: &mut Random,
-        homeless: Option<Entry>,
+        homeless: Option<Vec<u64>>,
         larger: bool,
     ) -> Result<(), Full> {
+        let width = self.layout.words as usize + 1;
         let bytes = self.bytes()?;
-        let places = (self.entries..self.entries + bytes).step_by(self.layout.entry() as usize);
-        let mut all: Vec<Entry> = places
-            .filter(|at| self.rank_at(memory, *at) != 0)
-            .map(|at| self.read(memory, at))
-            .collect();
-        all.extend(homeless);
+        let mut all = homeless.unwrap_or_default();
+        for at in (self.entries..self.entries + bytes).step_by(self.layout.entry() as usize) {
+            if self.rank_at(memory, at) != 0 {
+                all.extend(self.words(at).map(|at| memory.get(at)));
+            }
+        }
         let mut tries = if larger { TRIES } else { 0 };
         loop {
             let old = (self.entries, self.bytes()?);
             if tries >= TRIES {
-                if self.buckets as usize > SPARSE * all.len().max(8) {
+                if self.buckets as usize > SPARSE * (all.len() / width).max(8) {
                     return Err(Full::Random);
                 }
                 self.buckets = self.buckets.checked_mul(2).ok_or(Full::Memory)?;
@@ -217,8 +213,12 @@ impl Cuckoo {
             self.entries = fresh;
             self.choose(memory, random);
             self.taken = 0;
-            let mut entries = all.iter();
-            if entries.all(|entry| self.place(memory, entry.clone(), random).is_none()) {
+            let mut entry = alloc::vec![0; width];
+            let mut entries = all.chunks_exact(width);
+            if entries.all(|words| {
+                entry.copy_from_slice(words);
+                self.place(memory, &mut entry, random)
+            }) {
                 return Ok(());
             }
         }
