@@ -14,8 +14,7 @@ use postern_filter::classifier::{Classifier, ClassifierError};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Why packets cannot be spread.
@@ -160,6 +159,14 @@ impl Choice {
     }
 }
 
+fn unwritten(name: &str, path: &Path, error: io::Error) -> DemuxError {
+    DemuxError::Output {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        error,
+    }
+}
+
 impl std::fmt::Display for Choice {
     /// The decision program of all filters.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -195,11 +202,7 @@ impl Demux {
         for consumer in &rules.consumers {
             let (Target::File(path) | Target::Socket(path) | Target::Handler(path)) =
                 &consumer.target;
-            let failed = |error| DemuxError::Output {
-                name: consumer.name.clone(),
-                path: path.clone(),
-                error,
-            };
+            let failed = |error| unwritten(&consumer.name, path, error);
             let sink = match &consumer.target {
                 Target::File(path) => {
                     let writer = Writer::create(path, Format::of(path), source.interfaces());
@@ -303,11 +306,7 @@ impl Demux {
             Sink::File(writer) => {
                 writer.origin(source.interface(seen), seen.origin.direction);
                 let written = writer.packet(seen.time, &self.bytes, seen.wire);
-                written.map_err(|error| DemuxError::Output {
-                    name: place.name.clone(),
-                    path: place.path.clone(),
-                    error,
-                })?;
+                written.map_err(|error| unwritten(&place.name, &place.path, error))?;
                 Ok(true)
             }
             Sink::Socket(outlet) => {
@@ -334,39 +333,38 @@ impl Demux {
     /// When no packet comes: files are brought up to date, and sockets get what waits for them.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// A file cannot be written; the others are up to date.
     pub fn idle(&mut self) -> Result<(), DemuxError> {
-        for place in &mut self.places {
-            match &mut place.sink {
-                Sink::File(writer) => writer.flush().map_err(|error| DemuxError::Output {
-                    name: place.name.clone(),
-                    path: place.path.clone(),
-                    error,
-                })?,
-                Sink::Socket(outlet) => outlet.drain(),
-                Sink::Handler(_) => {}
-            }
-        }
-        Ok(())
+        self.settle(Writer::flush, Outlet::drain)
     }
 
     /// The end: as [`Demux::idle`], and sockets have some time to take what waits for them.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// As there.
     pub fn finish(&mut self) -> Result<(), DemuxError> {
+        self.settle(Writer::finish, Outlet::finish)
+    }
+
+    /// Does this for each, whatever becomes of the others; the first error.
+    fn settle(
+        &mut self,
+        file: fn(&mut Writer) -> io::Result<()>,
+        socket: fn(&mut Outlet),
+    ) -> Result<(), DemuxError> {
+        let mut first = Ok(());
         for place in &mut self.places {
             match &mut place.sink {
-                Sink::File(writer) => writer.finish().map_err(|error| DemuxError::Output {
-                    name: place.name.clone(),
-                    path: place.path.clone(),
-                    error,
-                })?,
-                Sink::Socket(outlet) => outlet.finish(),
+                Sink::File(writer) => {
+                    let done = file(writer);
+                    let done = done.map_err(|error| unwritten(&place.name, &place.path, error));
+                    first = first.and(done);
+                }
+                Sink::Socket(outlet) => socket(outlet),
                 Sink::Handler(_) => {}
             }
         }
-        Ok(())
+        first
     }
 
     /// The set of the consumers' filters.

@@ -158,13 +158,14 @@ impl Rules {
                 text.get(..at)
                     .map_or(0, |before| before.matches('\n').count())
             };
-            let place = match &entry.filter {
-                Some(filter) => format!("{}:{}: ", path.display(), line(filter.span().start) + 1),
-                None => String::new(),
+            let at = entry.filter.as_ref().map(|filter| filter.span().start);
+            let place = || {
+                let line = at.map(|at| format!("{}:{}: ", path.display(), line(at) + 1));
+                line.unwrap_or_default()
             };
             let expression = entry.filter.map(Spanned::into_inner).unwrap_or_default();
             Ok(Consumer {
-                filter: compile(&place, &entry.name, &expression, names, options)?,
+                filter: compile(place, &entry.name, &expression, names, options)?,
                 name: entry.name,
                 expression,
                 target,
@@ -197,7 +198,7 @@ impl Rules {
             Ok(Consumer {
                 name: name.to_owned(),
                 expression: expression.to_owned(),
-                filter: compile("", name, expression, names, options)?,
+                filter: compile(String::new, name, expression, names, options)?,
                 target: target(name),
                 priority: count - number,
                 owner: String::new(),
@@ -242,14 +243,14 @@ fn target(name: &str) -> Target {
 }
 
 fn compile(
-    place: &str,
+    place: impl FnOnce() -> String,
     name: &str,
     expression: &str,
     names: &dyn Names,
     options: Options,
 ) -> Result<Filter, RulesError> {
     Filter::compile_with(expression, names, options).map_err(|error| RulesError::Filter {
-        place: place.to_owned(),
+        place: place(),
         name: name.to_owned(),
         message: error.show(expression),
     })

@@ -249,3 +249,29 @@ fn faults_of_programs_in_e_code_have_lines() {
     let fault = judge.ask(&seen).unwrap_err();
     assert!(fault.to_string().contains("wrong.ec:3"), "{fault}");
 }
+
+/// A consumer's file that cannot be written takes nothing from the others: they have all that was theirs.
+#[test]
+fn one_full_file_leaves_the_others_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, out) = (
+        folder.path().join("in.pcap"),
+        folder.path().join("out.pcap"),
+    );
+    std::fs::write(&path, pcap(&[vec![0; 60], vec![0; 60]], 60)).unwrap();
+    let words = ["/dev/full=".to_owned(), format!("{}=", out.display())];
+    let rules = Rules::words(&words, &NoNames, Options::default()).unwrap();
+    let mut source = Source::file(&path).unwrap();
+    let mut demux = Demux::new(&rules, &mut source, true).unwrap();
+    while let Next::Packet(seen) = source.next().unwrap() {
+        let mut faulted = |_: &str, _, _: &_| panic!("there are no handlers");
+        demux.packet(&mut source, &seen, &mut faulted).unwrap();
+    }
+    let error = demux.finish().unwrap_err();
+    assert!(error.to_string().contains("/dev/full"), "{error}");
+    let mut written = Source::file(&out).unwrap();
+    for _ in 0..2 {
+        assert!(matches!(written.next().unwrap(), Next::Packet(_)));
+    }
+    assert_eq!(written.next().unwrap(), Next::End);
+}

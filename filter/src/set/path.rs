@@ -306,14 +306,7 @@ fn path(tests: Vec<Test>, exprs: &Exprs) -> Option<Path> {
     if known.windows(2).any(|pair| pair[0].0 == pair[1].0) {
         return None;
     }
-    let (fields, key) = known.into_iter().unzip();
-    let mut path = Path {
-        shape: Shape {
-            fields,
-            tests: Vec::new(),
-        },
-        key,
-    };
+    let mut path = Path::new(known.into_iter(), &[]);
     let mut rest = Vec::new();
     for test in tests {
         match test {
