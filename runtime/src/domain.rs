@@ -320,7 +320,7 @@ impl Inner {
             inner.restarts.begin();
             inner.system.reset();
             inner.repossessions.clear();
-            inner.instance.discard()?;
+            inner.instance.refresh()?;
             if let Some(code) = inner.code.get() {
                 code.first_values(inner.instance.base());
             }

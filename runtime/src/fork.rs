@@ -5,7 +5,7 @@
 
 use crate::counters::metrics;
 use crate::symbols;
-use crate::trusted::{control, debugger, machine, stub, thread};
+use crate::trusted::{control, debugger, machine, pages, stub, thread};
 use crate::{domain, image, placement, share, table, watchdog, window};
 use std::any::Any;
 use std::cell::RefCell;
@@ -163,6 +163,7 @@ extern "C" fn after_in_child() {
             }
         }
     }
+    pages::after_fork();
     table::after_fork();
     watchdog::after_fork();
 }

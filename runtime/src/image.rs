@@ -18,7 +18,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 /// A checked and verified extension file. Cloning shares it.
 #[derive(Clone)]
@@ -41,6 +41,8 @@ pub(crate) struct ImageInner {
     text_size: usize,
     /// Windows of domains that are gone, mapped and clean, for the next ones.
     pub(crate) spare: SpareWindows,
+    /// The host's view of the file: what a reset copies back.
+    pub(crate) view: OnceLock<Option<FileView>>,
 }
 
 /// Whether any image with thread-local variables was ever loaded.
@@ -89,6 +91,13 @@ static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 /// Images in use, by the hash of their files.
 pub(crate) fn cache() -> MutexGuard<'static, Option<Cache>> {
     CACHE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The images of the cache that are in use.
+pub(crate) fn cached() -> Vec<Arc<ImageInner>> {
+    let cache = cache();
+    let images = cache.iter().flat_map(HashMap::values);
+    images.filter_map(Weak::upgrade).collect()
 }
 
 impl Image {
@@ -211,6 +220,7 @@ impl Image {
             text_len,
             text_size: parsed.text().bytes.len(),
             spare: SpareWindows::default(),
+            view: OnceLock::new(),
             kept,
         })
     }

@@ -4,13 +4,14 @@
 //! pages have been dropped is as good as new for the same image and heap: the image keeps a few of them.
 
 mod moving;
+mod refresh;
 
 pub(crate) use moving::{Pin, Stays};
 
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
-use crate::share::{Area, Prot, Views};
+use crate::share::{Area, Prot, Views, Withheld};
 use crate::trusted::map::{MapError, Protection};
 use crate::trusted::memory;
 use crate::trusted::outcome::Refusal;
@@ -53,20 +54,33 @@ impl Stacks {
     }
 }
 
-/// Windows with the image mapped and nothing private in them, each with the end of its heap.
+/// Windows with the image mapped and nothing private in them.
 #[derive(Default)]
-pub(crate) struct SpareWindows(Mutex<Vec<(Window, u32)>>);
+pub(crate) struct SpareWindows(Mutex<Vec<SpareWindow>>);
+
+struct SpareWindow {
+    window: Window,
+    heap_end: u32,
+    areas: Withheld,
+}
 
 impl SpareWindows {
-    fn lock(&self) -> Held<'_, Vec<(Window, u32)>> {
+    fn lock(&self) -> Held<'_, Vec<SpareWindow>> {
         fork::lock(&self.0)
     }
 
-    /// A window whose heap ends at `heap_end`.
-    fn take(&self, heap_end: u32) -> Option<Window> {
+    /// A window whose heap ends at `heap_end`: the last that was put here, which has most in caches.
+    fn take(&self, heap_end: u32) -> Option<SpareWindow> {
         let mut spare = self.lock();
-        let found = spare.iter().position(|(_, end)| *end == heap_end)?;
-        Some(spare.swap_remove(found).0)
+        let found = spare.iter().rposition(|s| s.heap_end == heap_end)?;
+        Some(spare.remove(found))
+    }
+
+    /// Unmaps an area that is about to go.
+    pub(crate) fn forget(&self, area: &Area) {
+        for spare in self.lock().iter_mut() {
+            spare.areas.forget(&spare.window, area);
+        }
     }
 }
 
@@ -81,11 +95,12 @@ impl Instance {
             map_image(&window, image, &image.tables.layout, heap)?;
             Ok(window)
         };
-        let window = match hot {
-            Some(window) => mapped(window)?,
-            None => match image.spare.take(heap.1) {
-                Some(window) => window,
-                None => mapped(Window::take()?)?,
+        let spare = || image.spare.take(heap.1).map(|s| (s.window, s.areas));
+        let (window, areas) = match hot {
+            Some(window) => (mapped(window)?, Withheld::default()),
+            None => match spare() {
+                Some(spare) => spare,
+                None => (mapped(Window::take()?)?, Withheld::default()),
             },
         };
         Ok(Instance {
@@ -94,6 +109,7 @@ impl Instance {
             heap,
             stacks: Mutex::new(Stacks {
                 next: heap.1,
+                areas: areas.into(),
                 ..Stacks::default()
             }),
             pins: moving::Pins::default(),
@@ -126,26 +142,6 @@ impl Instance {
     /// Keeps the window where it is.
     pub(crate) fn pin(&self) -> Pin<'_> {
         self.pins.pin()
-    }
-
-    /// Drops every private page, by mapping anew what the host has locked. Nobody may be inside.
-    pub(crate) fn discard(&self) -> Result<(), MapError> {
-        let layout = &self.image.tables.layout;
-        if !self.window().discard(layout.stack, self.heap.1) {
-            map_writable(self.window(), &self.image, layout, self.heap)?;
-        }
-        for &(start, end) in &self.stacks().extra {
-            if !self.window().discard(start, end) {
-                self.window().map(start, end, Protection::ReadWrite, None)?;
-            }
-            self.fill_stack_top(end);
-        }
-        if let Some([_, (start, end)]) = self.stacks().code
-            && !self.window().discard(start, end)
-        {
-            self.window().map(start, end, Protection::ReadWrite, None)?;
-        }
-        Ok(())
     }
 
     /// Finds place above the heap for a code area of so many bytes with so many bytes of data behind it, has it made at the offset
@@ -332,19 +328,30 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Only a window in which nothing but the image is mapped is kept for the next domain; the hot one goes back for anybody
-        // to take, and one that cannot be cleaned is wiped as a whole.
+        // Only a window in which nothing but the image and areas is mapped is kept for the next domain; the hot one goes back for
+        // anybody to take, and one that cannot be cleaned is wiped as a whole.
         let stacks = self.stacks();
-        let plain = stacks.extra.is_empty() && stacks.areas.is_empty() && stacks.code.is_none();
+        let plain = stacks.extra.is_empty() && stacks.code.is_none();
         drop(stacks);
-        if !plain || self.is_hot() || self.discard().is_err() {
+        if !plain || self.is_hot() || self.refresh().is_err() {
             return;
         }
+        let stacks = self.stacks.get_mut().unwrap_or_else(|e| e.into_inner());
+        // Nobody else has the instance, so this needs no lock.
+        let Some(window) = self.window.take() else {
+            return;
+        };
+        let Ok(areas) = stacks.areas.withhold(&window) else {
+            return;
+        };
         let mut spare = self.image.spare.lock();
-        if spare.len() < SPARE
-            && let Some(window) = self.window.take()
-        {
-            spare.push((window, self.heap.1));
+        if spare.len() < SPARE {
+            let heap_end = self.heap.1;
+            spare.push(SpareWindow {
+                window,
+                heap_end,
+                areas,
+            });
         }
     }
 }

@@ -11,7 +11,7 @@ mod views;
 
 pub use build::AreaBuilder;
 pub use protect::Prot;
-pub(crate) use views::Views;
+pub(crate) use views::{Views, Withheld};
 
 use crate::error::{MemoryError, ShareError};
 use crate::trusted::memory;
@@ -21,6 +21,7 @@ use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Lowest offset that areas get when nobody chooses it: ordinary heaps lie below.
@@ -120,6 +121,8 @@ pub(crate) struct Area {
     writable: bool,
     /// The descriptor, if every view has to map it.
     device: Option<File>,
+    /// Whether windows that nobody has may have it mapped.
+    withheld: AtomicBool,
 }
 
 impl Shared {
@@ -236,6 +239,11 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
+        if self.withheld.load(Ordering::Relaxed) {
+            for image in crate::image::cached() {
+                image.spare.forget(self);
+            }
+        }
         if let Some(arena) = arena().as_mut()
             && arena.window.unmap(self.start, self.end).is_ok()
             && let Some(used) = arena.areas.remove(&self.start)

@@ -37,6 +37,7 @@ pub(crate) mod map;
 pub(crate) mod mask;
 pub(crate) mod memory;
 pub(crate) mod outcome;
+pub(crate) mod pages;
 pub(crate) mod peer;
 pub(crate) mod record;
 pub(crate) mod shim;

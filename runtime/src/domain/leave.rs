@@ -134,7 +134,7 @@ impl Inner {
                 break before;
             }
         };
-        machine::barrier();
+        thread::barrier();
         slow::forget_left(thread::current());
         // Somebody may close the domain meanwhile, and that is for good.
         let put = |to| {

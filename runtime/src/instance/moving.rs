@@ -85,7 +85,7 @@ impl Instance {
     fn carry_all(&self, to: Window) -> Result<(), Stays> {
         let layout = &self.image.tables.layout;
         // Data stacks are given under this lock.
-        let stacks = self.stacks();
+        let mut stacks = self.stacks();
         let here = self.window();
         if stacks.code.is_some() {
             // Slots hold addresses of this window.
@@ -111,6 +111,7 @@ impl Instance {
             Ok(()) => {
                 // What is dropped is the old place, which its drop wipes.
                 here.exchange(&to);
+                stacks.areas.moved();
                 Ok(())
             }
             Err(error) => {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What an area is to be called and where it shall lie. Begins with [`Shared::builder`].
 #[derive(Debug, Clone, Default)]
@@ -162,6 +162,7 @@ impl AreaBuilder {
             base: arena.window.base(),
             writable,
             device,
+            withheld: AtomicBool::new(false),
         })))
     }
 }

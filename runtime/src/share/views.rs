@@ -2,6 +2,10 @@
 //!
 //! Invariant: an area in the list is mapped at its offset, its ranges lie in ascending order and cover it, neighbours differ, and each
 //! is mapped with its protection. An area without any access is not in the list, and nothing of it can be touched.
+//!
+//! When a domain ends and its window is kept for the next one, its areas stay mapped there without any access: *withheld*. The next
+//! domain that is given one of them gets back the access, which costs a third of mapping it anew. A window has few of them, and an
+//! area that goes takes its pages with it from all ([`Withheld::forget`]).
 
 use super::{Area, Prot};
 use crate::error::ShareError;
@@ -9,7 +13,11 @@ use crate::trusted::map::MapError;
 use crate::window::Window;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// Areas that stay mapped in a window which nobody has, at most.
+const WITHHELD: usize = 4;
 
 /// A range of an area with one protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +35,91 @@ struct View {
 
 /// The areas that a domain sees, by first offset.
 #[derive(Default)]
-pub(crate) struct Views(BTreeMap<u32, View>);
+pub(crate) struct Views {
+    seen: BTreeMap<u32, View>,
+    withheld: Withheld,
+}
+
+/// Areas that are mapped in a window and cannot be touched there.
+#[derive(Default)]
+pub(crate) struct Withheld(Vec<Mapped>);
+
+/// An area that is mapped in a window. It may be gone, and its pages with it but for this mapping.
+struct Mapped {
+    area: Weak<Area>,
+    start: u32,
+    end: u32,
+}
+
+impl Mapped {
+    fn is(&self, area: &Area) -> bool {
+        std::ptr::eq(self.area.as_ptr(), area)
+    }
+}
+
+impl Withheld {
+    /// Takes the area out. Whether it was there.
+    fn take(&mut self, area: &Area) -> bool {
+        let found = self.0.iter().position(|m| m.is(area));
+        found.map(|found| self.0.swap_remove(found)).is_some()
+    }
+
+    /// Unmaps those for which `which` says so.
+    fn unmap(&mut self, window: &Window, which: impl Fn(&Mapped) -> bool) -> Result<(), MapError> {
+        while let Some(found) = self.0.iter().position(&which) {
+            let Mapped { start, end, .. } = self.0[found];
+            window.unmap(start, end)?;
+            self.0.swap_remove(found);
+        }
+        Ok(())
+    }
+
+    /// Unmaps an area that is about to go, if it is here.
+    pub(crate) fn forget(&mut self, window: &Window, area: &Area) {
+        // If the kernel refuses, the pages stay until the window's next domain ends; nobody can touch them.
+        let _ = self.unmap(window, |m| m.is(area));
+    }
+}
+
+impl From<Withheld> for Views {
+    fn from(withheld: Withheld) -> Views {
+        let seen = BTreeMap::new();
+        Views { seen, withheld }
+    }
+}
 
 impl Views {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Takes all access to every area, for the window's next domain.
+    pub(crate) fn withhold(&mut self, window: &Window) -> Result<Withheld, MapError> {
+        let mut withheld = std::mem::take(&mut self.withheld);
+        // Some may have gone while the window was in use.
+        withheld.unmap(window, |m| m.area.strong_count() == 0)?;
+        for view in self.seen.values() {
+            let area = &view.area;
+            // A descriptor's mapping keeps a socket or device open; it is not to outlive its area for a moment.
+            if area.device.is_some() || withheld.0.len() >= WITHHELD {
+                withdraw(window, area)?;
+                continue;
+            }
+            window.protect(area.start, area.end, Prot::None.protection())?;
+            area.withheld.store(true, Ordering::Relaxed);
+            withheld.0.push(Mapped {
+                area: Arc::downgrade(area),
+                start: area.start,
+                end: area.end,
+            });
+        }
+        Ok(withheld)
+    }
+
+    /// The window is another one now, with nothing but what is seen.
+    pub(crate) fn moved(&mut self) {
+        self.withheld = Withheld::default();
     }
 
     /// The area that begins at `start`, if anything of it is seen.
     pub(crate) fn area(&self, start: u32) -> Option<Arc<Area>> {
-        self.0.get(&start).map(|view| view.area.clone())
+        self.seen.get(&start).map(|view| view.area.clone())
     }
 
     /// Name, first offset, length in bytes, and most that may be done with any page, of each area.
@@ -45,7 +128,7 @@ impl Views {
             true => Prot::ReadWrite,
             false => Prot::Read,
         };
-        let areas = self.0.values();
+        let areas = self.seen.values();
         areas
             .map(|view| {
                 let (start, end) = (view.area.start, view.area.end);
@@ -56,17 +139,17 @@ impl Views {
 
     /// Where the lowest area begins.
     pub(crate) fn lowest(&self) -> Option<u32> {
-        self.0.keys().next().copied()
+        self.seen.keys().next().copied()
     }
 
     /// First and last (exclusive) offset of every range, each of which is one mapping.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (u32, u32)> {
-        let ranges = self.0.values().flat_map(|view| &view.ranges);
+        let ranges = self.seen.values().flat_map(|view| &view.ranges);
         ranges.map(|r| (r.start, r.end))
     }
 
     fn view_at(&self, offset: u32) -> Option<&View> {
-        let (_, view) = self.0.range(..=offset).next_back()?;
+        let (_, view) = self.seen.range(..=offset).next_back()?;
         (offset < view.area.end).then_some(view)
     }
 
@@ -94,7 +177,7 @@ impl Views {
 
     /// Whether the domain has `protection` for all of the area; `None` if it does not see it.
     pub(crate) fn is_all(&self, area: &Arc<Area>, protection: Prot) -> Option<bool> {
-        let view = self.0.get(&area.start)?;
+        let view = self.seen.get(&area.start)?;
         Some(view.ranges == whole(area, protection))
     }
 
@@ -110,7 +193,7 @@ impl Views {
         if protection == Prot::ReadWrite && !area.writable {
             return Err(ShareError::ReadOnly(area.name.to_string()));
         }
-        let seen = self.0.get(&area.start).map(|view| &*view.ranges);
+        let seen = self.seen.get(&area.start).map(|view| &*view.ranges);
         let nothing = whole(area, Prot::None);
         let before = seen.unwrap_or(&nothing);
         let after = changed(before, start, end, protection);
@@ -119,16 +202,23 @@ impl Views {
         }
         if after == nothing {
             withdraw(window, area)?;
-            return Ok(self.0.remove(&area.start).map(|view| view.area));
+            return Ok(self.seen.remove(&area.start).map(|view| view.area));
         }
         if seen.is_none() {
-            place(window, area, &after)?;
+            match self.withheld.take(area) {
+                true => give_back(window, area, &after)?,
+                false => {
+                    let overlaps = |m: &Mapped| m.start < area.end && area.start < m.end;
+                    self.withheld.unmap(window, overlaps)?;
+                    place(window, area, &after)?
+                }
+            }
         } else if let Err(error) = window.protect(start, end, protection.protection()) {
             // The kernel may have stopped half way.
             if restore(window, before, start, end).is_err() {
                 // Rather nothing than more than was given.
                 withdraw(window, area)?;
-                self.0.remove(&area.start);
+                self.seen.remove(&area.start);
             }
             return Err(error.into());
         }
@@ -136,7 +226,7 @@ impl Views {
             area: area.clone(),
             ranges: after,
         };
-        self.0.insert(area.start, view);
+        self.seen.insert(area.start, view);
         Ok(None)
     }
 }
@@ -183,6 +273,16 @@ fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError>
         Some(device) => window.share(start, end, first.protection(), device.as_fd(), 0)?,
         None => window.share_again(start, end, first.protection(), area.address())?,
     }
+    allow(window, area, ranges, first)
+}
+
+/// The same for one that the window has, without any access.
+fn give_back(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
+    allow(window, area, ranges, Prot::None)
+}
+
+/// Gives each range its protection, where all have `first`; all access is gone if that fails.
+fn allow(window: &Window, area: &Area, ranges: &[Range], first: Prot) -> Result<(), MapError> {
     for r in ranges.iter().filter(|r| r.protection != first) {
         if let Err(error) = window.protect(r.start, r.end, r.protection.protection()) {
             withdraw(window, area)?;

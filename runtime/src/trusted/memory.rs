@@ -164,8 +164,17 @@ fn copy(from: usize, to: usize, bytes: usize) -> Result<(), Gone> {
 
 /// Fills a range of a window with zero. The range must lie in it.
 pub(crate) fn zero(control: &Control, offset: u32, bytes: usize) -> Result<(), Gone> {
+    fill(control.address(offset), bytes)
+}
+
+/// The same in a window at `base` that nobody is in.
+pub(crate) fn zero_at(base: u64, offset: u32, bytes: usize) -> Result<(), Gone> {
+    fill(base as usize + offset as usize, bytes)
+}
+
+fn fill(to: usize, bytes: usize) -> Result<(), Gone> {
     // SAFETY: as in `copy`.
-    match unsafe { postern_fill(control.address(offset), 0, bytes) } {
+    match unsafe { postern_fill(to, 0, bytes) } {
         0 => Ok(()),
         _ => Err(Gone),
     }
@@ -202,6 +211,11 @@ pub(crate) struct FileView {
     start: *const u8,
     bytes: usize,
 }
+
+// SAFETY: the bytes are never written, by anybody, and belong to no thread.
+unsafe impl Send for FileView {}
+// SAFETY: the same.
+unsafe impl Sync for FileView {}
 
 impl FileView {
     /// Maps the first `bytes` bytes of `file` readable. The file must be sealed against shrinking before the view is read.

@@ -9,6 +9,7 @@
 
 use super::control::{self, Control, MAX_THREADS, ServiceEntry};
 use super::enter::Freight;
+use super::machine;
 use super::map;
 use super::outcome::{RawFault, Refusal};
 use super::record::{self, MAX_NESTING, Record, Records};
@@ -158,6 +159,21 @@ impl Registry {
 /// How many thread indices were ever in use.
 pub(crate) fn registered_ever() -> usize {
     registry().threads.len()
+}
+
+/// What this thread has written is seen by every other one before that enters a domain, and the marks that others have made are
+/// seen from here on: the half of the gates' order that costs something.
+///
+/// Who is not registered is in no gate, and finds what was written when it registers, under the lock that is taken here. So a thread
+/// that is alone needs no barrier, and is spared the system call.
+pub(crate) fn barrier() {
+    let me: *const Thread = current();
+    let alone = registry()
+        .iter()
+        .all(|(_, thread)| std::ptr::eq(thread, me));
+    if !alone {
+        machine::barrier();
+    }
 }
 
 /// The registry, locked.

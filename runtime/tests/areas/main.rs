@@ -5,6 +5,7 @@ mod support;
 
 mod copies;
 mod expose;
+mod kept;
 mod life;
 mod refused;
 mod structures;

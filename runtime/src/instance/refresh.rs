@@ -1,0 +1,100 @@
+//! A window's memory becomes what it was when the image was mapped.
+//!
+//! Invariant: afterwards every page that the domain can write reads as it did at first, whichever way was taken.
+//!
+//! Where few pages were written, they are copied back and stay: the next call does not fault them in again, which would cost more
+//! than all the rest. Where many were, or the kernel does not tell which, all are dropped.
+
+use super::{Instance, Stacks, map_writable};
+use crate::trusted::map::{MapError, Protection};
+use crate::trusted::memory::{self, FileView};
+use crate::trusted::pages::{self, Run};
+use std::os::fd::AsFd;
+
+/// Pages that a window keeps, at most: 64 KiB.
+const KEPT: usize = 16;
+
+impl Instance {
+    /// Puts every private page back to what it was at first. Nobody may be inside.
+    pub(crate) fn refresh(&self) -> Result<(), MapError> {
+        let stacks = self.stacks();
+        if !self.copy_back(&stacks) {
+            self.drop_pages(&stacks)?;
+        }
+        for &(_, end) in &stacks.extra {
+            self.fill_stack_top(end);
+        }
+        Ok(())
+    }
+
+    /// Writes the first contents over the pages that are the domain's own. False if it is not known which, or if they are too many:
+    /// then some may have been written all the same.
+    fn copy_back(&self, stacks: &Stacks) -> bool {
+        let (base, layout) = (self.base(), &self.image.tables.layout);
+        let from_file = (layout.stack, layout.data_file_end);
+        let zeroed = [(layout.data_file_end, self.heap.1)].into_iter();
+        let zeroed = zeroed
+            .chain(stacks.extra.iter().copied())
+            .chain(stacks.code.map(|[_, data]| data));
+        // Above these are shared areas only.
+        let end = stacks.next.max(self.heap.1);
+        let address = |offset: u32| base as usize + offset as usize;
+        let mut runs = [Run::default(); KEPT + 1];
+        let found = pages::own(address(layout.stack), address(end), KEPT, &mut runs);
+        let Some(found) = found else {
+            return false;
+        };
+        let part = |run: &Run, (low, high): (u32, u32)| {
+            let (start, end) = run.addresses();
+            let (start, end) = ((start - base) as u32, (end - base) as u32);
+            let (start, end) = (start.max(low), end.min(high));
+            (start < end).then_some((start, end))
+        };
+        for run in found {
+            if let Some((start, end)) = part(run, from_file) {
+                let first = self.image.first_contents(start, end);
+                if first.is_none_or(|first| memory::write_at(base, start, first).is_err()) {
+                    return false;
+                }
+            }
+            if run.is_zero() {
+                continue;
+            }
+            for range in zeroed.clone() {
+                if let Some((start, end)) = part(run, range)
+                    && memory::zero_at(base, start, (end - start) as usize).is_err()
+                {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Drops every private page, by mapping anew what the host has locked.
+    fn drop_pages(&self, stacks: &Stacks) -> Result<(), MapError> {
+        let (window, layout) = (self.window(), &self.image.tables.layout);
+        if !window.discard(layout.stack, self.heap.1) {
+            map_writable(window, &self.image, layout, self.heap)?;
+        }
+        let extra = stacks.extra.iter().copied();
+        for (start, end) in extra.chain(stacks.code.map(|[_, data]| data)) {
+            if !window.discard(start, end) {
+                window.map(start, end, Protection::ReadWrite, None)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl crate::image::ImageInner {
+    /// What is at `[start, end)` of every new instance. These are offsets of the image's file, and the view of it is made at first use.
+    fn first_contents(&self, start: u32, end: u32) -> Option<&[u8]> {
+        let layout = &self.tables.layout;
+        let at = |offset: u32| (offset - layout.gates) as usize;
+        let view = self
+            .view
+            .get_or_init(|| FileView::new(self.file.as_fd(), at(layout.data_file_end)).ok());
+        view.as_ref()?.bytes().get(at(start)..at(end))
+    }
+}
