@@ -3,7 +3,7 @@
 use super::clock::{best_mean, best_of, time};
 use super::figure::{Figure, Goal};
 use super::native::memory::{MemoryFile, Reservation};
-use postern::{Domain, Func, Image, Placement};
+use postern::{Domain, Func, Image, Placement, Prot, Shared};
 use postern_image::{ImageBuilder, MemoryLayout};
 use postern_verifier::window::{INFO, PAGE, WINDOW_SIZE};
 
@@ -62,7 +62,12 @@ fn call(function: &Touch, x: i32) -> Result<(), String> {
 /// The figures of the group.
 pub fn figures() -> Result<Vec<Figure>, String> {
     let (image, layout) = image()?;
-    let mut figures = vec![instantiate(&image, &layout)?, reset(&image, &layout)?];
+    let mut figures = vec![
+        instantiate(&image, &layout)?,
+        reset(&image, &layout)?,
+        faults(&image, &layout)?,
+    ];
+    figures.extend(open_and_close(&image)?);
     figures.extend(super::lending::figures(&image)?);
     figures.extend(alive(&image)?);
     Ok(figures)
@@ -170,6 +175,81 @@ fn reset(image: &Image, layout: &MemoryLayout) -> Result<Figure, String> {
     )
     .against(bare * 1e6)
     .goal(Goal::AtMost(5.0)))
+}
+
+/// A reset together with what it does to the call after it: the pages that have to be faulted in again.
+fn faults(image: &Image, layout: &MemoryLayout) -> Result<Figure, String> {
+    let domain = instance(image)?;
+    let touch = entry(&domain)?;
+    let window = Reservation::new(WINDOW_SIZE as usize);
+    map_bare(&window, &bare_file(layout)?, layout);
+    let pages = [layout.data, layout.data + PAGE];
+    let (mut ours, mut bare) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..60 {
+        let one = best_mean(1, 100, || {
+            let (spent, result) = time(|| {
+                let reset = domain.reset();
+                reset.map_err(|e| e.to_string())?;
+                call(&touch, 1)
+            });
+            result.map(|()| spent)
+        })?;
+        let other = best_mean(1, 100, || {
+            let (from, to) = (
+                layout.stack as usize,
+                layout.heap_start as usize + HEAP as usize,
+            );
+            let drop_and_touch = || {
+                window.discard(from, to - from);
+                pages.iter().for_each(|&page| window.touch(page as usize));
+            };
+            Ok::<_, String>(time(drop_and_touch).0)
+        })?;
+        ours = ours.min(one);
+        bare = bare.min(other);
+    }
+    Ok(Figure::plain(
+        "domains.reset-faults",
+        ours * 1e6,
+        "us",
+        "a reset and a call that writes two pages after it, over a bare madvise and two touched pages",
+    )
+    .against(bare * 1e6)
+    .goal(Goal::AtMost(2.0)))
+}
+
+/// A domain from a cached image and back, alone and with a shared area that it is given.
+fn open_and_close(image: &Image) -> Result<Vec<Figure>, String> {
+    let area = Shared::new(PAGE as usize).map_err(|e| e.to_string())?;
+    let once = |area: Option<&Shared>| {
+        let (spent, result) = time(|| {
+            let domain = instance(image)?;
+            match area {
+                Some(area) => domain.share(area, Prot::ReadWrite).map(drop),
+                None => Ok(()),
+            }
+            .map_err(|e| e.to_string())
+        });
+        result.map(|()| spent)
+    };
+    let alone = best_mean(30, 100, || once(None))?;
+    let shared = best_mean(30, 100, || once(Some(&area)))?;
+    Ok(vec![
+        Figure::plain(
+            "domains.open-close",
+            alone * 1e6,
+            "us",
+            "a domain from a cached image, made and dropped",
+        ),
+        Figure::plain(
+            "domains.open-close-area",
+            shared * 1e6,
+            "us",
+            "the same with a shared area that it is given, over the same without",
+        )
+        .against(alone * 1e6)
+        .goal(Goal::AtMost(5.0)),
+    ])
 }
 
 /// Lines of /proc/self/maps.

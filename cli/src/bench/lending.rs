@@ -90,6 +90,7 @@ pub fn figures(image: &Image) -> Result<Vec<Figure>, String> {
             "ns",
             "the same with a reset between two loans: two dirty pages each",
         )
-        .against(ns(one)),
+        .against(ns(one))
+        .goal(Goal::AtMost(4000.0)),
     ])
 }
