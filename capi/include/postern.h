@@ -111,8 +111,10 @@ int pt_handle_signal(int signal, void *info, void *context);
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-/* Reads, checks and verifies an extension file. The same bytes are verified once per process. */
+/* Reads, checks and verifies an extension file: a regular one of at most 256 MiB. The same bytes are verified once per process. */
 pt_image *pt_image_load(const char *path);
+/* The same, of at most so many bytes. Loading takes time and memory by the length of the file. */
+pt_image *pt_image_load_limited(const char *path, uint64_t most);
 /* The same, from memory; the bytes are copied. */
 pt_image *pt_image_from_memory(const void *bytes, size_t len);
 /* Gives the handle back. Domains keep the image as long as they need it. */

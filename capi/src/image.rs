@@ -1,4 +1,4 @@
-//! Images: `pt_image_load`, `pt_image_from_memory`, `pt_image_unref`.
+//! Images: `pt_image_load`, `pt_image_load_limited`, `pt_image_from_memory`, `pt_image_unref`.
 
 use crate::boundary::{Source, Text};
 use crate::failure;
@@ -15,6 +15,15 @@ pub extern "C" fn pt_image_load(path: Text) -> Handle<ImageKind> {
     failure::or(Handle::NULL, || {
         let path = OsStr::from_bytes(path.bytes("path")?);
         Ok(Handle::make(Image::load(path)?))
+    })
+}
+
+/// `pt_image_load_limited`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_image_load_limited(path: Text, most: u64) -> Handle<ImageKind> {
+    failure::or(Handle::NULL, || {
+        let path = OsStr::from_bytes(path.bytes("path")?);
+        Ok(Handle::make(Image::load_limited(path, most)?))
     })
 }
 

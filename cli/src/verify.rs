@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use postern_image::ImageFile;
+use postern_image::{ImageFile, input};
 use postern_verifier::window::{GATES, MAX_IMPORTS, text_start};
 use postern_verifier::{Layout, Links, Profile, Segment};
 use serde::Serialize;
@@ -102,7 +102,7 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
         error: None,
         megabytes_per_second: None,
     };
-    let file = match std::fs::read(path) {
+    let file = match input::read(path, input::MAX_FILE) {
         Ok(file) => file,
         Err(error) => {
             report.error = Some(format!("cannot read it: {error}"));

@@ -10,6 +10,7 @@ use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::trusted::memory::FileView;
 use postern_image::debug::Kept;
+use postern_image::input::{self, MAX_FILE};
 use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE, THREAD_BLOCK};
 use postern_verifier::{Facts, Profile, Starts, buffer_len};
@@ -92,13 +93,22 @@ pub(crate) fn cache() -> MutexGuard<'static, Option<Cache>> {
 }
 
 impl Image {
-    /// Loads an extension file (`.px`).
+    /// Loads an extension file (`.px`): a regular one of at most 256 MiB ([`MAX_FILE`]).
     ///
     /// # Errors
-    /// The file cannot be read, is not a well-formed image, or its code is refused by the verifier; each says where.
+    /// The file cannot be read or is too long, is not a well-formed image, or its code is refused by the verifier; each says where.
     pub fn load(path: impl AsRef<Path>) -> Result<Image, LoadError> {
+        Self::load_limited(path, MAX_FILE)
+    }
+
+    /// As [`Image::load`], of at most `most` bytes. Loading takes time and memory by the length of the file, so a limit is what a
+    /// stranger's file can cost.
+    ///
+    /// # Errors
+    /// As [`Image::load`].
+    pub fn load_limited(path: impl AsRef<Path>, most: u64) -> Result<Image, LoadError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| LoadError::Read {
+        let bytes = input::read(path, most).map_err(|source| LoadError::Read {
             path: path.to_owned(),
             source,
         })?;

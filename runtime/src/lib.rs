@@ -80,6 +80,7 @@ pub use peer::PeerExport;
 pub use placement::hot_domain;
 pub use policy::{Access, Policy, Rules, Verdict};
 pub use pool::{Lendable, Pool, PoolBuilder, PoolCounters, PoolError, Pooled, Recycle};
+pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Facts, Violation};
 pub use restart::{BackOff, RestartPolicy};

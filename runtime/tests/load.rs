@@ -1,6 +1,6 @@
 //! Loading: what is refused, with which place and rule, and that nothing else happens.
 mod support;
-use postern::{Domain, Image, LoadError};
+use postern::{Domain, Image, LoadError, ReadError};
 use postern_image::ImageBuilder;
 use support::code;
 
@@ -116,9 +116,46 @@ fn files_and_the_cache() {
         matches!(&e, LoadError::Read { .. }) && e.to_string().contains("/nonexistent/x.px"),
         "{e}"
     );
-    assert!(Image::load("/").is_err());
+    // What has no end is not begun.
+    for (path, what) in [("/", "a directory"), ("/dev/zero", "a device")] {
+        let e = Image::load(path).unwrap_err();
+        let LoadError::Read { source, .. } = &e else {
+            panic!("{e}");
+        };
+        assert!(
+            matches!(source, ReadError::Kind(found) if *found == what),
+            "{e}"
+        );
+        assert!(e.to_string().contains(path), "{e}");
+    }
+    let folder = support::Directory::new();
+    let sparse = folder.path("sparse.px");
+    std::fs::File::create(&sparse)
+        .unwrap()
+        .set_len(6 << 30)
+        .unwrap();
+    let e = Image::load(&sparse).unwrap_err();
+    assert!(
+        e.to_string().contains("sparse.px: it has 6442450944 bytes"),
+        "{e}"
+    );
     let c = code(&[], &[("f", "v()")], "f: ret");
     let bytes = c.builder.build().unwrap();
+    let small = folder.path("small.px");
+    std::fs::write(&small, &bytes).unwrap();
+    let size = bytes.len() as u64;
+    assert!(Image::load_limited(&small, size).is_ok());
+    let e = Image::load_limited(&small, size - 1).unwrap_err();
+    assert!(
+        matches!(
+            e,
+            LoadError::Read {
+                source: ReadError::TooLarge { .. },
+                ..
+            }
+        ),
+        "{e}"
+    );
     let (a, b) = (
         Image::from_bytes(&bytes).unwrap(),
         Image::from_bytes(&bytes).unwrap(),

@@ -42,7 +42,11 @@ int main(int argc, char **argv)
 
     NOTHING(pt_image_load(NULL), PT_E_ARGUMENT);
     NOTHING(pt_image_load("/nowhere/at/all.px"), PT_E_FILE);
-    NOTHING(pt_image_load("/dev/null"), PT_E_IMAGE);
+    NOTHING(pt_image_load("/dev/zero"), PT_E_FILE);
+    CHECK(strstr(pt_error(), "/dev/zero: it is a device"));
+    NOTHING(pt_image_load_limited(argv[1], 10), PT_E_FILE);
+    CHECK(strstr(pt_error(), "at most 10 are read"));
+    NOTHING(pt_image_load_limited(NULL, 10), PT_E_ARGUMENT);
     NOTHING(pt_image_from_memory(NULL, 10), PT_E_ARGUMENT);
     NOTHING(pt_image_from_memory("xyz", 0), PT_E_IMAGE);
     NOTHING(pt_image_from_memory("\177ELF", 4), PT_E_IMAGE);
@@ -67,7 +71,7 @@ int main(int argc, char **argv)
     CHECK(strstr(pt_error(), "0x12"));
     free(bytes);
 
-    pt_image *image = pt_image_load(argv[1]);
+    pt_image *image = pt_image_load_limited(argv[1], 16 << 20);
     CHECK(image);
     NOTHING(pt_open(image, NULL), PT_E_UNRESOLVED);
     CHECK(strstr(pt_error(), "twice"));
