@@ -31,6 +31,8 @@ pub(crate) struct ImageInner {
     /// Where symbols and lines are looked up, together with `file`.
     kept: Kept,
     pub(crate) tables: ImageTables,
+    /// The number of each import, by its name.
+    pub(crate) services: HashMap<Arc<str>, u32>,
     pub(crate) facts: Facts,
     pub(crate) fact_bits: u32,
     pub(crate) stack_top: StackTop,
@@ -207,12 +209,16 @@ impl Image {
             | more.fact_bits;
         let mut tables = ImageTables::from(&parsed);
         tables.imports.extend_from_slice(&more.imports);
+        let names = tables.imports.iter().map(|i| Arc::clone(&i.name));
+        // Of two of one name the first is meant.
+        let services = names.zip(0..tables.imports.len() as u32).rev().collect();
         let loaded = [Some(parsed.text()), parsed.rodata(), parsed.data()];
         let kept = Kept::new(&bytes, loaded.into_iter().flatten());
         Ok(ImageInner {
             hash,
             name,
             tables,
+            services,
             facts,
             fact_bits,
             stack_top,
