@@ -13,9 +13,12 @@ use postern_image::debug::Kept;
 use postern_image::input::{self, MAX_FILE};
 use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE, THREAD_BLOCK};
-use postern_verifier::{Facts, Profile, Starts, buffer_len};
+use postern_verifier::{
+    Bounds, Facts, Links, Profile, Segment, Starts, bounded_buffer_len, buffer_len, verify_within,
+};
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,7 +181,6 @@ impl Image {
         let text_len = (layout.text_end - layout.text) as usize;
         let mut starts = vec![0u64; buffer_len(text_len)];
         let facts = {
-            use std::os::fd::AsFd;
             let view = FileView::new(file.as_fd(), text_at + text_len)?;
             let text = &view.bytes()[text_at..];
             postern_verifier::verify(text, &parsed.verifier_layout(), Profile::User, &mut starts)
@@ -244,6 +246,33 @@ impl Image {
     /// What the verifier found out.
     pub fn facts(&self) -> &Facts {
         &self.0.facts
+    }
+
+    /// Judges the text once more, in the verifier's profile without loops and indirect branches: every call of it ends by itself,
+    /// after at most so many instructions, with calls at most so deep in each other; services count as none. Returns what it found,
+    /// `longest_path` and `call_depth` among it.
+    ///
+    /// # Errors
+    /// The text has a loop or an indirect branch, or is above `bounds`; with the place. The image stays what it was.
+    pub fn bounded(&self, bounds: Bounds) -> Result<Facts, LoadError> {
+        let inner = &*self.0;
+        let layout = &inner.tables.layout;
+        let text_at = (layout.text - layout.gates) as usize;
+        let view = FileView::new(inner.file.as_fd(), text_at + inner.text_len)?;
+        let judged = postern_verifier::Layout {
+            text: layout.text,
+            gates: layout.gates,
+            imports: inner.tables.imports.len() as u32,
+            links: Links::NONE,
+            segment: Segment::Gs,
+        };
+        let mut buffer = vec![0u64; bounded_buffer_len(inner.text_len)];
+        let text = &view.bytes()[text_at..];
+        verify_within(text, &judged, bounds, &mut buffer).map_err(|violation| LoadError::Refused {
+            offset: violation.offset,
+            place: postern_image::debug::describe(&inner.file_bytes(), violation.offset),
+            violation,
+        })
     }
 
     /// BLAKE3 hash of the file, the key of the cache.

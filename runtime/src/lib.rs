@@ -82,7 +82,7 @@ pub use policy::{Access, Policy, Rules, Verdict};
 pub use pool::{Lendable, Pool, PoolBuilder, PoolCounters, PoolError, Pooled, Recycle};
 pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
-pub use postern_verifier::{Facts, Violation};
+pub use postern_verifier::{Bounds, Facts, Violation};
 pub use restart::{BackOff, RestartPolicy};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
 pub use service::{Caller, DEFAULT_STACK, Service};

@@ -1,6 +1,6 @@
 //! Loading: what is refused, with which place and rule, and that nothing else happens.
 mod support;
-use postern::{Domain, Image, LoadError, ReadError};
+use postern::{Bounds, Domain, Image, LoadError, ReadError};
 use postern_image::ImageBuilder;
 use support::code;
 
@@ -107,6 +107,40 @@ fn damaged() {
     ] {
         assert!(matches!(Image::from_bytes(junk), Err(LoadError::Image(_))));
     }
+}
+
+#[test]
+fn images_that_end_by_themselves_say_after_how_much() {
+    // Each function calls the next one twice.
+    let doubling = |functions: usize| {
+        let calls = (0..functions).map(|i| format!("f{i}: call f{0}; call f{0}; ret\n", i + 1));
+        calls.collect::<String>() + &format!("f{functions}: ret")
+    };
+    let load = |source: &str, export| support::image(&[(export, "v()")], source);
+    let image = load(&doubling(3), "f0");
+    assert_eq!(image.facts().longest_path, None);
+    let bounds = |instructions, call_depth| Bounds {
+        instructions,
+        call_depth,
+    };
+    let facts = image.bounded(bounds(29, 3)).unwrap();
+    assert_eq!((facts.longest_path, facts.call_depth), (Some(29), Some(3)));
+    let refused = |image: &Image, bounds| {
+        let error = image.bounded(bounds).unwrap_err();
+        let LoadError::Refused { violation, .. } = &error else {
+            panic!("{error}");
+        };
+        violation.rule.name()
+    };
+    assert_eq!(refused(&image, bounds(28, 3)), "bounded-path");
+    assert_eq!(refused(&image, bounds(29, 2)), "bounded-depth");
+    let sixty = load(&doubling(60), "f0");
+    assert_eq!(refused(&sixty, Bounds::MAX), "bounded-path");
+    let endless = load("f: jmp f", "f");
+    assert_eq!(refused(&endless, Bounds::MAX), "bounded-backward");
+    // It is an image all the same.
+    let domain = Domain::builder(&image).build().unwrap();
+    domain.func::<fn()>("f0").unwrap().call().unwrap();
 }
 
 #[test]

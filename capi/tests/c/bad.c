@@ -73,6 +73,10 @@ int main(int argc, char **argv)
 
     pt_image *image = pt_image_load_limited(argv[1], 16 << 20);
     CHECK(image);
+    uint32_t instructions = 7, depth = 7;
+    REFUSED(pt_image_bounded(NULL, 1, 1, NULL, NULL), PT_E_HANDLE);
+    REFUSED(pt_image_bounded(image, UINT32_MAX, UINT32_MAX, &instructions, &depth), PT_E_REFUSED);
+    CHECK(strstr(pt_error(), "bounded-") && instructions == 7 && depth == 7);
     NOTHING(pt_open(image, NULL), PT_E_UNRESOLVED);
     CHECK(strstr(pt_error(), "twice"));
     NOTHING(pt_open(image, (pt_options *)image), PT_E_HANDLE);
