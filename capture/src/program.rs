@@ -1,6 +1,6 @@
 //! Extensions that look at packets, from a file or, with the feature `compile`, from source: C, C++ and E-code are compiled now.
 
-use postern::{Image, input};
+use postern::Image;
 use std::path::Path;
 use thiserror::Error;
 
@@ -51,7 +51,8 @@ pub fn load(path: &Path) -> Result<Image, ProgramError> {
         return Image::load(&output).map_err(refused);
     }
     if path.extension().is_some_and(|ending| ending == "ec") {
-        let source = input::read_text(path, input::MAX_TEXT).map_err(|error| file(error.into()))?;
+        let source = postern::input::read_text(path, postern::input::MAX_TEXT)
+            .map_err(|error| file(error.into()))?;
         let wrong = |error: &dyn std::fmt::Display| {
             let lines = error.to_string();
             let lines = lines.lines().map(|line| format!("{}:{line}", name()));
