@@ -111,10 +111,17 @@ int pt_handle_signal(int signal, void *info, void *context);
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-/* Reads, checks and verifies an extension file. The same bytes are verified once per process. */
+/* Reads, checks and verifies an extension file: a regular one of at most 256 MiB. The same bytes are verified once per process. */
 pt_image *pt_image_load(const char *path);
+/* The same, of at most so many bytes. Loading takes time and memory by the length of the file. */
+pt_image *pt_image_load_limited(const char *path, uint64_t most);
 /* The same, from memory; the bytes are copied. */
 pt_image *pt_image_from_memory(const void *bytes, size_t len);
+/* Judges the image's code once more, without loops and indirect branches: every call of it ends by itself, after at most so many
+ * instructions, with calls at most so deep in each other (UINT32_MAX: whatever can be counted). PT_E_REFUSED says where it does
+ * not; the image stays what it was. *instructions and *depth (if not NULL) are what was found. */
+int pt_image_bounded(pt_image *image, uint32_t most_instructions, uint32_t most_depth,
+                     uint32_t *instructions, uint32_t *depth);
 /* Gives the handle back. Domains keep the image as long as they need it. */
 int pt_image_unref(pt_image *image);
 

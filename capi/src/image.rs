@@ -1,9 +1,9 @@
-//! Images: `pt_image_load`, `pt_image_from_memory`, `pt_image_unref`.
+//! Images: `pt_image_load`, `pt_image_load_limited`, `pt_image_from_memory`, `pt_image_bounded`, `pt_image_unref`.
 
-use crate::boundary::{Source, Text};
+use crate::boundary::{Out, Source, Text};
 use crate::failure;
 use crate::handle::{Handle, kind};
-use postern::Image;
+use postern::{Bounds, Image};
 use std::ffi::{OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 
@@ -18,11 +18,40 @@ pub extern "C" fn pt_image_load(path: Text) -> Handle<ImageKind> {
     })
 }
 
+/// `pt_image_load_limited`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_image_load_limited(path: Text, most: u64) -> Handle<ImageKind> {
+    failure::or(Handle::NULL, || {
+        let path = OsStr::from_bytes(path.bytes("path")?);
+        Ok(Handle::make(Image::load_limited(path, most)?))
+    })
+}
+
 /// `pt_image_from_memory`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_image_from_memory(bytes: Source, len: usize) -> Handle<ImageKind> {
     failure::or(Handle::NULL, || {
         Ok(Handle::make(Image::from_bytes(bytes.get(len, "image")?)?))
+    })
+}
+
+/// `pt_image_bounded`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_image_bounded(
+    image: Handle<ImageKind>,
+    most_instructions: u32,
+    most_depth: u32,
+    instructions: Out<u32>,
+    depth: Out<u32>,
+) -> c_int {
+    failure::code(|| {
+        let facts = image.get()?.bounded(Bounds {
+            instructions: most_instructions,
+            call_depth: most_depth,
+        })?;
+        instructions.put(facts.longest_path.unwrap_or(0));
+        depth.put(facts.call_depth.unwrap_or(0));
+        Ok(())
     })
 }
 

@@ -4,7 +4,7 @@
 
 use crate::source::SourceError;
 use crate::trusted::ahead::{LINE, prefetch};
-use postern::{Domain, Offset, Prot, ShareError, Shared};
+use postern::{Domain, Offset, Prot, ShareError, Shared, input};
 use postern_filter::capture::Bytes;
 use std::fs::File;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub(crate) struct Mapped {
 impl Mapped {
     pub fn open(path: &Path) -> Result<Mapped, SourceError> {
         let open = || {
-            let file = File::open(path)?;
+            let file = input::open(path, u64::MAX)?;
             let size = file.metadata()?.len() as usize;
             Ok((file, size))
         };

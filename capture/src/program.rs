@@ -51,7 +51,8 @@ pub fn load(path: &Path) -> Result<Image, ProgramError> {
         return Image::load(&output).map_err(refused);
     }
     if path.extension().is_some_and(|ending| ending == "ec") {
-        let source = std::fs::read_to_string(path).map_err(file)?;
+        let source = postern::input::read_text(path, postern::input::MAX_TEXT)
+            .map_err(|error| file(error.into()))?;
         let wrong = |error: &dyn std::fmt::Display| {
             let lines = error.to_string();
             let lines = lines.lines().map(|line| format!("{}:{line}", name()));

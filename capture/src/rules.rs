@@ -2,6 +2,7 @@
 //!
 //! Invariant: [`Rules`] have at least one consumer, names are not empty and differ, and every filter compiles.
 
+use postern::input;
 use postern_filter::{Filter, Names, Options};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -131,9 +132,9 @@ impl Rules {
     /// # Errors
     /// It cannot be read, is no TOML, has keys that there are not, or consumers that cannot be.
     pub fn load(path: &Path, names: &dyn Names, options: Options) -> Result<Rules, RulesError> {
-        let text = std::fs::read_to_string(path).map_err(|error| RulesError::Read {
+        let text = input::read_text(path, input::MAX_TEXT).map_err(|error| RulesError::Read {
             path: path.to_owned(),
-            error,
+            error: error.into(),
         })?;
         let file: File = toml::from_str(&text).map_err(|error| RulesError::Syntax {
             path: path.to_owned(),

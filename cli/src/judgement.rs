@@ -2,7 +2,7 @@
 
 use postern_image::ImageFile;
 use postern_image::debug::{Lines, Symbols};
-use postern_verifier::{Facts, Layout, Profile, Starts, Violation};
+use postern_verifier::{Bounds, Facts, Layout, Profile, Starts, Violation};
 use serde::Serialize;
 
 use crate::output::Style;
@@ -18,6 +18,8 @@ pub struct Subject<'a> {
     pub file: &'a [u8],
     /// Name and offset of each export.
     pub exports: Vec<(String, u32)>,
+    /// What the bounded profile asks for.
+    pub bounds: Bounds,
 }
 
 impl<'a> Subject<'a> {
@@ -33,6 +35,7 @@ impl<'a> Subject<'a> {
             layout: image.verifier_layout(),
             file,
             exports,
+            bounds: Bounds::MAX,
         }
     }
 
@@ -43,6 +46,7 @@ impl<'a> Subject<'a> {
             layout,
             file: &[],
             exports: Vec::new(),
+            bounds: Bounds::MAX,
         }
     }
 
@@ -57,7 +61,11 @@ impl<'a> Subject<'a> {
 
     /// The verifier's judgement of the text alone.
     pub fn judge_with(&self, profile: Profile, buffer: &mut [u64]) -> Result<Facts, Violation> {
-        postern_verifier::verify(&self.text, &self.layout, profile, buffer)
+        let (text, layout) = (&self.text, &self.layout);
+        match profile {
+            Profile::User => postern_verifier::verify(text, layout, profile, buffer),
+            Profile::Bounded => postern_verifier::verify_within(text, layout, self.bounds, buffer),
+        }
     }
 
     /// The judgement of text and exports, as the loader makes it.
@@ -184,6 +192,8 @@ pub struct FactsView {
     gates: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     longest_path: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_depth: Option<u32>,
 }
 
 impl From<&Facts> for FactsView {
@@ -196,6 +206,7 @@ impl From<&Facts> for FactsView {
             indirect,
             gates,
             longest_path,
+            call_depth,
             ..
         } = facts;
         FactsView {
@@ -206,6 +217,7 @@ impl From<&Facts> for FactsView {
             indirect,
             gates,
             longest_path,
+            call_depth,
         }
     }
 }
@@ -232,6 +244,11 @@ impl FactsView {
         }
         if let Some(longest) = self.longest_path {
             text += &format!(", at most {longest} instructions a call");
+        }
+        match self.call_depth {
+            Some(0) => text += ", which calls nothing",
+            Some(depth) => text += &format!(", calls nested at most {depth} deep"),
+            None => {}
         }
         text
     }

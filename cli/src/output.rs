@@ -78,9 +78,9 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     }
 }
 
-/// Reads a whole file.
+/// Reads a whole file, a regular one of a bearable length.
 pub fn read(path: &std::path::Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
+    postern_image::input::read(path, postern_image::input::MAX_FILE)
         .map_err(|e| Failure::unusable(format!("cannot read {}: {e}", path.display())))
 }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use postern_image::ImageFile;
+use postern_image::{ImageFile, input};
 use postern_verifier::window::{GATES, MAX_IMPORTS, text_start};
-use postern_verifier::{Layout, Links, Profile, Segment};
+use postern_verifier::{Bounds, Layout, Links, Profile, Segment};
 use serde::Serialize;
 
 use crate::judgement::{FactsView, Refusal, Subject};
@@ -40,6 +40,12 @@ pub struct Arguments {
     /// Ask for more: no loops and no indirect branches, so that every call ends by itself
     #[arg(long)]
     bounded: bool,
+    /// With --bounded: refuse calls that could run more instructions
+    #[arg(long, requires = "bounded", value_name = "N", default_value_t = Bounds::MAX.instructions, hide_default_value = true)]
+    most_instructions: u32,
+    /// With --bounded: refuse calls that nest deeper
+    #[arg(long, requires = "bounded", value_name = "N", default_value_t = Bounds::MAX.call_depth, hide_default_value = true)]
+    most_depth: u32,
     /// Print how fast the verifier was, too
     #[arg(long)]
     time: bool,
@@ -102,14 +108,14 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
         error: None,
         megabytes_per_second: None,
     };
-    let file = match std::fs::read(path) {
+    let file = match input::read(path, input::MAX_FILE) {
         Ok(file) => file,
         Err(error) => {
             report.error = Some(format!("cannot read it: {error}"));
             return report;
         }
     };
-    let subject = if arguments.raw {
+    let mut subject = if arguments.raw {
         let segment = match arguments.segment {
             SegmentName::Gs => Segment::Gs,
             SegmentName::Fs => Segment::Fs,
@@ -134,6 +140,10 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
                 return report;
             }
         }
+    };
+    subject.bounds = Bounds {
+        instructions: arguments.most_instructions,
+        call_depth: arguments.most_depth,
     };
     report.bytes = subject.text.len();
     let profile = if arguments.bounded {

@@ -115,6 +115,29 @@ fn bare_code_is_judged_as_told() {
     }
     let json = postern(&["verify", "--raw", "--bounded", "--json", "ret.bin"]).json(0);
     assert_eq!(json[0]["facts"]["longest_path"], 1);
+    assert_eq!(json[0]["facts"]["call_depth"], 0);
+    // Sixty functions that each call the next one twice, then two.
+    let doubling = |functions| {
+        let calls = [0xe8, 6, 0, 0, 0, 0xe8, 1, 0, 0, 0, RET].repeat(functions);
+        [&calls[..], &[RET]].concat()
+    };
+    file("sixty.bin", doubling(60));
+    file("two.bin", doubling(2));
+    let json = postern(&["verify", "--raw", "--bounded", "--json", "sixty.bin"]).json(1);
+    assert_eq!(json[0]["violation"]["rule"], "bounded-path");
+    let run = postern(&["verify", "--raw", "--bounded", "two.bin"]);
+    let said = "at most 13 instructions a call, calls nested at most 2 deep";
+    assert!(run.code == 0 && run.stdout.contains(said), "{run:?}");
+    for (most, code) in [
+        (["--most-instructions", "13"], 0),
+        (["--most-instructions", "12"], 1),
+        (["--most-depth", "2"], 0),
+        (["--most-depth", "1"], 1),
+    ] {
+        let run = postern(&[&["verify", "--raw", "--bounded", "two.bin"][..], &most].concat());
+        assert_eq!(run.code, code, "{most:?}: {run:?}");
+    }
+    postern(&["verify", "--raw", "two.bin", "--most-depth", "2"]).bad(2);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use postern_verifier::{Facts, Layout, Profile, Violation, bounded_buffer_len, verify};
+use postern_verifier::{Bounds, Facts, Layout, Violation, bounded_buffer_len, verify_within};
 
 /// The function's types as the extension ABI spells them.
 pub const SIGNATURE: &str = "I(pII)";
@@ -28,7 +28,16 @@ impl Code {
     /// # Errors
     /// The code is refused, which is a mistake of this crate.
     pub fn verify(&self) -> Result<Facts, Violation> {
+        self.verify_within(Bounds::MAX)
+    }
+
+    /// As [`Code::verify`], and refuses code that could run more instructions, or nest calls deeper, than `bounds` says: for hosts whose
+    /// users bring the expressions.
+    ///
+    /// # Errors
+    /// The code is above the bounds; or as there.
+    pub fn verify_within(&self, bounds: Bounds) -> Result<Facts, Violation> {
         let mut buffer = alloc::vec![0; bounded_buffer_len(self.text.len())];
-        verify(&self.text, &Layout::new(0), Profile::Bounded, &mut buffer)
+        verify_within(&self.text, &Layout::new(0), bounds, &mut buffer)
     }
 }

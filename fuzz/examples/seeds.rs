@@ -1,4 +1,4 @@
-//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/verifier,
+//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/object, FOLDER/verifier,
 //! FOLDER/debug, FOLDER/policy, FOLDER/ecode, FOLDER/ecode-parser, FOLDER/filter and FOLDER/capture-file.
 //!
 //! Seeds are made, not stored, so that they follow the format.
@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: seeds FOLDER")?;
     let folder = Path::new(&folder);
     write(&folder.join("image"), images()?)?;
+    write(&folder.join("object"), objects())?;
     write(&folder.join("verifier"), texts())?;
     write(&folder.join("debug"), programs(folder)?)?;
     write(&folder.join("policy"), system_calls())?;
@@ -32,6 +33,88 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&folder.join("filter"), expressions())?;
     write(&folder.join("capture-file"), captures())?;
     Ok(())
+}
+
+/// Objects with each kind of section, symbol and relocation that the reader knows, and each file cut short.
+fn objects() -> Vec<Vec<u8>> {
+    // Kind, flags, bytes, size if there are none in the file, link, info.
+    type Part<'a> = (u32, u64, &'a [u8], u64, u32, u32);
+    let file = |parts: &[Part<'_>]| {
+        let mut bytes = vec![0; 64];
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        bytes[16..20].copy_from_slice(&[1, 0, 62, 0]);
+        let mut table = vec![0; 64];
+        for (kind, flags, content, size, link, info) in parts {
+            table.extend([1u32.to_le_bytes(), kind.to_le_bytes()].concat());
+            let size = content.len() as u64 + size;
+            for word in [*flags, 0, bytes.len() as u64, size] {
+                table.extend(word.to_le_bytes());
+            }
+            table.extend([link.to_le_bytes(), info.to_le_bytes()].concat());
+            table.extend([16u64, 0].map(u64::to_le_bytes).concat());
+            bytes.extend_from_slice(content);
+        }
+        let (start, count) = (bytes.len() as u64, parts.len() as u16 + 1);
+        bytes[40..48].copy_from_slice(&start.to_le_bytes());
+        bytes[58..60].copy_from_slice(&[64, 0]);
+        bytes[60..62].copy_from_slice(&count.to_le_bytes());
+        bytes[62..64].copy_from_slice(&(count - 1).to_le_bytes());
+        bytes.extend(table);
+        bytes
+    };
+    let symbol = |name: u32, info: u8, section: u16, value: u64, size: u64| {
+        let mut entry = name.to_le_bytes().to_vec();
+        entry.extend([info, 0]);
+        entry.extend(section.to_le_bytes());
+        entry.extend([value, size].map(u64::to_le_bytes).concat());
+        entry
+    };
+    let relocation = |at: u64, kind: u64, symbol: u64, addend: i64| {
+        let words = [at, kind | symbol << 32, addend as u64];
+        words.map(u64::to_le_bytes).concat()
+    };
+    // A pad, `mov $0, %eax`, a call, `ret`; then another function.
+    let text = [
+        &PAD[..],
+        &[0xb8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, RET],
+        &PAD,
+        &[RET],
+    ]
+    .concat();
+    let symbols = [
+        symbol(0, 0, 0, 0, 0),
+        symbol(1, 0x12, 1, 0, 19),
+        symbol(3, 2, 1, 19, 9),
+        symbol(5, 0x11, 2, 0, 8),
+        symbol(7, 0x11, 3, 4, 4),
+        symbol(9, 0x10, 0, 0, 0),
+        symbol(14, 0x11, 0xfff2, 16, 100),
+        symbol(0, 3, 4, 0, 0),
+    ];
+    let names = b"\0f\0g\0d\0z\0host\0c\0.text\0";
+    let fields = [relocation(9, 10, 3, 0), relocation(14, 4, 5, -4)].concat();
+    let pointers = [
+        relocation(0, 1, 1, 0),
+        relocation(8, 1, 7, 4),
+        relocation(16, 11, 4, 1),
+    ];
+    let whole = file(&[
+        (1, 6, &text, 0, 0, 0),
+        (1, 3, &[1; 32], 0, 0, 0),
+        (8, 3, &[], 64, 0, 0),
+        (1, 2, b"constants", 0, 0, 0),
+        (4, 0, &fields, 0, 7, 1),
+        (4, 0, &pointers.concat(), 0, 7, 2),
+        (2, 0, &symbols.concat(), 0, 8, 1),
+        (3, 0, names, 0, 0, 0),
+    ]);
+    let small = file(&[
+        (1, 6, &text[19..], 0, 0, 0),
+        (2, 0, &symbol(1, 0x12, 1, 0, 9), 0, 3, 0),
+        (3, 0, b"\0f\0", 0, 0, 0),
+    ]);
+    let cut = |bytes: &Vec<u8>| bytes[..bytes.len() - 5].to_vec();
+    vec![cut(&whole), cut(&small), whole, small]
 }
 
 /// The kernels of E-code, and its cases of errors.
@@ -75,7 +158,13 @@ fn captures() -> Vec<Vec<u8>> {
         let time = 1_700_000_000_000_000_000 + number;
         pcap.extend(pcap_record(time, packet.bytes.len() as u32, packet.wire));
         pcap.extend_from_slice(&packet.bytes);
-        pcapng_packet(Origin::default(), time, &packet.bytes, packet.wire, &mut pcapng);
+        pcapng_packet(
+            Origin::default(),
+            time,
+            &packet.bytes,
+            packet.wire,
+            &mut pcapng,
+        );
     }
     let mut seeds = vec![pcap, pcapng];
     for whole in seeds.clone() {

@@ -48,6 +48,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     };
     assert_eq!(facts.longest_path.is_some(), profile == Profile::Bounded);
+    assert_eq!(facts.call_depth.is_some(), profile == Profile::Bounded);
     let starts = Starts::new(&buffer, text.len(), layout.text);
     let mut decoder = Decoder::with_ip(64, text, layout.text.into(), DecoderOptions::NONE);
     let mut instruction = Instruction::default();

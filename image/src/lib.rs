@@ -13,6 +13,7 @@
 //! | [`Signature`] | the C types of a function, as the notes spell them |
 //! | [`ImageTables`] | imports and exports that outlive the bytes |
 //! | [`debug`] | names and source lines of offsets, from bytes that may lie |
+//! | [`input`] | whole files, read after a look at what they are |
 //! | [`builder`] | makes an image file from machine code |
 #![forbid(unsafe_code)]
 
@@ -21,6 +22,7 @@ pub mod debug;
 mod elf;
 mod error;
 mod file;
+pub mod input;
 mod layout;
 mod notes;
 mod signature;

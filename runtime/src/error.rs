@@ -1,6 +1,7 @@
 //! What can go wrong before a call, and who is to blame.
 
 use crate::trusted::map::MapError;
+use postern_image::input::ReadError;
 use postern_image::{ImageError, Signature};
 use postern_verifier::Violation;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: ReadError,
     },
     /// The file's form is wrong.
     #[error(transparent)]

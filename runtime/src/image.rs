@@ -10,11 +10,15 @@ use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::trusted::memory::FileView;
 use postern_image::debug::Kept;
+use postern_image::input::{self, MAX_FILE};
 use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE, THREAD_BLOCK};
-use postern_verifier::{Facts, Profile, Starts, buffer_len};
+use postern_verifier::{
+    Bounds, Facts, Links, Profile, Segment, Starts, bounded_buffer_len, buffer_len, verify_within,
+};
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +34,8 @@ pub(crate) struct ImageInner {
     /// Where symbols and lines are looked up, together with `file`.
     kept: Kept,
     pub(crate) tables: ImageTables,
+    /// The number of each import, by its name.
+    pub(crate) services: HashMap<Arc<str>, u32>,
     pub(crate) facts: Facts,
     pub(crate) fact_bits: u32,
     pub(crate) stack_top: StackTop,
@@ -101,13 +107,22 @@ pub(crate) fn cached() -> Vec<Arc<ImageInner>> {
 }
 
 impl Image {
-    /// Loads an extension file (`.px`).
+    /// Loads an extension file (`.px`): a regular one of at most 256 MiB ([`MAX_FILE`]).
     ///
     /// # Errors
-    /// The file cannot be read, is not a well-formed image, or its code is refused by the verifier; each says where.
+    /// The file cannot be read or is too long, is not a well-formed image, or its code is refused by the verifier; each says where.
     pub fn load(path: impl AsRef<Path>) -> Result<Image, LoadError> {
+        Self::load_limited(path, MAX_FILE)
+    }
+
+    /// As [`Image::load`], of at most `most` bytes. Loading takes time and memory by the length of the file, so a limit is what a
+    /// stranger's file can cost.
+    ///
+    /// # Errors
+    /// As [`Image::load`].
+    pub fn load_limited(path: impl AsRef<Path>, most: u64) -> Result<Image, LoadError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| LoadError::Read {
+        let bytes = input::read(path, most).map_err(|source| LoadError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -175,7 +190,6 @@ impl Image {
         let text_len = (layout.text_end - layout.text) as usize;
         let mut starts = vec![0u64; buffer_len(text_len)];
         let facts = {
-            use std::os::fd::AsFd;
             let view = FileView::new(file.as_fd(), text_at + text_len)?;
             let text = &view.bytes()[text_at..];
             postern_verifier::verify(text, &parsed.verifier_layout(), Profile::User, &mut starts)
@@ -206,12 +220,16 @@ impl Image {
             | more.fact_bits;
         let mut tables = ImageTables::from(&parsed);
         tables.imports.extend_from_slice(&more.imports);
+        let names = tables.imports.iter().map(|i| Arc::clone(&i.name));
+        // Of two of one name the first is meant.
+        let services = names.zip(0..tables.imports.len() as u32).rev().collect();
         let loaded = [Some(parsed.text()), parsed.rodata(), parsed.data()];
         let kept = Kept::new(&bytes, loaded.into_iter().flatten());
         Ok(ImageInner {
             hash,
             name,
             tables,
+            services,
             facts,
             fact_bits,
             stack_top,
@@ -238,6 +256,33 @@ impl Image {
     /// What the verifier found out.
     pub fn facts(&self) -> &Facts {
         &self.0.facts
+    }
+
+    /// Judges the text once more, in the verifier's profile without loops and indirect branches: every call of it ends by itself,
+    /// after at most so many instructions, with calls at most so deep in each other; services count as none. Returns what it found,
+    /// `longest_path` and `call_depth` among it.
+    ///
+    /// # Errors
+    /// The text has a loop or an indirect branch, or is above `bounds`; with the place. The image stays what it was.
+    pub fn bounded(&self, bounds: Bounds) -> Result<Facts, LoadError> {
+        let inner = &*self.0;
+        let layout = &inner.tables.layout;
+        let text_at = (layout.text - layout.gates) as usize;
+        let view = FileView::new(inner.file.as_fd(), text_at + inner.text_len)?;
+        let judged = postern_verifier::Layout {
+            text: layout.text,
+            gates: layout.gates,
+            imports: inner.tables.imports.len() as u32,
+            links: Links::NONE,
+            segment: Segment::Gs,
+        };
+        let mut buffer = vec![0u64; bounded_buffer_len(inner.text_len)];
+        let text = &view.bytes()[text_at..];
+        verify_within(text, &judged, bounds, &mut buffer).map_err(|violation| LoadError::Refused {
+            offset: violation.offset,
+            place: postern_image::debug::describe(&inner.file_bytes(), violation.offset),
+            violation,
+        })
     }
 
     /// BLAKE3 hash of the file, the key of the cache.

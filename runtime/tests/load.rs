@@ -1,6 +1,6 @@
 //! Loading: what is refused, with which place and rule, and that nothing else happens.
 mod support;
-use postern::{Domain, Image, LoadError};
+use postern::{Bounds, Domain, Image, LoadError, ReadError};
 use postern_image::ImageBuilder;
 use support::code;
 
@@ -110,15 +110,86 @@ fn damaged() {
 }
 
 #[test]
+fn images_that_end_by_themselves_say_after_how_much() {
+    // Each function calls the next one twice.
+    let doubling = |functions: usize| {
+        let calls = (0..functions).map(|i| format!("f{i}: call f{0}; call f{0}; ret\n", i + 1));
+        calls.collect::<String>() + &format!("f{functions}: ret")
+    };
+    let load = |source: &str, export| support::image(&[(export, "v()")], source);
+    let image = load(&doubling(3), "f0");
+    assert_eq!(image.facts().longest_path, None);
+    let bounds = |instructions, call_depth| Bounds {
+        instructions,
+        call_depth,
+    };
+    let facts = image.bounded(bounds(29, 3)).unwrap();
+    assert_eq!((facts.longest_path, facts.call_depth), (Some(29), Some(3)));
+    let refused = |image: &Image, bounds| {
+        let error = image.bounded(bounds).unwrap_err();
+        let LoadError::Refused { violation, .. } = &error else {
+            panic!("{error}");
+        };
+        violation.rule.name()
+    };
+    assert_eq!(refused(&image, bounds(28, 3)), "bounded-path");
+    assert_eq!(refused(&image, bounds(29, 2)), "bounded-depth");
+    let sixty = load(&doubling(60), "f0");
+    assert_eq!(refused(&sixty, Bounds::MAX), "bounded-path");
+    let endless = load("f: jmp f", "f");
+    assert_eq!(refused(&endless, Bounds::MAX), "bounded-backward");
+    // It is an image all the same.
+    let domain = Domain::builder(&image).build().unwrap();
+    domain.func::<fn()>("f0").unwrap().call().unwrap();
+}
+
+#[test]
 fn files_and_the_cache() {
     let e = Image::load("/nonexistent/x.px").unwrap_err();
     assert!(
         matches!(&e, LoadError::Read { .. }) && e.to_string().contains("/nonexistent/x.px"),
         "{e}"
     );
-    assert!(Image::load("/").is_err());
+    // What has no end is not begun.
+    for (path, what) in [("/", "a directory"), ("/dev/zero", "a device")] {
+        let e = Image::load(path).unwrap_err();
+        let LoadError::Read { source, .. } = &e else {
+            panic!("{e}");
+        };
+        assert!(
+            matches!(source, ReadError::Kind(found) if *found == what),
+            "{e}"
+        );
+        assert!(e.to_string().contains(path), "{e}");
+    }
+    let folder = support::Directory::new();
+    let sparse = folder.path("sparse.px");
+    std::fs::File::create(&sparse)
+        .unwrap()
+        .set_len(6 << 30)
+        .unwrap();
+    let e = Image::load(&sparse).unwrap_err();
+    assert!(
+        e.to_string().contains("sparse.px: it has 6442450944 bytes"),
+        "{e}"
+    );
     let c = code(&[], &[("f", "v()")], "f: ret");
     let bytes = c.builder.build().unwrap();
+    let small = folder.path("small.px");
+    std::fs::write(&small, &bytes).unwrap();
+    let size = bytes.len() as u64;
+    assert!(Image::load_limited(&small, size).is_ok());
+    let e = Image::load_limited(&small, size - 1).unwrap_err();
+    assert!(
+        matches!(
+            e,
+            LoadError::Read {
+                source: ReadError::TooLarge { .. },
+                ..
+            }
+        ),
+        "{e}"
+    );
     let (a, b) = (
         Image::from_bytes(&bytes).unwrap(),
         Image::from_bytes(&bytes).unwrap(),

@@ -12,6 +12,7 @@ pub use plugins::{ClientSettings, PluginRun, PluginSettings, Quotas, is_token};
 use crate::patience::Patience;
 use check::Checker;
 use file::{File, discovered};
+use postern::input;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -220,7 +221,7 @@ impl Site {
     /// See [`ConfigError`].
     pub fn load(folder: &Path) -> Result<Site, ConfigError> {
         let path = folder.join(FILE);
-        match std::fs::read_to_string(&path) {
+        match input::read_text(&path, input::MAX_TEXT).map_err(std::io::Error::from) {
             Ok(text) => Site::parse(folder, &text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let site = Checker { folder, path }.site(discovered(folder))?;

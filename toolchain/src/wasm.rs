@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::driver::DriverError;
 use crate::driver::tools::{Tool, ToolError};
+use postern_image::input;
 
 /// The version whose C the prelude knows.
 const VERSION: &str = "1.0.32";
@@ -181,7 +182,8 @@ fn placed(error: ToolError, path: &Path) -> ToolError {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, DriverError> {
-    std::fs::read(path).map_err(DriverError::file(path))
+    let bytes = input::read(path, input::MAX_FILE);
+    bytes.map_err(|error| DriverError::file(path)(error.into()))
 }
 
 fn text(path: &Path) -> Result<String, DriverError> {

@@ -44,8 +44,9 @@ mod walk;
 pub mod window;
 
 pub use allow::{fixed, rules, sets};
+pub use bounded::Bounds;
 pub use row::{Kind, Row};
 pub use rule::{Rule, Violation};
 pub use starts::{Starts, bounded_buffer_len, buffer_len};
-pub use verify::{Facts, Layout, Links, Profile, Segment, verify};
+pub use verify::{Facts, Layout, Links, Profile, Segment, verify, verify_within};
 pub use walk::{Instruction, next};

@@ -93,6 +93,10 @@ rules! {
         "The bounded profile allows branches and calls only forward; unroll the loop."
     BoundedIndirect "bounded-indirect"
         "The bounded profile allows no indirect branch; branch directly."
+    BoundedPath "bounded-path"
+        "A call that begins here could run more instructions than the maximum, or more than 2^32 - 2; call less often, or ask for a higher maximum."
+    BoundedDepth "bounded-depth"
+        "Calls from here on nest deeper than the maximum; call less deeply, or ask for a higher maximum."
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use crate::decode::{CHUNK, common, full, word};
 use crate::pass::{judged_in_parts, judged_whole};
-use crate::{Facts, Layout, Links, Profile, Rule, Violation, bounded_buffer_len, verify, window};
+use crate::window::slot;
+use crate::{
+    Bounds, Facts, Layout, Links, Profile, Rule, Violation, bounded_buffer_len, verify,
+    verify_within, window,
+};
 use std::vec;
 use std::vec::Vec;
 
@@ -111,18 +115,71 @@ fn paths_are_the_longest() {
     );
 }
 
-#[test]
-fn paths_saturate() {
-    // Each function calls the next one twice: 2^40 instructions.
+/// Functions of which each calls the next one twice, and the last one returns.
+fn doubling(functions: usize) -> Vec<u8> {
     let mut text = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..functions {
         text.extend([0xe8, 6, 0, 0, 0, 0xe8, 1, 0, 0, 0, 0xc3]);
     }
     text.push(0xc3);
-    assert_eq!(
-        judge(&text, Profile::Bounded).unwrap().longest_path,
-        Some(u32::MAX)
-    );
+    text
+}
+
+#[test]
+fn a_path_that_cannot_be_counted_is_refused() {
+    // n functions run 4 * 2^n - 3 instructions.
+    for (functions, expected) in [(0, 1), (1, 5), (2, 13), (29, (1 << 31) - 3)] {
+        let facts = judge(&doubling(functions), Profile::Bounded).unwrap();
+        assert_eq!(facts.longest_path, Some(expected));
+        assert_eq!(facts.call_depth, Some(functions as u32));
+    }
+    // 2^32 - 3 is counted still.
+    assert!(judge(&doubling(30), Profile::Bounded).is_ok());
+    for functions in [31, 40, 60, 1000] {
+        let text = doubling(functions);
+        let violation = judge(&text, Profile::Bounded).unwrap_err();
+        assert_eq!(violation.rule, Rule::BoundedPath, "{functions}");
+        // The second call of the 31st function from the end: 2^32 - 3 instructions, the call, and the return.
+        let at = text.len() - 1 - 31 * 11 + 5;
+        assert_eq!(violation.offset, LAYOUT.text + at as u32);
+    }
+    assert!(judge(&doubling(1000), Profile::User).is_ok());
+}
+
+#[test]
+fn bounds_are_kept_to_the_instruction_and_to_the_call() {
+    let within = |text: &[u8], instructions, call_depth| {
+        let mut buffer = vec![!0; bounded_buffer_len(text.len())];
+        let bounds = Bounds {
+            instructions,
+            call_depth,
+        };
+        verify_within(text, &LAYOUT, bounds, &mut buffer).map_err(|violation| violation.rule)
+    };
+    let text = doubling(3);
+    let facts = within(&text, 29, 3).unwrap();
+    assert_eq!((facts.longest_path, facts.call_depth), (Some(29), Some(3)));
+    assert_eq!(within(&text, 28, 3), Err(Rule::BoundedPath));
+    assert_eq!(within(&text, 29, 2), Err(Rule::BoundedDepth));
+    assert!(within(&text, u32::MAX, u32::MAX).is_ok());
+    let large = doubling(40);
+    assert_eq!(within(&large, u32::MAX, u32::MAX), Err(Rule::BoundedPath));
+    assert_eq!(within(&[0xc3], 0, 0), Err(Rule::BoundedPath));
+    assert!(within(&[0xc3], 1, 0).is_ok());
+    // A jump is no call, a call behind a call no deeper one, the deeper side of a branch counts.
+    assert!(within(&[0xeb, 0, 0xc3], 2, 0).is_ok());
+    let two = [0xe8, 6, 0, 0, 0, 0xe8, 1, 0, 0, 0, 0xc3, 0xc3];
+    assert!(within(&two, 5, 1).is_ok());
+    let branch = [0x74, 6, 0xe8, 1, 0, 0, 0, 0xc3, 0xc3];
+    assert_eq!(within(&branch, 9, 0), Err(Rule::BoundedDepth));
+    assert!(within(&branch, 4, 1).is_ok());
+    // A gate slot's instructions are the host's, its return address is not.
+    let to = slot(0) as i64 - i64::from(LAYOUT.text) - 5;
+    let gate = [&[0xe8][..], &(to as i32).to_le_bytes(), &[0xc3]].concat();
+    assert_eq!(within(&gate, 2, 0), Err(Rule::BoundedDepth));
+    assert!(within(&gate, 2, 1).is_ok());
+    // Loops and indirect branches are refused as ever.
+    assert_eq!(within(&[0xeb, 0xfe], 9, 9), Err(Rule::BoundedBackward));
 }
 
 #[test]
@@ -245,7 +302,7 @@ fn links_must_lie_apart() {
             links: Links { start, count },
             ..LAYOUT
         };
-        let verdict = verify(&[0xc3; 64], &layout, profile, &mut [0; 40]);
+        let verdict = verify(&[0xc3; 64], &layout, profile, &mut [0; 66]);
         verdict.map(|_| ()).map_err(|violation| violation.rule)
     };
     let user = |start, count| verdict(start, count, Profile::User);

@@ -1,6 +1,6 @@
 //! The judgement of a whole text: one linear pass, then the questions that need all instruction starts.
 
-use crate::bounded;
+use crate::bounded::{self, Bounds};
 use crate::decode::{Decoded, chunk_at, decode};
 use crate::pad;
 use crate::pass::{Found, Pass};
@@ -161,6 +161,8 @@ pub struct Facts {
     pub instructions: u32,
     /// [`Profile::Bounded`] only: instructions on the longest path from any start to a return or trap.
     pub longest_path: Option<u32>,
+    /// [`Profile::Bounded`] only: how deep calls nest at most, those of gate slots among them.
+    pub call_depth: Option<u32>,
 }
 
 /// Judges `text`. `buffer` has [`buffer_len`] words ([`bounded_buffer_len`] for [`Profile::Bounded`]); what it holds before
@@ -172,6 +174,26 @@ pub fn verify(
     text: &[u8],
     layout: &Layout,
     profile: Profile,
+    buffer: &mut [u64],
+) -> Result<Facts, Violation> {
+    judge(text, layout, profile, Bounds::MAX, buffer)
+}
+
+/// As [`verify`] with [`Profile::Bounded`], and refuses text whose longest path or deepest call is above `bounds`.
+pub fn verify_within(
+    text: &[u8],
+    layout: &Layout,
+    bounds: Bounds,
+    buffer: &mut [u64],
+) -> Result<Facts, Violation> {
+    judge(text, layout, Profile::Bounded, bounds, buffer)
+}
+
+fn judge(
+    text: &[u8],
+    layout: &Layout,
+    profile: Profile,
+    bounds: Bounds,
     buffer: &mut [u64],
 ) -> Result<Facts, Violation> {
     let refuse = |at: usize, rule| Violation {
@@ -217,9 +239,12 @@ pub fn verify(
     if let Some(at) = misplaced(text, layout, starts, targets) {
         return Err(refuse(at, Rule::BranchMisplaced));
     }
-    let longest_path = match profile {
+    let longest = match profile {
         Profile::User => None,
-        Profile::Bounded => Some(bounded::longest_path(text, layout, starts, paths)),
+        Profile::Bounded => {
+            let found = bounded::longest_path(text, layout, starts, paths, bounds);
+            Some(found.map_err(|(at, rule)| refuse(at, rule))?)
+        }
     };
     Ok(Facts {
         x87: found.seen & X87 != 0,
@@ -229,7 +254,8 @@ pub fn verify(
         gates: found.gates,
         links: found.links,
         instructions: found.count,
-        longest_path,
+        longest_path: longest.map(|path| path.instructions),
+        call_depth: longest.map(|path| path.depth),
     })
 }
 

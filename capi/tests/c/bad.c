@@ -42,7 +42,11 @@ int main(int argc, char **argv)
 
     NOTHING(pt_image_load(NULL), PT_E_ARGUMENT);
     NOTHING(pt_image_load("/nowhere/at/all.px"), PT_E_FILE);
-    NOTHING(pt_image_load("/dev/null"), PT_E_IMAGE);
+    NOTHING(pt_image_load("/dev/zero"), PT_E_FILE);
+    CHECK(strstr(pt_error(), "/dev/zero: it is a device"));
+    NOTHING(pt_image_load_limited(argv[1], 10), PT_E_FILE);
+    CHECK(strstr(pt_error(), "at most 10 are read"));
+    NOTHING(pt_image_load_limited(NULL, 10), PT_E_ARGUMENT);
     NOTHING(pt_image_from_memory(NULL, 10), PT_E_ARGUMENT);
     NOTHING(pt_image_from_memory("xyz", 0), PT_E_IMAGE);
     NOTHING(pt_image_from_memory("\177ELF", 4), PT_E_IMAGE);
@@ -67,8 +71,12 @@ int main(int argc, char **argv)
     CHECK(strstr(pt_error(), "0x12"));
     free(bytes);
 
-    pt_image *image = pt_image_load(argv[1]);
+    pt_image *image = pt_image_load_limited(argv[1], 16 << 20);
     CHECK(image);
+    uint32_t instructions = 7, depth = 7;
+    REFUSED(pt_image_bounded(NULL, 1, 1, NULL, NULL), PT_E_HANDLE);
+    REFUSED(pt_image_bounded(image, UINT32_MAX, UINT32_MAX, &instructions, &depth), PT_E_REFUSED);
+    CHECK(strstr(pt_error(), "bounded-") && instructions == 7 && depth == 7);
     NOTHING(pt_open(image, NULL), PT_E_UNRESOLVED);
     CHECK(strstr(pt_error(), "twice"));
     NOTHING(pt_open(image, (pt_options *)image), PT_E_HANDLE);

@@ -3,10 +3,13 @@
 use postern::{Domain, Offset};
 use postern_image::Type;
 use postern_verifier::window::INFO_HEAP_END;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use super::arguments::{self, Source};
 use crate::number;
-use crate::output::{self, Failure};
+use crate::output::Failure;
 
 /// A buffer in the window.
 pub struct Buffer {
@@ -22,12 +25,26 @@ pub struct Buffer {
 pub fn contents(source: &Source) -> Result<Vec<u8>, Failure> {
     const MOST: u64 = 3 << 30;
     match source {
-        Source::File(path) => output::read(path),
+        Source::File(path) => data(path, MOST),
         Source::Text(text) => Ok([text.as_bytes(), b"\0"].concat()),
         Source::Zeros(size) if *size > MOST => {
             Err(Failure::unusable("a buffer can have at most 3G".to_owned()))
         }
         Source::Zeros(size) => Ok(vec![0; *size as usize]),
+    }
+}
+
+/// What a file, or a pipe, holds.
+fn data(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut bytes));
+    let failure = |e: &dyn std::fmt::Display| {
+        Failure::unusable(format!("cannot read {}: {e}", path.display()))
+    };
+    read.map_err(|e| failure(&e))?;
+    match bytes.len() as u64 > most {
+        true => Err(failure(&"a buffer can have at most 3G")),
+        false => Ok(bytes),
     }
 }
 

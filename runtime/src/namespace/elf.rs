@@ -2,17 +2,23 @@
 //!
 //! The file may be anybody's: every field is checked, and what is made of it is judged by the verifier like all else. Sections that
 //! are loaded are joined into text, constants, data and zeroed data; debug information is left out.
+//!
+//! Invariant: time and memory are linear in the file's length, but for sorting. No byte of it is a part of two sections, and the
+//! names that are copied are together no longer than the file, however many refer to one text. A symbol lies in its section with
+//! all its bytes, so sums of offsets and sizes fit, and its name is one that can be printed.
 
 use super::object::{Import, Object, Symbol};
 use super::{CreateError, Created, Namespace};
 use postern_image::Signature;
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::FILL;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Largest alignment that a section may ask for.
 pub(super) const ALIGNMENT: u64 = 64;
 
+const NULL: u32 = 0;
 const PROGBITS: u32 = 1;
 const SYMTAB: u32 = 2;
 const RELA: u32 = 4;
@@ -53,7 +59,8 @@ impl Fields<'_> {
 
 /// A section header.
 struct Header {
-    name: String,
+    /// Where its name begins.
+    name: u32,
     kind: u32,
     flags: u64,
     offset: u64,
@@ -66,6 +73,10 @@ struct Header {
 struct File<'a> {
     bytes: &'a [u8],
     sections: Vec<Header>,
+    /// Names of sections.
+    names: &'a [u8],
+    /// Bytes of symbols' names that may still be copied.
+    left: Cell<usize>,
 }
 
 impl<'a> File<'a> {
@@ -83,14 +94,14 @@ impl<'a> File<'a> {
         let mut file = File {
             bytes,
             sections: Vec::new(),
+            names: &[],
+            left: Cell::new(bytes.len()),
         };
-        let mut name_offsets = Vec::new();
         for index in 0..u64::from(count) {
             let at = start.saturating_add(index * SIZE as u64);
             let fields = Fields(file.range(at, SIZE as u64)?);
-            name_offsets.push(fields.u32(0)?);
             file.sections.push(Header {
-                name: String::new(),
+                name: fields.u32(0)?,
                 kind: fields.u32(4)?,
                 flags: fields.u64(8)?,
                 offset: fields.u64(24)?,
@@ -100,10 +111,44 @@ impl<'a> File<'a> {
                 align: fields.u64(48)?,
             });
         }
-        for (index, offset) in name_offsets.into_iter().enumerate() {
-            file.sections[index].name = file.text(names.into(), offset)?;
-        }
+        let names = file.section(names.into())?;
+        file.names = file.content(names)?;
+        file.check_apart()?;
         Ok(file)
+    }
+
+    /// Each byte of the file is of one section at most, so the sections are no longer than the file.
+    fn check_apart(&self) -> Result<(), CreateError> {
+        let mut ranges = Vec::new();
+        for section in &self.sections {
+            if !matches!(section.kind, NULL | NOBITS) && section.size != 0 {
+                self.content(section)?;
+                ranges.push((section.offset, section.offset.saturating_add(section.size)));
+            }
+        }
+        ranges.sort_unstable();
+        match ranges.windows(2).all(|two| two[0].1 <= two[1].0) {
+            true => Ok(()),
+            false => Err(wrong("two of its sections overlap")),
+        }
+    }
+
+    fn section(&self, index: u32) -> Result<&Header, CreateError> {
+        let section = self.sections.get(index as usize);
+        section.ok_or_else(|| wrong("it names a section that is not there"))
+    }
+
+    /// Whether a section has this name.
+    fn is_named(&self, section: &Header, name: &str) -> bool {
+        let text = self.names.get(section.name as usize..).unwrap_or_default();
+        let rest = text.strip_prefix(name.as_bytes());
+        rest.is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// A section's name as a message can show it.
+    fn shown(&self, section: &Header) -> String {
+        let text = self.names.get(section.name as usize..).unwrap_or_default();
+        shown(text.split(|&b| b == 0).next().unwrap_or_default())
     }
 
     fn range(&self, offset: u64, size: u64) -> Result<&'a [u8], CreateError> {
@@ -120,27 +165,67 @@ impl<'a> File<'a> {
         }
     }
 
-    /// A string of a table.
+    /// A symbol's name.
     fn text(&self, table: u32, offset: u32) -> Result<String, CreateError> {
-        let table = self.sections.get(table as usize);
-        let table = table.ok_or_else(|| wrong("it names a section that is not there"))?;
-        let rest = self.content(table)?.get(offset as usize..);
+        let rest = self.content(self.section(table)?)?.get(offset as usize..);
         let rest = rest.ok_or_else(|| wrong("a name lies behind its table"))?;
-        let end = rest.iter().position(|&b| b == 0);
-        let end = end.ok_or_else(|| wrong("a name does not end"))?;
-        Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
+        let left = self.left.get();
+        let (near, long) = (&rest[..rest.len().min(left)], rest.len() > left);
+        let end = near
+            .iter()
+            .position(|&b| b == 0)
+            .ok_or_else(|| match long {
+                true => wrong("its names are together longer than the file"),
+                false => wrong("a name does not end"),
+            })?;
+        self.left.set(left - end - 1);
+        // What compilers write; of anything else a message would be a command to somebody's terminal.
+        let plain = |c: char| c.is_ascii_graphic() || !c.is_ascii() && c.is_alphanumeric();
+        let name = std::str::from_utf8(&rest[..end]).ok();
+        let name = name.filter(|name| !name.is_empty() && name.chars().all(plain));
+        let name = name.ok_or_else(|| {
+            let shown = shown(&rest[..end]);
+            wrong(format!("`{shown}` is no name that a compiler writes"))
+        })?;
+        Ok(name.to_owned())
     }
 }
 
+/// Text of the file as a message can show it: the beginning, without anything that commands a terminal.
+fn shown(text: &[u8]) -> String {
+    const MOST: usize = 64;
+    let text = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+    text.escape_debug().to_string()
+}
+
 /// Where a section went, if it was taken.
-type Places = Vec<Option<(Section, u32)>>;
+type Places = Vec<Option<Place>>;
+
+/// A section that was taken.
+#[derive(Clone, Copy)]
+struct Place {
+    section: Section,
+    /// Where it begins there.
+    at: u32,
+    /// Its bytes.
+    size: u64,
+}
+
+impl Place {
+    /// The offset in the joined section of `size` bytes that begin at `value` in this one.
+    fn offset(&self, value: u64, size: u64) -> Option<u32> {
+        let end = value.checked_add(size)?;
+        let offset = u64::from(self.at).checked_add(value)?;
+        u32::try_from(offset).ok().filter(|_| end <= self.size)
+    }
+}
 
 /// Joins the sections that are loaded.
 fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
     let mut places = vec![None; file.sections.len()];
     for (index, header) in file.sections.iter().enumerate() {
         // Unwinding tables and notes are of no use here.
-        if header.flags & ALLOC == 0 || header.kind == NOTE || header.name == ".eh_frame" {
+        if header.flags & ALLOC == 0 || header.kind == NOTE || file.is_named(header, ".eh_frame") {
             continue;
         }
         if header.flags & TLS != 0 {
@@ -149,7 +234,7 @@ fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
             ));
         }
         if !matches!(header.kind, PROGBITS | NOBITS) {
-            let name = &header.name;
+            let name = file.shown(header);
             return Err(wrong(format!(
                 "section `{name}`, which a namespace does not run; do without constructors"
             )));
@@ -172,7 +257,11 @@ fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
             Section::Data => append(&mut object.data, 0, align, content),
             Section::Bss => reserve(&mut object.bss, align, header.size),
         };
-        places[index] = Some((section, at?));
+        places[index] = Some(Place {
+            section,
+            at: at?,
+            size: header.size,
+        });
     }
     // Text that runs to its very end would fall through, as the verifier sees it.
     object.text.push(FILL);
@@ -238,13 +327,11 @@ fn symbols(
             }
             ABSOLUTE => None,
             index => match places.get(usize::from(index)).copied().flatten() {
-                Some((section, at)) => {
-                    let offset = u64::from(at).checked_add(value);
-                    let offset = offset.and_then(|o| u32::try_from(o).ok());
-                    Some((
-                        section,
-                        offset.ok_or_else(|| wrong("a symbol lies outside"))?,
-                    ))
+                Some(place) => {
+                    let offset = place.offset(value, size.into());
+                    let offset =
+                        offset.ok_or_else(|| wrong("a symbol lies outside of its section"));
+                    Some((place.section, offset?))
                 }
                 None => None,
             },
@@ -279,7 +366,7 @@ fn relocations(
 ) -> Result<(), CreateError> {
     const SIZE: usize = 24;
     for table in file.sections.iter().filter(|s| s.kind == RELA) {
-        let Some((section, start)) = places.get(table.info as usize).copied().flatten() else {
+        let Some(place) = places.get(table.info as usize).copied().flatten() else {
             continue;
         };
         for entry in file.content(table)?.chunks_exact(SIZE) {
@@ -297,8 +384,9 @@ fn relocations(
                     )));
                 }
             };
-            let at = fields.u64(0)?.saturating_add(start.into());
-            let at = u32::try_from(at).map_err(|_| wrong("a relocation lies outside"))?;
+            let bytes = if width == Width::Absolute64 { 8 } else { 4 };
+            let at = place.offset(fields.u64(0)?, bytes);
+            let at = at.ok_or_else(|| wrong("a relocation lies outside of its section"))?;
             let addend = addend.wrapping_add(more);
             let (target, addend) = match meanings.get(symbol as usize) {
                 Some(&Meaning::Place(section, offset)) => {
@@ -313,7 +401,7 @@ fn relocations(
                 return Err(CreateError::Address);
             }
             object.relocations.push(Relocation {
-                section,
+                section: place.section,
                 at,
                 width,
                 target,

@@ -112,6 +112,8 @@ pub(super) struct State {
     /// Slots of functions that were deleted, for others of the same names.
     dead: HashMap<Arc<str>, u32>,
     pub slots: Vec<Slot>,
+    /// Where the next slot of a deleted function is looked for.
+    reused: usize,
     units: BTreeMap<u64, Unit>,
     data: HashMap<u64, Data>,
     last: u64,
@@ -147,6 +149,7 @@ impl Code {
             names: HashMap::new(),
             dead: HashMap::new(),
             slots: Vec::new(),
+            reused: 0,
             units: BTreeMap::new(),
             data: HashMap::new(),
             last: 0,
@@ -289,7 +292,14 @@ impl State {
         let next = self.slots.len() as u32;
         let number = match next < self.area.slots() || self.area.make_slots() {
             true => next,
-            false => self.slots.iter().position(unused)? as u32,
+            false => {
+                // From where the last one was found: whoever takes many does not look at all of them each time.
+                let (first, rest) = self.slots.split_at(self.reused.min(self.slots.len()));
+                let later = rest.iter().position(unused).map(|at| first.len() + at);
+                let found = later.or_else(|| first.iter().position(unused))?;
+                self.reused = found + 1;
+                found as u32
+            }
         };
         let slot = Slot {
             name: name.into(),

@@ -1,5 +1,6 @@
 //! Does what was decoded and granted: to streams and open files by their descriptors, to paths below granted directories.
 
+mod found;
 mod paths;
 
 use super::call::{Call, LockAction};
@@ -51,7 +52,7 @@ pub(super) fn apply(
         } => match &*work.open(*file)? {
             Open::Stream(_) => Err(Errno::SPIPE.into()),
             Open::File(file) => file.seek(*offset, *whence),
-            Open::Directory(directory) => directory.seek(system.shard, *offset, *whence),
+            Open::Directory(directory) => directory.seek(*offset, *whence),
         },
         Call::Sync { file, data_only } => match &*work.open(*file)? {
             Open::File(file) => file.sync(*data_only),
@@ -64,7 +65,7 @@ pub(super) fn apply(
             _ => Err(Errno::INVAL.into()),
         },
         Call::ListDirectory { file, length } => match &*work.open(*file)? {
-            Open::Directory(directory) => directory.list(system.shard, *length),
+            Open::Directory(directory) => directory.list(*length),
             _ => Err(Errno::NOTDIR.into()),
         },
         Call::Device { file, request, .. } => match &*work.open(*file)? {

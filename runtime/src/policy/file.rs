@@ -1,23 +1,24 @@
 //! Open files and directories below granted directories.
 //!
 //! Invariant: only regular files and directories are open here, so nothing that is done with them waits for anybody else (but for a
-//! lock). A file's position is kept here and not by the kernel, so that a limit of its size holds whatever other threads do.
+//! lock). A file's position is kept here and not by the kernel, so that a limit of its size holds whatever other threads do. A
+//! directory's is the kernel's: nothing of its names is kept, and a listing takes as much memory and time as the extension has
+//! room for, at most [`LISTING`] bytes, however many names there are.
 
 use super::call::LockAction;
 use super::descriptors::Status;
 use super::{Answer, Done, Failure, layout, waiting};
-use crate::fork;
 use crate::trusted::lock::{self, Range};
 use cap_std::fs::Dir;
-use rustix::fs::{FileType, SeekFrom, Stat};
+use rustix::fs::{FileType, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Directory entries that one listing holds at most.
-const ENTRIES: usize = 1 << 20;
+/// Bytes of directory entries that one call gives at most: a name of 255 bytes fits, a call stays short.
+const LISTING: usize = 32 << 10;
 
 /// What a write may still do.
 pub(super) struct Room<'a> {
@@ -46,12 +47,23 @@ impl Room<'_> {
         Ok(taken)
     }
 
+    /// What a new name costs.
+    const NAME: u64 = 4096;
+
     /// Takes what a new name costs.
     pub(super) fn take_name(&self) -> Result<(), Errno> {
-        match self.take(4096)? {
-            4096 => Ok(()),
-            _ => Err(Errno::DQUOT),
+        match self.take(Self::NAME)? {
+            Self::NAME => Ok(()),
+            less => {
+                self.give_back(less);
+                Err(Errno::DQUOT)
+            }
         }
+    }
+
+    /// Gives back what a name cost that was not made after all.
+    pub(super) fn give_name_back(&self) {
+        self.give_back(Self::NAME);
     }
 
     fn give_back(&self, bytes: u64) {
@@ -78,20 +90,9 @@ pub(super) struct Directory {
     pub(super) status: Status,
     /// The granted directory that it is, or is below.
     pub(super) from: Option<Arc<Dir>>,
+    /// Of one above the granted ones: the names in it, and how many were listed.
     names: Vec<Vec<u8>>,
-    listing: Mutex<Listing>,
-}
-
-#[derive(Default)]
-struct Listing {
-    entries: Option<Arc<Vec<Entry>>>,
-    next: u64,
-}
-
-struct Entry {
-    inode: u64,
-    kind: u8,
-    name: Vec<u8>,
+    listed: AtomicU64,
 }
 
 impl File {
@@ -329,7 +330,7 @@ impl Directory {
             status: Status::new(libc::O_RDONLY | libc::O_DIRECTORY),
             from: None,
             names,
-            listing: Mutex::default(),
+            listed: AtomicU64::new(0),
         }
     }
 
@@ -339,74 +340,92 @@ impl Directory {
     }
 
     /// Whole entries, as many as there is room for, from where the last listing ended.
-    pub(super) fn list(&self, shard: usize, length: usize) -> Answer {
-        let (entries, from) = {
-            let listing = fork::lock_one_of_many(shard, &self.listing);
-            (listing.entries.clone(), listing.next)
+    pub(super) fn list(&self, length: usize) -> Answer {
+        let room = length.min(LISTING);
+        let bytes = match &self.file {
+            Some(file) => entries(file, room)?,
+            None => self.names(room),
         };
-        let entries = match entries {
-            Some(entries) if from > 0 => entries,
-            _ => Arc::new(self.entries()?),
+        match bytes {
+            Some(bytes) => Ok(Done::counted(bytes)),
+            None => Err(Errno::INVAL.into()),
+        }
+    }
+
+    /// Goes on listing from an entry's `d_off`, or from the start.
+    pub(super) fn seek(&self, offset: i64, whence: i32) -> Answer {
+        let from = |offset: i64| u64::try_from(offset).map_err(|_| Errno::INVAL);
+        let Some(file) = &self.file else {
+            let place = match whence {
+                libc::SEEK_SET => from(offset)?,
+                libc::SEEK_CUR => self
+                    .listed
+                    .load(Ordering::Relaxed)
+                    .checked_add_signed(offset)
+                    .ok_or(Errno::INVAL)?,
+                _ => return Err(Errno::INVAL.into()),
+            };
+            let place = place.min(self.names.len() as u64 + 2);
+            self.listed.store(place, Ordering::Relaxed);
+            return Ok(Done::value(place as i64));
         };
-        let mut bytes = Vec::new();
+        let place = match whence {
+            libc::SEEK_SET => SeekFrom::Start(from(offset)?),
+            libc::SEEK_CUR => SeekFrom::Current(offset),
+            _ => return Err(Errno::INVAL.into()),
+        };
+        Ok(Done::value(rustix::fs::seek(file, place)? as i64))
+    }
+
+    /// As [`entries`], of what is above the granted directories.
+    fn names(&self, room: usize) -> Option<Vec<u8>> {
+        let dots = [b".".to_vec(), b"..".to_vec()];
+        let from = self.listed.load(Ordering::Relaxed);
         let mut next = from;
-        for entry in entries.get(from as usize..).unwrap_or_default() {
-            let record = layout::directory_entry(entry.inode, next + 1, entry.kind, &entry.name);
-            if bytes.len() + record.len() > length {
+        let mut bytes = Vec::new();
+        for name in dots.iter().chain(&self.names).skip(from as usize) {
+            let record = layout::directory_entry(1, next + 1, libc::DT_DIR, name);
+            if bytes.len() + record.len() > room {
                 if bytes.is_empty() {
-                    return Err(Errno::INVAL.into());
+                    return None;
                 }
                 break;
             }
             bytes.extend(record);
             next += 1;
         }
-        let mut listing = fork::lock_one_of_many(shard, &self.listing);
-        let before = listing.entries.replace(entries);
-        listing.next = next;
-        drop(listing);
-        drop(before);
-        Ok(Done::counted(bytes))
+        self.listed.store(next, Ordering::Relaxed);
+        Some(bytes)
     }
+}
 
-    /// Goes on listing from an entry's `d_off`, or from the start.
-    pub(super) fn seek(&self, shard: usize, offset: i64, whence: i32) -> Answer {
-        let mut listing = fork::lock_one_of_many(shard, &self.listing);
-        let from = match whence {
-            libc::SEEK_SET => 0,
-            libc::SEEK_CUR => listing.next,
-            _ => return Err(Errno::INVAL.into()),
+/// The next entries of a directory in the layout of `getdents64`, whole ones, at most `room` bytes of them; `None` if not even one
+/// fits.
+fn entries(file: &OwnedFd, room: usize) -> Result<Option<Vec<u8>>, Errno> {
+    // Records are multiples of 8 bytes, and what the reader may lose by aligning them is beside the room for them.
+    let mut buffer = Vec::with_capacity((room & !7) + 7);
+    let mut found = RawDir::new(file, &mut buffer.spare_capacity_mut()[..(room & !7) + 7]);
+    let mut bytes = Vec::new();
+    while let Some(entry) = found.next() {
+        let entry = match entry {
+            // The directory was removed: nothing is in it.
+            Err(Errno::NOENT) => break,
+            Err(Errno::INVAL) => return Ok(None),
+            entry => entry?,
         };
-        let place = from.checked_add_signed(offset).ok_or(Errno::INVAL)?;
-        listing.next = place.min(ENTRIES as u64);
-        Ok(Done::value(listing.next as i64))
-    }
-
-    fn entries(&self) -> Result<Vec<Entry>, Errno> {
-        let entry = |name: &[u8], inode, kind| Entry {
-            inode,
-            kind,
-            name: name.to_vec(),
+        let kind = match entry.file_type() {
+            FileType::Directory => libc::DT_DIR,
+            FileType::RegularFile => libc::DT_REG,
+            FileType::Symlink => libc::DT_LNK,
+            _ => libc::DT_UNKNOWN,
         };
-        let Some(file) = &self.file else {
-            let dots = [b".".to_vec(), b"..".to_vec()];
-            let names = dots.iter().chain(&self.names);
-            return Ok(names.map(|name| entry(name, 1, libc::DT_DIR)).collect());
-        };
-        let mut entries = Vec::new();
-        for found in rustix::fs::Dir::read_from(file)? {
-            let found = found?;
-            let kind = match found.file_type() {
-                FileType::Directory => libc::DT_DIR,
-                FileType::RegularFile => libc::DT_REG,
-                FileType::Symlink => libc::DT_LNK,
-                _ => libc::DT_UNKNOWN,
-            };
-            if entries.len() == ENTRIES {
-                return Err(Errno::OVERFLOW);
-            }
-            entries.push(entry(found.file_name().to_bytes(), found.ino(), kind));
+        let name = entry.file_name().to_bytes();
+        let next = entry.next_entry_cookie();
+        bytes.extend(layout::directory_entry(entry.ino(), next, kind, name));
+        // The kernel's next part is the next call's.
+        if found.is_buffer_empty() {
+            break;
         }
-        Ok(entries)
     }
+    Ok(Some(bytes))
 }

@@ -3,8 +3,11 @@
 
 mod mixing;
 mod names;
+mod objects;
 mod replacing;
 mod rules;
+#[path = "../support/mod.rs"]
+mod support;
 
 use postern::Namespace;
 

@@ -3,6 +3,7 @@
 mod files;
 mod guest;
 mod life;
+mod looks;
 mod paths;
 mod streams;
 #[path = "../support/mod.rs"]

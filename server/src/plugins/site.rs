@@ -8,6 +8,7 @@ use super::source::{self, Kind, function};
 use super::space::{self, Entry, Home, Plugin, Space};
 use crate::config::{PluginRun, PluginSettings, Quotas};
 use crate::trusted::loaded::Unconfined;
+use postern::input;
 use postern_toolchain::Language;
 use postern_toolchain::driver::run_captured;
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ impl Set {
                 let text = "a plugin's name has letters, digits, `-` and `_`, 64 at most";
                 return Err(format!("{}: {text}", path.display()).into());
             }
-            let text = std::fs::read(&path)?;
+            let text = input::read(&path, input::MAX_TEXT)?;
             // Also what is compiled by others must be E-code: the source is what the site shows.
             let made = source::compile(name, &text, QUOTAS.source_bytes, QUOTAS.memory_bytes);
             let mut made = made.map_err(|e| problem(&path, &e))?;

@@ -8,6 +8,7 @@ use crate::library;
 use crate::rewrite::{RewriteOptions, rewrite};
 use crate::sysroot::{Sysroot, SysrootError};
 use crate::wasm;
+use postern_image::input;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -267,7 +268,8 @@ impl Driver {
 }
 
 fn read_text(path: &Path) -> Result<String, DriverError> {
-    let bytes = std::fs::read(path).map_err(DriverError::file(path))?;
+    let bytes = input::read(path, input::MAX_FILE);
+    let bytes = bytes.map_err(|error| DriverError::file(path)(error.into()))?;
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }

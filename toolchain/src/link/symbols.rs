@@ -8,6 +8,7 @@ use object::read::archive::ArchiveFile;
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _, Sym as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
+use postern_image::input;
 use postern_verifier::window::STACK_MASK;
 
 use super::{LinkError, LinkInput, SERVICES, notes};
@@ -68,9 +69,9 @@ impl Found {
 }
 
 fn load(path: &Path) -> Result<Vec<u8>, LinkError> {
-    std::fs::read(path).map_err(|source| LinkError::File {
+    input::read(path, input::MAX_FILE).map_err(|error| LinkError::File {
         path: path.to_owned(),
-        source,
+        source: error.into(),
     })
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use postern_image::input;
 use serde::Deserialize;
 
 use super::ProjectError;
@@ -82,7 +83,7 @@ fn is_size(text: &str) -> bool {
 /// Reads the description of `folder`.
 pub fn read(folder: &Path) -> Result<Manifest, ProjectError> {
     let path = folder.join(FILE_NAME);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match input::read_text(&path, input::MAX_TEXT).map_err(std::io::Error::from) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(ProjectError::Missing(folder.to_owned()));

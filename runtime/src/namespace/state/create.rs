@@ -36,7 +36,7 @@ impl State {
         let image = home.image;
         let mut functions = Vec::new();
         for symbol in object.symbols.iter().filter(|s| s.exported) {
-            if image.tables.imports.iter().any(|i| *i.name == *symbol.name) {
+            if image.services.contains_key(&*symbol.name) {
                 return Err(defined(&symbol.name, "a service"));
             }
             if symbol.section != Section::Text {
@@ -94,8 +94,8 @@ impl State {
         let mut imports = Vec::new();
         let (mut slots, mut others): (Vec<u32>, Vec<u64>) = Default::default();
         for import in &object.imports {
-            let services = image.tables.imports.iter();
-            let service = services.zip(0..).find(|(s, _)| *s.name == *import.name);
+            let service = image.services.get(&*import.name);
+            let service = service.and_then(|&n| Some((image.tables.imports.get(n as usize)?, n)));
             if let Some((service, number)) = service {
                 compatible(service.signature, import)?;
                 imports.push(image.tables.layout.gates + number * window::SLOT_SIZE);
@@ -149,9 +149,12 @@ impl State {
             bss: data.start + bss_at as u32,
         };
         let plan = *self.area.plan();
+        // By position, and of several at one place the first: as many relocations may ask as there are functions.
+        let mut by_place = functions.clone();
+        by_place.sort_by_key(|f| f.1);
         let slot_of = |position| {
-            let found = functions.iter().find(|f| f.1 == position);
-            found.map(|f| plan.slot(f.0))
+            let found = by_place.get(by_place.partition_point(|f| f.1 < position));
+            found.filter(|f| f.1 == position).map(|f| plan.slot(f.0))
         };
         object.place(&places, &imports, slot_of)?;
         let judged = self.area.judge(text, std::mem::take(&mut object.text));

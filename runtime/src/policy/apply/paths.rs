@@ -1,5 +1,6 @@
 //! Calls about paths: each is located below a granted directory first, and `cap-std` keeps what is done there from leaving it.
 
+use super::found::{Found, QUIET, not_of_the_kernel};
 use super::{PERMISSIONS, Work};
 use crate::Access;
 use crate::policy::call::{FileTime, GuestPath, Target, WORKING_DIRECTORY};
@@ -7,9 +8,7 @@ use crate::policy::descriptors::Open;
 use crate::policy::file::{Directory, File};
 use crate::policy::rules::{self, Grant, Place};
 use crate::policy::{Answer, Base, Done, Failure, layout};
-use cap_std::fs::{
-    DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt,
-};
+use cap_std::fs::{DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
 use rustix::fs::{FileType, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -22,7 +21,7 @@ use std::path::{Path, PathBuf};
 const LARGE_FILE: i32 = 0o100000;
 
 /// What the system or `cap-std` says of a path.
-fn failure(error: io::Error) -> Failure {
+pub(super) fn failure(error: io::Error) -> Failure {
     if let Some(error) = Errno::from_io_error(&error) {
         return error.into();
     }
@@ -38,6 +37,15 @@ fn failure(error: io::Error) -> Failure {
 
 fn done(result: io::Result<()>) -> Answer {
     result.map(|()| Done::value(0)).map_err(failure)
+}
+
+/// Of a file that may have to be made.
+#[derive(Clone, Copy)]
+struct NewFile {
+    /// Whether it may be.
+    create: bool,
+    /// Its permissions.
+    mode: u32,
 }
 
 impl<'a> Work<'a> {
@@ -112,36 +120,16 @@ impl<'a> Work<'a> {
         let mut create = flags & libc::O_CREAT != 0;
         if create && read_only {
             // As on a read-only file system: what exists can be opened.
-            if flags & libc::O_EXCL != 0 || self.look(grant, &below, true).is_err() {
+            if flags & libc::O_EXCL != 0 || Found::look(grant, &below, true).is_err() {
                 return Err(Failure::Refused(Errno::ROFS));
             }
             create = false;
         }
-        let unnamed = flags & libc::O_TMPFILE == libc::O_TMPFILE;
-        if unnamed || create && self.look(grant, &below, false).is_err() {
-            self.room().take_name()?;
-        }
-        let mask = self.system.state().table.mask;
-        let mut options = OpenOptions::new();
-        options
-            .read(flags & libc::O_ACCMODE != libc::O_WRONLY)
-            .write(writes)
-            .mode(mode & PERMISSIONS & !mask);
-        // Truncated below, once it is known to be a file.
-        let passed = libc::O_NOFOLLOW | libc::O_TMPFILE | libc::O_DSYNC | libc::O_SYNC;
-        let exclusive = create && flags & libc::O_EXCL != 0;
-        options.create(create).create_new(exclusive);
-        options.append(writes && flags & libc::O_APPEND != 0);
-        options.custom_flags(flags & passed | libc::O_NONBLOCK | libc::O_NOCTTY);
-        let file: OwnedFd = grant
-            .directory
-            .open_with(&below, &options)
-            .map_err(failure)?
-            .into_std()
-            .into();
-        if is_of_the_kernel(&file)? {
-            return Err(Failure::Refused(Errno::ACCESS));
-        }
+        let new = NewFile {
+            create,
+            mode: mode & PERMISSIONS & !self.system.state().table.mask,
+        };
+        let file = self.open_or_create(grant, &below, flags, new)?;
         let stat = rustix::fs::fstat(&file)?;
         let gone = libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_TMPFILE | libc::O_CLOEXEC;
         let status = flags & !gone;
@@ -156,19 +144,93 @@ impl<'a> Work<'a> {
                 let directory = Directory::new(Some(file), joined, Vec::new());
                 Open::Directory(directory.below(&grant.directory))
             }
-            // Devices, pipes and sockets reach farther than the directory that they lie in.
             _ => return Err(Failure::Refused(Errno::ACCESS)),
         };
         self.add(open, close_on_exec)
     }
 
-    /// What lies at a path, without opening it.
-    fn look(&self, grant: &Grant, below: &Path, follow: bool) -> Result<OwnedFd, Failure> {
+    /// Opens what lies at a path, after a look at it; or makes a file where nothing was, which is nothing else then.
+    fn open_or_create(
+        &self,
+        grant: &Grant,
+        below: &Path,
+        flags: i32,
+        new: NewFile,
+    ) -> Result<OwnedFd, Failure> {
+        /// Links that are followed to a file that is to be made, and races that are lost, before the caller hears of it.
+        const ATTEMPTS: usize = 40;
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let append = if writes { flags & libc::O_APPEND } else { 0 };
+        if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+            return self.create(grant, below, flags, new, libc::O_TMPFILE);
+        }
+        if new.create && flags & libc::O_DIRECTORY != 0 {
+            return Err(Errno::INVAL.into());
+        }
+        let exclusive = new.create && flags & libc::O_EXCL != 0;
+        let follow = !exclusive && flags & libc::O_NOFOLLOW == 0;
+        let mut below = below.to_owned();
+        for _ in 0..ATTEMPTS {
+            match Found::look(grant, &below, follow) {
+                Ok(_) if exclusive => return Err(Errno::EXIST.into()),
+                Ok(found) => {
+                    let kind = found.kind();
+                    if flags & libc::O_DIRECTORY != 0 && kind != FileType::Directory {
+                        return Err(Errno::NOTDIR.into());
+                    }
+                    if (writes || new.create) && kind == FileType::Directory {
+                        return Err(Errno::ISDIR.into());
+                    }
+                    // Truncated by the caller, once it is open.
+                    let passed = libc::O_ACCMODE | libc::O_DSYNC | libc::O_SYNC;
+                    return found.open(flags & passed | append);
+                }
+                Err(Failure::Error(Errno::NOENT)) if new.create => {}
+                Err(failure) => return Err(failure),
+            }
+            // Where a link leads to nothing, the file is made that it names.
+            if follow && let Ok(text) = grant.directory.read_link_contents(&below) {
+                if text.is_absolute() {
+                    return Err(Failure::Refused(Errno::ACCESS));
+                }
+                below.pop();
+                below.push(text);
+                continue;
+            }
+            match self.create(grant, &below, flags, new, 0) {
+                // Somebody else made it meanwhile.
+                Err(Failure::Error(Errno::EXIST)) if !exclusive => {}
+                done => return done,
+            }
+        }
+        Err(Errno::LOOP.into())
+    }
+
+    /// Makes a file, one without a name if `unnamed` is `O_TMPFILE`.
+    fn create(
+        &self,
+        grant: &Grant,
+        below: &Path,
+        flags: i32,
+        new: NewFile,
+        unnamed: i32,
+    ) -> Result<OwnedFd, Failure> {
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let passed = flags & (libc::O_NOFOLLOW | libc::O_DSYNC | libc::O_SYNC);
         let mut options = OpenOptions::new();
-        let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
-        options.read(true).custom_flags(libc::O_PATH | nofollow);
-        let found = grant.directory.open_with(below, &options);
-        Ok(found.map_err(failure)?.into_std().into())
+        options
+            .read(flags & libc::O_ACCMODE != libc::O_WRONLY)
+            .write(writes)
+            .append(writes && flags & libc::O_APPEND != 0)
+            .create_new(unnamed == 0)
+            .mode(new.mode)
+            .custom_flags(passed | unnamed | QUIET);
+        self.room().take_name()?;
+        let made = grant.directory.open_with(below, &options).map_err(failure);
+        let made = made.inspect_err(|_| self.room().give_name_back())?;
+        let file: OwnedFd = made.into_std().into();
+        not_of_the_kernel(&file)?;
+        Ok(file)
     }
 
     pub(super) fn stat(&self, target: &Target) -> Answer {
@@ -183,10 +245,7 @@ impl<'a> Work<'a> {
                 Open::Directory(_) => above(),
             },
             Target::Path { path, follow } => match self.locate(path)?.0 {
-                Place::In(grant, below) => {
-                    let found = self.look(grant, &below, *follow)?;
-                    stat(&rustix::fs::fstat(found)?)
-                }
+                Place::In(grant, below) => stat(&Found::look(grant, &below, *follow)?.stat),
                 Place::Above(_) => above(),
                 Place::Outside => Err(Failure::Refused(Errno::NOENT)),
             },
@@ -203,7 +262,7 @@ impl<'a> Work<'a> {
             Place::Above(_) => return Err(Failure::Refused(Errno::ACCESS)),
             Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
         };
-        let stat = rustix::fs::fstat(self.look(grant, &below, true)?)?;
+        let stat = Found::look(grant, &below, true)?.stat;
         if mode & libc::W_OK != 0 && grant.access == Access::Read {
             return Err(Errno::ROFS.into());
         }
@@ -296,16 +355,13 @@ impl<'a> Work<'a> {
             },
             Target::Path { path, .. } => {
                 let (grant, below) = self.changeable(path)?;
-                let mut options = OpenOptions::new();
-                options
-                    .write(true)
-                    .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-                let file = grant.directory.open_with(below, &options);
-                let file: OwnedFd = file.map_err(failure)?.into_std().into();
-                let stat = rustix::fs::fstat(&file)?;
-                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-                    return Err(Errno::INVAL.into());
+                let found = Found::look(grant, &below, true)?;
+                match found.kind() {
+                    FileType::RegularFile => {}
+                    FileType::Directory => return Err(Errno::ISDIR.into()),
+                    _ => return Err(Errno::INVAL.into()),
                 }
+                let (file, stat) = (found.open(libc::O_WRONLY)?, found.stat);
                 File::new(file, libc::O_WRONLY, &stat).set_length(length, &self.room())
             }
         }
@@ -335,12 +391,7 @@ impl<'a> Work<'a> {
             },
             Target::Path { path, follow } => {
                 let (grant, below) = self.changeable(path)?;
-                let mut options = OpenOptions::new();
-                let nofollow = if *follow { 0 } else { libc::O_NOFOLLOW };
-                let flags = libc::O_NONBLOCK | libc::O_NOCTTY | nofollow;
-                options.read(true).custom_flags(flags);
-                let file = grant.directory.open_with(below, &options);
-                rustix::fs::futimens(file.map_err(failure)?, &times)?;
+                Found::look(grant, &below, *follow)?.set_times(&times)?;
             }
         }
         Ok(Done::value(0))
@@ -359,8 +410,8 @@ impl<'a> Work<'a> {
             },
             Target::Path { path, .. } => {
                 let (grant, below) = self.changeable(path)?;
-                let permissions = Permissions::from_mode(mode);
-                done(grant.directory.set_permissions(below, permissions))
+                Found::look(grant, &below, true)?.set_mode(mode)?;
+                Ok(Done::value(0))
             }
         }
     }
@@ -384,8 +435,7 @@ impl<'a> Work<'a> {
                 let (place, joined) = self.locate(path)?;
                 match place {
                     Place::In(grant, below) => {
-                        let stat = rustix::fs::fstat(self.look(grant, &below, true)?)?;
-                        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+                        if Found::look(grant, &below, true)?.kind() != FileType::Directory {
                             return Err(Errno::NOTDIR.into());
                         }
                     }
@@ -401,28 +451,6 @@ impl<'a> Work<'a> {
         self.system.state().table.directory = to;
         Ok(Done::value(0))
     }
-}
-
-/// Whether a file lies in a file system that stands for the kernel's own things, where bytes are not just bytes: `/proc/self/mem` is
-/// the host's memory.
-fn is_of_the_kernel(file: &OwnedFd) -> Result<bool, Errno> {
-    // From linux/magic.h: proc, sysfs, debugfs, tracefs, securityfs, bpf, both cgroups, devpts, efivarfs, configfs, pstore, selinuxfs.
-    const KINDS: [i64; 13] = [
-        0x9fa0,
-        0x6265_6572,
-        0x6462_6720,
-        0x7472_6163,
-        0x7363_6673,
-        0xcafe_4a11,
-        0x27_e0eb,
-        0x6367_7270,
-        0x1cd1,
-        0xde5e_81e4,
-        0x6265_6570,
-        0x6165_676c,
-        0xf97c_ff8c,
-    ];
-    Ok(KINDS.contains(&rustix::fs::fstatfs(file)?.f_type))
 }
 
 /// `struct stat` of a directory above granted ones.
