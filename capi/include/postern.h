@@ -89,6 +89,7 @@ int pt_error_code(void);
 
 enum {
     PT_NO_HOT_WINDOW = 1, /* keep extensions out of the low 4 GiB (which is their fastest place) */
+    PT_DUMP = 4,          /* core dumps have the memory of extensions, too, with shared areas and the text of namespaces */
     PT_NO_HANDLERS = 2    /* install no signal handlers: the host calls pt_handle_signal from its own */
 };
 
@@ -142,6 +143,9 @@ int pt_options_name(pt_options *options, const char *name);
 int pt_options_deadline(pt_options *options, uint64_t microseconds);
 /* Bytes of heap; 0 takes the image's wish. */
 int pt_options_heap(pt_options *options, uint64_t bytes);
+/* Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish; 0 is the default, 256 MiB. An image that
+   wishes for more is refused, with PT_E_LIMIT. What pt_options_heap says is not bounded by it. */
+int pt_options_heap_ceiling(pt_options *options, uint64_t bytes);
 /* Deepest nesting of calls inside the extension; 0 is as deep as the thread's own stack. */
 int pt_options_call_depth(pt_options *options, uint32_t calls);
 /* Threads that may ever be inside. */
@@ -319,8 +323,9 @@ const char *pt_name(pt_domain *domain);
 /* What pt_options_user was given, or NULL. */
 void *pt_user(pt_domain *domain);
 
-/* A C function pointer to an export, with the types that the image says: convert it to the function's type and call it. It
- * may be called for good, by every thread. The same name gives the same pointer. Up to six integer and eight
+/* A C function pointer to an export, with the types that the image says: convert it to the function's type and call it. Every
+ * thread may, until pt_close; from then on calls return 0, until its place is used again for a function of the same type, which is not
+ * before 1,024 more such pointers have ended. The same name gives the same pointer. Up to six integer and eight
  * floating-point arguments travel in registers, sixteen in all are possible; pointers are pt_offset. */
 void *pt_sym(pt_domain *domain, const char *name);
 /* The same with the types said by the caller, which must agree with the image's if that says any. Wrong types make a call

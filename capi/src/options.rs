@@ -198,6 +198,18 @@ pub extern "C" fn pt_options_heap(options: Handle<OptionsKind>, bytes: u64) -> c
     })
 }
 
+/// `pt_options_heap_ceiling`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_heap_ceiling(options: Handle<OptionsKind>, bytes: u64) -> c_int {
+    change(options, |o| {
+        o.limits.heap_ceiling = match bytes {
+            0 => Limits::default().heap_ceiling,
+            bytes => bytes,
+        };
+        Ok(())
+    })
+}
+
 /// `pt_options_call_depth`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_call_depth(options: Handle<OptionsKind>, calls: u32) -> c_int {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 const NO_HOT_WINDOW: u32 = 1;
 const NO_HANDLERS: u32 = 2;
+const DUMP: u32 = 4;
 
 /// `pt_config`. All zero is the default.
 #[repr(C)]
@@ -16,7 +17,7 @@ const NO_HANDLERS: u32 = 2;
 pub struct CConfig {
     /// Bytes of the structure as the host knows it.
     pub size: usize,
-    /// `PT_NO_HOT_WINDOW`, `PT_NO_HANDLERS`.
+    /// `PT_NO_HOT_WINDOW`, `PT_NO_HANDLERS`, `PT_DUMP`.
     pub flags: u32,
     /// The watchdog's tick in microseconds.
     pub tick_us: u32,
@@ -27,16 +28,17 @@ pub struct CConfig {
 }
 
 /// Names in C and values, for the test that the header agrees.
-pub const FLAGS: [(&str, i32); 2] = [
+pub const FLAGS: [(&str, i32); 3] = [
     ("PT_NO_HOT_WINDOW", NO_HOT_WINDOW as i32),
     ("PT_NO_HANDLERS", NO_HANDLERS as i32),
+    ("PT_DUMP", DUMP as i32),
 ];
 
 impl CConfig {
     fn config(self) -> Result<Config, Failure> {
         let wrong = |what: String| Err(Failure::new(Code::Argument, what));
         let mut config = Config::default();
-        if self.flags & !(NO_HOT_WINDOW | NO_HANDLERS) != 0 || self.reserved != 0 {
+        if self.flags & !(NO_HOT_WINDOW | NO_HANDLERS | DUMP) != 0 || self.reserved != 0 {
             return wrong(format!(
                 "pt_config.flags {:#x} or reserved {} has bits of no meaning; zero the structure first",
                 self.flags, self.reserved
@@ -44,6 +46,7 @@ impl CConfig {
         }
         config.hot_window = self.flags & NO_HOT_WINDOW == 0;
         config.install_handlers = self.flags & NO_HANDLERS == 0;
+        config.dump = self.flags & DUMP != 0;
         if self.tick_us != 0 {
             config.tick = Duration::from_micros(self.tick_us.into());
         }

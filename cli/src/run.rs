@@ -268,8 +268,9 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
     };
     limits.heap = arguments.heap;
     // What the buffers take shall not be missing from what the extension was promised.
-    if limits.heap.is_none() && bytes > 0 {
-        let promised = match image.tables().header.heap_wish {
+    let wish = image.tables().header.heap_wish;
+    if limits.heap.is_none() && bytes > 0 && wish <= limits.heap_ceiling {
+        let promised = match wish {
             0 => ROOM,
             wish => wish,
         };

@@ -354,7 +354,7 @@ impl<F> std::fmt::Debug for Func<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Func")
             .field("domain", &self.domain)
-            .field("offset", &format_args!("{:#x}", self.entry.offset))
+            .field("offset", &format_args!("{:#x}", self.entry.offset()))
             .finish()
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Inner {
     on_fault: Option<OnFault>,
     /// Whether C function pointers were made, or exports to peers.
     pub(crate) pointed_to: AtomicBool,
+    /// Those C function pointers.
+    pub(crate) stubs: stub::Owned,
     /// Faults by kind, in the order of [`FaultKind::ALL`].
     pub(crate) faults: [AtomicU64; FaultKind::ALL.len()],
     /// Referred to by the control block; dropped after it closes.
@@ -130,8 +132,9 @@ impl Domain {
         Ok(Func::new(self, offset.0, &F::signature()))
     }
 
-    /// A plain C function pointer to an export, with the image's signature or the one given. It may be called for good: once the
-    /// domain is closed, calls return 0.
+    /// A plain C function pointer to an export, with the image's signature or the one given. The same function has the same pointer. It
+    /// ends with the domain: calls return 0 from then on. Only once a thousand more pointers of the same C type have ended can its
+    /// place be another domain's function, of that type.
     ///
     /// # Errors
     /// No such export, or its types are unknown.
@@ -170,8 +173,8 @@ impl Domain {
         signature: &Signature,
     ) -> Result<*const (), SymbolError> {
         self.0.pointed_to.store(true, Ordering::SeqCst);
-        let entry: &'static Entry = Box::leak(Box::new(self.0.for_c(entry, signature)));
-        Ok(stub::make(entry)? as *const ())
+        let entry = self.0.for_c(entry, signature);
+        Ok(self.0.stubs.pointer(entry)? as *const ())
     }
 
     /// An export that can be called with `wanted`; without, one whose types the image says, and those.
@@ -309,7 +312,7 @@ impl Inner {
         let nothing = <fn() as FuncType>::signature();
         let mut entry = self.entry(export.offset, &nothing);
         let generation = self.control.generation.load(Ordering::SeqCst);
-        entry.expected = Control::word(state, generation);
+        entry.expected = Control::word(state, generation).into();
         call::run(&entry)
     }
 
@@ -386,6 +389,7 @@ impl Drop for Inner {
             // C function pointers and peers hold no reference: their calls may be inside.
             self.drain();
         }
+        self.stubs.retire();
         placement::leaves(self);
         metrics::keep(self);
         crate::symbols::hide(self);

@@ -4,7 +4,7 @@ use crate::error::StartError;
 use crate::fork;
 use crate::symbols::{self, Perf};
 use crate::table;
-use crate::trusted::{machine, signal};
+use crate::trusted::{machine, map, signal};
 use crate::window::{self, HotWindow};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -28,6 +28,9 @@ pub struct Config {
     /// Whether GDB is told of the functions and lines of every domain. Default: whether the environment variable `POSTERN_GDB` is
     /// set.
     pub debugger: bool,
+    /// Whether core dumps of the process have the memory of extensions, with shared areas and the text of namespaces; the host's own is
+    /// there either way. Default: false, for a hundred namespaces would be gigabytes.
+    pub dump: bool,
 }
 
 impl Default for Config {
@@ -39,6 +42,7 @@ impl Default for Config {
             install_handlers: true,
             perf: Perf::from_environment(),
             debugger: symbols::debugger_from_environment(),
+            dump: false,
         }
     }
 }
@@ -88,6 +92,7 @@ fn begin(config: Config) -> Result<Config, StartError> {
             reason: e.to_string(),
         }
     };
+    map::dump(config.dump);
     machine::register_barrier().map_err(system("register for membarrier"))?;
     if window::reserve_hot(config.hot_window) == HotWindow::Occupied {
         tracing::warn!(

@@ -1,6 +1,6 @@
 //! What can go wrong before a call, and who is to blame.
 
-use crate::trusted::map::MapError;
+use crate::trusted::map::{MapError, SystemLimit};
 use postern_image::input::ReadError;
 use postern_image::{ImageError, Signature};
 use postern_verifier::Violation;
@@ -50,7 +50,8 @@ pub enum LoadError {
     Machine(&'static str),
     /// The kernel refused a memory file.
     #[error(
-        "cannot build the image in memory: {0}; check `sysctl vm.memfd_noexec` (it must not be 2) and free memory"
+        "cannot build the image in memory: {0}; {why}",
+        why = why_no_file(.0)
     )]
     Memory(std::io::Error),
     /// The kernel refused address space.
@@ -59,6 +60,14 @@ pub enum LoadError {
     /// Postern cannot run here.
     #[error(transparent)]
     Start(#[from] StartError),
+}
+
+/// What may be done about a memory file that cannot be had.
+fn why_no_file(error: &std::io::Error) -> String {
+    match SystemLimit::of(error, 0) {
+        SystemLimit::Other => "check `sysctl vm.memfd_noexec`: it must not be 2".to_owned(),
+        limit => limit.to_string(),
+    }
 }
 
 /// Postern cannot run in this process.
@@ -105,6 +114,18 @@ pub enum InstantiateError {
     /// Limits do not fit.
     #[error("{0}")]
     Limits(String),
+    /// The image wishes for more memory than the host gives to wishes: [`crate::Limits::heap_ceiling`].
+    #[error(
+        "the image wishes for {wish} bytes of {what}, and images get at most {ceiling} by their own wish; `heap_ceiling` (in C pt_options_heap_ceiling) allows more, and `heap` says how large the heap is whatever the image wishes (`--heap` of `postern run`)"
+    )]
+    Wish {
+        /// Heap, or variables that begin as zero.
+        what: &'static str,
+        /// Bytes.
+        wish: u64,
+        /// The host's limit.
+        ceiling: u64,
+    },
     /// The kernel refused memory.
     #[error(transparent)]
     Map(#[from] MapError),

@@ -48,7 +48,7 @@ pub(crate) struct ImageInner {
     /// Windows of domains that are gone, mapped and clean, for the next ones.
     pub(crate) spare: SpareWindows,
     /// The host's view of the file: what a reset copies back.
-    pub(crate) view: OnceLock<Option<FileView>>,
+    view: OnceLock<Option<FileView>>,
 }
 
 /// Whether any image with thread-local variables was ever loaded.
@@ -106,6 +106,32 @@ pub(crate) fn cached() -> Vec<Arc<ImageInner>> {
     images.filter_map(Weak::upgrade).collect()
 }
 
+/// Lets later loads find the image.
+fn remember(key: blake3::Hash, inner: &Arc<ImageInner>) {
+    let mut cache = cache();
+    let cache = cache.get_or_insert_with(HashMap::new);
+    cache.retain(|_, image| image.strong_count() != 0);
+    cache.insert(key, Arc::downgrade(inner));
+}
+
+impl More {
+    /// What tells an image with this from any other.
+    fn key(&self, image: &blake3::Hash) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(image.as_bytes());
+        hasher.update(&self.fact_bits.to_le_bytes());
+        for import in &self.imports {
+            // Lengths first, so that no two lists are the same bytes.
+            let types = import.signature.map_or_else(String::new, |s| s.to_string());
+            for part in [&*import.name, &*types] {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part.as_bytes());
+            }
+        }
+        hasher.finalize()
+    }
+}
+
 impl Image {
     /// Loads an extension file (`.px`): a regular one of at most 256 MiB ([`MAX_FILE`]).
     ///
@@ -150,10 +176,7 @@ impl Image {
         let span = tracing::info_span!("postern.load", image = %name, bytes = bytes.len());
         let _entered = span.enter();
         let inner = Arc::new(Self::verify(bytes, name, hash, &More::default())?);
-        let mut cache = cache();
-        let cache = cache.get_or_insert_with(HashMap::new);
-        cache.retain(|_, image| image.strong_count() != 0);
-        cache.insert(hash, Arc::downgrade(&inner));
+        remember(hash, &inner);
         Ok(Image(inner))
     }
 
@@ -167,9 +190,16 @@ impl Image {
         if slots > room as usize {
             return Ok(None);
         }
+        // Namespaces that are alike share it, and its descriptor.
+        let key = more.key(hash);
+        let cached = cache().as_ref().and_then(|c| c.get(&key)?.upgrade());
+        if let Some(inner) = cached {
+            return Ok(Some(Image(inner)));
+        }
         let bytes = self.0.file_bytes().into();
-        let inner = Self::verify(bytes, name.clone(), *hash, more)?;
-        Ok(Some(Image(Arc::new(inner))))
+        let inner = Arc::new(Self::verify(bytes, name.clone(), *hash, more)?);
+        remember(key, &inner);
+        Ok(Some(Image(inner)))
     }
 
     fn verify(
@@ -308,6 +338,17 @@ impl ImageInner {
             .is_some_and(|at| self.file.read_exact_at(to, at.into()).is_ok())
     }
 
+    /// What every new instance has in `[start, end)`, which lies between the gate slots and the end of data in the file.
+    pub(crate) fn first_values(&self, start: u32, end: u32) -> Option<&[u8]> {
+        let layout = &self.tables.layout;
+        let bytes = (layout.data_file_end - layout.gates) as usize;
+        let view = self
+            .view
+            .get_or_init(|| FileView::new(self.file.as_fd(), bytes).ok());
+        let range = (start - layout.gates) as usize..(end - layout.gates) as usize;
+        view.as_ref()?.bytes().get(range)
+    }
+
     /// Whether the text at `offset` is exactly these bytes.
     pub(crate) fn text_is(&self, offset: u32, expected: &[u8]) -> bool {
         let at = offset.checked_sub(self.tables.layout.text);
@@ -354,7 +395,7 @@ fn lay_out(
 ) -> std::io::Result<File> {
     let file = machine::memory_file(c"postern-image", true)?;
     let at = |offset: u32| u64::from(offset - layout.gates);
-    file.set_len(at(layout.data_file_end.max(layout.data)))?;
+    machine::size(&file, at(layout.data_file_end.max(layout.data)))?;
     file.write_all_at(&slots(imports), at(layout.gates))?;
     let text = image.text();
     file.write_all_at(text.bytes, at(text.offset))?;

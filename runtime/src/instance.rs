@@ -12,7 +12,7 @@ use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
 use crate::share::{Area, Prot, Views, Withheld};
-use crate::trusted::map::{MapError, Protection};
+use crate::trusted::map::{self, MapError, Protection};
 use crate::trusted::memory;
 use crate::trusted::outcome::Refusal;
 use crate::window::Window;
@@ -92,6 +92,7 @@ impl Instance {
         hot: Option<Window>,
     ) -> Result<Instance, MapError> {
         let mapped = |window: Window| -> Result<Window, MapError> {
+            map::room(7)?;
             map_image(&window, image, &image.tables.layout, heap)?;
             Ok(window)
         };
@@ -165,12 +166,14 @@ impl Instance {
             return Ok(None);
         }
         let (start, data_start, end) = (start as u32, data_start as u32, end as u32);
+        map::room(10)?;
         let window = self.window();
         window.reach(start, end);
         stacks.code = Some([(start, data_start), (data_start, end)]);
         stacks.next = end;
         let made = make(start, window.base())?;
         window.map(data_start, end, Protection::ReadWrite, None)?;
+        window.hide(start, end);
         Ok(Some((start, made)))
     }
 
@@ -213,9 +216,13 @@ impl Instance {
         let (start, end) = (start as u32, end as u32);
         // The lowest page stays without access, so that an overflow does not reach the neighbour.
         let low = if size > PAGE { start + PAGE } else { start };
-        self.window()
-            .map(low, end, Protection::ReadWrite, None)
+        // A change of protection, because threads may be inside: at no moment is there no mapping.
+        let window = self.window();
+        window.reach(low, end);
+        map::room(2)
+            .and_then(|()| window.protect(low, end, Protection::ReadWrite))
             .map_err(|_| Refusal::NoMemory)?;
+        window.hide(low, end);
         self.fill_stack_top(end);
         stacks.next = end;
         stacks.extra.push((low, end));
@@ -364,7 +371,9 @@ fn map_image(
     heap: (u32, u32),
 ) -> Result<(), MapError> {
     map_readable(window, image, layout, heap)?;
-    map_writable(window, image, layout, heap)
+    map_writable(window, image, layout, heap)?;
+    window.hide(INFO, heap.1);
+    Ok(())
 }
 
 /// Maps what the extension cannot write: info page, text with its slots, read-only data.

@@ -89,7 +89,9 @@ pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use symbols::Perf;
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
-pub use trusted::map::MapError;
+#[doc(hidden)]
+pub use trusted::map::without_reserve;
+pub use trusted::map::{MapError, SystemLimit};
 pub use trusted::peer::PeerError;
 pub use value::{Offset, Output, Value};
 pub use window::{HotWindow, hot_window};

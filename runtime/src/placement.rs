@@ -17,7 +17,7 @@ use crate::trusted::control::{Control, OPEN, Pause, WANTED};
 use crate::trusted::mask::SignalsBlocked;
 use crate::trusted::thread;
 use crate::window::{HotWindow, Window, hot_window};
-use crate::{Domain, Placement};
+use crate::{Domain, Placement, watchdog};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -165,6 +165,9 @@ impl Session {
     fn settle(&mut self) -> bool {
         let settled = self.moves();
         UNSETTLED.store(!settled, Ordering::SeqCst);
+        if !settled {
+            watchdog::wake();
+        }
         if settled {
             let seat = self.seat();
             (seat.again, seat.pace) = (None, SHORTEST);
@@ -352,7 +355,13 @@ fn ask(inner: &Arc<Inner>) {
 pub(crate) fn leaves(inner: &Inner) {
     if inner.instance.is_hot() && seat().asked.iter().any(|w| w.strong_count() != 0) {
         UNSETTLED.store(true, Ordering::SeqCst);
+        watchdog::wake();
     }
+}
+
+/// Whether somebody is where they belong, so that [`tick`] has nothing to do.
+pub(crate) fn is_settled() -> bool {
+    !UNSETTLED.load(Ordering::SeqCst)
 }
 
 /// The watchdog's part.

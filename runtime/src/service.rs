@@ -20,7 +20,7 @@ use crate::value::{Offset, Output, Value};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Stack that a service gets when it declares nothing.
@@ -533,9 +533,9 @@ pub(crate) fn entry(
     class: impl FnOnce(&Entry) -> GateClass,
 ) -> Entry {
     let mut entry = Entry {
-        control,
-        offset,
-        expected: Control::word(OPEN, control.generation.load(Ordering::SeqCst)),
+        control: AtomicPtr::new(std::ptr::from_ref(control).cast_mut()),
+        offset: offset.into(),
+        expected: Control::word(OPEN, control.generation.load(Ordering::SeqCst)).into(),
         ..Entry::nowhere()
     };
     let (mut integers, mut floats) = (0, 0);

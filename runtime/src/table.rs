@@ -98,7 +98,7 @@ fn new_file() -> std::io::Result<File> {
         return Err(std::io::ErrorKind::FileTooLarge.into());
     }
     let file = machine::memory_file(FILE, false)?;
-    file.set_len(BYTES as u64)?;
+    machine::size(&file, BYTES as u64)?;
     machine::seal_shrink(&file)?;
     Ok(file)
 }

@@ -1,42 +1,89 @@
 //! Deadlines without a cost in the extension's code: one thread looks at the call numbers of all others.
 //!
 //! A call whose number has not changed for longer than its domain's deadline is asked to end, and asked again at every tick until
-//! it has. While nobody is inside, the watchdog looks less often. It samples time inside, too, and moves domains by it.
+//! it has. It samples time inside, too, and moves domains by it. While nobody is inside, it looks less often, and if nobody comes, it
+//! rests until somebody does: it sends the next call of every thread to the slow path, which wakes it.
+//!
+//! Invariant: while the state is [`RESTING`], each registered thread is outside, or its present call has seen or will see that state
+//! after it was marked, and wakes the watchdog. Threads that register see it, too.
 
 use crate::engine;
 use crate::placement::{self, Busiest};
 use crate::trusted::control::{CLOSED, Control, POISONED};
-use crate::trusted::{mask, outcome, signal, thread};
+use crate::trusted::{machine, mask, outcome, signal, thread};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-static RUNNING: AtomicBool = AtomicBool::new(false);
+/// There is no watchdog, it looks at every tick, or it waits to be woken.
+static STATE: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = 0;
+const LOOKING: u32 = 1;
+const RESTING: u32 = 2;
 /// Longest sleep while nobody is inside.
 const IDLE: Duration = Duration::from_millis(10);
+/// Looks in a row that find nobody, and no call since the last one, before it rests.
+const PATIENCE: u32 = 10;
+/// In tests: it looks without a pause, and rests whenever it sees nobody.
+#[cfg(test)]
+static EAGER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Starts the watchdog if it does not run. Called from the slow path of the entry gate.
+/// Sees to it that the watchdog looks. Called from the slow path of the entry gate, also in signal handlers.
 ///
 /// # Errors
 /// No thread can be made, so no deadline would be kept.
 pub(crate) fn ensure() -> std::io::Result<()> {
-    if RUNNING.load(Ordering::Relaxed) || RUNNING.swap(true, Ordering::SeqCst) {
+    wake();
+    if STATE.load(Ordering::SeqCst) != NONE || !change(NONE, LOOKING) {
         return Ok(());
     }
     let spawned = std::thread::Builder::new()
         .name("postern-watchdog".into())
         .spawn(watch);
     if let Err(error) = spawned {
-        RUNNING.store(false, Ordering::SeqCst);
+        STATE.store(NONE, Ordering::SeqCst);
         return Err(error);
     }
     Ok(())
 }
 
+fn change(from: u32, to: u32) -> bool {
+    let (order, none) = (Ordering::SeqCst, Ordering::SeqCst);
+    STATE.compare_exchange(from, to, order, none).is_ok()
+}
+
+/// Ends the watchdog's rest, if it rests. Whoever gives it something to do has shown that before.
+pub(crate) fn wake() {
+    if STATE.load(Ordering::SeqCst) == RESTING && change(RESTING, LOOKING) {
+        machine::wake(&STATE);
+    }
+}
+
+/// Rests until it is woken, unless somebody is inside or something is to be done. Whether it rested.
+fn rest() -> bool {
+    // Before the threads are diverted: who takes the slow path from then on sees it.
+    STATE.store(RESTING, Ordering::SeqCst);
+    let quiet = {
+        let registry = thread::registry();
+        thread::divert_all(&registry);
+        // Who entered without being diverted is seen now.
+        thread::all_outside(&registry).0
+    };
+    if !quiet || !placement::is_settled() {
+        // Somebody may have done it already.
+        STATE.store(LOOKING, Ordering::SeqCst);
+        return false;
+    }
+    while STATE.load(Ordering::SeqCst) == RESTING {
+        machine::wait(&STATE, RESTING);
+    }
+    true
+}
+
 /// In the child after fork: the watchdog's thread is not there.
 pub(crate) fn after_fork() {
-    RUNNING.store(false, Ordering::SeqCst);
+    STATE.store(NONE, Ordering::SeqCst);
 }
 
 /// A call that was inside at the last look.
@@ -87,15 +134,23 @@ fn watch() {
         round: 0,
         busiest: Busiest::new(),
     };
+    let (mut quiet, mut calls_before) = (0, 0);
     loop {
         let now = Instant::now();
         let passed = now - calls.now;
         calls.now = now;
         calls.round += 1;
         let mut busy = false;
-        for (_, t) in thread::registry().iter() {
-            busy |= look(t, passed, &mut calls);
-        }
+        let (outside, made) = {
+            let registry = thread::registry();
+            for (_, t) in registry.iter() {
+                busy |= look(t, passed, &mut calls);
+            }
+            thread::all_outside(&registry)
+        };
+        let idle = outside && !busy && made == calls_before && placement::is_settled();
+        quiet = if idle { quiet + 1 } else { 0 };
+        calls_before = made;
         let round = calls.round;
         calls.seen.retain(|_, s| s.round == round);
         // A subscriber to traces may panic, and this thread must go on.
@@ -103,6 +158,19 @@ fn watch() {
             calls.busiest.compare(now);
             placement::tick();
         }));
+        #[cfg(test)]
+        if EAGER.load(Ordering::SeqCst) {
+            quiet = if outside { PATIENCE } else { 0 };
+        }
+        if quiet >= PATIENCE {
+            quiet = 0;
+            if rest() {
+                // Nobody was inside all that time.
+                calls.now = Instant::now();
+                calls.busiest.rested(calls.now);
+                continue;
+            }
+        }
         std::thread::sleep(if busy { tick } else { IDLE.max(tick) });
     }
 }
@@ -150,4 +218,52 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
         }
     }
     true
+}
+
+#[cfg(all(test, feature = "ecode"))]
+mod tests {
+    use super::*;
+    use crate::{FaultKind, Namespace};
+
+    /// A call that the watchdog neither saw nor was woken by would never end.
+    #[test]
+    fn nobody_enters_unseen_while_it_goes_to_rest() {
+        const THREADS: u64 = 4;
+        const ROUNDS: u64 = 150;
+        let space = || {
+            let limit = Some(Duration::from_micros(100));
+            let space = Namespace::builder().quantum(limit).build().unwrap();
+            space
+                .create(
+                    "p",
+                    "int one(void) { return 1; } void spin(void) { for (;;) ; }",
+                )
+                .unwrap();
+            space
+        };
+        EAGER.store(true, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            for seed in 0..THREADS {
+                scope.spawn(move || {
+                    let space = space();
+                    let one = space.func::<fn() -> i32>("one").unwrap();
+                    let spin = space.func::<fn()>("spin").unwrap();
+                    let mut random = fastrand::Rng::with_seed(seed);
+                    for _ in 0..ROUNDS {
+                        // It goes to rest at some moment of this.
+                        for _ in 0..random.u32(0..2000) {
+                            std::hint::spin_loop();
+                        }
+                        if random.bool() {
+                            assert_eq!(one.call().unwrap(), 1);
+                        }
+                        let ended = spin.call().unwrap_err();
+                        assert_eq!(ended.fault().unwrap().kind, FaultKind::Deadline);
+                        space.reset().unwrap();
+                    }
+                });
+            }
+        });
+        EAGER.store(false, Ordering::SeqCst);
+    }
 }

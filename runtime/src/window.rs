@@ -88,6 +88,7 @@ pub fn hot_window() -> HotWindow {
 impl Pool {
     /// Reserves more windows: many at once, so that neighbours share one mapping, fewer if there is no room.
     fn grow(&mut self) -> Result<(), MapError> {
+        map::room(2)?;
         let mut last = None;
         for count in [256, 16, 1] {
             let bytes = (count + 1) * SIZE + NULL_GUARD as usize;
@@ -163,6 +164,12 @@ impl Window {
         to.high.fetch_max(end, Ordering::Relaxed);
         let (from, to) = (self.start() + start as usize, to.start() + start as usize);
         map::carry(from, (end - start) as usize, to)
+    }
+
+    /// Leaves what is mapped to `[start, end)` out of core dumps, unless they are to have it.
+    pub(crate) fn hide(&self, start: u32, end: u32) {
+        assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
+        map::hide(self.start() + start as usize, (end - start) as usize);
     }
 
     /// Exchanges the places of two windows.
@@ -281,7 +288,7 @@ impl Drop for Window {
         )
         .is_err()
         {
-            // It cannot be wiped, so it is never used again.
+            // It cannot be wiped, or something else may lie in it, so it is never used again.
             return;
         }
         let mut pool = pool();

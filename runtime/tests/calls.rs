@@ -431,12 +431,16 @@ fn c_function_pointers_do_not_use_domains_up() {
     };
     let first = pointer(&build());
     // More than can be alive at once.
-    for _ in 0..33_000 {
+    for i in 0..33_000 {
         let d = build();
         assert_eq!(pointer(&d)(), 1);
-        assert_eq!(first(), 0);
+        // Until its place is used again.
+        if i < 1000 {
+            assert_eq!(first(), 0);
+            assert!(matches!(postern::last_error(), Some(CallError::Closed)));
+        }
     }
-    assert!(matches!(postern::last_error(), Some(CallError::Closed)));
+    assert_eq!(first(), 0);
 }
 
 #[test]

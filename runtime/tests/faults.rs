@@ -474,7 +474,7 @@ fn heap_limits() {
             .service("s", |_: &Caller<'_>| {})
             .build()
             .unwrap_err();
-        assert!(matches!(e, postern::InstantiateError::Limits(_)), "{e}");
+        assert!(matches!(e, postern::InstantiateError::Wish { .. }), "{e}");
     }
 }
 

@@ -143,6 +143,44 @@ fn too_little_address_space_says_so() {
     );
 }
 
+/// A reset writes some pages anew and drops others: whatever was written, the next life finds first values, in its second as in its hundredth.
+#[test]
+fn every_reset_leaves_first_values_whatever_was_written() {
+    let i = image(
+        &[("f", "i()")],
+        ".data\nn: .long 7\n.skip 12000, 0x5a\n.bss\n.skip 9000\n.text
+         f: incl %gs:n(,%eiz,1)\nmovl %gs:n(,%eiz,1),%eax\nret",
+    );
+    let d = cold(&i).heap(1 << 20).build().unwrap();
+    let layout = d.image().tables().layout;
+    let (start, end) = (layout.stack, layout.heap_start + (1 << 20));
+    let len = (end - start) as usize;
+    let fresh = d.read_vec(postern::Offset(start), len).unwrap();
+    assert!(fresh.iter().any(|&b| b == 0x5a));
+    let mut random = fastrand::Rng::with_seed(7);
+    for life in 0..300 {
+        assert_eq!(call(&d), 8);
+        // Mostly the same few pages; now and then a page, or many, that no life before wrote.
+        let extra = match life % 10 {
+            9 => random.usize(1..60),
+            _ => random.usize(0..2),
+        };
+        let same = [layout.data, layout.data + 4096, layout.heap_start + 8192];
+        let other = (0..extra).map(|_| start + random.u32(0..(end - start) / 4096) * 4096);
+        for page in same.into_iter().chain(other.collect::<Vec<_>>()) {
+            let at = page + random.u32(0..4088);
+            d.write(postern::Offset(at), &[0xee; 8]).unwrap();
+        }
+        d.reset().unwrap();
+        if life % 3 == 0 || life > 290 {
+            assert!(
+                d.read_vec(postern::Offset(start), len).unwrap() == fresh,
+                "{life}"
+            );
+        }
+    }
+}
+
 /// The host may lock memory: pages that cannot be dropped must not survive a reset, nor reach the next domain.
 #[test]
 fn locked_memory_is_wiped_all_the_same() {

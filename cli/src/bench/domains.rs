@@ -68,6 +68,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
         faults(&image, &layout)?,
     ];
     figures.extend(open_and_close(&image)?);
+    figures.push(idle(&image)?);
     figures.extend(super::lending::figures(&image)?);
     figures.extend(alive(&image)?);
     Ok(figures)
@@ -250,6 +251,38 @@ fn open_and_close(image: &Image) -> Result<Vec<Figure>, String> {
         .against(alone * 1e6)
         .goal(Goal::AtMost(5.0)),
     ])
+}
+
+/// How often a host that calls nobody is woken: switches of all its threads but this one, in a second.
+fn idle(image: &Image) -> Result<Figure, String> {
+    let switches = || -> Result<u64, String> {
+        let text = |e: std::io::Error| e.to_string();
+        let me = std::process::id().to_string();
+        let mut sum = 0;
+        for task in std::fs::read_dir("/proc/self/task").map_err(text)? {
+            let task = task.map_err(text)?;
+            if task.file_name().to_str() == Some(&me) {
+                continue;
+            }
+            let status = std::fs::read_to_string(task.path().join("status")).map_err(text)?;
+            let line = status
+                .lines()
+                .find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+            sum += line.and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(sum)
+    };
+    call(&entry(&instance(image)?)?, 1)?;
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let before = switches()?;
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    Ok(Figure::plain(
+        "domains.idle-wakeups",
+        (switches()? - before) as f64,
+        "/s",
+        "of a host that has made a call and makes no more",
+    )
+    .goal(Goal::AtMost(0.0)))
 }
 
 /// Lines of /proc/self/maps.

@@ -25,6 +25,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of heap; `None` takes the image's wish, or 64 MiB.
     pub heap: Option<u64>,
+    /// Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish, which is only its maker's word.
+    /// `heap` is the host's and not bounded by it. Default: 256 MiB.
+    pub heap_ceiling: u64,
     /// Longest time of one call; `None` is no limit. Default: 1 s.
     pub deadline: Option<Duration>,
     /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
@@ -37,6 +40,7 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             heap: None,
+            heap_ceiling: 256 << 20,
             deadline: Some(Duration::from_secs(1)),
             call_depth: None,
             threads: 4096,
@@ -112,6 +116,12 @@ impl DomainBuilder {
     /// Bytes of heap.
     pub fn heap(mut self, bytes: u64) -> Self {
         self.limits.heap = Some(bytes);
+        self
+    }
+
+    /// Most bytes of heap that the image gets by its own wish: [`Limits::heap_ceiling`].
+    pub fn heap_ceiling(mut self, bytes: u64) -> Self {
+        self.limits.heap_ceiling = bytes;
         self
     }
 
@@ -219,6 +229,7 @@ impl DomainBuilder {
             instance,
             on_fault: self.on_fault,
             pointed_to: AtomicBool::new(false),
+            stubs: Default::default(),
             faults: Default::default(),
             services,
             peers: Bound::default(),
@@ -272,9 +283,22 @@ fn heap_range(
 ) -> Result<(u32, u32), InstantiateError> {
     const DEFAULT: u64 = 64 << 20;
     let wish = image.tables.header.heap_wish;
-    let bytes = limits
-        .heap
-        .unwrap_or(if wish == 0 { DEFAULT } else { wish });
+    let bytes = limits.heap.unwrap_or(if wish == 0 {
+        DEFAULT.min(limits.heap_ceiling)
+    } else {
+        wish
+    });
+    let zeroes = u64::from(layout.heap_start - layout.data_file_end);
+    let heap = limits.heap.map_or(wish, |_| 0);
+    let wishes = [("heap", heap), ("zeroed variables", zeroes)];
+    let ceiling = limits.heap_ceiling;
+    if let Some(&(what, wish)) = wishes.iter().find(|(_, wish)| *wish > ceiling) {
+        return Err(InstantiateError::Wish {
+            what,
+            wish,
+            ceiling,
+        });
+    }
     let pages = bytes.div_ceil(u64::from(PAGE));
     let end = u64::from(layout.heap_start).saturating_add(pages.saturating_mul(PAGE.into()));
     let room = u64::from(LIMIT) - u64::from(layout.stack_size);

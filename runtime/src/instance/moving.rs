@@ -6,7 +6,7 @@
 
 use super::{Instance, map_readable};
 use crate::trusted::control::Pause;
-use crate::trusted::map::MapError;
+use crate::trusted::map::{self, MapError};
 use crate::window::Window;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -99,6 +99,7 @@ impl Instance {
         let parts = parts.iter().chain(&stacks.extra).chain(&areas);
         let mut carried = Vec::new();
         let carry = || -> Result<(), MapError> {
+            map::room(12 + 2 * (stacks.extra.len() + areas.len()) as i64)?;
             // What cannot be written is mapped anew: a debugger may have put its breakpoints there, which it does not know to have moved.
             map_readable(&to, &self.image, layout, self.heap)?;
             for &(start, end) in parts {

@@ -7,9 +7,8 @@
 
 use super::{Instance, Stacks, map_writable};
 use crate::trusted::map::{MapError, Protection};
-use crate::trusted::memory::{self, FileView};
+use crate::trusted::memory;
 use crate::trusted::pages::{self, Run};
-use std::os::fd::AsFd;
 
 /// Pages that a window keeps, at most: 64 KiB.
 const KEPT: usize = 16;
@@ -52,7 +51,7 @@ impl Instance {
         };
         for run in found {
             if let Some((start, end)) = part(run, from_file) {
-                let first = self.image.first_contents(start, end);
+                let first = self.image.first_values(start, end);
                 if first.is_none_or(|first| memory::write_at(base, start, first).is_err()) {
                     return false;
                 }
@@ -76,6 +75,7 @@ impl Instance {
         let (window, layout) = (self.window(), &self.image.tables.layout);
         if !window.discard(layout.stack, self.heap.1) {
             map_writable(window, &self.image, layout, self.heap)?;
+            window.hide(layout.stack, self.heap.1);
         }
         let extra = stacks.extra.iter().copied();
         for (start, end) in extra.chain(stacks.code.map(|[_, data]| data)) {
@@ -84,17 +84,5 @@ impl Instance {
             }
         }
         Ok(())
-    }
-}
-
-impl crate::image::ImageInner {
-    /// What is at `[start, end)` of every new instance. These are offsets of the image's file, and the view of it is made at first use.
-    fn first_contents(&self, start: u32, end: u32) -> Option<&[u8]> {
-        let layout = &self.tables.layout;
-        let at = |offset: u32| (offset - layout.gates) as usize;
-        let view = self
-            .view
-            .get_or_init(|| FileView::new(self.file.as_fd(), at(layout.data_file_end)).ok());
-        view.as_ref()?.bytes().get(at(start)..at(end))
     }
 }

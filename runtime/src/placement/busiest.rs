@@ -53,6 +53,20 @@ impl Busiest {
         share.lately += time.as_nanos() as f64;
     }
 
+    /// Nobody was inside for a while in which nobody looked.
+    pub(crate) fn rested(&mut self, now: Instant) {
+        let periods = (now - self.compared).as_secs_f64() / PERIOD.as_secs_f64();
+        self.compared = now;
+        self.fade(0.5f64.powf(periods));
+    }
+
+    fn fade(&mut self, by: f64) {
+        self.shares.retain(|_, share| {
+            share.lately *= by;
+            share.lately > 1000.0
+        });
+    }
+
     /// At the end of a period, has the hot window given to whom it brings most.
     pub(crate) fn compare(&mut self, now: Instant) {
         if now - self.compared < PERIOD {
@@ -62,10 +76,7 @@ impl Busiest {
         if matches!(hot_window(), HotWindow::Free | HotWindow::Taken) {
             self.choose();
         }
-        self.shares.retain(|_, share| {
-            share.lately /= 2.0;
-            share.lately > 1000.0
-        });
+        self.fade(0.5);
     }
 
     fn choose(&self) {

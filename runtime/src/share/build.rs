@@ -45,7 +45,7 @@ impl AreaBuilder {
     pub fn zeroed(self, len: usize) -> Result<Shared, ShareError> {
         let bytes = page_up(len)?;
         let file = machine::memory_file(c"postern-shared", false).map_err(system("make a file"))?;
-        file.set_len(u64::from(bytes))
+        machine::size(&file, u64::from(bytes))
             .and_then(|()| machine::seal_shrink(&file))
             .map_err(system("size a file"))?;
         self.over_file(&file, 0, len, bytes)
@@ -146,8 +146,10 @@ impl AreaBuilder {
             None => arena.free(bytes).ok_or(ShareError::NoRoom(len))?,
         };
         let end = start + bytes;
-        let writable = map(&arena.window, start, end)?;
         let name: Arc<str> = self.name.unwrap_or_else(default_name).into();
+        crate::trusted::map::room(4)?;
+        let writable = map(&arena.window, start, end)?;
+        arena.window.hide(start, end);
         let used = Used {
             end,
             name: name.clone(),
@@ -189,7 +191,7 @@ fn default_name() -> String {
 fn system(what: &'static str) -> impl Fn(std::io::Error) -> ShareError {
     move |e| ShareError::System {
         what,
-        reason: e.to_string(),
+        reason: crate::trusted::map::explained(&e),
     }
 }
 

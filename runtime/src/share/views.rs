@@ -9,7 +9,7 @@
 
 use super::{Area, Prot};
 use crate::error::ShareError;
-use crate::trusted::map::MapError;
+use crate::trusted::map::{self, MapError};
 use crate::window::Window;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -204,6 +204,7 @@ impl Views {
             withdraw(window, area)?;
             return Ok(self.seen.remove(&area.start).map(|view| view.area));
         }
+        map::room(4)?;
         if seen.is_none() {
             match self.withheld.take(area) {
                 true => give_back(window, area, &after)?,
@@ -273,6 +274,7 @@ fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError>
         Some(device) => window.share(start, end, first.protection(), device.as_fd(), 0)?,
         None => window.share_again(start, end, first.protection(), area.address())?,
     }
+    window.hide(start, end);
     allow(window, area, ranges, first)
 }
 

@@ -112,7 +112,6 @@ pub(crate) struct Area {
     /// Address of the host's mapping, and of the window.
     alias: u64,
     window: u64,
-    file: File,
     /// Offset and number of the gate slots.
     gates: (u32, u32),
     /// Ends of what is mapped executable of slots and of text.
@@ -133,16 +132,14 @@ impl Area {
             .map_err(|error| failed("register for membarrier", error))?;
         let bytes = plan.bytes() as usize;
         let alias = random_reservation(bytes)?;
-        let made = new_file(bytes).and_then(|file| {
-            map_data(&plan, alias, window, &file)?;
-            Ok(file)
-        });
-        let file = made.inspect_err(|_| map::release(alias as *mut u8, bytes))?;
+        // The mappings keep the file, so that a namespace needs no descriptor.
+        new_file(bytes)
+            .and_then(|file| map_data(&plan, alias, window, &file))
+            .inspect_err(|_| map::release(alias as *mut u8, bytes))?;
         let area = Area {
             plan,
             alias,
             window,
-            file,
             gates,
             open: [plan.start, plan.text().start],
             seen: 0,
@@ -205,14 +202,15 @@ impl Area {
             return Ok(());
         }
         let to = end.next_multiple_of(STEP).min(limit);
+        map::room(3)?;
         self.write(from, &vec![FILL; (to - from) as usize]);
-        map::share(
+        let alias = (self.alias + u64::from(from - self.plan.start)) as usize;
+        let (place, bytes) = (
             (self.window + u64::from(from)) as usize,
             (to - from) as usize,
-            Protection::ReadExecute,
-            self.file.as_fd(),
-            u64::from(from - self.plan.start),
-        )?;
+        );
+        map::share_again(alias, bytes, place, Protection::ReadExecute)?;
+        map::hide(place, bytes);
         self.open[part] = to;
         Ok(())
     }
@@ -391,9 +389,9 @@ impl Area {
 
     /// In a forked child: a file of its own with the same contents, for the parent goes on writing the other. No other thread is here.
     pub(crate) fn renew(&mut self) -> Result<(), MapError> {
-        self.file = new_file(self.plan.bytes() as usize)?;
+        let file = new_file(self.plan.bytes() as usize)?;
         let end = std::mem::replace(&mut self.open, [self.plan.start, self.plan.text().start]);
-        map_data(&self.plan, self.alias, self.window, &self.file)?;
+        map_data(&self.plan, self.alias, self.window, &file)?;
         self.open(0, end[0])?;
         self.open(1, end[1])?;
         for slot in 0..self.slots() {
@@ -428,17 +426,13 @@ fn overlaps<T>(pieces: &BTreeMap<u32, T>, range: &Range<u32>, len: impl Fn(&T) -
 }
 
 fn failed(what: &'static str, error: std::io::Error) -> MapError {
-    MapError::Refused {
-        what,
-        bytes: 0,
-        reason: error.to_string(),
-    }
+    map::failed(what, 0, error)
 }
 
 fn new_file(bytes: usize) -> Result<File, MapError> {
-    let file = machine::memory_file(c"postern-code", true).map_err(|e| failed("make a file", e))?;
-    file.set_len(bytes as u64)
-        .map_err(|e| failed("size a file", e))?;
+    let failed = |error| map::failed("make a file", bytes, error);
+    let file = machine::memory_file(c"postern-code", true).map_err(failed)?;
+    machine::size(&file, bytes as u64).map_err(failed)?;
     Ok(file)
 }
 
@@ -452,7 +446,10 @@ fn map_data(plan: &Plan, alias: u64, window: u64, file: &File) -> Result<(), Map
     // In a forked child the parent's pages are still there.
     map::place(start, code, Protection::None, None)?;
     let (rest, at) = (bytes - code, code as u64);
-    map::share(start + code, rest, Protection::Read, file.as_fd(), at)
+    map::share(start + code, rest, Protection::Read, file.as_fd(), at)?;
+    map::hide(host, bytes);
+    map::hide(start, bytes);
+    Ok(())
 }
 
 /// Address space at a place that nobody can guess.

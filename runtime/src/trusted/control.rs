@@ -5,7 +5,8 @@
 //!
 //! No extension can read the table, so blocks of many domains share a page. It has layers, all alike: a block is
 //! [`BLOCK`] bytes of each, at the same place. The first layer has the head and the slots of the first threads, the others have
-//! slots only. So a slot is as far from its block's head in every block, and gates add that distance ([`slot_at`]).
+//! slots only. So a slot is as far from its block's head in every block, and gates add that distance ([`slot_at`]). The first slot
+//! is nobody's: it never has a data stack, so gates that are sent there take the slow path ([`thread::divert_all`]).
 
 use super::guard::Guard;
 use super::map::{self, MapError};
@@ -19,14 +20,16 @@ use std::sync::{Mutex, MutexGuard};
 pub(crate) const MAX_DOMAINS: usize = 32_768;
 /// Bytes of a control block in each layer.
 const BLOCK: usize = 256;
-/// Offset of the first slot in a block.
-pub(crate) const SLOTS: usize = 128;
+/// Offset of the first slot in a block, which is nobody's and stays zero.
+pub(crate) const SLOTS: usize = 112;
+/// How far behind the first slot of a block nobody's is.
+pub(crate) const NOBODYS: u32 = 0;
 /// Threads that can be registered at once.
 pub(crate) const MAX_THREADS: usize = 4080;
 /// Bytes of a layer.
 const LAYER: usize = MAX_DOMAINS * BLOCK;
-/// Slots of a block in the first layer.
-const FIRST: usize = (BLOCK - SLOTS) / size_of::<Slot>();
+/// Threads whose slots are in the first layer.
+const FIRST: usize = (BLOCK - SLOTS) / size_of::<Slot>() - 1;
 /// Slots of a block in another layer.
 const NEXT: usize = BLOCK / size_of::<Slot>();
 /// Layers.
@@ -35,7 +38,7 @@ const LAYERS: usize = 1 + (MAX_THREADS - FIRST).div_ceil(NEXT);
 /// How far behind the first slot of a block that of the thread with this index is.
 pub(crate) const fn slot_at(index: usize) -> u32 {
     let at = match index.checked_sub(FIRST) {
-        None => index * size_of::<Slot>(),
+        None => (1 + index) * size_of::<Slot>(),
         Some(k) => (1 + k / NEXT) * LAYER - SLOTS + k % NEXT * size_of::<Slot>(),
     };
     at as u32
@@ -46,7 +49,7 @@ pub(crate) const fn slot_index(at: u32) -> usize {
     let at = at as usize + SLOTS;
     let k = at % LAYER / size_of::<Slot>();
     match at / LAYER {
-        0 => k - SLOTS / size_of::<Slot>(),
+        0 => k - SLOTS / size_of::<Slot>() - 1,
         layer => FIRST + (layer - 1) * NEXT + k,
     }
 }
@@ -70,13 +73,13 @@ pub(crate) const WANTED: u32 = 5;
 pub(crate) const LEFT: u32 = 6;
 
 /// The head of a control block. Fields that the entry gate reads share the first cache line.
-#[repr(C, align(64))]
+#[repr(C)]
 pub(crate) struct Control {
     /// Window base address.
     pub base: AtomicU64,
     /// One of the states above. Gates compare it with `generation` behind it as one word.
     pub state: AtomicU32,
-    /// Number of the domain that has this block, among all that had it; 0 only while the block is wiped.
+    /// Number of the domain that has this block, which no domain of another block has either; 0 only before the first.
     pub generation: AtomicU32,
     /// Fact bits ([`super::gate::FACT_XMM`] and so on).
     pub facts: AtomicU32,
@@ -116,24 +119,24 @@ const _: () = assert!(
         && offset_of!(Control, generation) == offset_of!(Control, state) + 4
 );
 
-/// One exported function as the gates see it. Lives as long as anybody can call it.
+/// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes but the three words that say whose
+/// it is, and those only of entries of C function pointers ([`super::stub`]).
 #[repr(C, align(64))]
-#[derive(Clone)]
 pub(crate) struct Entry {
     /// Where callers jump: masked gate for C stubs, plain gate for typed calls.
     pub gate: usize,
     /// Where the slow path tries again.
     pub body: usize,
     /// The domain's control block.
-    pub control: *const Control,
+    pub control: AtomicPtr<Control>,
     /// Offset of the function.
-    pub offset: u32,
+    pub offset: AtomicU32,
     /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_FREIGHT`].
     pub flags: u32,
     /// Words of arguments on the caller's stack, above its return address.
     pub stack_words: u32,
     /// State and generation with which the call is let in: [`OPEN`], and the domain's own.
-    pub expected: u64,
+    pub expected: AtomicU64,
     /// For [`super::gate::narrow`]: the gate behind.
     pub inner: usize,
     /// Masks of the integer argument registers.
@@ -156,11 +159,11 @@ impl Entry {
         Entry {
             gate: 0,
             body: 0,
-            control: std::ptr::null(),
-            offset: 0,
+            control: AtomicPtr::default(),
+            offset: AtomicU32::new(0),
             flags: 0,
             stack_words: 0,
-            expected: u64::MAX,
+            expected: AtomicU64::new(u64::MAX),
             inner: 0,
             int_masks: [0; 6],
             float_masks: FloatMasks::default(),
@@ -172,12 +175,23 @@ impl Entry {
     }
 }
 
+impl Clone for Entry {
+    fn clone(&self) -> Entry {
+        Entry {
+            control: AtomicPtr::new(self.control.load(Ordering::SeqCst)),
+            offset: AtomicU32::new(self.offset()),
+            expected: AtomicU64::new(self.expected()),
+            ..*self
+        }
+    }
+}
+
 /// Eight 128-bit masks, aligned for `andps`.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FloatMasks(pub [[u64; 2]; 8]);
 
-// SAFETY: an entry is immutable once built, its control block is never unmapped, and its switch owns it and can be shared.
+// SAFETY: an entry is immutable once built but for atomics, its control block is never unmapped, and its switch owns it and can be shared.
 unsafe impl Send for Entry {}
 // SAFETY: as above.
 unsafe impl Sync for Entry {}
@@ -230,7 +244,13 @@ impl Pause {
 /// The reserved table and its free list.
 pub(crate) struct Table {
     start: *mut u8,
+    /// How many layers can be touched, and how many bytes of each: so much is charged where the system promises no more memory than it
+    /// has.
+    layers: usize,
+    open: usize,
     next: usize,
+    /// The last domain's.
+    generation: u32,
     free: Vec<usize>,
     /// Blocks of domains that went while calls of theirs waited on the very thread that dropped them. Those calls end when they are
     /// the innermost again, and until then their records refer to the block: it must not be another domain's.
@@ -247,6 +267,48 @@ pub(crate) fn table() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+impl Table {
+    /// Lets the block with this number be touched, in all layers that are open.
+    fn open_block(&mut self, number: usize) -> Result<(), MapError> {
+        /// Bytes of a layer that are opened first.
+        const LEAST: usize = 64 << 10;
+        if (number + 1) * BLOCK <= self.open {
+            return Ok(());
+        }
+        map::room(self.layers as i64 + 1)?;
+        let open = (2 * self.open).clamp(LEAST, LAYER);
+        for layer in 0..self.layers {
+            self.open_part(layer, open)?;
+        }
+        self.open = open;
+        Ok(())
+    }
+
+    fn open_part(&self, layer: usize, bytes: usize) -> Result<(), MapError> {
+        let start = self.start as usize + layer * LAYER;
+        map::protect(start, bytes, map::Protection::ReadWrite)
+    }
+}
+
+/// Lets the slots of the thread with this index be touched in every block. The caller holds the registry, and nobody else knows of the
+/// thread yet.
+pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
+    let layers = match index.checked_sub(FIRST) {
+        None => 1,
+        Some(k) => 2 + k / NEXT,
+    };
+    let mut guard = table();
+    let Some(table) = guard.as_mut() else {
+        return Ok(());
+    };
+    while table.layers < layers {
+        map::room(2)?;
+        table.open_part(table.layers, table.open)?;
+        table.layers += 1;
+    }
+    Ok(())
+}
+
 /// A control block in use; returned to the table on drop, closed.
 pub(crate) struct Block(&'static Control);
 
@@ -259,8 +321,11 @@ impl Block {
         let table = match guard.as_mut() {
             Some(table) => table,
             None => guard.insert(Table {
-                start: map::reserve_zeroed(LAYERS * LAYER)?,
+                start: map::reserve_small(LAYERS * LAYER)?,
+                layers: 1,
+                open: 0,
                 next: 0,
+                generation: 0,
                 free: Vec::new(),
                 referred: Vec::new(),
             }),
@@ -268,20 +333,21 @@ impl Block {
         let (number, used) = match table.free.pop() {
             Some(number) => (number, true),
             None if table.next < MAX_DOMAINS => {
+                table.open_block(table.next)?;
                 table.next += 1;
                 (table.next - 1, false)
             }
             None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
         };
-        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, which is mapped for good; zeros or a former domain's are
+        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, and it is open, for good; zeros or a former domain's are
         // a valid Control (atomics only).
         let control: &'static Control =
             unsafe { &*(table.start.add(number * BLOCK) as *const Control) };
         if used {
             control.wipe(threads);
         }
-        let generation = control.generation.load(Ordering::SeqCst);
-        let generation = generation.wrapping_add(1).max(1);
+        table.generation = table.generation.wrapping_add(1).max(1);
+        let generation = table.generation;
         control.number.store(number as u32, Ordering::Relaxed);
         control.state.store(CLOSED, Ordering::SeqCst);
         control.generation.store(generation, Ordering::SeqCst);
@@ -331,17 +397,39 @@ impl Entry {
 
     /// The same function for callers, but no state of any domain lets it in.
     pub(crate) fn closed(&self) -> Entry {
-        let expected = u64::MAX;
-        Entry {
-            expected,
-            ..self.clone()
-        }
+        let entry = self.clone();
+        entry.close();
+        entry
+    }
+
+    /// From now on no state of any domain lets calls in.
+    pub(crate) fn close(&self) {
+        self.expected.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// From now on calls go where those of `other` go, which differs in nothing else. The word that lets them in is written last: who reads
+    /// it finds the rest.
+    pub(crate) fn lead(&self, other: &Entry) {
+        let control = other.control.load(Ordering::SeqCst);
+        self.control.store(control, Ordering::SeqCst);
+        self.offset.store(other.offset(), Ordering::SeqCst);
+        self.expected.store(other.expected(), Ordering::SeqCst);
+    }
+
+    /// Offset of the function.
+    pub(crate) fn offset(&self) -> u32 {
+        self.offset.load(Ordering::SeqCst)
+    }
+
+    /// State and generation with which the call is let in.
+    pub(crate) fn expected(&self) -> u64 {
+        self.expected.load(Ordering::SeqCst)
     }
 
     /// The control block of its domain, which may have closed.
     pub(crate) fn control(&self) -> &'static Control {
         // SAFETY: an entry is made with a control block, and those are never unmapped.
-        unsafe { &*self.control }
+        unsafe { &*self.control.load(Ordering::SeqCst) }
     }
 }
 
@@ -386,7 +474,7 @@ impl Control {
         assert!(index < MAX_THREADS);
         let first = (self as *const Control as *const u8).wrapping_add(SLOTS);
         // SAFETY: every Control stands at the start of a block of the table's first layer, and slots of indices below MAX_THREADS lie
-        // in blocks of its layers, as `slot_at` says; zero is a valid Slot.
+        // in blocks of its layers, as `slot_at` says, which are open if a thread ever had the index; zero is a valid Slot.
         unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const Slot) }
     }
 
@@ -445,7 +533,7 @@ mod tests {
             assert_eq!(slot_index(at), index);
             let in_layer = (SLOTS + at as usize) % LAYER;
             assert!(in_layer + size_of::<Slot>() <= BLOCK, "{index}");
-            assert!(SLOTS + (at as usize) < LAYERS * LAYER && places.insert(at));
+            assert!(SLOTS + (at as usize) < LAYERS * LAYER && at != NOBODYS && places.insert(at));
             assert!(at as usize >= LAYER - SLOTS || in_layer >= SLOTS);
         }
     }
@@ -454,6 +542,7 @@ mod tests {
     fn a_used_block_is_wiped_but_for_its_generation() {
         let block = Block::take().unwrap();
         let (control, generation) = (block.0, block.generation.load(Ordering::SeqCst));
+        open_slots(FIRST).unwrap();
         control.deadline.store(7, Ordering::SeqCst);
         control.slot(FIRST).calls.store(8, Ordering::SeqCst);
         control.slot(0).stack.store(9, Ordering::SeqCst);

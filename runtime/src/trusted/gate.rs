@@ -56,6 +56,7 @@ global_asm!(
     T_STACK_SPAN = const offset_of!(Thread, stack_span),
     T_MARK = const offset_of!(Thread, mark),
     T_SLOT = const offset_of!(Thread, slot),
+    T_ENTRY_SLOT = const offset_of!(Thread, entry_slot),
     T_SEQUENCE = const offset_of!(Thread, sequence),
     T_FRAME = const offset_of!(Thread, frame),
     T_CONTROL = const offset_of!(Thread, control),

@@ -179,27 +179,28 @@ GLOBAL postern_body_\class
     THREAD  r14
     mov     rbx, rsp
     mov     r10, [rax + {E_CONTROL}]
-    mov     r11d, [rax + {E_OFFSET}]
     sub     rbx, fs:[r14 + {T_STACK_LOW}]
     cmp     rbx, fs:[r14 + {T_STACK_SPAN}]
     jae     postern_slow                    # unregistered thread, foreign stack, or too little of it
     cmp     dword ptr fs:[r14 + {T_MARK}], 0
     jne     postern_slow                    # nested, or from a signal handler
-    mov     r12d, fs:[r14 + {T_SLOT}]
     mov     dword ptr fs:[r14 + {T_MARK}], 4    # a signal handler that calls extensions from here on is refused
     inc     qword ptr fs:[r14 + {T_SEQUENCE}]
     mov     fs:[r14 + {T_FRAME}], rsp
     mov     fs:[r14 + {T_CONTROL}], r10
     mov     dword ptr fs:[r14 + {T_MARK}], 1
-    # Published; whoever closes the domain sets its state, then runs membarrier, then looks for marks.
+    # Published; whoever closes the domain sets its state, then runs membarrier, then looks for marks. So do those who want the thread's
+    # next call on the slow path: they send it to nobody's slot, which is why the slot is loaded only here.
 GLOBAL postern_marked_\class
     mov     rbx, [rax + {E_EXPECTED}]
     cmp     rbx, [r10 + {C_STATE}]
     jne     postern_unmark                  # not open, or not the entry's domain any more
+    mov     r12d, fs:[r14 + {T_ENTRY_SLOT}]
     mov     r15d, [r10 + r12 + {C_SLOTS}]
     test    r15d, r15d
-    jz      postern_unmark                  # no data stack for this thread yet
+    jz      postern_unmark                  # no data stack for this thread yet, or diverted
     inc     qword ptr [r10 + r12 + {C_SLOTS} + 8]
+    mov     r11d, [rax + {E_OFFSET}]        # not before: now the entry cannot become another domain's (trusted::stub)
     mov     r13, [r10 + {C_BASE}]
     LOAD_GS rbx
     or      r11, r13

@@ -2,7 +2,9 @@
 
 use std::ffi::CStr;
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::AtomicU32;
 
 /// Why this machine cannot run extensions: one sentence.
 pub(crate) fn unsupported() -> Option<String> {
@@ -61,6 +63,36 @@ pub(crate) fn memory_file(name: &CStr, executable: bool) -> std::io::Result<File
         }
     }
     Err(std::io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// Gives a memory file its contents. A limit on the size of files is an error here, and not the signal that the kernel would send.
+pub(crate) fn fill(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
+    fits(bytes.len() as u64)?;
+    file.write_all(bytes)
+}
+
+/// Gives a memory file its size, with the same care.
+pub(crate) fn size(file: &File, bytes: u64) -> std::io::Result<()> {
+    fits(bytes)?;
+    file.set_len(bytes)
+}
+
+/// Whether a file may be so large (RLIMIT_FSIZE).
+fn fits(bytes: u64) -> std::io::Result<()> {
+    match limit(libc::RLIMIT_FSIZE) {
+        Some(limit) if bytes > limit => Err(std::io::Error::from_raw_os_error(libc::EFBIG)),
+        _ => Ok(()),
+    }
+}
+
+/// A limit of the process, if there is one.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        let known = libc::getrlimit(resource, &mut limit) == 0;
+        (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    }
 }
 
 /// Random bytes of the system's.
@@ -145,6 +177,21 @@ pub(crate) fn barrier() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as above.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
+}
+
+/// Sleeps until somebody calls [`wake`] for this word, unless it is not `value` any more. May return without a cause.
+pub(crate) fn wait(word: &AtomicU32, value: u32) {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let forever = std::ptr::null::<libc::timespec>();
+    // SAFETY: the kernel reads the word, which lives through the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, forever) };
+}
+
+/// Wakes the thread that sleeps in [`wait`] for this word. Signal handlers may call it.
+pub(crate) fn wake(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel uses the address only.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
 }
 
 /// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode it.

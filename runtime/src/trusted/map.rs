@@ -2,18 +2,28 @@
 //!
 //! Nothing here knows what the memory is for. Every reservation is `PROT_NONE` and `MAP_NORESERVE`, so that it costs a mapping
 //! and no memory; every change inside one uses `MAP_FIXED` within bounds that the caller owns.
+//!
+//! A process has so many mappings and no more, and at the limit its allocator fails, which ends it. So whoever is about to map says so
+//! first ([`room`]), and is refused while that would leave the host fewer than [`RESERVE`].
 
+mod limit;
+mod lost;
+
+pub(crate) use limit::room;
+pub use limit::{SystemLimit, without_reserve};
+
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
 /// Memory could not be had.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum MapError {
-    /// The kernel refused; the usual causes are RLIMIT_AS and vm.max_map_count.
-    #[error(
-        "cannot {what} of {bytes} bytes: {reason}; check `ulimit -v` (it must be unlimited) and `sysctl vm.max_map_count`"
-    )]
+    /// The kernel refused, or would have had to.
+    #[error("cannot {what} of {bytes} bytes: {reason}; {limit}")]
     Refused {
         /// What was tried.
         what: &'static str,
@@ -21,7 +31,15 @@ pub enum MapError {
         bytes: usize,
         /// The system's words.
         reason: String,
+        /// The limit that was met.
+        limit: SystemLimit,
     },
+    /// The kernel may have given up addresses of a window, and something else of the process may be there now. The window is never used
+    /// again.
+    #[error(
+        "the kernel refused memory and gave up the addresses; the window is lost, close the domain"
+    )]
+    Lost,
     /// All control blocks are in use.
     #[error("{0} domains are alive, which is the limit; drop some first")]
     TooManyDomains(usize),
@@ -54,17 +72,65 @@ impl Protection {
 }
 
 fn refused(what: &'static str, bytes: usize) -> MapError {
+    failed(what, bytes, io::Error::last_os_error())
+}
+
+/// What the system's refusal means.
+pub(crate) fn failed(what: &'static str, bytes: usize, error: io::Error) -> MapError {
     MapError::Refused {
         what,
         bytes,
-        reason: std::io::Error::last_os_error().to_string(),
+        limit: SystemLimit::of(&error, bytes as u64),
+        reason: error.to_string(),
     }
 }
 
-/// Zeroed memory that takes pages only when touched and is never given back.
-pub(crate) fn reserve_zeroed(bytes: usize) -> Result<*mut u8, MapError> {
-    let start = anonymous(bytes, Protection::ReadWrite)?;
-    // SAFETY: advice about memory that was just mapped; where it is not taken, a touch may cost 2 MiB instead of a page.
+/// The system's words, with the limit that was met, if one is known.
+pub(crate) fn explained(error: &io::Error) -> String {
+    match SystemLimit::of(error, 0) {
+        SystemLimit::Other => error.to_string(),
+        limit => format!("{error}; {limit}"),
+    }
+}
+
+/// Whether core dumps of the process have what lies in windows.
+static DUMPED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether core dumps have what lies in windows. Called once, at start.
+pub(crate) fn dump(wanted: bool) {
+    DUMPED.store(wanted, Ordering::SeqCst);
+}
+
+/// Leaves what was mapped to `[start, start + bytes)`, which the caller owns, out of core dumps, unless they are to have it.
+pub(crate) fn hide(start: usize, bytes: usize) {
+    if bytes != 0 && lost::none_in(start, bytes).is_ok() && !DUMPED.load(Ordering::Relaxed) {
+        // SAFETY: advice about the caller's own mappings that changes nothing in them. Not taken, a dump is larger.
+        unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTDUMP) };
+    }
+}
+
+/// After the kernel refused a mapping at a fixed place: it may have removed what was there before it knew that it would (`mmap` before
+/// Linux 6.12, `mremap` always). Then this reserves the place again. If it cannot, because something is there, that is what was there
+/// before, or another thread's new mapping, which must not be touched.
+fn still_ours(start: usize, bytes: usize, error: MapError, moves: bool) -> MapError {
+    static REMOVES_FIRST: LazyLock<bool> = LazyLock::new(|| {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = release.split('.').map(|n| n.parse::<u32>().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (6, 12)
+    });
+    match reserve_at(start, bytes) {
+        Err(_) if moves || *REMOVES_FIRST => {
+            lost::add(start, bytes);
+            MapError::Lost
+        }
+        _ => error,
+    }
+}
+
+/// Address space without access, parts of which will be touched here and there: a touch costs a page, and not 2 MiB.
+pub(crate) fn reserve_small(bytes: usize) -> Result<*mut u8, MapError> {
+    let start = reserve(bytes)?;
+    // SAFETY: advice about memory that was just mapped.
     unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) };
     Ok(start)
 }
@@ -103,7 +169,7 @@ pub(crate) fn reserve_at(start: usize, bytes: usize) -> Result<(), MapError> {
 
 /// Gives address space back. The range must be the caller's own.
 pub(crate) fn release(start: *mut u8, bytes: usize) {
-    if bytes != 0 {
+    if bytes != 0 && lost::none_in(start as usize, bytes).is_ok() {
         // SAFETY: the callers pass ranges that they reserved and that nothing refers to any more.
         unsafe { libc::munmap(start.cast(), bytes) };
     }
@@ -113,6 +179,9 @@ pub(crate) fn release(start: *mut u8, bytes: usize) {
 /// still there: the host has locked them, and the kernel is older than 5.18.
 #[must_use]
 pub(crate) fn discard(start: *mut u8, bytes: usize) -> bool {
+    if lost::none_in(start as usize, bytes).is_err() {
+        return false;
+    }
     const MADV_DONTNEED_LOCKED: i32 = 24;
     // SAFETY: the callers own the range; these change contents only.
     unsafe {
@@ -131,6 +200,7 @@ pub(crate) fn place(
     if bytes == 0 {
         return Ok(());
     }
+    lost::none_in(start, bytes)?;
     let mut flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let (fd, offset) = match file {
         Some((fd, offset)) => (fd.as_raw_fd(), offset as libc::off_t),
@@ -143,7 +213,8 @@ pub(crate) fn place(
     // host is replaced.
     let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, offset) };
     if p == libc::MAP_FAILED {
-        return Err(refused("map memory", bytes));
+        let error = refused("map memory", bytes);
+        return Err(still_ours(start, bytes, error, false));
     }
     Ok(())
 }
@@ -156,13 +227,15 @@ pub(crate) fn share(
     file: BorrowedFd<'_>,
     at: u64,
 ) -> Result<(), MapError> {
+    lost::none_in(start, bytes)?;
     let (flags, fd) = (libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd());
     let at = libc::off_t::try_from(at).unwrap_or(-1);
     // SAFETY: as in `place`. Where the file shrinks, a touch is a signal: a fault of an extension, an error of a copy of the
     // runtime's.
     let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, at) };
     if p == libc::MAP_FAILED {
-        return Err(refused("share memory", bytes));
+        let error = refused("share memory", bytes);
+        return Err(still_ours(start, bytes, error, false));
     }
     Ok(())
 }
@@ -175,6 +248,7 @@ pub(crate) fn share_again(
     to: usize,
     protection: Protection,
 ) -> Result<(), MapError> {
+    lost::none_in(to, bytes)?;
     // SAFETY: an old length of 0 makes the kernel leave the mapping at `from` as it is and map its pages a second time, at a free
     // address of its choice; for a private mapping it refuses.
     let aside = unsafe { libc::mremap(from as *mut _, 0, bytes, libc::MREMAP_MAYMOVE) };
@@ -183,10 +257,12 @@ pub(crate) fn share_again(
     }
     let placed = protect(aside as usize, bytes, protection).and_then(|()| {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        let to = to as *mut libc::c_void;
         // SAFETY: moves the mapping that was just made and that nothing refers to; [to, to + bytes) is the caller's own.
-        match unsafe { libc::mremap(aside, bytes, bytes, flags, to) } {
-            libc::MAP_FAILED => Err(refused("share memory", bytes)),
+        match unsafe { libc::mremap(aside, bytes, bytes, flags, to as *mut libc::c_void) } {
+            libc::MAP_FAILED => {
+                let error = refused("share memory", bytes);
+                Err(still_ours(to, bytes, error, true))
+            }
             _ => Ok(()),
         }
     });
@@ -198,6 +274,7 @@ pub(crate) fn share_again(
 
 /// Changes the protection of a range that the caller owns.
 pub(crate) fn protect(start: usize, bytes: usize, protection: Protection) -> Result<(), MapError> {
+    lost::none_in(start, bytes)?;
     // SAFETY: the callers own the range and nothing of the host refers to it.
     if unsafe { libc::mprotect(start as *mut _, bytes, protection.bits()) } != 0 {
         return Err(refused("change the protection", bytes));
@@ -211,15 +288,15 @@ pub(crate) fn carry(from: usize, bytes: usize, to: usize) -> Result<(), MapError
     if bytes == 0 {
         return Ok(());
     }
+    lost::none_in(from, bytes)?;
+    lost::none_in(to, bytes)?;
     const DONTUNMAP: i32 = 4;
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | DONTUNMAP;
     // SAFETY: the callers own both ranges, and nobody uses what lies in them meanwhile.
     let p = unsafe { libc::mremap(from as *mut _, bytes, bytes, flags, to as *mut libc::c_void) };
     if p == libc::MAP_FAILED {
         let error = refused("move a mapping", bytes);
-        // The kernel may have cleared the target before it refused.
-        place(to, bytes, Protection::None, None)?;
-        return Err(error);
+        return Err(still_ours(to, bytes, error, true));
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
     if thread.extra.load(Ordering::Relaxed).is_null() {
         thread::register(thread)?;
     }
-    thread::restore_bounds(thread);
+    thread::undivert(thread);
     crate::watchdog::ensure().map_err(|_| Refusal::NoWatchdog)?;
     let mark = thread.mark.load(Ordering::Relaxed);
     if mark != OUTSIDE {
@@ -81,8 +81,7 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
         IN_SERVICE => true,
         _ => return Err(Refusal::InsideExtension),
     };
-    // SAFETY: control blocks are never unmapped.
-    let control = unsafe { &*entry.control };
+    let control = entry.control();
     loop {
         check_state(thread, control, entry, true)?;
         match admit(thread, entry, control, frame, nested) {
@@ -127,8 +126,9 @@ fn check_state(
     wait: bool,
 ) -> Result<(), Refusal> {
     let generation = control.generation.load(Ordering::SeqCst);
-    let starts = entry.expected == Control::word(BUSY, generation);
-    if entry.expected != Control::word(OPEN, generation) && !starts {
+    let expected = entry.expected();
+    let starts = expected == Control::word(BUSY, generation);
+    if expected != Control::word(OPEN, generation) && !starts {
         // A C function pointer whose domain is gone; the block may serve another one.
         return Err(Refusal::Closed);
     }
@@ -240,6 +240,8 @@ fn plan(
     }
     thread.mark.store(INSIDE, Ordering::Release);
     fence(Ordering::SeqCst);
+    // It may have gone to rest since `decide` looked, if it did not see this mark.
+    crate::watchdog::wake();
     if let Err(refusal) = check_state(thread, control, entry, false) {
         leave(thread);
         if let Some(freight) = freight {

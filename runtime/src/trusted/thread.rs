@@ -37,7 +37,7 @@ const MARGIN: u64 = 16 << 10;
 /// Size of the alternate signal stack that a thread gets when it has none that is large enough.
 const SIGNAL_STACK: usize = 64 << 10;
 
-/// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request`.
+/// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request` and `entry_slot`.
 #[repr(C, align(64))]
 pub(crate) struct Thread {
     /// Lowest admissible stack pointer.
@@ -46,8 +46,9 @@ pub(crate) struct Thread {
     pub stack_span: AtomicU64,
     /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`ENTERING`], or 3 while a call is being left.
     pub mark: AtomicU32,
-    /// How far behind the first slot of a control block the thread's own is ([`control::slot_at`]).
-    pub slot: AtomicU32,
+    /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's, which sends the next call to the
+    /// slow path ([`divert_all`]). Besides `request`, the only word that other threads write.
+    pub entry_slot: AtomicU32,
     /// Number of the innermost call; never repeats in a thread.
     pub sequence: AtomicU64,
     /// Stack pointer that the innermost entry gate recorded.
@@ -72,6 +73,8 @@ pub(crate) struct Thread {
     pub host_x87: AtomicU16,
     /// For the full gate: data stack pointer.
     pub plan_r15: AtomicU32,
+    /// How far behind the first slot of a control block the thread's own is ([`control::slot_at`]).
+    pub slot: AtomicU32,
     /// For the full gate: control stack pointer.
     pub plan_rsp: AtomicU64,
     /// Another thread's wish: end the call with this sequence number …
@@ -343,6 +346,7 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     let index = match former {
         Some(index) => index,
         None if registry.threads.len() < MAX_THREADS => {
+            control::open_slots(registry.threads.len()).map_err(|_| Refusal::NoMemory)?;
             registry.threads.push(std::ptr::null());
             registry.threads.len() - 1
         }
@@ -369,6 +373,7 @@ pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
     thread.nested.store(NESTED, Ordering::Relaxed);
     let at = control::slot_at(index);
     thread.slot.store(at, Ordering::Relaxed);
+    thread.entry_slot.store(at, Ordering::SeqCst);
     // SAFETY: gettid has no preconditions.
     thread
         .tid
@@ -398,12 +403,35 @@ fn set_bounds(thread: &Thread, stack: Option<(u64, u64)>) {
     thread.stack_span.store(span, Ordering::Relaxed);
 }
 
-/// After a fork the next entry takes the slow path, and this admits stack pointers again.
-pub(crate) fn restore_bounds(thread: &Thread) {
-    let stack = thread.extra().stack;
-    if thread.stack_span.load(Ordering::Relaxed) == 0 && stack != (0, 0) {
-        set_bounds(thread, Some(stack));
+/// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at
+/// whenever it runs. On return every registered thread is in one of two cases: it is seen with a mark (a call may have begun before), or
+/// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the marks last, has missed nobody.
+///
+/// The gates load `entry_slot` after they have stored the mark and find there that nobody's slot has no data stack; the barrier in here
+/// stands between this function's stores and the caller's look at the marks. So either the look finds the mark, or the load finds the
+/// store. It costs the gates nothing.
+pub(crate) fn divert_all(registry: &Registry) {
+    for (_, thread) in registry.iter() {
+        thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
     }
+    super::machine::barrier();
+}
+
+/// The calling thread's part, on the slow path: its calls take the fast path again. Afterwards it looks at what it may have been diverted
+/// for; whoever diverts it from here on does so for its next call.
+pub(crate) fn undivert(thread: &Thread) {
+    let own = thread.slot.load(Ordering::Relaxed);
+    thread.entry_slot.store(own, Ordering::SeqCst);
+}
+
+/// Whether no thread is inside, entering or leaving; and the number of calls that all have made, which changes with every call.
+pub(crate) fn all_outside(registry: &Registry) -> (bool, u64) {
+    let (mut outside, mut calls) = (true, 0u64);
+    for (_, thread) in registry.iter() {
+        outside &= thread.mark.load(Ordering::SeqCst) == OUTSIDE;
+        calls = calls.wrapping_add(thread.sequence.load(Ordering::SeqCst));
+    }
+    (outside, calls)
 }
 
 /// Lowest usable address and top of the calling thread's own stack, if a guard lies below it.
@@ -446,6 +474,7 @@ fn ensure_signal_stack() -> Result<Option<(*mut u8, usize, libc::stack_t)>, Refu
         return Ok(None);
     }
     let size = SIGNAL_STACK.max(least.next_multiple_of(4096));
+    map::room(2).map_err(|_| Refusal::NoMemory)?;
     let memory = map::reserve(size + 4096).map_err(|_| Refusal::NoMemory)?;
     let start = memory as usize + 4096;
     if map::protect(start, size, map::Protection::ReadWrite).is_err() {
@@ -472,6 +501,7 @@ impl Extra {
         if let Some(stack) = self.own_stack {
             return Ok(stack);
         }
+        map::room(3).map_err(|_| Refusal::NoMemory)?;
         let memory =
             map::reserve(CONTROL_STACK + 2 * 4096).map_err(|_| Refusal::NoMemory)? as usize;
         map::protect(memory + 4096, CONTROL_STACK, map::Protection::ReadWrite)
@@ -493,6 +523,7 @@ fn unregister(thread: &Thread) {
     }
     thread.stack_span.store(0, Ordering::Relaxed);
     thread.stack_low.store(0, Ordering::Relaxed);
+    thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
     // SAFETY: the pointer came from Box::into_raw in `register` and was just taken out of its only place.
     let extra = unsafe { Box::from_raw(p) };
     let mut registry = registry();
@@ -586,5 +617,6 @@ pub(crate) fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Contro
     // SAFETY: gettid has no preconditions.
     me.tid
         .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
-    me.stack_span.store(0, Ordering::Relaxed);
+    // The next call finds that there is no watchdog.
+    me.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
 }

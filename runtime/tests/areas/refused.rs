@@ -239,6 +239,8 @@ fn no_more_mappings() {
         };
         unchanged();
         let spare = Shared::new(P).unwrap();
+        // The kernel shall refuse, and not the runtime before it.
+        postern::without_reserve();
         let fill = support::fill_mappings();
         let mut refused = 0;
         for from in 0..pages {

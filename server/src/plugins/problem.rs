@@ -224,6 +224,7 @@ impl From<NamespaceError> for Problem {
                 InstantiateError::Unresolved(_)
                 | InstantiateError::Signature { .. }
                 | InstantiateError::Limits(_)
+                | InstantiateError::Wish { .. }
                 | InstantiateError::Initialisation(_),
             )
             | NamespaceError::Services(_) => {
