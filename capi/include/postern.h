@@ -77,7 +77,8 @@ typedef enum pt_code {
     PT_E_RESTING = -26,          /* an earlier fault closed the domain, and its restart policy lets it rest */
     PT_E_HAND_OVER = -27,        /* the new version of a module did not take over; the old one goes on */
     PT_E_SOURCE = -28,           /* E-code source or a packet filter is wrong; the message says where */
-    PT_E_END = -29               /* no error: there are no more packets */
+    PT_E_END = -29,              /* no error: there are no more packets */
+    PT_E_HANDLER_STACK = -35     /* a handler of the host's was installed without SA_ONSTACK: PT_ADOPT_HANDLERS */
 } pt_code;
 
 /* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */
@@ -89,8 +90,10 @@ int pt_error_code(void);
 
 enum {
     PT_NO_HOT_WINDOW = 1, /* keep extensions out of the low 4 GiB (which is their fastest place) */
-    PT_DUMP = 4,          /* core dumps have the memory of extensions, too, with shared areas and the text of namespaces */
-    PT_NO_HANDLERS = 2    /* install no signal handlers: the host calls pt_handle_signal from its own */
+    PT_NO_HANDLERS = 2,   /* install no signal handlers: the host calls pt_handle_signal from its own */
+    PT_ADOPT_HANDLERS = 4, /* give handlers that were installed without SA_ONSTACK that flag, instead of refusing calls */
+    PT_RESTORE_GS = 8,    /* the gs base is the host's again after each call and in services; calls cost some hundred cycles more */
+    PT_DUMP = 16          /* core dumps have the memory of extensions, too, with shared areas and the text of namespaces */
 };
 
 /* Zero in a field means its default. */
@@ -100,12 +103,17 @@ typedef struct pt_config {
     uint32_t tick_us;   /* how often the watchdog looks, in microseconds; 1000 */
     int32_t signal;     /* the signal by which calls are ended; SIGRTMAX - 3 */
     uint32_t reserved;  /* 0 */
+    uint64_t control_stack; /* most bytes of control stack that a thread's calls may use; 8 MiB. Threads whose own stack is
+                             * larger run extensions on one of the library's, through a slower gate */
 } pt_config;
 
 /* Starts Postern. Without it the first load starts it with the default. `config` may be NULL. */
 int pt_init(const pt_config *config);
 /* 1 if this machine can run extensions; else 0, and *reason (if not NULL) is a sentence that stays valid. */
 int pt_supported(const char **reason);
+/* Makes Postern's signal handlers the first ones again, in front of those that were installed after it started; with
+ * PT_ADOPT_HANDLERS gives all others SA_ONSTACK. For a host whose calls fail with PT_E_HANDLER_REPLACED. */
+int pt_rearm(void);
 /* For a host with PT_NO_HANDLERS: call it first in an SA_SIGINFO | SA_ONSTACK handler of SIGSEGV, SIGBUS, SIGILL, SIGFPE,
  * SIGTRAP and the abort signal, with the handler's arguments. Return at once if it returns 1: the signal was Postern's. */
 int pt_handle_signal(int signal, void *info, void *context);

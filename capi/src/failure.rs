@@ -53,6 +53,7 @@ codes! {
     HandOver "PT_E_HAND_OVER" = -27,
     Source "PT_E_SOURCE" = -28,
     End "PT_E_END" = -29,
+    HandlerStack "PT_E_HANDLER_STACK" = -35,
 }
 
 /// Why a function failed.
@@ -165,6 +166,7 @@ pub fn call(error: &CallError) -> Code {
         CallError::Busy => Code::Busy,
         CallError::SignalBlocked(_) => Code::SignalBlocked,
         CallError::HandlerReplaced(_) => Code::HandlerReplaced,
+        CallError::HandlerStack(_) => Code::HandlerStack,
         CallError::InsideExtension | CallError::OnSignalStack => Code::Inside,
         CallError::NoMemory | CallError::NoWatchdog => Code::Memory,
         CallError::NoMain => Code::Missing,
@@ -191,13 +193,15 @@ pub const CAUSE: &str = "; the error before: ";
 
 /// The sentence of the thread's last error, without complaints about NULL handles that came of it.
 pub fn root() -> Option<String> {
-    LAST.with_borrow(|last| {
+    let found = LAST.try_with(|last| {
+        let last = last.borrow();
         let message = last.as_ref()?.1.to_string_lossy();
         let root = message
             .split_once(CAUSE)
             .map_or(&*message, |(_, root)| root);
         Some(root.to_owned())
-    })
+    });
+    found.ok().flatten()
 }
 
 /// Forgets the thread's error and fault.
@@ -258,9 +262,10 @@ pub extern "C" fn pt_error() -> *const c_char {
     let found = contain(|| {
         if let Some(error) = postern::last_error() {
             let message = text(&error.to_string());
-            LAST.set(Some((call(&error), message)));
+            let _ = LAST.try_with(|last| last.replace(Some((call(&error), message))));
         }
-        Ok(LAST.with_borrow(|last| last.as_ref().map(|l| l.1.as_ptr())))
+        let last = LAST.try_with(|last| last.borrow().as_ref().map(|l| l.1.as_ptr()));
+        Ok(last.ok().flatten())
     });
     found.ok().flatten().unwrap_or(NONE.as_ptr())
 }
@@ -271,7 +276,10 @@ pub extern "C" fn pt_error_code() -> c_int {
     let found = contain(|| {
         Ok(match postern::last_error() {
             Some(error) => call(&error) as c_int,
-            None => LAST.with_borrow(|last| last.as_ref().map_or(0, |l| l.0 as c_int)),
+            None => {
+                let last = LAST.try_with(|last| last.borrow().as_ref().map_or(0, |l| l.0 as c_int));
+                last.unwrap_or(0)
+            }
         })
     });
     found.unwrap_or(Code::Panic as c_int)

@@ -195,13 +195,16 @@ thread_local! {
 /// Shows the thread's last fault to `look`, if there is one.
 fn last<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
     let error = postern::last_error()?;
-    SHOWN.with_borrow_mut(|place| {
+    // A thread that ends has no place for it any more, and one that is in here already (a signal handler's) is not given two.
+    let shown = SHOWN.try_with(|place| {
+        let mut place = place.try_borrow_mut().ok()?;
         let shown = match place.take() {
             Some(shown) if shown.shows(&error) => shown,
             _ => Shown::of_call(&error, ""),
         };
         Some(look(place.insert(shown)))
-    })
+    });
+    shown.ok().flatten()
 }
 
 /// `pt_last_fault`

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 const NO_HOT_WINDOW: u32 = 1;
 const NO_HANDLERS: u32 = 2;
-const DUMP: u32 = 4;
+const ADOPT_HANDLERS: u32 = 4;
+const RESTORE_GS: u32 = 8;
+const DUMP: u32 = 16;
 
 /// `pt_config`. All zero is the default.
 #[repr(C)]
@@ -17,7 +19,7 @@ const DUMP: u32 = 4;
 pub struct CConfig {
     /// Bytes of the structure as the host knows it.
     pub size: usize,
-    /// `PT_NO_HOT_WINDOW`, `PT_NO_HANDLERS`, `PT_DUMP`.
+    /// `PT_NO_HOT_WINDOW`, `PT_NO_HANDLERS`, `PT_ADOPT_HANDLERS`, `PT_RESTORE_GS`, `PT_DUMP`.
     pub flags: u32,
     /// The watchdog's tick in microseconds.
     pub tick_us: u32,
@@ -25,12 +27,16 @@ pub struct CConfig {
     pub signal: i32,
     /// 0.
     pub reserved: u32,
+    /// Most bytes of control stack.
+    pub control_stack: u64,
 }
 
 /// Names in C and values, for the test that the header agrees.
-pub const FLAGS: [(&str, i32); 3] = [
+pub const FLAGS: [(&str, i32); 5] = [
     ("PT_NO_HOT_WINDOW", NO_HOT_WINDOW as i32),
     ("PT_NO_HANDLERS", NO_HANDLERS as i32),
+    ("PT_ADOPT_HANDLERS", ADOPT_HANDLERS as i32),
+    ("PT_RESTORE_GS", RESTORE_GS as i32),
     ("PT_DUMP", DUMP as i32),
 ];
 
@@ -38,7 +44,8 @@ impl CConfig {
     fn config(self) -> Result<Config, Failure> {
         let wrong = |what: String| Err(Failure::new(Code::Argument, what));
         let mut config = Config::default();
-        if self.flags & !(NO_HOT_WINDOW | NO_HANDLERS | DUMP) != 0 || self.reserved != 0 {
+        let known = NO_HOT_WINDOW | NO_HANDLERS | ADOPT_HANDLERS | RESTORE_GS | DUMP;
+        if self.flags & !known != 0 || self.reserved != 0 {
             return wrong(format!(
                 "pt_config.flags {:#x} or reserved {} has bits of no meaning; zero the structure first",
                 self.flags, self.reserved
@@ -47,6 +54,11 @@ impl CConfig {
         config.hot_window = self.flags & NO_HOT_WINDOW == 0;
         config.install_handlers = self.flags & NO_HANDLERS == 0;
         config.dump = self.flags & DUMP != 0;
+        config.adopt_handlers = self.flags & ADOPT_HANDLERS != 0;
+        config.restore_gs = self.flags & RESTORE_GS != 0;
+        if self.control_stack != 0 {
+            config.control_stack = usize::try_from(self.control_stack).unwrap_or(usize::MAX);
+        }
         if self.tick_us != 0 {
             config.tick = Duration::from_micros(self.tick_us.into());
         }
@@ -69,6 +81,12 @@ impl CConfig {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_init(config: ConfigIn) -> c_int {
     failure::code(|| Ok(postern::init(config.get()?.config()?)?))
+}
+
+/// `pt_rearm`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_rearm() -> c_int {
+    failure::code(|| Ok(postern::rearm()?))
 }
 
 /// `pt_supported`

@@ -13,8 +13,9 @@ use crate::trusted::switch::Switch;
 use crate::trusted::{shim, slow, thread};
 use crate::value::{Output, Value};
 use postern_image::Signature;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -50,6 +51,9 @@ pub enum CallError {
     /// Somebody replaced a handler.
     #[error("the handler of {} was replaced after Postern started; chain to the former one, or start Postern with install_handlers = false and call handle_signal from yours", signal_name(*.0))]
     HandlerReplaced(i32),
+    /// A handler of the host's would run on the control stack.
+    #[error("the handler of {} was installed without SA_ONSTACK, so it would end the process if it came when an extension has used up the stack; install it with that flag, or start Postern with adopt_handlers = true", signal_name(*.0))]
+    HandlerStack(i32),
     /// The call came from a signal handler that interrupted an extension.
     #[error(
         "this thread is inside an extension already (a signal handler must not call extensions)"
@@ -94,6 +98,32 @@ pub enum CallError {
     NoDataStack,
 }
 
+const NAMES: [(i32, &str); 23] = [
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGINT, "SIGINT"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGABRT, "SIGABRT"),
+    (libc::SIGUSR1, "SIGUSR1"),
+    (libc::SIGUSR2, "SIGUSR2"),
+    (libc::SIGPIPE, "SIGPIPE"),
+    (libc::SIGALRM, "SIGALRM"),
+    (libc::SIGTERM, "SIGTERM"),
+    (libc::SIGSTKFLT, "SIGSTKFLT"),
+    (libc::SIGCHLD, "SIGCHLD"),
+    (libc::SIGCONT, "SIGCONT"),
+    (libc::SIGTSTP, "SIGTSTP"),
+    (libc::SIGTTIN, "SIGTTIN"),
+    (libc::SIGTTOU, "SIGTTOU"),
+    (libc::SIGURG, "SIGURG"),
+    (libc::SIGXCPU, "SIGXCPU"),
+    (libc::SIGXFSZ, "SIGXFSZ"),
+    (libc::SIGVTALRM, "SIGVTALRM"),
+    (libc::SIGPROF, "SIGPROF"),
+    (libc::SIGWINCH, "SIGWINCH"),
+    (libc::SIGIO, "SIGIO"),
+    (libc::SIGPWR, "SIGPWR"),
+];
+
 pub(crate) fn signal_name(signal: i32) -> String {
     match signal {
         libc::SIGSEGV => "SIGSEGV".into(),
@@ -101,7 +131,11 @@ pub(crate) fn signal_name(signal: i32) -> String {
         libc::SIGILL => "SIGILL".into(),
         libc::SIGFPE => "SIGFPE".into(),
         libc::SIGTRAP => "SIGTRAP".into(),
-        n => format!("SIGRTMIN+{}", n - libc::SIGRTMIN()),
+        n if n >= libc::SIGRTMIN() => format!("SIGRTMIN+{}", n - libc::SIGRTMIN()),
+        n => match NAMES.iter().find(|(number, _)| *number == n) {
+            Some((_, name)) => (*name).into(),
+            None => format!("signal {n}"),
+        },
     }
 }
 
@@ -122,6 +156,7 @@ impl CallError {
             Refusal::Closed => CallError::Closed,
             Refusal::SignalBlocked(signal) => CallError::SignalBlocked(signal),
             Refusal::HandlerReplaced(signal) => CallError::HandlerReplaced(signal),
+            Refusal::HandlerStack(signal) => CallError::HandlerStack(signal),
             Refusal::InsideExtension => CallError::InsideExtension,
             Refusal::OnSignalStack => CallError::OnSignalStack,
             Refusal::NoWatchdog => CallError::NoWatchdog,
@@ -140,8 +175,27 @@ pub(crate) enum Left {
     Panic(Box<dyn std::any::Any + Send>),
 }
 
+// What the last call that did not return left, in two words, each written at once: a signal handler whose call is refused may come
+// between any two instructions, and neither allocates nor frees. None has a destructor, for a thread may call extensions at its very end.
 thread_local! {
-    static LEFT: RefCell<Option<Left>> = const { RefCell::new(None) };
+    /// Which of the two is meant: [`NOTHING`], [`IN_LEFT`], or a refusal's word.
+    static SHOWN: Cell<u64> = const { Cell::new(NOTHING) };
+    static LEFT: ManuallyDrop<Cell<Option<Box<Left>>>> =
+        const { ManuallyDrop::new(Cell::new(None)) };
+}
+
+const NOTHING: u64 = 0;
+const IN_LEFT: u64 = 1;
+
+fn leave(left: Left) {
+    drop(LEFT.with(|place| place.replace(Some(Box::new(left)))));
+    SHOWN.set(IN_LEFT);
+}
+
+/// When a thread ends. (What calls leave after that, in its last destructors, and nobody asks for, stays.)
+pub(crate) fn thread_ends() {
+    SHOWN.set(NOTHING);
+    drop(LEFT.with(|place| place.take()));
 }
 
 /// Called on the way out of an ended call, outside the extension and outside signal handlers.
@@ -170,7 +224,7 @@ pub(crate) fn ended(
             None => Left::Error(CallError::Closed),
         },
     };
-    LEFT.set(Some(left));
+    leave(left);
 }
 
 fn fault(
@@ -211,30 +265,45 @@ fn fault(
 
 /// A call that was refused is remembered like one that was ended.
 pub(crate) fn refused(refusal: Refusal) {
-    LEFT.set(Some(Left::Error(CallError::from_refusal(refusal))));
+    SHOWN.set(refusal.word());
 }
 
 /// Why the last call on this thread that did not return did not. For callers that only see a 0: C function pointers.
 pub fn last_error() -> Option<CallError> {
-    LEFT.with_borrow(|left| match left {
-        Some(Left::Error(error)) => Some(error.clone()),
-        _ => None,
-    })
+    match SHOWN.get() {
+        NOTHING => None,
+        IN_LEFT => LEFT.with(|place| {
+            let left = place.take();
+            let error = match left.as_deref() {
+                Some(Left::Error(error)) => Some(error.clone()),
+                _ => None,
+            };
+            place.set(left);
+            error
+        }),
+        word => Refusal::of_word(word).map(CallError::from_refusal),
+    }
 }
 
 /// What [`last_error`] shows from now on: for faces of other languages, which hand an error on that they got.
 pub fn set_last_error(error: CallError) {
-    LEFT.set(Some(Left::Error(error)));
+    leave(Left::Error(error));
 }
 
-/// Forgets what [`last_error`] shows.
+/// Forgets what [`last_error`] shows. Frees nothing, so signal handlers may call it.
 pub fn clear_last_error() {
-    LEFT.set(None);
+    SHOWN.set(NOTHING);
 }
 
 /// What the call that did not return left.
 pub(crate) fn take_left() -> Left {
-    LEFT.take().unwrap_or(Left::Error(CallError::Closed))
+    let left = match SHOWN.replace(NOTHING) {
+        NOTHING => None,
+        IN_LEFT => LEFT.with(|place| place.take()).map(|left| *left),
+        word => Refusal::of_word(word).map(|r| Left::Error(CallError::from_refusal(r))),
+    };
+    // Nothing, if a signal handler has called extensions in between.
+    left.unwrap_or(Left::Error(CallError::Closed))
 }
 
 /// How the call that has just not returned ended.

@@ -337,7 +337,8 @@ impl Inner {
 
     /// The gates that calls of an entry go through.
     pub(crate) fn gates(&self, entry: &Entry) -> gate::GateClass {
-        gate::class(self.image.fact_bits, self.needs_full(entry))
+        let facts = self.control.facts.load(Ordering::Relaxed);
+        gate::class(facts, self.needs_full(entry))
     }
 
     /// Whether calls may begin at `offset`.

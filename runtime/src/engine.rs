@@ -4,7 +4,7 @@ use crate::error::StartError;
 use crate::fork;
 use crate::symbols::{self, Perf};
 use crate::table;
-use crate::trusted::{machine, map, signal};
+use crate::trusted::{machine, map, register, signal};
 use crate::window::{self, HotWindow};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -23,6 +23,17 @@ pub struct Config {
     /// Whether Postern installs handlers for SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and the abort signal. A host that
     /// owns them says no and calls [`crate::handle_signal`] from its own. Default: true.
     pub install_handlers: bool,
+    /// Whether handlers of the host's that are installed without `SA_ONSTACK` get that flag when a thread enters an extension for the
+    /// first time, and at [`crate::rearm`]. Without it such a thread is refused with [`crate::CallError::HandlerStack`]: an extension may
+    /// use the control stack up to its end, and a handler that then begins there would end the process. Default: false.
+    pub adopt_handlers: bool,
+    /// Whether the gs base is the host's again after each call and in services. Windows are addressed through gs, so without it a
+    /// thread keeps the base of the last window that it was in, which is of no concern to a host that does not use gs. With it all
+    /// calls go through the full gate, which costs some hundred cycles each. Default: false.
+    pub restore_gs: bool,
+    /// Most bytes of control stack that the calls of a thread may use. A thread whose own stack is larger, or may grow without
+    /// limit (`ulimit -s unlimited`), runs extensions on a control stack of this size of the runtime's own, through the full gate. Default: 8 MiB.
+    pub control_stack: usize,
     /// How `perf` learns the names of functions in extensions. Default: what the environment variable `POSTERN_PERF` says.
     pub perf: Perf,
     /// Whether GDB is told of the functions and lines of every domain. Default: whether the environment variable `POSTERN_GDB` is
@@ -40,6 +51,9 @@ impl Default for Config {
             tick: Duration::from_millis(1),
             abort_signal: libc::SIGRTMAX() - 3,
             install_handlers: true,
+            adopt_handlers: false,
+            restore_gs: false,
+            control_stack: 8 << 20,
             perf: Perf::from_environment(),
             debugger: symbols::debugger_from_environment(),
             dump: false,
@@ -82,6 +96,25 @@ pub(crate) fn config() -> Config {
     }
 }
 
+/// Whether the host's handlers may be given `SA_ONSTACK`.
+pub(crate) fn adopts_handlers() -> bool {
+    matches!(STARTED.get(), Some(Ok(config)) if config.adopt_handlers)
+}
+
+/// Makes Postern's signal handlers the first ones again: for a host, or a library in it, that installed handlers of its own after
+/// Postern did. They stay in force behind Postern's, as those that were there before it. With [`Config::adopt_handlers`] all other
+/// handlers of the host's get `SA_ONSTACK`, too. Threads look at their signals again at their next call.
+///
+/// # Errors
+/// Postern cannot start, or the system's own.
+pub fn rearm() -> Result<(), StartError> {
+    start()?;
+    signal::rearm().map_err(|e| StartError::System {
+        what: "install signal handlers",
+        reason: e.to_string(),
+    })
+}
+
 fn begin(config: Config) -> Result<Config, StartError> {
     if let Some(reason) = machine::unsupported() {
         return Err(StartError::Machine(reason));
@@ -102,6 +135,7 @@ fn begin(config: Config) -> Result<Config, StartError> {
     signal::start(config.abort_signal, config.install_handlers)
         .map_err(system("install signal handlers"))?;
     fork::prepare();
+    register::prepare().map_err(system("make a thread"))?;
     table::start();
     Ok(config)
 }

@@ -8,7 +8,8 @@ use crate::symbols;
 use crate::trusted::{control, debugger, machine, pages, stub, thread};
 use crate::{domain, image, placement, share, table, watchdog, window};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -98,8 +99,9 @@ struct All {
 }
 
 thread_local! {
-    // Boxed, as there is little static thread-local storage for libraries that are opened at run time.
-    static ALL: RefCell<Option<Box<All>>> = const { RefCell::new(None) };
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run time; and without a destructor, for
+    // a thread may fork at its very end.
+    static ALL: ManuallyDrop<Cell<Option<Box<All>>>> = const { ManuallyDrop::new(Cell::new(None)) };
 }
 
 /// Makes fork safe from now on. Called once, at start.
@@ -129,16 +131,17 @@ extern "C" fn before() {
         Box::new(control::table()),
         Box::new(stub::stubs()),
     ];
-    ALL.set(Some(Box::new(All {
+    let all = All {
         registry,
         domains,
         _seat: seat,
         _others: others,
-    })));
+    };
+    ALL.with(|place| place.set(Some(Box::new(all))));
 }
 
 extern "C" fn after_in_parent() {
-    ALL.set(None);
+    ALL.with(|place| drop(place.take()));
 }
 
 /// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the watchdog starts again at the
@@ -146,7 +149,7 @@ extern "C" fn after_in_parent() {
 extern "C" fn after_in_child() {
     FORKED_BY.store(ThreadId::mine().thread, Ordering::SeqCst);
     PROCESS.fetch_add(1, Ordering::SeqCst);
-    if let Some(mut all) = ALL.take() {
+    if let Some(mut all) = ALL.with(|place| place.take()) {
         thread::after_fork(&mut all.registry, |control| {
             control.poison();
         });

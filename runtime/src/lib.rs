@@ -62,7 +62,7 @@ pub use call::{
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
 pub use domain::{Busy, Domain, DomainBuilder, Limits, Placement};
-pub use engine::{Config, init, unsupported};
+pub use engine::{Config, init, rearm, unsupported};
 pub use error::{
     BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
 };

@@ -68,13 +68,23 @@ impl PeerExport {
             entry,
             gate_stack: if full || x87 { SLOW } else { self.stack },
             limit: self.time,
-            vectors: (facts | caller_facts) & (gate::FACT_XMM | gate::FACT_YMM),
+            vectors: vectors(caller_facts, facts),
             result_mask: result.map_or(0, service::integer_mask),
             float_mask: FloatMask([result.map_or(0, service::float_mask), 0]),
             stack: self.stack,
             bound: true,
         }
     }
+}
+
+/// What the peer gate needs to know of both images' facts.
+fn vectors(caller: u32, peer: u32) -> u32 {
+    let mixed = match (caller & gate::FACT_XMM != 0, peer & gate::FACT_XMM != 0) {
+        (false, true) => gate::PEER_TO_VECTORS,
+        (true, false) => gate::PEER_FROM_VECTORS,
+        _ => 0,
+    };
+    (caller | peer) & (gate::FACT_XMM | gate::FACT_YMM) | mixed
 }
 
 /// A peer that is bound for good, and the domain that it keeps alive.

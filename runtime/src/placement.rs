@@ -381,7 +381,7 @@ pub(crate) fn tick() {
 pub(crate) fn at_call(control: &Control) {
     let wanted = || control.state.load(Ordering::SeqCst) == WANTED;
     // A call from a service may be what somebody inside waits for.
-    let nested = thread::current().mark.load(Ordering::Relaxed) != thread::OUTSIDE;
+    let nested = thread::current().mark.load(Ordering::Relaxed) == thread::IN_SERVICE;
     let mut pause = Pause::default();
     while wanted() {
         if let Some(mut session) = Session::try_open() {

@@ -5,12 +5,15 @@
 //! | `gate.s`, `peer.s`, [`gate`] | the instructions that cross a domain's boundary |
 //! | [`control`] | what gates read of a domain |
 //! | [`thread`] | what gates and handlers know of a thread |
+//! | [`register`] | how a thread becomes known, and is forgotten |
 //! | [`record`] | the calls of a thread that wait |
 //! | [`peer`] | calls from one extension to another: the slow path, and ends |
 //! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
+//! | [`stale`] | calls that the host has left behind |
 //! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
 //! | [`outcome`] | how a call ended, in raw facts |
 //! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
+//! | [`host`] | floating-point control and the gs base: the host's and the extension's
 //! | [`enter`] | typed calls through an entry gate |
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
@@ -19,7 +22,7 @@
 //! | [`slot`] | boxed values that threads exchange |
 //! | [`lock`] | locks on parts of files |
 //! | [`code`] | text that comes while threads run: the code area of a namespace |
-//! | [`mask`] | the signals that a thread takes |
+//! | [`mask`] | the signals that a thread takes, and on which stack |
 //! | [`map`], [`memory`] | address space; bytes in windows |
 //! | [`machine`] | what the processor and the kernel must have |
 
@@ -30,6 +33,7 @@ pub(crate) mod debugger;
 pub(crate) mod enter;
 pub(crate) mod gate;
 pub(crate) mod guard;
+pub(crate) mod host;
 pub(crate) mod jump;
 pub(crate) mod lock;
 pub(crate) mod machine;
@@ -40,10 +44,12 @@ pub(crate) mod outcome;
 pub(crate) mod pages;
 pub(crate) mod peer;
 pub(crate) mod record;
+pub(crate) mod register;
 pub(crate) mod shim;
 pub(crate) mod signal;
 pub(crate) mod slot;
 pub(crate) mod slow;
+pub(crate) mod stale;
 pub(crate) mod stub;
 pub(crate) mod switch;
 pub(crate) mod thread;

@@ -66,6 +66,8 @@ fn rest() -> bool {
     STATE.store(RESTING, Ordering::SeqCst);
     let quiet = {
         let registry = thread::registry();
+        // The host may exchange handlers meanwhile, which nobody would see.
+        signal::look_again(&registry);
         thread::divert_all(&registry);
         // Who entered without being diverted is seen now.
         thread::all_outside(&registry).0
@@ -150,8 +152,12 @@ fn watch() {
         };
         let idle = outside && !busy && made == calls_before && placement::is_settled();
         quiet = if idle { quiet + 1 } else { 0 };
+        let called = busy || made != calls_before;
         calls_before = made;
         let round = calls.round;
+        if called {
+            signal::inspect(round);
+        }
         calls.seen.retain(|_, s| s.round == round);
         // A subscriber to traces may panic, and this thread must go on.
         let _ = catch_unwind(AssertUnwindSafe(|| {

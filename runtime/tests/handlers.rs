@@ -75,6 +75,9 @@ extern "C" fn count(_: i32) {
 
 /// Calls, services, faults and deadlines under a storm of the host's signals.
 fn storm(signal: i32, which: i32, flags: i32) {
+    let mut config = postern::Config::default();
+    config.adopt_handlers = true;
+    postern::init(config).unwrap();
     let d = domain();
     let brief = with_deadline(Duration::from_millis(10));
     install(signal, count as *const () as usize, flags);
@@ -103,8 +106,8 @@ fn storm(signal: i32, which: i32, flags: i32) {
 }
 
 #[test]
-fn alarms_on_the_threads_own_stack() {
-    succeeds_in_child("alarms_on_the_threads_own_stack", || {
+fn alarms_whose_handlers_are_adopted() {
+    succeeds_in_child("alarms_whose_handlers_are_adopted", || {
         storm(libc::SIGALRM, 0, libc::SA_RESTART)
     });
 }
@@ -133,7 +136,7 @@ fn interrupts_during_the_hosts_handlers() {
         }
         let image = support::image(&[("spin", "v()")], "spin: jmp spin");
         let d = cold(&image).deadline(None).build().unwrap();
-        install(libc::SIGUSR1, slow as *const () as usize, 0);
+        install(libc::SIGUSR1, slow as *const () as usize, libc::SA_ONSTACK);
         for _ in 0..10 {
             let spin = d.func::<fn()>("spin").unwrap();
             let calls = d.counters().calls;

@@ -338,6 +338,14 @@ fn pool(
     Ok(builder.per_thread().build()?)
 }
 
+/// Tokio's signal handlers are installed without `SA_ONSTACK`, and programs run on threads that take signals. If a host that serves
+/// beside other things has configured Postern already, it is for it to say; anything else that is wrong the first load says, too.
+fn start() {
+    let mut config = postern::Config::default();
+    config.adopt_handlers = true;
+    let _ = postern::init(config);
+}
+
 /// What makes an instance of a file.
 fn maker(
     settings: &Arc<Settings>,
@@ -345,6 +353,7 @@ fn maker(
     roster: &Arc<Roster>,
     log: &Arc<Log>,
 ) -> Result<impl Fn() -> Result<Slot, Anything> + Send + Sync + use<>, Anything> {
+    start();
     let image = Image::load(file)?;
     let (settings, roster, log) = (settings.clone(), roster.clone(), log.clone());
     let made = AtomicUsize::new(0);

@@ -44,9 +44,11 @@ extern "C" fn on_signal(_: i32) {
 fn install() {
     let compiled = on_signal as *const ();
     let handlers = [
-        // On the current stack, whose end random code may have reached: a handler that needed any of it would run over the end
-        // when the system's frame has just found room, and that is the host's fault. This one needs none.
-        (libc::SIGUSR1, host::scribbler(), libc::SA_RESTART),
+        (
+            libc::SIGUSR1,
+            host::scribbler(),
+            libc::SA_RESTART | libc::SA_ONSTACK,
+        ),
         (libc::SIGUSR2, compiled, libc::SA_RESTART | libc::SA_ONSTACK),
     ];
     for (signal, handler, flags) in handlers {
@@ -213,7 +215,7 @@ fn call(domain: &Domain, random: &mut Rng, tally: &mut Tally) {
         .parse()
         .unwrap();
     let pointer = domain.function_pointer(&name, Some(&signature)).unwrap();
-    let mut call = HostCall::new(pointer, &arguments, &[1.5, -2.5, f64::NAN]);
+    let mut call = HostCall::new(pointer, &arguments, &[1.5, -2.5, f64::NAN]).with_flags();
     postern::clear_last_error();
     // SAFETY: the stub takes all its arguments in registers.
     unsafe { call.run() };

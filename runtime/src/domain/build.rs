@@ -2,6 +2,7 @@
 
 use super::{Domain, Inner, OnFault, domains};
 use crate::decision::Decider;
+use crate::engine;
 use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
@@ -13,6 +14,7 @@ use crate::restart::{Clock, RestartPolicy, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
 use crate::trusted::control::{Block, OPEN};
+use crate::trusted::gate::FACT_GS;
 use postern_image::{MemoryLayout, Signature};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -207,7 +209,12 @@ impl DomainBuilder {
         let instance = Instance::new(&image, heap, placement::take(self.placement))?;
         let control = Block::take()?;
         control.base.store(instance.base(), Ordering::Relaxed);
-        control.facts.store(image.fact_bits, Ordering::Relaxed);
+        let gs = if engine::config().restore_gs {
+            FACT_GS
+        } else {
+            0
+        };
+        control.facts.store(image.fact_bits | gs, Ordering::Relaxed);
         control.services.store(services.table(), Ordering::Relaxed);
         control
             .stack_log2

@@ -14,6 +14,11 @@ global_asm!(
     ".hidden postern_on_signal",
     "postern_on_signal:",
     "endbr64",
+    // The kernel lays the context right above the return address; who chains to us has frames in between.
+    "lea r8, [rsp + 8]",
+    "xor ecx, ecx",
+    "cmp r8, rdx",
+    "sete cl",
     "jmp {handler}",
     handler = sym super::signal::on_signal,
 );

@@ -3,9 +3,10 @@
 //! `gate.s` and `peer.s` say what each instruction is for; this file gives it the offsets and the classes that exist.
 
 use super::control::{CLOSED, Control, Entry, OPEN, POISONED, ServiceEntry, Slot};
+use super::host::MXCSR_DEFAULT;
 use super::peer::{PEER, Peer, SLOW};
 use super::record::Record;
-use super::thread::Thread;
+use super::thread::{Extra, Thread};
 use postern_image::Type;
 use std::arch::global_asm;
 use std::mem::{offset_of, size_of};
@@ -29,6 +30,13 @@ pub(crate) const FACT_XMM: u32 = 1;
 pub(crate) const FACT_YMM: u32 = 2;
 /// The image can touch the x87 registers.
 pub(crate) const FACT_X87: u32 = 4;
+/// The host wants its gs base back: no fact of the image, but of the configuration.
+pub(crate) const FACT_GS: u32 = 8;
+
+/// Bits of [`Peer::vectors`] besides the facts: the peer can reach vector registers and its caller cannot …
+pub(crate) const PEER_TO_VECTORS: u32 = 16;
+/// … or the other way around.
+pub(crate) const PEER_FROM_VECTORS: u32 = 32;
 
 // The slot's stride and the service entry's size are shifts and address arithmetic in gate.s.
 const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<Slot>() == 16);
@@ -67,7 +75,13 @@ global_asm!(
     T_SERVICE = const offset_of!(Thread, service),
     T_CONTEXT = const offset_of!(Thread, context),
     T_FOREIGN = const offset_of!(Thread, foreign),
-    T_HOST_X87 = const offset_of!(Thread, host_x87),
+    T_STACK_SIZE = const offset_of!(Thread, stack_size),
+    T_MXCSR = const offset_of!(Thread, mxcsr),
+    T_MXCSR_NOW = const offset_of!(Thread, mxcsr_now),
+    T_HOST_GS = const offset_of!(Thread, host_gs),
+    T_EXTRA = const offset_of!(Thread, extra),
+    X_X87 = const offset_of!(Extra, x87),
+    MXCSR_DEFAULT = const MXCSR_DEFAULT,
     T_REQUEST = const offset_of!(Thread, request),
     T_RECORD = const offset_of!(Thread, record),
     T_LAST_RECORD = const offset_of!(Thread, last_record),
@@ -106,6 +120,10 @@ global_asm!(
     FACT_XMM = const FACT_XMM,
     FACT_YMM = const FACT_YMM,
     FACT_X87 = const FACT_X87,
+    FACT_GS = const FACT_GS,
+    FACT_HOST_STATE = const FACT_XMM | FACT_X87 | FACT_GS,
+    PEER_TO_VECTORS = const PEER_TO_VECTORS,
+    PEER_FROM_VECTORS = const PEER_FROM_VECTORS,
     KIND_SERVICE_STACK = const super::outcome::SERVICE_STACK,
     KIND_ANOTHER = const super::outcome::ANOTHER,
     STATUS_PEER = const STATUS_PEER,
@@ -221,7 +239,7 @@ pub(crate) struct GateClass {
 /// The gate class for an image with `facts`; `full` forces the slow path at every call.
 pub(crate) fn class(facts: u32, full: bool) -> GateClass {
     use Label::*;
-    let (masked, gate, body) = if full || facts & FACT_X87 != 0 {
+    let (masked, gate, body) = if full || facts & (FACT_X87 | FACT_GS) != 0 {
         (postern_masked_full, postern_gate_full, postern_body_full)
     } else if facts & FACT_YMM != 0 {
         (postern_masked_avx, postern_gate_avx, postern_body_avx)

@@ -22,6 +22,11 @@
 postern_thread:
     .zero {THREAD_SIZE}
 
+    .section .rodata
+    .p2align 2
+postern_default_mxcsr:
+    .long {MXCSR_DEFAULT}
+
     .text
 
 # fs-relative thread state: \reg becomes the offset of postern_thread from the thread pointer.
@@ -37,6 +42,51 @@ postern_thread:
     je      771f
     wrgsbase r13
 771:
+.endm
+
+# MXCSR. Invariant: while the innermost call's domain can reach vector registers, the host's word is in T_MXCSR, and from
+# the mark on the processor may have the extension's: the default control bits, and whatever flags the extension raised, which
+# no verified text can read. Everywhere else the processor has the host's.
+# Loading MXCSR costs next to nothing, if not from a word that was stored just before; so T_MXCSR is written only if it changes.
+.macro SAVE_MXCSR thread, scratch
+    stmxcsr fs:[\thread + {T_MXCSR_NOW}]
+    mov     \scratch, fs:[\thread + {T_MXCSR_NOW}]
+    cmp     \scratch, fs:[\thread + {T_MXCSR}]
+    je      761f
+    mov     fs:[\thread + {T_MXCSR}], \scratch
+761:
+.endm
+.macro DEFAULT_MXCSR                        # when the host's is saved
+    ldmxcsr [rip + postern_default_mxcsr]
+.endm
+.macro HOST_MXCSR thread                    # twice does no harm
+    ldmxcsr fs:[\thread + {T_MXCSR}]
+.endm
+
+# The same by class of gate.
+.macro SAVE_MXCSR_none
+.endm
+.macro SAVE_MXCSR_sse
+    SAVE_MXCSR r14, ebx
+.endm
+.macro SAVE_MXCSR_avx
+    SAVE_MXCSR r14, ebx
+.endm
+.macro DEFAULT_MXCSR_none
+.endm
+.macro DEFAULT_MXCSR_sse
+    DEFAULT_MXCSR
+.endm
+.macro DEFAULT_MXCSR_avx
+    DEFAULT_MXCSR
+.endm
+.macro HOST_MXCSR_none
+.endm
+.macro HOST_MXCSR_sse
+    HOST_MXCSR r10
+.endm
+.macro HOST_MXCSR_avx
+    HOST_MXCSR r10
 .endm
 
 # Cut the integer argument registers to the widths of the signature. \entry = the Entry.
@@ -188,6 +238,7 @@ GLOBAL postern_body_\class
     inc     qword ptr fs:[r14 + {T_SEQUENCE}]
     mov     fs:[r14 + {T_FRAME}], rsp
     mov     fs:[r14 + {T_CONTROL}], r10
+    SAVE_MXCSR_\class
     mov     dword ptr fs:[r14 + {T_MARK}], 1
     # Published; whoever closes the domain sets its state, then runs membarrier, then looks for marks. So do those who want the thread's
     # next call on the slow path: they send it to nobody's slot, which is why the slot is loaded only here.
@@ -204,12 +255,14 @@ GLOBAL postern_marked_\class
     mov     r13, [r10 + {C_BASE}]
     LOAD_GS rbx
     or      r11, r13
+    DEFAULT_MXCSR_\class
     CLEAR_VECTORS_\class
     CLEAR_SCALARS
     call    r11
 GLOBAL postern_returned_\class
     LEAVE_VECTORS_\class
     THREAD  r10
+    HOST_MXCSR_\class
     mov     dword ptr fs:[r10 + {T_MARK}], 0
 GLOBAL postern_left_\class
     xor     r11d, r11d
@@ -316,10 +369,11 @@ GLOBAL postern_full
     jz      771f
     fninit
 771:
-    test    ebx, {FACT_YMM}
-    jnz     774f
     test    ebx, {FACT_XMM}
     jz      775f
+    DEFAULT_MXCSR
+    test    ebx, {FACT_YMM}
+    jnz     774f
     CLEAR_VECTORS_sse
     jmp     775f
 774:
@@ -389,7 +443,7 @@ GLOBAL postern_service
     jl      postern_peer                    # both are user addresses, so signed comparison is right
 postern_service_go:
     inc     qword ptr [r11 + {S_CALLS}]
-    test    dword ptr [rax + {C_FACTS}], {FACT_X87}
+    test    dword ptr [rax + {C_FACTS}], {FACT_HOST_STATE}
     jnz     773f
 774:
     and     rsp, -16
@@ -405,6 +459,10 @@ postern_service_returned:
     mov     r11, fs:[r10 + {T_CONTROL}]
     mov     rcx, fs:[r10 + {T_SERVICE}]
     mov     r9, fs:[r10 + {T_SEQUENCE}]
+    mov     ebp, [r11 + {C_FACTS}]
+    test    ebp, {FACT_HOST_STATE}
+    jnz     781f
+782:
     mov     dword ptr fs:[r10 + {T_MARK}], 1
 GLOBAL postern_service_back
     # Not before the mark: a small stack of ours has no room for handlers of the host's, and without the mark such a fault
@@ -417,8 +475,7 @@ GLOBAL postern_service_back
     jne     775f
 776:
     and     rax, [rcx + {S_RESULT_MASK}]
-    mov     ebp, [r11 + {C_FACTS}]
-    test    ebp, {FACT_XMM} | {FACT_X87}
+    test    ebp, {FACT_XMM}
     jnz     777f
 778:
     CLEAR_BEHIND_RESULT
@@ -428,28 +485,52 @@ GLOBAL postern_service_back
     mov     rbp, fs:[r10 + {T_FRAME}]
     mov     rsp, rbp
     sub     rbp, fs:[r10 + {T_STACK_LOW}]
-    cmp     rbp, fs:[r10 + {T_STACK_SPAN}]
+    cmp     rbp, fs:[r10 + {T_STACK_SIZE}]
     jae     postern_service_go              # a coroutine's: only the host knows how large it is
     cmp     rbp, [r11 + {S_STACK}]
     jb      postern_peer
     jmp     postern_service_go
-773:                                        # the host's own x87 state
-    fninit
-    fldcw   fs:[r10 + {T_HOST_X87}]
+773:                                        # the host's own floating-point control, and gs base if it wants it
+    mov     ebp, [rax + {C_FACTS}]
+    test    ebp, {FACT_XMM}
+    jz      783f
+    HOST_MXCSR r10
+783:
+    test    ebp, {FACT_X87}
+    jz      784f
+    mov     rax, fs:[r10 + {T_EXTRA}]
+    fninit                                  # no exception of the extension's may be pending
+    fldenv  [rax + {X_X87}]
+784:
+    test    ebp, {FACT_GS}
+    jz      774b
+    mov     rax, fs:[r10 + {T_HOST_GS}]
+    wrgsbase rax
     jmp     774b
+781:                                        # what the service left of these is the host's from now on
+    test    ebp, {FACT_XMM}
+    jz      783f
+    SAVE_MXCSR r10, esi
+    DEFAULT_MXCSR
+783:
+    test    ebp, {FACT_X87}
+    jz      784f
+    mov     rsi, fs:[r10 + {T_EXTRA}]
+    fnstenv [rsi + {X_X87}]
+    fninit
+784:
+    test    ebp, {FACT_GS}
+    jz      782b
+    rdgsbase rsi
+    mov     fs:[r10 + {T_HOST_GS}], rsi
+    jmp     782b
 775:
     mov     rsi, [r11 + {C_BASE}]
     wrgsbase rsi
     jmp     776b
 777:
-    test    ebp, {FACT_X87}
-    jz      779f
-    fninit
-779:
     test    ebp, {FACT_YMM}
     jnz     780f
-    test    ebp, {FACT_XMM}
-    jz      778b
     MASK_RESULT_sse rcx + {S_FLOAT_MASK}
     jmp     778b
 780:

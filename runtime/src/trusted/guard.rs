@@ -280,7 +280,7 @@ fn denied(thread: &Thread, guard: &Guard) -> Way {
 /// Whether the thread is on its own stack with less of it left than a decider may expect. (Of coroutines' stacks only the host knows.)
 fn too_little_stack(thread: &Thread, here: &Saved) -> bool {
     let left = (here as *const Saved as u64).wrapping_sub(thread.stack_low.load(Ordering::Relaxed));
-    left < DEFAULT_STACK as u64 && left < thread.stack_span.load(Ordering::Relaxed)
+    left < DEFAULT_STACK as u64 && left < thread.stack_size.load(Ordering::Relaxed)
 }
 
 fn ask(guard: &Guard, decider: &Decider, caller: &Caller<'_>, saved: &Saved) -> Verdict {

@@ -1,15 +1,105 @@
-//! Which signals the calling thread takes, and whether it handles one now on the stack for that.
+//! Which signals the calling thread takes, and the stack on which it handles them.
 
+use super::map;
+use super::outcome::Refusal;
 use super::signal;
 
-/// Whether the calling thread runs on its alternate signal stack.
-pub(crate) fn on_signal_stack() -> bool {
+/// Size of the alternate signal stack that a thread gets when it has none that is large enough.
+const SIGNAL_STACK: usize = 64 << 10;
+/// The same where handlers of the host's that expect the thread's own stack run there ([`crate::Config::adopt_handlers`]).
+const ROOMY: usize = 256 << 10;
+/// What our own handler needs besides the system's frame.
+const HANDLER: usize = 12 << 10;
+
+fn present() -> libc::stack_t {
     // SAFETY: querying fills the structure.
     unsafe {
         let mut now: libc::stack_t = std::mem::zeroed();
         libc::sigaltstack(std::ptr::null(), &mut now);
-        now.ss_flags & libc::SS_ONSTACK != 0
+        now
     }
+}
+
+/// An alternate signal stack that we installed, above a page without access, and what was there before.
+pub(crate) struct SignalStack {
+    memory: *mut u8,
+    size: usize,
+    former: libc::stack_t,
+}
+
+impl SignalStack {
+    /// Makes sure that the calling thread can handle a signal when its control stack is exhausted: gives it a stack if it has none
+    /// that is large enough.
+    pub(crate) fn ensure(roomy: bool) -> Result<Option<SignalStack>, Refusal> {
+        // SAFETY: getauxval has no preconditions; a missing entry reads 0.
+        let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
+        let (size, least) = match roomy {
+            true => (ROOMY + frame, SIGNAL_STACK + frame),
+            false => (SIGNAL_STACK.max(frame + HANDLER), frame + HANDLER),
+        };
+        let former = present();
+        if former.ss_flags & libc::SS_DISABLE == 0 && former.ss_size >= least {
+            return Ok(None);
+        }
+        let size = size.next_multiple_of(4096);
+        map::room(2).map_err(|_| Refusal::NoMemory)?;
+        let memory = map::reserve(size + 4096).map_err(|_| Refusal::NoMemory)?;
+        let stack = SignalStack {
+            memory,
+            size,
+            former,
+        };
+        if map::protect(stack.start(), size, map::Protection::ReadWrite).is_err() {
+            map::release(memory, size + 4096);
+            return Err(Refusal::NoMemory);
+        }
+        if !stack.install() {
+            // We run on the old one now.
+            map::release(memory, size + 4096);
+            return Err(Refusal::OnSignalStack);
+        }
+        Ok(Some(stack))
+    }
+
+    fn start(&self) -> usize {
+        self.memory as usize + 4096
+    }
+
+    fn installed(&self) -> bool {
+        present().ss_sp as usize == self.start()
+    }
+
+    fn install(&self) -> bool {
+        let new = libc::stack_t {
+            ss_sp: self.start() as *mut _,
+            ss_flags: 0,
+            ss_size: self.size,
+        };
+        // SAFETY: the range is mapped, ours, and stays so until `remove` puts the former stack back.
+        unsafe { libc::sigaltstack(&new, std::ptr::null_mut()) == 0 }
+    }
+
+    /// Puts it in force again if somebody took it away and left none.
+    pub(crate) fn again(&self) {
+        if present().ss_flags & libc::SS_DISABLE != 0 {
+            self.install();
+        }
+    }
+
+    /// Puts back what was there before, if ours is still in force. (Rust's own threads disable theirs at their end, and with it
+    /// ours.) Either way nobody uses our memory from here on. We are not on it: no handler calls this.
+    pub(crate) fn remove(self) {
+        if self.installed() {
+            // SAFETY: what was in force before.
+            unsafe { libc::sigaltstack(&self.former, std::ptr::null_mut()) };
+        }
+        map::release(self.memory, self.size + 4096);
+    }
+}
+
+/// Whether the calling thread runs on its alternate signal stack.
+pub(crate) fn on_signal_stack() -> bool {
+    present().ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// Blocks all signals in the calling thread.

@@ -79,6 +79,7 @@ pub(crate) enum Refusal {
     Closed,
     SignalBlocked(i32),
     HandlerReplaced(i32),
+    HandlerStack(i32),
     InsideExtension,
     OnSignalStack,
     TooDeep,
@@ -87,4 +88,55 @@ pub(crate) enum Refusal {
     NoMemory,
     NoDataStack,
     NoWatchdog,
+}
+
+impl Refusal {
+    /// As one word, never 0 or 1.
+    pub(crate) fn word(self) -> u64 {
+        let (kind, detail) = match self {
+            Refusal::Poisoned => (2, 0),
+            Refusal::Resting(left) => {
+                // Of 56 bits: two years.
+                let nanos = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+                (3, nanos.min(u64::MAX >> 8))
+            }
+            Refusal::Busy | Refusal::Moving => (4, 0),
+            Refusal::Closed => (5, 0),
+            Refusal::SignalBlocked(signal) => (6, signal as u64),
+            Refusal::HandlerReplaced(signal) => (7, signal as u64),
+            Refusal::HandlerStack(signal) => (8, signal as u64),
+            Refusal::InsideExtension => (9, 0),
+            Refusal::OnSignalStack => (10, 0),
+            Refusal::TooDeep => (11, 0),
+            Refusal::TooManyThreads => (12, 0),
+            Refusal::ThreadTable => (13, 0),
+            Refusal::NoMemory => (14, 0),
+            Refusal::NoDataStack => (15, 0),
+            Refusal::NoWatchdog => (16, 0),
+        };
+        detail << 8 | kind
+    }
+
+    /// The refusal of which this is the word.
+    pub(crate) fn of_word(word: u64) -> Option<Refusal> {
+        let (kind, detail) = (word & 0xff, word >> 8);
+        Some(match kind {
+            2 => Refusal::Poisoned,
+            3 => Refusal::Resting(std::time::Duration::from_nanos(detail)),
+            4 => Refusal::Busy,
+            5 => Refusal::Closed,
+            6 => Refusal::SignalBlocked(detail as i32),
+            7 => Refusal::HandlerReplaced(detail as i32),
+            8 => Refusal::HandlerStack(detail as i32),
+            9 => Refusal::InsideExtension,
+            10 => Refusal::OnSignalStack,
+            11 => Refusal::TooDeep,
+            12 => Refusal::TooManyThreads,
+            13 => Refusal::ThreadTable,
+            14 => Refusal::NoMemory,
+            15 => Refusal::NoDataStack,
+            16 => Refusal::NoWatchdog,
+            _ => return None,
+        })
+    }
 }

@@ -192,7 +192,7 @@ fn lacks_stack(thread: &Thread, need: u64) -> bool {
     let here = std::ptr::from_ref(&need) as u64;
     let low = thread.stack_low.load(Ordering::Relaxed);
     let left = here.wrapping_sub(low);
-    left < thread.stack_span.load(Ordering::Relaxed) && left < need
+    left < thread.stack_size.load(Ordering::Relaxed) && left < need
 }
 
 /// Says to the innermost call, which waited for a peer, how the peer's call ended.

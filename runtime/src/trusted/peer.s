@@ -52,6 +52,9 @@ GLOBAL postern_peer
     mov     fs:[r10 + {T_SEQUENCE}], r14
     mov     fs:[r10 + {T_FRAME}], rsp
     mov     fs:[r10 + {T_CONTROL}], rbx
+    cmp     dword ptr [rbp + {P_VECTORS}], 0
+    jne     781f
+782:
     mov     dword ptr fs:[r10 + {T_MARK}], 1
 GLOBAL postern_peer_marked
     mov     rax, [rbp + {E_EXPECTED}]
@@ -64,9 +67,6 @@ GLOBAL postern_peer_marked
     mov     r11d, [rbp + {E_OFFSET}]
     or      r11, r13
     MASK_INTEGERS rbp
-    cmp     dword ptr [rbp + {P_VECTORS}], 0
-    jne     781f
-782:
     CLEAR_SCALARS
     call    r11
 GLOBAL postern_peer_returned
@@ -89,6 +89,9 @@ GLOBAL postern_peer_returned
     mov     rcx, [rbx + {R_FRAME}]
     mov     fs:[r10 + {T_FRAME}], rcx
     mov     rcx, [rbx + {R_CONTEXT}]
+    cmp     dword ptr [rcx + {P_VECTORS}], 0
+    jne     785f
+784:
     mov     qword ptr fs:[r10 + {T_PEER_FAILED}], 0
     mov     dword ptr fs:[r10 + {T_MARK}], 1
 GLOBAL postern_peer_back
@@ -100,24 +103,34 @@ GLOBAL postern_peer_back
     jne     postern_peer_state
 783:
     and     rax, [rcx + {P_RESULT_MASK}]
-    cmp     dword ptr [rcx + {P_VECTORS}], 0
-    jne     785f
-784:
     CLEAR_BEHIND_RESULT
     RESTORE_HOST                            # that is, the caller's
     ret
-781:                                        # the vector registers that the peer can read
+781:                                        # the vector registers that the peer can read, and MXCSR as it must find it
     mov     rax, rbp
     test    dword ptr [rbx + {C_FACTS}], {FACT_YMM}
     jnz     786f
     test    dword ptr [rbx + {C_FACTS}], {FACT_XMM}
-    jz      782b
+    jz      791f
     CLEAR_VECTORS_sse
-    jmp     782b
+    jmp     790f
 786:
     CLEAR_VECTORS_avx
+790:
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_VECTORS}
+    jz      782b
+    SAVE_MXCSR r10, r14d
+    DEFAULT_MXCSR
+    jmp     782b
+791:                                        # the caller's are out of the peer's reach
+    HOST_MXCSR r10
     jmp     782b
 785:                                        # and the caller
+    test    dword ptr [rcx + {P_VECTORS}], {PEER_FROM_VECTORS}
+    jz      792f
+    SAVE_MXCSR r10, esi
+    DEFAULT_MXCSR
+792:
     test    dword ptr [r11 + {C_FACTS}], {FACT_YMM}
     jnz     787f
     test    dword ptr [rcx + {P_VECTORS}], {FACT_YMM}
@@ -125,16 +138,28 @@ GLOBAL postern_peer_back
     vzeroupper
 788:
     test    dword ptr [r11 + {C_FACTS}], {FACT_XMM}
-    jz      784b
+    jz      793f
     MASK_RESULT_sse rcx + {P_FLOAT_MASK}
     jmp     784b
 787:
     MASK_RESULT_avx rcx + {P_FLOAT_MASK}
     jmp     784b
+793:
+    HOST_MXCSR r10
+    jmp     784b
 
 # The peer is not open: the caller becomes the innermost again, and Rust says why.
 GLOBAL postern_peer_unmark
     mov     dword ptr fs:[r10 + {T_MARK}], 4
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_VECTORS}
+    jz      781f
+    HOST_MXCSR r10
+781:
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_FROM_VECTORS}
+    jz      782f
+    SAVE_MXCSR r10, r14d
+    DEFAULT_MXCSR
+782:
     inc     qword ptr fs:[r10 + {T_NESTED}]
     mov     r13, fs:[r10 + {T_RECORD}]
     sub     r13, {RECORD_SIZE}

@@ -8,8 +8,9 @@ use super::gate::{self, Label, Place};
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, IN_SERVICE, INSIDE, Thread};
+use crate::engine;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
 /// Signals that mean a fault when the processor raises them.
 pub(crate) const FAULTS: [c_int; 5] = [
@@ -24,17 +25,31 @@ pub(crate) const FAULTS: [c_int; 5] = [
 static ABORT: AtomicI32 = AtomicI32::new(0);
 /// Whether our handlers are meant to be installed (a host may own the signals).
 static INSTALLED: AtomicBool = AtomicBool::new(false);
-/// What was there before us, by signal number.
-static PREVIOUS: [AtomicPtr<libc::sigaction>; 65] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
+/// What was there before us, by signal number, latest first.
+static PREVIOUS: [AtomicPtr<Previous>; 65] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
+/// Changes when what [`check_thread`] found may not be so any more.
+static GENERATION: AtomicU64 = AtomicU64::new(1);
+/// The signal of which the watchdog has said so.
+static NOTICED: AtomicI32 = AtomicI32::new(0);
+
+/// A handler that ours took the place of. Leaked: a handler may be about to read it.
+struct Previous {
+    action: libc::sigaction,
+    older: *const Previous,
+}
+
+/// Signals of libc's own whose handlers the host cannot install: that for thread cancellation, which unwinds and so must run on the
+/// stack that it unwinds; and that for `setuid` and its kin, which can run anywhere.
+const CANCEL: c_int = 32;
+const SETXID: c_int = 33;
 
 /// The abort signal's number.
 pub(crate) fn abort_signal() -> c_int {
     ABORT.load(Ordering::Relaxed)
 }
 
-/// Installs the handlers, or with `install == false` only remembers the abort signal's number.
-pub(crate) fn start(abort: c_int, install: bool) -> Result<(), std::io::Error> {
+/// Installs the handlers, or without `handlers` only remembers the abort signal's number.
+pub(crate) fn start(abort: c_int, handlers: bool) -> Result<(), std::io::Error> {
     let taken = FAULTS.contains(&abort) || [libc::SIGKILL, libc::SIGSTOP].contains(&abort);
     if taken || !(1..=libc::SIGRTMAX()).contains(&abort) {
         return Err(std::io::Error::other(format!(
@@ -42,29 +57,154 @@ pub(crate) fn start(abort: c_int, install: bool) -> Result<(), std::io::Error> {
         )));
     }
     ABORT.store(abort, Ordering::Relaxed);
-    if !install {
+    if !handlers {
         return Ok(());
     }
-    for signal in FAULTS.into_iter().chain([abort]) {
-        // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the previous action is kept
-        // before ours can run for a signal that needs it, because no thread is inside an extension yet.
-        unsafe {
-            let mut previous: Box<libc::sigaction> = Box::new(std::mem::zeroed());
-            if libc::sigaction(signal, std::ptr::null(), &mut *previous) != 0 {
-                return Err(std::io::Error::last_os_error());
-            }
-            PREVIOUS[signal as usize].store(Box::into_raw(previous), Ordering::Release);
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = super::copies::handler();
-            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-            libc::sigemptyset(&mut action.sa_mask);
-            if libc::sigaction(signal, &action, std::ptr::null_mut()) != 0 {
-                return Err(std::io::Error::last_os_error());
-            }
-        }
+    for signal in ours() {
+        install(signal)?;
     }
     INSTALLED.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// The signals that must reach us.
+fn ours() -> impl Iterator<Item = c_int> {
+    FAULTS.into_iter().chain([abort_signal()])
+}
+
+/// Puts our handler in front of what is there.
+fn install(signal: c_int) -> std::io::Result<()> {
+    // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the previous action is kept before ours can
+    // run for a signal that needs it.
+    unsafe {
+        let mut previous: Box<Previous> = Box::new(Previous {
+            action: std::mem::zeroed(),
+            older: PREVIOUS[signal as usize].load(Ordering::Acquire),
+        });
+        if libc::sigaction(signal, std::ptr::null(), &mut previous.action) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        PREVIOUS[signal as usize].store(Box::into_raw(previous), Ordering::Release);
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = super::copies::handler();
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigemptyset(&mut action.sa_mask);
+        if libc::sigaction(signal, &action, std::ptr::null_mut()) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Installs our handlers again where somebody replaced them, in front of what is there now; and makes the host's handlers safe, if it
+/// allows that.
+pub(crate) fn rearm() -> std::io::Result<()> {
+    static ONE_AT_A_TIME: AtomicBool = AtomicBool::new(false);
+    // No lock that a fork could leave locked for good: who comes second finds the handlers in place, or about to be.
+    if !ONE_AT_A_TIME.swap(true, Ordering::SeqCst) {
+        let mut done = Ok(());
+        while let (Ok(()), Some(signal)) = (&done, replaced()) {
+            done = install(signal);
+        }
+        ONE_AT_A_TIME.store(false, Ordering::SeqCst);
+        done?;
+    }
+    if engine::config().adopt_handlers {
+        (1..=LAST).for_each(adopt);
+    }
+    NOTICED.store(0, Ordering::SeqCst);
+    changed();
+    Ok(())
+}
+
+/// The number that changes when threads have to look at their signals again.
+pub(crate) fn generation() -> u64 {
+    GENERATION.load(Ordering::SeqCst)
+}
+
+/// Makes every thread look at its signals at its next call.
+fn changed() {
+    look_again(&thread::registry());
+}
+
+/// The same, with the registry.
+pub(crate) fn look_again(registry: &thread::Registry) {
+    GENERATION.fetch_add(1, Ordering::SeqCst);
+    registry.look_again();
+}
+
+/// The watchdog's part, while somebody is inside: looks at our own signals, and at some of the others in turn. A host that
+/// exchanged a handler is found so within a few ticks, at the cost of some ten system calls a tick.
+pub(crate) fn inspect(round: u64) {
+    const AT_ONCE: u64 = 8;
+    let first = (round * AT_ONCE % LAST as u64) as c_int + 1;
+    let some = first..=LAST.min(first + AT_ONCE as c_int - 1);
+    if engine::adopts_handlers() {
+        some.clone().for_each(adopt);
+    }
+    let wrong = replaced().or_else(|| some.into_iter().find(|&signal| unsafe_handler(signal)));
+    let noticed = NOTICED.load(Ordering::SeqCst);
+    match wrong {
+        Some(signal) if signal != noticed => {
+            NOTICED.store(signal, Ordering::SeqCst);
+            changed();
+        }
+        // It was mended, so that the next one is told of.
+        None if noticed != 0 && replaced().is_none() && !unsafe_handler(noticed) => {
+            NOTICED.store(0, Ordering::SeqCst);
+        }
+        _ => {}
+    }
+}
+
+/// The highest signal number.
+const LAST: c_int = 64;
+
+/// An action as the kernel has it. (libc's call does not show its own signals.)
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Action {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+impl Action {
+    fn of(signal: c_int) -> Option<Action> {
+        let mut action = Action::default();
+        let none = std::ptr::null::<Action>();
+        // SAFETY: the kernel's structure has this shape, and the call fills it.
+        let done =
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, none, &mut action, 8usize) };
+        (done == 0).then_some(action)
+    }
+
+    /// Whether a handler runs on whatever stack the signal finds.
+    fn on_any_stack(&self) -> bool {
+        const ONSTACK: u64 = libc::SA_ONSTACK as u64;
+        !matches!(self.handler, libc::SIG_DFL | libc::SIG_IGN) && self.flags & ONSTACK == 0
+    }
+}
+
+/// Whether a handler of the host's for this signal would run on the control stack, of which an extension may have left nothing.
+fn unsafe_handler(signal: c_int) -> bool {
+    let of_libc = matches!(signal, CANCEL | SETXID);
+    !of_libc && Action::of(signal).is_some_and(|action| action.on_any_stack())
+}
+
+/// Makes such a handler run on the alternate stack.
+fn adopt(signal: c_int) {
+    if signal == CANCEL {
+        return;
+    }
+    if let Some(mut action) = Action::of(signal).filter(Action::on_any_stack) {
+        action.flags |= libc::SA_ONSTACK as u64;
+        let none = std::ptr::null_mut::<Action>();
+        // SAFETY: what was in force, with another flag; the restorer is libc's, as before. Every thread that is inside an extension
+        // has an alternate stack, and in others the flag has no effect.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &action, none, 8usize) };
+    }
 }
 
 /// The first of our signals whose handler somebody replaced, if we installed handlers.
@@ -72,17 +212,12 @@ pub(crate) fn replaced() -> Option<c_int> {
     if !INSTALLED.load(Ordering::Relaxed) {
         return None;
     }
-    FAULTS.into_iter().chain([abort_signal()]).find(|&signal| {
-        // SAFETY: querying an action fills the structure.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(signal, std::ptr::null(), &mut action) == 0
-                && !super::copies::is_handler(action.sa_sigaction)
-        }
+    ours().find(|&signal| {
+        Action::of(signal).is_some_and(|action| !super::copies::is_handler(action.handler))
     })
 }
 
-/// Checks that the calling thread can take faults and aborts.
+/// Checks that the calling thread can take faults and aborts, and that the host's own handlers do no harm meanwhile.
 pub(crate) fn check_thread() -> Result<(), Refusal> {
     if let Some(signal) = replaced() {
         return Err(Refusal::HandlerReplaced(signal));
@@ -91,13 +226,18 @@ pub(crate) fn check_thread() -> Result<(), Refusal> {
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut set);
-        for signal in FAULTS.into_iter().chain([abort_signal()]) {
-            if libc::sigismember(&set, signal) == 1 {
-                return Err(Refusal::SignalBlocked(signal));
-            }
+        if let Some(signal) = ours().find(|&signal| libc::sigismember(&set, signal) == 1) {
+            return Err(Refusal::SignalBlocked(signal));
         }
     }
-    Ok(())
+    adopt(SETXID);
+    if engine::adopts_handlers() {
+        (1..=LAST).for_each(adopt);
+    }
+    match (1..=LAST).find(|&signal| unsafe_handler(signal)) {
+        Some(signal) => Err(Refusal::HandlerStack(signal)),
+        None => Ok(()),
+    }
 }
 
 /// Asks `thread` to end the call with number `sequence`. The caller holds the registry, so the thread exists.
@@ -251,25 +391,50 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
     }
 }
 
-pub(super) extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+/// `direct`: the kernel called, and not a handler that was installed after ours and chains to it.
+pub(super) extern "C" fn on_signal(
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+    direct: bool,
+) {
     // The interrupted code's errno must survive.
     // SAFETY: errno's location is thread-local and always valid.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the system's own arguments.
     if !unsafe { handle(signal, info, context) } {
-        chain(signal, info, context);
+        chain(signal, info, context, direct);
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }
 
 /// Does what would have happened without us.
-fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: the pointer is to a leaked sigaction, or null before installation is complete.
-    let Some(previous) = (unsafe { PREVIOUS[signal as usize].load(Ordering::Acquire).as_ref() })
-    else {
-        return;
-    };
+fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void, direct: bool) {
+    let chained = &thread::current().chained;
+    let before = chained.load(Ordering::Relaxed);
+    let level = if direct { 0 } else { before + 1 };
+    chained.store(level, Ordering::Relaxed);
+    let mut previous = PREVIOUS[signal as usize]
+        .load(Ordering::Acquire)
+        .cast_const();
+    for _ in 0..level {
+        // A handler that replaced ours, that `rearm` put ours in front of, and that chains to ours: on to what was there before it.
+        // SAFETY: the pointers are to leaked structures, or null.
+        match unsafe { previous.as_ref() } {
+            Some(known) if !known.older.is_null() => previous = known.older,
+            _ => break,
+        }
+    }
+    // SAFETY: as above; null before installation is complete.
+    if let Some(previous) = unsafe { previous.as_ref() } {
+        pass_on(&previous.action, signal, info, context);
+    }
+    chained.store(before, Ordering::Relaxed);
+}
+
+/// Does what the action says.
+fn pass_on(previous: &libc::sigaction, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: `info` is the system's, the sender's fields are there for sent signals; getpid has no preconditions.
     let (sent, late) = unsafe {
         let own = (*info).si_code == libc::SI_TKILL && (*info).si_pid() == libc::getpid();

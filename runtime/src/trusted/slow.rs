@@ -5,17 +5,22 @@
 
 use super::control::{BUSY, CLOSED, Control, Entry, LEFT, MOVING, OPEN, POISONED, WANTED};
 use super::enter::Freight;
-use super::gate::{FACT_X87, FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
+use super::gate::{FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
+use super::host;
 use super::mask;
 use super::memory;
 use super::outcome::{self, Refusal};
 use super::peer;
 use super::record::Record;
-use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, OUTSIDE, Thread};
+use super::register;
+use super::stale::{discard_stale, is_stale};
+use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, LEAVING, OUTSIDE, Thread};
 use postern_verifier::window::PAGE;
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+
+pub(crate) use super::stale::{forget_left, nesting, unwind};
 
 const RETRY: u32 = 0;
 const FULL: u32 = 1;
@@ -41,10 +46,26 @@ pub(crate) struct Decision {
 /// # Safety
 /// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as described there.
 pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
+    match from_handler(thread, frame) {
+        None => slow(thread, entry, frame),
+        Some(refusal) => {
+            crate::call::refused(refusal);
+            let step = u64::from(REFUSED);
+            Decision { step, entry }
+        }
+    }
+}
+
+/// The same, of a thread that is in no handler. Apart, because on a signal stack there may be room for little.
+#[inline(never)]
+fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
     let (mut entry, mut refused) = (entry, Refusal::Busy);
     for _ in 0..ATTEMPTS {
         // A panic here would cross assembly; there is no panicking path in `decide` but out of memory, which aborts anyway.
-        let refusal = match decide(thread, entry, frame) {
+        thread.deciding.store(1, Ordering::Relaxed);
+        let decision = decide(thread, entry, frame);
+        thread.deciding.store(0, Ordering::Relaxed);
+        let refusal = match decision {
             Ok(step) => {
                 let step = u64::from(step);
                 return Decision { step, entry };
@@ -61,14 +82,41 @@ pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame
             }
         }
     }
+    register::leave(thread);
     crate::call::refused(refused);
     let step = u64::from(REFUSED);
     Decision { step, entry }
 }
 
+/// Why a call is refused that a signal handler makes. This takes no lock and allocates nothing, for the handler may have interrupted
+/// anything: the extension, a gate, this very file, the allocator.
+///
+/// Handlers run on the alternate signal stack ([`signal::check_thread`] sees to it), so those that interrupted no call are found, too:
+/// where the fast path admits calls there is no handler. What cannot be told from the thread's own call is that of a handler in a thread
+/// that has no alternate stack, because it has never entered or because its language has taken the stack away at its end. A gate that handlers may enter (for upcalls, say) would be another one
+/// beside those in `gate.s`: it would come here neither, find its thread registered and with a data stack already, and keep what this
+/// test protects: T_FRAME, T_CONTROL, T_SEQUENCE and the mark of what it interrupted, in a record of its own.
+fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
+    if thread.deciding.load(Ordering::Relaxed) != 0 {
+        return Some(Refusal::InsideExtension);
+    }
+    match thread.mark.load(Ordering::Relaxed) {
+        ENTERING | LEAVING => return Some(Refusal::InsideExtension),
+        // Unless the handler that interrupted it was left by a jump, and this is not one.
+        INSIDE if !is_stale(thread, frame) => return Some(Refusal::InsideExtension),
+        _ => {}
+    }
+    // The same for a thread that is not registered yet, whose stack we do not know.
+    let low = thread.stack_low.load(Ordering::Relaxed);
+    let foreign = frame.wrapping_sub(low) >= thread.stack_size.load(Ordering::Relaxed);
+    // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
+    (foreign && mask::on_signal_stack()).then_some(Refusal::OnSignalStack)
+}
+
 fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
-    if thread.extra.load(Ordering::Relaxed).is_null() {
-        thread::register(thread)?;
+    match thread.extra.load(Ordering::Relaxed).is_null() {
+        true => register::register(thread, frame)?,
+        false => register::look(thread)?,
     }
     thread::undivert(thread);
     crate::watchdog::ensure().map_err(|_| Refusal::NoWatchdog)?;
@@ -105,13 +153,14 @@ fn admit(
         crate::domain::give_data_stack(control, thread.index())?;
     }
     let low = thread.stack_low.load(Ordering::Relaxed);
-    let foreign = frame.wrapping_sub(low) >= thread.stack_span.load(Ordering::Relaxed);
-    if foreign && mask::on_signal_stack() {
-        // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
-        return Err(Refusal::OnSignalStack);
-    }
+    // A stack that is larger than extensions may use counts as foreign.
+    let size = match thread.extra() {
+        extra if extra.admitted || extra.ending => thread.stack_size.load(Ordering::Relaxed),
+        _ => 0,
+    };
+    let foreign = frame.wrapping_sub(low) >= size;
     let full = entry.body == Label::postern_body_full.address();
-    if !nested && !foreign && !full && !owns(thread, control) {
+    if !nested && !foreign && !full && thread.extra().admitted && !owns(thread, control) {
         return Ok(RETRY);
     }
     plan(thread, entry, control, frame, nested, foreign)?;
@@ -235,14 +284,13 @@ fn plan(
     thread
         .control
         .store(control as *const Control as *mut Control, Ordering::Relaxed);
-    if control.facts.load(Ordering::Relaxed) & FACT_X87 != 0 {
-        save_x87(thread);
-    }
+    host::keep(thread, control.facts.load(Ordering::Relaxed));
     thread.mark.store(INSIDE, Ordering::Release);
     fence(Ordering::SeqCst);
     // It may have gone to rest since `decide` looked, if it did not see this mark.
     crate::watchdog::wake();
     if let Err(refusal) = check_state(thread, control, entry, false) {
+        bring_back_host(thread);
         leave(thread);
         if let Some(freight) = freight {
             // For the next attempt, if there is one.
@@ -425,96 +473,28 @@ pub(crate) fn stack_bottom(control: &Control, top: u32) -> u32 {
     (top & !(size - 1)) + guard + 1024
 }
 
-/// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below the present one on the
-/// thread's own stack.
-fn discard_stale(thread: &Thread, frame: u64) {
-    let extra = thread.extra();
-    let (low, top) = extra.stack;
-    let on_stack = |p: u64| (low..top).contains(&p);
-    loop {
-        let recorded = thread.frame.load(Ordering::Relaxed);
-        let stale = on_stack(recorded) && on_stack(frame) && recorded <= frame;
-        if !stale || thread.mark.load(Ordering::Relaxed) == OUTSIDE {
-            return;
-        }
-        forget(thread);
-    }
-}
-
-/// Forgets the innermost call, and with it those that wait for it in the peer gate: nobody comes back to them.
-fn forget(thread: &Thread) {
-    while leave(thread) {}
-}
-
-/// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
-pub(crate) fn forget_left(thread: &Thread) {
-    if thread.mark.load(Ordering::Relaxed) == OUTSIDE
-        || thread.extra.load(Ordering::Relaxed).is_null()
-    {
-        return;
-    }
-    let here: u64;
-    // SAFETY: copies the stack pointer.
-    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
-    discard_stale(thread, here);
-}
-
-/// How many calls the calling thread is inside.
-pub(crate) fn nesting(thread: &Thread) -> usize {
-    match thread.mark.load(Ordering::Relaxed) {
-        OUTSIDE => 0,
-        _ => 1 + thread.depth(),
-    }
-}
-
-/// Forgets the innermost calls until `nesting` are left. True unless the thread is inside an extension: then only a signal handler
-/// can be asking, and nothing was left.
-///
-/// # Safety
-/// The forgotten calls' services never return.
-pub(crate) unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
-    while self::nesting(thread) > nesting {
-        if thread.mark.load(Ordering::Relaxed) != IN_SERVICE {
-            return false;
-        }
-        forget(thread);
-    }
-    true
-}
-
-fn save_x87(thread: &Thread) {
-    let mut word = 0u16;
-    // SAFETY: stores the x87 control word.
-    unsafe { asm!("fnstcw word ptr [{}]", in(reg) &mut word, options(nostack)) };
-    thread.host_x87.store(word, Ordering::Relaxed);
-}
-
 /// The record of the innermost call of a registered thread.
 fn own_record(thread: &Thread) -> &Record {
     &thread.records()[thread.depth()]
 }
 
-/// Brings back the host's x87 state and makes the waiting call, if there is one, the innermost again. True if that one waited in the
-/// peer gate.
-fn leave(thread: &Thread) -> bool {
+/// After the extension of the innermost call has run for the last time: the processor's state is the host's again.
+fn bring_back_host(thread: &Thread) {
     // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
     let facts = unsafe {
         (*thread.control.load(Ordering::Relaxed))
             .facts
             .load(Ordering::Relaxed)
     };
-    if facts & FACT_X87 != 0 {
-        let word = thread.host_x87.load(Ordering::Relaxed);
-        // SAFETY: empties the x87 stack without waiting (a pending exception of the extension must not fire here) and loads
-        // the control word that the host had.
-        unsafe {
-            asm!("fninit", "fldcw word ptr [{}]", in(reg) &word, options(nostack));
-        }
-    }
+    host::bring_back(thread, facts);
     if facts & FACT_YMM != 0 {
         // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
         unsafe { asm!("vzeroupper", options(nostack, nomem)) };
     }
+}
+
+/// Makes the waiting call, if there is one, the innermost again. True if that one waited in the peer gate.
+pub(super) fn leave(thread: &Thread) -> bool {
     // Calls by the fast path have neither.
     let record = own_record(thread);
     record.limit.store(0, Ordering::Release);
@@ -553,8 +533,12 @@ fn leave(thread: &Thread) -> bool {
 /// # Safety
 /// Called by `gate.s` only.
 pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
+    thread.deciding.store(1, Ordering::Relaxed);
+    bring_back_host(thread);
     // Who waited for it is in a service: the peer gate's calls do not come this way.
     leave(thread);
+    register::leave(thread);
+    thread.deciding.store(0, Ordering::Relaxed);
 }
 
 /// After a call was ended: leaves what happened for the caller to collect, and returns the gate's status.
@@ -562,6 +546,7 @@ pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
 /// # Safety
 /// Called by `gate.s` only, at `postern_aborted`.
 pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
+    bring_back_host(thread);
     let kind = thread.abort_kind.swap(0, Ordering::Relaxed);
     // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
@@ -589,11 +574,14 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
     // Nor does another life of the domain begin before.
     let life = domain.as_ref().map_or(0, |inner| inner.restarts.life());
+    thread.deciding.store(1, Ordering::Relaxed);
     let peer = leave(thread);
+    thread.deciding.store(0, Ordering::Relaxed);
     crate::call::ended(domain, fault, detail, message, panic, life, recovery);
     if peer {
         peer::failed(thread);
         return STATUS_PEER;
     }
+    register::leave(thread);
     STATUS_ENDED
 }

@@ -4,19 +4,19 @@
 //! because a library that is opened at run time must share the little static storage that libc keeps for such; everything that
 //! no gate reads is in [`Extra`], on the heap.
 //!
-//! A thread registers itself at its first entry and unregisters at its end. Other threads read a registered `Thread` only
+//! A thread registers itself at its first entry and unregisters at its end ([`super::register`]). Other threads read a registered `Thread` only
 //! under the registry's lock, so it cannot vanish under them.
 
-use super::control::{self, Control, MAX_THREADS, ServiceEntry};
+use super::control::{self, Control, ServiceEntry};
 use super::enter::Freight;
+use super::host::X87;
 use super::machine;
-use super::map;
-use super::outcome::{RawFault, Refusal};
-use super::record::{self, MAX_NESTING, Record, Records};
+use super::mask::SignalStack;
+use super::outcome::RawFault;
+use super::record::Record;
 use super::signal;
 use std::arch::asm;
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Marks: where the thread is, as the gates keep it.
@@ -25,26 +25,23 @@ pub(crate) const OUTSIDE: u32 = 0;
 pub(crate) const INSIDE: u32 = 1;
 /// In a service that an extension called.
 pub(crate) const IN_SERVICE: u32 = 2;
-/// A gate is writing the state of a new call; whoever was inside still is.
+/// The call is being left.
+pub(crate) const LEAVING: u32 = 3;
+/// A gate or the slow path is writing the state of a new call; whoever was inside still is.
 pub(crate) const ENTERING: u32 = 4;
 
 /// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
-const NESTED: u64 = 1 << 63;
-/// Size of a control stack of the runtime's own.
-const CONTROL_STACK: usize = 1 << 20;
-/// Stack below the entry gate that the slow path itself may need.
-const MARGIN: u64 = 16 << 10;
-/// Size of the alternate signal stack that a thread gets when it has none that is large enough.
-const SIGNAL_STACK: usize = 64 << 10;
+pub(super) const NESTED: u64 = 1 << 63;
 
 /// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request` and `entry_slot`.
 #[repr(C, align(64))]
 pub(crate) struct Thread {
     /// Lowest admissible stack pointer.
     pub stack_low: AtomicU64,
-    /// Bytes from there to the stack's top; 0 while the thread is not registered.
+    /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered, or has to
+    /// look again ([`super::register`]).
     pub stack_span: AtomicU64,
-    /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`ENTERING`], or 3 while a call is being left.
+    /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`LEAVING`] or [`ENTERING`].
     pub mark: AtomicU32,
     /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's, which sends the next call to the
     /// slow path ([`divert_all`]). Besides `request`, the only word that other threads write.
@@ -69,8 +66,8 @@ pub(crate) struct Thread {
     pub context: AtomicU64,
     /// Not 0 while the extension runs on a control stack of the runtime's own.
     pub foreign: AtomicU32,
-    /// The host's x87 control word.
-    pub host_x87: AtomicU16,
+    /// The host's MXCSR while an extension may have changed it ([`super::host`]).
+    pub mxcsr: AtomicU32,
     /// For the full gate: data stack pointer.
     pub plan_r15: AtomicU32,
     /// How far behind the first slot of a control block the thread's own is ([`control::slot_at`]).
@@ -105,6 +102,16 @@ pub(crate) struct Thread {
     /// The call whose last call of a peer failed, and how ([`super::peer`]).
     pub peer_failed: AtomicU64,
     pub peer_error: AtomicU32,
+    /// Where gates look at MXCSR.
+    pub mxcsr_now: AtomicU32,
+    /// Not 0 while the slow path decides: a signal handler of the thread's own is refused.
+    pub deciding: AtomicU32,
+    /// How many handlers that replaced ours a signal that is being passed on has gone through.
+    pub chained: AtomicU32,
+    /// The host's gs base while an extension runs, if the host wants it back.
+    pub host_gs: AtomicU64,
+    /// Bytes from `stack_low` to the stack's top, also while no entry is admitted.
+    pub stack_size: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Thread>() <= 256);
@@ -126,19 +133,27 @@ pub(crate) struct Extra {
     pub message: Option<String>,
     /// A panic of a service, on its way around the extension.
     pub panic: Option<Box<dyn std::any::Any + Send>>,
+    /// The host's x87 environment while an extension may have changed it ([`super::host`]).
+    pub x87: X87,
     /// Bounds of the thread's own stack: lowest usable address, top.
     pub stack: (u64, u64),
     /// Control stack of the runtime's own: lowest usable address, top; made when first needed.
     pub own_stack: Option<(u64, u64)>,
     /// Index in the registry.
     pub index: usize,
-    /// An alternate signal stack that we installed (with a page below it), its size, and what was there before.
-    signal_stack: Option<(*mut u8, usize, libc::stack_t)>,
+    /// Whether the fast path may be used on the thread's own stack.
+    pub admitted: bool,
+    /// The thread runs its last destructors, so it is registered for the length of a call only.
+    pub ending: bool,
+    /// [`signal::generation`] when the thread's signals were looked at.
+    pub checked: u64,
+    /// An alternate signal stack that we installed.
+    pub signal_stack: Option<SignalStack>,
 }
 
 /// Registered threads by index, and what is not in use.
 pub(crate) struct Registry {
-    threads: Vec<*const Thread>,
+    pub(super) threads: Vec<*const Thread>,
 }
 
 // SAFETY: the pointers are followed only under the lock, which unregistering takes, too.
@@ -156,6 +171,15 @@ impl Registry {
             // while we hold the lock.
             unsafe { t.as_ref() }.map(|t| (i, t))
         })
+    }
+}
+
+impl Registry {
+    /// Sends the next call of every thread through the slow path, where it sees that [`signal::generation`] has changed.
+    pub(super) fn look_again(&self) {
+        for (_, thread) in self.iter() {
+            thread.stack_span.store(0, Ordering::SeqCst);
+        }
     }
 }
 
@@ -304,7 +328,7 @@ pub fn one_call(mut read: impl FnMut(Word) -> u64) -> Option<(u64, u64)> {
     let nested = read(Word::Nested);
     let sequence = read(Word::Sequence);
     let mark = read(Word::Mark);
-    if mark == OUTSIDE.into() || mark == ENTERING.into() {
+    if mark == u64::from(OUTSIDE) || mark == u64::from(ENTERING) {
         return None;
     }
     let control = read(Word::Control);
@@ -336,73 +360,6 @@ pub(crate) fn occupied(control: &Control, counts: impl Fn(&Thread) -> bool) -> b
     })
 }
 
-/// Registers the calling thread, or says why it cannot enter extensions.
-pub(crate) fn register(thread: &Thread) -> Result<(), Refusal> {
-    signal::check_thread()?;
-    let stack = own_stack_bounds();
-    let signal_stack = ensure_signal_stack()?;
-    let mut registry = registry();
-    let former = registry.threads.iter().position(|t| t.is_null());
-    let index = match former {
-        Some(index) => index,
-        None if registry.threads.len() < MAX_THREADS => {
-            control::open_slots(registry.threads.len()).map_err(|_| Refusal::NoMemory)?;
-            registry.threads.push(std::ptr::null());
-            registry.threads.len() - 1
-        }
-        None => return Err(Refusal::ThreadTable),
-    };
-    let extra = Box::new(Extra {
-        messages: vec![None; MAX_NESTING],
-        next_limit: 0,
-        fault: RawFault::default(),
-        detail: 0,
-        message: None,
-        panic: None,
-        stack: stack.unwrap_or((0, 0)),
-        own_stack: None,
-        index,
-        signal_stack,
-    });
-    thread.service_gate.store(
-        super::gate::Label::postern_service.address() as u64,
-        Ordering::Relaxed,
-    );
-    thread.extra.store(Box::into_raw(extra), Ordering::Relaxed);
-    record::make(thread);
-    thread.nested.store(NESTED, Ordering::Relaxed);
-    let at = control::slot_at(index);
-    thread.slot.store(at, Ordering::Relaxed);
-    thread.entry_slot.store(at, Ordering::SeqCst);
-    // SAFETY: gettid has no preconditions.
-    thread
-        .tid
-        .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
-    let mut control_word = 0u16;
-    // SAFETY: stores the x87 control word, which every x86-64 processor has.
-    unsafe { asm!("fnstcw word ptr [{}]", in(reg) &mut control_word, options(nostack)) };
-    thread.host_x87.store(control_word, Ordering::Relaxed);
-    set_bounds(thread, stack);
-    registry.threads[index] = thread;
-    drop(registry);
-    at_thread_end();
-    if former.is_some() {
-        crate::domain::renew_thread(index);
-    }
-    Ok(())
-}
-
-/// Admits stack pointers on the thread's own stack; with `None` (no guard below it), every entry takes the slow path.
-fn set_bounds(thread: &Thread, stack: Option<(u64, u64)>) {
-    let (low, span) = match stack {
-        Some((low, top)) if top > low + 2 * MARGIN => (low + MARGIN, top - low - MARGIN),
-        // Registered, but no stack pointer is admitted.
-        _ => (u64::MAX, 0),
-    };
-    thread.stack_low.store(low, Ordering::Relaxed);
-    thread.stack_span.store(span, Ordering::Relaxed);
-}
-
 /// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at
 /// whenever it runs. On return every registered thread is in one of two cases: it is seen with a mark (a call may have begun before), or
 /// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the marks last, has missed nobody.
@@ -432,157 +389,6 @@ pub(crate) fn all_outside(registry: &Registry) -> (bool, u64) {
         calls = calls.wrapping_add(thread.sequence.load(Ordering::SeqCst));
     }
     (outside, calls)
-}
-
-/// Lowest usable address and top of the calling thread's own stack, if a guard lies below it.
-fn own_stack_bounds() -> Option<(u64, u64)> {
-    // SAFETY: the attribute object is initialised by pthread_getattr_np before it is read, and destroyed once.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return None;
-        }
-        let (mut start, mut size, mut guard) = (std::ptr::null_mut(), 0usize, 0usize);
-        let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut size) == 0;
-        libc::pthread_attr_getguardsize(&attributes, &mut guard);
-        libc::pthread_attr_destroy(&mut attributes);
-        // The main thread's stack has the kernel's guard gap, whatever the attribute says. libc counts the guard of other
-        // threads to the stack.
-        let main = libc::gettid() == libc::getpid();
-        if !known || (guard == 0 && !main) {
-            return None;
-        }
-        let guard = if main { 0 } else { guard };
-        Some((
-            (start as usize + guard) as u64,
-            (start as usize + size) as u64,
-        ))
-    }
-}
-
-/// Makes sure that a signal can be handled when the control stack is exhausted.
-fn ensure_signal_stack() -> Result<Option<(*mut u8, usize, libc::stack_t)>, Refusal> {
-    // SAFETY: getauxval has no preconditions; a missing entry reads 0.
-    let least = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize + (12 << 10);
-    // SAFETY: querying fills the structure.
-    let old = unsafe {
-        let mut old: libc::stack_t = std::mem::zeroed();
-        libc::sigaltstack(std::ptr::null(), &mut old);
-        old
-    };
-    if old.ss_flags & libc::SS_DISABLE == 0 && old.ss_size >= least {
-        return Ok(None);
-    }
-    let size = SIGNAL_STACK.max(least.next_multiple_of(4096));
-    map::room(2).map_err(|_| Refusal::NoMemory)?;
-    let memory = map::reserve(size + 4096).map_err(|_| Refusal::NoMemory)?;
-    let start = memory as usize + 4096;
-    if map::protect(start, size, map::Protection::ReadWrite).is_err() {
-        map::release(memory, size + 4096);
-        return Err(Refusal::NoMemory);
-    }
-    let new = libc::stack_t {
-        ss_sp: start as *mut _,
-        ss_flags: 0,
-        ss_size: size,
-    };
-    // SAFETY: the range is mapped, ours, and stays so until `unregister` puts the old stack back. Failure means that we
-    // run on the old one now, so entering is refused.
-    if unsafe { libc::sigaltstack(&new, std::ptr::null_mut()) } != 0 {
-        map::release(memory, size + 4096);
-        return Err(Refusal::OnSignalStack);
-    }
-    Ok(Some((memory, size, old)))
-}
-
-impl Extra {
-    /// The control stack of the runtime's own (lowest usable address, top), made at first use.
-    pub(crate) fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
-        if let Some(stack) = self.own_stack {
-            return Ok(stack);
-        }
-        map::room(3).map_err(|_| Refusal::NoMemory)?;
-        let memory =
-            map::reserve(CONTROL_STACK + 2 * 4096).map_err(|_| Refusal::NoMemory)? as usize;
-        map::protect(memory + 4096, CONTROL_STACK, map::Protection::ReadWrite)
-            .map_err(|_| Refusal::NoMemory)?;
-        let stack = (
-            (memory + 4096) as u64,
-            (memory + 4096 + CONTROL_STACK) as u64,
-        );
-        self.own_stack = Some(stack);
-        Ok(stack)
-    }
-}
-
-/// Undoes [`register`]; runs when the thread ends.
-fn unregister(thread: &Thread) {
-    let p = thread.extra.swap(std::ptr::null_mut(), Ordering::Relaxed);
-    if p.is_null() {
-        return;
-    }
-    thread.stack_span.store(0, Ordering::Relaxed);
-    thread.stack_low.store(0, Ordering::Relaxed);
-    thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
-    // SAFETY: the pointer came from Box::into_raw in `register` and was just taken out of its only place.
-    let extra = unsafe { Box::from_raw(p) };
-    let mut registry = registry();
-    if let Some(place) = registry.threads.get_mut(extra.index) {
-        *place = std::ptr::null();
-    }
-    let depth = thread.depth();
-    for record in &thread.records()[..depth] {
-        // The host left these calls behind for good.
-        if let Some(control) = record.domain() {
-            let slot = control.slot(extra.index);
-            slot.waiting.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-    drop(registry);
-    drop(Records::take(thread));
-    thread.mark.store(OUTSIDE, Ordering::SeqCst);
-    if let Some((low, top)) = extra.own_stack {
-        map::release((low - 4096) as *mut u8, (top - low) as usize + 2 * 4096);
-    }
-    if let Some((memory, size, old)) = extra.signal_stack {
-        // SAFETY: restores what was there before if ours is still in force (Rust's own threads have disabled theirs by now,
-        // and with it ours); either way nobody uses our memory from here on. We are not on it: no handler calls this.
-        unsafe {
-            let mut now: libc::stack_t = std::mem::zeroed();
-            libc::sigaltstack(std::ptr::null(), &mut now);
-            if now.ss_sp as usize == memory as usize + 4096 {
-                libc::sigaltstack(&old, std::ptr::null_mut());
-            }
-        }
-        map::release(memory, size + 4096);
-    }
-}
-
-struct Key(UnsafeCell<Option<libc::pthread_key_t>>);
-// SAFETY: written once under KEY_ONCE before any read.
-unsafe impl Sync for Key {}
-static KEY: Key = Key(UnsafeCell::new(None));
-static KEY_ONCE: std::sync::Once = std::sync::Once::new();
-
-/// Asks libc to call [`unregister`] when this thread ends, whatever language made it.
-fn at_thread_end() {
-    extern "C" fn end(_: *mut libc::c_void) {
-        unregister(current());
-    }
-    KEY_ONCE.call_once(|| {
-        let mut key = 0;
-        // SAFETY: `end` takes what pthread passes and does not unwind.
-        if unsafe { libc::pthread_key_create(&mut key, Some(end)) } == 0 {
-            // SAFETY: the only write, inside the Once.
-            unsafe { *KEY.0.get() = Some(key) };
-        }
-    });
-    // SAFETY: KEY was written by the completed Once; the value only has to be non-null.
-    unsafe {
-        if let Some(key) = *KEY.0.get() {
-            libc::pthread_setspecific(key, current() as *const Thread as *const _);
-        }
-    }
 }
 
 /// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
@@ -619,4 +425,5 @@ pub(crate) fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Contro
         .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
     // The next call finds that there is no watchdog.
     me.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
+    signal::look_again(registry);
 }

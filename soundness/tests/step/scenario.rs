@@ -13,7 +13,7 @@ pub struct Scenario {
     make: fn() -> Fixture,
     /// Build the domain anew before each call.
     fresh: bool,
-    /// Instead of asking for the end of the call, deliver a signal of the host's whose handler uses the current stack.
+    /// Instead of asking for the end of the call, deliver a signal of the host's.
     pub host_signal: bool,
 }
 
@@ -26,7 +26,12 @@ impl Scenario {
         if self.host_signal {
             extern "C" fn nothing(_: i32) {}
             // SAFETY: the handler does nothing.
-            unsafe { libc::signal(libc::SIGUSR1, nothing as *const () as usize) };
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = nothing as *const () as usize;
+                action.sa_flags = libc::SA_ONSTACK;
+                libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut());
+            }
         }
         let thread = testing::thread_addresses();
         report.update(|r| {
