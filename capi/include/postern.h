@@ -292,8 +292,12 @@ enum {
 
 /* Takes a grant back: the extension's __postern_revoke (postern/policy.h) is asked on this thread and has so much time, then it is
  * taken. From then on the service gives 0 (`sys`: -ECANCELED), the directory does not exist, the descriptor is closed, an access to the area is a fault. Calls that are
- * being done end as they began. 0 microseconds: it is not asked. PT_RETURNED, PT_TAKEN or an error. */
+ * being done end as they began. Of a service it waits for them: when it returns, no other thread is in the service's function and none
+ * begins it (a thread that waits for this one in a pt_close or pt_revoke excepted), so hold no lock that the function needs. 0 microseconds:
+ * it is not asked. PT_RETURNED, PT_TAKEN or an error. */
 int pt_revoke(pt_domain *domain, int kind, const char *name, uint64_t microseconds);
+/* The same without asking and without waiting: threads that have passed the gate may be in the service's function, or just begin it. */
+int pt_revoke_at_once(pt_domain *domain, int kind, const char *name);
 /* Gives a service back that was revoked. */
 int pt_restore(pt_domain *domain, int kind, const char *name);
 

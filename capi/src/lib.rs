@@ -14,7 +14,7 @@
 //! | [`domain`] | `pt_open` to `pt_user` |
 //! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_set_policy`, `pt_system_calls`, `pt_main` |
 //! | [`decision`] | `pt_options_decider…`, `pt_set_decider…`, `pt_decisions` |
-//! | [`revoke`] | `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants` |
+//! | [`revoke`] | `pt_revoke`, `pt_revoke_at_once`, `pt_restore`, `pt_repossessed`, `pt_grants` |
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`namespace`] | `pt_namespace_…` |
 //! | [`filter`], [`filter_set`] | `pt_filter_…`, `pt_filter_set_…` |

@@ -1,4 +1,4 @@
-//! Taking grants back: `pt_revoke`, `pt_restore`, `pt_repossessed`, `pt_grants`.
+//! Taking grants back: `pt_revoke`, `pt_revoke_at_once`, `pt_restore`, `pt_repossessed`, `pt_grants`.
 
 use crate::boundary::{CRepossession, Out, Text, TextTarget};
 use crate::domain::DomainKind;
@@ -78,6 +78,18 @@ pub extern "C" fn pt_revoke(
         let grant = grant(kind, name)?;
         let deadline = Duration::from_micros(microseconds);
         match domain.get()?.domain.revoke(&grant, deadline)? {
+            Revoked::Returned => Ok(0),
+            _ => Ok(1),
+        }
+    }) as c_int
+}
+
+/// `pt_revoke_at_once`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_revoke_at_once(domain: Handle<DomainKind>, kind: c_int, name: Text) -> c_int {
+    failure::number(|| {
+        let grant = grant(kind, name)?;
+        match domain.get()?.domain.revoke_at_once(&grant)? {
             Revoked::Returned => Ok(0),
             _ => Ok(1),
         }

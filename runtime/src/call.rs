@@ -1,7 +1,7 @@
 //! Calls: typed entries, and what comes of a call that did not return.
 
 use crate::Domain;
-use crate::domain::Inner;
+use crate::domain::{Inner, retired};
 use crate::fault::{Fault, FaultKind};
 use crate::module;
 use crate::namespace::Recovery;
@@ -208,14 +208,14 @@ pub(crate) fn ended(
     life: u64,
     recovery: u32,
 ) {
-    let left = match (raw.kind, panic) {
+    let mut left = match (raw.kind, panic) {
         (outcome::PANIC, Some(panic)) => Left::Panic(panic),
         (outcome::EXIT, _) => Left::Error(CallError::Exited(detail as i32)),
-        _ => match domain {
+        _ => match &domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
             Some(inner) => {
                 match catch_unwind(AssertUnwindSafe(|| {
-                    fault(&inner, &raw, message, life, recovery)
+                    fault(inner, &raw, message, life, recovery)
                 })) {
                     Ok(error) => Left::Error(error),
                     Err(panic) => Left::Panic(panic),
@@ -224,6 +224,17 @@ pub(crate) fn ended(
             None => Left::Error(CallError::Closed),
         },
     };
+    // The last reference may be this one, and the last call inside may have been this one: destructors of the host's run, too.
+    let dropped = catch_unwind(AssertUnwindSafe(|| {
+        drop(domain);
+        retired::sweep();
+    }));
+    match (dropped, &left) {
+        (Err(panic), Left::Error(_)) => left = Left::Panic(panic),
+        // Two panics: the first one goes on. Dropping the other might panic.
+        (Err(panic), Left::Panic(_)) => std::mem::forget(panic),
+        (Ok(()), _) => {}
+    }
     leave(left);
 }
 
@@ -348,7 +359,9 @@ pub fn nesting() -> usize {
 /// The services of the forgotten calls never return: their stack frames are gone.
 pub unsafe fn unwind(nesting: usize) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { slow::unwind(thread::current(), nesting) }
+    let left = unsafe { slow::unwind(thread::current(), nesting) };
+    retired::sweep();
+    left
 }
 
 /// Ends the running service's call with a message.

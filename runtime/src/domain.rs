@@ -1,7 +1,9 @@
 //! Domains: one instance of an image each, with its window, limits, services and counters.
 
 mod build;
+pub(crate) mod inside;
 mod leave;
+pub(crate) mod retired;
 
 pub use build::{DomainBuilder, Limits, Placement};
 pub(crate) use leave::Nobody;
@@ -24,17 +26,23 @@ use crate::trusted::control::{BUSY, Block, CLOSED, Control, Entry, OPEN, POISONE
 use crate::trusted::outcome::{self, Refusal};
 use crate::trusted::{gate, stub};
 use postern_image::Signature;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use thiserror::Error;
 
 type OnFault = Box<dyn Fn(&Fault) + Send + Sync>;
 
-/// An instance of an image: a protection domain. Cloning shares it; the window returns to the pool with the last clone.
+/// An instance of an image: a protection domain. Cloning shares it. With the last clone it closes; its window returns to the pool,
+/// and what its services own is dropped, once no call is inside: a service may drop the domain that called it.
 #[derive(Clone)]
 pub struct Domain(pub(crate) Arc<Inner>);
 
-pub(crate) struct Inner {
+/// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call is inside ([`retired`]).
+pub(crate) struct Inner(Option<Box<Parts>>);
+
+/// What a domain is made of. Whoever is inside may use all of it, without a reference to show for it.
+pub(crate) struct Parts {
     pub(crate) image: Arc<ImageInner>,
     pub(crate) name: Arc<str>,
     pub(crate) control: Block,
@@ -59,6 +67,15 @@ pub(crate) struct Inner {
     pub(crate) module: OnceLock<Weak<module::Inner>>,
     /// What makes it a namespace.
     pub(crate) code: OnceLock<Code>,
+    /// The last handle is gone, and the calls of other threads were asked to end.
+    ending: AtomicBool,
+}
+
+impl Deref for Inner {
+    type Target = Parts;
+    fn deref(&self) -> &Parts {
+        self.0.as_deref().expect("taken only by drop")
+    }
 }
 
 pub(crate) type Domains = Vec<Weak<Inner>>;
@@ -237,7 +254,9 @@ impl Domain {
         self.0.end_all(outcome::INTERRUPT);
     }
 
-    /// Lets nobody in any more, ends the calls inside, and waits until they have left.
+    /// Lets nobody in any more, ends the calls inside, and waits until they have left: all but those of this very thread, which end
+    /// when the service that closes their domain returns, and those of threads that wait for this one, since one of two services that
+    /// close each other's domains must be the first to go on. These, too, end as soon as their services return.
     pub fn close(&self) {
         self.0.control.state.store(CLOSED, Ordering::SeqCst);
         self.0.drain();
@@ -366,8 +385,10 @@ impl Inner {
 /// For the gate's slow path: the first entry of a thread into a domain.
 pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Refusal> {
     let inner = of(control).ok_or(Refusal::Closed)?;
-    let begin = inner.instance.give_data_stack(inner.limits.threads)?;
-    control.slot(index).stack.store(begin, Ordering::SeqCst);
+    let given = inner.instance.give_data_stack(inner.limits.threads);
+    // A gate cannot be unwound.
+    placement::let_go(inner);
+    control.slot(index).stack.store(given?, Ordering::SeqCst);
     Ok(())
 }
 
@@ -380,15 +401,24 @@ pub(crate) fn renew_thread(index: usize) {
     for inner in live {
         let first = inner.control.slot(index).stack.load(Ordering::SeqCst);
         inner.instance.renew_stack_top(first);
+        placement::let_go(inner);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.control.state.store(CLOSED, Ordering::SeqCst);
-        if *self.pointed_to.get_mut() {
-            // C function pointers and peers hold no reference: their calls may be inside.
-            self.drain();
+        if self.0.is_none() {
+            return;
+        }
+        if !self.ending.swap(true, Ordering::SeqCst) {
+            self.control.state.store(CLOSED, Ordering::SeqCst);
+            if self.pointed_to.load(Ordering::SeqCst) {
+                // C function pointers and peers hold no reference: their calls may be inside.
+                self.drain();
+            }
+        }
+        if self.occupied() && retired::keep(self) {
+            return;
         }
         self.stubs.retire();
         placement::leaves(self);

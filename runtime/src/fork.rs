@@ -113,6 +113,7 @@ pub(crate) fn prepare() {
 extern "C" fn before() {
     let seat = placement::seat();
     let objects = OBJECTS.lock().unwrap_or_else(|e| e.into_inner());
+    let retired = domain::retired::list();
     let domains = domain::domains();
     let registry = thread::registry();
     let many = MANY
@@ -121,6 +122,7 @@ extern "C" fn before() {
     let others: Vec<Box<dyn Any>> = vec![
         Box::new(many),
         Box::new(objects),
+        Box::new(retired),
         Box::new(image::cache()),
         Box::new(share::arena()),
         Box::new(table::area_records()),

@@ -31,7 +31,7 @@ use crate::decision::{self, Asked, Question};
 use crate::domain::Inner;
 use crate::fork::{self, Held};
 use crate::service::Caller;
-use crate::trusted::guard::Deciding;
+use crate::trusted::guard::{self, Deciding};
 use descriptors::Table;
 use rustix::io::Errno;
 use std::fmt;
@@ -234,13 +234,16 @@ impl From<Errno> for Failure {
 
 type Answer = Result<Done, Failure>;
 
-/// Tries until there is a result. `EINTR` when the extension's call shall end: its deadline is over, or somebody interrupts it.
-/// What is tried waits no longer than it is told.
+/// Tries until there is a result. `EINTR` when the extension's call shall end: its deadline is over, or somebody interrupts it;
+/// `ECANCELED` when system calls are taken from it, for whoever does that waits. What is tried waits no longer than it is told.
 fn waiting<T>(mut attempt: impl FnMut(Duration) -> Result<Option<T>, Errno>) -> Result<T, Errno> {
     const SLICE: Duration = Duration::from_millis(10);
     loop {
         if ending() {
             return Err(Errno::INTR);
+        }
+        if guard::is_revoked() {
+            return Err(Errno::CANCELED);
         }
         if let Some(done) = attempt(SLICE)? {
             return Ok(done);

@@ -6,6 +6,7 @@
 
 use crate::call::{self, CallError};
 use crate::domain::Inner;
+use crate::domain::inside::{self, Target};
 use crate::error::SymbolError;
 use crate::fork;
 use crate::service::Caller;
@@ -154,18 +155,43 @@ impl Repossessions {
 impl Domain {
     /// Takes a grant back. The extension's export `__postern_revoke`, if it has one, is asked to give it back, on this thread and as a call like any
     /// other; it is interrupted after `deadline` (or the domain's own, if that is shorter), which poisons nothing. Then the resource is gone:
-    /// a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a descriptor is closed, an access to an area is a fault. Calls that are being done end as
-    /// they began. With a deadline of zero the extension is not asked.
+    /// a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a descriptor is closed, an access to an area is a fault. With a deadline of zero
+    /// the extension is not asked.
+    ///
+    /// Calls that are being done end as they began. Of a service, `revoke` waits for them: once it has returned, no thread is in the service's
+    /// function and none begins it, but for calls that this very thread is in, and those of threads that wait for this one. So what the function
+    /// uses may go then; and a lock that it needs must not be held. [`Domain::revoke_at_once`] waits for nobody.
     ///
     /// # Errors
     /// The domain does not have it; or the kernel did not take an area's pages.
     pub fn revoke(&self, grant: &Grant, deadline: Duration) -> Result<Revoked, RevokeError> {
-        let inner = &*self.0;
-        if !holds(inner, grant) {
+        if !holds(&self.0, grant) {
             return Err(RevokeError::NotGranted(grant.clone()));
         }
         let asked = self.ask_back(grant, deadline);
-        let kept = take(inner, grant)?;
+        self.take_back(grant, asked, true)
+    }
+
+    /// Takes a grant back without asking and without waiting. Calls of a service that have passed the gate are being done, and may even begin
+    /// the function after this has returned.
+    ///
+    /// # Errors
+    /// As of [`Domain::revoke`].
+    pub fn revoke_at_once(&self, grant: &Grant) -> Result<Revoked, RevokeError> {
+        if !holds(&self.0, grant) {
+            return Err(RevokeError::NotGranted(grant.clone()));
+        }
+        self.take_back(grant, Err(Reluctance::NotAsked), false)
+    }
+
+    fn take_back(
+        &self,
+        grant: &Grant,
+        asked: Result<(), Reluctance>,
+        wait: bool,
+    ) -> Result<Revoked, RevokeError> {
+        let inner = &*self.0;
+        let kept = take(inner, grant, wait)?;
         let why = match asked {
             Ok(()) if kept => Reluctance::Kept,
             Ok(()) => return Ok(Revoked::Returned),
@@ -215,9 +241,11 @@ impl Domain {
     /// It is no service of the domain, or was not revoked.
     pub fn restore(&self, grant: &Grant) -> Result<(), RevokeError> {
         match grant {
-            Grant::Service(name) if self.0.services.set_revoked(&self.0, name, false) => Ok(()),
-            _ => Err(RevokeError::NotRevoked(grant.clone())),
+            Grant::Service(name) => self.0.services.set_revoked(&self.0, name, false),
+            _ => None,
         }
+        .map(drop)
+        .ok_or_else(|| RevokeError::NotRevoked(grant.clone()))
     }
 
     /// The repossession list: what was taken by force since the last reset, oldest first.
@@ -235,11 +263,14 @@ fn holds(inner: &Inner, grant: &Grant) -> bool {
     }
 }
 
-/// Takes it, whatever the extension says; whether it was still in use.
-fn take(inner: &Inner, grant: &Grant) -> Result<bool, RevokeError> {
+/// Takes it, whatever the extension says; whether it was still in use. With `wait`, nobody is in a service's function any more then.
+fn take(inner: &Inner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
     Ok(match grant {
         Grant::Service(name) => {
-            inner.services.set_revoked(inner, name, true);
+            let taken = inner.services.set_revoked(inner, name, true);
+            if let Some(entry) = taken.filter(|_| wait) {
+                inside::wait(Target::service(&inner.control, entry), || {});
+            }
             false
         }
         Grant::Directory(path) => inner.system.take_directory(path).unwrap_or(false),

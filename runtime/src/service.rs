@@ -400,17 +400,21 @@ impl Services {
         }
     }
 
-    /// Makes every later call of a service fail, or not any more. False if the image imports no such service.
-    pub(crate) fn set_revoked(&self, inner: &Inner, name: &str, revoked: bool) -> bool {
+    /// Makes every later call of a service fail, or not any more: the service's entry, if that is a change. Calls that the gate has
+    /// let through before may still begin.
+    pub(crate) fn set_revoked(
+        &self,
+        inner: &Inner,
+        name: &str,
+        revoked: bool,
+    ) -> Option<&ServiceEntry> {
         let _former = fork::lock(&self.former);
         let mut pairs = self.table.iter().zip(self.guards(inner));
         let meant = |guard: &Guard| &*guard.name == name && !guard.is_always_granted();
-        let Some((entry, guard)) = pairs.find(|(_, guard)| meant(guard)) else {
-            return false;
-        };
+        let (entry, guard) = pairs.find(|(_, guard)| meant(guard))?;
         let was = guard.revoked.swap(revoked, Ordering::SeqCst);
         entry.guarded(guard, revoked || self.deciding.is_set());
-        was != revoked
+        (was != revoked).then_some(entry)
     }
 
     /// Whether a service is imported, and neither revoked nor one that every domain is granted.

@@ -17,6 +17,7 @@
 //! | [`enter`] | typed calls through an entry gate |
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
+//! | [`stray`] | services that return out of turn |
 //! | [`stub`] | plain C function pointers to entries |
 //! | [`switch`] | entries that are exchanged while threads call them |
 //! | [`slot`] | boxed values that threads exchange |
@@ -50,6 +51,7 @@ pub(crate) mod signal;
 pub(crate) mod slot;
 pub(crate) mod slow;
 pub(crate) mod stale;
+pub(crate) mod stray;
 pub(crate) mod stub;
 pub(crate) mod switch;
 pub(crate) mod thread;

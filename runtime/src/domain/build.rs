@@ -1,6 +1,6 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
 
-use super::{Domain, Inner, OnFault, domains};
+use super::{Domain, Inner, OnFault, Parts, domains, retired};
 use crate::decision::Decider;
 use crate::engine;
 use crate::error::InstantiateError;
@@ -201,6 +201,7 @@ impl DomainBuilder {
         let name = self.name.unwrap_or_else(|| default_name(&image)).into();
         let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);
         let _entered = span.enter();
+        retired::sweep();
         let deciding = self.services.deciding().clone();
         let system = Arc::new(System::new(self.policy, deciding));
         let services = self.services.resolve(&image.tables.imports, &system)?;
@@ -228,7 +229,7 @@ impl DomainBuilder {
             Ordering::Relaxed,
         );
         let number = control.number.load(Ordering::Relaxed) as usize;
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(Inner(Some(Box::new(Parts {
             image,
             name,
             control,
@@ -246,7 +247,8 @@ impl DomainBuilder {
             restarts: Restarts::new(self.restart, self.clock, number),
             module: OnceLock::new(),
             code: OnceLock::new(),
-        });
+            ending: AtomicBool::new(false),
+        }))));
         inner.system.belongs_to(&inner);
         register(&inner);
         if self.decider.is_some() {

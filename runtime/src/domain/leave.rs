@@ -1,13 +1,13 @@
 //! Who is inside a domain, and how they are made to leave. Whoever changes a window works in [`Inner::exclusive`]: nobody is inside
 //! then, and nobody can enter.
 
+use super::inside::{self, Target};
 use super::{Busy, Inner};
 use crate::trusted::control::{BUSY, CLOSED, Control, LEFT, MOVING, OPEN, POISONED, WANTED};
 use crate::trusted::map::MapError;
 use crate::trusted::{machine, mask, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Nobody is inside a domain, and nobody can enter while this is there.
 pub(crate) struct Nobody(());
@@ -28,7 +28,7 @@ impl Inner {
 
     /// Whether one of the threads that `counts` is inside.
     fn occupied_by(&self, counts: impl Fn(&thread::Thread) -> bool) -> bool {
-        thread::occupied(&self.control, counts)
+        inside::occupied(Target::domain(&self.control), counts)
     }
 
     /// Whether whatever was reachable for calls inside before this moment is used by none of them any more.
@@ -37,29 +37,27 @@ impl Inner {
         !self.occupied()
     }
 
-    /// Ends the calls inside a closed domain and waits until they have left. Calls of this very thread are not waited for: they
-    /// end when the service that closes their domain returns.
+    /// Ends the calls inside a closed domain and waits until they have left. Calls of this very thread are not waited for, nor those of
+    /// threads that wait for it: they end when the service in which they are returns.
     pub(super) fn drain(&self) {
-        machine::barrier();
         let here: *const Control = &*self.control;
         let me = thread::current();
         slow::forget_left(me);
         if me.mark.load(Ordering::Relaxed) == thread::IN_SERVICE
             && me.innermost().is_some_and(|c| std::ptr::eq(c, here))
         {
-            // The window may be gone when the service returns, so it must not return into it.
+            // Nothing that a closed domain does counts any more, so the service does not return into it.
             shim::end_when_back(me, outcome::ANOTHER, 0, None);
         }
         for (sequence, call) in me.waiting() {
-            // Nor must these return into it.
+            // Nor do these.
             if std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
                 call.end(sequence, outcome::ANOTHER);
             }
         }
-        while self.occupied_by(|t| !std::ptr::eq(t, me)) {
+        inside::wait(Target::domain(&self.control), || {
             self.end_all(outcome::ANOTHER);
-            std::thread::sleep(Duration::from_micros(200));
-        }
+        });
     }
 
     /// Whether the calling thread is inside, or waits in a service of a call of this domain.

@@ -252,9 +252,6 @@ pub(crate) struct Table {
     /// The last domain's.
     generation: u32,
     free: Vec<usize>,
-    /// Blocks of domains that went while calls of theirs waited on the very thread that dropped them. Those calls end when they are
-    /// the innermost again, and until then their records refer to the block: it must not be another domain's.
-    referred: Vec<&'static Control>,
 }
 
 // SAFETY: the pointer is to memory that no thread owns.
@@ -315,7 +312,6 @@ pub(crate) struct Block(&'static Control);
 impl Block {
     /// Takes a free block. Its slots and counters are zero, its state is [`CLOSED`].
     pub(crate) fn take() -> Result<Block, MapError> {
-        free_referred();
         let threads = thread::registered_ever();
         let mut guard = table();
         let table = match guard.as_mut() {
@@ -327,7 +323,6 @@ impl Block {
                 next: 0,
                 generation: 0,
                 free: Vec::new(),
-                referred: Vec::new(),
             }),
         };
         let (number, used) = match table.free.pop() {
@@ -365,26 +360,12 @@ impl std::ops::Deref for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         self.0.state.store(CLOSED, Ordering::SeqCst);
-        let referred = thread::occupied(self.0, |_| true);
-        let mut guard = table();
-        if let Some(table) = guard.as_mut() {
-            match referred {
-                true => table.referred.push(self.0),
-                false => table
-                    .free
-                    .push(self.0.number.load(Ordering::Relaxed) as usize),
-            }
+        // Nobody is inside, nor waits in a call: a domain's parts go last of all (`domain::retired`).
+        if let Some(table) = table().as_mut() {
+            table
+                .free
+                .push(self.0.number.load(Ordering::Relaxed) as usize);
         }
-    }
-}
-
-/// Frees the blocks to which no call refers any more. (Nobody enters them: they are closed.) The table is not locked while it is
-/// decided, because the registry's lock is taken for that, and comes before the table's.
-fn free_referred() {
-    let referred = table().as_mut().map(|t| std::mem::take(&mut t.referred));
-    for control in referred.into_iter().flatten() {
-        // Decides again where it goes.
-        drop(Block(control));
     }
 }
 

@@ -71,6 +71,7 @@ global_asm!(
     T_PENDING = const offset_of!(Thread, pending),
     T_ABORT_KIND = const offset_of!(Thread, abort_kind),
     T_SERVICE_RSP = const offset_of!(Thread, service_rsp),
+    T_HOST_RSP = const offset_of!(Thread, host_rsp),
     T_SERVICE_R15 = const offset_of!(Thread, service_r15),
     T_SERVICE = const offset_of!(Thread, service),
     T_CONTEXT = const offset_of!(Thread, context),
@@ -126,6 +127,7 @@ global_asm!(
     PEER_FROM_VECTORS = const PEER_FROM_VECTORS,
     KIND_SERVICE_STACK = const super::outcome::SERVICE_STACK,
     KIND_ANOTHER = const super::outcome::ANOTHER,
+    STATUS_ENDED = const STATUS_ENDED,
     STATUS_PEER = const STATUS_PEER,
     OPEN = const OPEN,
     POISONED = const POISONED,
@@ -133,6 +135,7 @@ global_asm!(
     slow_entry = sym super::slow::slow_entry,
     slow_exit = sym super::slow::slow_exit,
     abort_exit = sym super::slow::abort_exit,
+    service_stray = sym super::stray::service_stray,
 );
 
 macro_rules! labels {

@@ -451,11 +451,15 @@ postern_service_go:
     mov     rax, [r11 + {S_CONTEXT}]
     mov     fs:[r10 + {T_SERVICE}], r11
     mov     fs:[r10 + {T_CONTEXT}], rax
+    mov     fs:[r10 + {T_HOST_RSP}], rsp
     mov     dword ptr fs:[r10 + {T_MARK}], 2
 GLOBAL postern_service_out
     call    [r11 + {S_FUNCTION}]
-postern_service_returned:
     THREAD  r10
+    cmp     rsp, fs:[r10 + {T_HOST_RSP}]
+    jne     postern_service_stray           # not the service that was called last on this thread
+    mov     qword ptr fs:[r10 + {T_HOST_RSP}], 0
+postern_service_returned:
     mov     r11, fs:[r10 + {T_CONTROL}]
     mov     rcx, fs:[r10 + {T_SERVICE}]
     mov     r9, fs:[r10 + {T_SEQUENCE}]
@@ -536,3 +540,19 @@ GLOBAL postern_service_back
 780:
     MASK_RESULT_avx rcx + {S_FLOAT_MASK}
     jmp     778b
+
+# A service of a coroutine's returns while a call that began later, on another coroutine of the thread, has not ended. The mark says
+# that the innermost call is in its own service, which is so. `service_stray` takes the call of the present stack out of those that
+# wait, and says with which frame the host goes on.
+postern_service_stray:
+    mov     rdi, r10
+    add     rdi, fs:0
+    mov     rsi, rsp
+    call    {service_stray}
+    mov     rsp, rax
+    mov     r11d, {STATUS_ENDED}
+    xor     eax, eax
+    xor     edx, edx
+    pxor    xmm0, xmm0
+    RESTORE_HOST
+    ret

@@ -6,7 +6,7 @@
 
 use super::control::ServiceEntry;
 use super::peer::PeerError;
-use super::thread::{self, Thread};
+use super::thread::{self, IN_SERVICE, Thread};
 use super::{outcome, peer, shim};
 use crate::Verdict;
 use crate::decision::{self, Asked, Decider, DecisionError, Question};
@@ -29,11 +29,14 @@ pub(crate) struct Deciding {
 }
 
 impl Deciding {
-    /// Who is to be asked. The proof is that of being inside: a decider that is found goes no earlier than its caller.
+    /// Who is to be asked. The proof is that of being inside the domain whose this is: a decider that is found goes no earlier than
+    /// its caller.
     #[inline]
     pub(crate) fn current<'a>(&'a self, _inside: &'a Caller<'_>) -> Option<&'a Decider> {
-        // SAFETY: the pointer is null or from `replace`, whose caller keeps what it gets back until nobody is inside the domain,
-        // and who has a `Caller` is inside it.
+        // SAFETY: the pointer is null or from `replace`. Whoever replaces it while the domain is there keeps what it gets back until
+        // nobody is inside (`Services::set_decider`); `drop` replaces it with the domain's parts, which go when nobody is inside
+        // (`domain::retired`), the caller's own thread included. The two callers, `decide` and `System::decide`, are services
+        // of that very domain, and what they get is not used after they have returned.
         unsafe { self.current.load(Ordering::SeqCst).as_ref() }
     }
 
@@ -218,7 +221,9 @@ unsafe extern "C" {
 unsafe extern "C" fn decide(saved: &Saved) -> Way {
     let thread = thread::current();
     // SAFETY: the service gate stored the entry of the service that it calls, whose guard was set before its function was, and
-    // the domain's control block; the domain, and with it the guard, stays while a call is inside.
+    // the domain's control block. Both are used until this function returns, and so long the call is inside: table, guards and
+    // deciders are parts of its domain, which are dropped when nobody is inside, whoever drops the last handle, and be it
+    // the decider that is asked here (`domain::retired`).
     let (guard, control) = unsafe {
         let entry = &*thread.service.load(Ordering::Relaxed);
         (
@@ -263,6 +268,20 @@ unsafe extern "C" fn decide(saved: &Saved) -> Way {
         Verdict::Allow | Verdict::Deny(_) => {}
     }
     denied(thread, guard)
+}
+
+/// Whether the service that runs on this thread was revoked since it began.
+pub(crate) fn is_revoked() -> bool {
+    let thread = thread::current();
+    if thread.mark.load(Ordering::Relaxed) != IN_SERVICE {
+        return false;
+    }
+    // SAFETY: the thread is in a service, whose entry the gate stored; entry and guard stay while a call is inside.
+    unsafe {
+        let entry = &*thread.service.load(Ordering::Relaxed);
+        let guard = entry.guard.load(Ordering::SeqCst).as_ref();
+        guard.is_some_and(|guard| guard.revoked.load(Ordering::SeqCst))
+    }
 }
 
 /// A call that is not made.

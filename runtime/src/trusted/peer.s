@@ -8,7 +8,7 @@
     .p2align 6
 GLOBAL postern_peer
     cmp     dword ptr [r11 + {S_STACK} + 4], {PEER_HIGH}
-    jne     postern_service_stack
+    jne     postern_peer_none
     mov     rbp, [r11 + {S_CONTEXT}]        # the Peer, which begins with its Entry
     cmp     dword ptr fs:[r10 + {T_FOREIGN}], 0
     jne     postern_peer_slow
@@ -60,6 +60,8 @@ GLOBAL postern_peer_marked
     mov     rax, [rbp + {E_EXPECTED}]
     cmp     rax, [rbx + {C_STATE}]
     jne     postern_peer_unmark
+    cmp     dword ptr [r11 + {S_STACK} + 4], {PEER_HIGH}
+    jne     postern_peer_unmark             # revoked meanwhile: whoever did that waits for those that it sees
     inc     qword ptr [rbx + r12 + {C_SLOTS} + 8]
     inc     qword ptr [r11 + {S_CALLS}]
     mov     r13, [rbx + {C_BASE}]
@@ -180,11 +182,24 @@ GLOBAL postern_peer_slow
     mov     rax, fs:[r10 + {T_CONTROL}]
     jmp     postern_service_go
 
+# No peer's entry: the stack is too small for a service, or the entry has just got a guard, which is one. One look at it decides.
+postern_peer_none:
+    mov     rax, [r11 + {S_STACK}]
+    mov     rbp, rsp
+    sub     rbp, rax
+    cmp     rbp, fs:[r10 + {T_STACK_LOW}]
+    jge     postern_peer_slow
+    shr     rax, 32
+    cmp     eax, {PEER_HIGH}
+    je      postern_peer
+    jmp     postern_service_stack
+
 # The peer's call was ended, rsp = its frame: the caller goes on as from a service that returned 0.
 GLOBAL postern_peer_failed
     RESTORE_FIVE
     xor     eax, eax
     pxor    xmm0, xmm0
+    THREAD  r10
     jmp     postern_service_returned
 
 # Too little control stack for the peer, or one for which the peer gate is not made.

@@ -62,6 +62,62 @@ impl Record {
         self.request.store(sequence, Ordering::SeqCst);
     }
 
+    /// Stack pointer with which the service gate called the service in which the call waits; 0 in the peer gate.
+    pub(crate) fn host_rsp(&self) -> u64 {
+        let service_rsp = self.service_rsp.load(Ordering::Relaxed);
+        match self.foreign.load(Ordering::Relaxed) {
+            _ if service_rsp == 0 => 0,
+            0 => service_rsp & !15,
+            _ => self.frame.load(Ordering::Relaxed) & !15,
+        }
+    }
+
+    /// Becomes what another record is.
+    pub(crate) fn copy(&self, from: &Record) {
+        let Record {
+            sequence,
+            control,
+            request,
+            request_kind,
+            service_r15,
+            limit,
+            frame,
+            service,
+            service_rsp,
+            context,
+            foreign,
+            pending_kind,
+            pending,
+            plan_rsp,
+            detail,
+            recovery,
+        } = from;
+        let word = |to: &AtomicU64, from: &AtomicU64| {
+            to.store(from.load(Ordering::Relaxed), Ordering::SeqCst);
+        };
+        let half = |to: &AtomicU32, from: &AtomicU32| {
+            to.store(from.load(Ordering::Relaxed), Ordering::SeqCst);
+        };
+        word(&self.sequence, sequence);
+        self.control
+            .store(control.load(Ordering::Relaxed), Ordering::SeqCst);
+        word(&self.request, request);
+        half(&self.request_kind, request_kind);
+        half(&self.service_r15, service_r15);
+        word(&self.limit, limit);
+        word(&self.frame, frame);
+        self.service
+            .store(service.load(Ordering::Relaxed), Ordering::SeqCst);
+        word(&self.service_rsp, service_rsp);
+        word(&self.context, context);
+        half(&self.foreign, foreign);
+        half(&self.pending_kind, pending_kind);
+        word(&self.pending, pending);
+        word(&self.plan_rsp, plan_rsp);
+        word(&self.detail, detail);
+        half(&self.recovery, recovery);
+    }
+
     /// Whether the call waits in the peer gate.
     pub(crate) fn in_peer_gate(&self) -> bool {
         self.service_rsp.load(Ordering::Relaxed) == 0

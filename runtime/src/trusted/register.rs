@@ -220,6 +220,7 @@ pub(crate) fn unregister(thread: &Thread) {
     }
     drop(registry);
     drop(Records::take(thread));
+    thread.host_rsp.store(0, Ordering::Relaxed);
     thread.mark.store(OUTSIDE, Ordering::SeqCst);
     if let Some((low, top)) = extra.own_stack {
         map::release((low - 4096) as *mut u8, (top - low) as usize + 2 * 4096);
@@ -227,6 +228,8 @@ pub(crate) fn unregister(thread: &Thread) {
     if let Some(stack) = extra.signal_stack {
         stack.remove();
     }
+    // The calls that end with it may have been the last ones inside. Nobody could take a panic of what is dropped.
+    let _ = std::panic::catch_unwind(crate::domain::retired::sweep);
 }
 
 /// For the slow path, when it leaves: a thread that runs its last destructors is not known any more.

@@ -20,8 +20,10 @@ pub(crate) fn address<A, F: Service<A>>(result: Option<Type>) -> usize {
 #[inline(always)]
 fn run<A, F: Service<A>>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     let thread = thread::current();
-    // SAFETY: the service gate stored the context of the very entry whose function this is, which `Services::add` set to an F
-    // that lives as long as the domain; and the control block of the domain, which is never unmapped.
+    // SAFETY: the service gate stored the context of the very entry whose function this is, which `Services::add` set to an F that
+    // is one of the domain's parts; and the control block of the domain, which is never unmapped. The parts are dropped when nobody
+    // is inside (`domain::retired`), and this call is inside until it has returned to the gate, even if the closure, or another
+    // thread meanwhile, drops the last handle of the domain.
     let (function, control) = unsafe {
         (
             &*(thread.context.load(Ordering::Relaxed) as *const F),

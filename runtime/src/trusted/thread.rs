@@ -112,9 +112,14 @@ pub(crate) struct Thread {
     pub host_gs: AtomicU64,
     /// Bytes from `stack_low` to the stack's top, also while no entry is admitted.
     pub stack_size: AtomicU64,
+    /// The domain, and the service of it if it is only that, which the thread waits for others to leave; null while it does not.
+    pub awaits: AtomicPtr<Control>,
+    pub awaits_service: AtomicPtr<ServiceEntry>,
+    /// Stack pointer with which the service gate called the service that runs; 0 while none does.
+    pub host_rsp: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Thread>() <= 256);
+const _: () = assert!(size_of::<Thread>() <= 320);
 
 /// Offset of the word that gate slots jump through.
 pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
@@ -172,9 +177,14 @@ impl Registry {
             unsafe { t.as_ref() }.map(|t| (i, t))
         })
     }
-}
 
-impl Registry {
+    /// The registered thread with an index.
+    pub(crate) fn get(&self, index: usize) -> Option<&Thread> {
+        let &thread = self.threads.get(index)?;
+        // SAFETY: as above.
+        unsafe { thread.as_ref() }
+    }
+
     /// Sends the next call of every thread through the slow path, where it sees that [`signal::generation`] has changed.
     pub(super) fn look_again(&self) {
         for (_, thread) in self.iter() {
@@ -295,6 +305,13 @@ impl Thread {
         }
     }
 
+    /// What the thread waits for others to leave. The service is for comparison only.
+    pub(crate) fn awaits(&self) -> Option<(&'static Control, *const ServiceEntry)> {
+        // SAFETY: null, or a control block, which is never unmapped.
+        let control = unsafe { self.awaits.load(Ordering::SeqCst).as_ref() }?;
+        Some((control, self.awaits_service.load(Ordering::SeqCst)))
+    }
+
     /// Index in the registry and in every domain's slots.
     pub(crate) fn index(&self) -> usize {
         control::slot_index(self.slot.load(Ordering::Relaxed))
@@ -334,30 +351,6 @@ pub fn one_call(mut read: impl FnMut(Word) -> u64) -> Option<(u64, u64)> {
     let control = read(Word::Control);
     let same = read(Word::Sequence) == sequence && read(Word::Nested) == nested;
     same.then_some((sequence, control))
-}
-
-/// Whether one of the threads that `counts` is inside this domain, or waits in a call of it.
-pub(crate) fn occupied(control: &Control, counts: impl Fn(&Thread) -> bool) -> bool {
-    let here: *const Control = control;
-    registry().iter().any(|(index, t)| {
-        if !counts(t) {
-            return false;
-        }
-        // Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside.
-        loop {
-            let begun = t.nested.load(Ordering::SeqCst);
-            let waits = control.slot(index).waiting.load(Ordering::SeqCst) != 0;
-            // Who is still entering has not looked at the state, and will find it closed.
-            let inside = !matches!(t.mark.load(Ordering::SeqCst), OUTSIDE | ENTERING)
-                && std::ptr::eq(t.control.load(Ordering::SeqCst), here);
-            if waits || inside {
-                return true;
-            }
-            if t.nested.load(Ordering::SeqCst) == begun {
-                return false;
-            }
-        }
-    })
 }
 
 /// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at

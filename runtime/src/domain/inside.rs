@@ -1,0 +1,146 @@
+//! Who is inside a domain, or in one of its services, and who waits for whom to leave.
+//!
+//! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for no thread that waits, directly or
+//! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
+
+use crate::trusted::control::{Control, Pause, ServiceEntry};
+use crate::trusted::machine;
+use crate::trusted::thread::{self, ENTERING, IN_SERVICE, OUTSIDE, Registry, Thread};
+use std::ptr;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// What is to be left.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    control: &'a Control,
+    /// Null: the domain as a whole.
+    service: *const ServiceEntry,
+}
+
+impl<'a> Target<'a> {
+    /// A domain.
+    pub(crate) fn domain(control: &'a Control) -> Target<'a> {
+        let service = ptr::null();
+        Target { control, service }
+    }
+
+    /// One of a domain's services.
+    pub(crate) fn service(control: &'a Control, service: *const ServiceEntry) -> Target<'a> {
+        Target { control, service }
+    }
+
+    /// Whether this thread is inside, or waits there in a call: for a service, or for a peer.
+    fn holds(&self, index: usize, t: &Thread) -> bool {
+        let here = |control: *const Control| ptr::eq(control, self.control);
+        let all = self.service.is_null();
+        let meant = |service: *const ServiceEntry| all || ptr::eq(service, self.service);
+        // Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside.
+        loop {
+            let begun = t.nested.load(SeqCst);
+            let waits = match all {
+                true => self.control.slot(index).waiting.load(SeqCst) != 0,
+                false => t
+                    .waiting()
+                    .any(|(_, r)| here(r.control.load(SeqCst)) && meant(r.service.load(SeqCst))),
+            };
+            // Who is still entering has not looked at the state, and will find it closed.
+            let mark = t.mark.load(SeqCst);
+            let marked = mark == IN_SERVICE || all && !matches!(mark, OUTSIDE | ENTERING);
+            let inside = marked && here(t.control.load(SeqCst)) && meant(t.service.load(SeqCst));
+            if waits || inside {
+                return true;
+            }
+            if t.nested.load(SeqCst) == begun {
+                return false;
+            }
+        }
+    }
+}
+
+/// Whether one of the threads that `counts` is inside.
+pub(super) fn occupied(target: Target<'_>, counts: impl Fn(&Thread) -> bool) -> bool {
+    let registry = thread::registry();
+    registry
+        .iter()
+        .any(|(i, t)| counts(t) && target.holds(i, t))
+}
+
+/// Says of the calling thread what it waits for.
+struct Waiting;
+
+impl Waiting {
+    fn begin(target: Target<'_>) -> Waiting {
+        let me = thread::current();
+        me.awaits_service.store(target.service.cast_mut(), SeqCst);
+        me.awaits
+            .store(ptr::from_ref(target.control).cast_mut(), SeqCst);
+        Waiting
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        thread::current().awaits.store(ptr::null_mut(), SeqCst);
+    }
+}
+
+/// Waits until every thread that was inside has been seen outside once, save this one and those that wait for it. Whoever comes in
+/// later has found that it may not, or that the service is another. `remind` is called before each look, also for those that are not
+/// waited for.
+pub(crate) fn wait(target: Target<'_>, mut remind: impl FnMut()) {
+    let _waiting = Waiting::begin(target);
+    // What they stored before they looked is seen from here on.
+    machine::barrier();
+    let me = thread::current();
+    let mut inside: Vec<(usize, u32)> = {
+        let registry = thread::registry();
+        let others = registry.iter().filter(|(_, t)| !ptr::eq(*t, me));
+        let held = others.filter(|&(i, t)| target.holds(i, t));
+        held.map(|(i, t)| (i, t.tid.load(SeqCst))).collect()
+    };
+    let mut pause = Pause::default();
+    while !inside.is_empty() {
+        remind();
+        {
+            let registry = thread::registry();
+            let dependents = dependents(&registry, me);
+            inside.retain(|&(index, tid)| {
+                registry.get(index).is_some_and(|t| {
+                    t.tid.load(SeqCst) == tid
+                        && !dependents.contains(&ptr::from_ref(t))
+                        && target.holds(index, t)
+                })
+            });
+        }
+        if !inside.is_empty() {
+            pause.again();
+        }
+    }
+}
+
+/// The threads that wait for `me` to leave something, and those that wait for these.
+fn dependents(registry: &Registry, me: &Thread) -> Vec<*const Thread> {
+    let mut found = vec![ptr::from_ref(me)];
+    loop {
+        let holds = |target: Target<'_>| {
+            let mut known = registry
+                .iter()
+                .filter(|(_, t)| found.contains(&ptr::from_ref(*t)));
+            known.any(|(i, t)| target.holds(i, t))
+        };
+        let waits = |t: &Thread| {
+            t.awaits()
+                .is_some_and(|(control, service)| holds(Target { control, service }))
+        };
+        let more: Vec<*const Thread> = registry
+            .iter()
+            .map(|(_, t)| t)
+            .filter(|t| !found.contains(&ptr::from_ref(*t)) && waits(t))
+            .map(ptr::from_ref)
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}
