@@ -30,9 +30,8 @@ enum {
 pt_module *pt_module_new(pt_image *image, pt_options *options);
 /* Closes it. Its function pointers return 0 from now on. */
 int pt_module_free(pt_module *module);
-/* A C function pointer, as pt_sym, whose calls always go to the current version. */
-void *pt_module_sym(pt_module *module, const char *name);
-void *pt_module_sym_as(pt_module *module, const char *name, const char *signature);
+/* A C function pointer, as pt_sym, whose calls always go to the current version; PT_MODULE_SYM(module, long, add, (int, int)). */
+void *pt_module_sym(pt_module *module, const char *name, const char *signature);
 /* The current version, until it has drained. */
 pt_domain *pt_module_domain(pt_module *module);
 /* Replaces the current version: new calls go to the new one, calls inside finish where they are. If the image lacks a function
@@ -85,7 +84,7 @@ int pt_namespace_free(pt_namespace *space);
 pt_domain *pt_namespace_domain(pt_namespace *space);
 /* Compiles E-code and adds its functions and variables, in the place of those that had their names; `unit` is what faults call it. */
 int pt_namespace_create(pt_namespace *space, const char *unit, const char *source);
-/* The same with an object of `postern cc -c`. It does not say the types of its functions: pt_namespace_sym_as. */
+/* The same with an object of `postern cc -c`. It does not say the types of its functions. */
 int pt_namespace_create_object(pt_namespace *space, const char *unit, const void *object, size_t length);
 /* Leads a name to the function that `other` leads to now. */
 int pt_namespace_link(pt_namespace *space, const char *name, const char *other);
@@ -97,9 +96,10 @@ int pt_namespace_collect(pt_namespace *space);
 uint64_t pt_namespace_lookup(pt_namespace *space, const char *name);
 /* Calls by id: each argument and the result in a word, floating-point values as their bits. */
 int pt_namespace_call(pt_namespace *space, uint64_t id, const uint64_t *arguments, size_t count, uint64_t *result);
-/* A C function pointer, as pt_sym, that follows when the function is replaced. */
-void *pt_namespace_sym(pt_namespace *space, const char *name);
-void *pt_namespace_sym_as(pt_namespace *space, const char *name, const char *signature);
+/* A C function pointer, as pt_sym, that follows when the function is replaced; PT_NAMESPACE_SYM(space, long, add, (int, int)). */
+void *pt_namespace_sym(pt_namespace *space, const char *name, const char *signature);
+/* What is claimed of a function's types, as pt_signature. */
+int64_t pt_namespace_signature(pt_namespace *space, const char *name, char *to, size_t size);
 /* The offset of a variable that is not static, for pt_read and pt_write; 0 if there is none. */
 uint32_t pt_namespace_variable(pt_namespace *space, const char *name);
 /* The longest time of a call of this function by the host (0: only the namespace's, which is that of `options`), and what becomes of

@@ -2,7 +2,7 @@
  *
  *     pt_image  *image  = pt_image_load("add.px");              checked and verified, once
  *     pt_domain *domain = pt_open(image, NULL);                 an instance: a window of 4 GiB
- *     long (*add)(int, int) = pt_sym(domain, "add");            a plain function pointer
+ *     long (*add)(int, int) = PT_SYM(domain, long, add, (int, int));    a plain function pointer
  *     long five = add(2, 3);                                    about the price of a function call
  *     if (pt_last_fault()) puts(pt_last_fault()->message);      it failed, the host did not
  *
@@ -62,7 +62,7 @@ typedef enum pt_code {
     PT_E_LIMIT = -11,            /* limits do not fit, or one is reached */
     PT_E_MEMORY = -12,           /* no memory or address space, no room in the heap */
     PT_E_MISSING = -13,          /* no export of this name */
-    PT_E_UNTYPED = -14,          /* the image does not say the export's types: use pt_sym_as */
+    PT_E_UNTYPED = -14,          /* the file does not say the types of a function, and they are needed */
     PT_E_RANGE = -15,            /* not all of a range is mapped in the domain */
     PT_E_BUSY = -16,             /* threads are inside the domain */
     PT_E_OUTSIDE = -17,          /* not called by a service */
@@ -165,8 +165,9 @@ int pt_options_user(pt_options *options, void *user);
 
 /* Grants a service: `function`, a plain C function, is called directly when the extension calls `name`. `signature` is
  * its type: a letter for the result, the parameters' in parentheses, at most six: v void, b int8_t, B uint8_t, h int16_t,
- * H uint16_t, i int32_t, I uint32_t, l int64_t, L uint64_t, f float, d double, p pt_offset. `long add(int, int)` is
- * "l(ii)". Arguments may have any value. The function runs with 64 KiB of stack at least. */
+ * H uint16_t, i int32_t, I uint32_t, l int64_t, L uint64_t, f float, d double, p pt_offset, z _Bool.
+ * `long add(int, int)` is "l(ii)", or PT_SIGNATURE(long, (int, int)). Arguments may have any value, but a _Bool is 0 or 1. The function
+ * runs with 64 KiB of stack at least. */
 int pt_service(pt_options *options, const char *name, void *function, const char *signature);
 /* The same with the stack that it needs, in bytes. */
 int pt_service_stack(pt_options *options, const char *name, void *function, const char *signature, size_t stack);
@@ -335,16 +336,21 @@ const char *pt_name(pt_domain *domain);
 /* What pt_options_user was given, or NULL. */
 void *pt_user(pt_domain *domain);
 
-/* A C function pointer to an export, with the types that the image says: convert it to the function's type and call it. Every
- * thread may, until pt_close; from then on calls return 0, until its place is used again for a function of the same type, which is not
- * before 1,024 more such pointers have ended. The same name gives the same pointer. Up to six integer and eight
- * floating-point arguments travel in registers, sixteen in all are possible; pointers are pt_offset. */
-void *pt_sym(pt_domain *domain, const char *name);
-/* The same with the types said by the caller, which must agree with the image's if that says any. Wrong types make a call
- * meaningless, never unsafe. */
-void *pt_sym_as(pt_domain *domain, const char *name, const char *signature);
-/* The same for a function pointer that came from the extension. */
+/* A C function pointer to an export. `signature` is the type by which the host calls it: arguments are copied from registers and
+ * from the caller's stack by it, and by nothing that the file says; convert the pointer to exactly this type. PT_SYM(domain, long, add,
+ * (int, int)) writes the signature and the type from one text: use it where the compiler allows (C11, C++11). PT_E_SIGNATURE if
+ * the file claims that the function has other types. Every thread may call it until pt_close; from then on calls return 0, until its
+ * place is used again for a function of the same type, which is not before 1,024 more such pointers have ended. The same name and
+ * signature give the same pointer. Up to six integer and eight floating-point arguments travel in registers, sixteen in all are
+ * possible; pointers are pt_offset, for which `I` will do, too. */
+void *pt_sym(pt_domain *domain, const char *name, const char *signature);
+/* The same for a function pointer that came from the extension; PT_SYM_AT(domain, function, long, (int, int)). */
 void *pt_sym_at(pt_domain *domain, pt_offset function, const char *signature);
+/* What the file claims of an export's types, as text: as much as fits to[0 … size) with a NUL; the length of all of it, or an error
+ * (PT_E_UNTYPED if it claims nothing). An allegation, for people and for hosts that make up their arguments by it, each of them on
+ * purpose. Never give it to pt_sym for a pointer whose type was written before: a file may claim more parameters than the
+ * call has, and would get whatever lies behind them. `to` may be NULL if size is 0. */
+int64_t pt_signature(pt_domain *domain, const char *name, char *to, size_t size);
 
 /* ---- After a fault ------------------------------------------------------------------------------------------------- */
 
@@ -590,4 +596,5 @@ int pt_on_fault(pt_options *options, void (*handler)(const pt_fault *fault, void
 #endif
 
 #include <postern-modules.h>
+#include <postern-types.h>
 #endif

@@ -100,6 +100,7 @@ from!(InstantiateError, |e| instantiate(&e));
 from!(SymbolError, |e| symbol(&e));
 from!(BindError, |e| match &e {
     BindError::Signature { .. } => Code::Signature,
+    BindError::Untyped(_) => Code::Untyped,
     _ => Code::Unresolved,
 });
 from!(MemoryError, |e| match &e {
@@ -131,6 +132,7 @@ pub fn instantiate(error: &InstantiateError) -> Code {
     match error {
         InstantiateError::Unresolved(_) => Code::Unresolved,
         InstantiateError::Signature { .. } => Code::Signature,
+        InstantiateError::Untyped(_) => Code::Untyped,
         InstantiateError::Map(_) => Code::Memory,
         InstantiateError::Initialisation(error) => call(error),
         _ => Code::Limit,

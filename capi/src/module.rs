@@ -11,7 +11,7 @@ use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
 use crate::symbol::Pointers;
-use postern::{Domain, Module, ModuleEvent, ReplaceError, Signature};
+use postern::{Domain, Module, ModuleEvent, ReplaceError};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -313,33 +313,17 @@ pub extern "C" fn pt_module_domain(module: Handle<ModuleKind>) -> Handle<DomainK
     })
 }
 
-fn pointer(
-    module: Handle<ModuleKind>,
-    name: Text,
-    signature: Option<Signature>,
-) -> Result<usize, Failure> {
-    let reloadable = module.get()?;
-    let make = |name: &str, signature: Option<&Signature>| {
-        reloadable.module.function_pointer(name, signature)
-    };
-    reloadable.pointers.by_name(name, signature, make)
-}
-
 /// `pt_module_sym`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_module_sym(module: Handle<ModuleKind>, name: Text) -> *mut c_void {
-    failure::or(0, || pointer(module, name, None)) as *mut c_void
-}
-
-/// `pt_module_sym_as`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_module_sym_as(
+pub extern "C" fn pt_module_sym(
     module: Handle<ModuleKind>,
     name: Text,
     signature: Text,
 ) -> *mut c_void {
     failure::or(0, || {
-        pointer(module, name, Some(options::signature(signature)?))
+        let reloadable = module.get()?;
+        let make = |name: &str, signature: &_| reloadable.module.function_pointer(name, signature);
+        reloadable.pointers.by_name(name, signature, make)
     }) as *mut c_void
 }
 

@@ -1,6 +1,6 @@
 //! Namespaces: `pt_namespace_…`.
 
-use crate::boundary::{Out, Source, Text, Words};
+use crate::boundary::{Out, Source, Text, TextTarget, Words};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
@@ -9,7 +9,6 @@ use crate::options::{self, OptionsKind};
 use crate::symbol::Pointers;
 use postern::{
     CreateError, FunctionId, IdCallError, Namespace, NamespaceError, Recovery, RegisterUse,
-    Signature,
 };
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -266,33 +265,35 @@ pub extern "C" fn pt_namespace_call(
     ended.map_or(code, |code| code as c_int)
 }
 
-fn pointer(
-    namespace: Handle<NamespaceKind>,
-    name: Text,
-    signature: Option<Signature>,
-) -> Result<usize, Failure> {
-    let named = namespace.get()?;
-    let make =
-        |name: &str, signature: Option<&Signature>| named.space.function_pointer(name, signature);
-    named.pointers.by_name(name, signature, make)
-}
-
 /// `pt_namespace_sym`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_namespace_sym(namespace: Handle<NamespaceKind>, name: Text) -> *mut c_void {
-    failure::or(0, || pointer(namespace, name, None)) as *mut c_void
-}
-
-/// `pt_namespace_sym_as`
-#[unsafe(no_mangle)]
-pub extern "C" fn pt_namespace_sym_as(
+pub extern "C" fn pt_namespace_sym(
     namespace: Handle<NamespaceKind>,
     name: Text,
     signature: Text,
 ) -> *mut c_void {
     failure::or(0, || {
-        pointer(namespace, name, Some(options::signature(signature)?))
+        let named = namespace.get()?;
+        let make = |name: &str, signature: &_| named.space.function_pointer(name, signature);
+        named.pointers.by_name(name, signature, make)
     }) as *mut c_void
+}
+
+/// `pt_namespace_signature`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_namespace_signature(
+    namespace: Handle<NamespaceKind>,
+    name: Text,
+    to: TextTarget,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let signature = namespace
+            .get()?
+            .space
+            .signature(name.get("function's name")?)?;
+        to.fill(size, &signature.to_string())
+    })
 }
 
 /// `pt_namespace_variable`

@@ -1,8 +1,8 @@
-//! Function pointers: `pt_sym`, `pt_sym_as`, `pt_sym_at`, and where those of modules are kept.
+//! Function pointers: `pt_sym`, `pt_sym_at`, and where those of modules are kept; what files claim of types: `pt_signature`.
 //!
 //! The engine's stubs live for good, so each is made once: the same question gives the same pointer.
 
-use crate::boundary::Text;
+use crate::boundary::{Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Failure};
 use crate::handle::Handle;
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
-    Name(String, Option<Signature>),
+    Name(String, Signature),
     At(u32, Signature),
 }
 
@@ -41,42 +41,41 @@ impl Pointers {
     pub fn by_name(
         &self,
         name: Text,
-        signature: Option<Signature>,
-        make: impl FnOnce(&str, Option<&Signature>) -> Result<*const (), SymbolError>,
+        signature: Text,
+        make: impl FnOnce(&str, &Signature) -> Result<*const (), SymbolError>,
     ) -> Result<usize, Failure> {
         let name = name.get("function's name")?;
+        let signature = options::signature(signature)?;
         let key = Key::Name(name.to_owned(), signature);
-        self.get(key, || make(name, signature.as_ref()))
+        self.get(key, || make(name, &signature))
     }
-}
-
-fn by_name(
-    domain: Handle<DomainKind>,
-    name: Text,
-    signature: Option<Signature>,
-) -> Result<usize, Failure> {
-    let opened = domain.get()?;
-    let make =
-        |name: &str, signature: Option<&Signature>| opened.domain.function_pointer(name, signature);
-    opened.pointers.by_name(name, signature, make)
 }
 
 /// `pt_sym`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_sym(domain: Handle<DomainKind>, name: Text) -> *mut c_void {
-    failure::or(0, || by_name(domain, name, None)) as *mut c_void
+pub extern "C" fn pt_sym(domain: Handle<DomainKind>, name: Text, signature: Text) -> *mut c_void {
+    failure::or(0, || {
+        let opened = domain.get()?;
+        let make = |name: &str, signature: &_| opened.domain.function_pointer(name, signature);
+        opened.pointers.by_name(name, signature, make)
+    }) as *mut c_void
 }
 
-/// `pt_sym_as`
+/// `pt_signature`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_sym_as(
+pub extern "C" fn pt_signature(
     domain: Handle<DomainKind>,
     name: Text,
-    signature: Text,
-) -> *mut c_void {
-    failure::or(0, || {
-        by_name(domain, name, Some(options::signature(signature)?))
-    }) as *mut c_void
+    to: TextTarget,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let signature = domain
+            .get()?
+            .domain
+            .signature(name.get("function's name")?)?;
+        to.fill(size, &signature.to_string())
+    })
 }
 
 /// `pt_sym_at`

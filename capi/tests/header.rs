@@ -284,6 +284,122 @@ fn every_standard_takes_the_headers() {
     }
 }
 
+/// Whether a function of a host with this body compiles, as C11 and as C++11.
+fn compiles(body: &str) -> [bool; 2] {
+    let root = support::installed();
+    let (file, include) = (root.join("body.c"), format!("-I{}", root.display()));
+    let text =
+        format!("#include <postern.h>\nvoid f(pt_domain *d);\nvoid f(pt_domain *d) {{ {body} }}\n");
+    std::fs::write(&file, text).expect("body.c");
+    [("gcc", "-xc", "-std=c11"), ("g++", "-xc++", "-std=c++11")].map(
+        |(compiler, language, standard)| {
+            let output = std::process::Command::new(compiler)
+                .args([
+                    language,
+                    standard,
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-pedantic",
+                    "-fsyntax-only",
+                    &include,
+                ])
+                .arg(&file)
+                .output();
+            output.expect(compiler).status.success()
+        },
+    )
+}
+
+/// Only types that can cross have a signature. Whatever else is written does not compile, the host's own pointers above all.
+#[test]
+fn the_macros_take_types_that_cross_and_no_others() {
+    let sixteen = ["int"; 16].join(", ");
+    for good in [
+        "(int, int)",
+        "(void)",
+        "(pt_offset, size_t, float, double, long long, char, signed char, unsigned char, short)",
+        &format!("({sixteen})"),
+    ] {
+        let body =
+            format!("(void)PT_SYM(d, long, add, {good}); (void)PT_SYM_AT(d, 1, void, {good});");
+        assert_eq!(compiles(&body), [true; 2], "{good}");
+    }
+    let right = "long (*add)(int, int) = PT_SYM(d, long, add, (int, int)); (void)add;";
+    assert_eq!(compiles(right), [true; 2]);
+    // Another type than that of the pointer which gets it.
+    let wrong = right.replace(
+        "= PT_SYM(d, long, add, (int",
+        "= PT_SYM(d, long, add, (long",
+    );
+    assert_eq!(compiles(&wrong), [false; 2]);
+    for bad in [
+        "char *",
+        "const char *",
+        "void *",
+        "int *",
+        "struct pt_config",
+        "long double",
+        "void (*)(void)",
+        &format!("{sixteen}, int"),
+    ] {
+        let body = format!("(void)PT_SYM(d, long, add, (int, {bad}));");
+        assert_eq!(compiles(&body), [false; 2], "{bad}");
+        let body = format!("(void)PT_SYM(d, {bad}, add, (void));");
+        assert_eq!(compiles(&body), [false; 2], "{bad} as the result");
+    }
+    // C would take it for a function of whatever it is called with.
+    assert!(!compiles("(void)PT_SYM(d, long, add, ());")[0]);
+    assert_eq!(compiles("(void)pt_sym(d, \"add\");"), [false; 2]);
+}
+
+/// The text that the macros make, in both languages.
+#[test]
+fn the_macros_write_signatures() {
+    let lines: String = [
+        ("void, (void)", "v()"),
+        ("_Bool, (_Bool)", "z(z)"),
+        ("int8_t, (uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t)", "b(BhHiIlL)"),
+        ("float, (double, pt_offset, size_t, long, long long, unsigned long long)", "f(dILllL)"),
+        ("char, (int, int, int, int, int, int, int, int, int, int, int, int, int, int, int, int)", "b(iiiiiiiiiiiiiiii)"),
+    ]
+    .iter()
+    .map(|(c, text)| format!("    if (strcmp(PT_SIGNATURE({c}), \"{text}\")) return 1;\n"))
+    .collect();
+    let root = support::installed();
+    for (compiler, language, standard, truth) in [
+        ("gcc", "-xc", "-std=c11", "_Bool"),
+        ("g++", "-xc++", "-std=c++11", "bool"),
+    ] {
+        let (file, program) = (
+            root.join("write.c"),
+            root.join("write").display().to_string(),
+        );
+        let text = lines.replace("_Bool", truth);
+        let text = format!(
+            "#include <postern.h>\n#include <string.h>\nint main(void) {{\n{text}    return 0;\n}}\n"
+        );
+        std::fs::write(&file, text).expect("write.c");
+        let (include, file) = (format!("-I{}", root.display()), file.display().to_string());
+        support::run(
+            compiler,
+            &[
+                language,
+                standard,
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-pedantic",
+                &include,
+                "-o",
+                &program,
+                &file,
+            ],
+        );
+        support::run(&program, &[] as &[&str]);
+    }
+}
+
 const REGISTERS: [&str; 16] = [
     "PT_RAX",
     "PT_RBX",

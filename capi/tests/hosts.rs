@@ -10,6 +10,11 @@ fn calls() {
 }
 
 #[test]
+fn what_a_file_claims_about_types() {
+    support::test("claims.c");
+}
+
+#[test]
 fn bad_arguments() {
     support::test("bad.c");
 }

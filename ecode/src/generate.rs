@@ -189,7 +189,8 @@ impl Parser<'_> {
             let info = self.types.get(ty);
             Some(match (info.kind, info.size) {
                 (Kind::Void, _) => 'v',
-                (Kind::Bool, _) | (Kind::Unsigned, 1) => 'B',
+                (Kind::Bool, _) => 'z',
+                (Kind::Unsigned, 1) => 'B',
                 (Kind::Int, 1) => 'b',
                 (Kind::Int, 2) => 'h',
                 (Kind::Unsigned, 2) => 'H',

@@ -9,8 +9,8 @@ int main(int argc, char **argv)
 	pt_service(options, "limit", (void *)limit, "i()");
 	pt_image *image = pt_image_load(argc > 1 ? argv[1] : "add.px");
 	pt_domain *domain = pt_open(image, options);
-	long (*add)(int, int) = pt_sym(domain, "add");
-	int (*at)(pt_offset) = pt_sym(domain, "at");
+	long (*add)(int, int) = PT_SYM(domain, long, add, (int, int));
+	int (*at)(pt_offset) = PT_SYM(domain, int, at, (pt_offset));
 	if (!add || !at)
 		return fprintf(stderr, "host: %s\n", pt_error()), 1;
 	printf("2 + 3 = %ld, 70 + 70 = %ld\n", add(2, 3), add(70, 70));

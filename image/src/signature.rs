@@ -1,7 +1,7 @@
 //! Signatures: the C types of an import or export, spelled as the extension ABI (section 7) does.
 //!
-//! A signature is a claim of the toolchain that made the image. A wrong one makes a call meaningless,
-//! never unsafe, so nothing here is part of the security argument.
+//! In a file a signature is an allegation of whoever made the file. It is compared with the types of whoever calls or serves, and
+//! told to people; nothing copies memory or registers because of it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub const MAX_PARAMETERS: usize = 16;
 pub enum Type {
     /// `int8_t`, letter `b`.
     I8,
-    /// `uint8_t` and `_Bool`, letter `B`.
+    /// `uint8_t`, letter `B`.
     U8,
     /// `int16_t`, letter `h`.
     I16,
@@ -36,10 +36,12 @@ pub enum Type {
     F64,
     /// A pointer, that is, an offset in the window; letter `p`.
     Pointer,
+    /// `_Bool`, letter `z`. Its value is its lowest bit, as the psABI has it; all others are cut off on the way, in both directions.
+    Bool,
 }
 
 /// Each type with its letter in the notes and its name in C.
-const TYPES: [(Type, char, &str); 11] = [
+const TYPES: [(Type, char, &str); 12] = [
     (Type::I8, 'b', "int8_t"),
     (Type::U8, 'B', "uint8_t"),
     (Type::I16, 'h', "int16_t"),
@@ -51,6 +53,7 @@ const TYPES: [(Type, char, &str); 11] = [
     (Type::F32, 'f', "float"),
     (Type::F64, 'd', "double"),
     (Type::Pointer, 'p', "void *"),
+    (Type::Bool, 'z', "_Bool"),
 ];
 
 impl Type {
@@ -74,15 +77,15 @@ impl Type {
         matches!(self, Type::F32 | Type::F64)
     }
 
-    /// Whether it is an integer type; a pointer is not.
+    /// Whether it is an integer type; a pointer and `_Bool` are not.
     pub fn is_integer(self) -> bool {
-        !self.is_float() && self != Type::Pointer
+        !self.is_float() && !matches!(self, Type::Pointer | Type::Bool)
     }
 
     /// Size of a value in bytes. A pointer has four: an offset.
     pub fn size(self) -> u32 {
         match self {
-            Type::I8 | Type::U8 => 1,
+            Type::I8 | Type::U8 | Type::Bool => 1,
             Type::I16 | Type::U16 => 2,
             Type::I32 | Type::U32 | Type::F32 | Type::Pointer => 4,
             Type::I64 | Type::U64 | Type::F64 => 8,
@@ -228,6 +231,7 @@ mod tests {
             ("v()", "void f(void)"),
             ("l(ii)", "int64_t f(int32_t, int32_t)"),
             ("p(pL)", "void *f(void *, uint64_t)"),
+            ("z(z)", "_Bool f(_Bool)"),
             (
                 "d(fdbBhHIl)",
                 "double f(float, double, int8_t, uint8_t, int16_t, uint16_t, uint32_t, int64_t)",

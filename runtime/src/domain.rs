@@ -122,9 +122,8 @@ impl Domain {
     pub fn func<F: FuncType>(&self, name: &str) -> Result<Func<F>, SymbolError> {
         let export = self.export(name)?;
         let wanted = F::signature();
-        // Its own types must be known.
-        service::agreed(name, export.signature, None)?;
-        service::agreed(name, export.signature, Some(&wanted))?;
+        service::alleged(name, export.signature)?;
+        service::agrees(name, export.signature, &wanted)?;
         Ok(Func::new(self, export.offset, &wanted))
     }
 
@@ -149,19 +148,29 @@ impl Domain {
         Ok(Func::new(self, offset.0, &F::signature()))
     }
 
-    /// A plain C function pointer to an export, with the image's signature or the one given. The same function has the same pointer. It
-    /// ends with the domain: calls return 0 from then on. Only once a thousand more pointers of the same C type have ended can its
-    /// place be another domain's function, of that type.
+    /// A plain C function pointer to an export. `signature` must be the type by which the host calls it: registers and words of the
+    /// caller's stack are copied by it. What the image says is only compared. The same function has the same pointer. It ends
+    /// with the domain: calls return 0 from then on. Only once a thousand more pointers of the same C type have ended can its place
+    /// be another domain's function, of that type.
     ///
     /// # Errors
-    /// No such export, or its types are unknown.
+    /// No such export, or the image says that its types are others.
     pub fn function_pointer(
         &self,
         name: &str,
-        signature: Option<&Signature>,
+        signature: &Signature,
     ) -> Result<*const (), SymbolError> {
-        let (offset, signature) = self.typed_export(name, signature)?;
-        self.pointer(offset, &signature)
+        let offset = self.typed_export(name, signature)?;
+        self.pointer(offset, signature)
+    }
+
+    /// What the image says of an export's types. It is an allegation of the file: for people, and for hosts that choose their own types
+    /// after looking at it, argument by argument; never to be handed to [`Domain::function_pointer`] unseen.
+    ///
+    /// # Errors
+    /// No such export, or the image does not say.
+    pub fn signature(&self, name: &str) -> Result<Signature, SymbolError> {
+        service::alleged(name, self.export(name)?.signature)
     }
 
     /// As [`Domain::function_pointer`] for a function pointer that came from the extension.
@@ -194,15 +203,11 @@ impl Domain {
         Ok(self.0.stubs.pointer(entry)? as *const ())
     }
 
-    /// An export that can be called with `wanted`; without, one whose types the image says, and those.
-    pub(crate) fn typed_export(
-        &self,
-        name: &str,
-        wanted: Option<&Signature>,
-    ) -> Result<(u32, Signature), SymbolError> {
+    /// The offset of an export that can be called with `wanted`, as far as the image says its types.
+    pub(crate) fn typed_export(&self, name: &str, wanted: &Signature) -> Result<u32, SymbolError> {
         let export = self.export(name)?;
-        let signature = service::agreed(name, export.signature, wanted)?;
-        Ok((export.offset, signature))
+        service::agrees(name, export.signature, wanted)?;
+        Ok(export.offset)
     }
 
     pub(crate) fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {
@@ -218,8 +223,7 @@ impl Domain {
         let wanted: Signature = signature
             .parse()
             .map_err(|_| SymbolError::Untyped(name.to_owned()))?;
-        let (offset, signature) = self.typed_export(name, Some(&wanted))?;
-        let mut entry = self.entry(offset, &signature);
+        let mut entry = self.entry(self.typed_export(name, &wanted)?, &wanted);
         entry.flags |= gate::FLAG_FREIGHT;
         let class = self.0.gates(&entry);
         (entry.gate, entry.body) = (class.gate, class.body);

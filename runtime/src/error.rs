@@ -111,6 +111,11 @@ pub enum InstantiateError {
         /// The host's.
         offered: Signature,
     },
+    /// An import that a peer is to serve has no type.
+    #[error(
+        "the image does not say the types of its import `{0}` (no debug information, variadic, or a structure by value), so no peer can serve it"
+    )]
+    Untyped(String),
     /// Limits do not fit.
     #[error("{0}")]
     Limits(String),
@@ -158,7 +163,7 @@ pub enum SymbolError {
     },
     /// The image does not say the types.
     #[error(
-        "the image does not say the types of `{0}` (no debug information, variadic, or a structure by value); name them: func_unchecked in Rust, pt_sym_as in C"
+        "the image does not say the types of `{0}` (no debug information, variadic, or a structure by value); name them where you can: func_unchecked in Rust, pt_sym in C"
     )]
     Untyped(String),
     /// A peer's parameters must be in registers.
@@ -191,6 +196,11 @@ pub enum BindError {
         /// The export's.
         offered: Signature,
     },
+    /// The import has no type.
+    #[error(
+        "the image does not say the types of its import `{0}` (no debug information, variadic, or a structure by value), so no peer can serve it"
+    )]
+    Untyped(String),
 }
 
 fn suggestion(nearest: &Option<String>) -> String {

@@ -11,7 +11,7 @@ use crate::trusted::machine;
 use crate::trusted::memory::FileView;
 use postern_image::debug::Kept;
 use postern_image::input::{self, MAX_FILE};
-use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout};
+use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout, Signature, Type};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE, THREAD_BLOCK};
 use postern_verifier::{
     Bounds, Facts, Links, Profile, Segment, Starts, bounded_buffer_len, buffer_len, verify_within,
@@ -244,15 +244,18 @@ impl Image {
         // What else the verifier needed is not looked at again.
         starts.truncate(buffer_len(text_len) / 2);
         starts.shrink_to_fit();
-        let fact_bits = if facts.xmm { FACT_XMM } else { 0 }
-            | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
-            | if facts.x87 { FACT_X87 } else { 0 }
-            | more.fact_bits;
         let mut tables = ImageTables::from(&parsed);
         tables.imports.extend_from_slice(&more.imports);
         let names = tables.imports.iter().map(|i| Arc::clone(&i.name));
         // Of two of one name the first is meant.
         let services = names.zip(0..tables.imports.len() as u32).rev().collect();
+        let fact_bits = if facts.xmm || passes_vectors(&tables) {
+            FACT_XMM
+        } else {
+            0
+        } | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
+            | if facts.x87 { FACT_X87 } else { 0 }
+            | more.fact_bits;
         let loaded = [Some(parsed.text()), parsed.rodata(), parsed.data()];
         let kept = Kept::new(&bytes, loaded.into_iter().flatten());
         Ok(ImageInner {
@@ -409,6 +412,32 @@ fn lay_out(
     file.write_all_at(initial, at(layout.data) - initial.len() as u64)?;
     machine::seal(&file)?;
     Ok(file)
+}
+
+/// Whether vector registers may carry something between an image and others though no instruction of it touches them: a function that
+/// passes its caller's argument on to an import does. Gates clear them of the host's values then, so that whoever believes an
+/// image's types, or gets an argument from it, never gets those. What every domain is granted takes and gives none.
+fn passes_vectors(tables: &ImageTables) -> bool {
+    let floats = |s: &Signature| {
+        s.parameters()
+            .iter()
+            .copied()
+            .chain(s.result())
+            .any(Type::is_float)
+    };
+    let granted = |name: &str| name == "sys" || name.starts_with("__postern_");
+    let imports = tables
+        .imports
+        .iter()
+        .filter(|import| !granted(&import.name));
+    imports
+        .map(|import| import.signature.as_ref())
+        .any(|s| s.is_none_or(floats))
+        || tables
+            .exports
+            .iter()
+            .filter_map(|export| export.signature.as_ref())
+            .any(floats)
 }
 
 /// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host.

@@ -196,7 +196,7 @@ impl Module {
     /// # Errors
     /// The current version has no such export or the types differ; or the version before, which may come back.
     pub fn func<F: FuncType>(&self, name: &str) -> Result<ModuleFunc<F>, SymbolError> {
-        let switch = self.0.function(name, Some(F::signature()), false)?;
+        let switch = self.0.function(name, F::signature(), false)?;
         Ok(ModuleFunc {
             switch,
             module: self.0.clone(),
@@ -204,17 +204,18 @@ impl Module {
         })
     }
 
-    /// The same as a plain C function pointer, with the image's signature or the one given. It may be called for good: once the
-    /// module is gone, calls return 0. The same name gives the same pointer.
+    /// The same as a plain C function pointer. `signature` must be the type by which the host calls it, as for
+    /// [`Domain::function_pointer`]. It may be called for good: once the module is gone, calls return 0. The same name and type give
+    /// the same pointer.
     ///
     /// # Errors
-    /// As [`Module::func`], and if the types are unknown.
+    /// As [`Module::func`].
     pub fn function_pointer(
         &self,
         name: &str,
-        signature: Option<&Signature>,
+        signature: &Signature,
     ) -> Result<*const (), SymbolError> {
-        let switch = self.0.function(name, signature.copied(), true)?;
+        let switch = self.0.function(name, *signature, true)?;
         // C may call it for good.
         let switch: &'static Arc<Switch> = Box::leak(Box::new(switch));
         Ok(switch.stub()? as *const ())

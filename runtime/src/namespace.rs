@@ -224,34 +224,44 @@ impl Namespace {
         let (slot, _) = self.find(name).ok_or_else(|| self.missing(name))?;
         let state = self.code().lock();
         let entry = &state.slots[slot as usize];
-        // Its own types must be known.
-        service::agreed(name, entry.signature, None)?;
-        service::agreed(name, entry.signature, Some(&wanted))?;
+        service::alleged(name, entry.signature)?;
+        service::agrees(name, entry.signature, &wanted)?;
         let held = entry.held.clone();
         let entry = state.entry(&self.domain, slot, &wanted);
         drop(state);
         Ok(Func::held(&self.domain, entry, held))
     }
 
-    /// A plain C function pointer to a function, with its own signature or the one given. It may be called for good, and follows
-    /// when the function is replaced; where there is no result, the call returns 0, and [`last_error`](crate::last_error) says why.
+    /// A plain C function pointer to a function. `signature` must be the type by which the host calls it, as for
+    /// [`Domain::function_pointer`]. It may be called for good, and follows when the function is replaced; where there is no result, the
+    /// call returns 0, and [`last_error`](crate::last_error) says why.
     ///
     /// # Errors
-    /// No such function, or its types are others or unknown.
+    /// No such function, or its types are others.
     pub fn function_pointer(
         &self,
         name: &str,
-        signature: Option<&Signature>,
+        signature: &Signature,
     ) -> Result<*const (), SymbolError> {
         let (slot, _) = self.find(name).ok_or_else(|| self.missing(name))?;
         let mut state = self.code().lock();
         let entry = &mut state.slots[slot as usize];
-        let signature = service::agreed(name, entry.signature, signature)?;
+        service::agrees(name, entry.signature, signature)?;
         // C may call it for good.
         std::mem::forget(entry.held.clone());
-        let entry = state.entry(&self.domain, slot, &signature);
+        let entry = state.entry(&self.domain, slot, signature);
         drop(state);
-        self.domain.pointer_to(entry, &signature)
+        self.domain.pointer_to(entry, signature)
+    }
+
+    /// What the source or the file says of a function's types: an allegation, as of [`Domain::signature`].
+    ///
+    /// # Errors
+    /// No such function, or nothing says them.
+    pub fn signature(&self, name: &str) -> Result<Signature, SymbolError> {
+        let (slot, _) = self.find(name).ok_or_else(|| self.missing(name))?;
+        let state = self.code().lock();
+        service::alleged(name, state.slots[slot as usize].signature)
     }
 
     fn missing(&self, name: &str) -> SymbolError {

@@ -1,7 +1,12 @@
 //! Peers: functions of one domain that another one calls directly, through the gates alone.
 //!
 //! An export is what the called domain gives: a function, the longest time of one call, the stack that must be left. An import that
-//! is served by it looks like a service to the calling extension. What is bound when a domain is built keeps the other domain alive;
+//! is served by it looks like a service to the calling extension. The types are allegations of two files. Both must say them, and the
+//! same: so what the gate passes is what the caller says that it gives and the called one says that it takes. Each register then
+//! holds something of the caller's own, or nothing: an image that says floating-point types, or does not say all types of its imports,
+//! has the gates clear its vector registers of the host's values even if no instruction of it could read them (`image.rs`).
+//!
+//! What is bound when a domain is built keeps the other domain alive;
 //! that cannot make a ring. What is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
 
 use crate::domain::{Domain, DomainBuilder};
@@ -132,12 +137,14 @@ impl DomainBuilder {
 }
 
 impl Domain {
-    /// A function that other domains may be given as a peer ([`DomainBuilder::peer`]), with the image's signature.
+    /// A function that other domains may be given as a peer ([`DomainBuilder::peer`]), with the image's signature. What imports it must
+    /// say the same types.
     ///
     /// # Errors
     /// No such export, its types are unknown, or not all of its parameters fit registers: six integers and eight floats.
     pub fn peer_export(&self, name: &str) -> Result<PeerExport, SymbolError> {
-        let (offset, signature) = self.typed_export(name, None)?;
+        let export = self.export(name)?;
+        let (offset, signature) = (export.offset, service::alleged(name, export.signature)?);
         if !service::in_registers(&signature, true) {
             return Err(SymbolError::Parameters(name.to_owned()));
         }
@@ -155,7 +162,7 @@ impl Domain {
     /// domain is not kept alive by it, so that rings of domains end.
     ///
     /// # Errors
-    /// The import was not left open, or has another type.
+    /// The import was not left open, or has another type, or none.
     pub fn bind_peer(&self, name: &str, export: &PeerExport) -> Result<(), BindError> {
         let imports = &self.0.image.tables.imports;
         let entry = self
@@ -166,10 +173,9 @@ impl Domain {
         let expected = imports
             .iter()
             .find(|import| &*import.name == name)
-            .and_then(|import| import.signature);
-        if let Some(expected) = expected
-            && !compatible(&expected, &export.signature)
-        {
+            .and_then(|import| import.signature)
+            .ok_or_else(|| BindError::Untyped(name.to_owned()))?;
+        if !compatible(&expected, &export.signature) {
             return Err(BindError::Signature {
                 name: name.to_owned(),
                 expected,

@@ -287,6 +287,9 @@ impl Services {
                 .offers
                 .get(&*import.name)
                 .ok_or_else(|| InstantiateError::Unresolved(import.name.to_string()))?;
+            if offer.peer && offer.signature.is_some() && import.signature.is_none() {
+                return Err(InstantiateError::Untyped(import.name.to_string()));
+            }
             if let (Some(expected), Some(offered)) = (&import.signature, &offer.signature)
                 && !compatible(expected, offered)
             {
@@ -463,10 +466,13 @@ impl std::fmt::Debug for Offer {
 }
 
 /// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs do not matter to registers
-/// of 32 bits and more, and a caller may ignore a result.
+/// of 32 bits and more, a pointer is a `uint32_t` to C hosts (`pt_offset`), and a caller may ignore a result.
 pub(crate) fn compatible(found: &Signature, wanted: &Signature) -> bool {
+    let offset = |t: Type| matches!(t, Type::Pointer | Type::U32);
     let same = |a: Type, b: Type| {
-        a == b || (a.is_integer() && b.is_integer() && a.size() == b.size() && a.size() >= 4)
+        a == b
+            || (a.is_integer() && b.is_integer() && a.size() == b.size() && a.size() >= 4)
+            || (offset(a) && offset(b))
     };
     let results = match (found.result(), wanted.result()) {
         (_, None) => true,
@@ -482,22 +488,26 @@ pub(crate) fn compatible(found: &Signature, wanted: &Signature) -> bool {
             .all(|(&a, &b)| same(a, b))
 }
 
-/// The types by which the function `name`, whose types are `found` if they are known, is called: those that are wanted, else its own.
-pub(crate) fn agreed(
+/// Whether the function `name` may be called by the types `wanted`, as far as the file says anything of them: what it says is an
+/// allegation and is compared, no call is ever made by it.
+pub(crate) fn agrees(
     name: &str,
     found: Option<Signature>,
-    wanted: Option<&Signature>,
-) -> Result<Signature, SymbolError> {
-    match (wanted, found) {
-        (Some(wanted), Some(found)) if !compatible(&found, wanted) => Err(SymbolError::Signature {
+    wanted: &Signature,
+) -> Result<(), SymbolError> {
+    match found {
+        Some(found) if !compatible(&found, wanted) => Err(SymbolError::Signature {
             name: name.to_owned(),
             found,
             wanted: *wanted,
         }),
-        (Some(signature), _) => Ok(*signature),
-        (None, Some(signature)) => Ok(signature),
-        (None, None) => Err(SymbolError::Untyped(name.to_owned())),
+        _ => Ok(()),
     }
+}
+
+/// What the file says of the types of `name`, where that must be known.
+pub(crate) fn alleged(name: &str, found: Option<Signature>) -> Result<Signature, SymbolError> {
+    found.ok_or_else(|| SymbolError::Untyped(name.to_owned()))
 }
 
 /// Whether all parameters are passed in registers, as the service gate has them: of services at most six in all.
@@ -511,11 +521,12 @@ pub(crate) fn in_registers(signature: &Signature, peer: bool) -> bool {
     }
 }
 
-/// Bits of an integer register that a value of this type fills.
+/// Bits of an integer register that a value of this type fills. Of a `_Bool` that is its truth value in bit 0 (psABI): who lies in
+/// the others is not heard, whichever way the value goes.
 pub(crate) fn integer_mask(t: Type) -> u64 {
     match (t.is_float(), t) {
         (true, _) => 0,
-        (_, Type::Pointer) => u64::from(u32::MAX),
+        (_, Type::Bool) => 1,
         _ => u64::MAX >> (64 - 8 * t.size()),
     }
 }

@@ -1,4 +1,4 @@
-//! Values that cross a gate: types for which every bit pattern is valid.
+//! Values that cross a gate: types for which every bit pattern is valid, and `bool`, which is cut to its lowest bit.
 
 use postern_image::Type;
 
@@ -26,8 +26,8 @@ impl std::fmt::Display for Offset {
 
 /// A type that a parameter or result of an entry or a service may have.
 ///
-/// Implemented for the integers of up to 64 bits, `f32`, `f64` and [`Offset`]. It cannot be implemented for other types: a `bool` or a
-/// reference has bit patterns that an extension must not be able to make.
+/// Implemented for the integers of up to 64 bits, `f32`, `f64`, `bool` and [`Offset`]. It cannot be implemented for other types: a
+/// reference or an enum has bit patterns that an extension must not be able to make.
 pub trait Value: Copy + sealed::Sealed + 'static {
     /// The C type.
     const TYPE: Type;
@@ -78,6 +78,19 @@ impl Value for f64 {
     #[inline(always)]
     fn from_bits(bits: u64) -> Self {
         f64::from_bits(bits)
+    }
+}
+
+impl sealed::Sealed for bool {}
+impl Value for bool {
+    const TYPE: Type = Type::Bool;
+    #[inline(always)]
+    fn to_bits(self) -> u64 {
+        u64::from(self)
+    }
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        bits & 1 != 0
     }
 }
 

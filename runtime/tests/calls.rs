@@ -212,15 +212,10 @@ fn names_and_types_are_checked() {
         -3
     );
     assert!(d.func_unchecked::<fn()>("none").is_err());
-    assert!(d.function_pointer("any", None).is_err());
-    assert!(
-        d.function_pointer("any", Some(&"i(i)".parse().unwrap()))
-            .is_ok()
-    );
-    assert!(
-        d.function_pointer("add", Some(&"i(d)".parse().unwrap()))
-            .is_err()
-    );
+    assert!(matches!(d.signature("any"), Err(SymbolError::Untyped(_))));
+    assert_eq!(d.signature("add").unwrap().to_string(), "l(ii)");
+    assert!(d.function_pointer("any", &"i(i)".parse().unwrap()).is_ok());
+    assert!(d.function_pointer("add", &"i(d)".parse().unwrap()).is_err());
 }
 
 #[test]
@@ -362,14 +357,18 @@ fn masked_arguments_through_a_c_pointer() {
         }
         result
     };
-    let wide = d.function_pointer("wide", None).unwrap();
+    let wide = d
+        .function_pointer("wide", &"L(bHIp)".parse().unwrap())
+        .unwrap();
     assert_eq!(
         call(wide, u64::MAX, 0),
         0xff ^ 0xffff ^ 0xffff_ffff ^ 0xffff_ffff
     );
-    let float = d.function_pointer("float", None).unwrap();
+    let float = d
+        .function_pointer("float", &"L(f)".parse().unwrap())
+        .unwrap();
     assert_eq!(call(float, u64::MAX, 0xffff_ffff_3f80_0000), 0x3f80_0000);
-    let none = d.function_pointer("none", None).unwrap();
+    let none = d.function_pointer("none", &"L()".parse().unwrap()).unwrap();
     assert_eq!(call(none, u64::MAX, u64::MAX), 0);
 }
 
@@ -385,12 +384,20 @@ fn c_function_pointers_outlive_the_domain() {
              ret
          bad: ud2",
     );
-    let add: extern "C" fn(i32, i32) -> i32 =
-        unsafe { std::mem::transmute(d.function_pointer("add", None).unwrap()) };
-    let ninth: extern "C" fn(i32, i32, i32, i32, i32, i32, i32, i32, f64) -> f64 =
-        unsafe { std::mem::transmute(d.function_pointer("ninth", None).unwrap()) };
+    let add: extern "C" fn(i32, i32) -> i32 = unsafe {
+        std::mem::transmute(
+            d.function_pointer("add", &"i(ii)".parse().unwrap())
+                .unwrap(),
+        )
+    };
+    let ninth: extern "C" fn(i32, i32, i32, i32, i32, i32, i32, i32, f64) -> f64 = unsafe {
+        std::mem::transmute(
+            d.function_pointer("ninth", &"d(iiiiiiiid)".parse().unwrap())
+                .unwrap(),
+        )
+    };
     let bad: extern "C" fn() -> i32 =
-        unsafe { std::mem::transmute(d.function_pointer("bad", None).unwrap()) };
+        unsafe { std::mem::transmute(d.function_pointer("bad", &"i()".parse().unwrap()).unwrap()) };
     postern::clear_last_error();
     assert_eq!(add(-2, 44), 42);
     assert_eq!(ninth(0, 0, 0, 0, 0, 0, 7, -8, 0.5), -7.5);
@@ -415,7 +422,9 @@ fn c_function_pointers_outlive_the_domain() {
     // 600 stubs take more than two pages of them.
     let d = domain(&[("one", "i()")], "one: movl $1,%eax\nret");
     let many: Vec<extern "C" fn() -> i32> = (0..600)
-        .map(|_| unsafe { std::mem::transmute(d.function_pointer("one", None).unwrap()) })
+        .map(|_| unsafe {
+            std::mem::transmute(d.function_pointer("one", &"i()".parse().unwrap()).unwrap())
+        })
         .collect();
     assert_eq!(many.iter().map(|f| f()).sum::<i32>(), 600);
     d.close();
@@ -427,7 +436,7 @@ fn c_function_pointers_do_not_use_domains_up() {
     let i = support::image(&[("one", "i()")], "one: movl $1,%eax\nret");
     let build = || cold(&i).heap(4096).build().unwrap();
     let pointer = |d: &Domain| -> extern "C" fn() -> i32 {
-        unsafe { std::mem::transmute(d.function_pointer("one", None).unwrap()) }
+        unsafe { std::mem::transmute(d.function_pointer("one", &"i()".parse().unwrap()).unwrap()) }
     };
     let first = pointer(&build());
     // More than can be alive at once.
@@ -460,21 +469,45 @@ fn narrow_results_are_extended_for_c() {
     );
     // As a caller sees them that trusts the callee: all 32 bits.
     macro_rules! result {
-        ($name:literal, fn($($t:ty),*), $($v:expr),*) => {{
+        ($name:literal, $types:literal, fn($($t:ty),*), $($v:expr),*) => {{
             let f: extern "C" fn($($t),*) -> u32 =
-                unsafe { std::mem::transmute(d.function_pointer($name, None).unwrap()) };
+                unsafe { std::mem::transmute(d.function_pointer($name, &$types.parse().unwrap()).unwrap()) };
             f($($v),*)
         }};
     }
-    assert_eq!(result!("b", fn(),), 0xffff_ff80);
-    assert_eq!(result!("ub", fn(),), 0x80);
+    assert_eq!(result!("b", "b()", fn(),), 0xffff_ff80);
+    assert_eq!(result!("ub", "B()", fn(),), 0x80);
     type I = i32;
     assert_eq!(
-        result!("h", fn(I, I, I, I, I, I, I, I), 0, 0, 0, 0, 0, 0, 0, 5),
+        result!(
+            "h",
+            "h(iiiiiiii)",
+            fn(I, I, I, I, I, I, I, I),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            5
+        ),
         0xffff_ff05
     );
     assert_eq!(
-        result!("uh", fn(I, I, I, I, I, I, I, I), 0, 0, 0, 0, 0, 0, 0, 5),
+        result!(
+            "uh",
+            "H(iiiiiiii)",
+            fn(I, I, I, I, I, I, I, I),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            5
+        ),
         0xff05
     );
 }

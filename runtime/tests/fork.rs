@@ -161,7 +161,7 @@ fn fork_while_others_make_and_drop_domains() {
                             .build()
                             .unwrap();
                         next(&d);
-                        d.function_pointer("next", None).unwrap();
+                        d.function_pointer("next", &"i()".parse().unwrap()).unwrap();
                         let _ = shared.func::<fn() -> i32>("next").unwrap().call();
                         let other = d.clone();
                         std::thread::spawn(move || next(&other)).join().unwrap();
@@ -181,7 +181,7 @@ fn fork_while_others_make_and_drop_domains() {
                     .unwrap();
                 assert_eq!(next(&d), 1);
                 assert_eq!(d.func::<fn() -> i32>("serve").unwrap().call().unwrap(), 3);
-                d.function_pointer("next", None).unwrap();
+                d.function_pointer("next", &"i()".parse().unwrap()).unwrap();
                 shared.reset().unwrap();
                 assert_eq!(next(&shared), 1);
                 drop(d);

@@ -376,7 +376,9 @@ fn handlers_that_call_are_always_refused() {
             count.fetch_add(1, SeqCst);
         }
         let d = domain();
-        let p = d.function_pointer("good", None).unwrap();
+        let p = d
+            .function_pointer("good", &d.signature("good").unwrap())
+            .unwrap();
         POINTER
             .set(unsafe { std::mem::transmute::<*const (), extern "C" fn(i32) -> i32>(p) })
             .unwrap();

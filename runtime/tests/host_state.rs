@@ -297,7 +297,9 @@ fn the_gs_base_comes_back_where_a_host_asks_for_it() {
             assert_eq!(gs(), 0x7100_0000);
             d.reset().unwrap();
         }
-        let p = inner.function_pointer("probe", None).unwrap();
+        let p = inner
+            .function_pointer("probe", &inner.signature("probe").unwrap())
+            .unwrap();
         let p: extern "C" fn() -> i64 = unsafe { std::mem::transmute(p) };
         assert_eq!((p(), gs()), (THIRD, 0x7100_0000));
     });

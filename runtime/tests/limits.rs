@@ -82,7 +82,10 @@ fn at_the_limit_of_mappings_every_entry_point_has_an_error() {
             refused(|| area.protect(&domain, page(3), Prot::ReadWrite), what);
             refused(|| module.replace(&other), what);
             refused(|| Namespace::builder().build(), what);
-            refused(|| domain.function_pointer("one", None), what);
+            refused(
+                || domain.function_pointer("one", &domain.signature("one").unwrap()),
+                what,
+            );
             // More text than is mapped already.
             let long = format!(
                 "int g(int x) {{ {} return x; }}",
@@ -112,7 +115,11 @@ fn at_the_limit_of_mappings_every_entry_point_has_an_error() {
             assert!(cold(&other).build().is_ok());
             domain.share(&spare, Prot::Read).unwrap();
             assert!(module.replace(&other).is_ok() && Namespace::builder().build().is_ok());
-            assert!(domain.function_pointer("one", None).is_ok());
+            assert!(
+                domain
+                    .function_pointer("one", &domain.signature("one").unwrap())
+                    .is_ok()
+            );
             let inside = std::thread::scope(|s| s.spawn(|| one.call(1)).join().unwrap());
             assert_eq!(inside.unwrap(), 2);
         },

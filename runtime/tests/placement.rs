@@ -106,8 +106,9 @@ fn all_state_moves_along() {
         let seven = d.func::<fn() -> Offset>("pointer").unwrap().call().unwrap();
         let at = d.func_at::<fn() -> i64>(seven).unwrap();
         // SAFETY: the stub has the C calling convention and this type.
-        let c: extern "C" fn() -> i64 =
-            unsafe { std::mem::transmute(d.function_pointer("next", None).unwrap()) };
+        let c: extern "C" fn() -> i64 = unsafe {
+            std::mem::transmute(d.function_pointer("next", &"l()".parse().unwrap()).unwrap())
+        };
         put.call(heap, 41).unwrap();
         put.call(area.offset(), 42).unwrap();
         // Another thread, and so another data stack.

@@ -66,7 +66,7 @@ fn immediate_begins_anew_at_the_next_call() {
         assert_eq!(d.counters().restarts, round);
     }
     // C function pointers, too: they only see a result.
-    let pointer = d.function_pointer("next", None).unwrap();
+    let pointer = d.function_pointer("next", &"i()".parse().unwrap()).unwrap();
     // SAFETY: an export of this type.
     let next: extern "C" fn() -> i32 = unsafe { std::mem::transmute(pointer) };
     assert_eq!((next(), next()), (0, 1));

@@ -465,8 +465,8 @@ fn close_and_drop_from_inside_a_service() {
         })
         .build()
         .unwrap();
-    let p = d.function_pointer("f", None).unwrap();
-    // SAFETY: the image says that this is the type.
+    let p = d.function_pointer("f", &"i(i)".parse().unwrap()).unwrap();
+    // SAFETY: it was made for this type.
     let p: extern "C" fn(i32) -> i32 = unsafe { std::mem::transmute(p) };
     *slot.lock().unwrap() = Some(d);
     assert_eq!(p(5), 0);

@@ -215,7 +215,9 @@ fn calls_from_handlers_over_extensions_are_refused() {
             postern::clear_last_error();
         }
         let d = domain(None, |_, x| x);
-        let p = d.function_pointer("good", None).unwrap();
+        let p = d
+            .function_pointer("good", &"i(i)".parse().unwrap())
+            .unwrap();
         ENTRY
             .set(unsafe { std::mem::transmute::<*const (), extern "C" fn(i32) -> i32>(p) })
             .unwrap();
@@ -306,7 +308,9 @@ fn longjmp_past_an_entry() {
         }
         .build()
         .unwrap();
-        let p = d.function_pointer("serve", None).unwrap();
+        let p = d
+            .function_pointer("serve", &"i(i)".parse().unwrap())
+            .unwrap();
         let entry: extern "C" fn(i32) -> i32 = unsafe { std::mem::transmute(p) };
         for i in 1..300 {
             assert_eq!(guarded(entry, i), Some(i));

@@ -23,7 +23,9 @@ fn image(number: u32) -> Image {
 }
 
 fn pointer(domain: &Domain, name: &str) -> usize {
-    domain.function_pointer(name, None).unwrap() as usize
+    domain
+        .function_pointer(name, &domain.signature(name).unwrap())
+        .unwrap() as usize
 }
 
 fn call(pointer: usize, x: i32) -> i32 {

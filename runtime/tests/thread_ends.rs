@@ -38,7 +38,9 @@ fn start() {
         })
         .build()
         .unwrap();
-    let p = d.function_pointer("good", None).unwrap();
+    let p = d
+        .function_pointer("good", &d.signature("good").unwrap())
+        .unwrap();
     let p = unsafe { std::mem::transmute::<*const (), extern "C" fn(i32) -> i32>(p) };
     assert!(POINTER.set(p).is_ok() && DOMAIN.set(d).is_ok());
 }
@@ -58,7 +60,9 @@ fn call() {
         own.reset().unwrap();
     }
     // As C sees them.
-    let p = own.function_pointer("trap", None).unwrap();
+    let p = own
+        .function_pointer("trap", &own.signature("trap").unwrap())
+        .unwrap();
     let p = unsafe { std::mem::transmute::<*const (), extern "C" fn()>(p) };
     p();
     assert!(matches!(postern::last_error(), Some(CallError::Fault(_))));

@@ -214,7 +214,7 @@ fn call(domain: &Domain, random: &mut Rng, tally: &mut Tally) {
         .pick(&["l(llllll)", "i(iiii)", "d(ddddll)", "v(fh)"])
         .parse()
         .unwrap();
-    let pointer = domain.function_pointer(&name, Some(&signature)).unwrap();
+    let pointer = domain.function_pointer(&name, &signature).unwrap();
     let mut call = HostCall::new(pointer, &arguments, &[1.5, -2.5, f64::NAN]).with_flags();
     postern::clear_last_error();
     // SAFETY: the stub takes all its arguments in registers.

@@ -176,7 +176,10 @@ impl Subject {
     }
 
     fn call_from_c(&self, integers: &[u64], floats: &[f64]) {
-        let pointer = self.domain.function_pointer("f", None).unwrap();
+        let pointer = self
+            .domain
+            .function_pointer("f", &self.domain.signature("f").unwrap())
+            .unwrap();
         let mut call = HostCall::new(pointer, integers, floats);
         // SAFETY: the stub takes all arguments in registers.
         unsafe { call.run() };
@@ -263,7 +266,9 @@ fn nested() {
             .unwrap();
         for _ in 0..3 {
             let mut call = HostCall::new(
-                outer.function_pointer("f", None).unwrap(),
+                outer
+                    .function_pointer("f", &"i(i)".parse().unwrap())
+                    .unwrap(),
                 &[WORD & !(1 << 31)],
                 &[],
             );

@@ -152,7 +152,7 @@ fn signatures_say_what_the_source_says() {
         export.signature.map(|s| s.to_string()).unwrap_or_default()
     };
     let expected = [
-        ("f1", "b(BBHh)"),
+        ("f1", "b(BzHh)"),
         ("f2", "f(dpIlL)"),
         ("f3", "v(I)"),
         ("f4", ""),

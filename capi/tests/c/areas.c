@@ -45,8 +45,9 @@ int main(int argc, char **argv)
     struct pool *pool = pt_shared_address(tree);
     pool->free = (struct node *)(pool + 1);
     pool->end = pool->free + 100;
-    int (*insert)(pt_offset, long) = pt_sym(writer, "insert"), (*spoil)(pt_offset, long) = pt_sym(reader, "insert");
-    long (*sum)(pt_offset) = pt_sym(reader, "sum"), expected = 0;
+    int (*insert)(pt_offset, long) = PT_SYM(writer, int, insert, (pt_offset, long));
+    int (*spoil)(pt_offset, long) = PT_SYM(reader, int, insert, (pt_offset, long));
+    long (*sum)(pt_offset) = PT_SYM(reader, long, sum, (pt_offset)), expected = 0;
     for (long i = 0; i < 100; i++) {
         CHECK(insert(at, i * 37 % 101) == 1);
         expected += i * 37 % 101;
@@ -54,7 +55,7 @@ int main(int argc, char **argv)
     CHECK(insert(at, 7) == 0 && sum(at) == expected && !pt_last_fault());
     walk(pool->root);
     CHECK(count == 100);
-    pt_offset (*root)(pt_offset) = pt_sym(reader, "root");
+    pt_offset (*root)(pt_offset) = PT_SYM(reader, pt_offset, root, (pt_offset));
     CHECK(pt_shared_at(tree, (void *)(uintptr_t)root(at), sizeof(struct node)) == pool->root);
     CHECK(!pt_shared_at(tree, &pool, 1) && pt_error_code() == PT_E_RANGE && !pt_shared_at(NULL, pool, 1));
     CHECK(!pt_shared_at(tree, pool, 16385) && pt_shared_at(tree, (char *)pool + 16384, 0));
@@ -70,8 +71,8 @@ int main(int argc, char **argv)
     CHECK(pt_reset(reader) == 0 && sum(at) == expected);
 
     /* Rights by page, changed while it lives. */
-    int (*load)(pt_offset) = pt_sym(reader, "load");
-    void (*store)(pt_offset, int) = pt_sym(reader, "store");
+    int (*load)(pt_offset) = PT_SYM(reader, int, load, (pt_offset));
+    void (*store)(pt_offset, int) = PT_SYM(reader, void, store, (pt_offset, int));
     CHECK(pt_protect(reader, tree, 8192, 4096, PT_READ_WRITE) == 0 && pt_protect(reader, tree, 12288, 4096, PT_NO_ACCESS) == 0);
     CHECK(pt_protection(reader, tree, 100) == PT_READ_ONLY && pt_protection(reader, tree, 8192) == PT_READ_WRITE);
     CHECK(pt_protection(reader, tree, 16383) == PT_NO_ACCESS && pt_protection(reader, NULL, 0) == PT_E_HANDLE);

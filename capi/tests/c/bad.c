@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     NOTHING(pt_image_from_memory("x", SIZE_MAX), PT_E_ARGUMENT);
     REFUSED(pt_image_unref(NULL), PT_E_HANDLE);
     /* A chain of calls without checks ends with the first error. */
-    CHECK(!pt_sym(pt_open(pt_image_load("/nowhere.px"), NULL), "add") && pt_error_code() == PT_E_HANDLE);
+    CHECK(!PT_SYM(pt_open(pt_image_load("/nowhere.px"), NULL), long, add, (int, int)) && pt_error_code() == PT_E_HANDLE);
     CHECK(!strncmp(pt_error(), "the pt_domain is NULL; the error before: ", 41) && strstr(pt_error(), "/nowhere.px"));
     CHECK(!strstr(pt_error(), "the pt_image"));
 
@@ -100,18 +100,18 @@ int main(int argc, char **argv)
     pt_domain *domain = pt_open(image, options);
     CHECK(domain);
 
-    NOTHING(pt_sym(domain, NULL), PT_E_ARGUMENT);
-    NOTHING(pt_sym(domain, "ad"), PT_E_MISSING);
+    NOTHING(pt_sym(domain, NULL, "v()"), PT_E_ARGUMENT);
+    NOTHING(PT_SYM(domain, long, ad, (int, int)), PT_E_MISSING);
     CHECK(strstr(pt_error(), "did you mean `add`"));
-    NOTHING(pt_sym_as(domain, "add", "l(i)"), PT_E_SIGNATURE);
-    NOTHING(pt_sym_as(domain, "add", "("), PT_E_ARGUMENT);
-    NOTHING(pt_sym_as(domain, "add", "l(iiiiiiiiiiiiiiiii)"), PT_E_ARGUMENT);
+    NOTHING(pt_sym(domain, "add", "l(i)"), PT_E_SIGNATURE);
+    NOTHING(pt_sym(domain, "add", "("), PT_E_ARGUMENT);
+    NOTHING(pt_sym(domain, "add", "l(iiiiiiiiiiiiiiiii)"), PT_E_ARGUMENT);
     NOTHING(pt_sym_at(domain, 0, "v()"), PT_E_MISSING);
     NOTHING(pt_sym_at(domain, 0xffffffff, "v()"), PT_E_MISSING);
     NOTHING(pt_sym_at(domain, 0x11000, "v()"), PT_E_MISSING);
 
     char text[8];
-    pt_offset (*bss)(void) = pt_sym(domain, "bss");
+    pt_offset (*bss)(void) = PT_SYM(domain, pt_offset, bss, (void));
     REFUSED(pt_read(domain, bss(), NULL, 8), PT_E_ARGUMENT);
     REFUSED(pt_read(domain, bss(), text, SIZE_MAX), PT_E_ARGUMENT);
     CHECK(pt_read(domain, bss(), NULL, 0) == 0 && pt_write(domain, bss(), NULL, 0) == 0);
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     REFUSED(pt_interrupt(domain), PT_E_HANDLE);
     REFUSED(pt_poisoned(domain), PT_E_HANDLE);
     REFUSED(pt_read(domain, 0x10000, text, 1), PT_E_HANDLE);
-    NOTHING(pt_sym(domain, "add"), PT_E_HANDLE);
+    NOTHING(PT_SYM(domain, long, add, (int, int)), PT_E_HANDLE);
     NOTHING(pt_user(domain), PT_E_HANDLE);
     CHECK(pt_options_free(options) == 0 && pt_image_unref(image) == 0);
     REFUSED(pt_options_free(options), PT_E_HANDLE);

@@ -32,41 +32,44 @@ int main(int argc, char **argv)
     CHECK(domain && pt_user(domain) == &handled && pt_error_code() == 0);
 
     /* Calls of every shape. */
-    long (*add)(int, int) = pt_sym(domain, "add");
-    CHECK(add && add(2, 3) == 5 && add(-7, 3) == -4 && pt_sym(domain, "add") == (void *)add);
-    double (*half)(double) = pt_sym(domain, "half");
+    long (*add)(int, int) = PT_SYM(domain, long, add, (int, int));
+    CHECK(add && add(2, 3) == 5 && add(-7, 3) == -4 && PT_SYM(domain, long, add, (int, int)) == add);
+    double (*half)(double) = PT_SYM(domain, double, half, (double));
     CHECK(half && half(1.25) == 2.5);
-    long (*nine)(long, long, long, long, long, long, long, long, long) = pt_sym(domain, "nine");
+    long (*nine)(long, long, long, long, long, long, long, long, long) =
+        PT_SYM(domain, long, nine, (long, long, long, long, long, long, long, long, long));
     CHECK(nine && nine(1, 2, 3, 4, 5, 6, 7, 8, 9) == 1 + 8 + 90);
-    uint64_t (*wide)(int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t) = pt_sym(domain, "wide");
+    uint64_t (*wide)(int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t) =
+        PT_SYM(domain, uint64_t, wide, (int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t));
     CHECK(wide && wide(-1, 0, 0, 0, 0, 0) == 0xff && wide(0, 0, -1, 0, 0, 0) == 0xffff && wide(0, 0, 0, 0, -1, 0) == 0xffffffff);
-    int (*twice_plus)(int) = pt_sym(domain, "twice_plus");
+    int (*twice_plus)(int) = PT_SYM(domain, int, twice_plus, (int));
     CHECK(twice_plus && twice_plus(20) == 41);
-    double (*scaled)(double) = pt_sym(domain, "scaled");
+    double (*scaled)(double) = PT_SYM(domain, double, scaled, (double));
     CHECK(scaled && scaled(2) == 6);
-    CHECK(!pt_sym(domain, "untyped") && pt_error_code() == PT_E_UNTYPED && strstr(pt_error(), "pt_sym_as"));
-    int (*untyped)(int) = pt_sym_as(domain, "untyped", "i(i)");
+    char claimed[16];
+    CHECK(pt_signature(domain, "untyped", claimed, sizeof claimed) == PT_E_UNTYPED && strstr(pt_error(), "pt_sym"));
+    int (*untyped)(int) = PT_SYM(domain, int, untyped, (int));
     CHECK(untyped && untyped(4) == 8);
-    pt_offset (*callback)(void) = pt_sym(domain, "callback");
-    int (*called_back)(int) = pt_sym_at(domain, callback(), "i(i)");
+    pt_offset (*callback)(void) = PT_SYM(domain, pt_offset, callback, (void));
+    int (*called_back)(int) = PT_SYM_AT(domain, callback(), int, (int));
     CHECK(called_back && called_back(40) == 42);
     CHECK(!pt_sym_at(domain, callback() + 1, "i(i)") && pt_error_code() == PT_E_MISSING);
 
     /* Memory. */
-    pt_offset (*bss)(void) = pt_sym(domain, "bss");
+    pt_offset (*bss)(void) = PT_SYM(domain, pt_offset, bss, (void));
     pt_offset place = bss();
     char text[16] = "";
     CHECK(place && pt_write(domain, place, "hello", 6) == 0 && pt_read(domain, place, text, 6) == 0 && !strcmp(text, "hello"));
     CHECK(pt_read_string(domain, place, text, sizeof text) == 5);
     CHECK(pt_read_string(domain, place, text, 6) == 5 && pt_read_string(domain, place, text, 5) == PT_E_RANGE);
-    void (*tell)(pt_offset) = pt_sym(domain, "tell");
+    void (*tell)(pt_offset) = PT_SYM(domain, void, tell, (pt_offset));
     tell(place);
     CHECK(!pt_last_fault() && !strcmp(told, "hello"));
     CHECK(pt_write(domain, 0x12000, "x", 1) == PT_E_RANGE && pt_read(domain, 0, text, 1) == PT_E_RANGE);
     CHECK(pt_read(domain, 0xffffffff, text, 2) == PT_E_RANGE && pt_alloc(domain, 16) == 0 && pt_error_code() == PT_E_MEMORY);
 
     /* A fault is 0 and a value; the domain is poisoned until reset. */
-    int (*load)(pt_offset) = pt_sym(domain, "load");
+    int (*load)(pt_offset) = PT_SYM(domain, int, load, (pt_offset));
     CHECK(load(place) == 0x6c6c6568);
     pt_clear_fault();
     CHECK(load(16) == 0);
@@ -90,21 +93,21 @@ int main(int argc, char **argv)
     domain = pt_open(image, options);
     CHECK(domain && !strcmp(pt_name(domain), "calculator") && !*pt_name(NULL) && pt_error_code() == PT_E_HANDLE);
     pt_domain *hurried = kit_domain(argv[1], 20000);
-    void (*spin)(void) = pt_sym(hurried, "spin");
+    void (*spin)(void) = PT_SYM(hurried, void, spin, (void));
     spin();
     expect(PT_FAULT_DEADLINE);
     CHECK(pt_reset(hurried) == 0);
-    twice_plus = pt_sym(domain, "twice_plus");
+    twice_plus = PT_SYM(domain, int, twice_plus, (int));
     CHECK(twice_plus(3) == 4 && twice_plus(1) == 0);
     CHECK(pt_last_fault()->kind == PT_FAULT_ABORTED && strstr(pt_error(), "the host says no"));
     CHECK(!strcmp(pt_last_fault()->domain, "calculator") && strstr(pt_fault_report(), "in domain calculator"));
     CHECK(pt_reset(domain) == 0 && twice_plus(2) == 0);
     CHECK(pt_last_fault()->kind == PT_FAULT_EXITED && pt_last_fault()->status == 42);
-    int (*recurse)(int) = pt_sym(domain, "recurse");
+    int (*recurse)(int) = PT_SYM(domain, int, recurse, (int));
     CHECK(pt_reset(domain) == 0 && recurse(1) == 0);
     expect(PT_FAULT_CONTROL_STACK_OVERFLOW);
     CHECK(pt_reset(domain) == 0);
-    void (*trap)(void) = pt_sym(domain, "trap");
+    void (*trap)(void) = PT_SYM(domain, void, trap, (void));
     trap();
     expect(PT_FAULT_TRAP);
     CHECK(pt_close(domain) == 0 && pt_image_unref(image) == 0 && pt_options_free(options) == 0);

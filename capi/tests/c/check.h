@@ -19,6 +19,8 @@
 static int twice(int x) { return 2 * x; }
 static double scale(double x) { return x * 1.5; }
 static char told[64];
+static int judgements[2];
+static _Bool judge(_Bool x) { return judgements[x]++ >= 0 && !x; }
 static void note(pt_offset text) { pt_read_string(pt_current(), text, told, sizeof told); }
 
 __attribute__((unused)) static pt_options *kit_options(void)
@@ -28,6 +30,7 @@ __attribute__((unused)) static pt_options *kit_options(void)
     CHECK(pt_service(options, "twice", (void *)twice, "i(i)") == 0);
     CHECK(pt_service(options, "scale", (void *)scale, "d(d)") == 0);
     CHECK(pt_service(options, "note", (void *)note, "v(p)") == 0);
+    CHECK(pt_service(options, "judge", (void *)judge, "z(z)") == 0);
     /* Only domains that are to meet their deadline have one: a busy machine must not end other calls. */
     CHECK(pt_options_deadline(options, 0) == 0);
     return options;

@@ -19,7 +19,7 @@ struct copy {
     pt_domain *(*open)(pt_image *, pt_options *);
     int (*reset)(pt_domain *);
     int (*close)(pt_domain *);
-    void *(*sym)(pt_domain *, const char *);
+    void *(*sym)(pt_domain *, const char *, const char *);
     const pt_fault *(*last_fault)(void);
     void (*clear_fault)(void);
     const char *(*error)(void);
@@ -33,6 +33,7 @@ static struct copy a, b;
 
 static double scale(double x) { return x; }
 static void note(pt_offset text) { (void)text; }
+static _Bool judge(_Bool x) { return x; }
 static int depth;
 
 /* A service of one copy calls into the other, which faults at the bottom; the outer calls go on. */
@@ -65,21 +66,22 @@ static void open_copy(struct copy *c, const char *library, const char *image, in
     CHECK(c->service(o, "twice", (void *)service, "i(i)") == 0);
     CHECK(c->service(o, "scale", (void *)scale, "d(d)") == 0);
     CHECK(c->service(o, "note", (void *)note, "v(p)") == 0);
+    CHECK(c->service(o, "judge", (void *)judge, "z(z)") == 0);
     pt_image *i = c->image_load(image);
     if (!i) fprintf(stderr, "%s\n", c->error());
     CHECK(i);
     c->domain = c->open(i, o);
     if (!c->domain) fprintf(stderr, "%s\n", c->error());
     CHECK(c->domain);
-    c->add = c->sym(c->domain, "add");
-    c->twice_plus = c->sym(c->domain, "twice_plus");
-    c->load = c->sym(c->domain, "load");
-    c->recurse = c->sym(c->domain, "recurse");
+    c->add = c->sym(c->domain, "add", PT_SIGNATURE(long, (int, int)));
+    c->twice_plus = c->sym(c->domain, "twice_plus", PT_SIGNATURE(int, (int)));
+    c->load = c->sym(c->domain, "load", PT_SIGNATURE(int, (pt_offset)));
+    c->recurse = c->sym(c->domain, "recurse", PT_SIGNATURE(int, (int)));
     /* Only this one has a deadline: a busy machine must not end other calls. */
     CHECK(c->options_deadline(o, 30000) == 0);
     c->hurried = c->open(i, o);
     CHECK(c->hurried);
-    c->spin = c->sym(c->hurried, "spin");
+    c->spin = c->sym(c->hurried, "spin", PT_SIGNATURE(void, (void)));
     CHECK(c->add && c->twice_plus && c->load && c->recurse && c->spin);
 }
 

@@ -48,9 +48,9 @@ int main(int argc, char **argv)
     CHECK(pt_service(options, "twice", (void *)twice, "i(i)") == 0 && pt_options_deadline(options, 0) == 0);
     CHECK(pt_options_decider(options, decide, &asked) == 0);
     pt_domain *domain = open_file(argv[1], "tenant", options);
-    int (*ask)(int) = (int (*)(int))pt_sym(domain, "ask");
-    long (*call)(long) = (long (*)(long))pt_sym(domain, "call");
-    void (*set_polite)(int) = (void (*)(int))pt_sym(domain, "set_polite");
+    int (*ask)(int) = PT_SYM(domain, int, ask, (int));
+    long (*call)(long) = PT_SYM(domain, long, call, (long));
+    void (*set_polite)(int) = PT_SYM(domain, void, set_polite, (int));
     CHECK(ask && call && set_polite);
 
     CHECK(ask(21) == 42 && ask(1) == 0 && ask(2) == -2 && ask(5) == 0 && !pt_last_fault());
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     CHECK(pt_reset(judge) == 0 && ask(20) == 40);
     CHECK(pt_options_decider_module(options, judge) == 0);
     pt_domain *another = open_file(argv[1], "another", options);
-    int (*other)(int) = (int (*)(int))pt_sym(another, "ask");
+    int (*other)(int) = PT_SYM(another, int, ask, (int));
     CHECK(other(20) == 40 && other(21) == 0);
     CHECK(pt_set_decider_module(domain, another) == PT_E_MISSING && strstr(pt_error(), "decide"));
     CHECK(pt_set_decider_module(domain, NULL) == PT_E_HANDLE && ask(21) == 0);

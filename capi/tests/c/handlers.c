@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     /* A program as a filter is an extension like any other. */
     pt_domain *program = pt_open(image, pt_options_new());
     CHECK(!program && pt_error_code() == PT_E_UNRESOLVED);
-    int (*filter)(pt_offset, unsigned, unsigned) = (int (*)(pt_offset, unsigned, unsigned))pt_sym(pt_handler_domain(plain), "filter");
+    int (*filter)(pt_offset, unsigned, unsigned) = PT_SYM(pt_handler_domain(plain), int, filter, (pt_offset, unsigned, unsigned));
     CHECK(filter && filter(packet.at, packet.length, packet.wire_length) == 1 && !pt_last_fault());
 
     /* What is no handler, and what is none any more. */

@@ -23,6 +23,7 @@ static int twice(int x)
 }
 static double scale(double x) { return x; }
 static void note(pt_offset) {}
+static bool judge(bool x) { static const bool table[2] = {true, false}; return table[x]; }
 
 int main(int, char **argv)
 {
@@ -30,14 +31,20 @@ int main(int, char **argv)
         pt_options *options = pt_options_new();
         check(!pt_service(options, "twice", reinterpret_cast<void *>(twice), "i(i)"), "twice");
         check(!pt_service(options, "scale", reinterpret_cast<void *>(scale), "d(d)"), "scale");
-        check(!pt_service(options, "note", reinterpret_cast<void *>(note), "v(p)"), "note");
+        check(!pt_service(options, "note", reinterpret_cast<void *>(note), PT_SIGNATURE(void, (pt_offset))), "note");
+        check(!pt_service(options, "judge", reinterpret_cast<void *>(judge), PT_SIGNATURE(bool, (bool))), "judge");
         pt_image *image = pt_image_load(argv[1]);
         check(image, "load");
         pt_domain *domain = pt_open(image, options);
         check(domain, "open");
-        auto add = reinterpret_cast<long (*)(int, int)>(pt_sym(domain, "add"));
-        auto twice_plus = reinterpret_cast<int (*)(int)>(pt_sym(domain, "twice_plus"));
+        auto add = PT_SYM(domain, long, add, (int, int));
+        auto twice_plus = PT_SYM(domain, int, twice_plus, (int));
         check(add(2, 3) == 5 && twice_plus(4) == 9, "calls");
+        auto truth = PT_SYM(domain, bool, truth, (long));
+        auto judged = PT_SYM(domain, bool, judged, (long));
+        static const int table[2] = {10, 20};
+        check(table[truth(0x80)] == 10 && table[truth(0x83)] == 20 && judged(0x80) && !judged(0x83), "bool");
+        check(!PT_SYM(domain, long, add, (int, int, long)) && pt_error_code() == PT_E_SIGNATURE, "another type");
         std::vector<std::thread> threads;
         for (int i = 0; i < 4; i++)
             threads.emplace_back([=] {

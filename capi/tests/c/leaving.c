@@ -42,9 +42,9 @@ static __attribute__((noinline)) long deep(int n)
 
 static void get(void)
 {
-    add = pt_sym(domain, "add");
-    twice_plus = pt_sym(domain, "twice_plus");
-    load = pt_sym(domain, "load");
+    add = PT_SYM(domain, long, add, (int, int));
+    twice_plus = PT_SYM(domain, int, twice_plus, (int));
+    load = PT_SYM(domain, int, load, (pt_offset));
     CHECK(add && twice_plus && load);
 }
 
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         CHECK(add(2, 3) == 5 && twice_plus(4) == 9 && load(8) == 0);
         expect(PT_FAULT_NULL_POINTER);
         CHECK(pt_reset(domain) == 0 && add(2, 3) == 5);
-        void (*spin)(void) = pt_sym(kit_domain(argv[1], 20000), "spin");
+        void (*spin)(void) = PT_SYM(kit_domain(argv[1], 20000), void, spin, (void));
         spin(); /* the child has a watchdog of its own */
         expect(PT_FAULT_DEADLINE);
         pt_domain *second = pt_open(image, options);

@@ -21,9 +21,9 @@ int main(void)
     CHECK(pt_namespace_create(space, "a.ec",
         "int twice(int); int total; int add(int a, int b) { total += a; return a + twice(b); }") == 0);
     CHECK(pt_namespace_create(space, "b.ec", "int add(int, int); int sum(int n) { return add(n, n) + 1; }") == 0);
-    int (*sum)(int) = pt_namespace_sym(space, "sum");
+    int (*sum)(int) = PT_NAMESPACE_SYM(space, int, sum, (int));
     CHECK(sum && sum(5) == 16);
-    CHECK(pt_namespace_sym(space, "sum") == (void *)sum);
+    CHECK(PT_NAMESPACE_SYM(space, int, sum, (int)) == sum);
     uint64_t id = pt_namespace_lookup(space, "add"), arguments[2] = {3, 4}, result = 0;
     CHECK(id && pt_namespace_call(space, id, arguments, 2, &result) == 0 && result == 11);
     CHECK(pt_namespace_call(space, id, arguments, 1, &result) == PT_E_ARGUMENT);
@@ -38,7 +38,7 @@ int main(void)
     CHECK(pt_namespace_create(space, "c.ec", "int add(int a) { return a; }") == PT_E_SIGNATURE);
     CHECK(pt_namespace_create_object(space, "c.o", "ELF", 3) == PT_E_IMAGE);
     CHECK(pt_namespace_variable(space, "nothing") == 0 && pt_error_code() == PT_E_MISSING);
-    CHECK(pt_namespace_lookup(space, "nothing") == 0 && !pt_namespace_sym(space, "nothing"));
+    CHECK(pt_namespace_lookup(space, "nothing") == 0 && !PT_NAMESPACE_SYM(space, int, nothing, (int)));
 
     /* Whoever has the pointer follows. */
     CHECK(pt_namespace_create(space, "a.ec", "int add(int a, int b) { return a - b; }") == 0);

@@ -5,7 +5,7 @@ int main(int argc, char **argv)
 {
     (void)argc;
     pt_domain *one = kit_domain(argv[1], 0), *two = kit_domain(argv[1], 0);
-    int (*load)(pt_offset) = pt_sym(one, "load");
+    int (*load)(pt_offset) = PT_SYM(one, int, load, (pt_offset));
     pt_counters counters = { .size = sizeof counters };
     CHECK(pt_count(one, &counters) == 0 && counters.size == sizeof counters);
     uint64_t calls = counters.calls;

@@ -31,10 +31,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < 6; i++) CHECK(sigaction(signals[i], &action, NULL) == 0);
 
     pt_domain *domain = kit_domain(argv[1], 0);
-    int (*load)(pt_offset) = pt_sym(domain, "load");
+    int (*load)(pt_offset) = PT_SYM(domain, int, load, (pt_offset));
     pt_domain *hurried = kit_domain(argv[1], 20000);
-    void (*spin)(void) = pt_sym(hurried, "spin");
-    int (*recurse)(int) = pt_sym(domain, "recurse");
+    void (*spin)(void) = PT_SYM(hurried, void, spin, (void));
+    int (*recurse)(int) = PT_SYM(domain, int, recurse, (int));
     CHECK(load(8) == 0 && passed_on == 1);
     expect(PT_FAULT_NULL_POINTER);
     CHECK(pt_reset(domain) == 0);

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     CHECK(pt_peer(options, "answer", answers, "none", 0, 0) == PT_E_MISSING);
     CHECK(pt_peer(options, "answer", answers, "answer", 5000, 100000) == 0);
     pt_domain *asks = open_file(argv[1], options);
-    long (*ask)(long) = (long (*)(long))pt_sym(asks, "ask");
+    long (*ask)(long) = PT_SYM(asks, long, ask, (long));
     CHECK(ask && ask(21) == 42 && ask(4) == 8);
     CHECK(ask(15) == -10);
     CHECK(ask(13) == -1 && ask(21) == -2 && faults == 1 && pt_poisoned(answers) == 1 && pt_poisoned(asks) == 0);
@@ -34,13 +34,13 @@ int main(int argc, char **argv)
 
     CHECK(pt_peer_open(later, "answer") == 0);
     pt_domain *open = open_file(argv[1], later);
-    ask = (long (*)(long))pt_sym(open, "ask");
+    ask = PT_SYM(open, long, ask, (long));
     CHECK(ask && ask(21) == -5);
     CHECK(pt_peer_bind(open, "answer", answers, "other", 0, 0) == PT_E_SIGNATURE);
     CHECK(pt_peer_bind(open, "question", answers, "answer", 0, 0) == PT_E_UNRESOLVED);
     CHECK(pt_peer_bind(open, "answer", answers, "answer", 0, 0) == 0 && ask(21) == 42);
     CHECK(pt_close(answers) == 0 && ask(21) == -4);
-    ask = (long (*)(long))pt_sym(asks, "ask");
+    ask = PT_SYM(asks, long, ask, (long));
     CHECK(ask(21) == -4);
     CHECK(pt_close(open) == 0 && pt_close(asks) == 0);
     CHECK(pt_options_free(plain) == 0 && pt_options_free(options) == 0 && pt_options_free(later) == 0);

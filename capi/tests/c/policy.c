@@ -69,8 +69,8 @@ int main(int argc, char **argv)
     CHECK(image);
     domain = pt_open(image, NULL);
     CHECK(domain);
-    sys = pt_sym_as(domain, "call", "l(llllll)");
-    pt_offset (*place)(void) = pt_sym_as(domain, "memory", "p()");
+    sys = pt_sym(domain, "call", "l(llllll)");
+    pt_offset (*place)(void) = pt_sym(domain, "memory", "p()");
     CHECK(sys && place && (memory = place()));
     uint64_t granted, refused;
     int64_t last;

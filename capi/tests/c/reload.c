@@ -30,8 +30,8 @@ static void on_reload(int event, uint64_t version, const pt_fault *fault, void *
 
 static int refuse(pt_domain *old, pt_domain *new, void *user)
 {
-    long (*next)(void) = pt_sym(old, "next");
-    CHECK(next && pt_sym(new, "next") && old != new);
+    long (*next)(void) = PT_SYM(old, long, next, (void));
+    CHECK(next && PT_SYM(new, long, next, (void)) && old != new);
     *(long *)user = next();
     return 7;
 }
@@ -65,8 +65,8 @@ static void restarts(pt_image *image)
     CHECK(pt_options_restart(o, 9) == PT_E_ARGUMENT);
     CHECK(pt_options_restart(o, PT_RESTART_IMMEDIATE) == 0);
     pt_domain *d = pt_open(image, o);
-    long (*next)(void) = pt_sym(d, "next");
-    void (*trap)(void) = pt_sym(d, "trap");
+    long (*next)(void) = PT_SYM(d, long, next, (void));
+    void (*trap)(void) = PT_SYM(d, void, trap, (void));
     CHECK(next() == 0 && next() == 1);
     trap();
     expect(PT_FAULT_TRAP);
@@ -75,8 +75,8 @@ static void restarts(pt_image *image)
 
     CHECK(pt_options_back_off(o, 3600000000, 0, 3600000000, 0) == 0);
     d = pt_open(image, o);
-    next = pt_sym(d, "next");
-    trap = pt_sym(d, "trap");
+    next = PT_SYM(d, long, next, (void));
+    trap = PT_SYM(d, void, trap, (void));
     trap();
     expect(PT_FAULT_TRAP);
     CHECK(next() == 0 && pt_error_code() == PT_E_RESTING && strstr(pt_error(), "rests"));
@@ -91,7 +91,7 @@ static void *borrow(void *pool)
     for (int i = 0; i < 50; i++) {
         pt_domain *d = pt_pool_take(pool);
         CHECK(d);
-        long (*next)(void) = pt_sym(d, "next");
+        long (*next)(void) = PT_SYM(d, long, next, (void));
         CHECK(next() == 0 && next() == 1);
         CHECK(pt_pool_give(pool, d) == 0);
     }
@@ -108,13 +108,13 @@ static void pools(pt_image *image, pt_image *other)
     pt_domain *a = pt_pool_take(pool), *b = pt_pool_take(pool);
     CHECK(a && b && a != b && pt_user(a) == &asked);
     CHECK(!pt_pool_take(pool) && pt_error_code() == PT_E_BUSY);
-    int (*serve)(void) = pt_sym(a, "serve");
+    int (*serve)(void) = PT_SYM(a, int, serve, (void));
     CHECK(serve() == 11);
-    void *next = pt_sym(b, "next");
+    long (*next)(void) = PT_SYM(b, long, next, (void));
     CHECK(pt_pool_give(pool, b) == 0 && pt_pool_give(pool, b) == PT_E_HANDLE && pt_poisoned(b) < 0);
     pt_domain *c = pt_pool_take(pool);
-    CHECK(c && c != b && pt_sym(c, "next") == next);
-    ((void (*)(void))pt_sym(c, "trap"))();
+    CHECK(c && c != b && PT_SYM(c, long, next, (void)) == next);
+    PT_SYM(c, void, trap, (void))();
     expect(PT_FAULT_TRAP);
     CHECK(pt_pool_give(pool, c) == 0 && pool_count(pool, PT_POOL_RESTARTS) == 1);
     /* One that the host closed is given up. */
@@ -123,11 +123,11 @@ static void pools(pt_image *image, pt_image *other)
     CHECK(pt_pool_replace(pool, other, NULL) == PT_E_UNRESOLVED);
     CHECK(pt_pool_replace(pool, other, o) == 0);
     c = pt_pool_take(pool);
-    CHECK(((int (*)(void))pt_sym(c, "which"))() == 2);
+    CHECK(PT_SYM(c, int, which, (void))() == 2);
     uint64_t value;
     CHECK(pt_pool_count(pool, 11, &value) == PT_E_ARGUMENT && pt_pool_count(pool, -1, &value) == PT_E_ARGUMENT);
     CHECK(pt_pool_close(pool) == 0 && pt_pool_close(pool) == PT_E_HANDLE && !pt_pool_take(pool));
-    CHECK(((int (*)(void))pt_sym(c, "which"))() == 2);
+    CHECK(PT_SYM(c, int, which, (void))() == 2);
     CHECK(pt_pool_give(pool, c) == 0);
 
     CHECK(pt_options_pool(o, 2, 2, PT_POOL_PER_THREAD) == 0 && pt_options_pool_wait(o, 60000000, 100) == 0);
@@ -142,7 +142,7 @@ static void pools(pt_image *image, pt_image *other)
     pid_t child = fork();
     if (child == 0) {
         b = pt_pool_take(pool);
-        _exit(a && b && ((long (*)(void))pt_sym(b, "next"))() == 0 && pt_pool_give(pool, a) == 0 ? 0 : 1);
+        _exit(a && b && PT_SYM(b, long, next, (void))() == 0 && pt_pool_give(pool, a) == 0 ? 0 : 1);
     }
     int status = 1;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
@@ -155,12 +155,12 @@ static void modules(pt_image *one, pt_image *two, pt_image *lacks)
     pt_options *o = options();
     module = pt_module_new(one, o);
     CHECK(module && pt_options_free(o) == 0);
-    int (*which)(void) = pt_module_sym(module, "which");
-    long (*next)(void) = pt_module_sym(module, "next");
-    int (*serve)(void) = pt_module_sym_as(module, "serve", "i()");
-    void (*trap)(void) = pt_module_sym(module, "trap");
-    CHECK(which && next && serve && trap && (void *)which == pt_module_sym(module, "which"));
-    CHECK(!pt_module_sym(module, "witch") && strstr(pt_error(), "`which`"));
+    int (*which)(void) = PT_MODULE_SYM(module, int, which, (void));
+    long (*next)(void) = PT_MODULE_SYM(module, long, next, (void));
+    int (*serve)(void) = pt_module_sym(module, "serve", "i()");
+    void (*trap)(void) = PT_MODULE_SYM(module, void, trap, (void));
+    CHECK(which && next && serve && trap && which == PT_MODULE_SYM(module, int, which, (void)));
+    CHECK(!PT_MODULE_SYM(module, int, witch, (void)) && strstr(pt_error(), "`which`"));
     CHECK(which() == 1 && next() == 0 && next() == 1 && serve() == 11);
 
     /* What does not fit changes nothing. */

@@ -9,8 +9,9 @@ int main(int argc, char **argv)
 {
     (void)argc;
     pt_domain *one = kit_domain(argv[1], 0), *two = kit_domain(argv[1], 0);
-    int (*load_one)(pt_offset) = pt_sym(one, "load"), (*load_two)(pt_offset) = pt_sym(two, "load");
-    void (*store_one)(pt_offset, int) = pt_sym(one, "store"), (*store_two)(pt_offset, int) = pt_sym(two, "store");
+    int (*load_one)(pt_offset) = PT_SYM(one, int, load, (pt_offset)), (*load_two)(pt_offset) = PT_SYM(two, int, load, (pt_offset));
+    void (*store_one)(pt_offset, int) = PT_SYM(one, void, store, (pt_offset, int));
+    void (*store_two)(pt_offset, int) = PT_SYM(two, void, store, (pt_offset, int));
     pt_shared *shared = pt_shared_new(5000);
     CHECK(shared);
     int *host = pt_shared_address(shared);
@@ -48,7 +49,7 @@ int main(int argc, char **argv)
     CHECK(pt_shared_free(shared) == 0 && pt_shared_free(shared) == PT_E_HANDLE && host[2] == 23 && load_one(at + 8) == 23);
     CHECK(pt_close(one) == 0 && load_two(at + 8) == 23 && pt_close(two) == 0);
     one = kit_domain(argv[1], 0);
-    load_one = pt_sym(one, "load");
+    load_one = PT_SYM(one, int, load, (pt_offset));
     pt_clear_fault();
     CHECK(load_one(at) == 0);
     expect(PT_FAULT_READ);
@@ -67,7 +68,7 @@ int main(int argc, char **argv)
     pt_shared *file = pt_shared_from_fd(fd, 4096, 8192);
     at = pt_expose(one, file, PT_READ_WRITE);
     CHECK(at && load_one(at) == 77);
-    void (*store)(pt_offset, int) = pt_sym(one, "store");
+    void (*store)(pt_offset, int) = PT_SYM(one, void, store, (pt_offset, int));
     store(at + 4096, 78);
     CHECK(pread(fd, &value, 4, 8192) == 4 && value == 78);
     /* One that nobody can write any more. */

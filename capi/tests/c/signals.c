@@ -111,11 +111,11 @@ int main(int argc, char **argv)
     pt_config config = {.size = sizeof config, .flags = PT_ADOPT_HANDLERS};
     CHECK(pt_init(&config) == 0);
     domain = kit_domain(argv[1], 0);
-    add = pt_sym(domain, "add");
-    twice_plus = pt_sym(domain, "twice_plus");
-    load = pt_sym(domain, "load");
+    add = PT_SYM(domain, long, add, (int, int));
+    twice_plus = PT_SYM(domain, int, twice_plus, (int));
+    load = PT_SYM(domain, int, load, (pt_offset));
     hurried = kit_domain(argv[1], 20000);
-    spin = pt_sym(hurried, "spin");
+    spin = PT_SYM(hurried, void, spin, (void));
 
     for (int i = 0; i < 5; i++) {
         own_fault();

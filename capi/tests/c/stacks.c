@@ -91,11 +91,11 @@ static int switching(int x)
 static void symbols(pt_domain *of)
 {
     domain = of;
-    add = pt_sym(domain, "add");
-    recurse = pt_sym(domain, "recurse");
-    twice_plus = pt_sym(domain, "twice_plus");
-    load = pt_sym(domain, "load");
-    nine = pt_sym(domain, "nine");
+    add = PT_SYM(domain, long, add, (int, int));
+    recurse = PT_SYM(domain, int, recurse, (int));
+    twice_plus = PT_SYM(domain, int, twice_plus, (int));
+    load = PT_SYM(domain, int, load, (pt_offset));
+    nine = PT_SYM(domain, long, nine, (long, long, long, long, long, long, long, long, long));
     CHECK(add && recurse && twice_plus && load && nine);
 }
 
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     pt_image *image = pt_image_load(argv[1]);
     pt_domain *outer = pt_open(image, options);
     CHECK(outer);
-    int (*through)(int) = pt_sym(outer, "twice_plus");
+    int (*through)(int) = PT_SYM(outer, int, twice_plus, (int));
     CHECK(through(20) == 41 && nested_here == 1 && ran == 5);
     nested_here = 0;
     on_coroutine(body);

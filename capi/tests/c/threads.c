@@ -82,9 +82,9 @@ int main(int argc, char **argv)
     path = argv[1];
     image = pt_image_load(path);
     shared_domain = kit_domain(path, 0);
-    add = pt_sym(shared_domain, "add");
-    twice_plus = pt_sym(shared_domain, "twice_plus");
-    void *spin = pt_sym(shared_domain, "spin");
+    add = PT_SYM(shared_domain, long, add, (int, int));
+    twice_plus = PT_SYM(shared_domain, int, twice_plus, (int));
+    void *spin = pt_sym(shared_domain, "spin", "v()");
     start(threads, calling, NULL);
     join(threads, 0);
 
@@ -108,8 +108,8 @@ int main(int argc, char **argv)
         CHECK(pt_close(shared_domain) == 0);
         join(threads, 0);
         shared_domain = kit_domain(path, 0);
-        add = pt_sym(shared_domain, "add");
-        twice_plus = pt_sym(shared_domain, "twice_plus");
+        add = PT_SYM(shared_domain, long, add, (int, int));
+        twice_plus = PT_SYM(shared_domain, int, twice_plus, (int));
     }
 
     /* Children work, whatever other threads were doing. */

@@ -3,6 +3,7 @@
 # import twice i(i)
 # import scale d(d)
 # import note v(p)
+# import judge z(z)
 # export add l(ii)
 # export half d(d)
 # export load i(p)
@@ -18,6 +19,12 @@
 # export nine l(lllllllll)
 # export wide L(bBhHiI)
 # export bss p()
+# export greedy l(llllllllllllllll)
+# export silent
+# export truth z(l)
+# export shown l(z)
+# export seventh l(llllllz)
+# export judged z(l)
     .text
 add:                                    # a + b
     lea     (%rdi,%rsi), %eax
@@ -77,3 +84,35 @@ wide:                                   # every bit that arrives in the six regi
 bss:
     movl    $DATA, %eax
     ret
+truth:                                  # a _Bool as nobody should make it
+    movq    %rdi, %rax
+    ret
+shown:                                  # all of the register
+    movq    %rdi, %rax
+    ret
+seventh:                                # all of the word on the stack
+    movq    %gs:(%r15d), %rax
+    ret
+judged:                                 # any word for a service's _Bool, and its result with all of the register
+    jmp     judge
+silent:                                 # as greedy, and the image says nothing of it
+greedy:                                 # says that it takes sixteen words, and looks for one of them in all that it got
+    movl    $1, %eax
+    movabsq $0x6b65792d6b657921, %r10
+    cmpq    %r10, %rdx
+    je      1f
+    cmpq    %r10, %rcx
+    je      1f
+    cmpq    %r10, %r8
+    je      1f
+    cmpq    %r10, %r9
+    je      1f
+    .set    word, 0
+    .rept   12
+    cmpq    %gs:8+8*word(%r15d), %r10
+    je      1f
+    .set    word, word+1
+    .endr
+    leal    (%rdi,%rsi), %eax
+    cltq
+1:  ret

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// The macros, which declare nothing; the first of the others includes them.
+pub const MACROS: &str = "postern-types.h";
 /// What hosts include; each may need those before it.
 pub const HEADERS: [&str; 3] = ["postern.h", "postern-modules.h", "postern-filter.h"];
 
@@ -41,7 +43,7 @@ fn install(to: &Path) {
     copy(&built("libpostern_capi.so"), "another_copy.so");
     copy(&built("libpostern_capi.a"), "libpostern.a");
     std::os::unix::fs::symlink("libpostern.so.0", to.join("libpostern.so")).expect("a link");
-    for header in HEADERS {
+    for header in HEADERS.into_iter().chain([MACROS]) {
         copy(&source("include").join(header), header);
     }
 }

@@ -130,7 +130,10 @@ fn value(kind: Type, word: &str) -> Result<Argument, String> {
     }
     let value =
         number::integer(word).ok_or_else(|| format!("not {} {}", article(kind), kind.c_name()))?;
-    let bits = 8 * kind.size();
+    let bits = match kind {
+        Type::Bool => 1,
+        other => 8 * other.size(),
+    };
     if value < -(1i128 << (bits - 1)) || value >= 1i128 << bits {
         return Err(format!("does not fit {bits} bits"));
     }
@@ -167,6 +170,7 @@ pub fn shown(kind: Type, bits: u64) -> String {
         Type::F32 => f32::from_bits(bits as u32).to_string(),
         Type::F64 => f64::from_bits(bits).to_string(),
         Type::Pointer => format!("{:#x}", bits as u32),
+        Type::Bool => (bits & 1).to_string(),
     }
 }
 
@@ -251,6 +255,7 @@ mod tests {
     fn results_by_type() {
         assert_eq!(shown(Type::I32, 0xffff_ffff), "-1");
         assert_eq!(shown(Type::U8, 0x1ff), "255");
+        assert_eq!(shown(Type::Bool, 0x81), "1");
         assert_eq!(shown(Type::Pointer, 0x1_0001_2000), "0x12000");
         assert_eq!(shown(Type::F32, 1.5f32.to_bits().into()), "1.5");
         assert_eq!(shown(Type::F64, 0.1f64.to_bits()), "0.1");

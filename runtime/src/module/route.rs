@@ -20,7 +20,7 @@ use std::time::Duration;
 impl Function {
     /// The entry of a version that has the function.
     fn entry(&self, domain: &Domain) -> Result<Entry, SymbolError> {
-        let (offset, _) = domain.typed_export(&self.name, Some(&self.signature))?;
+        let offset = domain.typed_export(&self.name, &self.signature)?;
         Ok(match self.c {
             true => domain.0.c_entry(offset, &self.signature),
             false => domain.0.entry(offset, &self.signature),
@@ -110,12 +110,11 @@ impl Inner {
     pub(super) fn function(
         self: &Arc<Self>,
         name: &str,
-        signature: Option<Signature>,
+        signature: Signature,
         c: bool,
     ) -> Result<Arc<Switch>, SymbolError> {
         let mut state = self.state();
         let current = &state.current.domain;
-        let (_, signature) = current.typed_export(name, signature.as_ref())?;
         let known = |f: &&Function| f.name == name && f.signature == signature && f.c == c;
         if let Some(function) = state.functions.iter().find(known) {
             return Ok(function.switch.clone());

@@ -3,6 +3,7 @@
 use super::Namespace;
 use crate::call::{self, CallError};
 use crate::error::SymbolError;
+use crate::service::{float_mask, integer_mask};
 use crate::trusted::enter;
 use crate::trusted::gate::STATUS_OK;
 use thiserror::Error;
@@ -57,7 +58,7 @@ pub enum IdCallError {
 
 impl Namespace {
     /// Calls a function by its id. Arguments and result are bits as [`Value::to_bits`](crate::Value::to_bits) gives them, by the types
-    /// that the function has. An error of the call itself is also what [`last_error`](crate::last_error) shows.
+    /// that the function says it has; nothing but the arguments is passed, whatever it says. An error of the call itself is also what [`last_error`](crate::last_error) shows.
     ///
     /// # Errors
     /// The function is gone or not so called, or the call has no result.
@@ -79,7 +80,8 @@ impl Namespace {
         drop(state);
         let (mut integers, mut floats, mut stack) = ([0; 6], [0; 8], Vec::new());
         let (mut in_integers, mut in_floats) = (0, 0);
-        for (&bits, t) in arguments.iter().zip(signature.parameters()) {
+        for (&bits, &t) in arguments.iter().zip(signature.parameters()) {
+            let bits = bits & (integer_mask(t) | float_mask(t));
             if t.is_float() && in_floats < floats.len() {
                 floats[in_floats] = bits;
                 in_floats += 1;
@@ -95,8 +97,8 @@ impl Namespace {
             return Err(call::failed_and_kept().into());
         }
         Ok(match signature.result() {
-            Some(t) if t.is_float() => returned.float & crate::service::float_mask(t),
-            Some(t) => returned.integer & crate::service::integer_mask(t),
+            Some(t) if t.is_float() => returned.float & float_mask(t),
+            Some(t) => returned.integer & integer_mask(t),
             None => 0,
         })
     }

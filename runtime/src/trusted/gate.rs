@@ -176,6 +176,7 @@ unsafe extern "C" {
     static postern_narrow_u8: u8;
     static postern_narrow_i16: u8;
     static postern_narrow_u16: u8;
+    static postern_narrow_bool: u8;
 }
 
 /// The gate in front of a masked gate that extends a result of this type for C, if it needs to be.
@@ -185,6 +186,7 @@ pub(crate) fn narrow(result: Option<Type>) -> Option<usize> {
         Type::U8 => &raw const postern_narrow_u8,
         Type::I16 => &raw const postern_narrow_i16,
         Type::U16 => &raw const postern_narrow_u16,
+        Type::Bool => &raw const postern_narrow_bool,
         _ => return None,
     };
     Some(gate as usize)

@@ -283,7 +283,7 @@ GLOBAL postern_gate_full
 GLOBAL postern_body_full
     jmp     postern_slow
 
-# From C, for results of 8 and 16 bits: compilers may trust the callee to extend them.
+# From C, for results of 8 and 16 bits: compilers may trust the callee to extend them, and a _Bool to be 0 or 1.
 .macro NARROW name, extend:vararg
     .p2align 4
 GLOBAL postern_narrow_\name
@@ -297,6 +297,7 @@ NARROW i8, movsx eax, al
 NARROW u8, movzx eax, al
 NARROW i16, movsx eax, ax
 NARROW u16, movzx eax, ax
+NARROW bool, and eax, 1
 
 GLOBAL postern_unmark
     mov     dword ptr fs:[r14 + {T_MARK}], 0

@@ -3,7 +3,7 @@
 //! A panic of the closure is caught here, carried around the extension, and goes on in the host's own call.
 
 use super::thread::{self, Thread};
-use crate::service::{Caller, Service};
+use crate::service::{Caller, Service, integer_mask};
 use postern_image::Type;
 use std::arch::global_asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,7 +78,8 @@ fn end(thread: &Thread, kind: u32) {
 }
 
 /// A C function with parameters narrower than 32 bits, as `postern_narrow` finds it in rax. Compilers differ in who extends such
-/// parameters: the psABI says nobody, clang and rustc trust the caller. An extension is not to be trusted, so the host does it.
+/// parameters: the psABI says nobody, clang and rustc trust the caller. An extension is not to be trusted, so the host does it, and makes
+/// a `_Bool` 0 or 1.
 #[repr(C)]
 pub(crate) struct Narrow {
     function: usize,
@@ -96,7 +97,7 @@ impl Narrow {
         }
         let (mut masks, mut signs) = ([u64::MAX; 6], [0; 6]);
         for (i, t) in integers().enumerate().filter(|(_, t)| t.size() < 4) {
-            masks[i] = (1 << (8 * t.size())) - 1;
+            masks[i] = integer_mask(*t);
             if matches!(t, Type::I8 | Type::I16) {
                 signs[i] = 1 << (8 * t.size() - 1);
             }

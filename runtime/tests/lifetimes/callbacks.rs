@@ -256,7 +256,9 @@ fn constructors_and_panics() {
             })
             .build()
             .unwrap();
-        let pointer = domain.function_pointer("f", None).unwrap();
+        let pointer = domain
+            .function_pointer("f", &domain.signature("f").unwrap())
+            .unwrap();
         let call: extern "C" fn() = unsafe { std::mem::transmute(pointer) };
         *kept.lock().unwrap() = Some(domain);
         call();

@@ -84,7 +84,9 @@ fn domain(service: Box<dyn Fn() + Send + Sync>) -> (Domain, *const ()) {
         })
         .build()
         .unwrap();
-    let pointer = domain.function_pointer("f", None).unwrap();
+    let pointer = domain
+        .function_pointer("f", &domain.signature("f").unwrap())
+        .unwrap();
     (domain, pointer)
 }
 
@@ -126,7 +128,9 @@ fn services_that_drop_each_others_modules() {
                 })
         })
         .unwrap();
-        let pointer = module.function_pointer("f", None).unwrap();
+        let pointer = module
+            .function_pointer("f", &module.domain().signature("f").unwrap())
+            .unwrap();
         (module, pointer)
     };
     guarded_ring(test, make, |module| {
@@ -152,7 +156,9 @@ fn services_that_give_each_others_domains_back_to_pools() {
         };
         let pool = Pool::builder(make).size(1).build().unwrap();
         let pooled = pool.get_owned().unwrap();
-        let pointer = pooled.function_pointer("f", None).unwrap();
+        let pointer = pooled
+            .function_pointer("f", &pooled.signature("f").unwrap())
+            .unwrap();
         ((pooled, pool), pointer)
     };
     guarded_ring(test, make, |(pooled, pool)| {

@@ -207,11 +207,17 @@ impl Scene {
         let configure = move |builder: DomainBuilder| {
             configure(builder.placement(postern::Placement::Cold).peer_open("p"))
         };
-        let pointer = |domain: &Domain| domain.function_pointer(function, None).unwrap();
+        let pointer = |domain: &Domain| {
+            domain
+                .function_pointer(function, &domain.signature(function).unwrap())
+                .unwrap()
+        };
         let (pointer, holder) = match self.way {
             Way::Module => {
                 let module = Module::new(image(), configure).unwrap();
-                let pointer = module.function_pointer(function, None).unwrap();
+                let pointer = module
+                    .function_pointer(function, &module.domain().signature(function).unwrap())
+                    .unwrap();
                 (pointer, Holder::Module(module))
             }
             Way::Pool => {

@@ -144,7 +144,9 @@ fn nothing_is_left_over() {
         let images: Vec<Image> = (0..3).map(version).collect();
         let round = || {
             let m = Module::new(&images[0], configure).unwrap();
-            let pointer = m.function_pointer("which", None).unwrap();
+            let pointer = m
+                .function_pointer("which", &"i()".parse().unwrap())
+                .unwrap();
             // SAFETY: an export of this type.
             let c: extern "C" fn() -> i32 = unsafe { std::mem::transmute(pointer) };
             for i in 0..30 {

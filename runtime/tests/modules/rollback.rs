@@ -89,7 +89,9 @@ fn rollbacks_under_load() {
         .map(|i| {
             let (m, stop) = (m.clone(), stop.clone());
             let which = m.func::<fn() -> i32>("which").unwrap();
-            let pointer = m.function_pointer("which", None).unwrap();
+            let pointer = m
+                .function_pointer("which", &"i()".parse().unwrap())
+                .unwrap();
             // SAFETY: an export of this type.
             let c: extern "C" fn() -> i32 = unsafe { std::mem::transmute(pointer) };
             std::thread::spawn(move || {

@@ -16,14 +16,15 @@ fn functions_follow_the_version() {
     let sum = m.func::<fn(i32, f64, i32) -> f64>("sum").unwrap();
     // SAFETY: exports of these types.
     let (c, narrow) = unsafe {
-        let p = |name| m.function_pointer(name, None).unwrap();
+        let p = |name, types: &str| m.function_pointer(name, &types.parse().unwrap()).unwrap();
         (
-            std::mem::transmute::<*const (), extern "C" fn() -> i32>(p("which")),
-            std::mem::transmute::<*const (), extern "C" fn(i8) -> i8>(p("narrow")),
+            std::mem::transmute::<*const (), extern "C" fn() -> i32>(p("which", "i()")),
+            std::mem::transmute::<*const (), extern "C" fn(i8) -> i8>(p("narrow", "b(b)")),
         )
     };
     assert_eq!(
-        m.function_pointer("which", None).unwrap(),
+        m.function_pointer("which", &"i()".parse().unwrap())
+            .unwrap(),
         c as *const (),
         "the same pointer"
     );
@@ -175,7 +176,9 @@ fn hand_over_under_load_loses_nothing() {
         .map(|i| {
             let (m, stop, begin) = (m.clone(), stop.clone(), begin.clone());
             let count = m.func::<fn() -> i64>("count").unwrap();
-            let pointer = m.function_pointer("count", None).unwrap();
+            let pointer = m
+                .function_pointer("count", &"l()".parse().unwrap())
+                .unwrap();
             // SAFETY: an export of this type.
             let c: extern "C" fn() -> i64 = unsafe { std::mem::transmute(pointer) };
             std::thread::spawn(move || {

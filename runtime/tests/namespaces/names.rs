@@ -208,7 +208,9 @@ fn c_pointers_follow_replacement_and_outlive_deletion() {
     space
         .create("a", "short f(short x) { return x + 1; }")
         .unwrap();
-    let pointer = space.function_pointer("f", None).unwrap();
+    let pointer = space
+        .function_pointer("f", &"h(h)".parse().unwrap())
+        .unwrap();
     // SAFETY: the pointer's type is f's.
     let f: extern "C" fn(i16) -> i16 = unsafe { std::mem::transmute(pointer) };
     assert_eq!(f(1), 2);

@@ -54,9 +54,11 @@ impl Fixture {
 
     /// One call: request kind or [`AS_USUAL`], and what happened in words.
     pub fn once(&self, stepped: bool) -> (u32, String) {
+        // Registers are all that `HostCall` gives, whatever the signature.
+        let signature = self.domain.signature("f").expect("f is typed");
         let pointer = self
             .domain
-            .function_pointer("f", None)
+            .function_pointer("f", &signature)
             .expect("f is exported");
         let mut call = HostCall::new(pointer, &self.integers, &self.floats);
         postern::clear_last_error();

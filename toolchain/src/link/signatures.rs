@@ -268,6 +268,7 @@ fn letter(unit: &Unit<Slice>, mut offset: UnitOffset) -> Option<char> {
                     (dw::DW_ATE_float, 4) => Some('f'),
                     (dw::DW_ATE_float, 8) => Some('d'),
                     (dw::DW_ATE_float | dw::DW_ATE_complex_float, _) => None,
+                    (dw::DW_ATE_boolean, 1) => Some('z'),
                     (_, 1) => Some(if signed { 'b' } else { 'B' }),
                     (_, 2) => Some(if signed { 'h' } else { 'H' }),
                     (_, 4) => Some(if signed { 'i' } else { 'I' }),

@@ -71,7 +71,7 @@ pub fn with_c_service(builder: DomainBuilder, name: &str) -> DomainBuilder {
 /// Export `name` of a domain as a C host sees it.
 pub fn c_function(domain: &Domain, name: &str) -> Result<extern "C" fn(i32) -> i32, SymbolError> {
     let signature = Signature::new(Some(Type::I32), &[Type::I32]).expect("one parameter is few");
-    let pointer = domain.function_pointer(name, Some(&signature))?;
+    let pointer = domain.function_pointer(name, &signature)?;
     // SAFETY: a stub of that signature; it keeps the C calling convention.
     Ok(unsafe { std::mem::transmute::<*const (), extern "C" fn(i32) -> i32>(pointer) })
 }
