@@ -20,7 +20,7 @@ fn the_host_in_c() {
     postern_toolchain::run(Language::C, &arguments).expect("the extension compiles");
     let (host, root) = (root.join("host"), root.display().to_string());
     let arguments = [
-        "-std=c99".to_owned(),
+        "-std=c11".to_owned(),
         "-Wall".into(),
         "-Wextra".into(),
         "-Werror".into(),
