@@ -3,6 +3,7 @@
 use crate::guest::{DATA, DENIED, Guest, INVALID, MISSING, NEW, PATH, granted};
 use crate::support;
 use postern::{Access, Policy, Rules};
+use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -279,6 +280,104 @@ fn a_large_directory_costs_what_the_extension_has_room_for() {
             let again = list(files[0], 200);
             assert_eq!(guest.sys(libc::SYS_lseek, &[files[0], -1, 0]), INVALID);
             assert!(!again.is_empty());
+        },
+    );
+}
+
+/// Mounts in a name space of this thread's own; false where that is not allowed.
+fn mount(kind: &str, at: &Path, options: &str) -> bool {
+    std::fs::create_dir_all(at).unwrap();
+    let [kind, at, options] =
+        [kind, at.to_str().unwrap(), options].map(|text| CString::new(text).unwrap());
+    // SAFETY: texts that end.
+    unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            at.as_ptr(),
+            kind.as_ptr(),
+            0,
+            options.as_ptr().cast(),
+        ) == 0
+    }
+}
+
+/// Whether what this thread mounts from now on is mounted for nobody else.
+fn own_mounts() -> bool {
+    // SAFETY: no memory is touched but texts that end.
+    unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                c"none".as_ptr(),
+                c"/".as_ptr(),
+                std::ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                std::ptr::null(),
+            ) == 0
+    }
+}
+
+#[test]
+fn what_lies_below_is_not_the_kernels_nor_need_it_have_the_same_number() {
+    support::succeeds_in_child(
+        "looks::what_lies_below_is_not_the_kernels_nor_need_it_have_the_same_number",
+        || {
+            let (directory, guest) = granted(Access::ReadWrite);
+            if !own_mounts() {
+                println!("not run: this user may not mount");
+                return;
+            }
+            // Granted again, in this thread's name space.
+            drop(guest);
+            let root = directory.path("granted");
+            let files = |root: &Path| {
+                let rules = Rules::new().grant("/data", root, Access::ReadWrite);
+                Guest::new(Policy::files(rules.unwrap()))
+            };
+            let guest = files(&root);
+            if mount("binfmt_misc", &root.join("formats"), "") {
+                for flags in [libc::O_WRONLY, NEW, libc::O_RDONLY] {
+                    let opened = guest.open("/data/formats/register", flags, 0o600);
+                    assert_eq!(opened, DENIED, "{flags:#o}");
+                }
+            }
+            // Where names are more than names, none is made or taken away.
+            if mount("mqueue", &root.join("queues"), "") {
+                std::fs::write(root.join("queues/old"), "").unwrap();
+                let path = "/data/queues/old";
+                assert_eq!(guest.open("/data/queues/new", NEW, 0o600), DENIED);
+                assert_eq!(guest.on(libc::SYS_unlink, path, &[]), DENIED);
+                assert_eq!(guest.on(libc::SYS_mkdir, "/data/queues/d", &[0]), DENIED);
+                let renamed = guest.on_both(libc::SYS_rename, path, "/data/queues/x");
+                assert_eq!(renamed, DENIED);
+                let names = std::fs::read_dir(root.join("queues")).unwrap();
+                assert_eq!(names.count(), 1);
+            }
+            // A file with two names is another one once it was written, if the layers are two file systems.
+            let at = directory.path("layers");
+            let (lower, upper) = (at.join("lower"), at.join("upper"));
+            std::fs::create_dir_all(&lower).unwrap();
+            std::fs::write(lower.join("one"), "text").unwrap();
+            std::fs::hard_link(lower.join("one"), lower.join("two")).unwrap();
+            let mut ready = mount("tmpfs", &upper, "");
+            for name in ["over", "work"] {
+                std::fs::create_dir_all(upper.join(name)).unwrap();
+            }
+            let merged = at.join("merged");
+            let options = format!(
+                "lowerdir={},upperdir={},workdir={},xino=off",
+                lower.display(),
+                upper.join("over").display(),
+                upper.join("work").display()
+            );
+            ready &= mount("overlay", &merged, &options);
+            if ready {
+                let guest = files(&merged);
+                let file = guest.open("/data/one", libc::O_WRONLY, 0);
+                assert_eq!(guest.write(file, b"T"), 1);
+                assert_eq!(std::fs::read(merged.join("one")).unwrap(), b"Text");
+            } else {
+                println!("not run: there is no overlay");
+            }
         },
     );
 }
