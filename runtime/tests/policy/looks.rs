@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 const LOOP: i64 = -(libc::ELOOP as i64);
@@ -380,4 +381,46 @@ fn what_lies_below_is_not_the_kernels_nor_need_it_have_the_same_number() {
             }
         },
     );
+}
+
+#[test]
+fn whoever_exchanges_links_meanwhile_leads_nobody_out() {
+    let (directory, guest) = granted(Access::ReadWrite);
+    let inside = directory.path("granted");
+    std::fs::write(inside.join("sub/secret"), "inside").unwrap();
+    symlink("sub", inside.join("way")).unwrap();
+    symlink("..", inside.join("other")).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let [one, two] = ["way", "other"].map(|name| {
+                CString::new(inside.join(name).into_os_string().into_encoded_bytes()).unwrap()
+            });
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: texts that end.
+                unsafe {
+                    libc::renameat2(-1, one.as_ptr(), -1, two.as_ptr(), libc::RENAME_EXCHANGE);
+                }
+            }
+        });
+        for _ in 0..2000 {
+            let file = guest.open("/data/way/secret", libc::O_RDWR | libc::O_TRUNC, 0);
+            if file >= 0 {
+                assert_eq!(guest.write(file, b"inside"), 6);
+                assert_eq!(guest.close(file), 0);
+            }
+            let file = guest.open("/data/way/made", NEW | libc::O_EXCL, 0o600);
+            if file >= 0 {
+                assert_eq!(guest.close(file), 0);
+            }
+            guest.on(libc::SYS_unlink, "/data/way/made", &[]);
+            guest.on(libc::SYS_mkdir, "/data/way/folder", &[0o700]);
+            guest.on_both(libc::SYS_rename, "/data/way/secret", "/data/way/secret");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(std::fs::read(directory.path("secret")).unwrap(), b"secret");
+    for name in ["made", "folder"] {
+        assert!(!directory.path(name).exists(), "{name}");
+    }
 }
