@@ -424,3 +424,23 @@ fn whoever_exchanges_links_meanwhile_leads_nobody_out() {
         assert!(!directory.path(name).exists(), "{name}");
     }
 }
+
+#[test]
+fn listings_bear_any_room_and_any_place() {
+    let (_directory, guest) = granted(Access::ReadWrite);
+    let file = guest.open("/data", libc::O_RDONLY | libc::O_DIRECTORY, 0);
+    let place = guest.memory + DATA;
+    let list = |room: i64| guest.sys(libc::SYS_getdents64, &[file, place, room]);
+    for room in 0..24 {
+        assert_eq!(list(room), INVALID, "{room}");
+    }
+    let other = guest.sys(libc::SYS_dup, &[file]);
+    for from in [1, 7, 1 << 31, 1 << 40, i64::MAX - 1, i64::MAX, 0] {
+        for file in [file, other] {
+            let moved = guest.sys(libc::SYS_lseek, &[file, from, 0]);
+            assert!(moved == from || moved == INVALID, "{from}: {moved}");
+            let given = list(4096);
+            assert!((0..=4096).contains(&given), "{from}: {given}");
+        }
+    }
+}
