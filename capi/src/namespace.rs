@@ -69,7 +69,7 @@ impl From<CreateError> for Failure {
             CreateError::Room { .. } => Code::Limit,
             CreateError::Map(_) => Code::Memory,
             CreateError::Barrier(_) => Code::System,
-            CreateError::Defined { .. } => Code::Argument,
+            CreateError::Defined { .. } | CreateError::Twice(_) => Code::Argument,
             _ => Code::Image,
         };
         Failure::new(code, error.to_string())

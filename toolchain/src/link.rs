@@ -118,7 +118,8 @@ pub enum LinkError {
     },
     /// A variable that nobody defines.
     #[error(
-        "undefined reference to the variable `{0}`: an extension imports functions only; define it in the extension or import a function that returns its value"
+        "undefined reference to the variable `{}`: an extension imports functions only; define it in the extension or import a function that returns its value",
+        shown(.0)
     )]
     Variable(String),
     /// More imports than there are gate slots.
@@ -126,14 +127,18 @@ pub enum LinkError {
     TooManyImports(usize),
     /// A symbol's name that the notes cannot hold.
     #[error(
-        "undefined reference to `{0}`: the name of an import is 1 to 255 bytes of printable ASCII"
+        "undefined reference to `{}`: the name of an import is 1 to 255 bytes of printable ASCII, without quotation marks and \
+         backslashes", shown(.0)
     )]
     ImportName(String),
     /// A function that was to be exported is not there.
     #[error(
-        "`{0}` cannot be exported: no function of this name with external linkage and default visibility is defined"
+        "`{}` cannot be exported: no function of this name with external linkage and default visibility is defined", shown(.0)
     )]
     Export(String),
+    /// A name that was to be kept and that no symbol can have here.
+    #[error("`{}` is no symbol's name: it is 1 to 255 bytes of printable ASCII, without quotation marks and backslashes", shown(.0))]
+    Name(String),
     /// The C library could not be built.
     #[error(transparent)]
     Sysroot(Box<DriverError>),
@@ -143,6 +148,12 @@ pub enum LinkError {
     /// The verifier refused the text.
     #[error("{0}")]
     Refused(String),
+}
+
+/// The beginning of a name as a message can show it.
+fn shown(name: &str) -> String {
+    const MOST: usize = 64;
+    name.escape_debug().take(MOST).collect()
 }
 
 /// Whether the inputs are a program.
@@ -172,6 +183,10 @@ pub fn link(
         keep.push(symbols::MAIN.to_owned());
     }
     keep.extend(exports_wanted);
+    // They go into a script of the linker's.
+    if let Some(name) = keep.iter().find(|name| !notes::is_name(name)) {
+        return Err(LinkError::Name(name.clone()));
+    }
 
     let mut linker = Linker {
         inputs,
@@ -211,7 +226,8 @@ pub fn link(
         // A service of the host goes before a function of the library.
         let mut imports = options.imports.clone();
         imports.extend(symbols::services(inputs)?);
-        imports.retain(|name| found.undefined.contains(name));
+        let undefined: HashSet<&String> = found.undefined.iter().collect();
+        imports.retain(|name| undefined.contains(name) && notes::is_name(name));
         let left = found.undefined.iter().map(String::as_str);
         let left: HashSet<&str> = left
             .filter(|name| !imports.iter().any(|import| import == name))

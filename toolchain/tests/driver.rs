@@ -330,3 +330,64 @@ fn refusals() {
     assert!(drive(&at, "-c @/syntax.c -o @/x.o").is_err());
     assert!(!at.join("x.o").exists());
 }
+
+/// An object whose one function calls what has this name.
+fn calls(at: &Path, name: &str) {
+    let place = "y".repeat(name.len());
+    let text = format!(".globl f\n.type f, @function\nf: call {place}\nret\n.size f, . - f\n");
+    let [source, object] = ["x.s", "x.o"].map(|name| at.join(name));
+    std::fs::write(&source, text).unwrap();
+    let mut assembler = std::process::Command::new("as");
+    let assembled = assembler.args(["--64", "-o"]).args([&object, &source]);
+    assert!(assembled.status().unwrap().success());
+    // No assembler writes such a name.
+    let mut bytes = std::fs::read(&object).unwrap();
+    let mut found = bytes.windows(place.len());
+    let found = found.position(|bytes| bytes == place.as_bytes()).unwrap();
+    bytes[found..found + name.len()].copy_from_slice(name.as_bytes());
+    std::fs::write(&object, bytes).unwrap();
+}
+
+#[test]
+fn names_of_symbols_are_names_and_nothing_else() {
+    let at = folder("names", &[("secret", "a secret")]);
+    // Between quotation marks in assembly, this would have put a file of its choice into the extension.
+    let injected = format!("x\";.incbin\"{}\";.ascii\"", at.join("secret").display());
+    for name in [&injected, "x\\", "\u{1b}[2Jx"] {
+        calls(&at, name);
+        let message = drive(&at, "-nostdlib @/x.o -o @/x.px").unwrap_err();
+        assert!(message.contains("the name of an import"), "{message:?}");
+        assert!(!message.contains(|c: char| c.is_control()), "{message:?}");
+    }
+    // Nor is a name that is to be kept a command of the linker's script.
+    calls(&at, "y");
+    let message = drive(&at, "-nostdlib -u x\")INPUT(\" @/x.o -o @/x.px").unwrap_err();
+    assert!(message.contains("is no symbol's name"), "{message}");
+}
+
+#[test]
+fn files_of_arguments_are_read_once_and_to_an_end() {
+    let at = folder("arguments", &[("a.c", "int f(void) { return 1; }\n")]);
+    let file = |name: &str| format!("@{}/{name} ", at.display());
+    std::fs::write(at.join("given"), format!("{}/a.c -O1", at.display())).unwrap();
+    let with = |name: &str| drive(&at, &format!("@@/{name} -o @/a.px"));
+    with("given").unwrap();
+    // Each names the next one a thousand times.
+    for n in 0..15 {
+        std::fs::write(
+            at.join(format!("{n}")),
+            file(&format!("{}", n + 1)).repeat(1000),
+        )
+        .unwrap();
+    }
+    std::fs::write(at.join("15"), "").unwrap();
+    let message = with("0").unwrap_err();
+    assert!(message.contains("bytes and at most"), "{message}");
+    let made = std::process::Command::new("mkfifo")
+        .arg(at.join("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let message = with("pipe").unwrap_err();
+    assert!(message.contains("it is a pipe"), "{message}");
+    assert!(with("nowhere").is_err());
+}

@@ -182,6 +182,100 @@ fn bounds_are_kept_to_the_instruction_and_to_the_call() {
     assert_eq!(within(&[0xeb, 0xfe], 9, 9), Err(Rule::BoundedBackward));
 }
 
+/// An instruction of [`random_text`]; targets are numbers of later ones.
+#[derive(Clone, Copy)]
+enum Step {
+    Nop,
+    Return,
+    Trap,
+    Jump(usize),
+    Branch(usize),
+    Call(usize),
+    Gate,
+}
+
+/// What runs from a step on, found by going there: instructions, and calls inside each other.
+fn walk(steps: &[Step], at: usize) -> (u32, u32) {
+    let longer = |a: (u32, u32), b: (u32, u32)| (a.0.max(b.0), a.1.max(b.1));
+    let called = |(count, depth): (u32, u32)| {
+        let rest = walk(steps, at + 1);
+        (count + rest.0, rest.1.max(depth + 1))
+    };
+    let (count, depth) = match steps[at] {
+        Step::Return | Step::Trap => (0, 0),
+        Step::Nop => walk(steps, at + 1),
+        Step::Jump(to) => walk(steps, to),
+        Step::Branch(to) => longer(walk(steps, to), walk(steps, at + 1)),
+        Step::Call(to) => called(walk(steps, to)),
+        Step::Gate => called((0, 0)),
+    };
+    (count + 1, depth)
+}
+
+#[test]
+fn bounds_are_what_a_walk_of_every_path_finds() {
+    const STEPS: usize = 18;
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..3000 {
+        let steps: Vec<Step> = (0..STEPS)
+            .map(|at| match random.u8(..8) {
+                _ if at + 1 == STEPS => Step::Return,
+                0 => Step::Nop,
+                1 => Step::Return,
+                2 => Step::Trap,
+                3 => Step::Jump(random.usize(at + 1..STEPS)),
+                4 | 5 => Step::Branch(random.usize(at + 1..STEPS)),
+                6 => Step::Call(random.usize(at + 1..STEPS)),
+                _ => Step::Gate,
+            })
+            .collect();
+        let length = |step: &Step| match step {
+            Step::Nop | Step::Return => 1,
+            Step::Trap => 2,
+            Step::Branch(_) => 6,
+            _ => 5,
+        };
+        let place = |n: usize| steps[..n].iter().map(length).sum::<i64>();
+        let mut text = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let (opcode, to): (&[u8], _) = match *step {
+                Step::Nop => (&[0x90], None),
+                Step::Return => (&[0xc3], None),
+                Step::Trap => (&[0x0f, 0x0b], None),
+                Step::Jump(to) => (&[0xe9], Some(place(to))),
+                Step::Branch(to) => (&[0x0f, 0x84], Some(place(to))),
+                Step::Call(to) => (&[0xe8], Some(place(to))),
+                Step::Gate => (&[0xe8], Some(slot(0) as i64 - i64::from(LAYOUT.text))),
+            };
+            text.extend(opcode);
+            if let Some(to) = to {
+                text.extend(((to - place(at + 1)) as i32).to_le_bytes());
+            }
+        }
+        let paths: Vec<(u32, u32)> = (0..STEPS).map(|at| walk(&steps, at)).collect();
+        let most = paths.iter().map(|path| path.0).max().unwrap();
+        let deepest = paths.iter().map(|path| path.1).max().unwrap();
+        let facts = judge(&text, Profile::Bounded).unwrap();
+        let found = (facts.longest_path, facts.call_depth);
+        assert_eq!(found, (Some(most), Some(deepest)), "{text:02x?}");
+        // One less of either is refused where the walk says, from the end.
+        let mut buffer = vec![!0; bounded_buffer_len(text.len())];
+        for (instructions, call_depth) in [(most - 1, deepest), (most, deepest.wrapping_sub(1))] {
+            if call_depth == u32::MAX {
+                continue;
+            }
+            let bounds = Bounds {
+                instructions,
+                call_depth,
+            };
+            let above = |path: &(u32, u32)| path.0 > instructions || path.1 > call_depth;
+            let last = paths.iter().rposition(above).unwrap();
+            let refused = verify_within(&text, &LAYOUT, bounds, &mut buffer).unwrap_err();
+            assert_eq!(refused.offset, LAYOUT.text + place(last) as u32);
+        }
+    }
+}
+
 #[test]
 fn gates_are_entered_at_imported_slots_only() {
     let call = |offset: i64| {

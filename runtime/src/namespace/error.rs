@@ -41,6 +41,9 @@ pub enum CreateError {
         /// What it is.
         what: &'static str,
     },
+    /// The code defines a name twice.
+    #[error("the code defines `{0}` twice; give each function and variable a name of its own")]
+    Twice(String),
     /// The code defines nothing that others could use.
     #[error("the code defines no function and no variable that is not static; define one")]
     Empty,

@@ -132,6 +132,11 @@ impl Table {
         Ok(number)
     }
 
+    /// Whether a file can be opened.
+    pub(super) fn has_room(&self) -> Result<(), Errno> {
+        self.free(0).map(drop)
+    }
+
     /// Adds an open file at the lowest free number from `least` on.
     pub(super) fn add(
         &mut self,

@@ -234,6 +234,8 @@ impl Rules {
                 below.push(b'.');
             } else if path.ends_with(b"/") {
                 below.push(b'/');
+            } else if path.ends_with(b"/.") {
+                below.extend(b"/.");
             }
             return Ok(Place::In(grant, OsString::from_vec(below).into()));
         }
@@ -342,6 +344,8 @@ mod tests {
             ("/", "data/x", "data: x"),
             ("/", "/data", "data: ."),
             ("/", "//data/./a//b/", "data: a/b/"),
+            ("/", "/data/./a/b/.", "data: a/b/."),
+            ("/", "/data/.", "data: ."),
             ("/data", "x", "data: x"),
             ("/data/a", "../b", "data: a/../b"),
             ("/data", "..", "above data other"),

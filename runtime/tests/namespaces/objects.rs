@@ -271,3 +271,33 @@ fn any_bytes_of_a_header_are_an_error_or_an_object() {
         }
     }
 }
+
+#[test]
+fn a_name_is_defined_once() {
+    let space = empty();
+    let text = [function(), vec![0xcc; 7], function()].concat();
+    let two = |second: u32| [symbol(1, 1, 0, 9), symbol(second, 1, 16, 9)].concat();
+    let file = |second| with_symbols(&text, two(second), b"\0f\0g\0", &[]);
+    let mut variable = symbol(1, 4, 0, 1);
+    variable[4] = 0x11;
+    let data = section(PROGBITS, ALLOC | WRITE, [1; 8]);
+    let both = [symbol(1, 1, 0, 9), variable].concat();
+    let both = with_symbols(&text, both, b"\0f\0", &[data]);
+    let types = [("f", "v()")];
+    let refuse = || {
+        for bytes in [file(1), both.clone()] {
+            let error = space.create_object("x", &bytes, &types).unwrap_err();
+            assert!(matches!(&error, CreateError::Twice(name) if name == "f"));
+        }
+    };
+    refuse();
+    space.create_object("x", &file(3), &types).unwrap();
+    // Nor where it takes the place of what is there: that was freed while names led to it.
+    refuse();
+    space.create_object("y", &file(3), &types).unwrap();
+    let one = with_symbols(&text, symbol(1, 1, 0, 9), b"\0f\0", &[]);
+    space.create_object("z", &one, &types).unwrap();
+    let before = space.counters();
+    assert_eq!((before.units, before.freed), (2, 1));
+    space.func::<fn()>("f").unwrap().call().unwrap();
+}

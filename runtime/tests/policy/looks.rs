@@ -3,11 +3,13 @@
 use crate::guest::{DATA, DENIED, Guest, INVALID, MISSING, NEW, PATH, granted};
 use crate::support;
 use postern::{Access, Policy, Rules};
+use std::ffi::CString;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
 const LOOP: i64 = -(libc::ELOOP as i64);
@@ -281,4 +283,164 @@ fn a_large_directory_costs_what_the_extension_has_room_for() {
             assert!(!again.is_empty());
         },
     );
+}
+
+/// Mounts in a name space of this thread's own; false where that is not allowed.
+fn mount(kind: &str, at: &Path, options: &str) -> bool {
+    std::fs::create_dir_all(at).unwrap();
+    let [kind, at, options] =
+        [kind, at.to_str().unwrap(), options].map(|text| CString::new(text).unwrap());
+    // SAFETY: texts that end.
+    unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            at.as_ptr(),
+            kind.as_ptr(),
+            0,
+            options.as_ptr().cast(),
+        ) == 0
+    }
+}
+
+/// Whether what this thread mounts from now on is mounted for nobody else.
+fn own_mounts() -> bool {
+    // SAFETY: no memory is touched but texts that end.
+    unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                c"none".as_ptr(),
+                c"/".as_ptr(),
+                std::ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                std::ptr::null(),
+            ) == 0
+    }
+}
+
+#[test]
+fn what_lies_below_is_not_the_kernels_nor_need_it_have_the_same_number() {
+    support::succeeds_in_child(
+        "looks::what_lies_below_is_not_the_kernels_nor_need_it_have_the_same_number",
+        || {
+            let (directory, guest) = granted(Access::ReadWrite);
+            if !own_mounts() {
+                println!("not run: this user may not mount");
+                return;
+            }
+            // Granted again, in this thread's name space.
+            drop(guest);
+            let root = directory.path("granted");
+            let files = |root: &Path| {
+                let rules = Rules::new().grant("/data", root, Access::ReadWrite);
+                Guest::new(Policy::files(rules.unwrap()))
+            };
+            let guest = files(&root);
+            if mount("binfmt_misc", &root.join("formats"), "") {
+                for flags in [libc::O_WRONLY, NEW, libc::O_RDONLY] {
+                    let opened = guest.open("/data/formats/register", flags, 0o600);
+                    assert_eq!(opened, DENIED, "{flags:#o}");
+                }
+            }
+            // Where names are more than names, none is made or taken away.
+            if mount("mqueue", &root.join("queues"), "") {
+                std::fs::write(root.join("queues/old"), "").unwrap();
+                let path = "/data/queues/old";
+                assert_eq!(guest.open("/data/queues/new", NEW, 0o600), DENIED);
+                assert_eq!(guest.on(libc::SYS_unlink, path, &[]), DENIED);
+                assert_eq!(guest.on(libc::SYS_mkdir, "/data/queues/d", &[0]), DENIED);
+                let renamed = guest.on_both(libc::SYS_rename, path, "/data/queues/x");
+                assert_eq!(renamed, DENIED);
+                let names = std::fs::read_dir(root.join("queues")).unwrap();
+                assert_eq!(names.count(), 1);
+            }
+            // A file with two names is another one once it was written, if the layers are two file systems.
+            let at = directory.path("layers");
+            let (lower, upper) = (at.join("lower"), at.join("upper"));
+            std::fs::create_dir_all(&lower).unwrap();
+            std::fs::write(lower.join("one"), "text").unwrap();
+            std::fs::hard_link(lower.join("one"), lower.join("two")).unwrap();
+            let mut ready = mount("tmpfs", &upper, "");
+            for name in ["over", "work"] {
+                std::fs::create_dir_all(upper.join(name)).unwrap();
+            }
+            let merged = at.join("merged");
+            let options = format!(
+                "lowerdir={},upperdir={},workdir={},xino=off",
+                lower.display(),
+                upper.join("over").display(),
+                upper.join("work").display()
+            );
+            ready &= mount("overlay", &merged, &options);
+            if ready {
+                let guest = files(&merged);
+                let file = guest.open("/data/one", libc::O_WRONLY, 0);
+                assert_eq!(guest.write(file, b"T"), 1);
+                assert_eq!(std::fs::read(merged.join("one")).unwrap(), b"Text");
+            } else {
+                println!("not run: there is no overlay");
+            }
+        },
+    );
+}
+
+#[test]
+fn whoever_exchanges_links_meanwhile_leads_nobody_out() {
+    let (directory, guest) = granted(Access::ReadWrite);
+    let inside = directory.path("granted");
+    std::fs::write(inside.join("sub/secret"), "inside").unwrap();
+    symlink("sub", inside.join("way")).unwrap();
+    symlink("..", inside.join("other")).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let [one, two] = ["way", "other"].map(|name| {
+                CString::new(inside.join(name).into_os_string().into_encoded_bytes()).unwrap()
+            });
+            while !done.load(Ordering::Relaxed) {
+                // SAFETY: texts that end.
+                unsafe {
+                    libc::renameat2(-1, one.as_ptr(), -1, two.as_ptr(), libc::RENAME_EXCHANGE);
+                }
+            }
+        });
+        for _ in 0..2000 {
+            let file = guest.open("/data/way/secret", libc::O_RDWR | libc::O_TRUNC, 0);
+            if file >= 0 {
+                assert_eq!(guest.write(file, b"inside"), 6);
+                assert_eq!(guest.close(file), 0);
+            }
+            let file = guest.open("/data/way/made", NEW | libc::O_EXCL, 0o600);
+            if file >= 0 {
+                assert_eq!(guest.close(file), 0);
+            }
+            guest.on(libc::SYS_unlink, "/data/way/made", &[]);
+            guest.on(libc::SYS_mkdir, "/data/way/folder", &[0o700]);
+            guest.on_both(libc::SYS_rename, "/data/way/secret", "/data/way/secret");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(std::fs::read(directory.path("secret")).unwrap(), b"secret");
+    for name in ["made", "folder"] {
+        assert!(!directory.path(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn listings_bear_any_room_and_any_place() {
+    let (_directory, guest) = granted(Access::ReadWrite);
+    let file = guest.open("/data", libc::O_RDONLY | libc::O_DIRECTORY, 0);
+    let place = guest.memory + DATA;
+    let list = |room: i64| guest.sys(libc::SYS_getdents64, &[file, place, room]);
+    for room in 0..24 {
+        assert_eq!(list(room), INVALID, "{room}");
+    }
+    let other = guest.sys(libc::SYS_dup, &[file]);
+    for from in [1, 7, 1 << 31, 1 << 40, i64::MAX - 1, i64::MAX, 0] {
+        for file in [file, other] {
+            let moved = guest.sys(libc::SYS_lseek, &[file, from, 0]);
+            assert!(moved == from || moved == INVALID, "{from}: {moved}");
+            let given = list(4096);
+            assert!((0..=4096).contains(&given), "{from}: {given}");
+        }
+    }
 }

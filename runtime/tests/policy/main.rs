@@ -4,6 +4,7 @@ mod files;
 mod guest;
 mod life;
 mod looks;
+mod native;
 mod paths;
 mod streams;
 #[path = "../support/mod.rs"]

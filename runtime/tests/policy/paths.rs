@@ -155,7 +155,9 @@ fn limits_of_files_and_bytes() {
     let files: Vec<i64> = (0..4)
         .map(|i| guest.open(&format!("/f{i}"), NEW, 0o644))
         .collect();
-    assert_eq!(files, [3, 4, 5, -i64::from(libc::EMFILE)]);
+    let no_number = -i64::from(libc::EMFILE);
+    assert_eq!(files, [3, 4, 5, no_number]);
+    assert!(!directory.path("f3").exists());
     let big = -i64::from(libc::EFBIG);
     assert_eq!(guest.write(3, &[1; 20_000]), 10_000);
     assert_eq!(guest.write(3, &[1]), big);
@@ -164,12 +166,21 @@ fn limits_of_files_and_bytes() {
     assert_eq!(guest.sys(libc::SYS_pwrite64, &[3, place, 1, 10_000]), big);
     assert_eq!(guest.sys(libc::SYS_lseek, &[4, 1 << 40, 0]), 1 << 40);
     assert_eq!(guest.write(4, b"x"), big);
-    // Four names of 4096 and 10,000 bytes are spent; names that exist cost nothing.
+    assert_eq!(guest.open("/f0", NEW, 0), no_number);
+    let length = |name: &str| directory.path(name).metadata().unwrap().len();
+    assert_eq!(length("f0"), 10_000);
+    // Three names of 4096 and 10,000 bytes are spent; names that exist cost nothing, nor do those that cannot be made.
+    for _ in 0..20 {
+        assert!(guest.on(libc::SYS_mkdir, "/f0", &[0o755]) < 0);
+        assert!(guest.on_both(libc::SYS_symlink, "f1", "/f0") < 0);
+        assert!(guest.on_both(libc::SYS_link, "/f1", "/f0") < 0);
+        assert!(guest.on_both(libc::SYS_link, "/f1", "/no/f0") < 0);
+    }
     let full = -i64::from(libc::EDQUOT);
     assert_eq!(guest.write(5, &[1; 10_000]), 10_000);
     assert_eq!(guest.close(5), 0);
     assert_eq!(guest.open("/f2", NEW, 0), 5);
-    assert_eq!(guest.write(5, &[1; 10_000]), 3_616);
+    assert_eq!(guest.write(5, &[1; 10_000]), 7_712);
     assert_eq!(guest.write(5, &[1]), full);
     assert_eq!(guest.on(libc::SYS_mkdir, "/d", &[0o755]), full);
     assert_eq!(guest.close(5), 0);

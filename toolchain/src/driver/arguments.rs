@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use postern_image::input;
 use postern_verifier::window::MAX_SHIFT;
 
 use crate::link::LinkOptions;
@@ -100,7 +101,8 @@ pub struct Invocation {
 /// # Errors
 /// A sentence that says what is wrong.
 pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
-    let arguments = expand(arguments, 0)?;
+    let mut left = input::MAX_TEXT;
+    let arguments = expand(arguments, 0, &mut left)?;
     let mut invocation = Invocation {
         stage: Stage::Link,
         output: None,
@@ -430,8 +432,9 @@ fn stack_log2(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Replaces `@file` by the arguments in the file, which are separated by white space and may be quoted.
-fn expand(arguments: &[OsString], depth: u32) -> Result<Vec<OsString>, String> {
+/// Replaces `@file` by the arguments in the file, which are separated by white space and may be quoted. `left` is how many bytes
+/// of such files are still read: they may name each other many times.
+fn expand(arguments: &[OsString], depth: u32, left: &mut u64) -> Result<Vec<OsString>, String> {
     let mut out = Vec::with_capacity(arguments.len());
     for argument in arguments {
         let Some(name) = argument.as_bytes().strip_prefix(b"@") else {
@@ -439,14 +442,17 @@ fn expand(arguments: &[OsString], depth: u32) -> Result<Vec<OsString>, String> {
             continue;
         };
         let path = Path::new(OsStr::from_bytes(name));
-        let Ok(text) = std::fs::read_to_string(path) else {
+        if !path.exists() {
             out.push(argument.clone());
             continue;
-        };
+        }
+        let text = input::read_text(path, *left)
+            .map_err(|error| format!("@{}: {error}", path.display()))?;
         if depth > 16 {
             return Err(format!("@{} includes itself", path.display()));
         }
-        out.extend(expand(&words(&text), depth + 1)?);
+        *left -= text.len() as u64;
+        out.extend(expand(&words(&text), depth + 1, left)?);
     }
     Ok(out)
 }

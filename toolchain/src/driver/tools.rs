@@ -53,6 +53,19 @@ pub enum ToolError {
     },
 }
 
+/// Text with names of files and symbols that may be anybody's, without what commands a terminal.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.extend(c.escape_debug()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 impl Tool {
     fn program(self) -> OsString {
         let from =
@@ -124,9 +137,7 @@ impl ToolCommand {
             .command
             .output()
             .map_err(|source| self.start_error(source))?;
-        let messages = String::from_utf8_lossy(&output.stderr)
-            .trim_end()
-            .to_owned();
+        let messages = printable(String::from_utf8_lossy(&output.stderr).trim_end());
         if !output.status.success() {
             return Err(ToolError::Failed { messages });
         }

@@ -21,7 +21,7 @@ pub fn judge(path: &Path, imports: u32, shift: u32) -> Result<(), LinkError> {
         path: path.to_owned(),
         reason: reason.to_owned(),
     };
-    let data = std::fs::read(path).map_err(file_error)?;
+    let data = super::symbols::load(path)?;
     let file = ElfFile64::<Endianness>::parse(&*data)
         .map_err(|_| malformed("the linker wrote no ELF file"))?;
     let little = Endianness::Little;
@@ -69,7 +69,7 @@ fn describe(file: &ElfFile64<Endianness>, violation: &Violation) -> String {
         .as_ref()
         .and_then(|symbol| Some((symbol.name().ok()?, symbol.address())))
     {
-        Some((name, start)) => format!("`{name}`+{:#x}", at - start),
+        Some((name, start)) => format!("`{}`+{:#x}", super::shown(name), at - start),
         None => format!("offset {at:#x}"),
     };
     let line =

@@ -7,9 +7,11 @@ use postern_verifier::window::{ABI_VERSION, PAGE, SHIFT_FLAGS, STACK_MASK, slot}
 use super::signatures::DebugInfo;
 use super::symbols::Found;
 
-/// Whether an import or export can have this name.
+/// Whether an import or export can have this name. It goes into assembly and linker scripts between quotation marks, and there is
+/// no way to write those in both; no compiler makes such a name.
 pub fn is_name(name: &str) -> bool {
-    (1..=255).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
+    (1..=255).contains(&name.len()) && name.bytes().all(plain)
 }
 
 /// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages higher than they need, and the three
@@ -49,7 +51,7 @@ pub fn assembly(
     note(&mut out, 2, |out| {
         for name in &found.undefined {
             let signature = debug.imports.get(name).map_or("", String::as_str);
-            let _ = writeln!(out, "\t.asciz {}, \"{signature}\"", quoted(name));
+            let _ = writeln!(out, "\t.asciz \"{name}\", \"{signature}\"");
         }
     });
     note(&mut out, 3, |out| {
@@ -57,17 +59,12 @@ pub fn assembly(
             let signature = debug.exports.get(name).map_or("", String::as_str);
             let _ = writeln!(
                 out,
-                "\t.long \"{name}\"\n\t.asciz {}, \"{signature}\"",
-                quoted(name)
+                "\t.long \"{name}\"\n\t.asciz \"{name}\", \"{signature}\""
             );
         }
     });
     out.push_str("\t.section .note.GNU-stack,\"\",@progbits\n");
     out
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 fn note(out: &mut String, kind: u32, descriptor: impl Fn(&mut String)) {

@@ -14,6 +14,7 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _};
 
 use super::symbols::Found;
+use crate::driver::tools::printable;
 
 /// Most parameters that a signature may name.
 const MAX_PARAMETERS: usize = 16;
@@ -34,7 +35,7 @@ type Slice<'d> = EndianSlice<'d, LittleEndian>;
 /// Reads the debug information of a linked file. Whatever is missing or malformed is unknown.
 pub fn read(path: &Path, found: &Found) -> DebugInfo {
     let mut info = DebugInfo::default();
-    let Ok(data) = std::fs::read(path) else {
+    let Ok(data) = super::symbols::load(path) else {
         return info;
     };
     let Ok(file) = ElfFile64::<Endianness>::parse(&*data) else {
@@ -42,6 +43,8 @@ pub fn read(path: &Path, found: &Found) -> DebugInfo {
     };
     let dwarf = dwarf(&file);
     let mut units = dwarf.units();
+    // Parts of functions that are still looked at: as many as a sound file can have.
+    let mut left = data.len();
     let wanted: HashSet<&str> = found
         .undefined
         .iter()
@@ -50,7 +53,7 @@ pub fn read(path: &Path, found: &Found) -> DebugInfo {
         .collect();
     while let Ok(Some(header)) = units.next() {
         if let Ok(unit) = dwarf.unit(header) {
-            let _ = read_unit(&dwarf, &unit, &wanted, &mut info);
+            let _ = read_unit(&dwarf, &unit, &wanted, &mut info, &mut left);
         }
     }
     info
@@ -64,7 +67,10 @@ fn dwarf<'d>(file: &ElfFile64<'d, Endianness>) -> Dwarf<Slice<'d>> {
             .unwrap_or(&[]);
         Ok(EndianSlice::new(data, LittleEndian))
     };
-    Dwarf::load(section).unwrap_or_default()
+    let mut dwarf = Dwarf::load(section).unwrap_or_default();
+    // Many units may have one table.
+    dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
+    dwarf
 }
 
 /// `file:line` of the instruction at `address`.
@@ -85,7 +91,7 @@ pub fn line_of(file: &ElfFile64<Endianness>, address: u64) -> Option<String> {
                 let header = rows.header();
                 let entry = header.file(file)?;
                 let name = dwarf.attr_string(&unit, entry.path_name()).ok()?;
-                return Some(format!("{}:{line}", name.to_string_lossy()));
+                return Some(format!("{}:{line}", printable(&name.to_string_lossy())));
             }
             last = (!row.end_sequence()).then(|| {
                 (
@@ -104,6 +110,7 @@ fn read_unit(
     unit: &Unit<Slice>,
     wanted: &HashSet<&str>,
     info: &mut DebugInfo,
+    left: &mut usize,
 ) -> Result<(), gimli::Error> {
     let mut entries = unit.entries();
     while let Some((_, entry)) = entries.next_dfs()? {
@@ -137,8 +144,8 @@ fn read_unit(
             }
             continue;
         }
-        let signature = signature(unit, entry.offset())
-            .or_else(|| signature(unit, origin.as_ref()?.offset()))
+        let signature = signature(unit, entry.offset(), left)
+            .or_else(|| signature(unit, origin.as_ref()?.offset(), left))
             .unwrap_or_default();
         let table = if declared {
             &mut info.imports
@@ -169,7 +176,7 @@ fn origin<'u, 'd>(unit: &'u Unit<Slice<'d>>, entry: &Entry<'u, 'd>) -> Option<En
 }
 
 /// The signature of the subprogram at `offset`; none if it cannot be said.
-fn signature(unit: &Unit<Slice>, offset: UnitOffset) -> Option<String> {
+fn signature(unit: &Unit<Slice>, offset: UnitOffset, left: &mut usize) -> Option<String> {
     let mut tree = unit.entries_tree(Some(offset)).ok()?;
     let root = tree.root().ok()?;
     let entry = root.entry();
@@ -191,6 +198,7 @@ fn signature(unit: &Unit<Slice>, offset: UnitOffset) -> Option<String> {
     let mut parameters = String::new();
     let mut children = root.children();
     while let Ok(Some(child)) = children.next() {
+        *left = left.checked_sub(1)?;
         let entry = child.entry();
         match entry.tag() {
             dw::DW_TAG_formal_parameter => {

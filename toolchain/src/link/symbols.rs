@@ -68,7 +68,7 @@ impl Found {
     }
 }
 
-fn load(path: &Path) -> Result<Vec<u8>, LinkError> {
+pub fn load(path: &Path) -> Result<Vec<u8>, LinkError> {
     input::read(path, input::MAX_FILE).map_err(|error| LinkError::File {
         path: path.to_owned(),
         source: error.into(),
@@ -207,10 +207,18 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
         ..Found::default()
     };
     let mut undefined = BTreeSet::new();
+    // Names may be parts of one long text: together they are not to be longer than the file.
+    let mut left = data.len();
     for symbol in file.symbols() {
         let Ok(name) = symbol.name() else { continue };
         // What is weak and undefined is 0, as everywhere: it is not asked of the host.
         if symbol.is_undefined() && !symbol.is_weak() && !name.is_empty() {
+            left = left
+                .checked_sub(name.len())
+                .ok_or_else(|| LinkError::Malformed {
+                    path: path.to_owned(),
+                    reason: "its names are together longer than the file".to_owned(),
+                })?;
             undefined.insert(name.to_owned());
         }
         found.pure |= name == PURE && symbol.is_undefined();

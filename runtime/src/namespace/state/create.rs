@@ -10,6 +10,7 @@ use crate::trusted::memory;
 use postern_image::Signature;
 use postern_verifier::relocation::{Places, Section};
 use postern_verifier::{Facts, window};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -357,7 +358,14 @@ impl Namespace {
     ) -> Result<Created, CreateError> {
         let inner = &*self.domain.0;
         let code = self.code();
-        if !object.symbols.iter().any(|s| s.exported) {
+        // What a name leads to is counted for each name, so none may be there twice.
+        let mut names = HashSet::new();
+        for symbol in object.symbols.iter().filter(|s| s.exported) {
+            if !names.insert(&*symbol.name) {
+                return Err(CreateError::Twice(symbol.name.clone()));
+            }
+        }
+        if names.is_empty() {
             return Err(CreateError::Empty);
         }
         code.collect(inner);

@@ -1,6 +1,6 @@
 //! Calls about paths: each is located below a granted directory first, and `cap-std` keeps what is done there from leaving it.
 
-use super::found::{Found, QUIET, not_of_the_kernel};
+use super::found::{Found, Name, QUIET};
 use super::{PERMISSIONS, Work};
 use crate::Access;
 use crate::policy::call::{FileTime, GuestPath, Target, WORKING_DIRECTORY};
@@ -8,10 +8,9 @@ use crate::policy::descriptors::Open;
 use crate::policy::file::{Directory, File};
 use crate::policy::rules::{self, Grant, Place};
 use crate::policy::{Answer, Base, Done, Failure, layout};
-use cap_std::fs::{DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
-use rustix::fs::{FileType, Stat, Timespec, Timestamps};
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -33,10 +32,6 @@ pub(super) fn failure(error: io::Error) -> Failure {
         io::ErrorKind::InvalidInput => Errno::INVAL.into(),
         _ => Errno::IO.into(),
     }
-}
-
-fn done(result: io::Result<()>) -> Answer {
-    result.map(|()| Done::value(0)).map_err(failure)
 }
 
 /// Of a file that may have to be made.
@@ -64,6 +59,18 @@ impl<'a> Work<'a> {
         };
         let place = self.policy.rules.locate(&base, &path.bytes)?;
         Ok((place, rules::joined(&base, &path.bytes)))
+    }
+
+    /// A name that may be made, moved or taken away, and the granted directory that it is below.
+    fn name(&self, path: &GuestPath, nameless: Errno) -> Result<(&'a Grant, Name), Failure> {
+        let (grant, below) = self.changeable(path)?;
+        Ok((grant, Name::look(grant, &below, nameless)?))
+    }
+
+    /// Makes a name. It counts if it was made.
+    fn make<T>(&self, made: impl FnOnce() -> Result<T, Errno>) -> Result<T, Failure> {
+        self.room().take_name()?;
+        Ok(made().inspect_err(|_| self.room().give_name_back())?)
     }
 
     /// A path below a directory in which things may be changed.
@@ -97,9 +104,18 @@ impl<'a> Work<'a> {
         if flags & !KNOWN != 0 || flags & libc::O_ACCMODE == libc::O_ACCMODE {
             return Err(Failure::Refused(Errno::INVAL));
         }
+        let unnamed = flags & libc::O_TMPFILE & !libc::O_DIRECTORY != 0;
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let directory = flags & libc::O_DIRECTORY != 0;
+        let create = flags & libc::O_CREAT != 0;
+        // As in the kernel.
+        if unnamed && !(writes && directory && !create) || create && directory {
+            return Err(Errno::INVAL.into());
+        }
+        // So that nothing was done where there is no number for it.
+        self.system.state().table.has_room()?;
         let close_on_exec = flags & libc::O_CLOEXEC != 0;
         let changes = libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND;
-        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
         let (place, joined) = self.locate(path)?;
         let (grant, below) = match place {
             Place::In(grant, below) => (grant, below),
@@ -117,7 +133,7 @@ impl<'a> Work<'a> {
         if read_only && (writes || flags & (changes & !libc::O_CREAT) != 0) {
             return Err(Failure::Refused(Errno::ROFS));
         }
-        let mut create = flags & libc::O_CREAT != 0;
+        let mut create = create;
         if create && read_only {
             // As on a read-only file system: what exists can be opened.
             if flags & libc::O_EXCL != 0 || Found::look(grant, &below, true).is_err() {
@@ -135,9 +151,6 @@ impl<'a> Work<'a> {
         let status = flags & !gone;
         let open = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
-                if flags & libc::O_TRUNC != 0 && writes {
-                    rustix::fs::ftruncate(&file, 0)?;
-                }
                 Open::File(File::new(file, status, &stat).below(&grant.directory))
             }
             FileType::Directory => {
@@ -160,17 +173,23 @@ impl<'a> Work<'a> {
         /// Links that are followed to a file that is to be made, and races that are lost, before the caller hears of it.
         const ATTEMPTS: usize = 40;
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let truncates = flags & libc::O_TRUNC != 0;
         let append = if writes { flags & libc::O_APPEND } else { 0 };
-        if flags & libc::O_TMPFILE == libc::O_TMPFILE {
-            return self.create(grant, below, flags, new, libc::O_TMPFILE);
-        }
-        if new.create && flags & libc::O_DIRECTORY != 0 {
-            return Err(Errno::INVAL.into());
-        }
+        let passed = flags & (libc::O_ACCMODE | libc::O_DSYNC | libc::O_SYNC) | append;
         let exclusive = new.create && flags & libc::O_EXCL != 0;
         let follow = !exclusive && flags & libc::O_NOFOLLOW == 0;
+        if flags & libc::O_TMPFILE == libc::O_TMPFILE {
+            let follow = flags & libc::O_NOFOLLOW == 0;
+            let directory = Found::look(grant, below, follow)?.directory()?;
+            let how = passed | flags & libc::O_EXCL | libc::O_TMPFILE;
+            return self.create(&directory, Path::new("."), how, new.mode);
+        }
         let mut below = below.to_owned();
         for _ in 0..ATTEMPTS {
+            if new.create && below.as_os_str().as_bytes().ends_with(b"/") {
+                Name::look(grant, &below, Errno::ISDIR)?;
+                return Err(Errno::ISDIR.into());
+            }
             match Found::look(grant, &below, follow) {
                 Ok(_) if exclusive => return Err(Errno::EXIST.into()),
                 Ok(found) => {
@@ -178,12 +197,17 @@ impl<'a> Work<'a> {
                     if flags & libc::O_DIRECTORY != 0 && kind != FileType::Directory {
                         return Err(Errno::NOTDIR.into());
                     }
-                    if (writes || new.create) && kind == FileType::Directory {
+                    if (writes || truncates || new.create) && kind == FileType::Directory {
                         return Err(Errno::ISDIR.into());
                     }
-                    // Truncated by the caller, once it is open.
-                    let passed = libc::O_ACCMODE | libc::O_DSYNC | libc::O_SYNC;
-                    return found.open(flags & passed | append);
+                    let file = found.open(passed)?;
+                    // Once it is open: then it is what was found. As in the kernel, whoever may write may do this to what it only reads.
+                    match (truncates, writes) {
+                        (true, true) => rustix::fs::ftruncate(&file, 0)?,
+                        (true, false) => rustix::fs::ftruncate(found.open(libc::O_WRONLY)?, 0)?,
+                        _ => {}
+                    }
+                    return Ok(file);
                 }
                 Err(Failure::Error(Errno::NOENT)) if new.create => {}
                 Err(failure) => return Err(failure),
@@ -197,7 +221,9 @@ impl<'a> Work<'a> {
                 below.push(text);
                 continue;
             }
-            match self.create(grant, &below, flags, new, 0) {
+            let Name { directory, name } = Name::look(grant, &below, Errno::ISDIR)?;
+            let how = passed | libc::O_CREAT | libc::O_EXCL;
+            match self.create(&directory, Path::new(&name), how, new.mode) {
                 // Somebody else made it meanwhile.
                 Err(Failure::Error(Errno::EXIST)) if !exclusive => {}
                 done => return done,
@@ -206,31 +232,17 @@ impl<'a> Work<'a> {
         Err(Errno::LOOP.into())
     }
 
-    /// Makes a file, one without a name if `unnamed` is `O_TMPFILE`.
+    /// Makes a file in a directory: a new name, which is no path and follows nothing, or in `.` one without a name.
     fn create(
         &self,
-        grant: &Grant,
-        below: &Path,
-        flags: i32,
-        new: NewFile,
-        unnamed: i32,
+        directory: &Dir,
+        name: &Path,
+        how: i32,
+        mode: u32,
     ) -> Result<OwnedFd, Failure> {
-        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
-        let passed = flags & (libc::O_NOFOLLOW | libc::O_DSYNC | libc::O_SYNC);
-        let mut options = OpenOptions::new();
-        options
-            .read(flags & libc::O_ACCMODE != libc::O_WRONLY)
-            .write(writes)
-            .append(writes && flags & libc::O_APPEND != 0)
-            .create_new(unnamed == 0)
-            .mode(new.mode)
-            .custom_flags(passed | unnamed | QUIET);
-        self.room().take_name()?;
-        let made = grant.directory.open_with(below, &options).map_err(failure);
-        let made = made.inspect_err(|_| self.room().give_name_back())?;
-        let file: OwnedFd = made.into_std().into();
-        not_of_the_kernel(&file)?;
-        Ok(file)
+        let how = OFlags::from_bits_retain((how | QUIET | libc::O_CLOEXEC) as u32);
+        let mode = Mode::from_raw_mode(mode);
+        self.make(|| rustix::fs::openat(directory, name, how, mode))
     }
 
     pub(super) fn stat(&self, target: &Target) -> Answer {
@@ -287,12 +299,14 @@ impl<'a> Work<'a> {
         Ok(Done::counted(bytes))
     }
 
-    pub(super) fn remove(&self, path: &GuestPath, directory: bool) -> Answer {
-        let (grant, below) = self.changeable(path)?;
-        done(match directory {
-            true => grant.directory.remove_dir(below),
-            false => grant.directory.remove_file(below),
-        })
+    pub(super) fn remove(&self, path: &GuestPath, is_directory: bool) -> Answer {
+        let (nameless, flags) = match is_directory {
+            true => (Errno::NOTEMPTY, AtFlags::REMOVEDIR),
+            false => (Errno::ISDIR, AtFlags::empty()),
+        };
+        let (_, Name { directory, name }) = self.name(path, nameless)?;
+        rustix::fs::unlinkat(directory, name, flags)?;
+        Ok(Done::value(0))
     }
 
     /// Two paths of one granted directory. Between two it is as between two file systems.
@@ -300,51 +314,63 @@ impl<'a> Work<'a> {
         &self,
         from: &GuestPath,
         to: &GuestPath,
-    ) -> Result<(&'a Grant, PathBuf, PathBuf), Failure> {
-        let (grant, from) = self.changeable(from)?;
-        let (other, to) = self.changeable(to)?;
+        nameless: [Errno; 2],
+    ) -> Result<(Name, Name), Failure> {
+        let (grant, from) = self.name(from, nameless[0])?;
+        let (other, to) = self.name(to, nameless[1])?;
         if !std::ptr::eq(grant, other) {
             return Err(Errno::XDEV.into());
         }
-        Ok((grant, from, to))
+        Ok((from, to))
     }
 
     pub(super) fn rename(&self, from: &GuestPath, to: &GuestPath, flags: u32) -> Answer {
-        let (grant, from, to) = self.both(from, to)?;
+        let (from, to) = self.both(from, to, [Errno::BUSY; 2])?;
         if flags != 0 {
             return Err(Errno::INVAL.into());
         }
-        done(grant.directory.rename(from, &grant.directory, to))
+        rustix::fs::renameat(from.directory, from.name, to.directory, to.name)?;
+        Ok(Done::value(0))
     }
 
     pub(super) fn link(&self, from: &GuestPath, to: &GuestPath) -> Answer {
-        let (grant, from, to) = self.both(from, to)?;
-        self.room().take_name()?;
-        done(grant.directory.hard_link(from, &grant.directory, to))
+        let (grant, below) = self.changeable(from)?;
+        // The kernel would follow it then.
+        if below.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(match Found::look(grant, &below, true)?.kind() {
+                FileType::Directory => Errno::PERM.into(),
+                _ => Errno::NOTDIR.into(),
+            });
+        }
+        let (from, to) = self.both(from, to, [Errno::PERM, Errno::EXIST])?;
+        self.make(|| {
+            let flags = AtFlags::empty();
+            rustix::fs::linkat(from.directory, from.name, to.directory, to.name, flags)
+        })?;
+        Ok(Done::value(0))
     }
 
     /// Only links that stay below their own directory: the host, too, may follow them one day.
     pub(super) fn symbolic_link(&self, text: &[u8], path: &GuestPath) -> Answer {
-        let (grant, below) = self.changeable(path)?;
+        let (_, Name { directory, name }) = self.name(path, Errno::EXIST)?;
         if text.starts_with(b"/") || text.split(|&b| b == b'/').any(|part| part == b"..") {
             return Err(Failure::Refused(Errno::PERM));
         }
-        self.room().take_name()?;
-        done(grant.directory.symlink(OsStr::from_bytes(text), below))
+        self.make(|| rustix::fs::symlinkat(text, directory, name))?;
+        Ok(Done::value(0))
     }
 
     pub(super) fn make_directory(&self, path: &GuestPath, mode: u32) -> Answer {
-        let (grant, below) = match self.locate(path)?.0 {
+        let (_, Name { directory, name }) = match self.locate(path)?.0 {
             // It exists, which matters more to programs that make all of a path's directories.
             Place::Above(_) => return Err(Errno::EXIST.into()),
             Place::In(_, below) if below == Path::new(".") => return Err(Errno::EXIST.into()),
-            _ => self.changeable(path)?,
+            _ => self.name(path, Errno::EXIST)?,
         };
-        self.room().take_name()?;
         let mask = self.system.state().table.mask;
-        let mut builder = DirBuilder::new();
-        builder.mode(mode & PERMISSIONS & !mask);
-        done(grant.directory.create_dir_with(below, &builder))
+        let mode = Mode::from_raw_mode(mode & PERMISSIONS & !mask);
+        self.make(|| rustix::fs::mkdirat(directory, name, mode))?;
+        Ok(Done::value(0))
     }
 
     pub(super) fn set_length(&self, target: &Target, length: i64) -> Answer {
@@ -402,7 +428,7 @@ impl<'a> Work<'a> {
         match target {
             Target::Open(file) => match &*self.open(*file)? {
                 Open::File(file) if file.status.writable() => {
-                    rustix::fs::fchmod(file.fd(), rustix::fs::Mode::from_raw_mode(mode))?;
+                    rustix::fs::fchmod(file.fd(), Mode::from_raw_mode(mode))?;
                     Ok(Done::value(0))
                 }
                 Open::File(_) => Err(Failure::Refused(Errno::ROFS)),
