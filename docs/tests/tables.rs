@@ -198,9 +198,14 @@ fn every_key_of_a_site_is_listed() {
 #[test]
 fn every_c_function_is_listed() {
     let (header, page) = (
-        ["postern", "postern-types", "postern-modules", "postern-filter"]
-            .map(|name| read(&format!("capi/include/{name}.h")))
-            .concat(),
+        [
+            "postern",
+            "postern-types",
+            "postern-modules",
+            "postern-filter",
+        ]
+        .map(|name| read(&format!("capi/include/{name}.h")))
+        .concat(),
         read("docs/src/reference/c-api.md"),
     );
     let mut functions = 0;

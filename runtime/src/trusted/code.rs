@@ -204,13 +204,8 @@ impl Area {
         let to = end.next_multiple_of(STEP).min(limit);
         map::room(3)?;
         self.write(from, &vec![FILL; (to - from) as usize]);
-        let alias = (self.alias + u64::from(from - self.plan.start)) as usize;
-        let (place, bytes) = (
-            (self.window + u64::from(from)) as usize,
-            (to - from) as usize,
-        );
-        map::share_again(alias, bytes, place, Protection::ReadExecute)?;
-        map::hide(place, bytes);
+        let place = (self.window + u64::from(from)) as usize;
+        map::protect(place, (to - from) as usize, Protection::ReadExecute)?;
         self.open[part] = to;
         Ok(())
     }
@@ -443,8 +438,8 @@ fn map_data(plan: &Plan, alias: u64, window: u64, file: &File) -> Result<(), Map
     let (host, start) = (alias as usize, window as usize + plan.start as usize);
     map::share(host, bytes, Protection::ReadWrite, file.as_fd(), 0)?;
     machine::seal_writers(file).map_err(|e| failed("seal a file", e))?;
-    // In a forked child the parent's pages are still there.
-    map::place(start, code, Protection::None, None)?;
+    // Mapped after the seal, so nobody can give it the right to write. In a forked child the parent's pages are still there.
+    map::share(start, code, Protection::None, file.as_fd(), 0)?;
     let (rest, at) = (bytes - code, code as u64);
     map::share(start + code, rest, Protection::Read, file.as_fd(), at)?;
     map::hide(host, bytes);
