@@ -27,7 +27,17 @@ impl Folder {
     fn write(&self, name: &str, text: &str) {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        std::fs::write(path, text).expect("a file");
+        std::fs::write(&path, text).expect("a file");
+        // What is as old as the step that reads it is compiled again; so the file system's clock ticks first.
+        let written = |path: &Path| path.metadata().and_then(|m| m.modified()).expect("a time");
+        let (file, later) = (written(&path), self.0.join(".tick"));
+        while {
+            std::fs::write(&later, "").expect("a file");
+            written(&later) <= file
+        } {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::fs::remove_file(later).expect("it was there");
     }
 
     fn build(&self) -> (Result<PathBuf, ProjectError>, Vec<Event>) {
