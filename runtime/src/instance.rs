@@ -168,6 +168,7 @@ impl Instance {
         let (start, data_start, end) = (start as u32, data_start as u32, end as u32);
         map::room(10)?;
         let window = self.window();
+        stacks.areas.clear(window, start, end)?;
         window.reach(start, end);
         stacks.code = Some([(start, data_start), (data_start, end)]);
         stacks.next = end;
@@ -220,6 +221,7 @@ impl Instance {
         let window = self.window();
         window.reach(low, end);
         map::room(2)
+            .and_then(|()| stacks.areas.clear(window, start, end))
             .and_then(|()| window.protect(low, end, Protection::ReadWrite))
             .map_err(|_| Refusal::NoMemory)?;
         window.hide(low, end);
