@@ -140,6 +140,11 @@ impl Instance {
         self.window().is_hot()
     }
 
+    /// Whether all of the window is still its own.
+    pub(crate) fn whole(&self) -> Result<(), MapError> {
+        self.window().whole()
+    }
+
     /// Keeps the window where it is.
     pub(crate) fn pin(&self) -> Pin<'_> {
         self.pins.pin()
