@@ -1,5 +1,6 @@
 //! Coroutines of one thread, each in a service of a call of its own: calls that end in the reverse order of their beginning are
 //! ordinary nested calls; one that would end out of turn is ended with the reason, and the others keep theirs.
+#![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Func, Image};
 use std::cell::Cell;

@@ -305,10 +305,8 @@ fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError>
 
 /// Gives each range its protection, where all have `first`.
 fn allow(window: &Window, ranges: &[Range], first: Prot) -> Result<(), MapError> {
-    let others = ranges.iter().filter(|r| r.protection != first);
-    others
-        .map(|r| window.protect(r.start, r.end, r.protection.protection()))
-        .collect()
+    let mut others = ranges.iter().filter(|r| r.protection != first);
+    others.try_for_each(|r| window.protect(r.start, r.end, r.protection.protection()))
 }
 
 /// Gives what lies in `[start, end)` of `ranges` its protection again.
