@@ -231,8 +231,11 @@ pub extern "C" fn pt_module_hand_over(
 pub extern "C" fn pt_module_replace(module: Handle<ModuleKind>, image: Handle<ImageKind>) -> c_int {
     failure::code(|| {
         let (module, image) = (module.get()?, image.get()?);
-        let how = module.how.lock().unwrap_or_else(PoisonError::into_inner);
-        let how = how.clone();
+        // Without its lock: the host's functions that are called meanwhile may change it.
+        let how = {
+            let how = module.how.lock().unwrap_or_else(PoisonError::into_inner);
+            how.clone()
+        };
         let entered = Mutex::new(None);
         let mut replacement = module
             .module

@@ -84,6 +84,14 @@ fn deciders_and_revocation() {
 }
 
 #[test]
+fn closing_in_every_function_of_the_host() {
+    let images = ["tenant", "sys"].map(extension);
+    let kit = support::installed().join("kit.px");
+    let images = [images[0].clone(), images[1].clone(), kit];
+    support::run(support::compile("closing.c", &[]), &images);
+}
+
+#[test]
 fn domains_that_call_each_other() {
     let images = [extension("asks"), extension("answers")];
     support::run(support::compile("peers.c", &[]), &images);

@@ -390,6 +390,9 @@ impl Inner {
 pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Refusal> {
     let inner = of(control).ok_or(Refusal::Closed)?;
     let given = inner.instance.give_data_stack(inner.limits.threads);
+    if given.is_err() {
+        inner.ends_if_torn();
+    }
     // A gate cannot be unwound.
     placement::let_go(inner);
     control.slot(index).stack.store(given?, Ordering::SeqCst);

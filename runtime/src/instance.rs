@@ -140,6 +140,11 @@ impl Instance {
         self.window().is_hot()
     }
 
+    /// Whether all of the window is still its own.
+    pub(crate) fn whole(&self) -> Result<(), MapError> {
+        self.window().whole()
+    }
+
     /// Keeps the window where it is.
     pub(crate) fn pin(&self) -> Pin<'_> {
         self.pins.pin()
@@ -168,6 +173,7 @@ impl Instance {
         let (start, data_start, end) = (start as u32, data_start as u32, end as u32);
         map::room(10)?;
         let window = self.window();
+        stacks.areas.clear(window, start, end)?;
         window.reach(start, end);
         stacks.code = Some([(start, data_start), (data_start, end)]);
         stacks.next = end;
@@ -220,6 +226,7 @@ impl Instance {
         let window = self.window();
         window.reach(low, end);
         map::room(2)
+            .and_then(|()| stacks.areas.clear(window, start, end))
             .and_then(|()| window.protect(low, end, Protection::ReadWrite))
             .map_err(|_| Refusal::NoMemory)?;
         window.hide(low, end);

@@ -277,6 +277,7 @@ fn take(inner: &Inner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
         Grant::Descriptor(number) => inner.system.take_descriptor(*number),
         Grant::Area(offset) => {
             let taken = inner.instance.take_area(offset.0);
+            inner.ends_if_torn();
             taken.map_err(|error| RevokeError::Kernel {
                 grant: grant.clone(),
                 reason: error.to_string(),

@@ -153,6 +153,12 @@ impl Window {
         self.base.load(Ordering::SeqCst)
     }
 
+    /// Whether nothing of it is somebody else's by now ([`MapError::Lost`]).
+    pub(crate) fn whole(&self) -> Result<(), MapError> {
+        let bytes = self.high.load(Ordering::Relaxed) - INFO;
+        map::whole(self.start() + INFO as usize, bytes as usize)
+    }
+
     /// Whether the base is zero.
     pub(crate) fn is_hot(&self) -> bool {
         self.start() == 0

@@ -1,5 +1,6 @@
 //! Coroutines of one thread, each in a service of a call of its own: calls that end in the reverse order of their beginning are
 //! ordinary nested calls; one that would end out of turn is ended with the reason, and the others keep theirs.
+#![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Func, Image};
 use std::cell::Cell;
@@ -27,6 +28,10 @@ fn running() -> *mut Coroutine {
 
 impl Coroutine {
     fn new(body: impl FnOnce() + 'static) -> Box<Coroutine> {
+        Coroutine::on(vec![0; 256 << 10], body)
+    }
+
+    fn on(mut stack: Vec<u8>, body: impl FnOnce() + 'static) -> Box<Coroutine> {
         extern "C" fn main() {
             let me = running();
             let body = unsafe { (*me).body.take() }.unwrap();
@@ -34,7 +39,6 @@ impl Coroutine {
             unsafe { (*me).done.set(true) };
             give_way(me);
         }
-        let mut stack = vec![0; 256 << 10];
         let mut own: Box<libc::ucontext_t> = Box::new(unsafe { std::mem::zeroed() });
         unsafe { libc::getcontext(&mut *own) };
         own.uc_stack.ss_sp = stack.as_mut_ptr().cast();
@@ -238,6 +242,28 @@ fn the_threads_own_stack_out_of_turn() {
         assert_eq!(postern::nesting(), 0);
         a.reset().unwrap();
         b.reset().unwrap();
+    }
+}
+
+/// One coroutine is given up in a service, and another one gets its stack: the call out of turn is the later one.
+#[test]
+fn a_stack_that_was_left_and_is_used_again() {
+    let (left, a, b) = (domain(), domain(), domain());
+    let mut one = ended(entry(&left), 1);
+    assert!(!one.resume());
+    let stack = std::mem::take(&mut one._stack);
+    let again = entry(&a);
+    let mut two = Coroutine::on(stack, move || out_of_turn(again.call(1)));
+    let mut three = good(entry(&b), 3);
+    assert!(!two.resume() && !three.resume());
+    assert_eq!(postern::nesting(), 3);
+    assert!(two.resume());
+    assert_eq!(postern::nesting(), 2);
+    assert!(a.is_poisoned() && !left.is_poisoned());
+    assert!(three.resume());
+    assert!(unsafe { postern::unwind(0) });
+    for domain in [left, a, b] {
+        domain.reset().unwrap();
     }
 }
 

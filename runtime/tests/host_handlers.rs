@@ -358,8 +358,9 @@ fn handlers_that_chain_to_each_other() {
 fn handlers_that_call_are_always_refused() {
     succeeds_in_child("handlers_that_call_are_always_refused", || {
         static POINTER: OnceLock<extern "C" fn(i32) -> i32> = OnceLock::new();
-        static FUNC: OnceLock<postern::Func<fn(i32) -> i32>> = OnceLock::new();
-        static FIRST: OnceLock<postern::Func<fn(i32) -> i32>> = OnceLock::new();
+        type Function = postern::Func<fn(i32) -> i32>;
+        static FUNC: OnceLock<Function> = OnceLock::new();
+        static FIRST: OnceLock<Function> = OnceLock::new();
         static REFUSED: AtomicU64 = AtomicU64::new(0);
         static WRONG: AtomicU64 = AtomicU64::new(0);
         static STOP: AtomicBool = AtomicBool::new(false);

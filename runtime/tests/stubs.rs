@@ -60,6 +60,22 @@ fn two_hundred_thousand_domains_leave_nothing() {
 }
 
 #[test]
+fn a_modules_pointer_is_made_once() {
+    succeeds_in_child("a_modules_pointer_is_made_once", || {
+        let module = postern::Module::new(&image(1), |builder| builder).unwrap();
+        let types = "i(i)".parse().unwrap();
+        let pointer = || module.function_pointer("one", &types).unwrap();
+        let one = pointer();
+        let before = resident();
+        assert!((0..300_000).all(|_| pointer() == one));
+        assert!(resident() <= before + (1 << 20));
+        assert_eq!(call(one as usize, 2), 3);
+        drop(module);
+        assert_eq!(call(one as usize, 2), 0);
+    });
+}
+
+#[test]
 fn the_same_function_has_the_same_pointer() {
     let image = image(1);
     let domain = cold(&image).build().unwrap();

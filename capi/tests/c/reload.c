@@ -17,6 +17,7 @@ static int ask(void)
 static int events[5];
 static uint64_t came_back;
 static int why;
+static int free_at; /* the event at which the module is freed */
 
 static void on_reload(int event, uint64_t version, const pt_fault *fault, void *user)
 {
@@ -26,6 +27,7 @@ static void on_reload(int event, uint64_t version, const pt_fault *fault, void *
         came_back = version;
         why = fault ? fault->kind : 0;
     }
+    if (event == free_at) CHECK(pt_module_free(module) == 0);
 }
 
 static int refuse(pt_domain *old, pt_domain *new, void *user)
@@ -33,6 +35,8 @@ static int refuse(pt_domain *old, pt_domain *new, void *user)
     long (*next)(void) = PT_SYM(old, long, next, (void));
     CHECK(next && PT_SYM(new, long, next, (void)) && old != new);
     *(long *)user = next();
+    /* How the next version comes may be changed meanwhile. */
+    CHECK(pt_module_drain(module, 1000000, 0) == 0 && pt_module_probation(module, 32) == 0);
     return 7;
 }
 
@@ -198,6 +202,39 @@ static void modules(pt_image *one, pt_image *two, pt_image *lacks)
     CHECK(which() == 0 && pt_error_code() == PT_E_CLOSED);
 }
 
+static int frees(pt_domain *old, pt_domain *new, void *user)
+{
+    long (*next)(void) = PT_SYM(new, long, next, (void));
+    CHECK(old && next && !user && pt_module_free(module) == 0 && next() == 0);
+    return 0;
+}
+
+/* Freed by each of the functions that are told about it. */
+static void freed_inside(pt_image *one, pt_image *two)
+{
+    for (int how = 0; how <= PT_ROLLED_BACK; how++) {
+        pt_options *o = options();
+        module = pt_module_new(one, o);
+        CHECK(module && pt_options_free(o) == 0);
+        int (*which)(void) = PT_MODULE_SYM(module, int, which, (void));
+        void (*trap)(void) = PT_MODULE_SYM(module, void, trap, (void));
+        CHECK(which && trap && which() == 1 && pt_module_probation(module, 3) == 0);
+        pt_domain *domain = pt_module_domain(module);
+        free_at = how;
+        if (how == 0) CHECK(pt_module_hand_over(module, frees, NULL) == 0);
+        pt_module_replace(module, two);
+        if (how == PT_CONFIRMED) CHECK(pt_module_confirm(module) == 0);
+        if (how == PT_ROLLED_BACK) {
+            trap();
+            expect(PT_FAULT_TRAP);
+        }
+        free_at = 0;
+        CHECK(pt_module_free(module) == PT_E_HANDLE && pt_poisoned(domain) == PT_E_HANDLE);
+        pt_clear_fault();
+        CHECK(which() == 0 && pt_error_code() == PT_E_CLOSED);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 4);
@@ -206,5 +243,6 @@ int main(int argc, char **argv)
     restarts(one);
     pools(one, two);
     modules(one, two, lacks);
+    freed_inside(one, two);
     return 0;
 }

@@ -60,6 +60,16 @@ impl Inner {
         });
     }
 
+    /// Ends the domain if something of its window is lost, and may be the host's by now: nobody enters any more, and who is inside is
+    /// thrown out.
+    pub(crate) fn ends_if_torn(&self) {
+        if self.instance.whole().is_err() {
+            tracing::error!(domain = %self.name, "closed: a part of its memory is not its own any more");
+            self.control.state.store(CLOSED, Ordering::SeqCst);
+            self.end_all(outcome::ANOTHER);
+        }
+    }
+
     /// Whether the calling thread is inside, or waits in a service of a call of this domain.
     pub(crate) fn occupied_by_me(&self) -> bool {
         let me = thread::current();

@@ -1,6 +1,7 @@
 //! A window's memory becomes what it was when the image was mapped.
 //!
-//! Invariant: afterwards every page that the domain can write reads as it did at first, whichever way was taken.
+//! Invariant: afterwards every page that the domain can write reads as it did at first, whichever way was taken. Of a window of which
+//! something is lost nothing is looked at or written: what lies there may be the host's.
 //!
 //! Where few pages were written, they are copied back and stay: the next call does not fault them in again, which would cost more
 //! than all the rest. Where many were, or the kernel does not tell which, all are dropped.
@@ -16,6 +17,7 @@ const KEPT: usize = 16;
 impl Instance {
     /// Puts every private page back to what it was at first. Nobody may be inside.
     pub(crate) fn refresh(&self) -> Result<(), MapError> {
+        self.window().whole()?;
         let stacks = self.stacks();
         if !self.copy_back(&stacks) {
             self.drop_pages(&stacks)?;
@@ -84,5 +86,33 @@ impl Instance {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "ecode"))]
+mod tests {
+    use crate::Namespace;
+    use crate::trusted::map;
+
+    #[test]
+    fn a_window_that_is_not_whole_is_not_touched() {
+        let space = Namespace::builder().build().unwrap();
+        let source = "int n; int next(void) { return ++n; }";
+        space.create("p", source).unwrap();
+        let next = space.func::<fn() -> i32>("next").unwrap();
+        assert_eq!(next.call().unwrap(), 1);
+        let instance = &space.domain().0.instance;
+        space.reset().unwrap();
+        let (base, at) = (instance.base(), instance.heap().0);
+        map::lose(base as usize + at as usize, 4096);
+        // In truth the page is still there.
+        space.domain().write(crate::Offset(at), &[7]).unwrap();
+        assert!(space.reset().is_err() && space.domain().is_poisoned());
+        assert!(next.call().is_err());
+        let mut byte = [0];
+        space.domain().read(crate::Offset(at), &mut byte).unwrap();
+        assert_eq!(byte, [7]);
+        space.domain().0.ends_if_torn();
+        assert!(space.domain().is_closed());
     }
 }

@@ -60,8 +60,9 @@ impl Shared {
         protection: Prot,
     ) -> Result<(), ShareError> {
         let (start, end) = self.pages(range)?;
-        let instance = &domain.0.instance;
-        instance.protect(&self.0, start, end, protection)
+        let done = domain.0.instance.protect(&self.0, start, end, protection);
+        domain.0.ends_if_torn();
+        done
     }
 
     /// What `domain` may do with the page that holds byte `at`.
@@ -109,7 +110,9 @@ impl Domain {
     /// # Errors
     /// As [`Shared::protect`]; or the domain sees the area already with another protection: change that with [`Shared::protect`].
     pub fn share(&self, shared: &Shared, protection: Prot) -> Result<Offset, ShareError> {
-        self.0.instance.share(&shared.0, protection)?;
+        let done = self.0.instance.share(&shared.0, protection);
+        self.0.ends_if_torn();
+        done?;
         Ok(shared.offset())
     }
 

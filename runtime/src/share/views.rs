@@ -5,7 +5,8 @@
 //!
 //! When a domain ends and its window is kept for the next one, its areas stay mapped there without any access: *withheld*. The next
 //! domain that is given one of them gets back the access, which costs a third of mapping it anew. A window has few of them, and an
-//! area that goes takes its pages with it from all ([`Withheld::forget`]).
+//! area that goes takes its pages with it from all ([`Withheld::forget`]). Whoever gives access to a range of a window where areas may
+//! lie, and maps nothing of its own there, first sees to it that none is withheld there ([`Views::clear`]).
 
 use super::{Area, Prot};
 use crate::error::ShareError;
@@ -64,6 +65,26 @@ impl Withheld {
         found.map(|found| self.0.swap_remove(found)).is_some()
     }
 
+    /// An area that is mapped, without any access.
+    fn add(&mut self, area: &Arc<Area>) {
+        area.withheld.store(true, Ordering::Relaxed);
+        self.0.push(Mapped {
+            area: Arc::downgrade(area),
+            start: area.start,
+            end: area.end,
+        });
+    }
+
+    /// Takes all access to an area. Only the first step must succeed, and it splits no mapping, so the kernel has no reason to refuse
+    /// it; if it refuses the second one, as it does at its limit of mappings, the area is withheld.
+    fn withdraw(&mut self, window: &Window, area: &Arc<Area>) -> Result<(), MapError> {
+        window.protect(area.start, area.end, Prot::None.protection())?;
+        if window.unmap(area.start, area.end).is_err() {
+            self.add(area);
+        }
+        Ok(())
+    }
+
     /// Unmaps those for which `which` says so.
     fn unmap(&mut self, window: &Window, which: impl Fn(&Mapped) -> bool) -> Result<(), MapError> {
         while let Some(found) = self.0.iter().position(&which) {
@@ -98,18 +119,19 @@ impl Views {
             let area = &view.area;
             // A descriptor's mapping keeps a socket or device open; it is not to outlive its area for a moment.
             if area.device.is_some() || withheld.0.len() >= WITHHELD {
-                withdraw(window, area)?;
+                withheld.withdraw(window, area)?;
                 continue;
             }
             window.protect(area.start, area.end, Prot::None.protection())?;
-            area.withheld.store(true, Ordering::Relaxed);
-            withheld.0.push(Mapped {
-                area: Arc::downgrade(area),
-                start: area.start,
-                end: area.end,
-            });
+            withheld.add(area);
         }
         Ok(withheld)
+    }
+
+    /// Sees to it that no area is withheld in `[start, end)`, which is about to be the domain's own.
+    pub(crate) fn clear(&mut self, window: &Window, start: u32, end: u32) -> Result<(), MapError> {
+        let overlaps = |m: &Mapped| m.start < end && start < m.end;
+        self.withheld.unmap(window, overlaps)
     }
 
     /// The window is another one now, with nothing but what is seen.
@@ -201,24 +223,27 @@ impl Views {
             return Ok(None);
         }
         if after == nothing {
-            withdraw(window, area)?;
+            self.withheld.withdraw(window, area)?;
             return Ok(self.seen.remove(&area.start).map(|view| view.area));
         }
         map::room(4)?;
         if seen.is_none() {
-            match self.withheld.take(area) {
-                true => give_back(window, area, &after)?,
+            let given = match self.withheld.take(area) {
+                true => allow(window, &after, Prot::None),
                 false => {
-                    let overlaps = |m: &Mapped| m.start < area.end && area.start < m.end;
-                    self.withheld.unmap(window, overlaps)?;
-                    place(window, area, &after)?
+                    self.clear(window, area.start, area.end)?;
+                    place(window, area, &after)
                 }
+            };
+            if let Err(error) = given {
+                self.withheld.withdraw(window, area)?;
+                return Err(error.into());
             }
         } else if let Err(error) = window.protect(start, end, protection.protection()) {
             // The kernel may have stopped half way.
             if restore(window, before, start, end).is_err() {
                 // Rather nothing than more than was given.
-                withdraw(window, area)?;
+                self.withheld.withdraw(window, area)?;
                 self.seen.remove(&area.start);
             }
             return Err(error.into());
@@ -275,23 +300,13 @@ fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError>
         None => window.share_again(start, end, first.protection(), area.address())?,
     }
     window.hide(start, end);
-    allow(window, area, ranges, first)
+    allow(window, ranges, first)
 }
 
-/// The same for one that the window has, without any access.
-fn give_back(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
-    allow(window, area, ranges, Prot::None)
-}
-
-/// Gives each range its protection, where all have `first`; all access is gone if that fails.
-fn allow(window: &Window, area: &Area, ranges: &[Range], first: Prot) -> Result<(), MapError> {
-    for r in ranges.iter().filter(|r| r.protection != first) {
-        if let Err(error) = window.protect(r.start, r.end, r.protection.protection()) {
-            withdraw(window, area)?;
-            return Err(error);
-        }
-    }
-    Ok(())
+/// Gives each range its protection, where all have `first`.
+fn allow(window: &Window, ranges: &[Range], first: Prot) -> Result<(), MapError> {
+    let mut others = ranges.iter().filter(|r| r.protection != first);
+    others.try_for_each(|r| window.protect(r.start, r.end, r.protection.protection()))
 }
 
 /// Gives what lies in `[start, end)` of `ranges` its protection again.
@@ -300,13 +315,6 @@ fn restore(window: &Window, ranges: &[Range], start: u32, end: u32) -> Result<()
         let (from, to) = (r.start.max(start), r.end.min(end));
         window.protect(from, to, r.protection.protection())?;
     }
-    Ok(())
-}
-
-/// Takes all access to an area. Only the first step must succeed, and it splits no mapping, so the kernel has no reason to refuse it.
-fn withdraw(window: &Window, area: &Area) -> Result<(), MapError> {
-    window.protect(area.start, area.end, Prot::None.protection())?;
-    let _ = window.unmap(area.start, area.end);
     Ok(())
 }
 

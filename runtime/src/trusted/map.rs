@@ -93,6 +93,17 @@ pub(crate) fn explained(error: &io::Error) -> String {
     }
 }
 
+/// Whether all of `[start, start + bytes)`, which was the caller's own, still is.
+pub(crate) fn whole(start: usize, bytes: usize) -> Result<(), MapError> {
+    lost::none_in(start, bytes)
+}
+
+/// As if the kernel had refused there, and another thread been faster.
+#[cfg(test)]
+pub(crate) fn lose(start: usize, bytes: usize) {
+    lost::add(start, bytes);
+}
+
 /// Whether core dumps of the process have what lies in windows.
 static DUMPED: AtomicBool = AtomicBool::new(false);
 

@@ -27,7 +27,8 @@ pub(crate) unsafe extern "C" fn service_stray(thread: &Thread, rsp: u64) -> u64 
         _ => 0,
     };
     let waits = |record: &Record| record.host_rsp() == rsp;
-    let Some(last) = thread.records()[..depth].iter().position(waits) else {
+    // The innermost such: one that the host has left by longjmp, and not said so, may have been at the same place before.
+    let Some(last) = thread.records()[..depth].iter().rposition(waits) else {
         nowhere();
     };
     // A call that came by the peer gate goes with the one that waits for it there: nobody could come back to that before its turn.

@@ -232,10 +232,10 @@ fn template() -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A C function pointer that calls `entry`, for good: [`point`] may exchange that.
-pub(crate) fn make(entry: &'static Entry) -> Result<usize, MapError> {
+/// A C function pointer that calls `entry`, which lives for good: [`point`] may exchange that.
+pub(crate) fn make(entry: *mut Entry) -> Result<usize, MapError> {
     let stub = stubs().get_or_insert_default().new_stub()?;
-    point(stub, std::ptr::from_ref(entry).cast_mut());
+    point(stub, entry);
     Ok(stub)
 }
 

@@ -4,10 +4,11 @@
 //! gone through the gate yet. The gate then finds a closed domain, and asks for the present entry instead.
 
 use super::control::Entry;
+use super::map::MapError;
 use super::stub;
 use crate::module::Inner;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// An entry that is kept, and the one kept before it. Callers hold its address as that of its entry.
 #[repr(C)]
@@ -104,15 +105,15 @@ impl Switch {
         unsafe { &*self.real.load(Ordering::SeqCst) }
     }
 
-    /// The C function pointer that follows the switch; `make` makes it at the first time.
-    ///
-    /// The switch must stay for good: C may call the pointer at any time.
-    pub(crate) fn stub(&'static self) -> Result<usize, super::map::MapError> {
+    /// The C function pointer that follows the switch, made at the first time. From then on the switch stays for good: C may call the
+    /// pointer at any time.
+    pub(crate) fn stub(self: &Arc<Self>) -> Result<usize, MapError> {
         let known = self.stub.load(Ordering::SeqCst);
         if known != 0 {
             return Ok(known);
         }
-        let stub = stub::make(self.current())?;
+        let stub = stub::make(self.current.load(Ordering::SeqCst))?;
+        std::mem::forget(self.clone());
         let first = self
             .stub
             .compare_exchange(0, stub, Ordering::SeqCst, Ordering::SeqCst);

@@ -140,3 +140,83 @@ fn a_window_keeps_few() {
     // The window of the host's views, and what the pool of windows is made of.
     assert!(crate::support::mappings() < before + 40);
 }
+
+const STACKS: &str = "
+    stack: movl %r15d,%eax
+           ret
+    store: movl %esi,%gs:(%edi)
+           ret";
+
+/// Low enough that data stacks come to lie there.
+fn low_area() -> Shared {
+    let builder = Shared::builder().name("low").offset(Offset(1 << 20));
+    builder.zeroed(16 << 20).unwrap()
+}
+
+/// Threads write into their data stacks.
+fn use_stacks(domain: &Domain) {
+    let all = std::sync::Barrier::new(24);
+    std::thread::scope(|scope| {
+        for _ in 0..24 {
+            scope.spawn(|| {
+                let stack = domain.func::<fn() -> Offset>("stack").unwrap();
+                let top = stack.call().map(|top| store(domain, top.0 - 16, 5));
+                // Each has a stack of its own as long as the others live.
+                all.wait();
+                assert!(matches!(top, Ok(Ok(()))), "{top:?}");
+            });
+        }
+    });
+}
+
+/// The sum of its bytes.
+fn sum(area: &Shared) -> u64 {
+    let mut bytes = vec![0; area.len()];
+    area.read(0, &mut bytes).unwrap();
+    bytes.iter().map(|&b| u64::from(b)).sum()
+}
+
+/// Where the areas of a window's former domain lie, the data stacks of the next one may come to lie.
+#[test]
+fn data_stacks_take_their_place() {
+    let i = crate::support::image(&[("stack", "p()"), ("store", "v(pi)")], STACKS);
+    let area = low_area();
+    let a = named(&i, "a");
+    let base = a.base();
+    a.share(&area, Prot::ReadWrite).unwrap();
+    store(&a, 1 << 20, 17).unwrap();
+    drop(a);
+
+    let b = named(&i, "b");
+    assert_eq!(b.base(), base);
+    use_stacks(&b);
+    assert_eq!(sum(&area), 17);
+    assert!(b.share(&area, Prot::Read).is_err());
+    drop(b);
+    let c = named(&i, "c");
+    c.share(&area, Prot::ReadWrite).unwrap();
+    store(&c, (1 << 20) + 4, 3).unwrap();
+    assert_eq!(sum(&area), 20);
+}
+
+/// At its limit of mappings the kernel takes the access away, and leaves the mapping.
+#[test]
+fn an_area_that_could_not_be_unmapped_is_nobodys_stack() {
+    let test = "kept::an_area_that_could_not_be_unmapped_is_nobodys_stack";
+    crate::support::succeeds_in_child(test, || {
+        let i = crate::support::image(&[("stack", "p()"), ("store", "v(pi)")], STACKS);
+        let area = low_area();
+        let a = named(&i, "a");
+        a.share(&area, Prot::ReadWrite).unwrap();
+        store(&a, 1 << 20, 17).unwrap();
+        let fill = crate::support::fill_mappings();
+        // What adds a mapping is refused one later than what splits one.
+        let (shared, anonymous) = (libc::MAP_SHARED, libc::MAP_ANONYMOUS);
+        let one = || unsafe { libc::mmap(std::ptr::null_mut(), P, 1, shared | anonymous, -1, 0) };
+        while one() != libc::MAP_FAILED {}
+        a.unshare(&area).unwrap();
+        drop(fill);
+        use_stacks(&a);
+        assert_eq!(sum(&area), 17);
+    });
+}
