@@ -6,7 +6,7 @@
 //! Invariant: the descriptor in [`PAGEMAP`] shows the address space of this very process. A forked child opens one of its own.
 
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
 
@@ -60,6 +60,8 @@ const NOT_OPEN: i32 = -1;
 const USELESS: i32 = -2;
 /// Descriptor of /proc/self/pagemap, or one of the above.
 static PAGEMAP: AtomicI32 = AtomicI32::new(NOT_OPEN);
+/// Which file it was when it was opened: a host may have closed it since, and have another one by that number.
+static FILE: AtomicU64 = AtomicU64::new(0);
 
 /// The process's own pages in `[start, end)`, in ascending order; `None` if there are more of them than `most`, or more runs than
 /// `runs` has room for, or if the kernel does not tell. Pages of shared mappings are not among them.
@@ -103,6 +105,7 @@ fn descriptor() -> Option<i32> {
 fn open() -> Option<i32> {
     let file = std::fs::File::open("/proc/self/pagemap");
     let fd = file.map_or(USELESS, |file| file.into_raw_fd());
+    FILE.store(number(fd), Ordering::Release);
     match PAGEMAP.compare_exchange(NOT_OPEN, fd, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {}
         // Another thread was faster.
@@ -117,9 +120,23 @@ fn open() -> Option<i32> {
 /// In the child after fork: the parent's descriptor shows the parent's pages.
 pub(crate) fn after_fork() {
     let fd = PAGEMAP.swap(NOT_OPEN, Ordering::AcqRel);
-    close(fd);
+    if fd >= 0 && number(fd) == FILE.load(Ordering::Acquire) {
+        close(fd);
+    }
     if fd == USELESS {
         PAGEMAP.store(USELESS, Ordering::Release);
+    }
+}
+
+/// The number of a descriptor's file in its file system; 0 if there is none.
+fn number(fd: i32) -> u64 {
+    // SAFETY: fills the structure, or fails.
+    unsafe {
+        let mut file: libc::stat = std::mem::zeroed();
+        match libc::fstat(fd, &mut file) {
+            0 => file.st_ino,
+            _ => 0,
+        }
     }
 }
 
