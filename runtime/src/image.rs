@@ -6,7 +6,7 @@
 use crate::engine;
 use crate::error::LoadError;
 use crate::instance::SpareWindows;
-use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
+use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::trusted::memory::FileView;
 use postern_image::debug::Kept;
@@ -254,6 +254,7 @@ impl Image {
         } else {
             0
         } | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
+            | if facts.float { FACT_FLOAT } else { 0 }
             | if facts.x87 { FACT_X87 } else { 0 }
             | more.fact_bits;
         let loaded = [Some(parsed.text()), parsed.rodata(), parsed.data()];

@@ -26,7 +26,7 @@ use crate::error::{InstantiateError, LoadError, SymbolError};
 use crate::image::More;
 use crate::service::{self, Service};
 use crate::trusted::code::{Area, Plan};
-use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
+use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
 use crate::{BackOff, Busy, Domain, Fault, Image, Placement, Policy, RestartPolicy};
 use postern_image::{ImageBuilder, ImportOwned, Signature};
@@ -74,11 +74,13 @@ pub enum RegisterUse {
 
 impl RegisterUse {
     fn fact_bits(self) -> u32 {
+        // What comes later may compute with them.
+        const VECTORS: u32 = FACT_XMM | FACT_FLOAT;
         match self {
             RegisterUse::General => 0,
-            RegisterUse::Vectors => FACT_XMM,
-            RegisterUse::WideVectors => FACT_XMM | FACT_YMM,
-            RegisterUse::All => FACT_XMM | FACT_YMM | FACT_X87,
+            RegisterUse::Vectors => VECTORS,
+            RegisterUse::WideVectors => VECTORS | FACT_YMM,
+            RegisterUse::All => VECTORS | FACT_YMM | FACT_X87,
         }
     }
 }

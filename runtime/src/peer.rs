@@ -84,9 +84,10 @@ impl PeerExport {
 
 /// What the peer gate needs to know of both images' facts.
 fn vectors(caller: u32, peer: u32) -> u32 {
-    let mixed = match (caller & gate::FACT_XMM != 0, peer & gate::FACT_XMM != 0) {
-        (false, true) => gate::PEER_TO_VECTORS,
-        (true, false) => gate::PEER_FROM_VECTORS,
+    let float = |facts| facts & gate::FACT_FLOAT != 0;
+    let mixed = match (float(caller), float(peer)) {
+        (false, true) => gate::PEER_TO_FLOAT,
+        (true, false) => gate::PEER_FROM_FLOAT,
         _ => 0,
     };
     (caller | peer) & (gate::FACT_XMM | gate::FACT_YMM) | mixed

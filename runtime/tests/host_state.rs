@@ -155,6 +155,40 @@ fn services_have_the_hosts_mode() {
     }
 }
 
+/// Code that only moves vectors runs in the host's mode, which it cannot tell from any other, and leaves the host's flags alone.
+#[test]
+fn moving_vectors_has_nothing_to_do_with_the_mode() {
+    let moves = "copy: movl $1,%eax
+            movq %rax,%xmm0
+            pshufd $0x44,%xmm0,%xmm0
+            paddq %xmm0,%xmm0
+            WIDE
+            call s
+            movl $2,%eax
+            movq %rax,%xmm0
+            movq %xmm0,%rax
+            ret";
+    for wide in ["", "vpaddq %ymm0,%ymm0,%ymm0"] {
+        let text = moves.replace("WIDE", wide);
+        let image = code(&[("s", "v()")], &[("copy", "l()")], &text).image();
+        assert!(image.facts().xmm && !image.facts().float);
+        assert_eq!(image.facts().ymm, !wide.is_empty());
+        for depth in [None, Some(9)] {
+            let mut limits = postern::Limits::default();
+            limits.call_depth = depth;
+            let d = cold(&image)
+                .limits(limits)
+                .service("s", |_: &Caller<'_>| assert_eq!(mxcsr(), STRANGE))
+                .build()
+                .unwrap();
+            let copy = func(&d, "copy");
+            for _ in 0..3 {
+                assert_eq!(with(STRANGE, || copy.call().unwrap()), 2);
+            }
+        }
+    }
+}
+
 /// A nested call, of the same and of other classes.
 #[test]
 fn nested_calls() {
@@ -171,10 +205,12 @@ fn nested_calls() {
     }
 }
 
-/// Peers that can reach vector registers and peers that cannot, in each direction: each has what it must have, and so has the host.
+/// Peers that compute with floating-point numbers, that only move vectors, and that cannot even reach them, in each direction: each has what it
+/// must have, and so has the host.
 #[test]
-fn peers_of_both_kinds() {
+fn peers_of_all_kinds() {
     let integer = "hop: call next\nret";
+    let moving = "hop: call next\nmovq %rax,%xmm5\npaddq %xmm4,%xmm5\nmovq %xmm5,%rax\nret";
     let vectors =
         format!("hop: call next\nmovq %rax,%rdi\npushed: {PROBE}").replace("pushed: ", "");
     let last = format!("hop: {PROBE}");
@@ -196,16 +232,16 @@ fn peers_of_both_kinds() {
         }
         builder.build().unwrap()
     };
-    for first in [integer, &vectors] {
-        for second in [integer, &vectors] {
-            for third in [integer, &vectors] {
-                for end in [true, false] {
-                    let d = match end {
-                        true => make(&last, None, false),
-                        false => make(integer, None, true),
-                    };
-                    let c = make(third, Some(&d), false);
-                    let b = make(second, Some(&c), false);
+    for end in [true, false] {
+        let d = match end {
+            true => make(&last, None, false),
+            false => make(integer, None, true),
+        };
+        for third in [integer, moving, &vectors] {
+            let c = make(third, Some(&d), false);
+            for second in [integer, moving, &vectors] {
+                let b = make(second, Some(&c), false);
+                for first in [integer, moving, &vectors] {
                     let a = make(first, Some(&b), false);
                     let hop = func(&a, "hop");
                     let computes = [first, second, third].contains(&vectors.as_str());
@@ -218,13 +254,16 @@ fn peers_of_both_kinds() {
         }
     }
     // A peer that faults leaves its caller, and the host, what is theirs.
-    for first in [integer, &vectors] {
-        let bad = make("hop: xorps %xmm0,%xmm0\nud2", None, false);
-        let a = make(first, Some(&bad), false);
-        let hop = func(&a, "hop");
-        for _ in 0..2 {
-            let seen = with(STRANGE, || hop.call().unwrap());
-            assert_eq!(seen, if first == integer { 0 } else { THIRD });
+    let divides = "hop: xorps %xmm0,%xmm0\ndivsd %xmm0,%xmm0\nud2";
+    for first in [integer, moving, &vectors] {
+        for bad in ["hop: xorps %xmm0,%xmm0\nud2", divides] {
+            let bad = make(bad, None, false);
+            let a = make(first, Some(&bad), false);
+            let hop = func(&a, "hop");
+            for _ in 0..2 {
+                let seen = with(STRANGE, || hop.call().unwrap());
+                assert_eq!(seen, if first == vectors { THIRD } else { 0 });
+            }
         }
     }
 }

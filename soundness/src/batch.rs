@@ -4,6 +4,7 @@
 //! stack and canaries. Everything else is unmapped before the first snippet runs. A seccomp filter kills the child for any
 //! system call that does not come from the runner's page. `Shared` is one shared mapping with gaps, so the parent sees what changed.
 
+use crate::random::Draw;
 use crate::runner::{self, Input, Output, State};
 use crate::window::{DATA, DATA_END, FORGED, IMPORTS, LAST};
 use postern_verifier::window::{GATES, INFO, NULL_GUARD, PAD, WINDOW_SIZE, slot, text_start};
@@ -17,6 +18,8 @@ const SIGNAL_STACK: usize = 16 * PAGE;
 const CANARY: u8 = 0xa5;
 /// Vector pool: values for sixteen registers at any of these many positions.
 const POOL: usize = 8 * PAGE;
+/// Bytes of data that have the same values.
+const POOLED: usize = 1 << 17;
 
 /// Memory that parent and children share, made once.
 #[derive(Debug)]
@@ -81,7 +84,7 @@ impl Shared {
             let start = &raw const runner::postern_runner;
             std::ptr::copy_nonoverlapping(start, at[0] as *mut u8, 2 * PAGE);
             for i in 0..POOL / 8 {
-                *(at[3] as *mut u64).add(i) = random.u64(..);
+                *(at[3] as *mut u64).add(i) = random.hostile();
             }
             let guard = libc::mprotect(at[4] as *mut _, PAGE, libc::PROT_NONE);
             assert_eq!(guard, 0);
@@ -201,7 +204,6 @@ impl Shared {
             gs: base,
             text: base + u64::from(GATES),
             text_len: text_end as u64 - u64::from(GATES),
-            mxcsr: 0x1f80,
             alarm: u64::MAX,
             result: 0,
             gaps,
@@ -258,6 +260,11 @@ impl Shared {
                 *at.add(PAD.len()) = 0xc3;
             }
             std::ptr::copy_nonoverlapping(text.as_ptr(), code.add(gates), text.len());
+            // Where most memory operands are.
+            for at in (0..POOLED).step_by(POOL) {
+                let to = (base + DATA as usize + (1 << 20) + at) as *mut u8;
+                std::ptr::copy_nonoverlapping(self.pool as *const u8, to, POOL);
+            }
             libc::mprotect(code.cast(), code_len, libc::PROT_READ | libc::PROT_EXEC);
 
             let start = &raw const runner::postern_runner as usize;

@@ -4,12 +4,12 @@ use crate::batch::{BATCH, STACK, Shared, guard_end};
 use crate::instruction::{Encoder, Origin};
 use crate::judge::{Case, End};
 use crate::random::Draw;
-use crate::runner::{Input, Output, TRACE, X87, XMM, YMM};
+use crate::runner::{FLOAT, Input, Output, TRACE, X87, XMM, YMM};
 use crate::snippet::{self, Snippet};
 use crate::window::{DATA, IMPORTS, LAST};
 use fastrand::Rng;
-use postern_verifier::Facts;
 use postern_verifier::window::{GATES, INFO, WINDOW_SIZE, text_start};
+use postern_verifier::{Facts, Row};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -19,6 +19,11 @@ const BASES: [u64; 2] = [0x1234_0000_0000, 0];
 const TRACED: u32 = 0x302;
 /// The arithmetic flags.
 const ARITHMETIC: u32 = 0x8d5;
+
+/// MXCSR: no exception is a signal.
+const MASKED: u64 = 0x1f80;
+/// MXCSR: rounding, flush to zero, denormals are zero.
+const MODES: u64 = 0xe040;
 
 /// How often a row of the allow list was tried.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +79,67 @@ struct Job {
 }
 
 impl Campaign {
+    /// One batch of instructions on vector registers, of rows that are `float` or that are not, each with several words in MXCSR. Returns, of
+    /// each row, how often that showed: in flags that were raised, or in what came out. Without the fact `float` that is a broken promise.
+    pub fn control_words(&mut self, float: bool) -> Vec<u64> {
+        const WORDS: [u64; 5] = [MASKED, MASKED | 0x4000, MASKED | 0xa040, MASKED | 0x6000, 0];
+        // Where exceptions are signals, floating point would end by one.
+        let words = &WORDS[..WORDS.len() - usize::from(float)];
+        let base = BASES[0];
+        let text_offset = text_start(IMPORTS);
+        let forms: Vec<usize> = (self.encoder.rows().iter().enumerate())
+            .filter(|(_, row)| row.xmm && row.float == float)
+            .flat_map(|(at, row)| {
+                let opcodes = usize::from(row.last - row.first) + 1;
+                vec![at; opcodes * row.prefixes.count_ones() as usize]
+            })
+            .collect();
+        let mut text: Vec<u8> = Vec::new();
+        let (mut jobs, mut inputs) = (Vec::new(), Vec::new());
+        for i in 0..BATCH {
+            let entry = text_offset + text.len() as u32;
+            let row = forms[i % forms.len()];
+            let snippet = snippet::of_row(&self.encoder, row, &mut self.random, entry);
+            text.extend_from_slice(&snippet.bytes);
+            inputs.push(self.input(base, entry, &snippet.facts, false, true));
+            jobs.push((row, entry, snippet));
+        }
+        let mut seen = vec![0; self.encoder.rows().len()];
+        let mut first: Vec<Output> = Vec::new();
+        for &word in words {
+            for input in &mut inputs {
+                input.mxcsr = word;
+            }
+            let outputs = match self.shared.run(base, &text, &inputs) {
+                Ok(outputs) => outputs,
+                Err(escape) => {
+                    let example = format!("{:x?}", jobs[escape.index].2);
+                    self.broken(escape.what, example);
+                    return seen;
+                }
+            };
+            for (i, (row, entry, snippet)) in jobs.iter().enumerate() {
+                let job = Job {
+                    snippet: snippet.clone(),
+                    entry: *entry,
+                    traced: false,
+                };
+                self.judge(base, &text, text_offset, &job, &inputs[i], &outputs[i]);
+                let what = |o: &Output| (o.kind, o.signal, o.trap, o.flags, o.rip, o.digest);
+                let other = first.get(i).is_some_and(|f| what(f) != what(&outputs[i]));
+                if other && !snippet.facts.float {
+                    let example = format!("{:02x?} with MXCSR {word:#x}", snippet.bytes);
+                    self.broken("MXCSR matters without the float fact".into(), example);
+                }
+                seen[*row] += u64::from(other || outputs[i].mxcsr != word);
+            }
+            if first.is_empty() {
+                first = outputs;
+            }
+        }
+        seen
+    }
+
     /// Maps the shared memory.
     ///
     /// # Errors
@@ -160,11 +226,21 @@ impl Campaign {
     fn input(&mut self, base: u64, entry: u32, facts: &Facts, traced: bool, single: bool) -> Input {
         let mut input = Input {
             entry: base + u64::from(entry),
-            facts: [(facts.xmm, XMM), (facts.ymm, YMM), (facts.x87, X87)]
-                .iter()
-                .filter(|f| f.0)
-                .map(|f| f.1)
-                .sum(),
+            facts: [
+                (facts.xmm, XMM),
+                (facts.ymm, YMM),
+                (facts.x87, X87),
+                (facts.float, FLOAT),
+            ]
+            .iter()
+            .filter(|f| f.0)
+            .map(|f| f.1)
+            .sum(),
+            mxcsr: match facts.float {
+                true => MASKED | self.random.u64(..) & MODES,
+                // It must not matter, even if every exception would be a signal.
+                false => self.random.u64(..) & (MASKED | MODES),
+            },
             rflags: (self.random.u32(..) & ARITHMETIC) | if traced { TRACED } else { 0x202 },
             vectors: self.shared.vectors(self.random.u32(..)),
             limit: if single { 1 } else { TRACE as u64 },
@@ -273,6 +349,11 @@ impl Campaign {
 
     fn broken(&mut self, what: String, example: String) {
         self.tally.broken.entry(what).or_insert((0, example)).0 += 1;
+    }
+
+    /// The rows, in the order of the allow list.
+    pub fn rows(&self) -> &[&'static Row] {
+        self.encoder.rows()
     }
 
     /// Rows that never ran without a fault, other than those that cannot.

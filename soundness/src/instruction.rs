@@ -97,6 +97,18 @@ impl Encoder {
         }
     }
 
+    /// Appends one accepted instruction of the row with this number.
+    pub fn of_row(&self, row: usize, random: &mut Rng, out: &mut Vec<u8>) -> Instruction {
+        let start = out.len();
+        loop {
+            self.encode(row, random, out);
+            match next(out, start, Segment::Gs) {
+                Ok(seen) if start + seen.length == out.len() => return seen,
+                _ => out.truncate(start),
+            }
+        }
+    }
+
     /// Appends an encoding of a row with random operands.
     fn encode(&self, row: usize, random: &mut Rng, out: &mut Vec<u8>) {
         let row = self.rows[row];

@@ -63,7 +63,7 @@ impl Case<'_> {
     /// The broken promise, in words.
     pub fn check(&self, output: &Output) -> Result<End, String> {
         if output.mask != 0 {
-            let names: Vec<_> = (0..7)
+            let names: Vec<_> = (0..COMPLAINTS.len())
                 .filter(|n| output.mask >> n & 1 == 1)
                 .map(|n| COMPLAINTS[n])
                 .collect();

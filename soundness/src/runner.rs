@@ -16,7 +16,7 @@ pub const STEPPED: u32 = 3;
 pub const ENDLESS: u32 = 4;
 
 /// Names of the bits of [`Output::mask`]: what was not as it must be.
-pub const COMPLAINTS: [&str; 7] = [
+pub const COMPLAINTS: [&str; 8] = [
     "fs base changed",
     "gs base changed",
     "MXCSR control bits changed",
@@ -24,6 +24,7 @@ pub const COMPLAINTS: [&str; 7] = [
     "a selector changed",
     "a vector register changed without the xmm fact",
     "an upper half changed without the ymm fact",
+    "flags of MXCSR changed without the float fact",
 ];
 
 /// What the runner reads of a snippet.
@@ -32,7 +33,7 @@ pub const COMPLAINTS: [&str; 7] = [
 pub struct Input {
     /// Address of its first byte.
     pub entry: u64,
-    /// [`XMM`], [`YMM`], [`X87`].
+    /// [`XMM`], [`YMM`], [`X87`], [`FLOAT`].
     pub facts: u32,
     /// Flags at entry; with TF, every instruction is traced.
     pub rflags: u32,
@@ -40,6 +41,8 @@ pub struct Input {
     pub vectors: u64,
     /// Steps to trace at most.
     pub limit: u64,
+    /// MXCSR at entry.
+    pub mxcsr: u64,
     /// rax rcx rdx rbx (rsp) rbp rsi rdi r8 … r15.
     pub gprs: [u64; 16],
 }
@@ -70,6 +73,10 @@ pub struct Output {
     pub steps: u64,
     /// The word on top of the stack at the end.
     pub word: u64,
+    /// MXCSR at the end.
+    pub mxcsr: u64,
+    /// Of vector registers at the end; and of general ones, unless it returned.
+    pub digest: u64,
     /// Window offsets of rip after each step.
     pub trace: [u32; TRACE],
 }
@@ -96,8 +103,6 @@ pub struct State {
     pub text: u64,
     /// And length.
     pub text_len: u64,
-    /// MXCSR at entry.
-    pub mxcsr: u64,
     /// For the timer.
     pub alarm: u64,
     /// 1 once everything else is unmapped.
@@ -112,6 +117,8 @@ pub const XMM: u32 = 1;
 pub const YMM: u32 = 2;
 /// The snippet can touch the x87 unit.
 pub const X87: u32 = 4;
+/// MXCSR governs an instruction of the snippet.
+pub const FLOAT: u32 = 8;
 
 const _: () = assert!(size_of::<Input>() == 256);
 
@@ -124,6 +131,9 @@ global_asm!(
     I_RFLAGS = const offset_of!(Input, rflags),
     I_VECTORS = const offset_of!(Input, vectors),
     I_LIMIT = const offset_of!(Input, limit),
+    O_MXCSR = const offset_of!(Output, mxcsr),
+    O_DIGEST = const offset_of!(Output, digest),
+    I_MXCSR = const offset_of!(Input, mxcsr),
     I_GPRS = const offset_of!(Input, gprs),
     RETURNED = const RETURNED,
     SIGNALLED = const SIGNALLED,
@@ -132,6 +142,7 @@ global_asm!(
     XMM = const XMM,
     YMM = const YMM,
     X87 = const X87,
+    FLOAT = const FLOAT,
     BAD_FS = const 1,
     BAD_GS = const 2,
     BAD_MXCSR = const 4,
@@ -139,6 +150,7 @@ global_asm!(
     BAD_SELECTOR = const 16,
     BAD_VECTOR = const 32,
     BAD_UPPER = const 64,
+    BAD_FLAGS = const 128,
 );
 
 unsafe extern "C" {

@@ -40,7 +40,7 @@ next:
     mov     [rip + st_output], rcx
     mov     qword ptr [rip + st_steps], 0
     fninit
-    ldmxcsr [rip + st_mxcsr]
+    ldmxcsr [rbx + {I_MXCSR}]
     mov     rcx, [rbx + {I_VECTORS}]
     .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
     vmovdqu ymm\n, [rcx + 32 * \n]
@@ -107,13 +107,19 @@ check:
     mov     rax, [rip + st_gs]
     wrgsbase rax
 31: stmxcsr [rip + st_word]
+    mov     ebx, [r14 + {I_FACTS}]
     mov     eax, [rip + st_word]
-    xor     eax, [rip + st_mxcsr]
+    mov     [r15 + {O_MXCSR}], eax
+    xor     eax, [r14 + {I_MXCSR}]
     test    eax, 0xffffffc0
     jz      32f
     or      r8d, {BAD_MXCSR}
-32: mov     ebx, [r14 + {I_FACTS}]
-    fnstenv [rip + st_x87]
+32: test    eax, 0x3f
+    jz      51f
+    test    ebx, {FLOAT}
+    jnz     51f
+    or      r8d, {BAD_FLAGS}
+51: fnstenv [rip + st_x87]
     test    ebx, {X87}
     jnz     34f
     cmp     word ptr [rip + st_x87], 0x37f
@@ -127,7 +133,15 @@ check:
     cmp     rax, [rip + st_selectors]
     je      35f
     or      r8d, {BAD_SELECTOR}
-35: mov     r13, [r14 + {I_VECTORS}]
+35: mov     rdx, [r15 + {O_DIGEST}]
+    .irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+    vmovdqu [rip + st_vectors + 32 * \n], ymm\n
+    .endr
+    lea     rsi, [rip + st_vectors]
+    mov     edi, 64
+    call    digest
+    mov     [r15 + {O_DIGEST}], rdx
+    mov     r13, [r14 + {I_VECTORS}]
     test    ebx, {YMM}
     jnz     39f
     test    ebx, {XMM}
@@ -175,6 +189,17 @@ selectors:
     rol     rax, 10
     xor     rax, rdx
     .endr
+    ret
+
+# Mixes the edi words at rsi into rdx. A change of one word changes it.
+digest:
+    movabs  rcx, 0x9e3779b97f4a7c15
+52: xor     rdx, [rsi]
+    imul    rdx, rcx
+    rol     rdx, 31
+    add     rsi, 8
+    dec     edi
+    jnz     52b
     ret
 
     .globl  postern_runner_restorer
@@ -240,7 +265,15 @@ save:
     jb      42f
     mov     r8, [r8]
     mov     [rcx + 56], r8
-42: lea     r8, [rip + check]
+42: mov     r10, rdx
+    mov     r11, rcx
+    lea     rsi, [r10 + 40]                 # r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx
+    mov     edi, 15
+    xor     edx, edx
+    call    digest
+    mov     [r11 + {O_DIGEST}], rdx
+    mov     rdx, r10
+    lea     r8, [rip + check]
     mov     [rdx + 168], r8
     lea     r8, [rip + st_scratch]
     mov     [rdx + 160], r8
@@ -273,7 +306,6 @@ st_fs:          .quad 0
 st_gs:          .quad 0
 st_text:        .quad 0
 st_text_len:    .quad 0
-st_mxcsr:       .quad 0x1f80
 st_alarm:       .quad -1
 st_result:      .quad 0
 st_gaps:        .zero 64 * 16
@@ -284,6 +316,7 @@ st_rsp:         .quad 0
 st_selectors:   .quad 0
 st_word:        .zero 16
 st_x87:         .zero 32
+st_vectors:     .zero 512
 st_frame_rip:   .quad 0
 st_frame_cs:    .quad 0
 st_frame_flags: .quad 0

@@ -72,9 +72,21 @@ pub fn judge(text: &[u8], offset: u32) -> Result<Facts, Violation> {
 
 /// One instruction, then room for its branches.
 pub fn single(encoder: &Encoder, random: &mut Rng, offset: u32) -> Snippet {
+    alone(offset, |bytes| encoder.any(random, bytes).0)
+}
+
+/// The same of one row of the allow list.
+pub fn of_row(encoder: &Encoder, row: usize, random: &mut Rng, offset: u32) -> Snippet {
+    alone(offset, |bytes| {
+        encoder.of_row(row, random, bytes);
+        Origin::Row(row)
+    })
+}
+
+fn alone(offset: u32, mut make: impl FnMut(&mut Vec<u8>) -> Origin) -> Snippet {
     loop {
         let mut bytes = Vec::with_capacity(64);
-        let (origin, _) = encoder.any(random, &mut bytes);
+        let origin = make(&mut bytes);
         bytes.resize(bytes.len() + 16, 0xcc);
         if let Ok(facts) = judge(&bytes, offset) {
             return Snippet {

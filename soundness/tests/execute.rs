@@ -68,6 +68,7 @@ fn verdict(
         rflags: if traced { 0x302 } else { 0x202 },
         vectors: shared.vectors(0),
         limit: TRACE as u64,
+        mxcsr: 0x1f80,
         ..Input::default()
     };
     prepare(&mut input);
@@ -135,6 +136,12 @@ fn escapes_are_noticed() {
             &[0x65, 0x67, 0x0f, 0xae, 0x10, 0xc3],
             u64::from(DATA),
             "MXCSR",
+        ),
+        (
+            "cvttsd2si",
+            &[0xf2, 0x0f, 0x2c, 0xc0, 0xc3],
+            0,
+            "flags of MXCSR",
         ),
         ("mov to ds", &[0x8e, 0xd8, 0xc3], 0x2b, "selector"),
         ("x87", &[0xd9, 0xe8, 0xc3], 0, "x87"),

@@ -64,6 +64,9 @@ pub struct Row {
     pub kind: Kind,
     /// The vector registers are touched.
     pub xmm: bool,
+    /// MXCSR governs what the instruction does, or the instruction raises flags of it. So is every one that touches vector registers,
+    /// unless the list says that they are bits or integers to it.
+    pub float: bool,
     /// The x87 stack is touched.
     pub x87: bool,
 }
@@ -182,6 +185,7 @@ pub(crate) const fn row(name: &'static str, code: &'static str, operands: &'stat
         lock: false,
         kind: Kind::Plain,
         xmm: false,
+        float: false,
         x87: false,
     };
     let sizes = read_operands(&mut row, operands.as_bytes());
@@ -209,6 +213,18 @@ pub(crate) const fn row(name: &'static str, code: &'static str, operands: &'stat
     if row.modrm && !row.memory && !row.register {
         panic!("ModRM without an operand that says what it is");
     }
+    row.float = row.xmm;
+    row
+}
+
+/// The row of an instruction to which vector registers are bits or integers: it has no rounding, no denormal numbers and no exceptions of
+/// floating point, so MXCSR is nothing to it. Moves, logic, shuffles and blends are such, whatever type their names say.
+pub(crate) const fn bits(name: &'static str, code: &'static str, operands: &'static str) -> Row {
+    let mut row = row(name, code, operands);
+    if !row.xmm {
+        panic!("no vector register");
+    }
+    row.float = false;
     row
 }
 

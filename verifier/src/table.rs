@@ -40,6 +40,8 @@ pub(crate) const WRONG: u64 =
 pub(crate) const SUM: u64 = 0x1111;
 /// The fields that [`SUM`] adds: the bytes after the opcode.
 pub(crate) const BYTES: u64 = LENGTH | DISPLACEMENT | 7 << IMMEDIATE | 7 << IMMEDIATE_OF_TEST;
+/// Entry: MXCSR governs the instruction, or it raises flags of it.
+pub(crate) const FLOAT: u64 = 1 << 26;
 /// Operand: from here on, the number of the bit of the entry that allows its form.
 pub(crate) const FORM: u32 = 26;
 /// Entry, bits 32-39: values of ModRM.reg that are allowed with a memory operand; bits 40-47: with a register. All ones
@@ -199,6 +201,9 @@ const fn entry(row: &Row, prefix: u8, opcode: usize) -> u64 {
     };
     if row.xmm {
         e |= XMM;
+    }
+    if row.float {
+        e |= FLOAT;
     }
     if row.x87 {
         e |= X87;

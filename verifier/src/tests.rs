@@ -527,6 +527,43 @@ fn facts_say_what_is_touched() {
     assert!(facts(&[0xd9, 0xe8]).x87);
 }
 
+/// The processor's word on it is in `soundness/tests/float.rs`.
+#[test]
+fn floating_point_is_told_from_bits() {
+    let float = |code: &[u8]| {
+        judge(&[code, &[0xc3]].concat(), Profile::User)
+            .unwrap()
+            .float
+    };
+    let computing: [&[u8]; 8] = [
+        &[0x0f, 0x58, 0xc1],                   // addps
+        &[0xf2, 0x0f, 0x2a, 0xc0],             // cvtsi2sd
+        &[0x66, 0x0f, 0x2e, 0xc1],             // ucomisd
+        &[0x0f, 0xc2, 0xc1, 0x00],             // cmpps
+        &[0x66, 0x0f, 0x3a, 0x0b, 0xc1, 0x00], // roundsd
+        &[0xc5, 0xf4, 0x58, 0xc2],             // vaddps
+        &[0xc4, 0xe2, 0x75, 0x98, 0xc2],       // vfmadd132ps
+        &[0xc4, 0xe3, 0x79, 0x1d, 0xc1, 0x00], // vcvtps2ph
+    ];
+    for code in computing {
+        assert!(float(code), "{code:02x?}");
+    }
+    let bits: [&[u8]; 9] = [
+        &[0x89, 0xc1],                         // mov
+        &[0x0f, 0x28, 0xc1],                   // movaps
+        &[0xf2, 0x0f, 0x10, 0xc1],             // movsd
+        &[0x66, 0x0f, 0x57, 0xc1],             // xorpd
+        &[0x66, 0x0f, 0x3a, 0x0c, 0xc1, 0x00], // blendps
+        &[0x66, 0x0f, 0x3a, 0x42, 0xc1, 0x00], // mpsadbw
+        &[0xc5, 0xf8, 0x77],                   // vzeroupper
+        &[0xc4, 0xe2, 0x78, 0xf2, 0xc1],       // andn
+        &[0xd8, 0xc1],                         // fadd
+    ];
+    for code in bits {
+        assert!(!float(code), "{code:02x?}");
+    }
+}
+
 /// Text that is long enough to be judged in parts.
 fn long() -> Vec<u8> {
     let mut text = Vec::new();

@@ -149,6 +149,8 @@ pub struct Facts {
     pub x87: bool,
     /// An instruction uses vector registers (of any width).
     pub xmm: bool,
+    /// An instruction depends on MXCSR or raises flags of it: floating-point arithmetic, comparison or conversion in vector registers.
+    pub float: bool,
     /// An instruction uses bits 128 to 255 of a vector register (other than clearing them).
     pub ymm: bool,
     /// There is an indirect branch, so any landing pad can be reached.
@@ -249,6 +251,7 @@ fn judge(
     Ok(Facts {
         x87: found.seen & X87 != 0,
         xmm: found.seen & XMM != 0,
+        float: found.seen & FLOAT != 0,
         ymm: found.seen & YMM != 0,
         indirect: found.indirect,
         gates: found.gates,

@@ -21,6 +21,8 @@ pub struct Instruction {
     pub memory: bool,
     /// It touches vector registers.
     pub xmm: bool,
+    /// It depends on MXCSR, or raises flags of it.
+    pub float: bool,
     /// It touches bits 128 to 255 of vector registers.
     pub ymm: bool,
     /// It touches the x87 unit.
@@ -59,6 +61,7 @@ pub fn next(text: &[u8], at: usize, segment: Segment) -> Result<Instruction, Rul
         displacement: branch.then(|| displacement(text, at, &decoded)),
         memory: chunk.first() == Some(&segment),
         xmm: decoded.entry & XMM != 0,
+        float: decoded.entry & FLOAT != 0,
         ymm: decoded.entry & YMM != 0,
         x87: decoded.entry & X87 != 0,
     })

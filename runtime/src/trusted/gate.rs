@@ -32,11 +32,13 @@ pub(crate) const FACT_YMM: u32 = 2;
 pub(crate) const FACT_X87: u32 = 4;
 /// The host wants its gs base back: no fact of the image, but of the configuration.
 pub(crate) const FACT_GS: u32 = 8;
+/// The image has instructions that MXCSR governs, or that raise its flags.
+pub(crate) const FACT_FLOAT: u32 = 16;
 
-/// Bits of [`Peer::vectors`] besides the facts: the peer can reach vector registers and its caller cannot …
-pub(crate) const PEER_TO_VECTORS: u32 = 16;
+/// Bits of [`Peer::vectors`] besides the facts: the peer has [`FACT_FLOAT`] and its caller has not …
+pub(crate) const PEER_TO_FLOAT: u32 = 32;
 /// … or the other way around.
-pub(crate) const PEER_FROM_VECTORS: u32 = 32;
+pub(crate) const PEER_FROM_FLOAT: u32 = 64;
 
 // The slot's stride and the service entry's size are shifts and address arithmetic in gate.s.
 const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<Slot>() == 16);
@@ -71,7 +73,6 @@ global_asm!(
     T_PENDING = const offset_of!(Thread, pending),
     T_ABORT_KIND = const offset_of!(Thread, abort_kind),
     T_SERVICE_RSP = const offset_of!(Thread, service_rsp),
-    T_HOST_RSP = const offset_of!(Thread, host_rsp),
     T_SERVICE_R15 = const offset_of!(Thread, service_r15),
     T_SERVICE = const offset_of!(Thread, service),
     T_CONTEXT = const offset_of!(Thread, context),
@@ -122,9 +123,10 @@ global_asm!(
     FACT_YMM = const FACT_YMM,
     FACT_X87 = const FACT_X87,
     FACT_GS = const FACT_GS,
-    FACT_HOST_STATE = const FACT_XMM | FACT_X87 | FACT_GS,
-    PEER_TO_VECTORS = const PEER_TO_VECTORS,
-    PEER_FROM_VECTORS = const PEER_FROM_VECTORS,
+    FACT_FLOAT = const FACT_FLOAT,
+    FACT_HOST_STATE = const FACT_FLOAT | FACT_X87 | FACT_GS,
+    PEER_TO_FLOAT = const PEER_TO_FLOAT,
+    PEER_FROM_FLOAT = const PEER_FROM_FLOAT,
     KIND_SERVICE_STACK = const super::outcome::SERVICE_STACK,
     KIND_ANOTHER = const super::outcome::ANOTHER,
     STATUS_ENDED = const STATUS_ENDED,
@@ -161,7 +163,11 @@ macro_rules! labels {
 labels! {
     postern_masked_none, postern_gate_none, postern_body_none, postern_marked_none, postern_returned_none, postern_left_none,
     postern_masked_sse, postern_gate_sse, postern_body_sse, postern_marked_sse, postern_returned_sse, postern_left_sse,
+    postern_masked_sse_float, postern_gate_sse_float, postern_body_sse_float,
+    postern_marked_sse_float, postern_returned_sse_float, postern_left_sse_float,
     postern_masked_avx, postern_gate_avx, postern_body_avx, postern_marked_avx, postern_returned_avx, postern_left_avx,
+    postern_masked_avx_float, postern_gate_avx_float, postern_body_avx_float,
+    postern_marked_avx_float, postern_returned_avx_float, postern_left_avx_float,
     postern_masked_full, postern_gate_full, postern_body_full,
     postern_unmark, postern_slow, postern_full, postern_returned_full, postern_left_full,
     postern_aborted, postern_aborted_left,
@@ -206,10 +212,12 @@ pub(crate) enum Place {
 /// Classifies a program counter while the thread's mark is 1.
 pub(crate) fn place(pc: usize) -> Place {
     use Label::*;
-    const ABORTABLE: [(Label, Label); 9] = [
+    const ABORTABLE: [(Label, Label); 11] = [
         (postern_marked_none, postern_returned_none),
         (postern_marked_sse, postern_returned_sse),
+        (postern_marked_sse_float, postern_returned_sse_float),
         (postern_marked_avx, postern_returned_avx),
+        (postern_marked_avx_float, postern_returned_avx_float),
         (postern_full, postern_returned_full),
         (postern_service, postern_service_out),
         (postern_service_back, postern_peer),
@@ -244,10 +252,23 @@ pub(crate) struct GateClass {
 /// The gate class for an image with `facts`; `full` forces the slow path at every call.
 pub(crate) fn class(facts: u32, full: bool) -> GateClass {
     use Label::*;
+    let float = facts & FACT_FLOAT != 0;
     let (masked, gate, body) = if full || facts & (FACT_X87 | FACT_GS) != 0 {
         (postern_masked_full, postern_gate_full, postern_body_full)
+    } else if facts & FACT_YMM != 0 && float {
+        (
+            postern_masked_avx_float,
+            postern_gate_avx_float,
+            postern_body_avx_float,
+        )
     } else if facts & FACT_YMM != 0 {
         (postern_masked_avx, postern_gate_avx, postern_body_avx)
+    } else if float {
+        (
+            postern_masked_sse_float,
+            postern_gate_sse_float,
+            postern_body_sse_float,
+        )
     } else if facts & FACT_XMM != 0 {
         (postern_masked_sse, postern_gate_sse, postern_body_sse)
     } else {

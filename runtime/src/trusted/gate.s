@@ -1,7 +1,7 @@
 # The gates: every instruction that runs between the host and an extension.
 #
-# Three *entry gates*, one for each class of vector state that verified text can reach (none, SSE, AVX), share one
-# shape: straight guard clauses, each leaving to the slow path, then mark, clear, call. Whatever is not the common
+# The *entry gates*, one for each class of vector state that verified text can reach (none, SSE, AVX; of SSE and AVX with MXCSR and
+# without), share one shape: straight guard clauses, each leaving to the slow path, then mark, clear, call. Whatever is not the common
 # case (first entry of a thread, foreign stacks, nesting, x87, arguments in memory) takes the slow path, whose
 # decisions are made in Rust (`trusted::slow`) and carried out by the *full gate*.
 #
@@ -44,7 +44,7 @@ postern_default_mxcsr:
 771:
 .endm
 
-# MXCSR. Invariant: while the innermost call's domain can reach vector registers, the host's word is in T_MXCSR, and from
+# MXCSR. Invariant: while the innermost call's domain has instructions that MXCSR governs (FACT_FLOAT), the host's word is in T_MXCSR, and from
 # the mark on the processor may have the extension's: the default control bits, and whatever flags the extension raised, which
 # no verified text can read. Everywhere else the processor has the host's.
 # Loading MXCSR costs next to nothing, if not from a word that was stored just before; so T_MXCSR is written only if it changes.
@@ -61,32 +61,6 @@ postern_default_mxcsr:
 .endm
 .macro HOST_MXCSR thread                    # twice does no harm
     ldmxcsr fs:[\thread + {T_MXCSR}]
-.endm
-
-# The same by class of gate.
-.macro SAVE_MXCSR_none
-.endm
-.macro SAVE_MXCSR_sse
-    SAVE_MXCSR r14, ebx
-.endm
-.macro SAVE_MXCSR_avx
-    SAVE_MXCSR r14, ebx
-.endm
-.macro DEFAULT_MXCSR_none
-.endm
-.macro DEFAULT_MXCSR_sse
-    DEFAULT_MXCSR
-.endm
-.macro DEFAULT_MXCSR_avx
-    DEFAULT_MXCSR
-.endm
-.macro HOST_MXCSR_none
-.endm
-.macro HOST_MXCSR_sse
-    HOST_MXCSR r10
-.endm
-.macro HOST_MXCSR_avx
-    HOST_MXCSR r10
 .endm
 
 # Cut the integer argument registers to the widths of the signature. \entry = the Entry.
@@ -217,15 +191,16 @@ postern_default_mxcsr:
 \name:
 .endm
 
-.macro ENTRY_GATE class
+# \class: what is cleared. \float: whether MXCSR is the extension's. \name: of both.
+.macro ENTRY_GATE name, class, float
     .p2align 6
 # From C: the caller may leave anything in registers, and in parts of registers, that hold no argument.
-GLOBAL postern_masked_\class
+GLOBAL postern_masked_\name
     MASK_INTEGERS rax
 # From Rust: all six integer registers are arguments or zero.
-GLOBAL postern_gate_\class
+GLOBAL postern_gate_\name
     SAVE_HOST
-GLOBAL postern_body_\class
+GLOBAL postern_body_\name
     THREAD  r14
     mov     rbx, rsp
     mov     r10, [rax + {E_CONTROL}]
@@ -238,11 +213,13 @@ GLOBAL postern_body_\class
     inc     qword ptr fs:[r14 + {T_SEQUENCE}]
     mov     fs:[r14 + {T_FRAME}], rsp
     mov     fs:[r14 + {T_CONTROL}], r10
-    SAVE_MXCSR_\class
+    .if \float
+    SAVE_MXCSR r14, ebx
+    .endif
     mov     dword ptr fs:[r14 + {T_MARK}], 1
     # Published; whoever closes the domain sets its state, then runs membarrier, then looks for marks. So do those who want the thread's
     # next call on the slow path: they send it to nobody's slot, which is why the slot is loaded only here.
-GLOBAL postern_marked_\class
+GLOBAL postern_marked_\name
     mov     rbx, [rax + {E_EXPECTED}]
     cmp     rbx, [r10 + {C_STATE}]
     jne     postern_unmark                  # not open, or not the entry's domain any more
@@ -255,24 +232,30 @@ GLOBAL postern_marked_\class
     mov     r13, [r10 + {C_BASE}]
     LOAD_GS rbx
     or      r11, r13
-    DEFAULT_MXCSR_\class
+    .if \float
+    DEFAULT_MXCSR
+    .endif
     CLEAR_VECTORS_\class
     CLEAR_SCALARS
     call    r11
-GLOBAL postern_returned_\class
+GLOBAL postern_returned_\name
     LEAVE_VECTORS_\class
     THREAD  r10
-    HOST_MXCSR_\class
+    .if \float
+    HOST_MXCSR r10
+    .endif
     mov     dword ptr fs:[r10 + {T_MARK}], 0
-GLOBAL postern_left_\class
+GLOBAL postern_left_\name
     xor     r11d, r11d
     RESTORE_HOST
     ret
 .endm
 
-ENTRY_GATE none
-ENTRY_GATE sse
-ENTRY_GATE avx
+ENTRY_GATE none, none, 0
+ENTRY_GATE sse, sse, 0
+ENTRY_GATE sse_float, sse, 1
+ENTRY_GATE avx, avx, 0
+ENTRY_GATE avx_float, avx, 1
 
 # Entries that always need the full gate (arguments in memory, x87, a call-depth limit).
     .p2align 4
@@ -370,9 +353,12 @@ GLOBAL postern_full
     jz      771f
     fninit
 771:
+    test    ebx, {FACT_FLOAT}
+    jz      776f
+    DEFAULT_MXCSR
+776:
     test    ebx, {FACT_XMM}
     jz      775f
-    DEFAULT_MXCSR
     test    ebx, {FACT_YMM}
     jnz     774f
     CLEAR_VECTORS_sse
@@ -452,14 +438,19 @@ postern_service_go:
     mov     rax, [r11 + {S_CONTEXT}]
     mov     fs:[r10 + {T_SERVICE}], r11
     mov     fs:[r10 + {T_CONTEXT}], rax
-    mov     fs:[r10 + {T_HOST_RSP}], rsp
     mov     dword ptr fs:[r10 + {T_MARK}], 2
 GLOBAL postern_service_out
     call    [r11 + {S_FUNCTION}]
     THREAD  r10
-    cmp     rsp, fs:[r10 + {T_HOST_RSP}]
-    jne     postern_service_stray           # not the service that was called last on this thread
-    mov     qword ptr fs:[r10 + {T_HOST_RSP}], 0
+    # Is this the service that the thread's innermost call is in? Then it has the stack pointer of above, and the mark is still, or again,
+    # 2. The state is that of such a service only while it is: what an earlier one left there is not compared with.
+    mov     rsi, fs:[r10 + {T_SERVICE_RSP}]
+    and     rsi, -16
+    cmp     rsp, rsi
+    jne     785f
+786:
+    cmp     dword ptr fs:[r10 + {T_MARK}], 2
+    jne     postern_service_stray
 postern_service_returned:
     mov     r11, fs:[r10 + {T_CONTROL}]
     mov     rcx, fs:[r10 + {T_SERVICE}]
@@ -497,7 +488,7 @@ GLOBAL postern_service_back
     jmp     postern_service_go
 773:                                        # the host's own floating-point control, and gs base if it wants it
     mov     ebp, [rax + {C_FACTS}]
-    test    ebp, {FACT_XMM}
+    test    ebp, {FACT_FLOAT}
     jz      783f
     HOST_MXCSR r10
 783:
@@ -513,7 +504,7 @@ GLOBAL postern_service_back
     wrgsbase rax
     jmp     774b
 781:                                        # what the service left of these is the host's from now on
-    test    ebp, {FACT_XMM}
+    test    ebp, {FACT_FLOAT}
     jz      783f
     SAVE_MXCSR r10, esi
     DEFAULT_MXCSR
@@ -541,6 +532,13 @@ GLOBAL postern_service_back
 780:
     MASK_RESULT_avx rcx + {S_FLOAT_MASK}
     jmp     778b
+785:                                        # one of a control stack of ours has run on the host's own
+    cmp     dword ptr fs:[r10 + {T_FOREIGN}], 0
+    je      postern_service_stray
+    mov     rsi, fs:[r10 + {T_FRAME}]
+    and     rsi, -16
+    cmp     rsp, rsi
+    je      786b
 
 # A service of a coroutine's returns while a call that began later, on another coroutine of the thread, has not ended. The mark says
 # that the innermost call is in its own service, which is so. `service_stray` takes the call of the present stack out of those that

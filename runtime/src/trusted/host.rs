@@ -5,8 +5,11 @@
 //! bit of such a state and the mark says that the thread is inside, the host's value is in the thread's state and the processor's own
 //! may be the extension's. At any other time the processor has the host's. In a service that is so, too: what a service sets there
 //! is the host's from then on.
+//!
+//! To code without the fact, MXCSR is nothing: no instruction of it is governed by it or raises flags of it, so it runs with the host's. (Only
+//! that memory operands of such instructions may be misaligned where a host of AMD's has set MXCSR.MM.)
 
-use super::gate::{FACT_GS, FACT_X87, FACT_XMM};
+use super::gate::{FACT_FLOAT, FACT_GS, FACT_X87};
 use super::thread::Thread;
 use std::arch::asm;
 use std::sync::atomic::Ordering;
@@ -19,7 +22,7 @@ pub(crate) const MXCSR_DEFAULT: u32 = 0x1f80;
 
 /// Keeps the host's state that a domain with these facts may change. The gate that goes in loads the extension's.
 pub(crate) fn keep(thread: &Thread, facts: u32) {
-    if facts & FACT_XMM != 0 {
+    if facts & FACT_FLOAT != 0 {
         let word = thread.mxcsr.as_ptr();
         // SAFETY: stores four bytes into a field of the thread's own state.
         unsafe { asm!("stmxcsr dword ptr [{}]", in(reg) word, options(nostack, preserves_flags)) };
@@ -41,7 +44,7 @@ pub(crate) fn keep(thread: &Thread, facts: u32) {
 
 /// Gives the processor the host's state again, after a call of a domain with these facts.
 pub(crate) fn bring_back(thread: &Thread, facts: u32) {
-    if facts & FACT_XMM != 0 {
+    if facts & FACT_FLOAT != 0 {
         let word = thread.mxcsr.as_ptr();
         // SAFETY: loads what `stmxcsr` stored, so no reserved bit is set.
         unsafe { asm!("ldmxcsr dword ptr [{}]", in(reg) word, options(nostack, preserves_flags)) };

@@ -84,7 +84,7 @@ pub(crate) struct Peer {
     pub gate_stack: u64,
     /// Longest time of a call in nanoseconds; 0 is none.
     pub limit: u64,
-    /// Facts of both images together, as far as they are about vectors.
+    /// Facts of both images together, as far as they are about vectors, and whose MXCSR changes ([`super::gate::PEER_TO_FLOAT`]).
     pub vectors: u32,
     /// Mask of rax.
     pub result_mask: u64,

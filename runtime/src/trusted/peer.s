@@ -113,23 +113,30 @@ GLOBAL postern_peer_back
     test    dword ptr [rbx + {C_FACTS}], {FACT_YMM}
     jnz     786f
     test    dword ptr [rbx + {C_FACTS}], {FACT_XMM}
-    jz      791f
+    jz      790f
     CLEAR_VECTORS_sse
     jmp     790f
 786:
     CLEAR_VECTORS_avx
 790:
-    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_VECTORS}
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_FLOAT} | {PEER_FROM_FLOAT}
     jz      782b
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_FLOAT}
+    jz      791f
     SAVE_MXCSR r10, r14d
     DEFAULT_MXCSR
     jmp     782b
-791:                                        # the caller's are out of the peer's reach
+791:                                        # the caller's is not for the peer
     HOST_MXCSR r10
     jmp     782b
 785:                                        # and the caller
-    test    dword ptr [rcx + {P_VECTORS}], {PEER_FROM_VECTORS}
+    test    dword ptr [rcx + {P_VECTORS}], {PEER_TO_FLOAT} | {PEER_FROM_FLOAT}
     jz      792f
+    test    dword ptr [rcx + {P_VECTORS}], {PEER_TO_FLOAT}
+    jz      793f
+    HOST_MXCSR r10
+    jmp     792f
+793:
     SAVE_MXCSR r10, esi
     DEFAULT_MXCSR
 792:
@@ -140,24 +147,21 @@ GLOBAL postern_peer_back
     vzeroupper
 788:
     test    dword ptr [r11 + {C_FACTS}], {FACT_XMM}
-    jz      793f
+    jz      784b
     MASK_RESULT_sse rcx + {P_FLOAT_MASK}
     jmp     784b
 787:
     MASK_RESULT_avx rcx + {P_FLOAT_MASK}
     jmp     784b
-793:
-    HOST_MXCSR r10
-    jmp     784b
 
 # The peer is not open: the caller becomes the innermost again, and Rust says why.
 GLOBAL postern_peer_unmark
     mov     dword ptr fs:[r10 + {T_MARK}], 4
-    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_VECTORS}
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_FLOAT}
     jz      781f
     HOST_MXCSR r10
 781:
-    test    dword ptr [rbp + {P_VECTORS}], {PEER_FROM_VECTORS}
+    test    dword ptr [rbp + {P_VECTORS}], {PEER_FROM_FLOAT}
     jz      782f
     SAVE_MXCSR r10, r14d
     DEFAULT_MXCSR

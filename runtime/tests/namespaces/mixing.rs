@@ -1,6 +1,6 @@
 //! Images and source in one namespace.
 
-use postern::{Caller, Image, Namespace};
+use postern::{Caller, CreateError, Image, Namespace, RegisterUse};
 use postern_image::ImageBuilder;
 
 #[test]
@@ -32,6 +32,30 @@ fn images_and_source_mix() {
             .unwrap(),
         3
     );
+}
+
+/// An image that only moves vectors has gates that leave MXCSR alone: nothing that computes with it may come later.
+#[test]
+fn floating_point_does_not_come_in_by_an_image_that_moves_vectors() {
+    let mut builder = ImageBuilder::new([0x0f, 0x28, 0xc1, 0xc3]); // movaps %xmm1, %xmm0; ret
+    builder.import("s", "i(i)".parse().ok());
+    builder.export("move", 0, "v()".parse().ok());
+    let image = Image::from_bytes(&builder.build().unwrap()).unwrap();
+    let half = "double half(double x) { return x / 2; }";
+    for (registers, allowed) in [(RegisterUse::General, false), (RegisterUse::Vectors, true)] {
+        let space = Namespace::over(&image)
+            .service("s", |_: &Caller<'_>, x: i32| x)
+            .registers(registers)
+            .build()
+            .unwrap();
+        match space.create("a", half) {
+            Ok(_) => assert!(allowed),
+            Err(error) => {
+                assert!(matches!(error, CreateError::Registers { .. }), "{error}");
+                assert!(!allowed, "{error}");
+            }
+        }
+    }
 }
 
 #[test]

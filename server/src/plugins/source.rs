@@ -96,6 +96,7 @@ pub fn facts(facts: &Facts) -> Value {
         "instructions": facts.instructions,
         "x87": facts.x87,
         "xmm": facts.xmm,
+        "float": facts.float,
         "ymm": facts.ymm,
         "indirect": facts.indirect,
         "gates": facts.gates,

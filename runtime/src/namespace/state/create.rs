@@ -5,7 +5,7 @@ use crate::image::ImageInner;
 use crate::namespace::object::{Import, Object, Symbol, Variables};
 use crate::namespace::{CreateError, Namespace};
 use crate::trusted::code::Start;
-use crate::trusted::gate::{FACT_X87, FACT_XMM, FACT_YMM};
+use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::memory;
 use postern_image::Signature;
 use postern_verifier::relocation::{Places, Section};
@@ -432,6 +432,8 @@ fn check_registers(facts: &Facts, allowed: u32) -> Result<(), CreateError> {
         f if f.x87 && allowed & FACT_X87 == 0 => "x87 registers",
         f if f.ymm && allowed & FACT_YMM == 0 => "256-bit vector registers",
         f if f.xmm && allowed & FACT_XMM == 0 => "vector registers",
+        // The image has vector registers for moves only.
+        f if f.float && allowed & FACT_FLOAT == 0 => "floating point in vector registers",
         _ => return Ok(()),
     };
     Err(CreateError::Registers { needs })
