@@ -343,7 +343,7 @@ mod tests {
         };
         for round in 0..60 {
             std::thread::scope(|scope| {
-                let threads: Vec<_> = (0..4).map(|_| scope.spawn(&known)).collect();
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(known)).collect();
                 for thread in threads {
                     assert!(thread.join().unwrap(), "round {round}");
                 }
