@@ -16,7 +16,8 @@ use crate::pool::{self, PoolKind};
 use crate::share::SharedKind;
 use crate::source::SourceKind;
 use crate::writer::WriterKind;
-use std::cell::RefCell;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 
 type Held = (
@@ -41,8 +42,10 @@ type Held = (
 );
 
 thread_local! {
-    // Boxed, as there is little static thread-local storage for libraries that are opened at run time.
-    static HELD: RefCell<Option<Box<Held>>> = const { RefCell::new(None) };
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run time; and without a destructor, for
+    // a thread may fork at its very end.
+    static HELD: ManuallyDrop<Cell<Option<Box<Held>>>> =
+        const { ManuallyDrop::new(Cell::new(None)) };
 }
 
 extern "C" fn before() {
@@ -67,11 +70,11 @@ extern "C" fn before() {
         pool::loans(),
         hold_ids(),
     );
-    HELD.set(Some(Box::new(held)));
+    HELD.with(|place| place.set(Some(Box::new(held))));
 }
 
 extern "C" fn after() {
-    HELD.set(None);
+    HELD.with(|place| drop(place.take()));
 }
 
 /// Asks libc to do so from now on.

@@ -43,6 +43,11 @@ fn a_host_that_owns_the_handlers() {
 }
 
 #[test]
+fn configurations_and_what_comes_of_forks() {
+    support::test("process.c");
+}
+
+#[test]
 fn longjmp_close_inside_and_fork() {
     support::test("leaving.c");
 }

@@ -11,6 +11,7 @@ mod ecode;
 mod fault;
 mod figure;
 mod filter;
+mod footprint;
 mod gates;
 mod kernels;
 mod lending;

@@ -52,6 +52,9 @@ pub struct Arguments {
     /// Bytes of heap, such as 64M
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap: Option<u64>,
+    /// Most bytes of heap, and of variables that begin as zero, that the extension gets by its own wish (default: 256M)
+    #[arg(long, value_parser = number::size, value_name = "SIZE")]
+    heap_ceiling: Option<u64>,
     /// Call this many times and print how long a call took
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     repeat: u32,
@@ -267,6 +270,9 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
         None => arguments.function.as_ref().map(|_| FUNCTION_DEADLINE),
     };
     limits.heap = arguments.heap;
+    if let Some(ceiling) = arguments.heap_ceiling {
+        limits.heap_ceiling = ceiling;
+    }
     // What the buffers take shall not be missing from what the extension was promised.
     let wish = image.tables().header.heap_wish;
     if limits.heap.is_none() && bytes > 0 && wish <= limits.heap_ceiling {

@@ -145,6 +145,16 @@ fn buffers_have_room_whatever_their_size() {
 }
 
 #[test]
+fn wishes_end_at_the_ceiling() {
+    let complaint = run(&["add", "1", "2", "--heap-ceiling", "1"]).bad(2);
+    assert!(complaint.contains("ceiling"), "{complaint}");
+    assert_eq!(
+        run(&["add", "1", "2", "--heap-ceiling", "1G"]).good(),
+        "3\n"
+    );
+}
+
+#[test]
 fn extensions_without_malloc_take_buffers_too() {
     use postern_image::ImageBuilder;
     // movzbl %gs:1(%edi),%eax; ret

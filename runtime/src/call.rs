@@ -52,7 +52,7 @@ pub enum CallError {
     #[error("the handler of {} was replaced after Postern started; chain to the former one, or start Postern with install_handlers = false and call handle_signal from yours", signal_name(*.0))]
     HandlerReplaced(i32),
     /// A handler of the host's would run on the control stack.
-    #[error("the handler of {} was installed without SA_ONSTACK, so it would end the process if it came when an extension has used up the stack; install it with that flag, or start Postern with adopt_handlers = true", signal_name(*.0))]
+    #[error("the handler of {} was installed without SA_ONSTACK, so it would end the process if it came when an extension has used up the stack; install it with that flag, or start Postern with adopt_handlers = true (PT_ADOPT_HANDLERS in C)", signal_name(*.0))]
     HandlerStack(i32),
     /// The call came from a signal handler that interrupted an extension.
     #[error(

@@ -4,9 +4,10 @@ use crate::error::StartError;
 use crate::fork;
 use crate::symbols::{self, Perf};
 use crate::table;
+use crate::trusted::map::SystemLimit;
 use crate::trusted::{machine, map, register, signal};
 use crate::window::{self, HotWindow};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// How Postern behaves in this process. Give it to [`init`] before the first use, or do without.
@@ -61,18 +62,33 @@ impl Default for Config {
     }
 }
 
-static STARTED: OnceLock<Result<Config, StartError>> = OnceLock::new();
+static STARTED: OnceLock<Config> = OnceLock::new();
 
 /// Starts Postern with a configuration. Without it, the first load starts it with the default.
 ///
 /// # Errors
 /// The machine or the kernel lacks something, or Postern runs already with another configuration.
 pub fn init(config: Config) -> Result<(), StartError> {
-    let running = STARTED.get_or_init(|| begin(config.clone())).clone()?;
-    if running != config {
+    if *running(|| config.clone())? != config {
         return Err(StartError::Configured);
     }
     Ok(())
+}
+
+/// The configuration in force, once it is. What failed for a limit that was met can be tried again.
+fn running(config: impl FnOnce() -> Config) -> Result<&'static Config, StartError> {
+    static STARTING: Mutex<()> = Mutex::new(());
+    if let Some(running) = STARTED.get() {
+        return Ok(running);
+    }
+    let _starting = STARTING.lock().unwrap_or_else(|e| e.into_inner());
+    match STARTED.get() {
+        Some(running) => Ok(running),
+        None => {
+            let config = begin(config())?;
+            Ok(STARTED.get_or_init(|| config))
+        }
+    }
 }
 
 /// Why this machine cannot run extensions, in a sentence; `None` if it can. Starts nothing.
@@ -82,23 +98,17 @@ pub fn unsupported() -> Option<String> {
 
 /// Starts Postern if it does not run.
 pub(crate) fn start() -> Result<(), StartError> {
-    match STARTED.get_or_init(|| begin(Config::default())) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.clone()),
-    }
+    running(Config::default).map(drop)
 }
 
 /// The configuration in force.
 pub(crate) fn config() -> Config {
-    match STARTED.get() {
-        Some(Ok(config)) => config.clone(),
-        _ => Config::default(),
-    }
+    STARTED.get().cloned().unwrap_or_default()
 }
 
 /// Whether the host's handlers may be given `SA_ONSTACK`.
 pub(crate) fn adopts_handlers() -> bool {
-    matches!(STARTED.get(), Some(Ok(config)) if config.adopt_handlers)
+    STARTED.get().is_some_and(|config| config.adopt_handlers)
 }
 
 /// Makes Postern's signal handlers the first ones again: for a host, or a library in it, that installed handlers of its own after
@@ -125,6 +135,11 @@ fn begin(config: Config) -> Result<Config, StartError> {
             reason: e.to_string(),
         }
     };
+    // What is done before an error is found done when it is tried again.
+    register::prepare().map_err(|e| StartError::System {
+        what: "make a thread",
+        reason: format!("{e}; {}", SystemLimit::Threads),
+    })?;
     map::dump(config.dump);
     machine::register_barrier().map_err(system("register for membarrier"))?;
     if window::reserve_hot(config.hot_window) == HotWindow::Occupied {
@@ -135,7 +150,6 @@ fn begin(config: Config) -> Result<Config, StartError> {
     signal::start(config.abort_signal, config.install_handlers)
         .map_err(system("install signal handlers"))?;
     fork::prepare();
-    register::prepare().map_err(system("make a thread"))?;
     table::start();
     Ok(config)
 }

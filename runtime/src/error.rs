@@ -121,7 +121,7 @@ pub enum InstantiateError {
     Limits(String),
     /// The image wishes for more memory than the host gives to wishes: [`crate::Limits::heap_ceiling`].
     #[error(
-        "the image wishes for {wish} bytes of {what}, and images get at most {ceiling} by their own wish; `heap_ceiling` (in C pt_options_heap_ceiling) allows more, and `heap` says how large the heap is whatever the image wishes (`--heap` of `postern run`)"
+        "the image wishes for {wish} bytes of {what}, and images get at most {ceiling} by their own wish; `heap_ceiling` (in C pt_options_heap_ceiling) allows more, and `heap` says how large the heap is whatever the image wishes (`--heap-ceiling` and `--heap` of `postern run`)"
     )]
     Wish {
         /// Heap, or variables that begin as zero.

@@ -5,7 +5,7 @@
 
 use crate::counters::metrics;
 use crate::symbols;
-use crate::trusted::{control, debugger, machine, pages, stub, thread};
+use crate::trusted::{control, debugger, machine, pages, signal, stub, thread};
 use crate::{domain, image, placement, share, table, watchdog, window};
 use std::any::Any;
 use std::cell::Cell;
@@ -170,5 +170,6 @@ extern "C" fn after_in_child() {
     }
     pages::after_fork();
     table::after_fork();
+    signal::after_fork();
     watchdog::after_fork();
 }

@@ -18,6 +18,7 @@ use crate::trusted::mask::SignalsBlocked;
 use crate::trusted::thread;
 use crate::window::{HotWindow, Window, hot_window};
 use crate::{Domain, Placement, watchdog};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -279,17 +280,22 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.seat = None;
         self.signals = None;
-        // From here on the host's code may run: subscribers, and what a domain's closures own.
+        // From here on the host's code may run: subscribers, and what a domain's closures own. A gate may be around us, which takes no
+        // panic of theirs.
         for Moved { inner, hot, time } in self.moved.drain(..) {
             let to = if hot { "hot window" } else { "other window" };
             let micros = time.as_micros() as u64;
-            let span = tracing::debug_span!("postern.move", domain = %inner.name, image = %inner.image.name, to, micros);
-            span.in_scope(|| tracing::debug!("moved"));
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                let span = tracing::debug_span!("postern.move", domain = %inner.name, image = %inner.image.name, to, micros);
+                span.in_scope(|| tracing::debug!("moved"));
+            }));
             crate::symbols::show(&inner);
             self.kept.push(inner);
         }
         for (inner, error) in self.failed.drain(..) {
-            tracing::warn!(domain = %inner.name, %error, "the domain cannot be moved and stays where it is");
+            let _ = catch_unwind(AssertUnwindSafe(
+                || tracing::warn!(domain = %inner.name, %error, "the domain cannot be moved and stays where it is"),
+            ));
             self.kept.push(inner);
         }
         self.kept.drain(..).for_each(let_go);

@@ -4,23 +4,24 @@
 //! it has. It samples time inside, too, and moves domains by it. While nobody is inside, it looks less often, and if nobody comes, it
 //! rests until somebody does: it sends the next call of every thread to the slow path, which wakes it.
 //!
-//! Invariant: while the state is [`RESTING`], each registered thread is outside, or its present call has seen or will see that state
+//! Invariant: nobody enters before there is a watchdog; and while the state is [`RESTING`], each registered thread is outside, or its present call has seen or will see that state
 //! after it was marked, and wakes the watchdog. Threads that register see it, too.
 
 use crate::engine;
 use crate::placement::{self, Busiest};
-use crate::trusted::control::{CLOSED, Control, POISONED};
+use crate::trusted::control::{CLOSED, Control, POISONED, Pause};
 use crate::trusted::{machine, mask, outcome, signal, thread};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// There is no watchdog, it looks at every tick, or it waits to be woken.
+/// There is no watchdog, it is being made, it looks at every tick, or it waits to be woken.
 static STATE: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = 0;
 const LOOKING: u32 = 1;
 const RESTING: u32 = 2;
+const STARTING: u32 = 3;
 /// Longest sleep while nobody is inside.
 const IDLE: Duration = Duration::from_millis(10);
 /// Looks in a row that find nobody, and no call since the last one, before it rests.
@@ -34,18 +35,24 @@ static EAGER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new
 /// # Errors
 /// No thread can be made, so no deadline would be kept.
 pub(crate) fn ensure() -> std::io::Result<()> {
-    wake();
-    if STATE.load(Ordering::SeqCst) != NONE || !change(NONE, LOOKING) {
-        return Ok(());
+    let mut pause = Pause::default();
+    loop {
+        match STATE.load(Ordering::SeqCst) {
+            LOOKING => return Ok(()),
+            RESTING => wake(),
+            // Whoever is about to make it may fail.
+            STARTING => pause.again(),
+            _ if change(NONE, STARTING) => break,
+            _ => {}
+        }
     }
     let spawned = std::thread::Builder::new()
         .name("postern-watchdog".into())
         .spawn(watch);
-    if let Err(error) = spawned {
-        STATE.store(NONE, Ordering::SeqCst);
-        return Err(error);
-    }
-    Ok(())
+    // Unless it has done so itself.
+    let to = if spawned.is_ok() { LOOKING } else { NONE };
+    change(STARTING, to);
+    spawned.map(drop)
 }
 
 fn change(from: u32, to: u32) -> bool {
@@ -68,7 +75,6 @@ fn rest() -> bool {
         let registry = thread::registry();
         // The host may exchange handlers meanwhile, which nobody would see.
         signal::look_again(&registry);
-        thread::divert_all(&registry);
         // Who entered without being diverted is seen now.
         thread::all_outside(&registry).0
     };
@@ -127,6 +133,7 @@ impl Calls {
 }
 
 fn watch() {
+    change(STARTING, LOOKING);
     // The watchdog takes no signals meant for the host.
     mask::block_all_signals();
     let tick = engine::config().tick;

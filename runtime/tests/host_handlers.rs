@@ -353,6 +353,131 @@ fn handlers_that_chain_to_each_other() {
     });
 }
 
+/// One that comes back again and again, as those of libraries do that want to be the first: each signal goes through it once.
+#[test]
+fn a_handler_that_comes_back_is_called_once() {
+    succeeds_in_child("a_handler_that_comes_back_is_called_once", || {
+        type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+        static FORMER: AtomicU64 = AtomicU64::new(0);
+        static SEEN: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+        extern "C" fn first(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+            SEEN[0].fetch_add(1, SeqCst);
+            // Skips the ud2.
+            unsafe {
+                (*(context as *mut libc::ucontext_t)).uc_mcontext.gregs[libc::REG_RIP as usize] += 2
+            };
+        }
+        extern "C" fn again(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+            SEEN[1].fetch_add(1, SeqCst);
+            let former: Handler = unsafe { std::mem::transmute(FORMER.load(SeqCst)) };
+            former(signal, info, context);
+        }
+        let flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        install(libc::SIGILL, first as *const () as usize, flags);
+        let d = domain();
+        good(&d).unwrap();
+        for _ in 0..300 {
+            FORMER.store(action(libc::SIGILL).sa_sigaction as u64, SeqCst);
+            install(libc::SIGILL, again as *const () as usize, flags);
+            postern::rearm().unwrap();
+        }
+        unsafe { std::arch::asm!("ud2") };
+        assert_eq!(SEEN.each_ref().map(|s| s.load(SeqCst)), [1, 1]);
+    });
+}
+
+/// The host exchanges a handler while another of its threads has all of them adopted: what it wanted last is there.
+#[test]
+fn adoption_loses_no_change_of_the_hosts() {
+    succeeds_in_child("adoption_loses_no_change_of_the_hosts", || {
+        extern "C" fn other(_: i32) {}
+        adopt();
+        good(&domain()).unwrap();
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let adopter = std::thread::spawn(|| {
+            while !STOP.load(SeqCst) {
+                postern::rearm().unwrap();
+            }
+        });
+        for round in 0..200_000 {
+            let handler = [count as *const () as usize, other as *const () as usize][round % 2];
+            install(libc::SIGHUP, handler, 0);
+            // A moment later at most: an adoption that was under way has to be over.
+            let mut looks = 0;
+            while action(libc::SIGHUP).sa_sigaction != handler {
+                looks += 1;
+                assert!(looks < 100_000, "lost in round {round}");
+                std::thread::yield_now();
+            }
+        }
+        STOP.store(true, SeqCst);
+        adopter.join().unwrap();
+    });
+}
+
+/// The child has no thread that would go on with it.
+#[test]
+fn forks_while_another_thread_mends_handlers() {
+    succeeds_in_child("forks_while_another_thread_mends_handlers", || {
+        let d = domain();
+        good(&d).unwrap();
+        static STOP: AtomicBool = AtomicBool::new(false);
+        let mender = std::thread::spawn(|| {
+            while !STOP.load(SeqCst) {
+                postern::rearm().unwrap();
+            }
+        });
+        for _ in 0..50 {
+            let status = fork(|| {
+                install(libc::SIGILL, libc::SIG_DFL, 0);
+                postern::rearm().unwrap();
+                good(&d).unwrap() == 2
+            });
+            assert_eq!(status, 0);
+        }
+        STOP.store(true, SeqCst);
+        mender.join().unwrap();
+    });
+}
+
+/// Has the system make no more threads.
+fn no_more_threads() {
+    let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
+    let (load, equal, result) = (0x20, 0x15, 0x06);
+    let answer = |error: i32| step(result, 0, 0x0005_0000 | error as u32);
+    let mut filter = [
+        step(load, 0, 0),
+        step(equal, 3, libc::SYS_clone as u32),
+        step(equal, 1, libc::SYS_clone3 as u32),
+        step(result, 0, 0x7fff_0000),
+        answer(libc::ENOSYS),
+        answer(libc::EAGAIN),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, 2, &raw const program), 0);
+    }
+}
+
+/// Without a watchdog nobody enters, however often it is tried.
+#[test]
+fn nobody_enters_where_no_watchdog_can_be_made() {
+    succeeds_in_child("nobody_enters_where_no_watchdog_can_be_made", || {
+        let d = domain();
+        let f = d.func::<fn(i32) -> i32>("good").unwrap();
+        f.call(1).unwrap();
+        let status = fork(|| {
+            no_more_threads();
+            [(); 3].map(|()| matches!(f.call(1), Err(CallError::NoWatchdog))) == [true; 3]
+        });
+        assert_eq!(status, 0);
+    });
+}
+
 /// Threads that do all that threads do, under signals whose handlers call extensions by every way.
 #[test]
 fn handlers_that_call_are_always_refused() {

@@ -169,6 +169,24 @@ fn errors_name_the_limit_of_private_memory() {
     });
 }
 
+/// Postern does not start where it can make no thread, says why, and starts when it can.
+#[test]
+fn a_start_that_met_a_limit_can_be_tried_again() {
+    succeeds_in_child("a_start_that_met_a_limit_can_be_tried_again", || {
+        let start = || postern::init(postern::Config::default());
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages = statm.split(' ').next().unwrap().parse::<u64>().unwrap();
+        // Room for no thread's stack.
+        set(libc::RLIMIT_AS, pages * 4096 + (1 << 20));
+        let error = start().unwrap_err();
+        set(libc::RLIMIT_AS, libc::RLIM_INFINITY);
+        says(&error, "make a thread");
+        says(&error, "ulimit -u");
+        start().unwrap();
+        assert!(cold(&image(1)).build().is_ok());
+    });
+}
+
 /// What the system that promises no more memory than it has would count against its promise.
 fn charged() -> u64 {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();

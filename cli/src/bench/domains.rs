@@ -69,6 +69,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     ];
     figures.extend(open_and_close(&image)?);
     figures.push(idle(&image)?);
+    figures.extend(super::footprint::figures()?);
     figures.extend(super::lending::figures(&image)?);
     figures.extend(alive(&image)?);
     Ok(figures)

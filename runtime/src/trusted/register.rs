@@ -14,7 +14,7 @@ use super::{host, map, memory, signal};
 use crate::engine;
 use std::arch::global_asm;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of a control stack of the runtime's own, for calls from coroutines' stacks.
 const CONTROL_STACK: usize = 1 << 20;
@@ -97,27 +97,20 @@ pub(crate) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
     if former.is_some() {
         crate::domain::renew_thread(index);
     }
-    look(thread)
+    Ok(())
 }
 
-/// Looks at the thread's signals again if that is due, and admits calls by the fast path.
+/// Looks at the thread's signals again if that is due. Comes after [`super::thread::undivert`]: a change from then on diverts the call.
 pub(crate) fn look(thread: &Thread) -> Result<(), Refusal> {
-    loop {
-        let now = signal::generation();
-        if thread.extra().checked != now {
-            signal::check_thread()?;
-            if let Some(stack) = &thread.extra().signal_stack {
-                stack.again();
-            }
-            set_bounds(thread);
-            // Whoever changes the generation takes the bounds away after that: so either he does it after us, or we see it here.
-            fence(Ordering::SeqCst);
-            thread.extra().checked = now;
+    let now = signal::generation();
+    if thread.extra().checked != now {
+        signal::check_thread()?;
+        if let Some(stack) = &thread.extra().signal_stack {
+            stack.again();
         }
-        if signal::generation() == now {
-            return Ok(());
-        }
+        thread.extra().checked = now;
     }
+    Ok(())
 }
 
 /// Lets the gates know the thread's own stack. Without a guard below it every entry takes the slow path, and so it does where the stack
@@ -132,7 +125,7 @@ fn set_bounds(thread: &Thread) {
     thread.stack_low.store(low, Ordering::Relaxed);
     thread.stack_size.store(size, Ordering::Relaxed);
     let span = if extra.admitted { size } else { 0 };
-    thread.stack_span.store(span, Ordering::SeqCst);
+    thread.stack_span.store(span, Ordering::Relaxed);
 }
 
 /// The calling thread's own stack: lowest usable address, top, and whether what lies below is inaccessible.
@@ -281,17 +274,22 @@ extern "C" fn at_end(value: *mut libc::c_void, from: u64) {
     crate::call::thread_ends();
 }
 
-/// Makes the key, and a thread that ends at once and tells where destructors are called from. Called once, at start.
+/// Makes the key, and a thread that ends at once and tells where destructors are called from. Called at start, by one thread at a time,
+/// until it succeeds.
 pub(crate) fn prepare() -> std::io::Result<()> {
-    let mut key = 0;
-    // SAFETY: `postern_thread_end` takes what pthread passes and does not unwind.
-    let failed = unsafe { libc::pthread_key_create(&mut key, Some(postern_thread_end)) };
-    if failed != 0 {
-        return Err(std::io::Error::from_raw_os_error(failed));
-    }
-    let called_from = AtomicU64::new(0);
-    let end = END.get_or_init(|| End { key, called_from });
-    let key = end.key;
+    let key = match END.get() {
+        Some(end) => end.key,
+        None => {
+            let mut key = 0;
+            // SAFETY: `postern_thread_end` takes what pthread passes and does not unwind.
+            let failed = unsafe { libc::pthread_key_create(&mut key, Some(postern_thread_end)) };
+            if failed != 0 {
+                return Err(std::io::Error::from_raw_os_error(failed));
+            }
+            let called_from = AtomicU64::new(0);
+            END.get_or_init(|| End { key, called_from }).key
+        }
+    };
     let probe = std::thread::Builder::new().spawn(move || {
         super::mask::block_all_signals();
         // SAFETY: the key exists; its destructor only compares the value.
@@ -316,4 +314,39 @@ fn runs_last_destructors(frame: u64, bounds: Option<Bounds>) -> bool {
     };
     // All of a stack's words above one that was in use are mapped.
     range.step_by(8).any(|at| memory::host_word(at) == from)
+}
+
+#[cfg(all(test, feature = "ecode"))]
+mod tests {
+    use super::*;
+    use crate::Namespace;
+
+    /// Their stacks have been those of threads that called extensions at their very end.
+    #[test]
+    fn threads_on_used_stacks_are_not_taken_for_ending_ones() {
+        let space = Namespace::builder().build().unwrap();
+        space.create("p", "int one(void) { return 1; }").unwrap();
+        let one = space.func::<fn() -> i32>("one").unwrap();
+        struct Last(crate::Func<fn() -> i32>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                assert_eq!(self.0.call().unwrap(), 1);
+            }
+        }
+        thread_local!(static AT_END: std::cell::Cell<Option<Last>> = const { std::cell::Cell::new(None) });
+        // Whether the thread is still known after a call.
+        let known = || {
+            AT_END.set(Some(Last(one.clone())));
+            assert_eq!(one.call().unwrap(), 1);
+            !current().extra.load(Ordering::Relaxed).is_null()
+        };
+        for round in 0..60 {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(known)).collect();
+                for thread in threads {
+                    assert!(thread.join().unwrap(), "round {round}");
+                }
+            });
+        }
+    }
 }

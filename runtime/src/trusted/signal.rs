@@ -38,6 +38,29 @@ struct Previous {
     older: *const Previous,
 }
 
+impl Previous {
+    fn is(&self, action: &libc::sigaction) -> bool {
+        (self.action.sa_sigaction, self.action.sa_flags) == (action.sa_sigaction, action.sa_flags)
+    }
+
+    /// The same list without `action`. What is not before it is shared.
+    fn without(list: *const Previous, action: &libc::sigaction) -> *const Previous {
+        // SAFETY: null, or a leaked structure that nobody changes.
+        let Some(first) = (unsafe { list.as_ref() }) else {
+            return list;
+        };
+        if first.is(action) {
+            return first.older;
+        }
+        let older = Previous::without(first.older, action);
+        if std::ptr::eq(older, first.older) {
+            return list;
+        }
+        let action = first.action;
+        Box::into_raw(Box::new(Previous { action, older }))
+    }
+}
+
 /// Signals of libc's own whose handlers the host cannot install: that for thread cancellation, which unwinds and so must run on the
 /// stack that it unwinds; and that for `setuid` and its kin, which can run anywhere.
 const CANCEL: c_int = 32;
@@ -77,36 +100,49 @@ fn install(signal: c_int) -> std::io::Result<()> {
     // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the previous action is kept before ours can
     // run for a signal that needs it.
     unsafe {
-        let mut previous: Box<Previous> = Box::new(Previous {
-            action: std::mem::zeroed(),
-            older: PREVIOUS[signal as usize].load(Ordering::Acquire),
-        });
-        if libc::sigaction(signal, std::ptr::null(), &mut previous.action) != 0 {
+        let mut previous: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(signal, std::ptr::null(), &mut previous) != 0 {
             return Err(std::io::Error::last_os_error());
         }
-        PREVIOUS[signal as usize].store(Box::into_raw(previous), Ordering::Release);
+        keep(signal, previous);
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = super::copies::handler();
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigemptyset(&mut action.sa_mask);
-        if libc::sigaction(signal, &action, std::ptr::null_mut()) != 0 {
+        if libc::sigaction(signal, &action, &mut previous) != 0 {
             return Err(std::io::Error::last_os_error());
         }
+        // Unless another thread of the host's has exchanged it in between.
+        keep(signal, previous);
     }
     Ok(())
+}
+
+/// Notes what ours takes the place of. A handler that comes back again and again, of a library that chains to what it finds, is there
+/// once: with its latest place, in front of the others.
+fn keep(signal: c_int, action: libc::sigaction) {
+    let place = &PREVIOUS[signal as usize];
+    let list = place.load(Ordering::Acquire);
+    // SAFETY: null, or a leaked structure that nobody changes.
+    let known = unsafe { list.as_ref() }.is_some_and(|first| first.is(&action));
+    if known || action.sa_sigaction == super::copies::handler() {
+        return;
+    }
+    let older = Previous::without(list, &action);
+    let previous = Box::new(Previous { action, older });
+    place.store(Box::into_raw(previous), Ordering::Release);
 }
 
 /// Installs our handlers again where somebody replaced them, in front of what is there now; and makes the host's handlers safe, if it
 /// allows that.
 pub(crate) fn rearm() -> std::io::Result<()> {
-    static ONE_AT_A_TIME: AtomicBool = AtomicBool::new(false);
-    // No lock that a fork could leave locked for good: who comes second finds the handlers in place, or about to be.
-    if !ONE_AT_A_TIME.swap(true, Ordering::SeqCst) {
+    // No lock: who comes second finds the handlers in place, or about to be.
+    if !REARMING.swap(true, Ordering::SeqCst) {
         let mut done = Ok(());
         while let (Ok(()), Some(signal)) = (&done, replaced()) {
             done = install(signal);
         }
-        ONE_AT_A_TIME.store(false, Ordering::SeqCst);
+        REARMING.store(false, Ordering::SeqCst);
         done?;
     }
     if engine::config().adopt_handlers {
@@ -115,6 +151,14 @@ pub(crate) fn rearm() -> std::io::Result<()> {
     NOTICED.store(0, Ordering::SeqCst);
     changed();
     Ok(())
+}
+
+/// A thread is in [`rearm`].
+static REARMING: AtomicBool = AtomicBool::new(false);
+
+/// In the child after fork: the thread that was in [`rearm`] is not there.
+pub(crate) fn after_fork() {
+    REARMING.store(false, Ordering::SeqCst);
 }
 
 /// The number that changes when threads have to look at their signals again.
@@ -127,10 +171,10 @@ fn changed() {
     look_again(&thread::registry());
 }
 
-/// The same, with the registry.
+/// The same, with the registry; as in [`thread::divert_all`], whose promise holds on return.
 pub(crate) fn look_again(registry: &thread::Registry) {
     GENERATION.fetch_add(1, Ordering::SeqCst);
-    registry.look_again();
+    thread::divert_all(registry);
 }
 
 /// The watchdog's part, while somebody is inside: looks at our own signals, and at some of the others in turn. A host that
@@ -162,7 +206,7 @@ const LAST: c_int = 64;
 
 /// An action as the kernel has it. (libc's call does not show its own signals.)
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Action {
     handler: usize,
     flags: u64,
@@ -198,12 +242,25 @@ fn adopt(signal: c_int) {
     if signal == CANCEL {
         return;
     }
-    if let Some(mut action) = Action::of(signal).filter(Action::on_any_stack) {
-        action.flags |= libc::SA_ONSTACK as u64;
-        let none = std::ptr::null_mut::<Action>();
+    let Some(mut known) = Action::of(signal).filter(Action::on_any_stack) else {
+        return;
+    };
+    let mut wanted = known;
+    loop {
+        let mut action = wanted;
+        if wanted.on_any_stack() {
+            action.flags |= libc::SA_ONSTACK as u64;
+        }
+        let mut former = Action::default();
         // SAFETY: what was in force, with another flag; the restorer is libc's, as before. Every thread that is inside an extension
         // has an alternate stack, and in others the flag has no effect.
-        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &action, none, 8usize) };
+        let done =
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &action, &mut former, 8usize) };
+        if done != 0 || former == known {
+            return;
+        }
+        // Another thread of the host's has exchanged it in between: what it wants comes back.
+        (known, wanted) = (action, former);
     }
 }
 

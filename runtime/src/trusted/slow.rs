@@ -114,12 +114,17 @@ fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
 }
 
 fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
-    match thread.extra.load(Ordering::Relaxed).is_null() {
-        true => register::register(thread, frame)?,
-        false => register::look(thread)?,
+    if thread.extra.load(Ordering::Relaxed).is_null() {
+        register::register(thread, frame)?;
     }
     thread::undivert(thread);
-    crate::watchdog::ensure().map_err(|_| Refusal::NoWatchdog)?;
+    let ready = register::look(thread)
+        .and_then(|()| crate::watchdog::ensure().map_err(|_| Refusal::NoWatchdog));
+    if let Err(refusal) = ready {
+        // Nor may the next call take the fast path.
+        thread::divert(thread);
+        return Err(refusal);
+    }
     let mark = thread.mark.load(Ordering::Relaxed);
     if mark != OUTSIDE {
         discard_stale(thread, frame);

@@ -38,8 +38,7 @@ pub(super) const NESTED: u64 = 1 << 63;
 pub(crate) struct Thread {
     /// Lowest admissible stack pointer.
     pub stack_low: AtomicU64,
-    /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered, or has to
-    /// look again ([`super::register`]).
+    /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered.
     pub stack_span: AtomicU64,
     /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`LEAVING`] or [`ENTERING`].
     pub mark: AtomicU32,
@@ -110,7 +109,7 @@ pub(crate) struct Thread {
     pub chained: AtomicU32,
     /// The host's gs base while an extension runs, if the host wants it back.
     pub host_gs: AtomicU64,
-    /// Bytes from `stack_low` to the stack's top, also while no entry is admitted.
+    /// Bytes from `stack_low` to the stack's top, also where the fast path admits no calls.
     pub stack_size: AtomicU64,
     /// The domain, and the service of it if it is only that, which the thread waits for others to leave; null while it does not.
     pub awaits: AtomicPtr<Control>,
@@ -181,13 +180,6 @@ impl Registry {
         let &thread = self.threads.get(index)?;
         // SAFETY: as above.
         unsafe { thread.as_ref() }
-    }
-
-    /// Sends the next call of every thread through the slow path, where it sees that [`signal::generation`] has changed.
-    pub(super) fn look_again(&self) {
-        for (_, thread) in self.iter() {
-            thread.stack_span.store(0, Ordering::SeqCst);
-        }
     }
 }
 
@@ -360,9 +352,14 @@ pub fn one_call(mut read: impl FnMut(Word) -> u64) -> Option<(u64, u64)> {
 /// store. It costs the gates nothing.
 pub(crate) fn divert_all(registry: &Registry) {
     for (_, thread) in registry.iter() {
-        thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
+        divert(thread);
     }
     super::machine::barrier();
+}
+
+/// The same for one thread, without the barrier.
+pub(crate) fn divert(thread: &Thread) {
+    thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
 }
 
 /// The calling thread's part, on the slow path: its calls take the fast path again. Afterwards it looks at what it may have been diverted
@@ -414,7 +411,6 @@ pub(crate) fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Contro
     // SAFETY: gettid has no preconditions.
     me.tid
         .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
-    // The next call finds that there is no watchdog.
-    me.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
+    // The next call finds that there is no watchdog, and looks at its signals.
     signal::look_again(registry);
 }

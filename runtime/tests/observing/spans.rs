@@ -1,11 +1,11 @@
 //! Spans of `tracing`, as a subscriber of the host's sees them.
-use super::support::{cold, succeeds_in_child};
+use super::support::{code, cold, succeeds_in_child};
 use super::{extension, nothing};
 use postern::{HotWindow, Placement, hot_window};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -82,5 +82,57 @@ fn a_subscriber_sees_what_happens() {
             assert_eq!(only("postern.move")["to"], "\"other window\"");
         }
         assert!(SEEN.lock().unwrap().is_empty());
+    });
+}
+
+/// Moves may be made by a call, in the gate, where nobody could take a panic.
+#[test]
+fn panics_about_moves_go_no_further() {
+    struct Panics;
+    impl Subscriber for Panics {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.name() == "postern.move"
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            panic!("on purpose")
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, _: &Event<'_>) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+    succeeds_in_child("spans::panics_about_moves_go_no_further", || {
+        tracing::subscriber::set_global_default(Panics).unwrap();
+        let image = code(
+            &[("s", "v()")],
+            &[("served", "v()"), ("one", "i(i)")],
+            "served: call s\nret\none: movl $1,%eax\nret",
+        )
+        .image();
+        if hot_window() != HotWindow::Free {
+            return;
+        }
+        let (inside, go) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+        let (a, b) = (inside.clone(), go.clone());
+        let waits = move |_: &postern::Caller<'_>| {
+            a.wait();
+            b.wait();
+        };
+        let builder = postern::Domain::builder(&image).deadline(None);
+        let auto = builder.service("s", waits).build().unwrap();
+        let (d, one) = (auto.clone(), auto.func::<fn(i32) -> i32>("one").unwrap());
+        let thread = std::thread::spawn(move || d.func::<fn()>("served").unwrap().call().unwrap());
+        inside.wait();
+        let builder = postern::Domain::builder(&image).placement(Placement::Hot);
+        let hot = builder.service("s", |_: &postern::Caller<'_>| {});
+        let hot = hot.build().unwrap();
+        assert!(auto.is_hot() && !hot.is_hot());
+        go.wait();
+        thread.join().unwrap();
+        while !hot.is_hot() {
+            assert_eq!(one.call(0).unwrap(), 1);
+        }
+        assert_eq!(one.call(0).unwrap(), 1);
     });
 }
