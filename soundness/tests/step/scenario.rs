@@ -111,6 +111,14 @@ pub const SCENARIOS: &[Scenario] = &[
         let text = [&DOUBLE[..4], &INCREMENT[..]].concat();
         fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
     }),
+    scenario("SSE without floating point", || {
+        let text = [&MOVE[..], &INCREMENT[..]].concat();
+        fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
+    scenario("AVX without floating point", || {
+        let text = [&DOUBLE_AVX[4..8], &INCREMENT[..]].concat();
+        fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
     scenario("service", || {
         fixture(
             with_service(&[&CALL_SLOT, &PLUS_ONE], None),
@@ -223,6 +231,21 @@ pub const SCENARIOS: &[Scenario] = &[
         let expected = Expected::Integer(22);
         peers("i(i)", (outer, None), (&[&INCREMENT], None), expected)
     }),
+    scenario("peer, floating point called by SSE without", || {
+        let outer: &[&[u8]] = &[&CALL_SLOT, &MOVE, &PLUS_ONE];
+        let inner: &[&[u8]] = &[&DOUBLE[..4], &INCREMENT];
+        let expected = Expected::Integer(22);
+        peers("i(i)", (outer, None), (inner, None), expected)
+    }),
+    scenario(
+        "peer, SSE without floating point called by such with",
+        || {
+            let outer: &[&[u8]] = &[&CALL_SLOT, &DOUBLE[..4], &PLUS_ONE];
+            let inner: &[&[u8]] = &[&MOVE, &INCREMENT];
+            let expected = Expected::Integer(22);
+            peers("i(i)", (outer, None), (inner, None), expected)
+        },
+    ),
     scenario("peer, x87", || {
         let outer: &[&[u8]] = &[&CALL_SLOT, &PLUS_ONE];
         let expected = Expected::Integer(22);
