@@ -156,7 +156,7 @@ fn every_reset_leaves_first_values_whatever_was_written() {
     let (start, end) = (layout.stack, layout.heap_start + (1 << 20));
     let len = (end - start) as usize;
     let fresh = d.read_vec(postern::Offset(start), len).unwrap();
-    assert!(fresh.iter().any(|&b| b == 0x5a));
+    assert!(fresh.contains(&0x5a));
     let mut random = fastrand::Rng::with_seed(7);
     for life in 0..300 {
         assert_eq!(call(&d), 8);
