@@ -73,6 +73,7 @@ global_asm!(
     T_PENDING = const offset_of!(Thread, pending),
     T_ABORT_KIND = const offset_of!(Thread, abort_kind),
     T_SERVICE_RSP = const offset_of!(Thread, service_rsp),
+    T_HOST_RSP = const offset_of!(Thread, host_rsp),
     T_SERVICE_R15 = const offset_of!(Thread, service_r15),
     T_SERVICE = const offset_of!(Thread, service),
     T_CONTEXT = const offset_of!(Thread, context),

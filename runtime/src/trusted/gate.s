@@ -438,19 +438,15 @@ postern_service_go:
     mov     rax, [r11 + {S_CONTEXT}]
     mov     fs:[r10 + {T_SERVICE}], r11
     mov     fs:[r10 + {T_CONTEXT}], rax
+    mov     fs:[r10 + {T_HOST_RSP}], rsp
     mov     dword ptr fs:[r10 + {T_MARK}], 2
 GLOBAL postern_service_out
     call    [r11 + {S_FUNCTION}]
     THREAD  r10
-    # Is this the service that the thread's innermost call is in? Then it has the stack pointer of above, and the mark is still, or again,
-    # 2. The state is that of such a service only while it is: what an earlier one left there is not compared with.
-    mov     rsi, fs:[r10 + {T_SERVICE_RSP}]
-    and     rsi, -16
-    cmp     rsp, rsi
-    jne     785f
-786:
-    cmp     dword ptr fs:[r10 + {T_MARK}], 2
-    jne     postern_service_stray
+    # Not T_SERVICE_RSP, which an extension's longjmp has changed; and what an earlier service left is not to be compared with.
+    cmp     rsp, fs:[r10 + {T_HOST_RSP}]
+    jne     postern_service_stray           # not the service that was called last on this thread
+    mov     qword ptr fs:[r10 + {T_HOST_RSP}], 0
 postern_service_returned:
     mov     r11, fs:[r10 + {T_CONTROL}]
     mov     rcx, fs:[r10 + {T_SERVICE}]
@@ -532,13 +528,6 @@ GLOBAL postern_service_back
 780:
     MASK_RESULT_avx rcx + {S_FLOAT_MASK}
     jmp     778b
-785:                                        # one of a control stack of ours has run on the host's own
-    cmp     dword ptr fs:[r10 + {T_FOREIGN}], 0
-    je      postern_service_stray
-    mov     rsi, fs:[r10 + {T_FRAME}]
-    and     rsi, -16
-    cmp     rsp, rsi
-    je      786b
 
 # A service of a coroutine's returns while a call that began later, on another coroutine of the thread, has not ended. The mark says
 # that the innermost call is in its own service, which is so. `service_stray` takes the call of the present stack out of those that

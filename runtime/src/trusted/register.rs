@@ -213,6 +213,7 @@ pub(crate) fn unregister(thread: &Thread) {
     }
     drop(registry);
     drop(Records::take(thread));
+    thread.host_rsp.store(0, Ordering::Relaxed);
     thread.mark.store(OUTSIDE, Ordering::SeqCst);
     if let Some((low, top)) = extra.own_stack {
         map::release((low - 4096) as *mut u8, (top - low) as usize + 2 * 4096);

@@ -404,6 +404,7 @@ fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
     let number = thread.nested.load(Ordering::Relaxed) + 1;
     thread.nested.store(number, Ordering::Release);
     let peer = record.in_peer_gate();
+    thread.host_rsp.store(record.host_rsp(), Ordering::Release);
     if peer {
         let frame = thread.frame.load(Ordering::Relaxed);
         record
@@ -506,6 +507,7 @@ pub(super) fn leave(thread: &Thread) -> bool {
     record.recovery.store(0, Ordering::Relaxed);
     let Some(depth) = thread.depth().checked_sub(1) else {
         thread.foreign.store(0, Ordering::Relaxed);
+        thread.host_rsp.store(0, Ordering::Relaxed);
         thread.mark.store(OUTSIDE, Ordering::Relaxed);
         return false;
     };

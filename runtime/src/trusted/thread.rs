@@ -114,6 +114,8 @@ pub(crate) struct Thread {
     /// The domain, and the service of it if it is only that, which the thread waits for others to leave; null while it does not.
     pub awaits: AtomicPtr<Control>,
     pub awaits_service: AtomicPtr<ServiceEntry>,
+    /// Stack pointer with which the service gate called the service that runs; 0 while none does.
+    pub host_rsp: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Thread>() <= 320);
