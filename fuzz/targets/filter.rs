@@ -17,7 +17,15 @@ fn names() -> &'static Databases {
     &NAMES
 }
 
+/// The fuzzer's own signal handlers are without SA_ONSTACK.
+static STARTED: LazyLock<()> = LazyLock::new(|| {
+    let mut config = postern::Config::default();
+    config.adopt_handlers = true;
+    postern::init(config).expect("Postern starts");
+});
+
 fuzz_target!(|bytes: &[u8]| {
+    *STARTED;
     let (text, packet) = match bytes.iter().position(|byte| *byte == 0) {
         Some(at) => (&bytes[..at], &bytes[at + 1..]),
         None => (bytes, &[][..]),
