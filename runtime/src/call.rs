@@ -5,6 +5,8 @@ use crate::domain::{Inner, retired};
 use crate::fault::{Fault, FaultKind};
 use crate::module;
 use crate::namespace::Recovery;
+use crate::peer;
+use crate::trusted::above::{Ended, Failure, Held};
 use crate::trusted::control::{Entry, MAX_THREADS};
 use crate::trusted::enter;
 use crate::trusted::gate::STATUS_OK;
@@ -170,7 +172,7 @@ impl CallError {
 }
 
 /// What `ended` leaves for whoever made the call.
-pub(crate) enum Left {
+enum Left {
     Error(CallError),
     Panic(Box<dyn std::any::Any + Send>),
 }
@@ -198,19 +200,14 @@ pub(crate) fn thread_ends() {
     drop(LEFT.with(|place| place.take()));
 }
 
-/// Called on the way out of an ended call, outside the extension and outside signal handlers.
-pub(crate) fn ended(
-    domain: Option<Arc<Inner>>,
-    raw: RawFault,
-    detail: u64,
-    message: Option<String>,
-    panic: Option<Box<dyn std::any::Any + Send>>,
-    life: u64,
-    recovery: u32,
-) {
-    let mut left = match (raw.kind, panic) {
+/// For the gates: a call was ended, and has left.
+pub(crate) fn ended(held: Option<Held>, ended: Ended) {
+    let life = held.as_ref().map_or(0, |held| held.life);
+    let domain = held.and_then(|held| held.domain.downcast::<Inner>().ok());
+    let (raw, message, recovery) = (ended.fault, ended.message, ended.recovery);
+    let mut left = match (raw.kind, ended.panic) {
         (outcome::PANIC, Some(panic)) => Left::Panic(panic),
-        (outcome::EXIT, _) => Left::Error(CallError::Exited(detail as i32)),
+        (outcome::EXIT, _) => Left::Error(CallError::Exited(ended.detail as i32)),
         _ => match &domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
             Some(inner) => {
@@ -307,7 +304,7 @@ pub fn clear_last_error() {
 }
 
 /// What the call that did not return left.
-pub(crate) fn take_left() -> Left {
+fn take_left() -> Left {
     let left = match SHOWN.replace(NOTHING) {
         NOTHING => None,
         IN_LEFT => LEFT.with(|place| place.take()).map(|left| *left),
@@ -315,6 +312,14 @@ pub(crate) fn take_left() -> Left {
     };
     // Nothing, if a signal handler has called extensions in between.
     left.unwrap_or(Left::Error(CallError::Closed))
+}
+
+/// For the gates: what the extension that called a peer is told of the peer's call, which did not return.
+pub(crate) fn failure() -> Failure {
+    match take_left() {
+        Left::Error(error) => Failure::Error(peer::error(&error)),
+        Left::Panic(panic) => Failure::Panic(panic),
+    }
 }
 
 /// How the call that has just not returned ended.

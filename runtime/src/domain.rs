@@ -22,6 +22,7 @@ use crate::policy::{Policy, System};
 use crate::restart::Restarts;
 use crate::revoke::Repossessions;
 use crate::service::{self, Services};
+use crate::trusted::above::Held;
 use crate::trusted::control::{BUSY, Block, CLOSED, Control, Entry, OPEN, POISONED};
 use crate::trusted::outcome::{self, Refusal};
 use crate::trusted::{gate, stub};
@@ -90,6 +91,13 @@ pub(crate) fn domains() -> MutexGuard<'static, Domains> {
 pub(crate) fn of(control: &Control) -> Option<Arc<Inner>> {
     let number = control.number.load(Ordering::Relaxed) as usize;
     domains().get(number)?.upgrade()
+}
+
+/// For the gates: the domain of a call that is being ended.
+pub(crate) fn hold(control: &Control) -> Option<Held> {
+    let domain = of(control)?;
+    let life = domain.restarts.life();
+    Some(Held { domain, life })
 }
 
 /// The threads inside were not gone in time, or a call of this very thread is inside.

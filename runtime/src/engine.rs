@@ -1,11 +1,17 @@
 //! What exists once in a process: configuration, handlers.
 
+use crate::call;
+use crate::domain;
 use crate::error::StartError;
 use crate::fork;
+use crate::placement;
+use crate::restart;
 use crate::symbols::{self, Perf};
 use crate::table;
+use crate::trusted::above::{self, Above};
 use crate::trusted::map::SystemLimit;
 use crate::trusted::{machine, map, register, signal};
+use crate::watchdog;
 use crate::window::{self, HotWindow};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -106,11 +112,6 @@ pub(crate) fn config() -> Config {
     STARTED.get().cloned().unwrap_or_default()
 }
 
-/// Whether the host's handlers may be given `SA_ONSTACK`.
-pub(crate) fn adopts_handlers() -> bool {
-    STARTED.get().is_some_and(|config| config.adopt_handlers)
-}
-
 /// Makes Postern's signal handlers the first ones again: for a host, or a library in it, that installed handlers of its own after
 /// Postern did. They stay in force behind Postern's, as those that were there before it. With [`Config::adopt_handlers`] all other
 /// handlers of the host's get `SA_ONSTACK`, too. Threads look at their signals again at their next call.
@@ -125,6 +126,22 @@ pub fn rearm() -> Result<(), StartError> {
     })
 }
 
+/// What the gates ask of the runtime.
+static ABOVE: Above = Above {
+    watch: watchdog::ensure,
+    wake: watchdog::wake,
+    give_data_stack: domain::give_data_stack,
+    move_window: placement::at_call,
+    instead: restart::instead,
+    refused: call::refused,
+    hold: domain::hold,
+    ended: call::ended,
+    failure: call::failure,
+    renew_thread: domain::renew_thread,
+    forgotten: domain::retired::sweep,
+    thread_ends: call::thread_ends,
+};
+
 fn begin(config: Config) -> Result<Config, StartError> {
     if let Some(reason) = machine::unsupported() {
         return Err(StartError::Machine(reason));
@@ -135,8 +152,9 @@ fn begin(config: Config) -> Result<Config, StartError> {
             reason: e.to_string(),
         }
     };
+    above::give(&ABOVE);
     // What is done before an error is found done when it is tried again.
-    register::prepare().map_err(|e| StartError::System {
+    register::prepare(config.control_stack).map_err(|e| StartError::System {
         what: "make a thread",
         reason: format!("{e}; {}", SystemLimit::Threads),
     })?;
@@ -147,7 +165,8 @@ fn begin(config: Config) -> Result<Config, StartError> {
             "the low 4 GiB of this process is in use (a host that is not position-independent, or a MAP_32BIT mapping): extensions run in ordinary windows"
         );
     }
-    signal::start(config.abort_signal, config.install_handlers)
+    let (abort, adopt) = (config.abort_signal, config.adopt_handlers);
+    signal::start(abort, config.install_handlers, adopt)
         .map_err(system("install signal handlers"))?;
     fork::prepare();
     table::start();

@@ -9,13 +9,15 @@
 //! What is bound when a domain is built keeps the other domain alive;
 //! that cannot make a ring. What is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
 
+use crate::call::CallError;
 use crate::domain::{Domain, DomainBuilder};
 use crate::error::{BindError, SymbolError};
+use crate::fault::FaultKind;
 use crate::fork;
 use crate::service::{self, compatible};
 use crate::trusted::control::{Entry, FloatMask};
 use crate::trusted::gate;
-use crate::trusted::peer::{Peer, SLOW};
+use crate::trusted::peer::{Peer, PeerError, SLOW};
 use postern_image::Signature;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -79,6 +81,27 @@ impl PeerExport {
             stack: self.stack,
             bound: true,
         }
+    }
+}
+
+/// What the calling extension is told of a call that failed.
+pub(crate) fn error(error: &CallError) -> PeerError {
+    match error {
+        CallError::Fault(fault) => match fault.kind {
+            FaultKind::Deadline => PeerError::Time,
+            FaultKind::Interrupted => PeerError::Interrupted,
+            FaultKind::AnotherThread => PeerError::Poisoned,
+            _ => PeerError::Fault,
+        },
+        CallError::Exited(_) => PeerError::Exited,
+        CallError::Poisoned | CallError::Resting(_) => PeerError::Poisoned,
+        CallError::Busy => PeerError::Busy,
+        CallError::Closed => PeerError::Closed,
+        CallError::TooDeep => PeerError::TooDeep,
+        CallError::TooManyThreads | CallError::NoMemory | CallError::NoDataStack => {
+            PeerError::NoRoom
+        }
+        _ => PeerError::Thread,
     }
 }
 

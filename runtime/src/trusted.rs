@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | `gate.s`, `peer.s`, [`gate`] | the instructions that cross a domain's boundary |
+//! | [`above`] | what is asked of the code that is built on it |
 //! | [`control`] | what gates read of a domain |
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`register`] | how a thread becomes known, and is forgotten |
@@ -27,6 +28,7 @@
 //! | [`map`], [`memory`] | address space; bytes in windows |
 //! | [`machine`] | what the processor and the kernel must have |
 
+pub(crate) mod above;
 pub(crate) mod code;
 pub(crate) mod control;
 pub(crate) mod copies;

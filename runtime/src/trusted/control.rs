@@ -147,7 +147,7 @@ pub(crate) struct Entry {
     pub stack_masks: [u64; 10],
     /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the full gate looks at it …
     pub limit: u64,
-    /// … and at what becomes of the domain after a fault: [`crate::namespace::Recovery`], or 0 for the domain's own.
+    /// … and at what becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
     pub recovery: u32,
     /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
     pub switch: *const Switch,

@@ -13,7 +13,7 @@ use std::mem::{offset_of, size_of};
 
 /// A status that a gate returns in r11d: the call returned normally.
 pub(crate) const STATUS_OK: u32 = 0;
-/// The call was ended; [`crate::call::ended`] knows how. (2 is: refused.)
+/// The call was ended; [`super::above::Above::ended`] was told how. (2 is: refused.)
 pub(crate) const STATUS_ENDED: u32 = 1;
 /// Between `abort_exit` and the gates only: the ended call was a peer's, and its caller goes on.
 pub(crate) const STATUS_PEER: u32 = 3;

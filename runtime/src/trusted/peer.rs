@@ -7,14 +7,13 @@
 //!
 //! Whatever becomes of such a call is said to the caller by a 0 and a [`PeerError`], which `__postern_peer_error` reads.
 
+use super::above::{Failure, above};
 use super::control::{Entry, FloatMask};
 use super::enter;
 use super::gate::STATUS_OK;
 use super::outcome;
 use super::shim;
 use super::thread::{self, Thread};
-use crate::call::{CallError, Left};
-use crate::fault::FaultKind;
 use std::sync::atomic::Ordering;
 
 /// A service entry's need of stack that says: it is a peer.
@@ -51,28 +50,6 @@ pub enum PeerError {
     Thread = 11,
     /// The caller's policy, or a revocation, does not allow the call.
     Denied = 12,
-}
-
-impl PeerError {
-    fn of(error: &CallError) -> PeerError {
-        match error {
-            CallError::Fault(fault) => match fault.kind {
-                FaultKind::Deadline => PeerError::Time,
-                FaultKind::Interrupted => PeerError::Interrupted,
-                FaultKind::AnotherThread => PeerError::Poisoned,
-                _ => PeerError::Fault,
-            },
-            CallError::Exited(_) => PeerError::Exited,
-            CallError::Poisoned | CallError::Resting(_) => PeerError::Poisoned,
-            CallError::Busy => PeerError::Busy,
-            CallError::Closed => PeerError::Closed,
-            CallError::TooDeep => PeerError::TooDeep,
-            CallError::TooManyThreads | CallError::NoMemory | CallError::NoDataStack => {
-                PeerError::NoRoom
-            }
-            _ => PeerError::Thread,
-        }
-    }
 }
 
 /// What an import that a peer serves leads to. Immutable; [`super::control::ServiceEntry::context`] is its address.
@@ -197,10 +174,9 @@ fn lacks_stack(thread: &Thread, need: u64) -> bool {
 
 /// Says to the innermost call, which waited for a peer, how the peer's call ended.
 pub(crate) fn failed(thread: &Thread) {
-    match crate::call::take_left() {
-        Left::Error(error) => say(thread, PeerError::of(&error)),
-        // A panic of the host's goes around both extensions.
-        Left::Panic(panic) => shim::panicked(thread, panic),
+    match (above().failure)() {
+        Failure::Error(error) => say(thread, error),
+        Failure::Panic(panic) => shim::panicked(thread, panic),
     }
 }
 

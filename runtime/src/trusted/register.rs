@@ -5,17 +5,19 @@
 //! knows of another: a thread that calls an extension from there (or after its state was removed) is registered for that call alone
 //! ([`Extra::ending`]), and takes the slow path each time.
 
+use super::above::above;
 use super::control::{self, MAX_THREADS};
 use super::mask::SignalStack;
 use super::outcome::{RawFault, Refusal};
 use super::record::{self, MAX_NESTING, Records};
 use super::thread::{Extra, NESTED, OUTSIDE, Thread, current, registry};
 use super::{host, map, memory, signal};
-use crate::engine;
 use std::arch::global_asm;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+/// Most bytes of a control stack that extensions may use: what [`prepare`] was told.
+static MOST: AtomicUsize = AtomicUsize::new(0);
 /// Size of a control stack of the runtime's own, for calls from coroutines' stacks.
 const CONTROL_STACK: usize = 1 << 20;
 /// Stack below the entry gate that the slow path itself may need.
@@ -25,15 +27,14 @@ const REACH: u64 = 256 << 10;
 
 /// Registers the calling thread, or says why it cannot enter extensions.
 pub(crate) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
-    let config = engine::config();
     let checked = signal::generation();
     signal::check_thread()?;
     let bounds = own_stack_bounds();
     let ending = runs_last_destructors(frame, bounds);
     let stack = bounds.filter(|b| b.guarded).map(|b| (b.low, b.top));
-    let most = config.control_stack.max(CONTROL_STACK) as u64;
+    let most = MOST.load(Ordering::Relaxed).max(CONTROL_STACK) as u64;
     let admitted = stack.is_some_and(|(low, top)| top - low <= most) && !ending;
-    let signal_stack = SignalStack::ensure(config.adopt_handlers)?;
+    let signal_stack = SignalStack::ensure(signal::adopts())?;
     let mut registry = registry();
     let former = registry.threads.iter().position(|t| t.is_null());
     let index = match former {
@@ -95,7 +96,7 @@ pub(crate) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
         unsafe { libc::pthread_setspecific(end.key, std::ptr::from_ref(thread).cast()) };
     }
     if former.is_some() {
-        crate::domain::renew_thread(index);
+        (above().renew_thread)(index);
     }
     Ok(())
 }
@@ -168,7 +169,7 @@ impl Extra {
         let size = match self.stack {
             // The thread's own is too large: this one is instead of it.
             (low, top) if low != top && !self.admitted && !self.ending => {
-                engine::config().control_stack
+                MOST.load(Ordering::Relaxed)
             }
             _ => CONTROL_STACK,
         };
@@ -222,7 +223,7 @@ pub(crate) fn unregister(thread: &Thread) {
         stack.remove();
     }
     // The calls that end with it may have been the last ones inside. Nobody could take a panic of what is dropped.
-    let _ = std::panic::catch_unwind(crate::domain::retired::sweep);
+    let _ = std::panic::catch_unwind(above().forgotten);
 }
 
 /// For the slow path, when it leaves: a thread that runs its last destructors is not known any more.
@@ -272,12 +273,13 @@ extern "C" fn at_end(value: *mut libc::c_void, from: u64) {
         return;
     }
     unregister(current());
-    crate::call::thread_ends();
+    (above().thread_ends)();
 }
 
 /// Makes the key, and a thread that ends at once and tells where destructors are called from. Called at start, by one thread at a time,
-/// until it succeeds.
-pub(crate) fn prepare() -> std::io::Result<()> {
+/// until it succeeds. Threads whose own stack is larger than `control_stack` bytes run extensions on another one.
+pub(crate) fn prepare(control_stack: usize) -> std::io::Result<()> {
+    MOST.store(control_stack, Ordering::Relaxed);
     let key = match END.get() {
         Some(end) => end.key,
         None => {

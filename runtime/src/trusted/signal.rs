@@ -8,7 +8,6 @@ use super::gate::{self, Label, Place};
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, IN_SERVICE, INSIDE, Thread};
-use crate::engine;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
@@ -25,6 +24,8 @@ pub(crate) const FAULTS: [c_int; 5] = [
 static ABORT: AtomicI32 = AtomicI32::new(0);
 /// Whether our handlers are meant to be installed (a host may own the signals).
 static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Whether the host's handlers may be given `SA_ONSTACK`.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
 /// What was there before us, by signal number, latest first.
 static PREVIOUS: [AtomicPtr<Previous>; 65] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
 /// Changes when what [`check_thread`] found may not be so any more.
@@ -71,8 +72,14 @@ pub(crate) fn abort_signal() -> c_int {
     ABORT.load(Ordering::Relaxed)
 }
 
-/// Installs the handlers, or without `handlers` only remembers the abort signal's number.
-pub(crate) fn start(abort: c_int, handlers: bool) -> Result<(), std::io::Error> {
+/// Whether the host's handlers may be given `SA_ONSTACK`.
+pub(super) fn adopts() -> bool {
+    ADOPTS.load(Ordering::Relaxed)
+}
+
+/// Installs the handlers, or without `handlers` only remembers the abort signal's number. With `adopt` the host's own may be given
+/// `SA_ONSTACK`.
+pub(crate) fn start(abort: c_int, handlers: bool, adopt: bool) -> Result<(), std::io::Error> {
     let taken = FAULTS.contains(&abort) || [libc::SIGKILL, libc::SIGSTOP].contains(&abort);
     if taken || !(1..=libc::SIGRTMAX()).contains(&abort) {
         return Err(std::io::Error::other(format!(
@@ -80,6 +87,7 @@ pub(crate) fn start(abort: c_int, handlers: bool) -> Result<(), std::io::Error> 
         )));
     }
     ABORT.store(abort, Ordering::Relaxed);
+    ADOPTS.store(adopt, Ordering::Relaxed);
     if !handlers {
         return Ok(());
     }
@@ -145,7 +153,7 @@ pub(crate) fn rearm() -> std::io::Result<()> {
         REARMING.store(false, Ordering::SeqCst);
         done?;
     }
-    if engine::config().adopt_handlers {
+    if adopts() {
         (1..=LAST).for_each(adopt);
     }
     NOTICED.store(0, Ordering::SeqCst);
@@ -183,7 +191,7 @@ pub(crate) fn inspect(round: u64) {
     const AT_ONCE: u64 = 8;
     let first = (round * AT_ONCE % LAST as u64) as c_int + 1;
     let some = first..=LAST.min(first + AT_ONCE as c_int - 1);
-    if engine::adopts_handlers() {
+    if adopts() {
         some.clone().for_each(adopt);
     }
     let wrong = replaced().or_else(|| some.into_iter().find(|&signal| unsafe_handler(signal)));
@@ -288,7 +296,7 @@ pub(crate) fn check_thread() -> Result<(), Refusal> {
         }
     }
     adopt(SETXID);
-    if engine::adopts_handlers() {
+    if adopts() {
         (1..=LAST).for_each(adopt);
     }
     match (1..=LAST).find(|&signal| unsafe_handler(signal)) {

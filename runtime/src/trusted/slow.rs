@@ -3,6 +3,7 @@
 //! Invariant: when one of these functions returns to `gate.s`, the thread's mark, frame, control, sequence and the nested
 //! records describe the same innermost call.
 
+use super::above::{Ended, above};
 use super::control::{BUSY, CLOSED, Control, Entry, LEFT, MOVING, OPEN, POISONED, WANTED};
 use super::enter::Freight;
 use super::gate::{FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
@@ -49,7 +50,7 @@ pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame
     match from_handler(thread, frame) {
         None => slow(thread, entry, frame),
         Some(refusal) => {
-            crate::call::refused(refusal);
+            (above().refused)(refusal);
             let step = u64::from(REFUSED);
             Decision { step, entry }
         }
@@ -73,7 +74,7 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
             Err(refusal) => refusal,
         };
         // The host's own code runs in there: the constructors' services, destructors of an old version.
-        let instead = catch_unwind(AssertUnwindSafe(|| crate::restart::instead(entry, refusal)));
+        let instead = catch_unwind(AssertUnwindSafe(|| (above().instead)(entry, refusal)));
         match instead.unwrap_or(Err(refusal)) {
             Ok(other) => entry = other,
             Err(refusal) => {
@@ -83,7 +84,7 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
         }
     }
     register::leave(thread);
-    crate::call::refused(refused);
+    (above().refused)(refused);
     let step = u64::from(REFUSED);
     Decision { step, entry }
 }
@@ -118,8 +119,8 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
         register::register(thread, frame)?;
     }
     thread::undivert(thread);
-    let ready = register::look(thread)
-        .and_then(|()| crate::watchdog::ensure().map_err(|_| Refusal::NoWatchdog));
+    let ready =
+        register::look(thread).and_then(|()| (above().watch)().map_err(|_| Refusal::NoWatchdog));
     if let Err(refusal) = ready {
         // Nor may the next call take the fast path.
         thread::divert(thread);
@@ -155,7 +156,7 @@ fn admit(
 ) -> Result<u32, Refusal> {
     let slot = control.slot(thread.index());
     if slot.stack.load(Ordering::Relaxed) == 0 {
-        crate::domain::give_data_stack(control, thread.index())?;
+        (above().give_data_stack)(control, thread.index())?;
     }
     let low = thread.stack_low.load(Ordering::Relaxed);
     // A stack that is larger than extensions may use counts as foreign.
@@ -188,7 +189,7 @@ fn check_state(
     }
     let mut state = control.state.load(Ordering::SeqCst);
     if wait && state == WANTED {
-        crate::placement::at_call(control);
+        (above().move_window)(control);
     }
     if wait {
         state = control.settled_state();
@@ -293,7 +294,7 @@ fn plan(
     thread.mark.store(INSIDE, Ordering::Release);
     fence(Ordering::SeqCst);
     // It may have gone to rest since `decide` looked, if it did not see this mark.
-    crate::watchdog::wake();
+    (above().wake)();
     if let Err(refusal) = check_state(thread, control, entry, false) {
         bring_back_host(thread);
         leave(thread);
@@ -577,14 +578,20 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
         .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
     let panic = extra.panic.take();
     // While the thread is marked: afterwards the domain may be gone, and its control block another's.
-    let domain = crate::domain::of(control);
-    let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
     // Nor does another life of the domain begin before.
-    let life = domain.as_ref().map_or(0, |inner| inner.restarts.life());
+    let domain = (above().hold)(control);
+    let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
     thread.deciding.store(1, Ordering::Relaxed);
     let peer = leave(thread);
     thread.deciding.store(0, Ordering::Relaxed);
-    crate::call::ended(domain, fault, detail, message, panic, life, recovery);
+    let ended = Ended {
+        fault,
+        detail,
+        message,
+        panic,
+        recovery,
+    };
+    (above().ended)(domain, ended);
     if peer {
         peer::failed(thread);
         return STATUS_PEER;

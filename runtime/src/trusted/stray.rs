@@ -7,6 +7,7 @@
 //! stack of the runtime's own, are used from the top down by one call after the other. So the call that came out of turn is ended, and
 //! the innermost one is not touched.
 
+use super::above::{Ended, above};
 use super::mask::SignalsBlocked;
 use super::outcome::{self, RawFault};
 use super::record::Record;
@@ -37,15 +38,20 @@ pub(crate) unsafe extern "C" fn service_stray(thread: &Thread, rsp: u64) -> u64 
     let call = &thread.records()[first];
     let frame = call.frame.load(Ordering::Relaxed);
     let recovery = call.recovery.load(Ordering::Relaxed);
-    let domain = call.domain().and_then(crate::domain::of);
-    let life = domain.as_ref().map_or(0, |inner| inner.restarts.life());
+    let domain = call.domain().and_then(above().hold);
     remove(thread, first, last + 1);
     let fault = RawFault {
         kind: outcome::ABORT,
         ..RawFault::default()
     };
-    let message = Some(MESSAGE.to_owned());
-    crate::call::ended(domain, fault, 0, message, None, life, recovery);
+    let ended = Ended {
+        fault,
+        detail: 0,
+        message: Some(MESSAGE.to_owned()),
+        panic: None,
+        recovery,
+    };
+    (above().ended)(domain, ended);
     frame
 }
 
