@@ -1,9 +1,9 @@
 //! What exists once in a process: configuration, handlers.
 
+use crate::at_fork;
 use crate::call;
 use crate::domain;
 use crate::error::StartError;
-use crate::fork;
 use crate::placement;
 use crate::restart;
 use crate::symbols::{self, Perf};
@@ -168,7 +168,7 @@ fn begin(config: Config) -> Result<Config, StartError> {
     let (abort, adopt) = (config.abort_signal, config.adopt_handlers);
     signal::start(abort, config.install_handlers, adopt)
         .map_err(system("install signal handlers"))?;
-    fork::prepare();
+    at_fork::prepare();
     table::start();
     Ok(config)
 }

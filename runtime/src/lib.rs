@@ -24,6 +24,7 @@
 //! - All `unsafe` is in the module `trusted`; the rest is ordinary Rust.
 
 mod access;
+mod at_fork;
 mod call;
 mod counters;
 mod decision;

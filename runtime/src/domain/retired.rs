@@ -17,7 +17,7 @@ static RETIRED: Mutex<Retired> = Mutex::new(Vec::new());
 /// How many there are, or are about to be.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// The list, locked: for [`crate::fork`]. The registry may be locked under it.
+/// The list, locked: for [`crate::at_fork`]. The registry may be locked under it.
 pub(crate) fn list() -> MutexGuard<'static, Retired> {
     RETIRED.lock().unwrap_or_else(|e| e.into_inner())
 }

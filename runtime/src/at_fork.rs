@@ -1,0 +1,95 @@
+//! Fork: the child finds every table whole, and nobody inside but the thread that forked.
+//!
+//! Invariant: a lock of the runtime is either among those that [`before`] takes, or held only under one of them ([`fork::Held`]). So no
+//! other thread holds any of them at the moment of the fork.
+
+use crate::counters::metrics;
+use crate::trusted::{control, debugger, machine, pages, signal, stub, thread};
+use crate::{domain, fork, image, placement, share, symbols, table, watchdog, window};
+use std::any::Any;
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+/// What a forking thread holds.
+struct All {
+    registry: MutexGuard<'static, thread::Registry>,
+    domains: MutexGuard<'static, domain::Domains>,
+    // Released last, as it was taken first.
+    _seat: MutexGuard<'static, placement::Seat>,
+    _others: Vec<Box<dyn Any>>,
+}
+
+thread_local! {
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run time; and without a destructor, for
+    // a thread may fork at its very end.
+    static ALL: ManuallyDrop<Cell<Option<Box<All>>>> = const { ManuallyDrop::new(Cell::new(None)) };
+}
+
+/// Makes fork safe from now on. Called once, at start.
+pub(crate) fn prepare() {
+    machine::at_fork(before, after_in_parent, after_in_child);
+}
+
+/// Takes all locks, those first under which others are taken.
+extern "C" fn before() {
+    let seat = placement::seat();
+    let objects = fork::hold_objects();
+    let retired = domain::retired::list();
+    let domains = domain::domains();
+    let registry = thread::registry();
+    let many = fork::hold_many();
+    let others: Vec<Box<dyn Any>> = vec![
+        Box::new(many),
+        Box::new(objects),
+        Box::new(retired),
+        Box::new(image::cache()),
+        Box::new(share::arena()),
+        Box::new(table::area_records()),
+        Box::new(window::pool()),
+        Box::new(metrics::gone()),
+        Box::new(symbols::files()),
+        Box::new(debugger::all()),
+        Box::new(control::table()),
+        Box::new(stub::stubs()),
+    ];
+    let all = All {
+        registry,
+        domains,
+        _seat: seat,
+        _others: others,
+    };
+    ALL.with(|place| place.set(Some(Box::new(all))));
+}
+
+extern "C" fn after_in_parent() {
+    ALL.with(|place| drop(place.take()));
+}
+
+/// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the watchdog starts again at the
+/// next call.
+extern "C" fn after_in_child() {
+    fork::child_begins();
+    if let Some(mut all) = ALL.with(|place| place.take()) {
+        thread::after_fork(&mut all.registry, |control| {
+            control.poison();
+        });
+        for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
+            let (from, to) = (control::BUSY, control::POISONED);
+            let state = &domain.control.state;
+            let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
+            domain.instance.pins.forget();
+            if domain.code.get().is_some_and(|code| !code.after_fork()) {
+                domain
+                    .control
+                    .state
+                    .store(control::CLOSED, Ordering::SeqCst);
+            }
+        }
+    }
+    pages::after_fork();
+    table::after_fork();
+    signal::after_fork();
+    watchdog::after_fork();
+}
