@@ -15,9 +15,9 @@
 #if defined(__cplusplus) ? __cplusplus >= 201103L : defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 
 /* Pointers to functions `name` of a domain, a module, a namespace; and to a function whose offset came from the extension. */
-#define PT_SYM(domain, result, name, parameters) PT_CAST_(result, parameters, pt_sym(domain, #name, PT_SIGNATURE(result, parameters)))
+#define PT_SYM(domain, result, name, parameters) PT_CAST_(result, parameters, pt_domain_sym(domain, #name, PT_SIGNATURE(result, parameters)))
 #define PT_SYM_AT(domain, function, result, parameters) \
-    PT_CAST_(result, parameters, pt_sym_at(domain, function, PT_SIGNATURE(result, parameters)))
+    PT_CAST_(result, parameters, pt_domain_sym_at(domain, function, PT_SIGNATURE(result, parameters)))
 #define PT_MODULE_SYM(module, result, name, parameters) \
     PT_CAST_(result, parameters, pt_module_sym(module, #name, PT_SIGNATURE(result, parameters)))
 #define PT_NAMESPACE_SYM(space, result, name, parameters) \

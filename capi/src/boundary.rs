@@ -357,7 +357,7 @@ pub fn grant(
     signature: Signature,
     stack: usize,
 ) -> DomainBuilder {
-    // SAFETY: `pt_service` passes on its caller's promise: a C function of this type, for any arguments, from any thread.
+    // SAFETY: `pt_options_service` passes on its caller's promise: a C function of this type, for any arguments, from any thread.
     unsafe { builder.service_c(name, function as *const (), signature, stack) }
 }
 
@@ -558,9 +558,9 @@ pub fn at_fork(before: extern "C" fn(), after: extern "C" fn()) {
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
 }
 
-/// `pt_unwind`
+/// `pt_thread_unwind`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_unwind(nesting: u32) -> c_int {
+pub extern "C" fn pt_thread_unwind(nesting: u32) -> c_int {
     failure::code(|| {
         // SAFETY: the host says that it has left the services of these calls for good.
         match unsafe { postern::unwind(nesting as usize) } {

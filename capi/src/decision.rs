@@ -1,4 +1,4 @@
-//! Who decides about calls: `pt_options_decider`, `pt_set_decider`, the same for modules, `pt_decisions`.
+//! Who decides about calls: `pt_options_decider`, `pt_domain_set_decider`, the same for modules, `pt_domain_decisions`.
 
 use crate::boundary::{self, CCall, CQuestion, Decide, Out};
 use crate::domain::DomainKind;
@@ -91,9 +91,9 @@ pub extern "C" fn pt_options_decider_module(
     })
 }
 
-/// `pt_set_decider`
+/// `pt_domain_set_decider`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_set_decider(
+pub extern "C" fn pt_domain_set_decider(
     domain: Handle<DomainKind>,
     decide: Decide,
     user: *mut c_void,
@@ -105,9 +105,9 @@ pub extern "C" fn pt_set_decider(
     })
 }
 
-/// `pt_set_decider_module`
+/// `pt_domain_set_decider_module`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_set_decider_module(
+pub extern "C" fn pt_domain_set_decider_module(
     domain: Handle<DomainKind>,
     module: Handle<DomainKind>,
 ) -> c_int {
@@ -118,9 +118,9 @@ pub extern "C" fn pt_set_decider_module(
     })
 }
 
-/// `pt_decisions`
+/// `pt_domain_decisions`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_decisions(
+pub extern "C" fn pt_domain_decisions(
     domain: Handle<DomainKind>,
     denied: Out<u64>,
     failures: Out<u64>,

@@ -1,4 +1,4 @@
-//! Domains: `pt_open` to `pt_user`.
+//! Domains: `pt_domain_new` to `pt_domain_user`.
 
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
@@ -54,9 +54,9 @@ pub fn handle_of(domain: &Domain) -> Option<Handle<DomainKind>> {
     by_id().get(&domain.id()).copied()
 }
 
-/// `pt_open`
+/// `pt_domain_new`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_open(
+pub extern "C" fn pt_domain_new(
     image: Handle<ImageKind>,
     options: Handle<OptionsKind>,
 ) -> Handle<DomainKind> {
@@ -85,53 +85,53 @@ pub fn leave(handle: Handle<DomainKind>) -> Result<Arc<Opened>, Failure> {
     Ok(opened)
 }
 
-/// `pt_close`
+/// `pt_domain_free`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_close(domain: Handle<DomainKind>) -> c_int {
+pub extern "C" fn pt_domain_free(domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
         leave(domain)?.domain.close();
         Ok(())
     })
 }
 
-/// `pt_reset`
+/// `pt_domain_reset`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_reset(domain: Handle<DomainKind>) -> c_int {
+pub extern "C" fn pt_domain_reset(domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
         let reset = domain.get()?.domain.reset();
         reset.map_err(|busy| match postern::nesting() {
             0 => Failure::new(Code::Busy, busy.to_string()),
             _ => Failure::new(
                 Code::Busy,
-                "this thread is in a service (if longjmp left it, call pt_unwind), or others are inside the domain",
+                "this thread is in a service (if longjmp left it, call pt_thread_unwind), or others are inside the domain",
             ),
         })
     })
 }
 
-/// `pt_interrupt`
+/// `pt_domain_interrupt`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_interrupt(domain: Handle<DomainKind>) -> c_int {
+pub extern "C" fn pt_domain_interrupt(domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
         domain.get()?.domain.interrupt();
         Ok(())
     })
 }
 
-/// `pt_poisoned`
+/// `pt_domain_poisoned`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_poisoned(domain: Handle<DomainKind>) -> c_int {
+pub extern "C" fn pt_domain_poisoned(domain: Handle<DomainKind>) -> c_int {
     failure::number(|| Ok(i64::from(domain.get()?.domain.is_poisoned()))) as c_int
 }
 
-/// `pt_name`
+/// `pt_domain_name`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_name(domain: Handle<DomainKind>) -> *const c_char {
+pub extern "C" fn pt_domain_name(domain: Handle<DomainKind>) -> *const c_char {
     failure::or(c"".as_ptr(), || Ok(domain.get()?.name.as_ptr()))
 }
 
-/// `pt_user`
+/// `pt_domain_user`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_user(domain: Handle<DomainKind>) -> *mut c_void {
+pub extern "C" fn pt_domain_user(domain: Handle<DomainKind>) -> *mut c_void {
     failure::or(0, || Ok(domain.get()?.user)) as *mut c_void
 }

@@ -63,7 +63,7 @@ pub struct Failure {
     pub code: Code,
     /// What is wrong and what to do, in a sentence.
     pub message: String,
-    /// The call that did not return, for `pt_last_fault`.
+    /// The call that did not return, for `pt_fault_last`.
     pub call: Option<CallError>,
 }
 
@@ -257,9 +257,9 @@ pub fn number(work: impl FnOnce() -> Result<i64, Failure>) -> i64 {
     contain(work).unwrap_or_else(|failure| i64::from(remember(failure)))
 }
 
-/// `pt_error`
+/// `pt_error_message`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_error() -> *const c_char {
+pub extern "C" fn pt_error_message() -> *const c_char {
     const NONE: &CStr = c"";
     let found = contain(|| {
         if let Some(error) = postern::last_error() {

@@ -1,4 +1,4 @@
-//! Faults as C sees them: `pt_last_fault`, `pt_fault_report`, `pt_fault_kind_name`, `pt_clear_fault`.
+//! Faults as C sees them: `pt_fault_last`, `pt_fault_report`, `pt_fault_kind_name`, `pt_fault_clear`.
 
 use crate::failure;
 use postern::{CallError, Fault, FaultKind};
@@ -207,9 +207,9 @@ fn last<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
     shown.ok().flatten()
 }
 
-/// `pt_last_fault`
+/// `pt_fault_last`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_last_fault() -> *const CFault {
+pub extern "C" fn pt_fault_last() -> *const CFault {
     failure::or(ptr::null(), || {
         Ok(last(|shown| &raw const shown.c).unwrap_or(ptr::null()))
     })
@@ -230,9 +230,9 @@ pub extern "C" fn pt_fault_report() -> *const c_char {
     })
 }
 
-/// `pt_clear_fault`
+/// `pt_fault_clear`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_clear_fault() {
+pub extern "C" fn pt_fault_clear() {
     failure::or((), || {
         failure::clear();
         Ok(())

@@ -1,4 +1,4 @@
-//! Images: `pt_image_load`, `pt_image_load_limited`, `pt_image_from_memory`, `pt_image_bounded`, `pt_image_unref`.
+//! Images: `pt_image_load`, `pt_image_load_limited`, `pt_image_from_memory`, `pt_image_bounded`, `pt_image_free`.
 
 use crate::boundary::{Out, Source, Text};
 use crate::failure;
@@ -55,8 +55,8 @@ pub extern "C" fn pt_image_bounded(
     })
 }
 
-/// `pt_image_unref`
+/// `pt_image_free`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_image_unref(image: Handle<ImageKind>) -> c_int {
+pub extern "C" fn pt_image_free(image: Handle<ImageKind>) -> c_int {
     failure::code(|| image.take().map(drop))
 }

@@ -7,25 +7,25 @@
 //!
 //! | module | functions |
 //! |---|---|
-//! | [`process`] | `pt_init`, `pt_supported`, `pt_handle_signal` |
+//! | [`process`] | `pt_version`, `pt_init`, `pt_supported`, `pt_handle_signal` |
 //! | [`image`] | `pt_image_…` |
-//! | [`options`] | `pt_options_…`, `pt_service…`, `pt_on_fault` |
-//! | [`peer`] | `pt_peer…` |
-//! | [`domain`] | `pt_open` to `pt_user` |
-//! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_set_policy`, `pt_system_calls`, `pt_main` |
-//! | [`decision`] | `pt_options_decider…`, `pt_set_decider…`, `pt_decisions` |
-//! | [`revoke`] | `pt_revoke`, `pt_revoke_at_once`, `pt_restore`, `pt_repossessed`, `pt_grants` |
+//! | [`options`] | `pt_options_…`, `pt_options_service…`, `pt_options_on_fault` |
+//! | [`peer`] | `pt_options_peer…` |
+//! | [`domain`] | `pt_domain_new`, `pt_domain_free`, `pt_domain_reset`, `pt_domain_interrupt`, `pt_domain_poisoned`, `pt_domain_name`, `pt_domain_user` |
+//! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_domain_set_policy`, `pt_domain_system_calls`, `pt_domain_main` |
+//! | [`decision`] | `pt_options_decider…`, `pt_domain_set_decider…`, `pt_domain_decisions` |
+//! | [`revoke`] | `pt_domain_revoke`, `pt_domain_revoke_at_once`, `pt_domain_restore`, `pt_domain_repossessed`, `pt_domain_grants` |
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`namespace`] | `pt_namespace_…` |
 //! | [`filter`], [`filter_set`] | `pt_filter_…`, `pt_filter_set_…` |
 //! | [`source`], [`writer`] | `pt_source_…`, `pt_interfaces`, `pt_writer_…` |
 //! | [`handler`], [`demux`] | `pt_handler_…`, `pt_demux_…` |
-//! | [`symbol`] | `pt_sym…` |
-//! | [`service`] | `pt_current`, `pt_service_abort`, `pt_service_exit` |
-//! | [`memory`] | `pt_alloc` to `pt_read_string` |
-//! | [`observe`] | `pt_count`, `pt_pages`, `pt_shared_pages`, `pt_metrics`, `pt_set_placement`, `pt_hot…` |
-//! | [`share`] | `pt_shared_…`, `pt_expose` |
-//! | [`failure`], [`fault`] | `pt_error…`, `pt_last_fault` and its kin |
+//! | [`symbol`] | `pt_domain_sym…` |
+//! | [`service`] | `pt_service_…`, `pt_thread_…` |
+//! | [`memory`] | `pt_heap_…`, `pt_domain_read`, `pt_domain_write`, `pt_domain_read_string` |
+//! | [`observe`] | `pt_domain_counters`, `pt_domain_pages`, `pt_domain_shared_pages`, `pt_metrics`, `pt_domain_set_placement`, `pt_domain_hot`, `pt_hot_window_…` |
+//! | [`share`] | `pt_shared_…`, `pt_domain_expose`, `pt_domain_protect`, `pt_domain_withdraw` |
+//! | [`failure`], [`fault`] | `pt_error_…`, `pt_fault_…` |
 
 pub mod boundary;
 pub mod decision;

@@ -1,4 +1,4 @@
-//! Memory of a domain: `pt_alloc` to `pt_read_string`.
+//! Memory of a domain: `pt_heap_alloc` to `pt_domain_read_string`.
 
 use crate::boundary::{Source, Target, TextTarget};
 use crate::domain::DomainKind;
@@ -7,39 +7,49 @@ use crate::handle::Handle;
 use postern::Offset;
 use std::ffi::c_int;
 
-/// `pt_alloc`
+/// `pt_heap_alloc`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_alloc(domain: Handle<DomainKind>, bytes: usize) -> u32 {
+pub extern "C" fn pt_heap_alloc(domain: Handle<DomainKind>, bytes: usize) -> u32 {
     failure::or(0, || Ok(domain.get()?.domain.alloc(bytes)?.0))
 }
 
-/// `pt_free`
+/// `pt_heap_free`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_free(domain: Handle<DomainKind>, offset: u32) -> c_int {
+pub extern "C" fn pt_heap_free(domain: Handle<DomainKind>, offset: u32) -> c_int {
     failure::code(|| Ok(domain.get()?.domain.free(Offset(offset))?))
 }
 
-/// `pt_read`
+/// `pt_domain_read`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_read(domain: Handle<DomainKind>, from: u32, to: Target, len: usize) -> c_int {
+pub extern "C" fn pt_domain_read(
+    domain: Handle<DomainKind>,
+    from: u32,
+    to: Target,
+    len: usize,
+) -> c_int {
     failure::code(|| {
         let opened = domain.get()?;
         Ok(opened.domain.read(Offset(from), to.get(len, "buffer")?)?)
     })
 }
 
-/// `pt_write`
+/// `pt_domain_write`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_write(domain: Handle<DomainKind>, to: u32, from: Source, len: usize) -> c_int {
+pub extern "C" fn pt_domain_write(
+    domain: Handle<DomainKind>,
+    to: u32,
+    from: Source,
+    len: usize,
+) -> c_int {
     failure::code(|| {
         let opened = domain.get()?;
         Ok(opened.domain.write(Offset(to), from.get(len, "buffer")?)?)
     })
 }
 
-/// `pt_read_string`
+/// `pt_domain_read_string`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_read_string(
+pub extern "C" fn pt_domain_read_string(
     domain: Handle<DomainKind>,
     from: u32,
     to: TextTarget,

@@ -256,7 +256,7 @@ pub extern "C" fn pt_namespace_call(
         let arguments = arguments.get(count, "arguments")?;
         match named.space.call(FunctionId::from_number(id), &arguments) {
             Ok(value) => result.put(value),
-            // The runtime has it, with its fault, for `pt_last_fault`.
+            // The runtime has it, with its fault, for `pt_fault_last`.
             Err(IdCallError::Call(error)) => ended = Some(failure::call(&error)),
             Err(error) => return Err(error.into()),
         }

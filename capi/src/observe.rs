@@ -1,4 +1,4 @@
-//! What can be seen of domains: `pt_count`, `pt_metrics`, and who has the hot window.
+//! What can be seen of domains: `pt_domain_counters`, `pt_metrics`, and who has the hot window.
 
 use crate::boundary::{CountersOut, Target};
 use crate::domain::{DomainKind, handle_of};
@@ -41,9 +41,9 @@ pub struct CCounters {
     pub refused: u64,
 }
 
-/// `pt_count`
+/// `pt_domain_counters`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_count(domain: Handle<DomainKind>, counters: CountersOut) -> c_int {
+pub extern "C" fn pt_domain_counters(domain: Handle<DomainKind>, counters: CountersOut) -> c_int {
     failure::code(|| {
         let found = domain.get()?.domain.counters();
         counters.put(CCounters {
@@ -61,9 +61,9 @@ pub extern "C" fn pt_count(domain: Handle<DomainKind>, counters: CountersOut) ->
     })
 }
 
-/// `pt_pages`
+/// `pt_domain_pages`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_pages(domain: Handle<DomainKind>) -> i64 {
+pub extern "C" fn pt_domain_pages(domain: Handle<DomainKind>) -> i64 {
     failure::number(|| {
         let pages = domain.get()?.domain.pages();
         let pages = pages.map_err(|e| Failure::new(Code::System, e.to_string()))?;
@@ -71,9 +71,9 @@ pub extern "C" fn pt_pages(domain: Handle<DomainKind>) -> i64 {
     })
 }
 
-/// `pt_shared_pages`
+/// `pt_domain_shared_pages`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_shared_pages(domain: Handle<DomainKind>) -> i64 {
+pub extern "C" fn pt_domain_shared_pages(domain: Handle<DomainKind>) -> i64 {
     failure::number(|| {
         let pages = domain.get()?.domain.pages();
         let pages = pages.map_err(|e| Failure::new(Code::System, e.to_string()))?;
@@ -98,9 +98,9 @@ pub extern "C" fn pt_metrics(buffer: Target, size: usize, flags: u32) -> i64 {
     })
 }
 
-/// `pt_set_placement`
+/// `pt_domain_set_placement`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_set_placement(domain: Handle<DomainKind>, wanted: c_int) -> c_int {
+pub extern "C" fn pt_domain_set_placement(domain: Handle<DomainKind>, wanted: c_int) -> c_int {
     failure::code(|| {
         let wanted = placement(wanted)?;
         domain.get()?.domain.set_placement(wanted);
@@ -108,24 +108,24 @@ pub extern "C" fn pt_set_placement(domain: Handle<DomainKind>, wanted: c_int) ->
     })
 }
 
-/// `pt_hot`
+/// `pt_domain_hot`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_hot(domain: Handle<DomainKind>) -> c_int {
+pub extern "C" fn pt_domain_hot(domain: Handle<DomainKind>) -> c_int {
     failure::number(|| Ok(i64::from(domain.get()?.domain.is_hot()))) as c_int
 }
 
-/// `pt_hot_domain`
+/// `pt_hot_window_domain`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_hot_domain() -> Handle<DomainKind> {
+pub extern "C" fn pt_hot_window_domain() -> Handle<DomainKind> {
     failure::or(Handle::NULL, || {
         let domain = postern::hot_domain();
         Ok(domain.as_ref().and_then(handle_of).unwrap_or(Handle::NULL))
     })
 }
 
-/// `pt_hot_window`
+/// `pt_hot_window_state`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_hot_window() -> *const c_char {
+pub extern "C" fn pt_hot_window_state() -> *const c_char {
     let name = match postern::hot_window() {
         postern::HotWindow::Free => c"free",
         postern::HotWindow::Taken => c"taken",

@@ -1,4 +1,4 @@
-//! What a domain is given: `pt_options_…`, `pt_service`, `pt_service_stack`, `pt_on_fault`.
+//! What a domain is given: `pt_options_…`, `pt_options_service`, `pt_options_service_stack`, `pt_options_on_fault`.
 //!
 //! Options are plain data, so that one set serves any number of domains.
 
@@ -365,9 +365,9 @@ pub extern "C" fn pt_options_pool_wait(
     })
 }
 
-/// `pt_on_reload`
+/// `pt_options_on_reload`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_on_reload(
+pub extern "C" fn pt_options_on_reload(
     options: Handle<OptionsKind>,
     handler: ReloadHandler,
     user: *mut c_void,
@@ -385,20 +385,20 @@ pub fn signature(text: Text) -> Result<Signature, Failure> {
         .map_err(|e| Failure::new(Code::Argument, format!("signature \"{text}\": {e}")))
 }
 
-/// `pt_service`
+/// `pt_options_service`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_service(
+pub extern "C" fn pt_options_service(
     options: Handle<OptionsKind>,
     name: Text,
     function: Function,
     signature: Text,
 ) -> c_int {
-    pt_service_stack(options, name, function, signature, DEFAULT_STACK)
+    pt_options_service_stack(options, name, function, signature, DEFAULT_STACK)
 }
 
-/// `pt_service_stack`
+/// `pt_options_service_stack`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_service_stack(
+pub extern "C" fn pt_options_service_stack(
     options: Handle<OptionsKind>,
     name: Text,
     function: Function,
@@ -425,9 +425,9 @@ pub extern "C" fn pt_service_stack(
     })
 }
 
-/// `pt_on_fault`
+/// `pt_options_on_fault`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_on_fault(
+pub extern "C" fn pt_options_on_fault(
     options: Handle<OptionsKind>,
     handler: FaultHandler,
     user: *mut c_void,

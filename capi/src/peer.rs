@@ -1,4 +1,4 @@
-//! Domains that call each other: `pt_peer`, `pt_peer_open`, `pt_peer_bind`.
+//! Domains that call each other: `pt_options_peer`, `pt_options_peer_open`, `pt_domain_bind_peer`.
 
 use crate::boundary::Text;
 use crate::domain::DomainKind;
@@ -29,9 +29,9 @@ fn export(
     Ok(export)
 }
 
-/// `pt_peer`
+/// `pt_options_peer`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_peer(
+pub extern "C" fn pt_options_peer(
     options: Handle<OptionsKind>,
     import: Text,
     domain: Handle<DomainKind>,
@@ -46,18 +46,18 @@ pub extern "C" fn pt_peer(
     })
 }
 
-/// `pt_peer_open`
+/// `pt_options_peer_open`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_peer_open(options: Handle<OptionsKind>, import: Text) -> c_int {
+pub extern "C" fn pt_options_peer_open(options: Handle<OptionsKind>, import: Text) -> c_int {
     options::change(options, |o| {
         o.peer(import.get("import's name")?, None);
         Ok(())
     })
 }
 
-/// `pt_peer_bind`
+/// `pt_domain_bind_peer`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_peer_bind(
+pub extern "C" fn pt_domain_bind_peer(
     caller: Handle<DomainKind>,
     import: Text,
     domain: Handle<DomainKind>,

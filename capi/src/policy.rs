@@ -1,4 +1,4 @@
-//! What system calls of extensions may do: `pt_policy_…`, `pt_set_policy`, `pt_main`, `pt_system_calls`.
+//! What system calls of extensions may do: `pt_policy_…`, `pt_domain_set_policy`, `pt_domain_main`, `pt_domain_system_calls`.
 //!
 //! A policy here is a draft; options and domains take what it is at that moment.
 
@@ -328,9 +328,12 @@ pub extern "C" fn pt_options_policy(
     })
 }
 
-/// `pt_set_policy`
+/// `pt_domain_set_policy`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_set_policy(domain: Handle<DomainKind>, policy: Handle<PolicyKind>) -> c_int {
+pub extern "C" fn pt_domain_set_policy(
+    domain: Handle<DomainKind>,
+    policy: Handle<PolicyKind>,
+) -> c_int {
     failure::code(|| {
         let policy = get(policy)?;
         domain.get()?.domain.set_policy(policy);
@@ -338,9 +341,9 @@ pub extern "C" fn pt_set_policy(domain: Handle<DomainKind>, policy: Handle<Polic
     })
 }
 
-/// `pt_system_calls`
+/// `pt_domain_system_calls`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_system_calls(
+pub extern "C" fn pt_domain_system_calls(
     domain: Handle<DomainKind>,
     granted: Out<u64>,
     refused: Out<u64>,
@@ -355,9 +358,9 @@ pub extern "C" fn pt_system_calls(
     })
 }
 
-/// `pt_main`
+/// `pt_domain_main`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_main(
+pub extern "C" fn pt_domain_main(
     domain: Handle<DomainKind>,
     argc: c_int,
     argv: TextVector,

@@ -94,9 +94,9 @@ pub extern "C" fn pt_pool_new(
     })
 }
 
-/// `pt_pool_close`
+/// `pt_pool_free`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_pool_close(pool: Handle<PoolKind>) -> c_int {
+pub extern "C" fn pt_pool_free(pool: Handle<PoolKind>) -> c_int {
     failure::code(|| {
         pool.take()?.close();
         Ok(())
@@ -114,9 +114,9 @@ pub extern "C" fn pt_pool_take(pool: Handle<PoolKind>) -> Handle<DomainKind> {
     })
 }
 
-/// `pt_pool_give`
+/// `pt_pool_put`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_pool_give(pool: Handle<PoolKind>, domain: Handle<DomainKind>) -> c_int {
+pub extern "C" fn pt_pool_put(pool: Handle<PoolKind>, domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
         let mut loans = loans();
         match loans.get(&domain.0) {

@@ -1,4 +1,4 @@
-//! The process: `pt_init`, `pt_supported`.
+//! The process: `pt_version`, `pt_init`, `pt_supported`.
 
 use crate::boundary::{ConfigIn, Out};
 use crate::failure::{self, Code, Failure};
@@ -75,6 +75,25 @@ impl CConfig {
         }
         Ok(config)
     }
+}
+
+/// A part of the version, at compile time.
+const fn number(text: &str) -> u32 {
+    match u32::from_str_radix(text, 10) {
+        Ok(number) => number,
+        Err(_) => panic!("a version has three numbers"),
+    }
+}
+
+/// `PT_VERSION`
+pub const VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) * 1_000_000
+    + number(env!("CARGO_PKG_VERSION_MINOR")) * 1000
+    + number(env!("CARGO_PKG_VERSION_PATCH"));
+
+/// `pt_version`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_version() -> u32 {
+    VERSION
 }
 
 /// `pt_init`

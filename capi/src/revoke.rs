@@ -1,4 +1,4 @@
-//! Taking grants back: `pt_revoke`, `pt_revoke_at_once`, `pt_restore`, `pt_repossessed`, `pt_grants`.
+//! Taking grants back: `pt_domain_revoke`, `pt_domain_revoke_at_once`, `pt_domain_restore`, `pt_domain_repossessed`, `pt_domain_grants`.
 
 use crate::boundary::{CRepossession, Out, Text, TextTarget};
 use crate::domain::DomainKind;
@@ -66,9 +66,9 @@ fn cut(text: &str) -> [c_char; 256] {
     cut
 }
 
-/// `pt_revoke`
+/// `pt_domain_revoke`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_revoke(
+pub extern "C" fn pt_domain_revoke(
     domain: Handle<DomainKind>,
     kind: c_int,
     name: Text,
@@ -84,9 +84,13 @@ pub extern "C" fn pt_revoke(
     }) as c_int
 }
 
-/// `pt_revoke_at_once`
+/// `pt_domain_revoke_at_once`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_revoke_at_once(domain: Handle<DomainKind>, kind: c_int, name: Text) -> c_int {
+pub extern "C" fn pt_domain_revoke_at_once(
+    domain: Handle<DomainKind>,
+    kind: c_int,
+    name: Text,
+) -> c_int {
     failure::number(|| {
         let grant = grant(kind, name)?;
         match domain.get()?.domain.revoke_at_once(&grant)? {
@@ -96,15 +100,15 @@ pub extern "C" fn pt_revoke_at_once(domain: Handle<DomainKind>, kind: c_int, nam
     }) as c_int
 }
 
-/// `pt_restore`
+/// `pt_domain_restore`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_restore(domain: Handle<DomainKind>, kind: c_int, name: Text) -> c_int {
+pub extern "C" fn pt_domain_restore(domain: Handle<DomainKind>, kind: c_int, name: Text) -> c_int {
     failure::code(|| Ok(domain.get()?.domain.restore(&grant(kind, name)?)?))
 }
 
-/// `pt_repossessed`
+/// `pt_domain_repossessed`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_repossessed(
+pub extern "C" fn pt_domain_repossessed(
     domain: Handle<DomainKind>,
     index: u32,
     found: Out<CRepossession>,
@@ -125,8 +129,12 @@ pub extern "C" fn pt_repossessed(
     }) as c_int
 }
 
-/// `pt_grants`
+/// `pt_domain_grants`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_grants(domain: Handle<DomainKind>, text: TextTarget, room: usize) -> i64 {
+pub extern "C" fn pt_domain_grants(
+    domain: Handle<DomainKind>,
+    text: TextTarget,
+    room: usize,
+) -> i64 {
     failure::number(|| text.fill(room, &domain.get()?.domain.grants().to_string()))
 }

@@ -1,4 +1,4 @@
-//! Inside a service: `pt_current`, `pt_service_abort`, `pt_service_exit`.
+//! Inside a service: `pt_service_caller`, `pt_service_abort`, `pt_service_exit`.
 
 use crate::boundary::Text;
 use crate::domain::{self, DomainKind};
@@ -16,9 +16,9 @@ fn caller<T>(work: impl FnOnce(&Caller<'_>) -> Result<T, Failure>) -> Result<T, 
     })
 }
 
-/// `pt_current`
+/// `pt_service_caller`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_current() -> Handle<DomainKind> {
+pub extern "C" fn pt_service_caller() -> Handle<DomainKind> {
     failure::or(Handle::NULL, || {
         caller(|caller| {
             domain::handle_of(&caller.domain())
@@ -27,9 +27,9 @@ pub extern "C" fn pt_current() -> Handle<DomainKind> {
     })
 }
 
-/// `pt_nesting`
+/// `pt_thread_nesting`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_nesting() -> u32 {
+pub extern "C" fn pt_thread_nesting() -> u32 {
     failure::or(0, || Ok(postern::nesting() as u32))
 }
 

@@ -1,4 +1,4 @@
-//! Shared memory: `pt_shared_…`, `pt_expose`, `pt_protect`, and the table of who may do what, `pt_memory_table`.
+//! Shared memory: `pt_shared_…`, `pt_domain_expose`, `pt_domain_protect`, and the table of who may do what, `pt_memory_table`.
 
 use crate::boundary::{self, Descriptor, Source, Target, Text, TextTarget};
 use crate::domain::DomainKind;
@@ -169,9 +169,9 @@ pub extern "C" fn pt_shared_free(shared: Handle<SharedKind>) -> c_int {
     failure::code(|| shared.take().map(drop))
 }
 
-/// `pt_expose`
+/// `pt_domain_expose`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_expose(
+pub extern "C" fn pt_domain_expose(
     domain: Handle<DomainKind>,
     shared: Handle<SharedKind>,
     access: c_int,
@@ -186,9 +186,9 @@ pub extern "C" fn pt_expose(
     })
 }
 
-/// `pt_protect`
+/// `pt_domain_protect`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_protect(
+pub extern "C" fn pt_domain_protect(
     domain: Handle<DomainKind>,
     shared: Handle<SharedKind>,
     from: usize,
@@ -202,9 +202,9 @@ pub extern "C" fn pt_protect(
     })
 }
 
-/// `pt_protection`
+/// `pt_domain_protection`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_protection(
+pub extern "C" fn pt_domain_protection(
     domain: Handle<DomainKind>,
     shared: Handle<SharedKind>,
     at: usize,
@@ -216,9 +216,12 @@ pub extern "C" fn pt_protection(
     found as c_int
 }
 
-/// `pt_withdraw`
+/// `pt_domain_withdraw`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_withdraw(domain: Handle<DomainKind>, shared: Handle<SharedKind>) -> c_int {
+pub extern "C" fn pt_domain_withdraw(
+    domain: Handle<DomainKind>,
+    shared: Handle<SharedKind>,
+) -> c_int {
     failure::code(|| Ok(domain.get()?.domain.unshare(&shared.get()?.shared)?))
 }
 

@@ -1,4 +1,4 @@
-//! Function pointers: `pt_sym`, `pt_sym_at`, and where those of modules are kept; what files claim of types: `pt_signature`.
+//! Function pointers: `pt_domain_sym`, `pt_domain_sym_at`, and where those of modules are kept; what files claim of types: `pt_domain_signature`.
 //!
 //! The engine's stubs live for good, so each is made once: the same question gives the same pointer.
 
@@ -51,9 +51,13 @@ impl Pointers {
     }
 }
 
-/// `pt_sym`
+/// `pt_domain_sym`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_sym(domain: Handle<DomainKind>, name: Text, signature: Text) -> *mut c_void {
+pub extern "C" fn pt_domain_sym(
+    domain: Handle<DomainKind>,
+    name: Text,
+    signature: Text,
+) -> *mut c_void {
     failure::or(0, || {
         let opened = domain.get()?;
         let make = |name: &str, signature: &_| opened.domain.function_pointer(name, signature);
@@ -61,9 +65,9 @@ pub extern "C" fn pt_sym(domain: Handle<DomainKind>, name: Text, signature: Text
     }) as *mut c_void
 }
 
-/// `pt_signature`
+/// `pt_domain_signature`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_signature(
+pub extern "C" fn pt_domain_signature(
     domain: Handle<DomainKind>,
     name: Text,
     to: TextTarget,
@@ -78,9 +82,9 @@ pub extern "C" fn pt_signature(
     })
 }
 
-/// `pt_sym_at`
+/// `pt_domain_sym_at`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_sym_at(
+pub extern "C" fn pt_domain_sym_at(
     domain: Handle<DomainKind>,
     function: u32,
     signature: Text,

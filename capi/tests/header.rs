@@ -23,7 +23,7 @@ fn includes() -> String {
     lines.concat()
 }
 
-/// C declarations by name, without names of parameters: `int pt_close(pt_domain *)`.
+/// C declarations by name, without names of parameters: `int pt_domain_free(pt_domain *)`.
 fn prototypes() -> BTreeMap<String, String> {
     let header = headers();
     let mut code = String::new();
@@ -241,6 +241,10 @@ fn types_agree() {
     for (what, value) in layouts() {
         text.push_str(&format!("_Static_assert({what} == {value}, \"{what}\");\n"));
     }
+    text.push_str(&format!(
+        "_Static_assert(PT_VERSION == {}, \"PT_VERSION\");\n",
+        process::VERSION
+    ));
     text.push_str("int main(void) { return 0; }\n");
     let file = support::installed().join("agree.c");
     std::fs::write(&file, text).expect("agree.c");
@@ -350,7 +354,7 @@ fn the_macros_take_types_that_cross_and_no_others() {
     }
     // C would take it for a function of whatever it is called with.
     assert!(!compiles("(void)PT_SYM(d, long, add, ());")[0]);
-    assert_eq!(compiles("(void)pt_sym(d, \"add\");"), [false; 2]);
+    assert_eq!(compiles("(void)pt_domain_sym(d, \"add\");"), [false; 2]);
 }
 
 /// The text that the macros make, in both languages.

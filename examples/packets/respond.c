@@ -19,7 +19,7 @@ static void interrupted(int signal)
 
 static int fail(void)
 {
-	fprintf(stderr, "%s\n", pt_error());
+	fprintf(stderr, "%s\n", pt_error_message());
 	return 2;
 }
 
@@ -49,14 +49,14 @@ int main(int argc, char **argv)
 		if (got == 0 || pt_filter_run_at(filter, packet.at, packet.length, packet.wire_length) <= 0)
 			continue;
 		if (pt_handler_run(handler, &packet) < 0)
-			fprintf(stderr, "%s\n", pt_error());
+			fprintf(stderr, "%s\n", pt_error_message());
 		const void *frame;
 		size_t length;
 		for (size_t i = 0; (frame = pt_handler_answer(handler, i, &length)); i++)
 			answers += pt_source_send(source, &packet, frame, length) == 0;
 	}
 	if (got < 0)
-		fprintf(stderr, "%s\n", pt_error());
+		fprintf(stderr, "%s\n", pt_error_message());
 	uint64_t received, dropped;
 	pt_source_counters(source, &received, &dropped);
 	fprintf(stderr, "%d packets received, %d dropped by kernel, %d answers\n", (int)received, (int)dropped, answers);

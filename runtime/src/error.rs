@@ -163,7 +163,7 @@ pub enum SymbolError {
     },
     /// The image does not say the types.
     #[error(
-        "the image does not say the types of `{0}` (no debug information, variadic, or a structure by value); name them where you can: func_unchecked in Rust, pt_sym in C"
+        "the image does not say the types of `{0}` (no debug information, variadic, or a structure by value); name them where you can: func_unchecked in Rust, pt_domain_sym in C"
     )]
     Untyped(String),
     /// A peer's parameters must be in registers.
@@ -349,7 +349,7 @@ pub enum ShareError {
     },
     /// Seen already.
     #[error(
-        "the domain sees area `{0}` already, with other access; change that with protect (pt_protect)"
+        "the domain sees area `{0}` already, with other access; change that with protect (pt_domain_protect)"
     )]
     Already(String),
     /// Postern cannot run here.

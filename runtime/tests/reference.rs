@@ -12,7 +12,7 @@ const HEAD: &str = "# System calls
 The system calls that the service `sys` knows, and what each policy does with them. `none` refuses every one with `EPERM`,
 but for `exit` and `exit_group`, which end the call in every policy. `custom` shows the host each call, but for those two,
 before the policy that it is built on decides. A number that is not in the table is refused with `ENOSYS`. Refused calls
-are counted, and the last one's number is kept: see `Domain::counters` and `pt_system_calls`.
+are counted, and the last one's number is kept: see `Domain::counters` and `pt_domain_system_calls`.
 
 [Policies](../guide/policies.md) tells how a domain gets one, and what a granted call lets through.
 

@@ -15,17 +15,17 @@ __attribute__((noinline)) static long with_a_key(long (*add)(int, int))
 static void claims(pt_domain *domain)
 {
     char text[32];
-    CHECK(pt_signature(domain, "greedy", text, sizeof text) == 19 && !strcmp(text, "l(llllllllllllllll)"));
-    CHECK(pt_signature(domain, "greedy", text, 4) == 19 && !strcmp(text, "l(l") && pt_signature(domain, "greedy", NULL, 0) == 19);
-    CHECK(pt_signature(domain, "silent", text, sizeof text) == PT_E_UNTYPED);
-    CHECK(pt_signature(domain, "none", text, sizeof text) == PT_E_MISSING && pt_signature(NULL, "add", text, 4) == PT_E_HANDLE);
+    CHECK(pt_domain_signature(domain, "greedy", text, sizeof text) == 19 && !strcmp(text, "l(llllllllllllllll)"));
+    CHECK(pt_domain_signature(domain, "greedy", text, 4) == 19 && !strcmp(text, "l(l") && pt_domain_signature(domain, "greedy", NULL, 0) == 19);
+    CHECK(pt_domain_signature(domain, "silent", text, sizeof text) == PT_E_UNTYPED);
+    CHECK(pt_domain_signature(domain, "none", text, sizeof text) == PT_E_MISSING && pt_domain_signature(NULL, "add", text, 4) == PT_E_HANDLE);
     /* It says that it takes sixteen words: the host says two ints. */
     CHECK(!PT_SYM(domain, long, greedy, (int, int)) && pt_error_code() == PT_E_SIGNATURE);
-    CHECK(strstr(pt_error(), "l(ii)") && strstr(pt_error(), "l(llllllllllllllll)"));
+    CHECK(strstr(pt_error_message(), "l(ii)") && strstr(pt_error_message(), "l(llllllllllllllll)"));
     /* The same function under a name of which the file says nothing: two ints are what it gets. It would give 1 if it saw the key. */
     long (*silent)(int, int) = PT_SYM(domain, long, silent, (int, int));
     CHECK(silent && with_a_key(silent) == 5);
-    CHECK(!pt_sym(domain, "add", NULL) && pt_error_code() == PT_E_ARGUMENT);
+    CHECK(!pt_domain_sym(domain, "add", NULL) && pt_error_code() == PT_E_ARGUMENT);
 }
 
 /* Neither compiler looks at more than one byte of these, and trusts that it is 0 or 1. */
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     pt_domain *domain = kit_domain(argv[1], 0);
     claims(domain);
     bools(domain);
-    CHECK(pt_close(domain) == 0);
+    CHECK(pt_domain_free(domain) == 0);
 
     /* The same through a module and a namespace. */
     pt_image *image = pt_image_load(argv[1]);
@@ -80,6 +80,6 @@ int main(int argc, char **argv)
     char text[8];
     CHECK(odd && odd(3) && !odd(4) && pt_namespace_signature(space, "odd", text, sizeof text) == 4 && !strcmp(text, "z(i)"));
     CHECK(pt_module_free(module) == 0 && pt_namespace_free(space) == 0);
-    CHECK(pt_image_unref(image) == 0 && pt_options_free(options) == 0);
+    CHECK(pt_image_free(image) == 0 && pt_options_free(options) == 0);
     return 0;
 }

@@ -36,9 +36,9 @@ static void *end(void *unused)
 {
     (void)unused;
     switch (way) {
-    case CLOSE: CHECK(pt_close(domain) == 0 && pt_close(domain) == PT_E_HANDLE); break;
+    case CLOSE: CHECK(pt_domain_free(domain) == 0 && pt_domain_free(domain) == PT_E_HANDLE); break;
     case MODULE: CHECK(pt_module_free(module) == 0); break;
-    case POOL: CHECK(pt_pool_close(pool) == 0 && pt_pool_give(pool, domain) == 0); break;
+    case POOL: CHECK(pt_pool_free(pool) == 0 && pt_pool_put(pool, domain) == 0); break;
     case NAMESPACE: CHECK(pt_namespace_free(space) == 0); break;
     default: CHECK(!"a way");
     }
@@ -57,14 +57,14 @@ static void act(void)
         CHECK(pthread_create(&ender, NULL, end, NULL) == 0);
         if (!inside) return;
         /* Closed, and waiting for this call. */
-        while (pt_current()) sched_yield();
+        while (pt_service_caller()) sched_yield();
     }
     /* The call goes on in the host for a while, and asks things. */
-    pt_domain *other = pt_open(images[2], kit_options());
+    pt_domain *other = pt_domain_new(images[2], kit_options());
     CHECK(other);
     long (*add)(int, int) = PT_SYM(other, long, add, (int, int));
-    CHECK(add && add(1, 2) == 3 && pt_close(other) == 0);
-    CHECK(!inside || !pt_current());
+    CHECK(add && add(1, 2) == 3 && pt_domain_free(other) == 0);
+    CHECK(!inside || !pt_service_caller());
     reached_end++;
 }
 
@@ -108,7 +108,7 @@ static pt_options *options_of(enum who who)
 {
     pt_options *o = who == FAULT ? kit_options() : pt_options_new();
     CHECK(o && pt_options_deadline(o, 0) == 0);
-    if (who != FAULT) CHECK(pt_service(o, "twice", who == SERVICE ? (void *)serve : (void *)plain, "i(i)") == 0);
+    if (who != FAULT) CHECK(pt_options_service(o, "twice", who == SERVICE ? (void *)serve : (void *)plain, "i(i)") == 0);
     pt_policy *policy = pt_policy_compute();
     CHECK(policy);
     switch (who) {
@@ -118,7 +118,7 @@ static pt_options *options_of(enum who who)
     case INPUT: CHECK(pt_policy_stdin(policy, input, &acted) == 0); break;
     case OUTPUT: CHECK(pt_policy_stdout(policy, output, &acted) == 0); break;
     case ERROR: CHECK(pt_policy_stderr(policy, output, &acted) == 0); break;
-    case FAULT: CHECK(pt_on_fault(o, faulted, &acted) == 0); break;
+    case FAULT: CHECK(pt_options_on_fault(o, faulted, &acted) == 0); break;
     default: break;
     }
     CHECK(pt_options_policy(o, policy) == 0 && pt_policy_free(policy) == 0);
@@ -129,7 +129,7 @@ static void *symbol(const char *name, const char *types)
 {
     if (way == MODULE) return pt_module_sym(module, name, types);
     if (way == NAMESPACE) return pt_namespace_sym(space, name, types);
-    return pt_sym(domain, name, types);
+    return pt_domain_sym(domain, name, types);
 }
 
 static void once(enum who who)
@@ -138,34 +138,34 @@ static void once(enum who who)
     pt_image *image = images[who <= DECIDER_CALL ? 0 : who == FAULT ? 2 : 1];
     module = NULL, pool = NULL, space = NULL, acted = reached_end = 0, inside = who != FAULT;
     switch (way) {
-    case CLOSE: domain = pt_open(image, o); break;
+    case CLOSE: domain = pt_domain_new(image, o); break;
     case MODULE: domain = (module = pt_module_new(image, o)) ? pt_module_domain(module) : NULL; break;
     case POOL: domain = (pool = pt_pool_new(image, o)) ? pt_pool_take(pool) : NULL; break;
     default: domain = (space = pt_namespace_new(image, o, 0, 0)) ? pt_namespace_domain(space) : NULL;
     }
     CHECK(domain && pt_options_free(o) == 0);
-    pt_clear_fault();
+    pt_fault_clear();
     long answer = 0;
     if (who == FAULT) {
-        void (*trap)(void) = way == NAMESPACE ? pt_sym(domain, "trap", "v()") : symbol("trap", "v()");
+        void (*trap)(void) = way == NAMESPACE ? pt_domain_sym(domain, "trap", "v()") : symbol("trap", "v()");
         CHECK(trap);
         trap();
-        CHECK(pt_last_fault() && pt_last_fault()->kind == PT_FAULT_TRAP && pt_fault_report()[0]);
+        CHECK(pt_fault_last() && pt_fault_last()->kind == PT_FAULT_TRAP && pt_fault_report()[0]);
     } else if (who <= DECIDER_SERVICE) {
-        int (*ask)(int) = pt_sym(domain, "ask", "i(i)");
+        int (*ask)(int) = pt_domain_sym(domain, "ask", "i(i)");
         if (way == MODULE) ask = symbol("ask", "i(i)");
         CHECK(ask);
         answer = ask(21);
     } else if (who == DECIDER_CALL) {
-        long (*call)(long) = pt_sym(domain, "call", "l(l)");
+        long (*call)(long) = pt_domain_sym(domain, "call", "l(l)");
         CHECK(call);
         answer = call(SYS_getpid);
     } else {
-        long (*sys)(long, long, long, long, long, long) = pt_sym(domain, "call", "l(llllll)");
-        pt_offset (*place)(void) = pt_sym(domain, "memory", "p()");
+        long (*sys)(long, long, long, long, long, long) = pt_domain_sym(domain, "call", "l(llllll)");
+        pt_offset (*place)(void) = pt_domain_sym(domain, "memory", "p()");
         CHECK(sys && place);
         pt_offset memory = place();
-        CHECK(memory && pt_write(domain, memory, "abc", 3) == 0);
+        CHECK(memory && pt_domain_write(domain, memory, "abc", 3) == 0);
         switch (who) {
         case POLICY: answer = sys(SYS_getpid, 0, 0, 0, 0, 0); break;
         case INPUT: answer = sys(SYS_read, 0, memory, 3, 0, 0); break;
@@ -174,10 +174,10 @@ static void once(enum who who)
         }
     }
     /* The call did not return into a domain that is closed. */
-    CHECK(acted == 1 && answer == 0 && pt_last_fault() && pt_nesting() == 0);
+    CHECK(acted == 1 && answer == 0 && pt_fault_last() && pt_thread_nesting() == 0);
     CHECK(reached_end == 1 || (!inside && on_another_thread));
     if (on_another_thread) CHECK(pthread_join(ender, NULL) == 0);
-    CHECK(pt_poisoned(domain) == PT_E_HANDLE);
+    CHECK(pt_domain_poisoned(domain) == PT_E_HANDLE);
 }
 
 int main(int argc, char **argv)

@@ -15,14 +15,14 @@ struct copy {
     pt_image *(*image_load)(const char *);
     pt_options *(*options_new)(void);
     int (*options_deadline)(pt_options *, uint64_t);
-    int (*service)(pt_options *, const char *, void *, const char *);
-    pt_domain *(*open)(pt_image *, pt_options *);
-    int (*reset)(pt_domain *);
-    int (*close)(pt_domain *);
-    void *(*sym)(pt_domain *, const char *, const char *);
-    const pt_fault *(*last_fault)(void);
-    void (*clear_fault)(void);
-    const char *(*error)(void);
+    int (*options_service)(pt_options *, const char *, void *, const char *);
+    pt_domain *(*domain_new)(pt_image *, pt_options *);
+    int (*domain_reset)(pt_domain *);
+    int (*domain_free)(pt_domain *);
+    void *(*domain_sym)(pt_domain *, const char *, const char *);
+    const pt_fault *(*fault_last)(void);
+    void (*fault_clear)(void);
+    const char *(*error_message)(void);
     void *library;
     pt_domain *domain, *hurried;
     long (*add)(int, int);
@@ -46,8 +46,8 @@ static int nested(int x, struct copy *other)
         return below;
     }
     CHECK(other->add(x, 1) == x + 1);
-    CHECK(other->load(8) == 0 && other->last_fault()->kind == PT_FAULT_NULL_POINTER);
-    other->clear_fault();
+    CHECK(other->load(8) == 0 && other->fault_last()->kind == PT_FAULT_NULL_POINTER);
+    other->fault_clear();
     return x;
 }
 static int from_a(int x) { return nested(x, &b); }
@@ -59,29 +59,29 @@ static void open_copy(struct copy *c, const char *library, const char *image, in
     if (!c->library) fprintf(stderr, "%s\n", dlerror());
     CHECK(c->library);
 #define GET(name) CHECK((c->name = dlsym(c->library, "pt_" #name)))
-    GET(image_load); GET(options_new); GET(options_deadline); GET(service); GET(open); GET(reset); GET(close); GET(sym);
-    GET(last_fault); GET(clear_fault); GET(error);
+    GET(image_load); GET(options_new); GET(options_deadline); GET(options_service); GET(domain_new); GET(domain_reset); GET(domain_free); GET(domain_sym);
+    GET(fault_last); GET(fault_clear); GET(error_message);
     pt_options *o = c->options_new();
     CHECK(o && c->options_deadline(o, 0) == 0);
-    CHECK(c->service(o, "twice", (void *)service, "i(i)") == 0);
-    CHECK(c->service(o, "scale", (void *)scale, "d(d)") == 0);
-    CHECK(c->service(o, "note", (void *)note, "v(p)") == 0);
-    CHECK(c->service(o, "judge", (void *)judge, "z(z)") == 0);
+    CHECK(c->options_service(o, "twice", (void *)service, "i(i)") == 0);
+    CHECK(c->options_service(o, "scale", (void *)scale, "d(d)") == 0);
+    CHECK(c->options_service(o, "note", (void *)note, "v(p)") == 0);
+    CHECK(c->options_service(o, "judge", (void *)judge, "z(z)") == 0);
     pt_image *i = c->image_load(image);
-    if (!i) fprintf(stderr, "%s\n", c->error());
+    if (!i) fprintf(stderr, "%s\n", c->error_message());
     CHECK(i);
-    c->domain = c->open(i, o);
-    if (!c->domain) fprintf(stderr, "%s\n", c->error());
+    c->domain = c->domain_new(i, o);
+    if (!c->domain) fprintf(stderr, "%s\n", c->error_message());
     CHECK(c->domain);
-    c->add = c->sym(c->domain, "add", PT_SIGNATURE(long, (int, int)));
-    c->twice_plus = c->sym(c->domain, "twice_plus", PT_SIGNATURE(int, (int)));
-    c->load = c->sym(c->domain, "load", PT_SIGNATURE(int, (pt_offset)));
-    c->recurse = c->sym(c->domain, "recurse", PT_SIGNATURE(int, (int)));
+    c->add = c->domain_sym(c->domain, "add", PT_SIGNATURE(long, (int, int)));
+    c->twice_plus = c->domain_sym(c->domain, "twice_plus", PT_SIGNATURE(int, (int)));
+    c->load = c->domain_sym(c->domain, "load", PT_SIGNATURE(int, (pt_offset)));
+    c->recurse = c->domain_sym(c->domain, "recurse", PT_SIGNATURE(int, (int)));
     /* Only this one has a deadline: a busy machine must not end other calls. */
     CHECK(c->options_deadline(o, 30000) == 0);
-    c->hurried = c->open(i, o);
+    c->hurried = c->domain_new(i, o);
     CHECK(c->hurried);
-    c->spin = c->sym(c->hurried, "spin", PT_SIGNATURE(void, (void)));
+    c->spin = c->domain_sym(c->hurried, "spin", PT_SIGNATURE(void, (void)));
     CHECK(c->add && c->twice_plus && c->load && c->recurse && c->spin);
 }
 
@@ -92,9 +92,9 @@ static void fault(struct copy *c, int kind)
     case PT_FAULT_CONTROL_STACK_OVERFLOW: CHECK(c->recurse(1) == 0); break;
     case PT_FAULT_DEADLINE: c->spin(); break;
     }
-    CHECK(c->last_fault() && c->last_fault()->kind == kind);
-    c->clear_fault();
-    CHECK(c->reset(kind == PT_FAULT_DEADLINE ? c->hurried : c->domain) == 0);
+    CHECK(c->fault_last() && c->fault_last()->kind == kind);
+    c->fault_clear();
+    CHECK(c->domain_reset(kind == PT_FAULT_DEADLINE ? c->hurried : c->domain) == 0);
 }
 
 static void *worker(void *unused)
@@ -125,21 +125,21 @@ int main(int argc, char **argv)
         /* a, b, a, b … seven deep; the innermost poisons b's domain, whose outer calls end when they are back with 0, to
          * which a's add 1. */
         int result = a.twice_plus(100);
-        CHECK(result == 1 && !a.last_fault() && b.last_fault()->kind == PT_FAULT_ANOTHER_THREAD);
-        a.clear_fault();
-        b.clear_fault();
-        CHECK(a.reset(a.domain) == 0 && b.reset(b.domain) == 0);
+        CHECK(result == 1 && !a.fault_last() && b.fault_last()->kind == PT_FAULT_ANOTHER_THREAD);
+        a.fault_clear();
+        b.fault_clear();
+        CHECK(a.domain_reset(a.domain) == 0 && b.domain_reset(b.domain) == 0);
         depth = 5;
-        CHECK(a.twice_plus(100) == 0 && a.last_fault()->kind == PT_FAULT_ANOTHER_THREAD);
+        CHECK(a.twice_plus(100) == 0 && a.fault_last()->kind == PT_FAULT_ANOTHER_THREAD);
         depth = 0;
-        a.clear_fault();
-        CHECK(a.reset(a.domain) == 0 && b.reset(b.domain) == 0);
+        a.fault_clear();
+        CHECK(a.domain_reset(a.domain) == 0 && b.domain_reset(b.domain) == 0);
     }
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, worker, NULL) == 0);
     for (int i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     /* Unloading leaves the code where it is, for handlers and function pointers lead there. */
-    CHECK(a.close(a.domain) == 0 && dlclose(a.library) == 0 && dlclose(b.library) == 0);
+    CHECK(a.domain_free(a.domain) == 0 && dlclose(a.library) == 0 && dlclose(b.library) == 0);
     CHECK(a.add(2, 3) == 0 && b.add(4, 5) == 9);
     fault(&b, PT_FAULT_NULL_POINTER);
     return 0;

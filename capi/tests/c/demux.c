@@ -58,8 +58,8 @@ static void refused(const char *consumer, int code, const char *message)
 {
     write_file("bad.toml", "[[consumer]]\nname = \"%s\"\nfile = \"x.pcap\"\n%s\n", "some", consumer);
     CHECK(!pt_demux_new(source, "bad.toml", 0));
-    if (pt_error_code() != code || !strstr(pt_error(), message)) {
-        fprintf(stderr, "%d %s instead of %d %s\n", pt_error_code(), pt_error(), code, message);
+    if (pt_error_code() != code || !strstr(pt_error_message(), message)) {
+        fprintf(stderr, "%d %s instead of %d %s\n", pt_error_code(), pt_error_message(), code, message);
         exit(1);
     }
 }
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     /* A file that cannot be written is an error at the end, at the latest. */
     const char *const full = "/dev/full=";
     CHECK((demux = pt_demux_to(source, &full, 1, 0)));
-    CHECK(pt_demux_free(demux) == PT_E_FILE && strstr(pt_error(), "/dev/full"));
+    CHECK(pt_demux_free(demux) == PT_E_FILE && strstr(pt_error_message(), "/dev/full"));
     CHECK(pt_source_free(source) == 0);
     puts("demux: fine");
     return 0;

@@ -9,7 +9,7 @@ int main(void)
     udp(web, 80);
     uint64_t at = 99;
     CHECK(!pt_filter_new("udp prt 53", &at) && pt_error_code() == PT_E_SOURCE && at == 4);
-    CHECK(strstr(pt_error(), "^^^") && strstr(pt_error(), "did you mean `port`?"));
+    CHECK(strstr(pt_error_message(), "^^^") && strstr(pt_error_message(), "did you mean `port`?"));
     CHECK(!pt_filter_new(NULL, NULL) && pt_error_code() == PT_E_ARGUMENT);
     CHECK(!pt_filter_classic("1\n40 0 0 12\n", &at) && pt_error_code() == PT_E_SOURCE && at == 1);
 
@@ -27,7 +27,7 @@ int main(void)
     CHECK(area);
     memcpy((char *)pt_shared_address(area) + 100, dns, 60);
     CHECK(pt_filter_run_at(filter, 0xe0000000u, 60, 60) == PT_E_FAULT);
-    pt_offset place = pt_expose(pt_filter_domain(filter), area, PT_READ_ONLY);
+    pt_offset place = pt_domain_expose(pt_filter_domain(filter), area, PT_READ_ONLY);
     CHECK(place && pt_filter_run_at(filter, place + 100, 60, 60) > 0);
     CHECK(pt_filter_run_at(filter, place, 60, 60) == 0);
 
@@ -37,7 +37,7 @@ int main(void)
     CHECK(set && pt_filter_set_find(set, dns, 60, 60) == PT_E_MISSING);
     int64_t everything = pt_filter_set_add(set, all, 1, 0, 0);
     CHECK(everything >= 0 && pt_filter_set_find(set, dns, 60, 60) == everything);
-    CHECK(pt_filter_set_add(set, filter, 2, 5, 0) == PT_E_REFUSED && strstr(pt_error(), "owner 1"));
+    CHECK(pt_filter_set_add(set, filter, 2, 5, 0) == PT_E_REFUSED && strstr(pt_error_message(), "owner 1"));
     int64_t some = pt_filter_set_add(set, filter, 2, 5, 1);
     CHECK(some > everything && pt_filter_free(filter) == 0);
     CHECK(pt_filter_set_find(set, dns, 60, 60) == some && pt_filter_set_find(set, web, 60, 60) == everything);

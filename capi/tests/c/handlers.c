@@ -13,7 +13,7 @@ int main(int argc, char **argv)
     pt_image *image = pt_image_load(argv[2]);
     pt_shared *area = pt_shared_new(4096);
     pt_handler *handler = pt_handler_new(image, "echo", area);
-    CHECK(handler && pt_image_unref(image) == 0);
+    CHECK(handler && pt_image_free(image) == 0);
     pt_source *source = pt_source_file("all.pcap");
     pt_packet packet;
     size_t length = 99;
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 
     /* It does not see the packets yet. */
     CHECK(pt_source_next(source, &packet) == 1 && pt_handler_run(handler, &packet) == PT_E_FAULT);
-    CHECK(pt_last_fault()->kind == PT_FAULT_READ && pt_last_fault()->address >= packet.at);
+    CHECK(pt_fault_last()->kind == PT_FAULT_READ && pt_fault_last()->address >= packet.at);
     CHECK(pt_source_watch(source, pt_handler_domain(handler)) == 0);
 
     const unsigned char *frame;
@@ -38,8 +38,8 @@ int main(int argc, char **argv)
             break;
         case 9:
             CHECK(taken == PT_E_FAULT && pt_error_code() == PT_E_FAULT);
-            CHECK(pt_last_fault()->kind == PT_FAULT_READ_ONLY && !strcmp(pt_last_fault()->domain, "echo"));
-            CHECK(strstr(pt_last_fault()->place, "handler.c:") && strstr(pt_fault_report(), "echo"));
+            CHECK(pt_fault_last()->kind == PT_FAULT_READ_ONLY && !strcmp(pt_fault_last()->domain, "echo"));
+            CHECK(strstr(pt_fault_last()->place, "handler.c:") && strstr(pt_fault_report(), "echo"));
             CHECK(!pt_handler_answer(handler, 0, &length));
             break;
         case 11: {
@@ -65,23 +65,23 @@ int main(int argc, char **argv)
     CHECK(pt_handler_run(plain, &packet) == 0 && pt_handler_run(plain, NULL) == PT_E_ARGUMENT);
 
     /* A program as a filter is an extension like any other. */
-    pt_domain *program = pt_open(image, pt_options_new());
+    pt_domain *program = pt_domain_new(image, pt_options_new());
     CHECK(!program && pt_error_code() == PT_E_UNRESOLVED);
     int (*filter)(pt_offset, unsigned, unsigned) = PT_SYM(pt_handler_domain(plain), int, filter, (pt_offset, unsigned, unsigned));
-    CHECK(filter && filter(packet.at, packet.length, packet.wire_length) == 1 && !pt_last_fault());
+    CHECK(filter && filter(packet.at, packet.length, packet.wire_length) == 1 && !pt_fault_last());
 
     /* What is no handler, and what is none any more. */
     pt_image *other = pt_image_load(argv[3]);
-    CHECK(other && !pt_handler_new(other, NULL, NULL) && pt_error_code() == PT_E_MISSING && strstr(pt_error(), "int handle("));
+    CHECK(other && !pt_handler_new(other, NULL, NULL) && pt_error_code() == PT_E_MISSING && strstr(pt_error_message(), "int handle("));
     CHECK(!pt_handler_new(NULL, NULL, NULL) && pt_error_code() == PT_E_HANDLE);
     CHECK(!pt_handler_new(image, NULL, (pt_shared *)image) && pt_error_code() == PT_E_HANDLE);
     pt_domain *domain = pt_handler_domain(plain);
-    CHECK(!strcmp(pt_name(domain), "handler") && pt_handler_free(plain) == 0 && pt_handler_free(plain) == PT_E_HANDLE);
-    CHECK(pt_handler_run(plain, &packet) == PT_E_HANDLE && !pt_handler_domain(plain) && pt_poisoned(domain) == PT_E_HANDLE);
+    CHECK(!strcmp(pt_domain_name(domain), "handler") && pt_handler_free(plain) == 0 && pt_handler_free(plain) == PT_E_HANDLE);
+    CHECK(pt_handler_run(plain, &packet) == PT_E_HANDLE && !pt_handler_domain(plain) && pt_domain_poisoned(domain) == PT_E_HANDLE);
     CHECK(!pt_handler_answer(plain, 0, &length) && pt_error_code() == PT_E_HANDLE);
     CHECK(pt_handler_run((pt_handler *)source, &packet) == PT_E_HANDLE);
     CHECK(pt_handler_free(handler) == 0 && pt_source_free(source) == 0 && pt_shared_free(area) == 0);
-    CHECK(pt_image_unref(image) == 0 && pt_image_unref(other) == 0);
+    CHECK(pt_image_free(image) == 0 && pt_image_free(other) == 0);
     puts("handlers: fine");
     return 0;
 }

@@ -9,7 +9,7 @@
 
 static void check(bool good, const char *what)
 {
-    if (!good) throw std::runtime_error(std::string(what) + ": " + pt_error());
+    if (!good) throw std::runtime_error(std::string(what) + ": " + pt_error_message());
 }
 
 static int twice(int x)
@@ -29,13 +29,13 @@ int main(int, char **argv)
 {
     try {
         pt_options *options = pt_options_new();
-        check(!pt_service(options, "twice", reinterpret_cast<void *>(twice), "i(i)"), "twice");
-        check(!pt_service(options, "scale", reinterpret_cast<void *>(scale), "d(d)"), "scale");
-        check(!pt_service(options, "note", reinterpret_cast<void *>(note), PT_SIGNATURE(void, (pt_offset))), "note");
-        check(!pt_service(options, "judge", reinterpret_cast<void *>(judge), PT_SIGNATURE(bool, (bool))), "judge");
+        check(!pt_options_service(options, "twice", reinterpret_cast<void *>(twice), "i(i)"), "twice");
+        check(!pt_options_service(options, "scale", reinterpret_cast<void *>(scale), "d(d)"), "scale");
+        check(!pt_options_service(options, "note", reinterpret_cast<void *>(note), PT_SIGNATURE(void, (pt_offset))), "note");
+        check(!pt_options_service(options, "judge", reinterpret_cast<void *>(judge), PT_SIGNATURE(bool, (bool))), "judge");
         pt_image *image = pt_image_load(argv[1]);
         check(image, "load");
-        pt_domain *domain = pt_open(image, options);
+        pt_domain *domain = pt_domain_new(image, options);
         check(domain, "open");
         auto add = PT_SYM(domain, long, add, (int, int));
         auto twice_plus = PT_SYM(domain, int, twice_plus, (int));
@@ -52,9 +52,9 @@ int main(int, char **argv)
                     if (add(n, i) != n + i) std::abort();
             });
         for (auto &t : threads) t.join();
-        check(twice_plus(13) == 0 && std::string(pt_last_fault()->message).find("caught in the service") != std::string::npos,
+        check(twice_plus(13) == 0 && std::string(pt_fault_last()->message).find("caught in the service") != std::string::npos,
               "abort");
-        check(!pt_close(domain), "close");
+        check(!pt_domain_free(domain), "close");
     } catch (const std::exception &e) {
         std::fprintf(stderr, "%s\n", e.what());
         return 1;

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3 && chdir(argv[1]) == 0);
     char names[400], name[20];
     CHECK(pt_interfaces(names, sizeof names) > 0 && strstr(names, "va\n") && strstr(names, "any\n"));
-    CHECK(!pt_source_live("nothere", 0, 0, 0) && pt_error_code() == PT_E_SYSTEM && strstr(pt_error(), "No such device"));
+    CHECK(!pt_source_live("nothere", 0, 0, 0) && pt_error_code() == PT_E_SYSTEM && strstr(pt_error_message(), "No such device"));
 
     pt_source *va = pt_source_live("va", 0, 0, 0);
     pt_source *vb = pt_source_live("vb", PT_LIVE_NOT_PROMISCUOUS, 0, 8 << 20);
@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     accepted(va, replies, &packet);
     CHECK(pt_demux_free(demux) == 0 && pt_handler_free(handler) == 0);
     CHECK(pt_source_free(va) == 0 && pt_source_free(vb) == 0 && pt_source_free(any) == 0);
-    CHECK(pt_filter_free(requests) == 0 && pt_filter_free(replies) == 0 && pt_image_unref(image) == 0);
+    CHECK(pt_filter_free(requests) == 0 && pt_filter_free(replies) == 0 && pt_image_free(image) == 0);
     puts("live: fine");
     return 0;
 }

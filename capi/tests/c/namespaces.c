@@ -12,7 +12,7 @@ static uint64_t count(pt_namespace *space, int what)
 int main(void)
 {
     pt_options *o = pt_options_new();
-    CHECK(o && pt_service(o, "twice", (void *)twice, "i(i)") == 0 && pt_options_deadline(o, 100000) == 0);
+    CHECK(o && pt_options_service(o, "twice", (void *)twice, "i(i)") == 0 && pt_options_deadline(o, 100000) == 0);
     CHECK(!pt_namespace_new(NULL, o, 9, PT_USE_VECTORS) && pt_error_code() == PT_E_ARGUMENT);
     pt_namespace *space = pt_namespace_new(NULL, o, PT_RECOVER_CONTINUE, PT_USE_VECTORS);
     CHECK(space && pt_namespace_domain(space));
@@ -29,11 +29,11 @@ int main(void)
     CHECK(pt_namespace_call(space, id, arguments, 1, &result) == PT_E_ARGUMENT);
     uint32_t total = pt_namespace_variable(space, "total");
     int value = 0;
-    CHECK(total && pt_read(pt_namespace_domain(space), total, &value, sizeof value) == 0 && value == 8);
+    CHECK(total && pt_domain_read(pt_namespace_domain(space), total, &value, sizeof value) == 0 && value == 8);
 
     /* Errors say what is wrong, and change nothing. */
     CHECK(pt_namespace_create(space, "c.ec", "int f(void) { return x; }") == PT_E_SOURCE);
-    CHECK(strstr(pt_error(), "1:22"));
+    CHECK(strstr(pt_error_message(), "1:22"));
     CHECK(pt_namespace_create(space, "c.ec", "int g(int); int f(void) { return g(1); }") == PT_E_UNRESOLVED);
     CHECK(pt_namespace_create(space, "c.ec", "int add(int a) { return a; }") == PT_E_SIGNATURE);
     CHECK(pt_namespace_create_object(space, "c.o", "ELF", 3) == PT_E_IMAGE);
@@ -55,9 +55,9 @@ int main(void)
     uint64_t spin = pt_namespace_lookup(space, "spin"), crash = pt_namespace_lookup(space, "crash");
     CHECK(pt_namespace_quantum(space, spin, 5000) == 0);
     uint64_t one = 1, zero = 0;
-    CHECK(pt_namespace_call(space, spin, &one, 1, &result) == PT_E_FAULT && pt_last_fault()->kind == PT_FAULT_DEADLINE);
+    CHECK(pt_namespace_call(space, spin, &one, 1, &result) == PT_E_FAULT && pt_fault_last()->kind == PT_FAULT_DEADLINE);
     CHECK(pt_namespace_call(space, crash, &zero, 1, &result) == PT_E_FAULT);
-    CHECK(strstr(pt_last_fault()->place, "crash at e.ec:1"));
+    CHECK(strstr(pt_fault_last()->place, "crash at e.ec:1"));
     CHECK(pt_namespace_call(space, spin, &zero, 1, &result) == 0 && result == 1);
     CHECK(pt_namespace_recovery(space, crash, PT_RECOVER_RESTART) == 0);
     CHECK(pt_namespace_call(space, crash, &zero, 1, &result) == PT_E_FAULT);
@@ -65,12 +65,12 @@ int main(void)
     CHECK(pt_namespace_recovery(space, crash, PT_RECOVER_TERMINATE) == 0);
     CHECK(pt_namespace_call(space, crash, &zero, 1, &result) == PT_E_FAULT);
     CHECK(pt_namespace_call(space, spin, &zero, 1, &result) == PT_E_POISONED);
-    CHECK(pt_reset(pt_namespace_domain(space)) == 0 && sum(5) == 26);
+    CHECK(pt_domain_reset(pt_namespace_domain(space)) == 0 && sum(5) == 26);
 
     /* Deleted: a fault with its name; the same id once it is there again. */
     CHECK(pt_namespace_delete(space, "sum") == 0 && pt_namespace_delete(space, "sum") == PT_E_MISSING);
-    pt_clear_fault();
-    CHECK(sum(5) == 0 && pt_last_fault()->kind == PT_FAULT_DELETED);
+    pt_fault_clear();
+    CHECK(sum(5) == 0 && pt_fault_last()->kind == PT_FAULT_DELETED);
     CHECK(pt_namespace_create(space, "f.ec", "int sum(int n) { return n; }") == 0 && sum(5) == 5);
 
     CHECK(pt_namespace_free(space) == 0 && pt_namespace_free(space) == PT_E_HANDLE);

@@ -7,24 +7,24 @@ int main(int argc, char **argv)
     pt_domain *one = kit_domain(argv[1], 0), *two = kit_domain(argv[1], 0);
     int (*load)(pt_offset) = PT_SYM(one, int, load, (pt_offset));
     pt_counters counters = { .size = sizeof counters };
-    CHECK(pt_count(one, &counters) == 0 && counters.size == sizeof counters);
+    CHECK(pt_domain_counters(one, &counters) == 0 && counters.size == sizeof counters);
     uint64_t calls = counters.calls;
     CHECK(load(0) == 0);
     expect(PT_FAULT_NULL_POINTER);
-    CHECK(pt_reset(one) == 0);
-    CHECK(pt_count(one, &counters) == 0 && counters.calls > calls && counters.faults == 1);
+    CHECK(pt_domain_reset(one) == 0);
+    CHECK(pt_domain_counters(one, &counters) == 0 && counters.calls > calls && counters.faults == 1);
     CHECK(counters.denied == 0 && counters.refused == 0 && counters.system_calls == 0 && counters.moves == 0);
     /* An older host knows less of the structure. */
     struct {
         size_t size;
         uint64_t calls, other;
     } old = { 16, 0, 77 };
-    CHECK(pt_count(one, (pt_counters *)&old) == 0 && old.calls == counters.calls && old.other == 77 && old.size == 16);
+    CHECK(pt_domain_counters(one, (pt_counters *)&old) == 0 && old.calls == counters.calls && old.other == 77 && old.size == 16);
     old.size = 3;
-    CHECK(pt_count(one, (pt_counters *)&old) == PT_E_ARGUMENT && pt_count(one, NULL) == PT_E_ARGUMENT);
-    CHECK(pt_count(NULL, &counters) == PT_E_HANDLE && pt_pages(NULL) == PT_E_HANDLE);
-    CHECK(pt_pages(one) >= 0);
-    CHECK(pt_shared_pages(one) == 0 && pt_shared_pages(NULL) == PT_E_HANDLE);
+    CHECK(pt_domain_counters(one, (pt_counters *)&old) == PT_E_ARGUMENT && pt_domain_counters(one, NULL) == PT_E_ARGUMENT);
+    CHECK(pt_domain_counters(NULL, &counters) == PT_E_HANDLE && pt_domain_pages(NULL) == PT_E_HANDLE);
+    CHECK(pt_domain_pages(one) >= 0);
+    CHECK(pt_domain_shared_pages(one) == 0 && pt_domain_shared_pages(NULL) == PT_E_HANDLE);
 
     int64_t length = pt_metrics(NULL, 0, 0);
     CHECK(length > 500);
@@ -35,18 +35,18 @@ int main(int argc, char **argv)
     CHECK(pt_metrics(text, 10, 0) > 500 && strlen(text) == 9);
     CHECK(pt_metrics(NULL, 5, 0) == PT_E_ARGUMENT && pt_metrics(text, 10, 4) == PT_E_ARGUMENT);
 
-    if (strcmp(pt_hot_window(), "taken") == 0) {
-        CHECK(pt_hot(one) == 1 && pt_hot(two) == 0 && pt_hot_domain() == one);
-        CHECK(pt_set_placement(two, PT_PLACE_HOT) == 0 && pt_hot(two) == 1 && pt_hot(one) == 0);
-        CHECK(pt_hot_domain() == two && pt_count(two, &counters) == 0 && counters.moves == 1);
+    if (strcmp(pt_hot_window_state(), "taken") == 0) {
+        CHECK(pt_domain_hot(one) == 1 && pt_domain_hot(two) == 0 && pt_hot_window_domain() == one);
+        CHECK(pt_domain_set_placement(two, PT_PLACE_HOT) == 0 && pt_domain_hot(two) == 1 && pt_domain_hot(one) == 0);
+        CHECK(pt_hot_window_domain() == two && pt_domain_counters(two, &counters) == 0 && counters.moves == 1);
         CHECK(load(0) == 0);
         expect(PT_FAULT_NULL_POINTER);
-        CHECK(pt_set_placement(two, PT_PLACE_COLD) == 0 && !pt_hot_domain() && strcmp(pt_hot_window(), "free") == 0);
+        CHECK(pt_domain_set_placement(two, PT_PLACE_COLD) == 0 && !pt_hot_window_domain() && strcmp(pt_hot_window_state(), "free") == 0);
     } else {
-        CHECK(strcmp(pt_hot_window(), "occupied") == 0 && !pt_hot_domain());
+        CHECK(strcmp(pt_hot_window_state(), "occupied") == 0 && !pt_hot_window_domain());
     }
-    CHECK(pt_set_placement(one, 3) == PT_E_ARGUMENT && pt_set_placement(NULL, 0) == PT_E_HANDLE);
-    CHECK(pt_close(one) == 0 && pt_close(two) == 0 && pt_hot(two) == PT_E_HANDLE);
+    CHECK(pt_domain_set_placement(one, 3) == PT_E_ARGUMENT && pt_domain_set_placement(NULL, 0) == PT_E_HANDLE);
+    CHECK(pt_domain_free(one) == 0 && pt_domain_free(two) == 0 && pt_domain_hot(two) == PT_E_HANDLE);
     free(text);
     return 0;
 }

@@ -37,10 +37,10 @@ int main(int argc, char **argv)
     int (*recurse)(int) = PT_SYM(domain, int, recurse, (int));
     CHECK(load(8) == 0 && passed_on == 1);
     expect(PT_FAULT_NULL_POINTER);
-    CHECK(pt_reset(domain) == 0);
+    CHECK(pt_domain_reset(domain) == 0);
     spin();
     expect(PT_FAULT_DEADLINE);
-    CHECK(passed_on >= 2 && pt_reset(domain) == 0 && recurse(1) == 0);
+    CHECK(passed_on >= 2 && pt_domain_reset(domain) == 0 && recurse(1) == 0);
     expect(PT_FAULT_CONTROL_STACK_OVERFLOW);
     volatile int came_back = 0;
     if (!sigsetjmp(out, 1)) *(volatile int *)0x7f0000001234 = 1;

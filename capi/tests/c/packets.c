@@ -65,7 +65,7 @@ static void damaged(const char *path)
     CHECK(source);
     for (int i = 0; i < PACKETS - 1; i++)
         CHECK(pt_source_next(source, &packet) == 1);
-    CHECK(pt_source_next(source, &packet) == PT_E_FILE && pt_error_code() == PT_E_FILE && *pt_error());
+    CHECK(pt_source_next(source, &packet) == PT_E_FILE && pt_error_code() == PT_E_FILE && *pt_error_message());
     uint64_t at = 0, size = 0;
     CHECK(pt_source_progress(source, &at, &size) == 1 && at <= size && size == (uint64_t)size_of(path));
     CHECK(pt_source_free(source) == 0);
@@ -76,11 +76,11 @@ static void bad(const char *path)
     pt_packet packet = { 0 };
     pt_filter *filter = pt_filter_new("", NULL);
     CHECK(!pt_source_file(NULL) && pt_error_code() == PT_E_ARGUMENT);
-    CHECK(!pt_source_file("/nothing/here") && pt_error_code() == PT_E_FILE && strstr(pt_error(), "/nothing/here"));
+    CHECK(!pt_source_file("/nothing/here") && pt_error_code() == PT_E_FILE && strstr(pt_error_message(), "/nothing/here"));
     CHECK(!pt_source_file("/proc/version") && pt_error_code() == PT_E_FILE);
     CHECK(!pt_source_fd(-1) && pt_error_code() == PT_E_ARGUMENT);
     CHECK(!pt_source_live(NULL, 0, 0, 0) && pt_error_code() == PT_E_ARGUMENT);
-    CHECK(!pt_source_live("lo", 8, 0, 0) && pt_error_code() == PT_E_ARGUMENT && strstr(pt_error(), "PT_LIVE_NOT"));
+    CHECK(!pt_source_live("lo", 8, 0, 0) && pt_error_code() == PT_E_ARGUMENT && strstr(pt_error_message(), "PT_LIVE_NOT"));
     CHECK(!pt_source_live("no such one", 0, 0, 0) && pt_error_code() == PT_E_SYSTEM);
     CHECK(pt_source_next(NULL, &packet) == PT_E_HANDLE);
     pt_source *source = pt_source_file(path);
@@ -92,7 +92,7 @@ static void bad(const char *path)
     CHECK(pt_filter_run_at(filter, packet.at, packet.length, packet.wire_length) >= 0);
     pt_filter *reads = pt_filter_new("udp", NULL);
     CHECK(pt_filter_run_at(reads, packet.at, packet.length, packet.wire_length) == PT_E_FAULT);
-    CHECK(pt_last_fault() && pt_last_fault()->kind == PT_FAULT_READ && pt_error_code() == PT_E_FAULT);
+    CHECK(pt_fault_last() && pt_fault_last()->kind == PT_FAULT_READ && pt_error_code() == PT_E_FAULT);
     /* Packets that the source never gave. */
     char bytes[100];
     packet.at = 4;
@@ -103,7 +103,7 @@ static void bad(const char *path)
     packet.length = 0xffffffffu;
     CHECK(pt_source_read(source, &packet, bytes, sizeof bytes) == PT_E_ARGUMENT);
     CHECK(pt_source_read(source, NULL, bytes, sizeof bytes) == PT_E_ARGUMENT);
-    CHECK(pt_source_send(source, NULL, bytes, 60) == PT_E_ARGUMENT && strstr(pt_error(), "no interface"));
+    CHECK(pt_source_send(source, NULL, bytes, 60) == PT_E_ARGUMENT && strstr(pt_error_message(), "no interface"));
     CHECK(pt_source_free(source) == 0 && pt_source_free(source) == PT_E_HANDLE);
 
     CHECK(!pt_writer_new(NULL, 0, NULL) && pt_error_code() == PT_E_ARGUMENT);
@@ -113,7 +113,7 @@ static void bad(const char *path)
     /* What a full device does not take is an error at the end, at the latest. */
     pt_writer *full = pt_writer_new("/dev/full", 0, NULL);
     CHECK(full && pt_writer_packet(full, 0, bytes, 60, 60) == 0 && pt_writer_packet(full, 0, NULL, 60, 60) == PT_E_ARGUMENT);
-    CHECK(pt_writer_flush(full) == PT_E_FILE && pt_writer_free(full) == PT_E_FILE && strstr(pt_error(), "space"));
+    CHECK(pt_writer_flush(full) == PT_E_FILE && pt_writer_free(full) == PT_E_FILE && strstr(pt_error_message(), "space"));
     CHECK(pt_filter_free(filter) == 0 && pt_filter_free(reads) == 0);
 }
 

@@ -51,10 +51,10 @@ static void control_stacks_have_the_size_asked_for(void)
     /* The thread's own has 8 MiB or more. */
     begin((pt_config){.control_stack = 2 << 20});
     recurse(1);
-    const pt_fault *fault = pt_last_fault();
+    const pt_fault *fault = pt_fault_last();
     CHECK(fault && fault->depth > (1 << 20) / 8 && fault->depth <= (2 << 20) / 8);
     expect(PT_FAULT_CONTROL_STACK_OVERFLOW);
-    CHECK(pt_reset(domain) == 0 && twice_plus(2) == 5);
+    CHECK(pt_domain_reset(domain) == 0 && twice_plus(2) == 5);
 }
 
 /* Writable mappings that a dump leaves out. */
@@ -88,10 +88,10 @@ static void heaps_have_a_ceiling(void)
     pt_options *options = kit_options();
     pt_image *image = pt_image_load(file);
     /* Its variables that begin as zero are a wish. */
-    CHECK(pt_options_heap_ceiling(options, 1) == 0 && !pt_open(image, options));
-    CHECK(pt_error_code() == PT_E_LIMIT && strstr(pt_error(), "heap_ceiling"));
-    CHECK(pt_options_heap(options, 1 << 20) == 0 && !pt_open(image, options));
-    CHECK(pt_options_heap_ceiling(options, 0) == 0 && pt_close(pt_open(image, options)) == 0);
+    CHECK(pt_options_heap_ceiling(options, 1) == 0 && !pt_domain_new(image, options));
+    CHECK(pt_error_code() == PT_E_LIMIT && strstr(pt_error_message(), "heap_ceiling"));
+    CHECK(pt_options_heap(options, 1 << 20) == 0 && !pt_domain_new(image, options));
+    CHECK(pt_options_heap_ceiling(options, 0) == 0 && pt_domain_free(pt_domain_new(image, options)) == 0);
     CHECK(pt_options_heap_ceiling(NULL, 1) == PT_E_HANDLE);
 }
 
@@ -111,7 +111,7 @@ static void handlers_without_a_stack_are_refused(void)
     begin((pt_config){0});
     install(SIGTERM, plain, 0);
     CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_HANDLER_STACK);
-    CHECK(strstr(pt_error(), "SIGTERM") && strstr(pt_error(), "SA_ONSTACK") && strstr(pt_error(), "PT_ADOPT_HANDLERS"));
+    CHECK(strstr(pt_error_message(), "SIGTERM") && strstr(pt_error_message(), "SA_ONSTACK") && strstr(pt_error_message(), "PT_ADOPT_HANDLERS"));
     CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_HANDLER_STACK);
     install(SIGTERM, plain, SA_ONSTACK);
     CHECK(add(1, 2) == 3);
@@ -150,7 +150,7 @@ static void exchanged_handlers_are_mended(void)
         CHECK(pt_rearm() == 0 && add(1, 2) == 3);
         trap();
         expect(PT_FAULT_TRAP);
-        CHECK(pt_reset(domain) == 0);
+        CHECK(pt_domain_reset(domain) == 0);
     }
 }
 

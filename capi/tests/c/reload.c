@@ -11,7 +11,7 @@ static int asked;
 static int ask(void)
 {
     asked += 1;
-    return pt_current() && pt_user(pt_current()) == &asked ? 10 : 0;
+    return pt_service_caller() && pt_domain_user(pt_service_caller()) == &asked ? 10 : 0;
 }
 
 static int events[5];
@@ -57,9 +57,9 @@ static uint64_t module_count(int what)
 static pt_options *options(void)
 {
     pt_options *o = pt_options_new();
-    CHECK(o && pt_service(o, "ask", (void *)ask, "i()") == 0);
+    CHECK(o && pt_options_service(o, "ask", (void *)ask, "i()") == 0);
     CHECK(pt_options_user(o, &asked) == 0 && pt_options_deadline(o, 0) == 0);
-    CHECK(pt_on_reload(o, on_reload, events) == 0);
+    CHECK(pt_options_on_reload(o, on_reload, events) == 0);
     return o;
 }
 
@@ -68,26 +68,26 @@ static void restarts(pt_image *image)
     pt_options *o = options();
     CHECK(pt_options_restart(o, 9) == PT_E_ARGUMENT);
     CHECK(pt_options_restart(o, PT_RESTART_IMMEDIATE) == 0);
-    pt_domain *d = pt_open(image, o);
+    pt_domain *d = pt_domain_new(image, o);
     long (*next)(void) = PT_SYM(d, long, next, (void));
     void (*trap)(void) = PT_SYM(d, void, trap, (void));
     CHECK(next() == 0 && next() == 1);
     trap();
     expect(PT_FAULT_TRAP);
-    CHECK(pt_poisoned(d) == 1 && next() == 0 && next() == 1 && !pt_last_fault());
-    CHECK(pt_close(d) == 0);
+    CHECK(pt_domain_poisoned(d) == 1 && next() == 0 && next() == 1 && !pt_fault_last());
+    CHECK(pt_domain_free(d) == 0);
 
     CHECK(pt_options_back_off(o, 3600000000, 0, 3600000000, 0) == 0);
-    d = pt_open(image, o);
+    d = pt_domain_new(image, o);
     next = PT_SYM(d, long, next, (void));
     trap = PT_SYM(d, void, trap, (void));
     trap();
     expect(PT_FAULT_TRAP);
-    CHECK(next() == 0 && pt_error_code() == PT_E_RESTING && strstr(pt_error(), "rests"));
-    CHECK(pt_reset(d) == 0);
-    pt_clear_fault();
+    CHECK(next() == 0 && pt_error_code() == PT_E_RESTING && strstr(pt_error_message(), "rests"));
+    CHECK(pt_domain_reset(d) == 0);
+    pt_fault_clear();
     CHECK(next() == 0 && next() == 1 && pt_error_code() == 0);
-    CHECK(pt_close(d) == 0 && pt_options_free(o) == 0);
+    CHECK(pt_domain_free(d) == 0 && pt_options_free(o) == 0);
 }
 
 static void *borrow(void *pool)
@@ -97,7 +97,7 @@ static void *borrow(void *pool)
         CHECK(d);
         long (*next)(void) = PT_SYM(d, long, next, (void));
         CHECK(next() == 0 && next() == 1);
-        CHECK(pt_pool_give(pool, d) == 0);
+        CHECK(pt_pool_put(pool, d) == 0);
     }
     return NULL;
 }
@@ -110,19 +110,19 @@ static void pools(pt_image *image, pt_image *other)
     pt_pool *pool = pt_pool_new(image, o);
     CHECK(pool && pool_count(pool, PT_POOL_MADE) == 1 && pool_count(pool, PT_POOL_SIZE) == 2);
     pt_domain *a = pt_pool_take(pool), *b = pt_pool_take(pool);
-    CHECK(a && b && a != b && pt_user(a) == &asked);
+    CHECK(a && b && a != b && pt_domain_user(a) == &asked);
     CHECK(!pt_pool_take(pool) && pt_error_code() == PT_E_BUSY);
     int (*serve)(void) = PT_SYM(a, int, serve, (void));
     CHECK(serve() == 11);
     long (*next)(void) = PT_SYM(b, long, next, (void));
-    CHECK(pt_pool_give(pool, b) == 0 && pt_pool_give(pool, b) == PT_E_HANDLE && pt_poisoned(b) < 0);
+    CHECK(pt_pool_put(pool, b) == 0 && pt_pool_put(pool, b) == PT_E_HANDLE && pt_domain_poisoned(b) < 0);
     pt_domain *c = pt_pool_take(pool);
     CHECK(c && c != b && PT_SYM(c, long, next, (void)) == next);
     PT_SYM(c, void, trap, (void))();
     expect(PT_FAULT_TRAP);
-    CHECK(pt_pool_give(pool, c) == 0 && pool_count(pool, PT_POOL_RESTARTS) == 1);
+    CHECK(pt_pool_put(pool, c) == 0 && pool_count(pool, PT_POOL_RESTARTS) == 1);
     /* One that the host closed is given up. */
-    CHECK(pt_close(a) == 0 && pt_pool_give(pool, a) == 0);
+    CHECK(pt_domain_free(a) == 0 && pt_pool_put(pool, a) == 0);
     CHECK(pool_count(pool, PT_POOL_ABANDONED) == 1 && pool_count(pool, PT_POOL_IN_USE) == 0);
     CHECK(pt_pool_replace(pool, other, NULL) == PT_E_UNRESOLVED);
     CHECK(pt_pool_replace(pool, other, o) == 0);
@@ -130,9 +130,9 @@ static void pools(pt_image *image, pt_image *other)
     CHECK(PT_SYM(c, int, which, (void))() == 2);
     uint64_t value;
     CHECK(pt_pool_count(pool, 11, &value) == PT_E_ARGUMENT && pt_pool_count(pool, -1, &value) == PT_E_ARGUMENT);
-    CHECK(pt_pool_close(pool) == 0 && pt_pool_close(pool) == PT_E_HANDLE && !pt_pool_take(pool));
+    CHECK(pt_pool_free(pool) == 0 && pt_pool_free(pool) == PT_E_HANDLE && !pt_pool_take(pool));
     CHECK(PT_SYM(c, int, which, (void))() == 2);
-    CHECK(pt_pool_give(pool, c) == 0);
+    CHECK(pt_pool_put(pool, c) == 0);
 
     CHECK(pt_options_pool(o, 2, 2, PT_POOL_PER_THREAD) == 0 && pt_options_pool_wait(o, 60000000, 100) == 0);
     pool = pt_pool_new(image, o);
@@ -146,11 +146,11 @@ static void pools(pt_image *image, pt_image *other)
     pid_t child = fork();
     if (child == 0) {
         b = pt_pool_take(pool);
-        _exit(a && b && PT_SYM(b, long, next, (void))() == 0 && pt_pool_give(pool, a) == 0 ? 0 : 1);
+        _exit(a && b && PT_SYM(b, long, next, (void))() == 0 && pt_pool_put(pool, a) == 0 ? 0 : 1);
     }
     int status = 1;
     CHECK(waitpid(child, &status, 0) == child && status == 0);
-    CHECK(pt_pool_give(pool, a) == 0 && pt_pool_close(pool) == 0);
+    CHECK(pt_pool_put(pool, a) == 0 && pt_pool_free(pool) == 0);
     CHECK(pt_options_free(o) == 0);
 }
 
@@ -164,20 +164,20 @@ static void modules(pt_image *one, pt_image *two, pt_image *lacks)
     int (*serve)(void) = pt_module_sym(module, "serve", "i()");
     void (*trap)(void) = PT_MODULE_SYM(module, void, trap, (void));
     CHECK(which && next && serve && trap && which == PT_MODULE_SYM(module, int, which, (void)));
-    CHECK(!PT_MODULE_SYM(module, int, witch, (void)) && strstr(pt_error(), "`which`"));
+    CHECK(!PT_MODULE_SYM(module, int, witch, (void)) && strstr(pt_error_message(), "`which`"));
     CHECK(which() == 1 && next() == 0 && next() == 1 && serve() == 11);
 
     /* What does not fit changes nothing. */
-    CHECK(pt_module_replace(module, lacks) == PT_E_MISSING && strstr(pt_error(), "`which`"));
+    CHECK(pt_module_replace(module, lacks) == PT_E_MISSING && strstr(pt_error_message(), "`which`"));
     long seen = -1;
     CHECK(pt_module_hand_over(module, refuse, &seen) == 0);
-    CHECK(pt_module_replace(module, two) == PT_E_HAND_OVER && strstr(pt_error(), "returned 7") && seen == 2);
+    CHECK(pt_module_replace(module, two) == PT_E_HAND_OVER && strstr(pt_error_message(), "returned 7") && seen == 2);
     CHECK(which() == 1 && next() == 3 && module_count(PT_MODULE_REFUSED) == 2);
 
     /* With its state; a fault brings the old one back. */
     CHECK(pt_module_carry(module, "save", "load", 64) == 0 && pt_module_replace(module, two) == 0);
     CHECK(which() == 2 && next() == 4 && serve() == 12 && module_count(PT_MODULE_ON_PROBATION) == 29);
-    CHECK(pt_user(pt_module_domain(module)) == &asked);
+    CHECK(pt_domain_user(pt_module_domain(module)) == &asked);
     trap();
     expect(PT_FAULT_TRAP);
     CHECK(which() == 1 && next() == 4 && serve() == 11);
@@ -198,7 +198,7 @@ static void modules(pt_image *one, pt_image *two, pt_image *lacks)
     CHECK(waitpid(child, &status, 0) == child && status == 0 && which() == 1);
 
     CHECK(pt_module_free(module) == 0 && pt_module_free(module) == PT_E_HANDLE);
-    pt_clear_fault();
+    pt_fault_clear();
     CHECK(which() == 0 && pt_error_code() == PT_E_CLOSED);
 }
 
@@ -229,8 +229,8 @@ static void freed_inside(pt_image *one, pt_image *two)
             expect(PT_FAULT_TRAP);
         }
         free_at = 0;
-        CHECK(pt_module_free(module) == PT_E_HANDLE && pt_poisoned(domain) == PT_E_HANDLE);
-        pt_clear_fault();
+        CHECK(pt_module_free(module) == PT_E_HANDLE && pt_domain_poisoned(domain) == PT_E_HANDLE);
+        pt_fault_clear();
         CHECK(which() == 0 && pt_error_code() == PT_E_CLOSED);
     }
 }

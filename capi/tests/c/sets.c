@@ -28,10 +28,10 @@ int main(int argc, char **argv)
     CHECK(pt_source_next(source, &packet) == 1);
     CHECK(pt_filter_set_find_at(set, packet.at, packet.length, packet.wire_length) == rest);
     CHECK(pt_filter_set_counters(set, &filters, &compilations) == 0 && filters == 2 && compilations == 2);
-    CHECK(pt_filter_set_domain(set) != domain && pt_name(domain)[0] == 0 && pt_error_code() == PT_E_HANDLE);
+    CHECK(pt_filter_set_domain(set) != domain && pt_domain_name(domain)[0] == 0 && pt_error_code() == PT_E_HANDLE);
 
     /* A place where there is nothing is a fault, and does no harm to the next packet. */
-    CHECK(pt_filter_set_find_at(set, 0xe0000000u, 60, 60) == PT_E_FAULT && pt_last_fault()->kind == PT_FAULT_READ);
+    CHECK(pt_filter_set_find_at(set, 0xe0000000u, 60, 60) == PT_E_FAULT && pt_fault_last()->kind == PT_FAULT_READ);
     CHECK(pt_filter_set_find_at(set, packet.at, packet.length, packet.wire_length) == rest);
 
     /* Many at once, in an area. */
@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     CHECK(pt_filter_set_find_all(set, NULL, 1, found) == PT_E_ARGUMENT);
     CHECK(pt_filter_set_find_all(set, some, 1, NULL) == PT_E_ARGUMENT);
     some[1].at = 0xe0000000u;
-    CHECK(pt_filter_set_find_all(set, some, 2, found) == PT_E_FAULT && pt_last_fault());
+    CHECK(pt_filter_set_find_all(set, some, 2, found) == PT_E_FAULT && pt_fault_last());
     CHECK(pt_filter_set_find_all(set, some + 2, 1, found) == 0 && found[0] == rest);
 
     /* Who else. */
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
 
     CHECK(pt_filter_set_watch(set, NULL) == PT_E_HANDLE && !pt_filter_set_lend(set, NULL) && pt_error_code() == PT_E_HANDLE);
     domain = pt_filter_set_domain(set);
-    CHECK(pt_filter_set_free(set) == 0 && pt_poisoned(domain) == PT_E_HANDLE && !pt_filter_set_domain(set));
+    CHECK(pt_filter_set_free(set) == 0 && pt_domain_poisoned(domain) == PT_E_HANDLE && !pt_filter_set_domain(set));
     CHECK(pt_filter_set_find_at(set, place, 60, 60) == PT_E_HANDLE && pt_filter_set_show(set, text, 1) == PT_E_HANDLE);
     CHECK(pt_source_free(source) == 0 && pt_shared_free(area) == 0 && pt_filter_free(with) == 0);
     CHECK(pt_filter_free(dns) == 0 && pt_filter_free(low) == 0);

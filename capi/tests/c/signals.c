@@ -42,7 +42,7 @@ static void calling(int signal)
     (void)signal;
     alarms++;
     /* Between a call's end and its caller it would replace what the end left, as with errno. */
-    if (!pt_nesting()) return;
+    if (!pt_thread_nesting()) return;
     long sum = add(1, 2);
     if (sum == 0) refused++;
     else abort();
@@ -71,18 +71,18 @@ static void *with_blocked(void *unused)
     sigemptyset(&set);
     sigaddset(&set, SIGSEGV);
     CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
-    CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_SIGNAL_BLOCKED && strstr(pt_error(), "SIGSEGV"));
-    CHECK(pt_last_fault()->kind == PT_FAULT_REFUSED && strstr(pt_last_fault()->message, "pthread_sigmask"));
+    CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_SIGNAL_BLOCKED && strstr(pt_error_message(), "SIGSEGV"));
+    CHECK(pt_fault_last()->kind == PT_FAULT_REFUSED && strstr(pt_fault_last()->message, "pthread_sigmask"));
     CHECK(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
-    pt_clear_fault();
-    CHECK(add(1, 2) == 3 && !pt_last_fault());
+    pt_fault_clear();
+    CHECK(add(1, 2) == 3 && !pt_fault_last());
     return NULL;
 }
 
 static void *with_replaced(void *unused)
 {
     (void)unused;
-    CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_HANDLER_REPLACED && strstr(pt_error(), "SIGFPE"));
+    CHECK(add(1, 2) == 0 && pt_error_code() == PT_E_HANDLER_REPLACED && strstr(pt_error_message(), "SIGFPE"));
     return NULL;
 }
 
@@ -91,7 +91,7 @@ static void *with_rearmed(void *unused)
     (void)unused;
     CHECK(add(1, 2) == 3 && load(8) == 0);
     expect(PT_FAULT_NULL_POINTER);
-    CHECK(pt_reset(domain) == 0 && add(1, 2) == 3);
+    CHECK(pt_domain_reset(domain) == 0 && add(1, 2) == 3);
     return NULL;
 }
 
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
         own_fault();
         CHECK(own_faults == i + 1 && add(2, 3) == 5 && load(8) == 0);
         expect(PT_FAULT_NULL_POINTER);
-        CHECK(pt_reset(domain) == 0);
+        CHECK(pt_domain_reset(domain) == 0);
     }
 
     /* Alarms at any instruction: results stay right, faults stay faults. */
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
         if (i % 1000 == 0) {
             CHECK(load(8) == 0);
             expect(PT_FAULT_NULL_POINTER);
-            CHECK(pt_reset(domain) == 0);
+            CHECK(pt_domain_reset(domain) == 0);
         }
     }
     calm();
@@ -140,13 +140,13 @@ int main(int argc, char **argv)
     alarms = 0;
     storm(calling, 200);
     while (alarms < 50 || refused < 5) {
-        pt_clear_fault();
+        pt_fault_clear();
         spin(); /* until its deadline: the handler meets it inside */
-        CHECK(pt_last_fault() && pt_last_fault()->kind == PT_FAULT_DEADLINE);
-        CHECK(pt_reset(hurried) == 0);
+        CHECK(pt_fault_last() && pt_fault_last()->kind == PT_FAULT_DEADLINE);
+        CHECK(pt_domain_reset(hurried) == 0);
     }
     calm();
-    pt_clear_fault();
+    pt_fault_clear();
     CHECK(add(2, 3) == 5);
 
     in_thread(with_blocked);

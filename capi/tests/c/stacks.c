@@ -21,10 +21,10 @@ static void all(void)
     CHECK(twice_plus(20) == 41);
     CHECK(load(8) == 0);
     expect(PT_FAULT_NULL_POINTER);
-    CHECK(pt_reset(domain) == 0);
+    CHECK(pt_domain_reset(domain) == 0);
     CHECK(recurse(1) == 0);
     expect(PT_FAULT_CONTROL_STACK_OVERFLOW);
-    CHECK(pt_reset(domain) == 0 && add(1, 2) == 3);
+    CHECK(pt_domain_reset(domain) == 0 && add(1, 2) == 3);
     ran++;
 }
 
@@ -123,9 +123,9 @@ int main(int argc, char **argv)
 
     /* A nested call of another domain from a coroutine inside a service. */
     pt_options *options = kit_options();
-    CHECK(pt_service(options, "twice", (void *)switching, "i(i)") == 0);
+    CHECK(pt_options_service(options, "twice", (void *)switching, "i(i)") == 0);
     pt_image *image = pt_image_load(argv[1]);
-    pt_domain *outer = pt_open(image, options);
+    pt_domain *outer = pt_domain_new(image, options);
     CHECK(outer);
     int (*through)(int) = PT_SYM(outer, int, twice_plus, (int));
     CHECK(through(20) == 41 && nested_here == 1 && ran == 5);

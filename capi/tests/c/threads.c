@@ -17,7 +17,7 @@ static atomic_int inside, stop;
 static void *calling(void *unused)
 {
     (void)unused;
-    for (int i = 0; i < 5000; i++) CHECK(add(i, 1) == i + 1 && twice_plus(i) == 2 * i + 1 && !pt_last_fault());
+    for (int i = 0; i < 5000; i++) CHECK(add(i, 1) == i + 1 && twice_plus(i) == 2 * i + 1 && !pt_fault_last());
     return NULL;
 }
 
@@ -27,11 +27,11 @@ static void *spinning(void *function)
     inside++;
     /* A call that comes while a reset looks whether anybody is inside is refused. */
     do {
-        pt_clear_fault();
+        pt_fault_clear();
         spin();
-        CHECK(pt_last_fault());
-    } while (pt_last_fault()->kind == PT_FAULT_REFUSED && pt_error_code() == PT_E_BUSY);
-    return (void *)(long)pt_last_fault()->kind;
+        CHECK(pt_fault_last());
+    } while (pt_fault_last()->kind == PT_FAULT_REFUSED && pt_error_code() == PT_E_BUSY);
+    return (void *)(long)pt_fault_last()->kind;
 }
 
 /* Calls until the domain is closed. Closed is all that a call may find. */
@@ -41,11 +41,11 @@ static void *until_closed(void *unused)
     inside++;
     for (int i = 0;; i++) {
         int result = twice_plus(i);
-        if (pt_last_fault()) {
+        if (pt_fault_last()) {
             int code = pt_error_code();
-            CHECK(result == 0 && (code == PT_E_CLOSED || pt_last_fault()->kind == PT_FAULT_ANOTHER_THREAD));
+            CHECK(result == 0 && (code == PT_E_CLOSED || pt_fault_last()->kind == PT_FAULT_ANOTHER_THREAD));
             if (code == PT_E_CLOSED) return NULL;
-            pt_clear_fault();
+            pt_fault_clear();
         } else CHECK(result == 2 * i + 1);
     }
 }
@@ -55,8 +55,8 @@ static void *opening(void *unused)
     (void)unused;
     while (!stop) {
         pt_options *options = kit_options();
-        pt_domain *domain = pt_open(image, options);
-        CHECK(domain && pt_user(domain) == NULL && pt_close(domain) == 0 && pt_options_free(options) == 0);
+        pt_domain *domain = pt_domain_new(image, options);
+        CHECK(domain && pt_domain_user(domain) == NULL && pt_domain_free(domain) == 0 && pt_options_free(options) == 0);
     }
     return NULL;
 }
@@ -84,28 +84,28 @@ int main(int argc, char **argv)
     shared_domain = kit_domain(path, 0);
     add = PT_SYM(shared_domain, long, add, (int, int));
     twice_plus = PT_SYM(shared_domain, int, twice_plus, (int));
-    void *spin = pt_sym(shared_domain, "spin", "v()");
+    void *spin = pt_domain_sym(shared_domain, "spin", "v()");
     start(threads, calling, NULL);
     join(threads, 0);
 
     /* Interrupted again and again until all have been inside and have left. */
     start(threads, spinning, spin);
     while (inside < THREADS) usleep(100);
-    CHECK(pt_reset(shared_domain) == PT_E_BUSY || pt_interrupt(shared_domain) == 0);
+    CHECK(pt_domain_reset(shared_domain) == PT_E_BUSY || pt_domain_interrupt(shared_domain) == 0);
     for (int left = 0; left < THREADS;) {
-        CHECK(pt_interrupt(shared_domain) == 0);
+        CHECK(pt_domain_interrupt(shared_domain) == 0);
         if (pthread_tryjoin_np(threads[left], &spin) == 0) {
             CHECK((long)spin == PT_FAULT_INTERRUPTED);
             left++;
         }
     }
-    CHECK(!pt_poisoned(shared_domain) && add(1, 2) == 3);
+    CHECK(!pt_domain_poisoned(shared_domain) && add(1, 2) == 3);
 
     /* Closed under its callers, many times. */
     for (int round = 0; round < 20; round++) {
         start(threads, until_closed, NULL);
         while (inside < THREADS) usleep(100);
-        CHECK(pt_close(shared_domain) == 0);
+        CHECK(pt_domain_free(shared_domain) == 0);
         join(threads, 0);
         shared_domain = kit_domain(path, 0);
         add = PT_SYM(shared_domain, long, add, (int, int));
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
             alarm(30);
             CHECK(add(i, 1) == i + 1);
             pt_domain *own = kit_domain(path, 0);
-            CHECK(own && pt_close(own) == 0 && pt_close(shared_domain) == 0);
+            CHECK(own && pt_domain_free(own) == 0 && pt_domain_free(shared_domain) == 0);
             _exit(0);
         }
         int status;
@@ -128,6 +128,6 @@ int main(int argc, char **argv)
     }
     stop = 1;
     join(threads, 0);
-    CHECK(add(1, 2) == 3 && pt_close(shared_domain) == 0);
+    CHECK(add(1, 2) == 3 && pt_domain_free(shared_domain) == 0);
     return 0;
 }
