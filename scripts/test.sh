@@ -10,6 +10,7 @@ step() {
 }
 
 step "build" cargo build --release --workspace --quiet
+step "the image parser without the standard library" cargo build --release --package postern-image --no-default-features --quiet
 step "unit, integration and documentation tests" cargo test --release --workspace --no-fail-fast
 step "demonstration" demo/run.sh
 step "fuzzing, briefly" fuzz/run.sh 10

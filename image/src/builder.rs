@@ -3,6 +3,9 @@
 //! Invariant: what [`ImageBuilder::build`] returns parses as an [`ImageFile`], for it has been parsed.
 //! Whether the code is harmless is the verifier's question, here as with any file.
 
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
 use postern_verifier::Segment;
 use postern_verifier::window::{self, ABI_VERSION, PAGE, STACK_LOG2};
 

@@ -1,6 +1,7 @@
 //! Why a file is not an image: the place, what is wrong there, and what to do about it.
 
-use std::fmt;
+use alloc::boxed::Box;
+use core::fmt;
 
 use postern_verifier::window::{ABI_VERSION, LIMIT, STACK_LOG2, TLS_ALIGNMENT};
 use thiserror::Error;

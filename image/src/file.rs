@@ -3,6 +3,8 @@
 //! Invariant of [`ImageFile`]: every part lies inside the file, every offset inside the window, parts do not
 //! overlap, and names are unique. Only [`ImageFile::parse`] makes one.
 
+use alloc::vec::Vec;
+
 use postern_verifier::window::{FILL, PAGE};
 use postern_verifier::{Layout, Links};
 
@@ -41,7 +43,8 @@ pub struct ImageFile<'a> {
 }
 
 impl<'a> ImageFile<'a> {
-    /// Checks a file and returns the view. Time and memory are linear in the length of `bytes`.
+    /// Checks a file and returns the view. Memory is linear in the length of `bytes`, and time, too, but for a
+    /// logarithm of the number of names.
     pub fn parse(bytes: &'a [u8]) -> Result<ImageFile<'a>, ImageError> {
         if bytes.len() as u64 > 1 << 32 {
             return Err(Problem::FileTooLarge(bytes.len() as u64).at(Place::File));
@@ -174,6 +177,11 @@ impl<'a> ImageFile<'a> {
     /// What the image offers, in the file's order.
     pub fn exports(&self) -> &[Export<'a>] {
         &self.exports
+    }
+
+    /// Indices into [`ImageFile::exports`], in the order of their names.
+    pub(crate) fn by_name(&self) -> &[u32] {
+        &self.by_name
     }
 
     /// The export with a name, by binary search.

@@ -3,7 +3,10 @@
 //! They are claims of whoever linked the file. Here they are checked for form; what they claim is bound
 //! to the image by others: `file` compares offsets with text, the verifier judges the code.
 
-use std::collections::HashSet;
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 use postern_verifier::Segment;
 use postern_verifier::window::{
@@ -188,7 +191,7 @@ fn until_nul<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// The text of a name, if it is 1 to 255 bytes of printable ASCII without spaces.
 pub(crate) fn checked_name(name: &[u8]) -> Option<&str> {
     let printable = name.iter().all(u8::is_ascii_graphic) && (1..=MAX_NAME).contains(&name.len());
-    std::str::from_utf8(name).ok().filter(|_| printable)
+    core::str::from_utf8(name).ok().filter(|_| printable)
 }
 
 /// A name and a signature, with the name for messages about what is wrong with the signature.
@@ -211,7 +214,7 @@ fn parse_entry<'a>(bytes: &mut &'a [u8]) -> Result<Entry<'a>, (Problem, Option<&
 
 fn parse_imports(mut bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
     let mut imports = Vec::new();
-    let mut names = HashSet::new();
+    let mut names = BTreeSet::new();
     while !bytes.is_empty() {
         let index = imports.len() as u32;
         let fail = |problem: Problem, name: Option<&str>| {
@@ -231,7 +234,7 @@ fn parse_imports(mut bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
 
 fn parse_exports(mut bytes: &[u8]) -> Result<Vec<Export<'_>>, ImageError> {
     let mut exports = Vec::new();
-    let mut names = HashSet::new();
+    let mut names = BTreeSet::new();
     while !bytes.is_empty() {
         let index = exports.len() as u32;
         let fail = |problem: Problem, name: Option<&str>| {

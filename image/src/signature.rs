@@ -3,8 +3,12 @@
 //! In a file a signature is an allegation of whoever made the file. It is compared with the types of whoever calls or serves, and
 //! told to people; nothing copies memory or registers because of it.
 
-use std::fmt;
-use std::str::FromStr;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! Imports and exports of an image in a form that outlives its bytes.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::file::ImageFile;
 use crate::layout::MemoryLayout;
@@ -41,14 +41,16 @@ pub struct ImageTables {
     pub imports: Vec<ImportOwned>,
     /// Exports in the file's order.
     pub exports: Vec<ExportOwned>,
-    /// From an export's name to its place in `exports`.
-    by_name: HashMap<Arc<str>, u32>,
+    /// Places in `exports`, in the order of their names.
+    by_name: Vec<u32>,
 }
 
 impl ImageTables {
-    /// The export with a name.
+    /// The export with a name, by binary search.
     pub fn export(&self, name: &str) -> Option<&ExportOwned> {
-        self.exports.get(*self.by_name.get(name)? as usize)
+        let name_of = |&i: &u32| &*self.exports[i as usize].name;
+        let found = self.by_name.binary_search_by_key(&name, name_of).ok()?;
+        self.exports.get(self.by_name[found] as usize)
     }
 }
 
@@ -69,11 +71,6 @@ impl From<&ImageFile<'_>> for ImageTables {
                 signature: e.signature,
             })
             .collect();
-        let by_name = exports
-            .iter()
-            .zip(0..)
-            .map(|(export, index)| (Arc::clone(&export.name), index))
-            .collect();
         ImageTables {
             header: *file.header(),
             layout: file.layout(),
@@ -82,7 +79,7 @@ impl From<&ImageFile<'_>> for ImageTables {
                 .map(|variables| (variables.memory_size, variables.alignment)),
             imports,
             exports,
-            by_name,
+            by_name: file.by_name().to_vec(),
         }
     }
 }

@@ -3,6 +3,9 @@
 //! From the top down: the thread block, whose first byte is the thread pointer, the variables, which end at the thread pointer, and
 //! the first stack pointer. Invariant of [`ThreadLocals`]: all of it fits into the share of the data stack that the ABI gives it.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use postern_verifier::window::{CANARY, THREAD_BLOCK, TLS_ALIGNMENT, TLS_SHARE};
 
 use crate::elf::ProgramHeader;

@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     CHECK(a.add(2, 3) == 5);
     fault(&a, PT_FAULT_NULL_POINTER);
     open_copy(&b, argv[3], argv[1], from_b);
-    CHECK(a.sym != b.sym);
+    CHECK(a.domain_sym != b.domain_sym);
     for (int i = 0; i < 3; i++) {
         CHECK(a.add(2, 3) == 5 && b.add(4, 5) == 9);
         fault(&b, PT_FAULT_NULL_POINTER);
