@@ -3,11 +3,15 @@
 //! A closure of the host decides, or another domain ([`module`]). Invariant: an extension gets what its decider answered, or a
 //! refusal; a decider that does not answer is counted and denies.
 
+mod guard;
 mod module;
+mod trusted;
+
+pub(crate) use guard::Guard;
+pub(crate) use trusted::Deciding;
 
 use crate::policy::Request;
 use crate::service::Caller;
-use crate::trusted::guard::Deciding;
 use crate::{CallError, Domain, SymbolError, Verdict};
 use module::Module;
 use std::fmt;

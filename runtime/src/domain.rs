@@ -1,12 +1,10 @@
 //! Domains: one instance of an image each, with its window, limits, services and counters.
 
 mod build;
-pub(crate) mod inside;
 mod leave;
 pub(crate) mod retired;
 
 pub use build::{DomainBuilder, Limits, Placement};
-pub(crate) use leave::Nobody;
 
 use crate::call::{self, CallError, Func, FuncType};
 use crate::counters::metrics;

@@ -385,7 +385,12 @@ impl ImageInner {
 
     /// Whether `offset` is a place where verified text may be entered.
     pub(crate) fn is_start(&self, offset: u32) -> bool {
-        Starts::new(&self.starts, self.text_len, self.tables.layout.text).contains(offset)
+        self.starts().contains(offset)
+    }
+
+    /// The places where verified text may be entered.
+    pub(crate) fn starts(&self) -> Starts<'_> {
+        Starts::new(&self.starts, self.text_len, self.tables.layout.text)
     }
 }
 

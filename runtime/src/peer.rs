@@ -18,6 +18,7 @@ use crate::service::{self, compatible};
 use crate::trusted::control::{Entry, FloatMask};
 use crate::trusted::gate;
 use crate::trusted::peer::{Peer, PeerError, SLOW};
+use crate::trusted::registers;
 use postern_image::Signature;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -76,8 +77,8 @@ impl PeerExport {
             gate_stack: if full || x87 { SLOW } else { self.stack },
             limit: self.time,
             vectors: vectors(caller_facts, facts),
-            result_mask: result.map_or(0, service::integer_mask),
-            float_mask: FloatMask([result.map_or(0, service::float_mask), 0]),
+            result_mask: result.map_or(0, registers::integer_mask),
+            float_mask: FloatMask([result.map_or(0, registers::float_mask), 0]),
             stack: self.stack,
             bound: true,
         }

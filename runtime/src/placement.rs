@@ -14,6 +14,7 @@ pub(crate) use busiest::Busiest;
 use crate::domain::Inner;
 use crate::instance::Stays;
 use crate::trusted::control::{Control, OPEN, Pause, WANTED};
+use crate::trusted::inside;
 use crate::trusted::mask::SignalsBlocked;
 use crate::trusted::thread;
 use crate::window::{HotWindow, Window, hot_window};
@@ -225,7 +226,7 @@ impl Session {
         }
         // A debugger takes its breakpoints out while it knows where they are.
         let hidden = crate::symbols::hide(inner);
-        let moved = inner.while_empty(|| {
+        let moved = inside::while_empty(&inner.control, || {
             let to = match hot {
                 true => Window::take_hot(),
                 false => Window::take().ok(),

@@ -27,11 +27,11 @@ pub use table::{SYSTEM_CALLS, SystemCall};
 
 use crate::Domain;
 use crate::call::{ending, kill};
-use crate::decision::{self, Asked, Question};
+use crate::decision::{self, Asked, Deciding, Question};
 use crate::domain::Inner;
 use crate::fork::{self, Held};
 use crate::service::Caller;
-use crate::trusted::guard::{self, Deciding};
+use crate::trusted::guard;
 use descriptors::Table;
 use rustix::io::Errno;
 use std::fmt;

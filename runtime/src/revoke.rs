@@ -6,12 +6,12 @@
 
 use crate::call::{self, CallError};
 use crate::domain::Inner;
-use crate::domain::inside::{self, Target};
 use crate::error::SymbolError;
 use crate::fork;
 use crate::service::Caller;
 use crate::trusted::enter::{self, Freight};
 use crate::trusted::gate::STATUS_OK;
+use crate::trusted::inside::{self, Target};
 use crate::{Domain, FaultKind, Offset};
 use std::fmt;
 use std::sync::Mutex;

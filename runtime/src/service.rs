@@ -5,7 +5,7 @@
 
 use crate::Domain;
 use crate::call;
-use crate::decision::Decider;
+use crate::decision::{Decider, Deciding, Guard};
 use crate::domain;
 use crate::domain::Inner;
 use crate::error::{InstantiateError, SymbolError};
@@ -14,17 +14,19 @@ use crate::policy::{self, System};
 use crate::revoke;
 use crate::trusted::control::{Control, Entry, FloatMask, OPEN, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
-use crate::trusted::guard::{Deciding, Guard};
-use crate::trusted::{jump, peer, shim, thread};
+use crate::trusted::registers::{float_mask, integer_mask};
+use crate::trusted::shim::{self, Body};
+use crate::trusted::{jump, peer, thread};
 use crate::value::{Offset, Output, Value};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Stack that a service gets when it declares nothing.
-pub const DEFAULT_STACK: usize = 64 << 10;
+pub const DEFAULT_STACK: usize = shim::DEFAULT_STACK;
 
 /// Who calls a service: a handle that costs nothing until it is used.
 pub struct Caller<'a> {
@@ -108,6 +110,16 @@ service!(A, B, C, D);
 service!(A, B, C, D, E);
 service!(A, B, C, D, E, G);
 
+/// A closure behind the service gate.
+struct Closure<A, F>(F, PhantomData<fn(A)>);
+
+impl<A: 'static, F: Service<A>> Body for Closure<A, F> {
+    #[inline(always)]
+    fn invoke(&self, control: &Control, integers: &[u64; 6], floats: &[u64; 8]) -> u64 {
+        self.0.invoke(&Caller::new(control), integers, floats)
+    }
+}
+
 /// What a domain is given, by name.
 #[derive(Default)]
 pub(crate) struct Services {
@@ -115,7 +127,7 @@ pub(crate) struct Services {
     table: Box<[ServiceEntry]>,
     deciding: Arc<Deciding>,
     /// One for each entry of the table, once any is needed.
-    guards: OnceLock<Box<[Guard]>>,
+    guards: OnceLock<Box<[Arc<Guard>]>>,
     /// Former deciders that somebody inside may still be asking. Held while guards are put in place or taken away.
     #[expect(
         clippy::vec_box,
@@ -139,10 +151,10 @@ struct Offer {
 impl Services {
     pub(crate) fn add<A: 'static, F: Service<A>>(&mut self, name: &str, function: F) {
         let signature = F::signature();
-        let context = Box::new(function);
+        let context = Box::new(Closure::<A, F>(function, PhantomData));
         let address = &raw const *context as usize;
         let offer = Offer {
-            function: shim::address::<A, F>(signature.result()),
+            function: shim::address::<Closure<A, F>>(signature.result()),
             context: Some(context),
             address,
             signature: Some(signature),
@@ -318,7 +330,7 @@ impl Services {
                 result_mask: masks.0,
                 float_mask: FloatMask([masks.1, 0]),
                 calls: 0.into(),
-                guard: std::ptr::null_mut::<Guard>().into(),
+                guard: AtomicPtr::default(),
             });
         }
         self.table = table.into();
@@ -335,17 +347,16 @@ impl Services {
         &self.deciding
     }
 
-    fn guards(&self, inner: &Inner) -> &[Guard] {
+    fn guards(&self, inner: &Inner) -> &[Arc<Guard>] {
         self.guards.get_or_init(|| {
             let imports = inner.image.tables.imports.iter().enumerate();
             imports
-                .map(|(number, import)| self.guard(&inner.name, number, &import.name))
+                .map(|(number, import)| Arc::new(self.guard(&inner.name, number, &import.name)))
                 .collect()
         })
     }
 
     fn guard(&self, domain: &str, number: usize, name: &str) -> Guard {
-        let entry = &self.table[number];
         let masks = |mask: fn(Type) -> u64, floats: bool| {
             let offer = self.offers.get(name);
             let parameters = offer.and_then(|o| o.signature.as_ref());
@@ -355,7 +366,6 @@ impl Services {
         };
         let system = name == "sys";
         Guard {
-            function: entry.function.load(Ordering::Relaxed),
             name: name.into(),
             number,
             integers: masks(integer_mask, false),
@@ -518,25 +528,6 @@ pub(crate) fn in_registers(signature: &Signature, peer: bool) -> bool {
     match peer {
         true => integers <= 6 && floats <= 8,
         false => parameters.len() <= 6,
-    }
-}
-
-/// Bits of an integer register that a value of this type fills. Of a `_Bool` that is its truth value in bit 0 (psABI): who lies in
-/// the others is not heard, whichever way the value goes.
-pub(crate) fn integer_mask(t: Type) -> u64 {
-    match (t.is_float(), t) {
-        (true, _) => 0,
-        (_, Type::Bool) => 1,
-        _ => u64::MAX >> (64 - 8 * t.size()),
-    }
-}
-
-/// Bits of the low half of a vector register that a value of this type fills.
-pub(crate) fn float_mask(t: Type) -> u64 {
-    match t {
-        Type::F32 => u64::from(u32::MAX),
-        Type::F64 => u64::MAX,
-        _ => 0,
     }
 }
 

@@ -18,8 +18,10 @@
 //! | [`enter`] | typed calls through an entry gate |
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
+//! | [`registers`] | which bits of registers the values of C types fill |
 //! | [`stray`] | services that return out of turn |
 //! | [`stub`] | plain C function pointers to entries |
+//! | [`inside`] | who is inside a domain, and who waits for whom to leave |
 //! | [`switch`] | entries that are exchanged while threads call them |
 //! | [`slot`] | boxed values that threads exchange |
 //! | [`lock`] | locks on parts of files |
@@ -37,6 +39,7 @@ pub(crate) mod enter;
 pub(crate) mod gate;
 pub(crate) mod guard;
 pub(crate) mod host;
+pub(crate) mod inside;
 pub(crate) mod jump;
 pub(crate) mod lock;
 pub(crate) mod machine;
@@ -48,6 +51,7 @@ pub(crate) mod pages;
 pub(crate) mod peer;
 pub(crate) mod record;
 pub(crate) mod register;
+pub(crate) mod registers;
 pub(crate) mod shim;
 pub(crate) mod signal;
 pub(crate) mod slot;

@@ -1,26 +1,15 @@
 //! Who is inside a domain, and how they are made to leave. Whoever changes a window works in [`Inner::exclusive`]: nobody is inside
 //! then, and nobody can enter.
 
-use super::inside::{self, Target};
 use super::{Busy, Inner};
-use crate::trusted::control::{BUSY, CLOSED, Control, LEFT, MOVING, OPEN, POISONED, WANTED};
+use crate::trusted::control::{BUSY, CLOSED, Control, LEFT, OPEN, POISONED, WANTED};
+use crate::trusted::inside::{self, Target};
 use crate::trusted::map::MapError;
-use crate::trusted::{machine, mask, outcome, shim, signal, slow, thread};
+use crate::trusted::{machine, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
-/// Nobody is inside a domain, and nobody can enter while this is there.
-pub(crate) struct Nobody(());
-
 impl Inner {
-    /// Runs `work` if nobody is inside, as [`Inner::while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
-    /// takes, so that no child finds the domain waiting for this.
-    pub(crate) fn while_nobody(&self, work: impl FnOnce(&Nobody)) -> bool {
-        // A handler on this thread that calls the domain would wait for itself.
-        let _signals = mask::SignalsBlocked::new();
-        self.while_empty(|| (work(&Nobody(())), true)).is_some()
-    }
-
     /// Whether any thread is inside, or waits in a call of this domain for a service or a peer.
     pub(crate) fn occupied(&self) -> bool {
         self.occupied_by(|_| true)
@@ -166,40 +155,6 @@ impl Inner {
             // A service that the constructors called: its panic goes on in the host.
             Err(panic) => resume_unwind(panic),
         }
-    }
-
-    /// Runs `work` if nobody is inside. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
-    /// afterwards as it was, or poisoned if `work` says that it is not whole.
-    pub(crate) fn while_empty<R>(&self, work: impl FnOnce() -> (R, bool)) -> Option<R> {
-        // Before callers wait: it looks at states itself.
-        slow::forget_left(thread::current());
-        if self.occupied() {
-            return None;
-        }
-        let state = &self.control.state;
-        let before = state.load(Ordering::SeqCst);
-        if !matches!(before, OPEN | WANTED | POISONED) {
-            return None;
-        }
-        state
-            .compare_exchange(before, MOVING, Ordering::SeqCst, Ordering::SeqCst)
-            .ok()?;
-        machine::barrier();
-        // Somebody may close the domain meanwhile, and that is for good.
-        let put = |to| {
-            let _ = state.compare_exchange(MOVING, to, Ordering::SeqCst, Ordering::SeqCst);
-        };
-        if self.occupied() {
-            put(before);
-            return None;
-        }
-        let (done, whole) = work();
-        put(match before {
-            _ if !whole => POISONED,
-            WANTED => OPEN,
-            other => other,
-        });
-        Some(done)
     }
 
     /// Asks every thread that is inside to end its call, also those that are just entering.

@@ -9,12 +9,12 @@ use crate::domain;
 use crate::error::SymbolError;
 use crate::fork::{self, Held, ThreadId};
 use crate::trusted::control::Entry;
-use crate::trusted::switch::Switch;
+use crate::trusted::switch::{Route, Switch};
 use crate::{Domain, Fault};
 use postern_image::Signature;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 impl Function {
@@ -119,11 +119,12 @@ impl Inner {
         if let Some(function) = state.functions.iter().find(known) {
             return Ok(function.switch.clone());
         }
+        let owner: Weak<Inner> = Arc::downgrade(self);
         let function = Function {
             name: name.to_owned(),
             signature,
             c,
-            switch: Arc::new(Switch::new(Arc::downgrade(self))),
+            switch: Arc::new(Switch::new(owner)),
         };
         if let Some((previous, _)) = &state.previous {
             function.check(&previous.domain)?;
@@ -133,53 +134,6 @@ impl Inner {
         let switch = function.switch.clone();
         state.functions.push(function);
         Ok(switch)
-    }
-
-    /// A call of a function was not let in by `entry`: the entry to try instead. `None`: the current version itself refuses.
-    pub(crate) fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry> {
-        let mut waited = false;
-        loop {
-            let mut state = self.state();
-            if let Some(by) = state.holding {
-                // Who is inside cannot wait: the hand-over waits for it to leave.
-                let versions = state.domains();
-                drop(state);
-                let inside = versions.iter().any(|d| d.0.occupied_by_me());
-                if by == ThreadId::mine() || inside {
-                    let real = switch.real();
-                    return (!std::ptr::eq(real, entry)).then_some(real);
-                }
-                if !std::mem::replace(&mut waited, true) {
-                    self.held.fetch_add(1, Ordering::Relaxed);
-                }
-                std::thread::sleep(Duration::from_micros(50));
-                continue;
-            }
-            let real = switch.real();
-            let current = &state.current;
-            // Closed by a fork, for instance; before a fault of its own closes it, `faulted` is called.
-            if state.previous.is_some() && current.domain.is_poisoned() {
-                let from = current.number;
-                drop(state);
-                self.roll_back(Some(from), None);
-                continue;
-            }
-            if std::ptr::eq(real, entry) {
-                return None;
-            }
-            match &mut state.previous {
-                Some((_, 0)) => {
-                    drop(state);
-                    self.confirm();
-                    self.reap();
-                }
-                Some((_, left)) => {
-                    *left -= 1;
-                    return Some(real);
-                }
-                None => return Some(real),
-            }
-        }
     }
 
     /// A call of one of the module's domains ended in a fault, and the domain is about to be closed.
@@ -246,6 +200,55 @@ impl Inner {
         for Version { number, domain } in closed {
             drop(domain);
             self.tell(ModuleEvent::Drained { version: number });
+        }
+    }
+}
+
+impl Route for Inner {
+    /// `None`: the current version itself refuses.
+    fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry> {
+        let mut waited = false;
+        loop {
+            let mut state = self.state();
+            if let Some(by) = state.holding {
+                // Who is inside cannot wait: the hand-over waits for it to leave.
+                let versions = state.domains();
+                drop(state);
+                let inside = versions.iter().any(|d| d.0.occupied_by_me());
+                if by == ThreadId::mine() || inside {
+                    let real = switch.real();
+                    return (!std::ptr::eq(real, entry)).then_some(real);
+                }
+                if !std::mem::replace(&mut waited, true) {
+                    self.held.fetch_add(1, Ordering::Relaxed);
+                }
+                std::thread::sleep(Duration::from_micros(50));
+                continue;
+            }
+            let real = switch.real();
+            let current = &state.current;
+            // Closed by a fork, for instance; before a fault of its own closes it, `faulted` is called.
+            if state.previous.is_some() && current.domain.is_poisoned() {
+                let from = current.number;
+                drop(state);
+                self.roll_back(Some(from), None);
+                continue;
+            }
+            if std::ptr::eq(real, entry) {
+                return None;
+            }
+            match &mut state.previous {
+                Some((_, 0)) => {
+                    drop(state);
+                    self.confirm();
+                    self.reap();
+                }
+                Some((_, left)) => {
+                    *left -= 1;
+                    return Some(real);
+                }
+                None => return Some(real),
+            }
         }
     }
 }

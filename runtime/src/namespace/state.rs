@@ -12,12 +12,13 @@ use super::object::{Symbol, Variables};
 use super::recovery::Settings;
 use super::room::Room;
 use super::{CreateError, Recovery};
-use crate::domain::{self, Domain, Nobody};
+use crate::domain::{self, Domain};
 use crate::fault::Fault;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
 use crate::trusted::code::{Area, Start, TRAP};
 use crate::trusted::control::Entry;
+use crate::trusted::inside::{self, Nobody};
 use crate::trusted::memory;
 use postern_image::Signature;
 use postern_verifier::window;
@@ -177,7 +178,7 @@ impl Code {
         }
         // Before the registry's lock, which the look for threads takes; this object's own comes after that.
         let _one = fork::lock(&self.freeing);
-        let done = inner.while_nobody(|nobody| {
+        let done = inside::while_nobody(&inner.control, |nobody| {
             let mut state = self.lock();
             for unit in std::mem::take(&mut state.unlinked) {
                 state.free(unit, nobody);
@@ -328,7 +329,7 @@ impl State {
             return Some(found);
         }
         let export = image.tables.export(name)?;
-        let start = Start::of_image(image, export.offset)?;
+        let start = Start::of_image(&image.starts(), export.offset)?;
         let slot = self.new_slot(name, export.signature)?;
         if !self.area.is_seen(slot) {
             self.area.barrier().ok()?;

@@ -13,11 +13,10 @@
 //! - Text that has had its pads is removed only while nobody is inside the domain and nobody can enter: any thread inside may jump to
 //!   a pad whenever it likes, whether a target leads there or not.
 
+use super::inside::Nobody;
 use super::machine;
 use super::map::{self, MapError, Protection};
 use super::memory;
-use crate::domain::Nobody;
-use crate::image::ImageInner;
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
 use postern_verifier::{Facts, Layout, Links, Profile, Segment, Starts, Violation};
 use std::collections::BTreeMap;
@@ -91,9 +90,9 @@ impl Judged {
 pub(crate) struct Start(u32);
 
 impl Start {
-    /// One of the image's.
-    pub(crate) fn of_image(image: &ImageInner, offset: u32) -> Option<Start> {
-        image.is_start(offset).then_some(Start(offset))
+    /// One of the image's, of which the verifier found these.
+    pub(crate) fn of_image(starts: &Starts<'_>, offset: u32) -> Option<Start> {
+        starts.contains(offset).then_some(Start(offset))
     }
 }
 

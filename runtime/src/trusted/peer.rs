@@ -128,7 +128,7 @@ extern "C" fn call(
     if shim::ending(thread) || asked_to_end(thread) {
         return NOTHING;
     }
-    if lacks_stack(thread, peer.stack) {
+    if shim::lacks_stack(thread, std::ptr::from_ref(&peer) as u64, peer.stack) {
         shim::end_when_back(thread, outcome::SERVICE_STACK, 0, None);
         return NOTHING;
     }
@@ -162,14 +162,6 @@ fn asked_to_end(thread: &Thread) -> bool {
         }
     }
     false
-}
-
-/// Whether less than `need` is left of the thread's own stack. Of a coroutine's only the host knows how large it is.
-fn lacks_stack(thread: &Thread, need: u64) -> bool {
-    let here = std::ptr::from_ref(&need) as u64;
-    let low = thread.stack_low.load(Ordering::Relaxed);
-    let left = here.wrapping_sub(low);
-    left < thread.stack_size.load(Ordering::Relaxed) && left < need
 }
 
 /// Says to the innermost call, which waited for a peer, how the peer's call ended.

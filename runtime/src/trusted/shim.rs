@@ -2,38 +2,48 @@
 //!
 //! A panic of the closure is caught here, carried around the extension, and goes on in the host's own call.
 
+use super::control::Control;
+use super::registers::integer_mask;
 use super::thread::{self, Thread};
-use crate::service::{Caller, Service, integer_mask};
 use postern_image::Type;
 use std::arch::global_asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-/// The C function for closures of type `F`: one for results in rax, one for results in xmm0.
-pub(crate) fn address<A, F: Service<A>>(result: Option<Type>) -> usize {
+/// Stack that a service gets when it declares nothing.
+pub(crate) const DEFAULT_STACK: usize = 64 << 10;
+
+/// What runs behind the service gate, as the registers have it.
+pub(crate) trait Body: Send + Sync + 'static {
+    /// Does the service for the domain of this control block, on the thread of the extension that called. The registers are as the
+    /// extension left them; the result goes into rax or xmm0. A panic ends the call, and goes on in whoever called the extension.
+    fn invoke(&self, control: &Control, integers: &[u64; 6], floats: &[u64; 8]) -> u64;
+}
+
+/// The C function for bodies of type `B`: one for results in rax, one for results in xmm0.
+pub(crate) fn address<B: Body>(result: Option<Type>) -> usize {
     match result {
-        Some(Type::F32 | Type::F64) => float::<A, F> as *const () as usize,
-        _ => integer::<A, F> as *const () as usize,
+        Some(Type::F32 | Type::F64) => float::<B> as *const () as usize,
+        _ => integer::<B> as *const () as usize,
     }
 }
 
 #[inline(always)]
-fn run<A, F: Service<A>>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
+fn run<B: Body>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     let thread = thread::current();
-    // SAFETY: the service gate stored the context of the very entry whose function this is, which `Services::add` set to an F that
+    // SAFETY: the service gate stored the context of the very entry whose function this is, which is the address of a B that
     // is one of the domain's parts; and the control block of the domain, which is never unmapped. The parts are dropped when nobody
-    // is inside (`domain::retired`), and this call is inside until it has returned to the gate, even if the closure, or another
+    // is inside, and this call is inside until it has returned to the gate, even if the closure, or another
     // thread meanwhile, drops the last handle of the domain.
-    let (function, control) = unsafe {
+    let (body, control) = unsafe {
         (
-            &*(thread.context.load(Ordering::Relaxed) as *const F),
+            &*(thread.context.load(Ordering::Relaxed) as *const B),
             &*thread.control.load(Ordering::Relaxed),
         )
     };
-    let caller = Caller::new(control);
     let floats = floats.map(f64::to_bits);
     match catch_unwind(AssertUnwindSafe(|| {
-        function.invoke(&caller, &integers, &floats)
+        body.invoke(control, &integers, &floats)
     })) {
         Ok(bits) => bits,
         Err(panic) => {
@@ -63,6 +73,13 @@ pub(crate) fn end_when_back(thread: &Thread, kind: u32, detail: u64, message: Op
         (extra.detail, extra.message) = (detail, message);
         end(thread, kind);
     }
+}
+
+/// Whether the thread is on its own stack with less than `need` bytes of it left below `here`. Of a coroutine's only the host knows
+/// how large it is.
+pub(crate) fn lacks_stack(thread: &Thread, here: u64, need: u64) -> bool {
+    let left = here.wrapping_sub(thread.stack_low.load(Ordering::Relaxed));
+    left < need && left < thread.stack_size.load(Ordering::Relaxed)
 }
 
 /// Whether the running service's call ends when the service returns.
@@ -142,7 +159,7 @@ unsafe extern "C" {
     static postern_narrow: u8;
 }
 
-extern "C" fn integer<A, F: Service<A>>(
+extern "C" fn integer<B: Body>(
     i0: u64,
     i1: u64,
     i2: u64,
@@ -158,10 +175,10 @@ extern "C" fn integer<A, F: Service<A>>(
     f6: f64,
     f7: f64,
 ) -> u64 {
-    run::<A, F>([i0, i1, i2, i3, i4, i5], [f0, f1, f2, f3, f4, f5, f6, f7])
+    run::<B>([i0, i1, i2, i3, i4, i5], [f0, f1, f2, f3, f4, f5, f6, f7])
 }
 
-extern "C" fn float<A, F: Service<A>>(
+extern "C" fn float<B: Body>(
     i0: u64,
     i1: u64,
     i2: u64,
@@ -177,7 +194,7 @@ extern "C" fn float<A, F: Service<A>>(
     f6: f64,
     f7: f64,
 ) -> f64 {
-    f64::from_bits(run::<A, F>(
+    f64::from_bits(run::<B>(
         [i0, i1, i2, i3, i4, i5],
         [f0, f1, f2, f3, f4, f5, f6, f7],
     ))

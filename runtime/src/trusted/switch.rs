@@ -6,7 +6,6 @@
 use super::control::Entry;
 use super::map::MapError;
 use super::stub;
-use crate::module::Inner;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -15,6 +14,12 @@ use std::sync::{Arc, Weak};
 struct Kept {
     entry: Entry,
     before: *mut Kept,
+}
+
+/// Who knows where calls of a switch go.
+pub(crate) trait Route: Send + Sync {
+    /// A call was not let in by `entry`: the entry to try instead. `None`: the refusal stays.
+    fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry>;
 }
 
 /// One function's.
@@ -28,8 +33,8 @@ pub(crate) struct Switch {
     all: AtomicPtr<Kept>,
     /// Address of the C function pointer that follows `current`, or 0.
     stub: AtomicUsize,
-    /// The module.
-    pub owner: Weak<Inner>,
+    /// Who is asked.
+    pub owner: Weak<dyn Route>,
 }
 
 // SAFETY: the pointers are to entries, which are immutable and may be read by every thread, and which only `drop` frees.
@@ -39,7 +44,7 @@ unsafe impl Sync for Switch {}
 
 impl Switch {
     /// A switch that no call may go through before [`Switch::go`].
-    pub(crate) fn new(owner: Weak<Inner>) -> Switch {
+    pub(crate) fn new(owner: Weak<dyn Route>) -> Switch {
         Switch {
             current: AtomicPtr::default(),
             real: AtomicPtr::default(),
@@ -70,7 +75,7 @@ impl Switch {
         }
     }
 
-    /// From now on calls go to `entry`; with `ask`, each through [`crate::restart::instead`].
+    /// From now on calls go to `entry`; with `ask`, each finds no entry first: [`super::above::Above::instead`].
     pub(crate) fn go(&self, entry: Entry, ask: bool) {
         if self.detour.load(Ordering::SeqCst).is_null() {
             let detour = self.keep(entry.closed());

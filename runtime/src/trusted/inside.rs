@@ -3,11 +3,57 @@
 //! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for no thread that waits, directly or
 //! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
 
-use crate::trusted::control::{Control, Pause, ServiceEntry};
-use crate::trusted::machine;
-use crate::trusted::thread::{self, ENTERING, IN_SERVICE, OUTSIDE, Registry, Thread};
+use super::control::{Control, MOVING, OPEN, POISONED, Pause, ServiceEntry, WANTED};
+use super::thread::{self, ENTERING, IN_SERVICE, OUTSIDE, Registry, Thread};
+use super::{machine, mask, slow};
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
+
+/// Nobody is inside a domain, and nobody can enter while this is there.
+pub(crate) struct Nobody(());
+
+/// Runs `work` if nobody is inside a domain, as [`while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
+/// takes, so that no child finds the domain waiting for this.
+pub(crate) fn while_nobody(control: &Control, work: impl FnOnce(&Nobody)) -> bool {
+    // A handler on this thread that calls the domain would wait for itself.
+    let _signals = mask::SignalsBlocked::new();
+    while_empty(control, || (work(&Nobody(())), true)).is_some()
+}
+
+/// Runs `work` if nobody is inside a domain. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
+/// afterwards as it was, or poisoned if `work` says that it is not whole.
+pub(crate) fn while_empty<R>(control: &Control, work: impl FnOnce() -> (R, bool)) -> Option<R> {
+    let here = Target::domain(control);
+    // Before callers wait: it looks at states itself.
+    slow::forget_left(thread::current());
+    if occupied(here, |_| true) {
+        return None;
+    }
+    let state = &control.state;
+    let before = state.load(SeqCst);
+    if !matches!(before, OPEN | WANTED | POISONED) {
+        return None;
+    }
+    state
+        .compare_exchange(before, MOVING, SeqCst, SeqCst)
+        .ok()?;
+    machine::barrier();
+    // Somebody may close the domain meanwhile, and that is for good.
+    let put = |to| {
+        let _ = state.compare_exchange(MOVING, to, SeqCst, SeqCst);
+    };
+    if occupied(here, |_| true) {
+        put(before);
+        return None;
+    }
+    let (done, whole) = work();
+    put(match before {
+        _ if !whole => POISONED,
+        WANTED => OPEN,
+        other => other,
+    });
+    Some(done)
+}
 
 /// What is to be left.
 #[derive(Clone, Copy)]
@@ -58,7 +104,7 @@ impl<'a> Target<'a> {
 }
 
 /// Whether one of the threads that `counts` is inside.
-pub(super) fn occupied(target: Target<'_>, counts: impl Fn(&Thread) -> bool) -> bool {
+pub(crate) fn occupied(target: Target<'_>, counts: impl Fn(&Thread) -> bool) -> bool {
     let registry = thread::registry();
     registry
         .iter()
