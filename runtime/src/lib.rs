@@ -1,27 +1,8 @@
-//! Native extensions in the host's own address space, each in its own protection domain, called like functions.
+//! Images, domains, calls, services, faults, shared areas and deadlines: what stands on the gates, without what hosts may do without.
 //!
-//! ```no_run
-//! use postern::{Domain, Image};
+//! Hosts use the crate `postern`, which has the names that are meant for them; what else is `pub` here is for the crates between.
 //!
-//! let image = Image::load("add.px")?;                      // checked and verified, once
-//! let domain = Domain::builder(&image)
-//!     .service("host_log", |caller: &postern::Caller<'_>, text: postern::Offset| {
-//!         println!("{}", caller.domain().read_c_string(text, 200).unwrap_or_default());
-//!     })
-//!     .build()?;                                           // an instance: a window of 4 GiB
-//! let add = domain.func::<fn(i32, i32) -> i64>("add")?;    // a typed entry
-//! match add.call(2, 3) {                                   // about the price of a function call
-//!     Ok(sum) => println!("{sum}"),
-//!     Err(error) => println!("the extension failed, the host did not: {error}"),
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Principles:
-//! - Text is verified before it runs and never changes afterwards; who made it does not matter.
-//! - Whatever an extension does is a value: a result, or a [`Fault`] with a kind, a place and a source line.
-//! - What comes from an extension is an allegation: numbers of any bits, [`Offset`]s that are checked when they are used.
-//! - All `unsafe` is in the module `trusted`; the rest is ordinary Rust.
+//! All `unsafe` is in the module `trusted`; the rest is ordinary Rust.
 
 mod access;
 mod at_fork;

@@ -1,0 +1,48 @@
+//! Native extensions in the host's own address space, each in its own protection domain, called like functions.
+//!
+//! ```no_run
+//! use postern::{Domain, Image};
+//!
+//! let image = Image::load("add.px")?;                      // checked and verified, once
+//! let domain = Domain::builder(&image)
+//!     .service("host_log", |caller: &postern::Caller<'_>, text: postern::Offset| {
+//!         println!("{}", caller.domain().read_c_string(text, 200).unwrap_or_default());
+//!     })
+//!     .build()?;                                           // an instance: a window of 4 GiB
+//! let add = domain.func::<fn(i32, i32) -> i64>("add")?;    // a typed entry
+//! match add.call(2, 3) {                                   // about the price of a function call
+//!     Ok(sum) => println!("{sum}"),
+//!     Err(error) => println!("the extension failed, the host did not: {error}"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Principles:
+//! - Text is verified before it runs and never changes afterwards; who made it does not matter.
+//! - Whatever an extension does is a value: a result, or a [`Fault`] with a kind, a place and a source line.
+//! - What comes from an extension is an allegation: numbers of any bits, [`Offset`]s that are checked when they are used.
+//!
+//! This crate is what hosts use: the names of those below it that are meant for them, and nothing of its own.
+
+#![forbid(unsafe_code)]
+
+pub use postern_runtime::policy;
+#[cfg(feature = "testing")]
+pub use postern_runtime::testing;
+#[doc(hidden)]
+pub use postern_runtime::without_reserve;
+pub use postern_runtime::{
+    Access, AreaBuilder, Asked, BackOff, BindError, Bounds, Busy, By, CallError, Caller, Cell,
+    Column, Config, Counters, CreateError, Created, DEFAULT_STACK, Decider, DecisionError, Domain,
+    DomainBuilder, Facts, Fault, FaultKind, Func, FuncType, FunctionId, Grant, Grants, HotWindow,
+    IdCallError, Image, InstantiateError, Lendable, Limits, LoadError, MapError, MemoryError,
+    MemoryTable, Metrics, Module, ModuleBuilder, ModuleCounters, ModuleEvent, ModuleFunc,
+    Namespace, NamespaceBuilder, NamespaceCounters, NamespaceError, Offset, Output, Pages,
+    PeerError, PeerExport, Perf, Placement, Policy, Pool, PoolBuilder, PoolCounters, PoolError,
+    Pooled, Prot, Question, ReadError, Recovery, Recycle, RegisterUse, Registers, Reluctance,
+    ReplaceError, Replaced, Replacement, Repossession, RestartPolicy, RevokeError, Revoked, Room,
+    Row, Rules, Service, ShareError, Shared, SharedPage, Signature, StartError, SymbolError,
+    SystemLimit, TableDomain, TableError, Type, Value, Verdict, Violation, clear_last_error,
+    handle_signal, hot_domain, hot_window, init, input, last_error, memory_table, metrics, nesting,
+    rearm, set_last_error, unsupported, unwind,
+};
