@@ -7,10 +7,8 @@ mod packet;
 
 pub use packet::{PacketIn, Packets};
 
-use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
-use crate::fault::CFault;
-use crate::handle::Handle;
+use crate::structures::{CCall, CConfig, CCounters, CFault, CQuestion};
 use postern::{AreaBuilder, DomainBuilder, ShareError, Shared, Signature};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -239,15 +237,14 @@ fn check_size(size: usize, name: &str) -> Result<(), Failure> {
 /// `const pt_config *`: a structure that says its size, and may be older or younger than this library.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub struct ConfigIn(*const crate::process::CConfig);
+pub struct ConfigIn(*const CConfig);
 
 impl ConfigIn {
     /// The configuration; NULL is the default.
     ///
     /// # Errors
     /// A size that no version has, or fields that this version does not know.
-    pub fn get(self) -> Result<crate::process::CConfig, Failure> {
-        use crate::process::CConfig;
+    pub fn get(self) -> Result<CConfig, Failure> {
         let mut config = CConfig::default();
         if self.0.is_null() {
             return Ok(config);
@@ -280,14 +277,14 @@ impl ConfigIn {
 /// `pt_counters *`: a structure that says its size, and may be older or younger than this library.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub struct CountersOut(*mut crate::observe::CCounters);
+pub struct CountersOut(*mut CCounters);
 
 impl CountersOut {
     /// Fills what the host knows of the structure; fields of a later version stay as they are.
     ///
     /// # Errors
     /// NULL, or a size that no version has.
-    pub fn put(self, mut counters: crate::observe::CCounters) -> Result<(), Failure> {
+    pub fn put(self, mut counters: CCounters) -> Result<(), Failure> {
         if self.0.is_null() {
             return Err(null("counters"));
         }
@@ -380,52 +377,8 @@ pub type Writer = Option<unsafe extern "C" fn(*mut c_void, *const c_void, usize)
 /// `int (*)(void *, pt_call *)`, or NULL: decides a system call.
 pub type CallHandler = Option<unsafe extern "C" fn(*mut c_void, *mut CCall) -> c_int>;
 
-/// `pt_call`.
-#[repr(C)]
-#[allow(missing_docs, reason = "the header says it")]
-pub struct CCall {
-    pub size: usize,
-    pub number: i64,
-    pub words: [u64; 5],
-    pub path: *const c_char,
-    pub second_path: *const c_char,
-    pub bytes: *const c_void,
-    pub length: usize,
-    pub answer: *mut c_void,
-    pub room: usize,
-    pub answered: usize,
-    pub result: i64,
-    pub reason: *const c_char,
-}
-
 /// `int (*)(void *, pt_question *)`, or NULL: decides a call of a service or of the system.
 pub type Decide = Option<unsafe extern "C" fn(*mut c_void, *mut CQuestion) -> c_int>;
-
-/// `pt_question`.
-#[repr(C)]
-#[allow(missing_docs, reason = "the header says it")]
-pub struct CQuestion {
-    pub size: usize,
-    pub domain: *const c_char,
-    pub service: *const c_char,
-    pub call: *mut CCall,
-    pub integers: u32,
-    pub floats: u32,
-    pub integer: [u64; 6],
-    pub floating: [u64; 8],
-    pub result: i64,
-    pub reason: *const c_char,
-}
-
-/// `pt_repossession`.
-#[repr(C)]
-#[allow(missing_docs, reason = "the header says it")]
-pub struct CRepossession {
-    pub size: usize,
-    pub kind: c_int,
-    pub name: [c_char; 256],
-    pub why: [c_char; 256],
-}
 
 /// Asks the host about a call.
 pub fn decide(decide: Decide, question: &mut CQuestion, user: usize) -> c_int {
@@ -517,16 +470,11 @@ pub fn call_handler(handler: FaultHandler, fault: &CFault, user: usize) {
 }
 
 /// `int (*)(pt_domain *, pt_domain *, void *)`, or NULL: hands state over.
-pub type HandOver =
-    Option<unsafe extern "C" fn(Handle<DomainKind>, Handle<DomainKind>, *mut c_void) -> c_int>;
+/// `H` is the handle of a domain.
+pub type HandOver<H> = Option<unsafe extern "C" fn(H, H, *mut c_void) -> c_int>;
 
 /// Asks the host to hand state over; 0 is done.
-pub fn hand_over(
-    hand_over: HandOver,
-    old: Handle<DomainKind>,
-    new: Handle<DomainKind>,
-    user: usize,
-) -> c_int {
+pub fn hand_over<H>(hand_over: HandOver<H>, old: H, new: H, user: usize) -> c_int {
     match hand_over {
         // SAFETY: the host gave a function of this type; handles are numbers.
         Some(hand_over) => unsafe { hand_over(old, new, user as *mut c_void) },

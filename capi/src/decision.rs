@@ -1,11 +1,12 @@
 //! Who decides about calls: `pt_options_decider`, `pt_domain_set_decider`, the same for modules, `pt_domain_decisions`.
 
-use crate::boundary::{self, CCall, CQuestion, Decide, Out};
+use crate::boundary::{self, Decide, Out};
 use crate::domain::DomainKind;
 use crate::failure;
 use crate::handle::Handle;
 use crate::options::{self, OptionsKind};
 use crate::policy::{self, EMULATE, KILL, SILENT};
+use crate::structures::{CCall, CQuestion};
 use postern::{Asked, Caller, Decider, Question, Verdict};
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::{null, null_mut};

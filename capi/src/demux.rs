@@ -7,9 +7,10 @@ use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, kind};
 use crate::source::{self, SourceKind};
+use crate::structures::CTally;
 use postern_capture::{Demux, DemuxError, ProgramError, Rules, RulesError, load_compiled};
 use postern_filter::{Databases, Options};
-use std::ffi::{CString, OsStr, c_char, c_int, c_void};
+use std::ffi::{CString, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,20 +33,6 @@ kind!(DemuxKind: Arc<Spread>, b'X', "pt_demux");
 /// Names in C and values, for the test that the header agrees.
 pub const FLAGS: [(&str, i32); 1] = [("PT_DEMUX_ALL", ALL)];
 const ALL: c_int = 1;
-
-/// `pt_tally`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the header says it")]
-pub struct CTally {
-    pub name: *const c_char,
-    pub packets: u64,
-    pub bytes: u64,
-    pub dropped: u64,
-    pub answers: u64,
-    pub faults: u64,
-    pub reserved: [u64; 2],
-}
 
 impl From<RulesError> for Failure {
     fn from(error: RulesError) -> Failure {

@@ -1,14 +1,15 @@
 //! Domains: `pt_domain_new` to `pt_domain_user`.
 
 use crate::failure::{self, Code, Failure};
+use crate::fork::Shared;
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
-use crate::symbol::Pointers;
+use crate::pointers::Pointers;
 use postern::Domain;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// An open domain.
 pub struct Opened {
@@ -35,23 +36,11 @@ impl Opened {
 kind!(DomainKind: Arc<Opened>, b'D', "pt_domain");
 
 /// Handles by the domains' numbers.
-static BY_ID: Mutex<BTreeMap<u64, Handle<DomainKind>>> = Mutex::new(BTreeMap::new());
-
-/// The lock of the handles by number.
-pub type Hold = MutexGuard<'static, BTreeMap<u64, Handle<DomainKind>>>;
-
-/// Takes that lock, for [`crate::fork`].
-pub fn hold_ids() -> Hold {
-    by_id()
-}
-
-fn by_id() -> Hold {
-    BY_ID.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static BY_ID: Shared<BTreeMap<u64, Handle<DomainKind>>> = Shared::new(BTreeMap::new());
 
 /// The handle of a live domain.
 pub fn handle_of(domain: &Domain) -> Option<Handle<DomainKind>> {
-    by_id().get(&domain.id()).copied()
+    BY_ID.lock().get(&domain.id()).copied()
 }
 
 /// `pt_domain_new`
@@ -71,7 +60,7 @@ pub extern "C" fn pt_domain_new(
 pub fn enter(opened: Arc<Opened>) -> Handle<DomainKind> {
     let id = opened.domain.id();
     let handle = Handle::make(opened);
-    by_id().insert(id, handle);
+    BY_ID.lock().insert(id, handle);
     handle
 }
 
@@ -81,7 +70,7 @@ pub fn enter(opened: Arc<Opened>) -> Handle<DomainKind> {
 /// It was taken back before.
 pub fn leave(handle: Handle<DomainKind>) -> Result<Arc<Opened>, Failure> {
     let opened = handle.take()?;
-    by_id().remove(&opened.domain.id());
+    BY_ID.lock().remove(&opened.domain.id());
     Ok(opened)
 }
 

@@ -1,7 +1,8 @@
 //! Faults as C sees them: `pt_fault_last`, `pt_fault_report`, `pt_fault_kind_name`, `pt_fault_clear`.
 
 use crate::failure;
-use postern::{CallError, Fault, FaultKind};
+use crate::structures::CFault;
+use postern::{CallError, Fault, FaultKind, Prot};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
@@ -62,29 +63,13 @@ pub const HAS: [(&str, i32); 4] = [
     ("PT_HAS_AREA", 8),
 ];
 
-/// `pt_fault`
-#[repr(C)]
-#[derive(Clone, Copy)]
-#[allow(missing_docs)]
-pub struct CFault {
-    pub size: usize,
-    pub kind: i32,
-    pub has: u32,
-    pub offset: u32,
-    pub address: u32,
-    pub status: i32,
-    pub signal: i32,
-    pub registers: [u64; 15],
-    pub depth: u64,
-    pub frames: u32,
-    pub backtrace: [u32; 32],
-    pub message: *const c_char,
-    pub place: *const c_char,
-    pub domain: *const c_char,
-    pub area: *const c_char,
-    pub area_start: u32,
-    pub page: u32,
-    pub access: i32,
+/// A right to memory as C has it: `PT_NO_ACCESS` and so on.
+pub fn access(protection: Prot) -> i32 {
+    match protection {
+        Prot::None => 0,
+        Prot::Read => 1,
+        Prot::ReadWrite => 3,
+    }
 }
 
 /// A fault with the texts that it points to.
@@ -154,7 +139,7 @@ impl Shown {
             shown._area = failure::text(&shared.area);
             (c.area, c.has) = (shown._area.as_ptr(), c.has | 8);
             (c.area_start, c.page) = (shared.start.0, shared.page);
-            c.access = crate::share::number(shared.protection);
+            c.access = access(shared.protection);
         }
         c.signal = fault.signal.unwrap_or(0);
         c.depth = fault.depth;

@@ -1,44 +1,86 @@
 //! Handles across fork: no table is being changed by another thread at the moment when the child is made.
+//!
+//! Every table with a lock registers here before it is used first, so this knows none of them, and none is forgotten. A fork takes
+//! [`TABLES`] first, then each table's lock; no function holds two of these locks, so their order does not matter.
 
 use crate::boundary;
-use crate::demux::DemuxKind;
-use crate::domain::{DomainKind, Hold, hold_ids};
-use crate::filter::FilterKind;
-use crate::filter_set::FilterSetKind;
-use crate::handle::{Holding, Kind};
-use crate::handler::HandlerKind;
-use crate::image::ImageKind;
-use crate::module::ModuleKind;
-use crate::namespace::NamespaceKind;
-use crate::options::OptionsKind;
-use crate::policy::PolicyKind;
-use crate::pool::{self, PoolKind};
-use crate::share::SharedKind;
-use crate::source::SourceKind;
-use crate::writer::WriterKind;
+use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
+/// What is locked while the child is made.
+pub trait Table: Sync {
+    /// Takes the lock; the guard, which both processes drop.
+    fn hold(&'static self) -> Box<dyn Any>;
+}
+
+/// Tables that were ever used.
+static TABLES: Mutex<Vec<&'static dyn Table>> = Mutex::new(Vec::new());
+
+/// Whether a table is among them.
+#[derive(Default)]
+pub struct Registration(AtomicBool);
+
+impl Registration {
+    /// It is not.
+    pub const fn new() -> Registration {
+        Registration(AtomicBool::new(false))
+    }
+
+    /// Sees to it that it is. Call it before each use of the table's lock, without that lock.
+    pub fn ensure(&self, table: &'static dyn Table) {
+        // Acquire: whoever sees the mark does not wait for the list, which a forking thread may hold.
+        if self.0.load(Ordering::Acquire) {
+            return;
+        }
+        static PREPARED: Once = Once::new();
+        PREPARED.call_once(|| boundary::at_fork(before, after));
+        let mut tables = tables();
+        if !self.0.load(Ordering::Acquire) {
+            tables.push(table);
+            self.0.store(true, Ordering::Release);
+        }
+    }
+}
+
+fn tables() -> MutexGuard<'static, Vec<&'static dyn Table>> {
+    TABLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A value under a lock that a fork takes, too.
+pub struct Shared<T> {
+    value: Mutex<T>,
+    registration: Registration,
+}
+
+impl<T: Send + 'static> Shared<T> {
+    /// A value.
+    pub const fn new(value: T) -> Shared<T> {
+        Shared {
+            value: Mutex::new(value),
+            registration: Registration::new(),
+        }
+    }
+
+    /// Takes the lock. Nothing else is taken under it.
+    pub fn lock(&'static self) -> MutexGuard<'static, T> {
+        self.registration.ensure(self);
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Send + 'static> Table for Shared<T> {
+    fn hold(&'static self) -> Box<dyn Any> {
+        Box::new(self.value.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The guards of all tables, which are dropped before that of their list.
 type Held = (
-    Holding<ImageKind>,
-    Holding<OptionsKind>,
-    Holding<DomainKind>,
-    Holding<SharedKind>,
-    Holding<PolicyKind>,
-    Holding<PoolKind>,
-    Holding<ModuleKind>,
-    Holding<NamespaceKind>,
-    Holding<FilterKind>,
-    Holding<FilterSetKind>,
-    Holding<SourceKind>,
-    (
-        Holding<WriterKind>,
-        Holding<HandlerKind>,
-        Holding<DemuxKind>,
-    ),
-    pool::Hold,
-    Hold,
+    Vec<Box<dyn Any>>,
+    MutexGuard<'static, Vec<&'static dyn Table>>,
 );
 
 thread_local! {
@@ -49,36 +91,11 @@ thread_local! {
 }
 
 extern "C" fn before() {
-    // No function holds one of these while it takes another, so the order does not matter.
-    let held = (
-        ImageKind::table().hold(),
-        OptionsKind::table().hold(),
-        DomainKind::table().hold(),
-        SharedKind::table().hold(),
-        PolicyKind::table().hold(),
-        PoolKind::table().hold(),
-        ModuleKind::table().hold(),
-        NamespaceKind::table().hold(),
-        FilterKind::table().hold(),
-        FilterSetKind::table().hold(),
-        SourceKind::table().hold(),
-        (
-            WriterKind::table().hold(),
-            HandlerKind::table().hold(),
-            DemuxKind::table().hold(),
-        ),
-        pool::loans(),
-        hold_ids(),
-    );
-    HELD.with(|place| place.set(Some(Box::new(held))));
+    let tables = tables();
+    let guards = tables.iter().map(|table| table.hold()).collect();
+    HELD.with(|place| place.set(Some(Box::new((guards, tables)))));
 }
 
 extern "C" fn after() {
     HELD.with(|place| drop(place.take()));
-}
-
-/// Asks libc to do so from now on.
-pub fn prepare() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| boundary::at_fork(before, after));
 }

@@ -4,6 +4,8 @@
 //! number an address that no process can map, so that following one by mistake faults at once.
 
 use crate::failure::{self, CAUSE, Code, Failure};
+use crate::fork::{self, Registration};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +30,7 @@ impl<K> Copy for Handle<K> {}
 /// A kind of handle.
 pub trait Kind: Sized + 'static {
     /// What the handles stand for.
-    type Value: Clone;
+    type Value: Clone + Send + Sync;
     /// The letter that the numbers begin with.
     const LETTER: u8;
     /// The C type, for messages.
@@ -60,6 +62,7 @@ pub(crate) use kind;
 pub struct Table<T> {
     values: RwLock<BTreeMap<usize, T>>,
     next: AtomicUsize,
+    registration: Registration,
 }
 
 impl<T> Table<T> {
@@ -68,6 +71,7 @@ impl<T> Table<T> {
         Table {
             values: RwLock::new(BTreeMap::new()),
             next: AtomicUsize::new(1),
+            registration: Registration::new(),
         }
     }
 }
@@ -78,24 +82,26 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// The lock of a kind's table.
-pub type Holding<K> = RwLockWriteGuard<'static, BTreeMap<usize, <K as Kind>::Value>>;
-
 impl<T> Table<T> {
-    /// Takes the lock, for [`crate::fork`].
-    pub fn hold(&'static self) -> RwLockWriteGuard<'static, BTreeMap<usize, T>> {
+    fn write(&'static self) -> RwLockWriteGuard<'static, BTreeMap<usize, T>> {
         self.values.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Send + Sync + 'static> fork::Table for Table<T> {
+    fn hold(&'static self) -> Box<dyn Any> {
+        Box::new(self.write())
     }
 }
 
 impl<K: Kind> Handle<K> {
     /// A new handle for `value`.
     pub fn make(value: K::Value) -> Handle<K> {
-        crate::fork::prepare();
         let table = K::table();
+        table.registration.ensure(table);
         let serial = table.next.fetch_add(1, Ordering::Relaxed);
         let number = usize::from(K::LETTER) << 56 | serial << 4;
-        table.hold().insert(number, value);
+        table.write().insert(number, value);
         Handle(number, PhantomData)
     }
 
@@ -117,7 +123,7 @@ impl<K: Kind> Handle<K> {
     /// As [`Handle::get`].
     pub fn take(self) -> Result<K::Value, Failure> {
         K::table()
-            .hold()
+            .write()
             .remove(&self.0)
             .ok_or_else(|| self.unknown())
     }

@@ -20,12 +20,14 @@
 //! | [`filter`], [`filter_set`] | `pt_filter_…`, `pt_filter_set_…` |
 //! | [`source`], [`writer`] | `pt_source_…`, `pt_interfaces`, `pt_writer_…` |
 //! | [`handler`], [`demux`] | `pt_handler_…`, `pt_demux_…` |
-//! | [`symbol`] | `pt_domain_sym…` |
+//! | [`symbol`], [`pointers`] | `pt_domain_sym…` |
 //! | [`service`] | `pt_service_…`, `pt_thread_…` |
 //! | [`memory`] | `pt_heap_…`, `pt_domain_read`, `pt_domain_write`, `pt_domain_read_string` |
 //! | [`observe`] | `pt_domain_counters`, `pt_domain_pages`, `pt_domain_shared_pages`, `pt_metrics`, `pt_domain_set_placement`, `pt_domain_hot`, `pt_hot_window_…` |
 //! | [`share`] | `pt_shared_…`, `pt_domain_expose`, `pt_domain_protect`, `pt_domain_withdraw` |
 //! | [`failure`], [`fault`] | `pt_error_…`, `pt_fault_…` |
+//! | [`structures`] | none: the structures of the headers |
+//! | [`handle`], [`fork`] | none: the tables of handles, and that no fork finds them half-changed |
 
 pub mod boundary;
 pub mod decision;
@@ -45,6 +47,7 @@ pub mod namespace;
 pub mod observe;
 pub mod options;
 pub mod peer;
+pub mod pointers;
 pub mod policy;
 pub mod pool;
 pub mod process;
@@ -52,5 +55,6 @@ pub mod revoke;
 pub mod service;
 pub mod share;
 pub mod source;
+pub mod structures;
 pub mod symbol;
 pub mod writer;

@@ -10,7 +10,7 @@ use crate::fault::Shown;
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
-use crate::symbol::Pointers;
+use crate::pointers::Pointers;
 use postern::{Domain, Module, ModuleEvent, ReplaceError};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ struct How {
     drain: Duration,
     end_stragglers: bool,
     carry: Option<(String, String, usize)>,
-    hand_over: HandOver,
+    hand_over: HandOver<Handle<DomainKind>>,
     hand_over_user: usize,
 }
 
@@ -216,7 +216,7 @@ pub extern "C" fn pt_module_carry(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_module_hand_over(
     module: Handle<ModuleKind>,
-    hand_over: HandOver,
+    hand_over: HandOver<Handle<DomainKind>>,
     user: *mut c_void,
 ) -> c_int {
     change(module, |how| {

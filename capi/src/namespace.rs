@@ -6,7 +6,7 @@ use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
-use crate::symbol::Pointers;
+use crate::pointers::Pointers;
 use postern::{
     CreateError, FunctionId, IdCallError, Namespace, NamespaceError, Recovery, RegisterUse,
 };

@@ -5,6 +5,7 @@ use crate::domain::{DomainKind, handle_of};
 use crate::failure::{self, Code, Failure};
 use crate::handle::Handle;
 use crate::options::placement;
+use crate::structures::CCounters;
 use postern::{Metrics, metrics};
 use std::ffi::{c_char, c_int};
 
@@ -14,32 +15,6 @@ const PAGES: u32 = 2;
 /// Names in C and values, for the test that the header agrees.
 pub const METRICS: [(&str, i32); 2] =
     [("PT_BY_IMAGE", BY_IMAGE as i32), ("PT_PAGES", PAGES as i32)];
-
-/// `pt_counters`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CCounters {
-    /// Bytes of the structure as the host knows it.
-    pub size: usize,
-    /// Calls that entered.
-    pub calls: u64,
-    /// Calls that ended in a fault.
-    pub faults: u64,
-    /// Time inside in nanoseconds, sampled.
-    pub inside_ns: u64,
-    /// How much of it was in the hot window.
-    pub hot_ns: u64,
-    /// Times the domain was moved.
-    pub moves: u64,
-    /// Calls of services.
-    pub services: u64,
-    /// Calls of services that were denied.
-    pub denied: u64,
-    /// System calls that the policy granted.
-    pub system_calls: u64,
-    /// System calls that it refused.
-    pub refused: u64,
-}
 
 /// `pt_domain_counters`
 #[unsafe(no_mangle)]

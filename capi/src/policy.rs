@@ -3,12 +3,13 @@
 //! A policy here is a draft; options and domains take what it is at that moment.
 
 use crate::boundary::{
-    CCall, CallHandler, Out, Reader, Text, TextVector, Writer, answer, read, reason, write,
+    CallHandler, Out, Reader, Text, TextVector, Writer, answer, read, reason, write,
 };
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::options::{self, OptionsKind};
+use crate::structures::CCall;
 use postern::policy::{Call, Input, Request, Sink};
 use postern::{Access, Caller, Policy, Rules, Verdict};
 use std::ffi::{CString, OsStr, c_int, c_void};

@@ -6,13 +6,14 @@
 use crate::boundary::Out;
 use crate::domain::{DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
+use crate::fork::Shared;
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, Options, OptionsKind};
 use postern::{Domain, Image, Lendable, Pool, PoolError, Pooled};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A domain of a pool.
 pub struct Lent(Arc<Opened>);
@@ -27,15 +28,7 @@ kind!(PoolKind: Pool<Lent>, b'L', "pt_pool");
 
 /// What is lent, by the number of the handle: which pool's, and the guard.
 type Loans = BTreeMap<usize, (usize, Pooled<'static, Lent>)>;
-static LOANS: Mutex<Loans> = Mutex::new(BTreeMap::new());
-
-/// The lock of the loans.
-pub type Hold = MutexGuard<'static, Loans>;
-
-/// Takes that lock. Nothing else is taken under it.
-pub fn loans() -> Hold {
-    LOANS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static LOANS: Shared<Loans> = Shared::new(BTreeMap::new());
 
 /// Names in C and values, for the test that the header agrees.
 pub const FLAGS: [(&str, i32); 2] = [("PT_POOL_KEEP", 1), ("PT_POOL_PER_THREAD", 2)];
@@ -109,7 +102,7 @@ pub extern "C" fn pt_pool_take(pool: Handle<PoolKind>) -> Handle<DomainKind> {
     failure::or(Handle::NULL, || {
         let lent = pool.get()?.get_owned()?;
         let handle = crate::domain::enter(lent.0.clone());
-        loans().insert(handle.0, (pool.0, lent));
+        LOANS.lock().insert(handle.0, (pool.0, lent));
         Ok(handle)
     })
 }
@@ -118,7 +111,7 @@ pub extern "C" fn pt_pool_take(pool: Handle<PoolKind>) -> Handle<DomainKind> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_pool_put(pool: Handle<PoolKind>, domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
-        let mut loans = loans();
+        let mut loans = LOANS.lock();
         match loans.get(&domain.0) {
             Some((of, _)) if *of == pool.0 => {}
             _ => {

@@ -2,6 +2,7 @@
 
 use crate::boundary::{ConfigIn, Out};
 use crate::failure::{self, Code, Failure};
+use crate::structures::CConfig;
 use postern::Config;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::OnceLock;
@@ -12,24 +13,6 @@ const NO_HANDLERS: u32 = 2;
 const ADOPT_HANDLERS: u32 = 4;
 const RESTORE_GS: u32 = 8;
 const DUMP: u32 = 16;
-
-/// `pt_config`. All zero is the default.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CConfig {
-    /// Bytes of the structure as the host knows it.
-    pub size: usize,
-    /// `PT_NO_HOT_WINDOW`, `PT_NO_HANDLERS`, `PT_ADOPT_HANDLERS`, `PT_RESTORE_GS`, `PT_DUMP`.
-    pub flags: u32,
-    /// The watchdog's tick in microseconds.
-    pub tick_us: u32,
-    /// The abort signal.
-    pub signal: i32,
-    /// 0.
-    pub reserved: u32,
-    /// Most bytes of control stack.
-    pub control_stack: u64,
-}
 
 /// Names in C and values, for the test that the header agrees.
 pub const FLAGS: [(&str, i32); 5] = [

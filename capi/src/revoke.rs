@@ -1,9 +1,10 @@
 //! Taking grants back: `pt_domain_revoke`, `pt_domain_revoke_at_once`, `pt_domain_restore`, `pt_domain_repossessed`, `pt_domain_grants`.
 
-use crate::boundary::{CRepossession, Out, Text, TextTarget};
+use crate::boundary::{Out, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::Handle;
+use crate::structures::CRepossession;
 use postern::{Grant, Offset, Revoked};
 use std::ffi::{c_char, c_int};
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use crate::boundary::{self, Descriptor, Source, Target, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
+use crate::fault;
 use crate::handle::{Handle, kind};
 use postern::{AreaBuilder, Offset, Prot, Shared};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -25,19 +26,10 @@ pub const ACCESS: [(&str, i32); 3] = [
     ("PT_READ_WRITE", 3),
 ];
 
-/// A protection as C has it.
-pub fn number(protection: Prot) -> i32 {
-    match protection {
-        Prot::None => 0,
-        Prot::Read => 1,
-        Prot::ReadWrite => 3,
-    }
-}
-
 fn protection(access: c_int) -> Result<Prot, Failure> {
     let all = [Prot::None, Prot::Read, Prot::ReadWrite];
     all.into_iter()
-        .find(|p| number(*p) == access)
+        .find(|p| fault::access(*p) == access)
         .ok_or_else(|| {
             Failure::new(
                 Code::Argument,
@@ -211,7 +203,7 @@ pub extern "C" fn pt_domain_protection(
 ) -> c_int {
     let found = failure::number(|| {
         let found = shared.get()?.shared.protection(&domain.get()?.domain, at);
-        Ok(number(found).into())
+        Ok(fault::access(found).into())
     });
     found as c_int
 }

@@ -6,6 +6,7 @@ use crate::boundary::{Descriptor, Out, PacketIn, Source as Bytes, Target, Text, 
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
+use crate::structures::CPacket;
 use postern::Offset;
 use postern_capture::{
     Direction, Live, Next, Origin, Seen, Sender, Source, SourceError, Way, interfaces,
@@ -19,20 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a packet that are believed: more than any source gives.
 const LONGEST: u32 = 1 << 26;
-
-/// `pt_packet`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs, reason = "the header says it")]
-pub struct CPacket {
-    pub time: u64,
-    pub at: u32,
-    pub length: u32,
-    pub wire_length: u32,
-    pub interface: u32,
-    pub direction: u32,
-    pub reserved: [u32; 9],
-}
 
 /// Names in C and values, for the test that the header agrees.
 pub const FLAGS: [(&str, i32); 3] = [

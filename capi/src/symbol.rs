@@ -1,55 +1,11 @@
-//! Function pointers: `pt_domain_sym`, `pt_domain_sym_at`, and where those of modules are kept; what files claim of types: `pt_domain_signature`.
-//!
-//! The engine's stubs live for good, so each is made once: the same question gives the same pointer.
+//! Functions of domains: `pt_domain_sym`, `pt_domain_sym_at`; what files claim of their types: `pt_domain_signature`.
 
 use crate::boundary::{Text, TextTarget};
 use crate::domain::DomainKind;
-use crate::failure::{self, Failure};
+use crate::failure;
 use crate::handle::Handle;
-use crate::options;
-use postern::{Offset, Signature, SymbolError};
-use std::collections::HashMap;
+use postern::Offset;
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
-
-#[derive(PartialEq, Eq, Hash)]
-enum Key {
-    Name(String, Signature),
-    At(u32, Signature),
-}
-
-/// The function pointers of a domain, or a module, by what they were asked for.
-#[derive(Default)]
-pub struct Pointers(Mutex<HashMap<Key, usize>>);
-
-impl Pointers {
-    fn get(
-        &self,
-        key: Key,
-        make: impl FnOnce() -> Result<*const (), SymbolError>,
-    ) -> Result<usize, Failure> {
-        let mut pointers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&pointer) = pointers.get(&key) {
-            return Ok(pointer);
-        }
-        let pointer = make()? as usize;
-        pointers.insert(key, pointer);
-        Ok(pointer)
-    }
-
-    /// The pointer to a function with this name, made by `make` if it is the first one.
-    pub fn by_name(
-        &self,
-        name: Text,
-        signature: Text,
-        make: impl FnOnce(&str, &Signature) -> Result<*const (), SymbolError>,
-    ) -> Result<usize, Failure> {
-        let name = name.get("function's name")?;
-        let signature = options::signature(signature)?;
-        let key = Key::Name(name.to_owned(), signature);
-        self.get(key, || make(name, &signature))
-    }
-}
 
 /// `pt_domain_sym`
 #[unsafe(no_mangle)]
@@ -91,11 +47,10 @@ pub extern "C" fn pt_domain_sym_at(
 ) -> *mut c_void {
     failure::or(0, || {
         let opened = domain.get()?;
-        let signature = options::signature(signature)?;
-        opened.pointers.get(Key::At(function, signature), || {
-            opened
-                .domain
-                .function_pointer_at(Offset(function), &signature)
-        })
+        let make = |signature: &_| {
+            let function = Offset(function);
+            opened.domain.function_pointer_at(function, signature)
+        };
+        opened.pointers.at(function, signature, make)
     }) as *mut c_void
 }

@@ -4,8 +4,8 @@ mod support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{
-    boundary, demux, domain, failure, fault, module, namespace, observe, options, policy, pool,
-    process, revoke, share, source, writer,
+    demux, domain, failure, fault, module, namespace, observe, options, policy, pool, process,
+    revoke, share, source, structures, writer,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -155,7 +155,10 @@ const TYPES: [(&str, &str); 55] = [
     ("PacketIn", "const pt_packet *"),
     ("Out<CPacket>", "pt_packet *"),
     ("Words", "const uint64_t *"),
-    ("HandOver", "int (*)(pt_domain *, pt_domain *, void *)"),
+    (
+        "HandOver<Handle<DomainKind>>",
+        "int (*)(pt_domain *, pt_domain *, void *)",
+    ),
     (
         "ReloadHandler",
         "void (*)(int, uint64_t, const pt_fault *, void *)",
@@ -424,12 +427,9 @@ const REGISTERS: [&str; 16] = [
 ];
 
 fn layouts() -> Vec<(String, usize)> {
-    use boundary::{CCall, CQuestion, CRepossession};
-    use demux::CTally;
-    use fault::CFault;
-    use observe::CCounters;
-    use process::CConfig;
-    use source::CPacket;
+    use structures::{
+        CCall, CConfig, CCounters, CFault, CPacket, CQuestion, CRepossession, CTally,
+    };
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
         ("sizeof(pt_fault)".to_owned(), size_of::<CFault>()),

@@ -2,7 +2,7 @@
 
 use super::{check, null};
 use crate::failure::Failure;
-use crate::source::CPacket;
+use crate::structures::CPacket;
 
 /// `const pt_packet *`.
 #[repr(transparent)]
