@@ -3,36 +3,42 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::allocate::allocate;
-use crate::diagnostics::Errors;
+use crate::allocate::{Work, allocate};
 use crate::encode::encode;
+use crate::ir::Code;
+use crate::names::Names;
 use crate::optimize::optimize;
-use crate::parse::Parser;
 use crate::types::*;
-use crate::unit::{Import, Place, Symbol, Unit, global_of};
+use crate::unit::{Building, Import, Place, Symbol, Unit, global_of};
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
 
-impl Parser<'_> {
-    /// Makes machine code of the function that was just parsed.
-    pub(crate) fn generate(&mut self, global: u32) {
-        self.code.steps += (self.code.ins.len() + self.code.blocks.len()) as u64;
-        optimize(&mut self.code);
-        if !allocate(&mut self.code, &mut self.work, self.limits.liveness) {
-            let at = self.unit.globals[global as usize].at;
-            self.limit(at, "variables and branches in a function");
-            return;
-        }
-        let (offset, size) = encode(&mut self.code, &self.work, &mut self.unit);
-        let entry = &mut self.unit.globals[global as usize];
-        (entry.offset, entry.size) = (offset, size);
-    }
+/// Makes machine code of a function in the intermediate form: position and size in the text, or nothing if it has too many
+/// variables and branches.
+pub(crate) fn generate(
+    code: &mut Code,
+    work: &mut Work,
+    unit: &mut Building,
+    liveness: u32,
+) -> Option<(u32, u32)> {
+    code.steps += (code.ins.len() + code.blocks.len()) as u64;
+    optimize(code);
+    allocate(code, work, liveness).then(|| encode(code, work, unit))
+}
 
-    /// The unit, or what is wrong.
-    pub(crate) fn result(&mut self) -> Result<Unit, Errors> {
-        if self.report.any() {
-            return Err(self.report.take(self.source));
-        }
+/// What a unit is made of when all of the source has been read without an error.
+pub(crate) struct Finish<'a> {
+    pub source: &'a [u8],
+    pub names: &'a Names,
+    pub types: &'a Types,
+    pub unit: &'a mut Building,
+    /// [`crate::Options::replaceable`].
+    pub replaceable: bool,
+}
+
+impl Finish<'_> {
+    /// The unit.
+    pub fn finish(&mut self) -> Unit {
         let mut unit = Unit {
             text: core::mem::take(&mut self.unit.text),
             rodata: core::mem::take(&mut self.unit.rodata),
@@ -46,7 +52,8 @@ impl Parser<'_> {
         let mut imports: Vec<u32> = alloc::vec![u32::MAX; self.unit.globals.len()];
         for (index, place) in imports.iter_mut().enumerate() {
             let global = self.unit.globals[index];
-            let name = self.spelling(global.name);
+            let name = self.names.spelling(self.source, global.name);
+            let name = String::from_utf8_lossy(name).into_owned();
             let signature = if global.function {
                 self.signature(global.ty)
             } else {
@@ -83,7 +90,7 @@ impl Parser<'_> {
         }
         self.relocations(&mut unit, &imports);
         self.lines(&mut unit);
-        Ok(unit)
+        unit
     }
 
     /// Where a symbol number leads: target and what is added.

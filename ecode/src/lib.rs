@@ -4,9 +4,9 @@
 //! loads the unit gives it a place ([`Unit::place`]) and has the verifier judge the text. The compiler is outside what is
 //! trusted: a mistake of it makes code that is refused, or that computes something else inside its window.
 //!
-//! The way of a function, in the order of reading: [`lex`](self) (tokens), `parse` (trees with types, statement by
-//! statement), `lower` (trees to the intermediate form, `ir`), `optimize`, `allocate` (registers), `encode` (bytes). Each
-//! function goes all the way before the next one is read.
+//! The way of a function, in the order of reading: `lex` (tokens, of the whole source), `parse` (a tree with types), `lower`
+//! (the tree to the intermediate form, `ir`), `optimize`, `allocate` (registers), `encode` (bytes). Each function goes all the
+//! way before the next one is read, so that one tree and one function's code are kept at a time.
 //!
 //! ```
 //! let unit = postern_ecode::compile("int twice(int x) { return 2 * x; }").unwrap();
@@ -25,6 +25,7 @@ extern crate std;
 mod allocate;
 mod diagnostics;
 mod encode;
+mod fold;
 mod generate;
 #[cfg(feature = "image")]
 mod image;
@@ -48,7 +49,12 @@ pub use limits::Limits;
 pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};
 pub use unit::{Import, PlaceError, Placed, Symbol, Unit};
 
+use allocate::Work;
+use generate::{Finish, generate};
+use ir::Code;
+use lower::{Lowering, Scratch};
 use parse::{Parser, State};
+use tree::Function;
 
 /// What a compilation may be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,6 +71,9 @@ pub struct Options {
 pub struct Compiler {
     options: Options,
     state: State,
+    code: Code,
+    scratch: Scratch,
+    work: Work,
 }
 
 impl Compiler {
@@ -72,7 +81,7 @@ impl Compiler {
     pub fn new(options: Options) -> Compiler {
         Compiler {
             options,
-            state: State::default(),
+            ..Compiler::default()
         }
     }
 
@@ -81,12 +90,57 @@ impl Compiler {
     /// # Errors
     /// All that is wrong with the source, up to [`Limits::errors`].
     pub fn compile(&mut self, source: &str) -> Result<Unit, Errors> {
+        (self.code.steps, self.work.steps) = (0, 0);
         let mut parser = Parser::new(source.as_bytes(), self.options.limits, &mut self.state);
-        parser.replaceable = self.options.replaceable;
-        parser.run();
-        let result = parser.result();
+        if parser.lex() {
+            while let Some(function) = parser.next_function() {
+                if !parser.report.any() {
+                    self.function(&mut parser, &function);
+                }
+            }
+            parser.finish_unit();
+        }
+        let result = if parser.report.any() {
+            Err(parser.report.take(parser.source))
+        } else {
+            let mut finish = Finish {
+                source: parser.source,
+                names: &parser.names,
+                types: &parser.types,
+                unit: &mut parser.unit,
+                replaceable: self.options.replaceable,
+            };
+            Ok(finish.finish())
+        };
         self.state = parser.into_state();
         result
+    }
+
+    /// Makes machine code of the function that was just read; what cannot be done for its size is reported.
+    fn function(&mut self, parser: &mut Parser, function: &Function) {
+        let front = (&parser.tree, &parser.types, &mut parser.unit);
+        let limits = &self.options.limits;
+        Lowering::new(front, limits, &mut self.code, &mut self.scratch).function(function);
+        for at in self.scratch.exceeded.drain(..) {
+            parser.limit(at, limits::FRAME);
+        }
+        if self.code.overflow {
+            parser.limit(parser.at(), "instructions in a function");
+        }
+        if parser.report.any() {
+            return;
+        }
+        let unit = &mut parser.unit;
+        match generate(&mut self.code, &mut self.work, unit, limits.liveness) {
+            Some((offset, size)) => {
+                let global = &mut parser.unit.globals[function.global as usize];
+                (global.offset, global.size) = (offset, size);
+            }
+            None => {
+                let at = parser.unit.globals[function.global as usize].at;
+                parser.limit(at, "variables and branches in a function");
+            }
+        }
     }
 
     /// How much work the last compilation was, in steps that do not depend on the machine: tokens, instructions each time
@@ -94,7 +148,7 @@ impl Compiler {
     pub fn steps(&self) -> u64 {
         let state = &self.state;
         let tokens = state.tokens.list.len() as u64 + state.names.probes;
-        tokens + state.code.steps + state.work.steps
+        tokens + self.code.steps + self.work.steps
     }
 }
 

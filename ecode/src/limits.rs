@@ -42,3 +42,6 @@ impl Default for Limits {
         }
     }
 }
+
+/// What [`Limits::frame`] is called in errors: the parser and the lowering both meet it.
+pub(crate) const FRAME: &str = "bytes of local variables";

@@ -1,7 +1,8 @@
-//! Typed trees to the intermediate form.
+//! The tree of one function to the intermediate form.
 //!
-//! Invariant: operands are evaluated from left to right; a variable whose register is an operand is copied first if
-//! something evaluated later, but before the operator, assigns to it.
+//! Invariant: only trees without errors come here, and nothing here reports any but limits. Operands are evaluated from left
+//! to right; a variable whose register is an operand is copied first if something evaluated later, but before the operator,
+//! assigns to it.
 
 mod address;
 mod arith;
@@ -9,15 +10,22 @@ mod assign;
 mod call;
 mod condition;
 mod convert;
+mod expression;
+mod function;
+mod loops;
+mod statement;
+mod switch;
 pub(crate) mod values;
 
-use crate::ir::{Ins, NOP, Op, T, V, cc, sym};
-use crate::parse::Parser;
-use crate::tree::{K, N, Node};
-use crate::types::{FLOAT, Type};
+use alloc::vec::Vec;
+
+use crate::ir::{Code, Ins, NONE, NOP, Op, T, V, sym};
+use crate::limits::Limits;
+use crate::tree::{K, N, Tree};
+use crate::types::{FLOAT, Type, Types, VOID};
+use crate::unit::Building;
 
 pub(crate) use address::Addr;
-pub(crate) use arith::compute;
 
 /// A value: a constant (of 32-bit types sign-extended, whatever their sign) or a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +34,95 @@ pub(crate) enum Val {
     V(V),
 }
 
-impl Parser<'_> {
+/// Where `break` and `continue` go.
+#[derive(Clone, Copy, Debug)]
+struct BreakTargets {
+    exit: u32,
+    /// The block that `continue` goes to, unless this is a switch.
+    again: Option<u32>,
+    continued: bool,
+}
+
+/// A switch that is being lowered.
+#[derive(Clone, Copy, Debug)]
+struct Switch {
+    default: Option<u32>,
+    /// Number of loops around it.
+    loops: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    value: i64,
+    block: u32,
+}
+
+/// What the lowering of a function keeps beside the code; its memory is used again for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Of each local: its register, or its slot of the frame if it lives in memory.
+    places: Vec<u32>,
+    /// Blocks of the labels.
+    labels: Vec<u32>,
+    targets: Vec<BreakTargets>,
+    /// Indices of the loops around.
+    loops: Vec<usize>,
+    switch: Option<Switch>,
+    /// Cases of the switches around.
+    cases: Vec<Case>,
+    /// Where the frame was too large.
+    pub exceeded: Vec<u32>,
+}
+
+impl Scratch {
+    fn reset(&mut self, locals: usize, labels: usize) {
+        self.places.clear();
+        self.places.resize(locals, NONE);
+        self.labels.clear();
+        self.labels.resize(labels, NONE);
+        self.targets.clear();
+        self.loops.clear();
+        self.switch = None;
+        self.cases.clear();
+        self.exceeded.clear();
+    }
+}
+
+/// Makes the code of one function of its tree.
+pub(crate) struct Lowering<'a> {
+    tree: &'a Tree,
+    types: &'a Types,
+    limits: &'a Limits,
+    code: &'a mut Code,
+    /// For floating constants.
+    unit: &'a mut Building,
+    scratch: &'a mut Scratch,
+    result: Type,
+    /// Where a returned structure goes.
+    result_pointer: V,
+}
+
+impl<'a> Lowering<'a> {
+    pub fn new(
+        (tree, types, unit): (&'a Tree, &'a Types, &'a mut Building),
+        limits: &'a Limits,
+        code: &'a mut Code,
+        scratch: &'a mut Scratch,
+    ) -> Lowering<'a> {
+        Lowering {
+            tree,
+            types,
+            limits,
+            code,
+            unit,
+            scratch,
+            result: VOID,
+            result_pointer: NONE,
+        }
+    }
+}
+
+impl Lowering<'_> {
     /// How values of a scalar type are kept in memory.
     pub(crate) fn memory_type(&self, ty: Type) -> T {
         use crate::types::Kind::*;
@@ -113,16 +209,13 @@ impl Parser<'_> {
         match node.kind {
             K::Assign | K::Compound => {
                 let target = self.tree.get(node.a);
-                target.kind == K::Register && target.a == v || of(node.a) || of(node.b)
+                target.kind == K::Register && self.variable(target) == v || of(node.a) || of(node.b)
             }
             K::PreAdd | K::PostAdd => {
                 let target = self.tree.get(node.a);
-                target.kind == K::Register && target.a == v || of(node.a)
+                target.kind == K::Register && self.variable(target) == v || of(node.a)
             }
-            K::Call => {
-                let args = &self.tree.args[node.b as usize..(node.b + node.c) as usize];
-                of(node.a) || args.iter().any(|n| of(*n))
-            }
+            K::Call => of(node.a) || self.tree.args(node).iter().any(|n| of(*n)),
             K::Cond => of(node.a) || of(node.b) || of(node.c),
             K::Literal => true,
             K::Neg | K::Not | K::LogicalNot | K::Deref | K::Address | K::Member | K::Cast => {
@@ -130,246 +223,6 @@ impl Parser<'_> {
             }
             K::Int | K::Float | K::Text | K::Register | K::Slot | K::Global | K::Error => false,
             _ => of(node.a) || of(node.b),
-        }
-    }
-
-    /// Evaluates for effects only.
-    pub(crate) fn discard(&mut self, n: N) {
-        let node = *self.tree.get(n);
-        self.code.at = node.at;
-        match node.kind {
-            _ if !node.effects => {}
-            K::PostAdd | K::PreAdd => {
-                self.add_to(&node, false);
-            }
-            K::Comma => {
-                self.discard(node.a);
-                self.discard(node.b);
-            }
-            K::Cast | K::Neg | K::Not | K::Address | K::Member
-                if !self.types.is_struct(node.ty) =>
-            {
-                self.discard(node.a)
-            }
-            K::Cond => {
-                let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
-                self.branch(node.a, t, f);
-                for (block, n) in [(t, node.b), (f, node.c)] {
-                    self.arm(block, end, |lower| lower.discard(n));
-                }
-                self.code.begin(end);
-            }
-            K::Call => {
-                self.call(n, false);
-            }
-            K::LogicalAnd | K::LogicalOr => {
-                let (right, end) = (self.code.block(), self.code.block());
-                match node.kind {
-                    K::LogicalAnd => self.branch(node.a, right, end),
-                    _ => self.branch(node.a, end, right),
-                }
-                self.arm(right, end, |lower| lower.discard(node.b));
-                self.code.begin(end);
-            }
-            _ if self.types.is_struct(node.ty) => {
-                self.structure(n);
-            }
-            _ => {
-                self.lower(n);
-            }
-        }
-    }
-
-    /// Evaluates to a scalar.
-    pub(crate) fn lower(&mut self, n: N) -> Val {
-        let node = *self.tree.get(n);
-        match node.kind {
-            K::Int => Val::I(if self.types.size(node.ty) <= 4 {
-                node.value as i32 as i64
-            } else {
-                node.value as i64
-            }),
-            K::Float => Val::V(self.float_constant(node.ty, node.value)),
-            K::Register => match self.code.constant(node.a) {
-                Some(constant) => Val::I(constant),
-                None => Val::V(node.a),
-            },
-            K::Slot | K::Global | K::Deref | K::Member => {
-                if self.types.kind(node.ty) == crate::types::Kind::Function {
-                    let addr = self.address(n);
-                    return self.pointer(addr);
-                }
-                let addr = self.address(n);
-                self.load(addr, node.ty)
-            }
-            K::Text | K::Address => {
-                let addr = self.address(if node.kind == K::Text { n } else { node.a });
-                self.pointer(addr)
-            }
-            K::PtrAdd | K::PtrSub => {
-                let addr = self.pointer_address(n);
-                self.pointer(addr)
-            }
-            K::PtrDiff => self.pointer_difference(&node),
-            K::Neg | K::Not => {
-                let a = self.lower(node.a);
-                let ty = self.register_type(node.ty);
-                if ty.is_float() {
-                    let a = self.register(a);
-                    return Val::V(self.code.pure(Ins {
-                        op: Op::FNeg,
-                        ty,
-                        a,
-                        ..NOP
-                    }));
-                }
-                self.unary(
-                    if node.kind == K::Neg {
-                        Op::Neg
-                    } else {
-                        Op::Not
-                    },
-                    ty,
-                    a,
-                )
-            }
-            K::Add
-            | K::Sub
-            | K::Mul
-            | K::Div
-            | K::Mod
-            | K::And
-            | K::Or
-            | K::Xor
-            | K::Shl
-            | K::Shr => self.binary(&node),
-            K::LogicalNot
-            | K::Less
-            | K::Greater
-            | K::LessEqual
-            | K::GreaterEqual
-            | K::Equal
-            | K::NotEqual => self.truth(n),
-            K::LogicalAnd | K::LogicalOr => self.logical(n),
-            K::Assign => self.assignment(&node),
-            K::Compound => self.compound(&node),
-            K::PreAdd => self.add_to(&node, false),
-            K::PostAdd => self.add_to(&node, true),
-            K::Cond => self.conditional(&node),
-            K::Comma => {
-                self.discard(node.a);
-                self.lower(node.b)
-            }
-            K::Call => self.call(n, true),
-            K::Cast => self.cast(node.a, node.ty),
-            K::Literal => {
-                let addr = self.address(n);
-                self.load(addr, node.ty)
-            }
-            K::Error => Val::I(0),
-        }
-    }
-
-    fn binary(&mut self, node: &Node) -> Val {
-        let ty = self.register_type(node.ty);
-        if let (K::Or | K::Xor | K::Add, false) = (node.kind, node.effects)
-            && let Some(rotated) = self.rotate(node)
-        {
-            return rotated;
-        }
-        let a = self.lower(node.a);
-        let a = self.protect(a, ty, node.b);
-        let b = self.lower(node.b);
-        if ty.is_float() {
-            let op = match node.kind {
-                K::Add => Op::FAdd,
-                K::Sub => Op::FSub,
-                K::Mul => Op::FMul,
-                _ => Op::FDiv,
-            };
-            let (a, b) = (self.register(a), self.register(b));
-            return Val::V(self.code.pure(Ins {
-                op,
-                ty,
-                a,
-                b,
-                ..NOP
-            }));
-        }
-        let unsigned = self.types.is_unsigned(node.ty);
-        let op = self.operator(node.kind, unsigned);
-        self.arith(op, ty, a, b)
-    }
-
-    /// The instruction of an arithmetic operator on integers.
-    pub(crate) fn operator(&self, kind: K, unsigned: bool) -> Op {
-        match (kind, unsigned) {
-            (K::Add, _) => Op::Add,
-            (K::Sub, _) => Op::Sub,
-            (K::Mul, _) => Op::Mul,
-            (K::Div, false) => Op::Div,
-            (K::Div, true) => Op::UDiv,
-            (K::Mod, false) => Op::Mod,
-            (K::Mod, true) => Op::UMod,
-            (K::And, _) => Op::And,
-            (K::Or, _) => Op::Or,
-            (K::Xor, _) => Op::Xor,
-            (K::Shl, _) => Op::Shl,
-            (_, false) => Op::Sar,
-            (_, true) => Op::Shr,
-        }
-    }
-
-    /// `x << n | x >> (w - n)` of an unsigned x and a constant n, as one rotation.
-    fn rotate(&mut self, node: &Node) -> Option<Val> {
-        let (left, right) = (*self.tree.get(node.a), *self.tree.get(node.b));
-        let (shl, shr) = match (left.kind, right.kind) {
-            (K::Shl, K::Shr) => (left, right),
-            (K::Shr, K::Shl) => (right, left),
-            _ => return None,
-        };
-        let width = u64::from(self.types.size(node.ty)) * 8;
-        let constant = |n: N| {
-            Some(self.tree.get(n))
-                .filter(|node| node.kind == K::Int)
-                .map(|node| node.value)
-        };
-        let (up, down) = (constant(shl.b)?, constant(shr.b)?);
-        let unsigned = self.types.is_unsigned(shr.ty) && shl.ty.plain() == shr.ty.plain();
-        if !unsigned || up == 0 || up >= width || up + down != width || !self.alike(shl.a, shr.a) {
-            return None;
-        }
-        let ty = self.register_type(node.ty);
-        let value = self.lower(shl.a);
-        let a = self.register(value);
-        Some(Val::V(self.code.pure(Ins {
-            op: Op::Rol,
-            ty,
-            a,
-            imm: up as i64,
-            ..NOP
-        })))
-    }
-
-    /// Whether two trees without effects are the same expression.
-    fn alike(&self, x: N, y: N) -> bool {
-        let (a, b) = (self.tree.get(x), self.tree.get(y));
-        if a.kind != b.kind
-            || a.ty.plain() != b.ty.plain()
-            || a.value != b.value
-            || a.weight != b.weight
-            || a.effects
-        {
-            return false;
-        }
-        match a.kind {
-            K::Int | K::Float | K::Text => true,
-            K::Register | K::Slot | K::Global => a.a == b.a,
-            K::Neg | K::Not | K::LogicalNot | K::Deref | K::Address | K::Member | K::Cast => {
-                self.alike(a.a, b.a)
-            }
-            K::Cond | K::Call | K::Literal | K::Error => false,
-            _ => self.alike(a.a, b.a) && self.alike(a.b, b.b),
         }
     }
 
@@ -394,91 +247,6 @@ impl Parser<'_> {
         })
     }
 
-    /// The difference of two pointers: exact if they point into one object of at most 2 GiB.
-    fn pointer_difference(&mut self, node: &Node) -> Val {
-        let a = self.lower(node.a);
-        let a = self.protect(a, T::I64, node.b);
-        let b = self.lower(node.b);
-        let difference = self.arith(Op::Sub, T::I32, a, b);
-        let size = node.value as i64;
-        // The difference is a multiple of the size, so a division is a shift and a product with an odd number's inverse.
-        let shift = size.trailing_zeros();
-        let wide = self.extend(difference, T::I32, false);
-        let shifted = self.arith(Op::Sar, T::I64, wide, Val::I(shift.into()));
-        let odd = (size >> shift) as u64;
-        if odd == 1 {
-            return shifted;
-        }
-        let mut inverse = odd;
-        for _ in 0..6 {
-            inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
-        }
-        self.arith(Op::Mul, T::I64, shifted, Val::I(inverse as i64))
-    }
-
-    fn conditional(&mut self, node: &Node) -> Val {
-        let ty = self.register_type(node.ty);
-        let (yes, no) = (*self.tree.get(node.b), *self.tree.get(node.c));
-        let simple = |node: &Node| matches!(node.kind, K::Int | K::Register);
-        let result = self.code.variable(ty.is_float());
-        if !ty.is_float() && simple(&yes) && simple(&no) && self.integer_condition(node.a) {
-            // Neither costs anything, so both are computed and a conditional move chooses.
-            let test = self.comparison(node.a);
-            let c = self.lower(node.b);
-            let c = self.register(c);
-            let otherwise = self.lower(node.c);
-            self.store_register(result, otherwise, ty);
-            self.code.push(Ins {
-                c,
-                dst: result,
-                ..test.instruction(test.select())
-            });
-            return Val::V(result);
-        }
-        let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
-        self.branch(node.a, t, f);
-        for (block, n) in [(t, node.b), (f, node.c)] {
-            self.arm(block, end, |lower| {
-                let fresh = lower.code.ins.len();
-                match lower.lower(n) {
-                    Val::V(v) => lower.code.assign(result, v, ty, fresh),
-                    constant => lower.store_register(result, constant, ty),
-                }
-            });
-        }
-        self.code.begin(end);
-        Val::V(result)
-    }
-
-    /// One of the ways that lead to the block `end`: what `emit` learns about values holds nowhere else.
-    pub(crate) fn arm(&mut self, block: u32, end: u32, emit: impl FnOnce(&mut Self)) {
-        self.code.values.enter();
-        self.code.begin(block);
-        emit(self);
-        self.code.jump(end);
-        self.code.values.leave();
-    }
-
-    /// `&&` and `||` as values.
-    fn logical(&mut self, n: N) -> Val {
-        let result = self.code.variable(false);
-        let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
-        self.branch(n, t, f);
-        for (block, imm) in [(t, 1), (f, 0)] {
-            self.arm(block, end, |lower| {
-                lower.code.push(Ins {
-                    op: Op::Imm,
-                    ty: T::I32,
-                    dst: result,
-                    imm,
-                    ..NOP
-                });
-            });
-        }
-        self.code.begin(end);
-        Val::V(result)
-    }
-
     /// Writes a value to a variable's register.
     pub(crate) fn store_register(&mut self, variable: V, value: Val, ty: T) {
         match value {
@@ -501,65 +269,5 @@ impl Parser<'_> {
                 self.code.set_constant(variable, imm);
             }
         }
-    }
-}
-
-/// A comparison of integers: operands of [`Op::Set`], [`Op::Branch`] and [`Op::Select`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Test {
-    /// Of `a & b` with zero instead of `a` with `b`.
-    pub bits: bool,
-    pub cc: u8,
-    pub ty: T,
-    pub a: V,
-    pub b: V,
-    pub imm: i64,
-}
-
-impl Test {
-    /// The instruction with this operation.
-    fn instruction(&self, op: Op) -> Ins {
-        Ins {
-            op,
-            ty: self.ty,
-            cc: self.cc,
-            a: self.a,
-            b: self.b,
-            imm: self.imm,
-            ..NOP
-        }
-    }
-    fn select(&self) -> Op {
-        if self.bits {
-            Op::SelectTest
-        } else {
-            Op::Select
-        }
-    }
-    fn set(&self) -> Op {
-        if self.bits { Op::SetTest } else { Op::Set }
-    }
-    fn branch(&self) -> Op {
-        if self.bits {
-            Op::BranchTest
-        } else {
-            Op::Branch
-        }
-    }
-}
-
-/// The condition code of a comparison.
-pub(crate) fn code_of(kind: K, unsigned: bool) -> u8 {
-    match (kind, unsigned) {
-        (K::Less, false) => cc::L,
-        (K::Less, true) => cc::B,
-        (K::Greater, false) => cc::G,
-        (K::Greater, true) => cc::A,
-        (K::LessEqual, false) => cc::LE,
-        (K::LessEqual, true) => cc::BE,
-        (K::GreaterEqual, false) => cc::GE,
-        (K::GreaterEqual, true) => cc::AE,
-        (K::Equal, _) => cc::E,
-        _ => cc::NE,
     }
 }

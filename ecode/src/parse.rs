@@ -1,4 +1,5 @@
-//! The parser: recursive descent over the tokens, types checked and code lowered as it goes.
+//! The parser: recursive descent over the tokens, types checked as it goes. A function becomes a tree, everything else is
+//! done when it is read: types, names, objects and their values.
 //!
 //! Invariant: after an error the parser is in *panic* until the end of the statement or declaration, says nothing, and
 //! always goes forward; nothing that it made is used once there is an error.
@@ -22,12 +23,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::diagnostics::Rule;
-use crate::ir::{Code, V};
 use crate::lex::{Tok, Token, Tokens};
 use crate::limits::Limits;
 use crate::names::{KNOWN, Name, Names, distance, is_name};
 use crate::report::Report;
-use crate::tree::Tree;
+use crate::tree::{Function, Init, LocalId, Tree};
 use crate::types::*;
 use crate::unit::Building;
 
@@ -36,10 +36,12 @@ use crate::unit::Building;
 pub(crate) enum What {
     Typedef,
     Constant(i64),
-    Register(V),
-    Slot(u32),
+    /// A local in a register.
+    Register(LocalId),
+    /// A local in memory.
+    Slot(LocalId),
     /// A structure whose address is in a register: a parameter.
-    Indirect(V),
+    Indirect(LocalId),
     Global(u32),
 }
 
@@ -62,19 +64,10 @@ pub(crate) struct Tag {
     enumeration: bool,
 }
 
-/// Where `break` and `continue` go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Around {
-    exit: u32,
-    /// The block that `continue` goes to, unless this is a switch.
-    again: Option<u32>,
-    continued: bool,
-}
-
+/// A label of the function that is being parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Label {
     name: Name,
-    block: u32,
     defined: bool,
     at: u32,
 }
@@ -82,15 +75,8 @@ pub(crate) struct Label {
 /// A switch that is being parsed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch {
-    default: Option<u32>,
     ty: Type,
-    loops: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Case {
-    value: i64,
-    block: u32,
+    has_default: bool,
 }
 
 /// What is kept between compilations, so that its memory is used again.
@@ -98,16 +84,15 @@ pub(crate) struct Case {
 pub(crate) struct State {
     pub names: Names,
     pub tokens: Tokens,
-    pub types: Types,
-    pub tree: Tree,
-    pub code: Code,
-    pub unit: Building,
-    pub report: Report,
-    pub symbols: Vec<Symbol>,
-    pub tags: Vec<Tag>,
-    pub labels: Vec<Label>,
-    pub cases: Vec<Case>,
-    pub work: crate::allocate::Work,
+    types: Types,
+    tree: Tree,
+    unit: Building,
+    report: Report,
+    symbols: Vec<Symbol>,
+    tags: Vec<Tag>,
+    labels: Vec<Label>,
+    cases: Vec<i64>,
+    values: Vec<Init>,
 }
 
 pub(crate) struct Parser<'a> {
@@ -117,33 +102,36 @@ pub(crate) struct Parser<'a> {
     pub tokens: Tokens,
     pub types: Types,
     pub tree: Tree,
-    pub code: Code,
     pub unit: Building,
     pub report: Report,
-    pub symbols: Vec<Symbol>,
+    symbols: Vec<Symbol>,
     tags: Vec<Tag>,
     labels: Vec<Label>,
-    cases: Vec<Case>,
-    pub work: crate::allocate::Work,
+    /// Values of the cases of the switches being parsed.
+    cases: Vec<i64>,
+    /// Values of the initialisers being parsed.
+    values: Vec<Init>,
     pos: usize,
     panic: bool,
     depth: u32,
     nested: u32,
     /// Names of the parameters of the function declarator that ended last.
     params: Vec<(Name, u32)>,
-    around: Vec<Around>,
     switches: Vec<Switch>,
-    /// Indices of the loops being parsed.
-    loops: Vec<usize>,
+    /// Number of loops around what is being parsed.
+    loops: u32,
     /// Number of functions so far.
     functions: u32,
+    /// The function that was read last, until somebody asks for it.
+    defined: Option<Function>,
+    /// The present function's result.
     result: Type,
-    /// Where a returned structure goes.
-    result_pointer: V,
+    /// Bytes of the present function's locals.
+    frame: u64,
+    /// Where the statement or expression is that was read last.
+    reached: u32,
     /// Inside `sizeof`: nothing is evaluated.
     unevaluated: u32,
-    /// [`crate::Options::replaceable`].
-    pub replaceable: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -158,8 +146,7 @@ impl<'a> Parser<'a> {
         state.tags.clear();
         state.labels.clear();
         state.cases.clear();
-        state.work.steps = 0;
-        state.code.steps = 0;
+        state.values.clear();
         let mut parser = Parser {
             source,
             limits,
@@ -167,27 +154,26 @@ impl<'a> Parser<'a> {
             tokens: state.tokens,
             types: state.types,
             tree: state.tree,
-            code: state.code,
             unit: state.unit,
             report: state.report,
             symbols: state.symbols,
             tags: state.tags,
             labels: state.labels,
             cases: state.cases,
-            work: state.work,
+            values: state.values,
             pos: 0,
             panic: false,
             depth: 0,
             nested: 0,
             params: Vec::new(),
-            around: Vec::new(),
             switches: Vec::new(),
-            loops: Vec::new(),
+            loops: 0,
             functions: 0,
+            defined: None,
             result: VOID,
-            result_pointer: 0,
+            frame: 0,
+            reached: 0,
             unevaluated: 0,
-            replaceable: false,
         };
         parser.declare_known();
         parser
@@ -200,22 +186,21 @@ impl<'a> Parser<'a> {
             tokens: self.tokens,
             types: self.types,
             tree: self.tree,
-            code: self.code,
             unit: self.unit,
             report: self.report,
             symbols: self.symbols,
             tags: self.tags,
             labels: self.labels,
             cases: self.cases,
-            work: self.work,
+            values: self.values,
         }
     }
 
-    /// Compiles the whole source.
-    pub fn run(&mut self) {
+    /// Makes the tokens; false if there is nothing to parse.
+    pub fn lex(&mut self) -> bool {
         if self.source.len() > self.limits.source as usize {
             self.report.limit(0, "bytes of source");
-            return;
+            return false;
         }
         crate::lex::lex(
             self.source,
@@ -224,18 +209,23 @@ impl<'a> Parser<'a> {
             &mut self.report,
             &self.limits,
         );
-        if self.report.any() {
-            return; // what follows from missing tokens helps nobody
-        }
+        !self.report.any() // what follows from missing tokens helps nobody
+    }
+
+    /// Reads until the end of the next function, whose tree stays until this is called again; `None` at the end of the source.
+    pub fn next_function(&mut self) -> Option<Function> {
         while self.peek() != Tok::End && !self.report.full() {
             let before = self.pos;
-            self.external_declaration();
             self.tree.clear();
+            self.external_declaration();
             if self.panic {
                 self.synchronize(before);
             }
+            if let Some(function) = self.defined.take() {
+                return Some(function);
+            }
         }
-        self.finish_unit();
+        None
     }
 
     /// The names that C programs find in stddef.h, stdint.h and stdbool.h.
@@ -287,7 +277,7 @@ impl<'a> Parser<'a> {
     fn token(&self) -> Token {
         self.tokens.list[self.pos]
     }
-    fn at(&self) -> u32 {
+    pub(crate) fn at(&self) -> u32 {
         self.token().at
     }
     #[inline]

@@ -1,14 +1,23 @@
-//! Typed expression trees, made by the parser and consumed by the lowering, one full expression at a time.
+//! The typed tree of one function: made by the parser, consumed by the lowering, then forgotten.
 //!
 //! Invariant: operands have been converted, so that an operator's operands have the type that it computes in; constant
-//! subtrees are [`K::Int`] or [`K::Float`].
+//! subtrees are [`K::Int`] or [`K::Float`]. A tree of which no error was reported can be lowered whatever it is.
+
+mod statement;
+
+pub(crate) use statement::{Body, Function, Local, Statement};
 
 use alloc::vec::Vec;
 
 use crate::types::Type;
+use statement::Link;
 
 /// Index of a node.
 pub(crate) type N = u32;
+/// Index of a local: a parameter, a variable of a block, or a compound literal.
+pub(crate) type LocalId = u32;
+/// Index of a label of the function.
+pub(crate) type LabelId = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -19,9 +28,9 @@ pub(crate) enum K {
     Float,
     /// A string: an array at `value` in the constants.
     Text,
-    /// A variable in register `a`.
+    /// Local `a`, which lives in a register.
     Register,
-    /// A variable in slot `a` of the frame.
+    /// Local `a`, which lives in memory.
     Slot,
     /// Global number `a`, object or function.
     Global,
@@ -70,7 +79,7 @@ pub(crate) enum K {
     /// Call of `a` (a function or pointer) with the arguments in `args[b..b + c]`.
     Call,
     Cast,
-    /// A compound literal: slot `a`, initialised by `literals[b..b + c]`.
+    /// A compound literal: local `a`, initialised by `initializers[b..b + c]`.
     Literal,
     /// Something with an error.
     Error,
@@ -105,9 +114,12 @@ pub(crate) struct Init {
 pub(crate) struct Tree {
     pub nodes: Vec<Node>,
     pub args: Vec<N>,
-    pub inits: Vec<Init>,
-    /// Values of compound literals.
-    pub literals: Vec<Init>,
+    /// Values of variables and compound literals.
+    pub initializers: Vec<Init>,
+    pub locals: Vec<Local>,
+    statements: Vec<Link>,
+    /// The statements that are being read, innermost block.
+    open: Body,
 }
 
 impl Tree {
@@ -121,11 +133,23 @@ impl Tree {
         &self.nodes[n as usize]
     }
 
-    /// Forgets all nodes, when a full expression is done.
+    /// The arguments of a call.
+    pub fn args(&self, call: &Node) -> &[N] {
+        &self.args[call.b as usize..(call.b + call.c) as usize]
+    }
+
+    /// Initialisers by their range.
+    pub fn initializers(&self, first: u32, count: u32) -> &[Init] {
+        &self.initializers[first as usize..(first + count) as usize]
+    }
+
+    /// Forgets everything, when a function or declaration of file scope is done.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.args.clear();
-        self.inits.clear();
-        self.literals.clear();
+        self.initializers.clear();
+        self.locals.clear();
+        self.statements.clear();
+        self.open = Body::default();
     }
 }

@@ -3,9 +3,8 @@
 //! An address counts modulo 2^32, so indices are taken as they are: whether an `int` index would have been sign-extended
 //! makes no difference, and constants inside an index move into the displacement.
 
-use super::Val;
+use super::{Lowering, Val};
 use crate::ir::{Ins, NONE, NOP, Op, T, V, sym};
-use crate::parse::Parser;
 use crate::tree::{K, N};
 use crate::types::Type;
 
@@ -55,21 +54,19 @@ impl Addr {
     }
 }
 
-impl Parser<'_> {
+impl Lowering<'_> {
     /// The address of an lvalue, or of a structure that an expression makes.
     pub(crate) fn address(&mut self, n: N) -> Addr {
         let node = *self.tree.get(n);
         let mut addr = match node.kind {
-            K::Slot => Addr::symbol(sym::FRAME + node.a),
+            K::Slot => Addr::symbol(sym::FRAME + self.slot(&node)),
             K::Global => Addr::symbol(sym::GLOBAL + node.a),
             K::Text => Addr::symbol(sym::RODATA).plus(node.value as i64),
             K::Deref => self.pointer_address(node.a),
             K::Member => self.address(node.a).plus(node.value as i64),
             K::Literal => {
-                let inits =
-                    self.tree.literals[node.b as usize..(node.b + node.c) as usize].to_vec();
-                self.initialize(node.a, node.ty, &inits);
-                Addr::symbol(sym::FRAME + node.a)
+                self.initialize(node.a, node.b, node.c);
+                Addr::symbol(sym::FRAME + self.slot(&node))
             }
             _ => self.structure(n),
         };
@@ -97,7 +94,7 @@ impl Parser<'_> {
             }
             K::PostAdd if self.tree.get(node.a).kind == K::Register => {
                 // The old value is the new one less what was added; nobody sees the difference.
-                let base = self.tree.get(node.a).a;
+                let base = self.variable(self.tree.get(node.a));
                 self.add_to(&node, false);
                 Addr::at(base).plus(-(node.value as i64))
             }

@@ -1,12 +1,12 @@
 //! Assignments, increments, structures and initialisers.
 
-use super::{Addr, Val};
+use super::{Addr, Lowering, Val};
+use crate::fold::operator;
 use crate::ir::{Ins, NOP, Op, T, sym};
-use crate::parse::Parser;
-use crate::tree::{Init, K, N, Node};
+use crate::tree::{K, LocalId, N, Node};
 use crate::types::{Kind, Type};
 
-impl Parser<'_> {
+impl Lowering<'_> {
     /// `a = b` of scalars; the value is the new one of `a`.
     pub(crate) fn assignment(&mut self, node: &Node) -> Val {
         if self.types.is_struct(node.ty) {
@@ -50,10 +50,11 @@ impl Parser<'_> {
         let target = *self.tree.get(node.a);
         let kind = (node.value & 0xff) as u8;
         if target.kind == K::Register {
-            let before = self.protect(Val::V(target.a), self.register_type(node.ty), node.b);
+            let variable = self.variable(&target);
+            let before = self.protect(Val::V(variable), self.register_type(node.ty), node.b);
             let right = self.lower(node.b);
-            let old = match (before, self.code.constant(target.a)) {
-                (Val::V(v), Some(constant)) if v == target.a => Val::I(constant),
+            let old = match (before, self.code.constant(variable)) {
+                (Val::V(v), Some(constant)) if v == variable => Val::I(constant),
                 (before, _) => before,
             };
             let fresh = self.code.ins.len();
@@ -72,13 +73,14 @@ impl Parser<'_> {
 
     fn write_register(&mut self, target: &Node, value: Val, fresh: usize) -> Val {
         let ty = self.register_type(target.ty);
+        let variable = self.variable(target);
         match value {
             Val::V(v) => {
-                self.code.assign(target.a, v, ty, fresh);
-                Val::V(target.a)
+                self.code.assign(variable, v, ty, fresh);
+                Val::V(variable)
             }
             constant => {
-                self.store_register(target.a, constant, ty);
+                self.store_register(variable, constant, ty);
                 constant
             }
         }
@@ -131,7 +133,7 @@ impl Parser<'_> {
                 ..NOP
             }))
         } else {
-            let op = self.operator(kind, self.types.is_unsigned(compute));
+            let op = operator(kind, self.types.is_unsigned(compute));
             self.arith(op, ty, left, right)
         };
         self.convert(value, compute, node.ty)
@@ -144,11 +146,14 @@ impl Parser<'_> {
         let addr = (target.kind != K::Register).then(|| self.address(node.a));
         let old = match addr {
             Some(addr) => self.load(addr, target.ty),
-            None => match self.code.constant(target.a) {
-                Some(constant) => Val::I(constant),
-                None if post => Val::V(self.copy(target.a, ty)),
-                None => Val::V(target.a),
-            },
+            None => {
+                let variable = self.variable(&target);
+                match self.code.constant(variable) {
+                    Some(constant) => Val::I(constant),
+                    None if post => Val::V(self.copy(variable, ty)),
+                    None => Val::V(variable),
+                }
+            }
         };
         let fresh = self.code.ins.len();
         let delta = node.value as i64;
@@ -248,9 +253,12 @@ impl Parser<'_> {
         });
     }
 
-    /// Initialises a slot of the frame: zeros where nothing is said.
-    pub(crate) fn initialize(&mut self, slot: u32, ty: Type, inits: &[Init]) {
-        let addr = Addr::symbol(sym::FRAME + slot);
+    /// Gives a local its first values: zeros where nothing is said.
+    pub(crate) fn initialize(&mut self, local: LocalId, first: u32, count: u32) {
+        let tree = self.tree;
+        let inits = tree.initializers(first, count);
+        let ty = tree.locals[local as usize].ty;
+        let addr = Addr::symbol(sym::FRAME + self.scratch.places[local as usize]);
         let size = self.types.size(ty);
         let covered: u64 = inits
             .iter()

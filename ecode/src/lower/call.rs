@@ -3,18 +3,18 @@
 
 use alloc::vec::Vec;
 
-use super::{Addr, Val};
+use super::{Addr, Lowering, Val};
 use crate::ir::{Arg, Ins, NONE, NOP, Op, T, sym};
-use crate::parse::Parser;
 use crate::tree::{K, N};
 use crate::types::Kind;
 
-impl Parser<'_> {
+impl Lowering<'_> {
     /// Calls; the value is the result if it is `wanted`, or the address of the structure that was returned.
     pub(crate) fn call(&mut self, n: N, wanted: bool) -> Val {
         let node = *self.tree.get(n);
         let callee = *self.tree.get(node.a);
-        let args: Vec<N> = self.tree.args[node.b as usize..(node.b + node.c) as usize].to_vec();
+        let tree = self.tree;
+        let args = tree.args(&node);
         let effects = args.iter().any(|n| self.tree.get(*n).effects);
         let direct = callee.kind == K::Address && self.tree.get(callee.a).kind == K::Global;
         let (symbol, mut target) = if direct {

@@ -1,9 +1,52 @@
 //! Conditions: as branches, with short circuits, and as values.
 
-use super::{Test, Val, code_of};
+use super::{Lowering, Val};
 use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
-use crate::parse::Parser;
 use crate::tree::{K, N};
+
+/// A comparison of integers: operands of [`Op::Set`], [`Op::Branch`] and [`Op::Select`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Test {
+    /// Of `a & b` with zero instead of `a` with `b`.
+    pub bits: bool,
+    pub cc: u8,
+    pub ty: T,
+    pub a: V,
+    pub b: V,
+    pub imm: i64,
+}
+
+impl Test {
+    /// The instruction with this operation.
+    pub fn instruction(&self, op: Op) -> Ins {
+        Ins {
+            op,
+            ty: self.ty,
+            cc: self.cc,
+            a: self.a,
+            b: self.b,
+            imm: self.imm,
+            ..NOP
+        }
+    }
+    pub fn select(&self) -> Op {
+        if self.bits {
+            Op::SelectTest
+        } else {
+            Op::Select
+        }
+    }
+    fn set(&self) -> Op {
+        if self.bits { Op::SetTest } else { Op::Set }
+    }
+    fn branch(&self) -> Op {
+        if self.bits {
+            Op::BranchTest
+        } else {
+            Op::Branch
+        }
+    }
+}
 
 fn is_comparison(kind: K) -> bool {
     matches!(
@@ -12,7 +55,7 @@ fn is_comparison(kind: K) -> bool {
     )
 }
 
-impl Parser<'_> {
+impl Lowering<'_> {
     /// Whether the condition is one comparison of integers or pointers.
     pub(crate) fn integer_condition(&self, n: N) -> bool {
         let node = self.tree.get(n);
@@ -258,5 +301,21 @@ impl Parser<'_> {
                 Val::V(self.code.pure(test.instruction(test.set())))
             }
         }
+    }
+}
+
+/// The condition code of a comparison.
+fn code_of(kind: K, unsigned: bool) -> u8 {
+    match (kind, unsigned) {
+        (K::Less, false) => cc::L,
+        (K::Less, true) => cc::B,
+        (K::Greater, false) => cc::G,
+        (K::Greater, true) => cc::A,
+        (K::LessEqual, false) => cc::LE,
+        (K::LessEqual, true) => cc::BE,
+        (K::GreaterEqual, false) => cc::GE,
+        (K::GreaterEqual, true) => cc::AE,
+        (K::Equal, _) => cc::E,
+        _ => cc::NE,
     }
 }

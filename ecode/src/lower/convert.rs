@@ -1,15 +1,14 @@
 //! Conversions between scalar types.
 
-use super::Val;
+use super::{Lowering, Val};
 use crate::ir::{Ins, NOP, Op, T, cc};
-use crate::parse::Parser;
 use crate::tree::{K, N};
 use crate::types::{DOUBLE, FLOAT, Kind, Type};
 
 /// 2^63.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
-impl Parser<'_> {
+impl Lowering<'_> {
     pub(crate) fn cast(&mut self, n: N, to: Type) -> Val {
         let from = self.tree.get(n).ty;
         if self.types.kind(to) == Kind::Void {

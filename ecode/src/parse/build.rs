@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::lower::code_of;
+use crate::fold::{compute, operator};
 use crate::tree::{K, N, Node};
 use crate::types::*;
 
@@ -201,13 +201,13 @@ impl Parser<'_> {
         }
         if let (Some(x), Some(y)) = (self.constant_of(a), self.constant_of(b)) {
             let wide = self.types.size(ty) == 8;
-            let op = self.operator(kind, self.types.is_unsigned(ty));
+            let op = operator(kind, self.types.is_unsigned(ty));
             let (x, y) = if wide {
                 (x as i64, y as i64)
             } else {
                 (x as i32 as i64, y as i32 as i64)
             };
-            if let Some(value) = crate::lower::compute(op, wide, x, y) {
+            if let Some(value) = compute(op, wide, x, y) {
                 return self.integer(ty, value as u64, at);
             }
         }
@@ -223,12 +223,12 @@ impl Parser<'_> {
             } else {
                 (x as i64).cmp(&(y as i64))
             };
-            let value = match code_of(kind, false) {
-                crate::ir::cc::L => order.is_lt(),
-                crate::ir::cc::G => order.is_gt(),
-                crate::ir::cc::LE => order.is_le(),
-                crate::ir::cc::GE => order.is_ge(),
-                crate::ir::cc::E => order.is_eq(),
+            let value = match kind {
+                K::Less => order.is_lt(),
+                K::Greater => order.is_gt(),
+                K::LessEqual => order.is_le(),
+                K::GreaterEqual => order.is_ge(),
+                K::Equal => order.is_eq(),
                 _ => order.is_ne(),
             };
             return self.integer(INT, value.into(), at);

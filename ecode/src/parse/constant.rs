@@ -74,8 +74,13 @@ impl Parser<'_> {
         }
     }
 
-    /// Gives a global its place and the values `tree.inits[first..]`.
+    /// Gives a global its place and the values read since there were `first`, which are forgotten.
     pub(crate) fn place_initialized(&mut self, global: u32, ty: Type, first: usize, at: u32) {
+        self.place_values(global, ty, first, at);
+        self.values.truncate(first);
+    }
+
+    fn place_values(&mut self, global: u32, ty: Type, first: usize, at: u32) {
         if ty == ERROR || self.panic || !self.types.is_complete(ty) {
             return;
         }
@@ -90,8 +95,8 @@ impl Parser<'_> {
         let mut bytes = vec![0u8; info.size as usize];
         let mut references: BTreeMap<u32, (u32, i64)> = BTreeMap::new();
         let mut behind = 0; // everything so far lies before it
-        for index in first..self.tree.inits.len() {
-            let init = self.tree.inits[index];
+        for index in first..self.values.len() {
+            let init = self.values[index];
             let node = *self.tree.get(init.node);
             let size = self.types.size(init.ty) as usize;
             let Some(target) = bytes.get_mut(init.offset as usize..init.offset as usize + size)

@@ -8,8 +8,9 @@ use super::specifier::Specifiers;
 use super::{Parser, What};
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
+use crate::limits;
 use crate::names::Name;
-use crate::tree::K;
+use crate::tree::{K, Local, LocalId, Statement};
 use crate::types::*;
 use crate::unit::{Global, Place};
 
@@ -172,27 +173,34 @@ impl Parser<'_> {
     fn automatic(&mut self, declarator: Declarator, name: Name) {
         let Declarator { mut ty, at, .. } = declarator;
         let scalar = self.types.is_scalar(ty);
-        let taken = self.names.get(name).address_taken == self.functions;
-        let in_register = scalar && !taken && !ty.is_volatile();
+        let in_register = scalar && !self.lives_in_memory(name, ty);
         if self.peek() == Tok::Assign && !scalar {
             // An array's length may come from its initialiser.
             self.advance();
-            let slot = self.code.slot();
             let unknown = self.types.kind(ty) == Kind::Array && !self.types.is_complete(ty);
             if !unknown && !self.complete(ty, at) {
                 self.panic = true;
                 return;
             }
-            self.bind(name, What::Slot(slot), ty, at);
-            let first = self.tree.inits.len();
+            let local = self.tree.declare(Local {
+                ty,
+                at,
+                memory: true,
+            });
+            self.bind(name, What::Slot(local), ty, at);
+            let first = self.values.len();
             ty = self.initializer(ty);
             let symbol = self.names.get(name).symbol as usize;
             self.symbols[symbol].ty = ty;
-            self.size_slot(slot, ty, at);
-            if !self.report.any() {
-                let inits = self.tree.inits[first..].to_vec();
-                self.initialize(slot, ty, &inits);
-            }
+            self.tree.locals[local as usize].ty = ty;
+            self.count_frame(ty, at);
+            let (first, count) = self.keep_values(first);
+            let initialize = Statement::Initialize {
+                local,
+                first,
+                count,
+            };
+            self.tree.add(initialize, 0);
             return;
         }
         if !self.complete(ty, at) {
@@ -203,17 +211,20 @@ impl Parser<'_> {
             return;
         }
         let node = if in_register {
-            let float = self.types.is_float(ty);
-            let v = self.code.variable(float);
-            self.bind(name, What::Register(v), ty, at);
-            self.node(K::Register, ty.plain(), v, 0, at)
+            let local = self.tree.declare(Local {
+                ty,
+                at,
+                memory: false,
+            });
+            self.bind(name, What::Register(local), ty, at);
+            self.node(K::Register, ty.plain(), local, 0, at)
         } else {
-            let slot = self.slot_of(ty, at);
-            self.bind(name, What::Slot(slot), ty, at);
+            let local = self.local_in_memory(ty, at);
+            self.bind(name, What::Slot(local), ty, at);
             self.node(
                 K::Slot,
                 ty.plain().with(ty.qualifiers() & VOLATILE),
-                slot,
+                local,
                 0,
                 at,
             )
@@ -223,28 +234,27 @@ impl Parser<'_> {
         }
         let value = self.scalar_initializer(ty);
         let assign = self.binary_node(K::Assign, ty.plain(), node, value, 0, at);
-        if !self.report.any() {
-            self.discard(assign);
-        }
+        self.tree.add(Statement::Expression(assign), 0);
     }
 
-    /// A slot of the frame for a value of this type.
-    pub(crate) fn slot_of(&mut self, ty: Type, at: u32) -> u32 {
-        let slot = self.code.slot();
-        self.size_slot(slot, ty, at);
-        slot
+    /// A new local in memory, declared here.
+    pub(crate) fn local_in_memory(&mut self, ty: Type, at: u32) -> LocalId {
+        self.count_frame(ty, at);
+        self.tree.declare(Local {
+            ty,
+            at,
+            memory: true,
+        })
     }
 
-    /// Gives a new slot the size of this type; it stays empty, which is an error, if the frame gets too large.
-    fn size_slot(&mut self, slot: u32, ty: Type, at: u32) {
-        let info = *self.types.get(ty);
-        if self.code.frame + u64::from(info.size) > u64::from(self.limits.frame) {
-            self.limit(at, "bytes of local variables");
+    /// Counts a local in memory; an error if they get too large.
+    pub(crate) fn count_frame(&mut self, ty: Type, at: u32) {
+        let size = u64::from(self.types.size(ty));
+        if self.frame + size > u64::from(self.limits.frame) {
+            self.limit(at, limits::FRAME);
             return;
         }
-        self.code.frame += u64::from(info.size);
-        let place = &mut self.code.slots[slot as usize];
-        (place.size, place.align) = (info.size, info.align.max(1));
+        self.frame += size;
     }
 
     fn static_local(&mut self, declarator: Declarator, name: Name) {
@@ -260,7 +270,7 @@ impl Parser<'_> {
         });
         self.bind(name, What::Global(global), ty, at);
         if self.accept(Tok::Assign) {
-            let first = self.tree.inits.len();
+            let first = self.values.len();
             ty = self.initializer(ty);
             self.place_initialized(global, ty, first, at);
         } else if self.complete(ty, at) {
@@ -360,7 +370,7 @@ impl Parser<'_> {
                 self.panic = true;
                 return None;
             }
-            let first = self.tree.inits.len();
+            let first = self.values.len();
             ty = self.initializer(ty);
             let symbol = self.names.get(name).symbol as usize;
             self.symbols[symbol].ty = ty;

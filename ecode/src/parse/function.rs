@@ -1,4 +1,4 @@
-//! Function definitions: parameters, body, then machine code at once.
+//! Function definitions: parameters, body, labels.
 
 use alloc::format;
 
@@ -6,10 +6,9 @@ use super::declarator::Declarator;
 use super::specifier::Specifiers;
 use super::{Parser, What};
 use crate::diagnostics::Rule;
-use crate::ir::{Ins, NOP, Op, T, sym};
 use crate::lex::Tok;
-use crate::lower::{Addr, Val};
 use crate::names::Name;
+use crate::tree::{Function, Local};
 use crate::types::*;
 use crate::unit::Place;
 
@@ -46,23 +45,33 @@ impl Parser<'_> {
             self.error(Rule::Redeclared, at, message, "");
         }
         self.functions += 1;
-        self.code.reset(self.limits.function, at);
         self.labels.clear();
-        self.around.clear();
         self.switches.clear();
-        self.loops.clear();
+        self.loops = 0;
         self.cases.clear();
+        self.frame = 0;
         self.mark_addresses();
         let scope = self.open_scope();
-        self.result = self.types.get(ty).of;
+        let result = self.types.get(ty).of;
+        self.result = result;
         self.bind_parameters(ty, &names, at);
+        let parameters = self.tree.locals.len() as u32;
+        let around = self.tree.open();
         self.block();
+        let body = self.tree.close(around);
         self.close_scope(scope);
-        self.end_function(name);
+        self.check_labels();
         self.unit.globals[global as usize].place = Place::Text;
-        if !self.report.any() {
-            self.generate(global);
-        }
+        let main = self.names.spelling(self.source, name) == b"main";
+        self.defined = Some(Function {
+            global,
+            at,
+            result,
+            parameters,
+            labels: self.labels.len() as u32,
+            body,
+            returns_zero: main && self.types.kind(result) != Kind::Void,
+        });
     }
 
     fn bind_parameters(&mut self, ty: Type, names: &[(Name, u32)], at: u32) {
@@ -76,10 +85,6 @@ impl Parser<'_> {
                 "the result's type is not complete".into(),
                 "",
             );
-        }
-        if self.types.is_struct(self.result) {
-            self.result_pointer = self.code.temp(false);
-            self.code.params.push((self.result_pointer, T::I64));
         }
         for index in 0..self.types.params(ty).len() {
             let param = self.types.params(ty)[index];
@@ -104,34 +109,28 @@ impl Parser<'_> {
                 self.bind(name, What::Constant(0), ERROR, at);
                 continue;
             }
-            if self.types.is_struct(param) {
-                let v = self.code.variable(false);
-                self.code.params.push((v, T::I64));
-                self.bind(name, What::Indirect(v), param, at);
-                continue;
+            let structure = self.types.is_struct(param);
+            let memory = !structure && self.lives_in_memory(name, param);
+            if memory {
+                self.count_frame(param, at);
             }
-            let register = self.register_type(param);
-            let v = self.code.variable(register.is_float());
-            self.code.params.push((v, register));
-            if self.types.is_integer(param) && self.types.size(param) < 4 {
-                // Callers need not have extended it.
-                let ty = self.memory_type(param);
-                self.code.push(Ins {
-                    op: Op::Extend,
-                    ty,
-                    dst: v,
-                    a: v,
-                    ..NOP
-                });
-            }
-            if self.names.get(name).address_taken == self.functions || param.is_volatile() {
-                let slot = self.slot_of(param, at);
-                self.store(Addr::symbol(sym::FRAME + slot), param, Val::V(v));
-                self.bind(name, What::Slot(slot), param, at);
-            } else {
-                self.bind(name, What::Register(v), param, at);
-            }
+            let local = self.tree.parameter(Local {
+                ty: param,
+                at,
+                memory,
+            });
+            let what = match (structure, memory) {
+                (true, _) => What::Indirect(local),
+                (_, true) => What::Slot(local),
+                _ => What::Register(local),
+            };
+            self.bind(name, what, param, at);
         }
+    }
+
+    /// Whether a scalar of this name lives in memory, since others may want to find it there.
+    pub(crate) fn lives_in_memory(&self, name: Name, ty: Type) -> bool {
+        self.names.get(name).address_taken == self.functions || ty.is_volatile()
     }
 
     /// Looks through the function's tokens for `&name`, and marks those names: their variables live in memory. Marking too
@@ -198,25 +197,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The end of the body: falling off it returns nothing.
-    fn end_function(&mut self, name: Name) {
-        let returns = self.types.kind(self.result) != Kind::Void;
-        let main = self.names.spelling(self.source, name) == b"main";
-        if main && returns {
-            let zero = self.register(Val::I(0));
-            self.code.end(
-                Ins {
-                    op: Op::Return,
-                    ty: T::I32,
-                    a: zero,
-                    ..NOP
-                },
-                0,
-                0,
-            );
-        } else {
-            self.end_with_nothing();
-        }
+    /// At the end of the body all labels must be there.
+    fn check_labels(&mut self) {
         for index in 0..self.labels.len() {
             let label = self.labels[index];
             self.names.get_mut(label.name).label = 0;
@@ -242,9 +224,6 @@ impl Parser<'_> {
                 );
                 self.error(Rule::Label, label.at, message, &help);
             }
-        }
-        if self.code.overflow {
-            self.limit(self.at(), "instructions in a function");
         }
     }
 }

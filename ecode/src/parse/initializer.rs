@@ -21,7 +21,7 @@ impl Parser<'_> {
         self.assigned(n, ty, "this initialiser")
     }
 
-    /// Parses the initialiser of an object; its values are appended to `tree.inits`. Returns the object's type, in which an
+    /// Parses the initialiser of an object; what it says is appended to `values`. Returns the object's type, in which an
     /// array has the length that the initialiser gives it.
     pub(crate) fn initializer(&mut self, ty: Type) -> Type {
         let at = self.at();
@@ -54,7 +54,7 @@ impl Parser<'_> {
     }
 
     fn put(&mut self, offset: u32, ty: Type, node: N) {
-        self.tree.inits.push(Init { offset, ty, node });
+        self.values.push(Init { offset, ty, node });
     }
 
     /// An object at `offset`, whose first expression may have been parsed already. Returns the number of elements of an array.
@@ -294,8 +294,8 @@ impl Parser<'_> {
             );
             return self.error_node(at);
         }
-        // Its values go to a list of their own: it may stand inside another initialiser.
-        let list = core::mem::take(&mut self.tree.inits);
+        // It may stand inside another initialiser, so that there may be values already.
+        let before = self.values.len();
         let ty = if self.types.is_scalar(ty) {
             let n = self.scalar_initializer(ty);
             self.put(0, ty.plain(), n);
@@ -303,18 +303,23 @@ impl Parser<'_> {
         } else {
             self.initializer(ty)
         };
-        let own = core::mem::replace(&mut self.tree.inits, list);
-        let first = self.tree.literals.len() as u32;
-        self.tree.literals.extend_from_slice(&own);
+        let (first, count) = self.keep_values(before);
         if ty == ERROR || self.panic || !self.types.is_complete(ty) {
             return self.error_node(at);
         }
-        let slot = self.slot_of(ty, at);
-        let n = self.node(K::Literal, ty, slot, first, at);
+        let local = self.local_in_memory(ty, at);
+        let n = self.node(K::Literal, ty, local, first, at);
         let node = &mut self.tree.nodes[n as usize];
-        node.c = own.len() as u32;
+        node.c = count;
         node.effects = true;
         node.weight = 100;
         n
+    }
+
+    /// Moves the values from the index on to the tree: where they begin there, and how many they are.
+    pub(crate) fn keep_values(&mut self, from: usize) -> (u32, u32) {
+        let first = self.tree.initializers.len() as u32;
+        self.tree.initializers.extend(self.values.drain(from..));
+        (first, self.tree.initializers.len() as u32 - first)
     }
 }

@@ -1,18 +1,13 @@
-//! Statements, lowered as they are parsed.
+//! Statements: what is said in parentheses is checked, the rest is a matter of the lowering.
 
 use alloc::format;
 
-use super::{Around, Label, Parser};
+use super::{Label, Parser};
 use crate::diagnostics::Rule;
-use crate::ir::{Ins, Loop, NONE, NOP, Op, T};
 use crate::lex::Tok;
-use crate::lower::Addr;
 use crate::names::Name;
-use crate::tree::N;
+use crate::tree::{Body, LabelId, N, Statement};
 use crate::types::*;
-
-/// Conditions up to this size are tested once before a loop and again at its end, so that the loop has one jump.
-const TWICE: u16 = 16;
 
 impl Parser<'_> {
     /// `{ … }`
@@ -27,7 +22,6 @@ impl Parser<'_> {
             let before = self.pos;
             if self.is_declaration() {
                 self.local_declaration();
-                self.tree_done();
             } else {
                 self.statement();
             }
@@ -49,21 +43,13 @@ impl Parser<'_> {
         self.nested -= 1;
     }
 
-    /// Forgets the trees of a finished statement, unless one around it still needs its own.
-    fn tree_done(&mut self) {
-        if self.around.is_empty() && self.switches.is_empty() {
-            self.tree.clear();
-        }
-    }
-
     fn statement(&mut self) {
         if !self.nest() {
             self.nested -= 1;
             return;
         }
-        self.code.at = self.at();
+        self.reached = self.at();
         self.statement_inner();
-        self.tree_done();
         self.nested -= 1;
     }
 
@@ -72,11 +58,13 @@ impl Parser<'_> {
         match token.kind {
             Tok::LBrace => {
                 let scope = self.open_scope();
-                self.block();
+                let body = self.body_of(Parser::block);
                 self.close_scope(scope);
+                self.tree.add(Statement::Block(body), token.at);
             }
             Tok::Semi => {
                 self.advance();
+                self.tree.add(Statement::Empty, token.at);
             }
             Tok::If => self.if_statement(),
             Tok::While => self.while_statement(),
@@ -91,8 +79,7 @@ impl Parser<'_> {
                 let name = self.token();
                 if self.expect(Tok::Name, "a label") {
                     let label = self.label(Name(name.value), name.at);
-                    self.code.jump(label);
-                    self.dead();
+                    self.tree.add(Statement::Goto(label), token.at);
                 }
                 self.expect(Tok::Semi, "`;`");
             }
@@ -109,31 +96,24 @@ impl Parser<'_> {
             _ => {
                 let n = self.expression();
                 self.expect(Tok::Semi, "`;`");
-                self.evaluate(n);
+                self.reach(n);
+                self.tree.add(Statement::Expression(n), token.at);
             }
         }
     }
 
-    /// Lowers an expression for its effects.
-    fn evaluate(&mut self, n: N) {
+    /// Notes that an expression was read, for errors about the statement around it.
+    fn reach(&mut self, n: N) {
         if !self.report.any() {
-            self.discard(n);
+            self.reached = self.tree.get(n).at;
         }
     }
 
-    /// Lowers a condition.
-    pub(crate) fn test(&mut self, n: N, t: u32, f: u32) {
-        if self.report.any() {
-            self.code.jump(t);
-        } else {
-            self.branch(n, t, f);
-        }
-    }
-
-    /// After a jump nothing follows but labels.
-    pub(crate) fn dead(&mut self) {
-        let block = self.code.block();
-        self.code.begin(block);
+    /// The statements that `parse` reads.
+    pub(crate) fn body_of(&mut self, parse: impl FnOnce(&mut Self)) -> Body {
+        let around = self.tree.open();
+        parse(self);
+        self.tree.close(around)
     }
 
     fn condition(&mut self) -> N {
@@ -168,137 +148,66 @@ impl Parser<'_> {
     }
 
     fn if_statement(&mut self) {
-        self.advance();
+        let at = self.advance().at;
         let condition = self.condition();
-        let (yes, no) = (self.code.block(), self.code.block());
-        self.test(condition, yes, no);
-        self.code.values.enter();
-        self.code.begin(yes);
-        self.body();
-        self.code.values.leave();
-        if !self.accept(Tok::Else) {
-            self.code.jump(no);
-            self.code.begin(no);
-            return;
-        }
-        let end = self.code.block();
-        self.code.jump(end);
-        self.arm(no, end, Parser::body);
-        self.code.begin(end);
-    }
-
-    /// Begins a loop: what is emitted until [`Parser::end_loop`] belongs to it.
-    fn begin_loop(&mut self, before: u32, exit: u32, again: Option<u32>) {
-        let first = self.code.blocks.len() as u32;
-        self.loops.push(self.code.loops.len());
-        self.code.loops.push(Loop {
-            before,
-            first,
-            last: first,
-            natural: true,
-        });
-        self.around.push(Around {
-            exit,
-            again,
-            continued: false,
-        });
-        self.code.depth += 1;
-        self.code.values.forget();
-    }
-
-    fn end_loop(&mut self) {
-        let last = self.code.blocks.len() as u32;
-        if let Some(index) = self.loops.pop() {
-            self.code.loops[index].last = last;
-        }
-        let around = self.around.pop();
-        self.code.depth -= 1;
-        self.code.values.forget();
-        if let Some(around) = around {
-            self.code.begin(around.exit);
-        }
-    }
-
-    /// Goes on where `continue` goes to, if anything does.
-    fn begin_step(&mut self, step: u32) {
-        if self.around.last().is_some_and(|around| around.continued) {
-            self.code.jump(step);
-            self.code.values.forget();
-            self.code.begin(step);
-        }
+        let yes = self.body_of(Parser::body);
+        let no = self.accept(Tok::Else).then(|| self.body_of(Parser::body));
+        self.tree.add(Statement::If { condition, yes, no }, at);
     }
 
     fn while_statement(&mut self) {
-        self.advance();
+        let at = self.advance().at;
         let condition = self.condition();
-        self.loop_with(Some(condition), None);
+        self.loop_with(Some(condition), None, at);
     }
 
-    /// A loop with its condition at both ends; parses the body.
-    fn loop_with(&mut self, condition: Option<N>, step: Option<N>) {
-        let (exit, before) = (self.code.block(), self.code.block());
-        let twice = condition.is_none_or(|n| self.tree.get(n).weight <= TWICE);
-        match condition {
-            Some(condition) if twice => self.test(condition, before, exit),
-            _ => self.code.jump(before),
+    /// A loop whose head has been read.
+    fn loop_with(&mut self, condition: Option<N>, step: Option<N>, at: u32) {
+        self.loops += 1;
+        let body = self.body_of(Parser::body);
+        self.loops -= 1;
+        if let Some(last) = condition.or(step) {
+            self.reach(last);
         }
-        self.code.begin(before);
-        self.begin_loop(before, exit, None);
-        let (body, next) = (self.code.block(), self.code.block());
-        if let Some(around) = self.around.last_mut() {
-            around.again = Some(next);
-        }
-        let check = if twice { body } else { self.code.block() };
-        self.code.jump(check);
-        self.code.begin(body);
-        self.body();
-        self.begin_step(next);
-        if let Some(step) = step {
-            self.evaluate(step);
-        }
-        if !twice {
-            self.code.jump(check);
-            self.code.values.forget();
-            self.code.begin(check);
-        }
-        match condition {
-            Some(condition) => self.test(condition, body, exit),
-            None => self.code.jump(body),
-        }
-        self.end_loop();
+        let statement = Statement::Loop {
+            condition,
+            step,
+            body,
+        };
+        self.tree.add(statement, at);
     }
 
     fn do_statement(&mut self) {
-        self.advance();
-        let (exit, before) = (self.code.block(), self.code.block());
-        self.code.jump(before);
-        self.code.begin(before);
-        self.begin_loop(before, exit, None);
-        let (body, next) = (self.code.block(), self.code.block());
-        if let Some(around) = self.around.last_mut() {
-            around.again = Some(next);
-        }
-        self.code.jump(body);
-        self.code.begin(body);
+        let at = self.advance().at;
+        let around = self.tree.open();
+        self.loops += 1;
         self.body();
-        self.begin_step(next);
         self.expect(Tok::While, "`while` after the body of `do`");
         let condition = self.condition();
+        self.loops -= 1;
+        let body = self.tree.close(around);
         self.expect(Tok::Semi, "`;`");
-        self.test(condition, body, exit);
-        self.end_loop();
+        self.reach(condition);
+        self.tree.add(Statement::DoWhile { body, condition }, at);
     }
 
     fn for_statement(&mut self) {
-        self.advance();
+        let at = self.advance().at;
         let scope = self.open_scope();
+        let body = self.body_of(Parser::for_parts);
+        self.close_scope(scope);
+        self.tree.add(Statement::Block(body), at);
+    }
+
+    /// What is behind `for`: the first part stands before the loop.
+    fn for_parts(&mut self) {
         self.expect(Tok::LParen, "`(`");
         if self.is_declaration() {
             self.local_declaration();
         } else if !self.accept(Tok::Semi) {
             let n = self.expression();
             self.expect(Tok::Semi, "`;`");
-            self.evaluate(n);
+            self.tree.add(Statement::Expression(n), 0);
         }
         let mut condition = None;
         if self.peek() != Tok::Semi && !self.panic {
@@ -309,18 +218,8 @@ impl Parser<'_> {
         let step = (self.peek() != Tok::RParen && !self.panic).then(|| self.expression());
         self.expect(Tok::RParen, "`)`");
         if !self.panic {
-            self.loop_with(condition, step);
+            self.loop_with(condition, step, 0);
         }
-        self.close_scope(scope);
-    }
-
-    /// Ends the block with a return without a value.
-    pub(crate) fn end_with_nothing(&mut self) {
-        let nothing = Ins {
-            op: Op::Return,
-            ..NOP
-        };
-        self.code.end(nothing, 0, 0);
     }
 
     fn return_statement(&mut self) {
@@ -332,8 +231,7 @@ impl Parser<'_> {
                 let message = format!("this function returns `{}`", self.spell(result));
                 self.error(Rule::Return, at, message, "write the value behind `return`");
             }
-            self.end_with_nothing();
-            self.dead();
+            self.tree.add(Statement::Return(None), at);
             return;
         }
         let n = self.expression();
@@ -347,116 +245,61 @@ impl Parser<'_> {
                     "leave the value out",
                 );
             }
-            self.evaluate(n);
-            self.end_with_nothing();
-            self.dead();
+            self.tree.add(Statement::Expression(n), at);
+            self.tree.add(Statement::Return(None), 0);
             return;
         }
         let n = self.assigned(n, result, "this function's result");
-        if self.report.any() {
-            return;
-        }
-        let (ty, a) = if self.types.is_struct(result) {
-            let from = self.address(n);
-            let to = self.result_pointer;
-            self.copy_bytes(Addr::at(to), from, self.types.size(result));
-            (T::I64, to)
-        } else {
-            let value = self.lower(n);
-            (self.register_type(result), self.register(value))
-        };
-        self.code.at = at;
-        self.code.end(
-            Ins {
-                op: Op::Return,
-                ty,
-                a,
-                b: NONE,
-                ..NOP
-            },
-            0,
-            0,
-        );
-        self.dead();
+        self.tree.add(Statement::Return(Some(n)), at);
     }
 
+    /// `break` and `continue`.
     fn leave_statement(&mut self, again: bool) {
         let at = self.advance().at;
-        let around = self
-            .around
-            .iter_mut()
-            .rev()
-            .find(|around| !again || around.again.is_some());
-        match around {
-            Some(around) => {
-                around.continued |= again;
-                let to = if again {
-                    around.again.unwrap_or(around.exit)
-                } else {
-                    around.exit
-                };
-                self.code.jump(to);
-                self.dead();
-            }
-            None => {
-                let what = if again { "`continue`" } else { "`break`" };
-                self.error(
-                    Rule::Misplaced,
-                    at,
-                    format!(
-                        "{what} stands in no loop{}",
-                        if again { "" } else { " and no switch" }
-                    ),
-                    "",
-                );
-            }
+        if self.loops > 0 || !again && !self.switches.is_empty() {
+            let statement = if again {
+                Statement::Continue
+            } else {
+                Statement::Break
+            };
+            self.tree.add(statement, at);
+        } else {
+            let what = if again { "`continue`" } else { "`break`" };
+            let message = format!(
+                "{what} stands in no loop{}",
+                if again { "" } else { " and no switch" }
+            );
+            self.error(Rule::Misplaced, at, message, "");
         }
         self.expect(Tok::Semi, "`;`");
     }
 
-    /// The block of a label, which may not have been seen yet.
-    fn label(&mut self, name: Name, at: u32) -> u32 {
-        let index = self.names.get(name).label;
-        if let Some(label) = (index as usize)
-            .checked_sub(1)
-            .and_then(|index| self.labels.get(index))
-        {
-            return label.block;
+    /// The number of a label, which may not have been seen yet.
+    fn label(&mut self, name: Name, at: u32) -> LabelId {
+        if let Some(label) = self.names.get(name).label.checked_sub(1) {
+            return label;
         }
-        let block = self.code.block();
         self.labels.push(Label {
             name,
-            block,
             defined: false,
             at,
         });
         self.names.get_mut(name).label = self.labels.len() as u32;
-        block
+        self.labels.len() as u32 - 1
     }
 
     fn label_statement(&mut self) {
         let token = self.advance();
         self.advance();
         let name = Name(token.value);
-        let block = self.label(name, token.at);
-        let index = self.names.get(name).label as usize - 1;
-        if core::mem::replace(&mut self.labels[index].defined, true) {
+        let label = self.label(name, token.at);
+        if core::mem::replace(&mut self.labels[label as usize].defined, true) {
             let message = format!("the label `{}` is there twice", self.spelling(name));
             self.error(Rule::Label, token.at, message, "");
             return;
         }
-        self.code.jump(block);
-        self.enter_from_anywhere();
-        self.code.begin(block);
+        self.tree.add(Statement::Label(label), token.at);
         self.labelled();
-    }
-
-    /// Control may come here from outside the loops around: they are no places to move code out of.
-    pub(crate) fn enter_from_anywhere(&mut self) {
-        for index in &self.loops {
-            self.code.loops[*index].natural = false;
-        }
-        self.code.values.forget();
     }
 
     /// The statement behind a label.

@@ -1,12 +1,11 @@
-//! `switch`: the cases are sorted and found by comparing, in about as many steps as their number has bits.
+//! `switch`: the type of its value, and the values of its cases.
 
 use alloc::format;
 
-use super::{Around, Case, Parser, Switch};
+use super::{Parser, Switch};
 use crate::diagnostics::Rule;
-use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
 use crate::lex::Tok;
-use crate::lower::Val;
+use crate::tree::Statement;
 use crate::types::*;
 
 impl Parser<'_> {
@@ -22,117 +21,28 @@ impl Parser<'_> {
             self.error(Rule::Operands, at, message, "");
         }
         let ty = self.types.promoted(ty);
-        let n = self.convert_node(n, ty);
-        let register = self.register_type(ty);
-        let mut value = Val::I(0);
-        if !self.report.any() {
-            value = self.lower(n);
-            if let Val::V(v) = value {
-                value = Val::V(self.copy(v, register));
-            }
-        }
-        let (dispatch, exit) = (self.code.block(), self.code.block());
-        self.code.jump(dispatch);
+        let value = self.convert_node(n, ty);
         let first_case = self.cases.len();
-        let loops = self.loops.len();
         self.switches.push(Switch {
-            default: None,
             ty,
-            loops,
+            has_default: false,
         });
-        self.around.push(Around {
-            exit,
-            again: None,
-            continued: false,
-        });
-        self.dead();
-        self.labelled();
-        self.code.jump(exit);
-        self.around.pop();
-        let default = self
-            .switches
-            .pop()
-            .and_then(|switch| switch.default)
-            .unwrap_or(exit);
-        self.code.values.forget();
-        self.code.begin(dispatch);
-        self.dispatch(value, register, first_case, default);
-        self.cases.truncate(first_case);
-        self.code.values.forget();
-        self.code.begin(exit);
+        let body = self.body_of(Parser::labelled);
+        self.switches.pop();
+        self.check_cases(first_case);
+        self.tree.add(Statement::Switch { value, body }, at);
     }
 
-    fn dispatch(&mut self, value: Val, ty: T, first_case: usize, default: u32) {
-        self.cases[first_case..].sort_unstable_by_key(|case| case.value);
-        for pair in first_case + 1..self.cases.len() {
-            if self.cases[pair - 1].value == self.cases[pair].value {
-                let at = self.code.at;
-                let message = format!("the case {} is there twice", self.cases[pair].value);
-                self.error(Rule::Misplaced, at, message, "");
+    /// Forgets the cases of a switch; no two may have the same value.
+    fn check_cases(&mut self, first: usize) {
+        self.cases[first..].sort_unstable();
+        for pair in first + 1..self.cases.len() {
+            if self.cases[pair - 1] == self.cases[pair] {
+                let message = format!("the case {} is there twice", self.cases[pair]);
+                self.error(Rule::Misplaced, self.reached, message, "");
             }
         }
-        match value {
-            Val::I(constant) => {
-                let case = self.cases[first_case..]
-                    .iter()
-                    .find(|case| case.value == constant);
-                let to = case.map_or(default, |case| case.block);
-                self.code.jump(to);
-            }
-            Val::V(v) => self.search(v, ty, first_case, self.cases.len(), default),
-        }
-    }
-
-    /// Finds the case among `cases[low..high]` by halving; few are tried one after the other.
-    fn search(&mut self, v: V, ty: T, low: usize, high: usize, default: u32) {
-        if high - low <= 3 {
-            for index in low..high {
-                let case = self.cases[index];
-                let next = self.code.block();
-                self.compare_case(v, ty, cc::E, case.value, case.block, next);
-                self.code.begin(next);
-            }
-            self.code.jump(default);
-            return;
-        }
-        let middle = low + (high - low) / 2;
-        let (less, more) = (self.code.block(), self.code.block());
-        self.compare_case(v, ty, cc::L, self.cases[middle].value, less, more);
-        self.code.begin(less);
-        self.search(v, ty, low, middle, default);
-        self.code.begin(more);
-        self.search(v, ty, middle, high, default);
-    }
-
-    fn compare_case(&mut self, a: V, ty: T, cc: u8, value: i64, t: u32, f: u32) {
-        let branch = Ins {
-            op: Op::Branch,
-            ty,
-            cc,
-            a,
-            ..NOP
-        };
-        if i32::try_from(value).is_ok() {
-            self.code.end(
-                Ins {
-                    b: NONE,
-                    imm: value,
-                    ..branch
-                },
-                t,
-                f,
-            );
-        } else {
-            let b = self.code.temp(false);
-            self.code.push(Ins {
-                op: Op::Imm,
-                ty: T::I64,
-                dst: b,
-                imm: value,
-                ..NOP
-            });
-            self.code.end(Ins { b, ..branch }, t, f);
-        }
+        self.cases.truncate(first);
     }
 
     pub(crate) fn case_label(&mut self) {
@@ -151,15 +61,6 @@ impl Parser<'_> {
             );
             return;
         };
-        let block = self.code.block();
-        self.code.jump(block);
-        // A loop around this label, but inside the switch, is entered in the middle.
-        for index in switch.loops..self.loops.len() {
-            let number = self.loops[index];
-            self.code.loops[number].natural = false;
-        }
-        self.code.values.forget();
-        self.code.begin(block);
         match value {
             Some(value) => {
                 let value = self.wrapped(switch.ty, value as u64) as i64;
@@ -168,10 +69,11 @@ impl Parser<'_> {
                 } else {
                     value
                 };
-                self.cases.push(Case { value, block });
+                self.cases.push(value);
+                self.tree.add(Statement::Case(value), token.at);
             }
             None if token.kind == Tok::Default => {
-                if switch.default.is_some() {
+                if switch.has_default {
                     self.error(
                         Rule::Misplaced,
                         token.at,
@@ -180,8 +82,9 @@ impl Parser<'_> {
                     );
                 }
                 if let Some(switch) = self.switches.last_mut() {
-                    switch.default = Some(block);
+                    switch.has_default = true;
                 }
+                self.tree.add(Statement::Default, token.at);
             }
             None => {}
         }

@@ -1,0 +1,54 @@
+//! Arithmetic on constants, as the machine does it: for the parser, which needs values of constant expressions, and for the
+//! lowering, which knows more of them.
+
+use crate::ir::Op;
+use crate::tree::K;
+
+/// The instruction of an arithmetic operator on integers.
+pub(crate) fn operator(kind: K, unsigned: bool) -> Op {
+    match (kind, unsigned) {
+        (K::Add, _) => Op::Add,
+        (K::Sub, _) => Op::Sub,
+        (K::Mul, _) => Op::Mul,
+        (K::Div, false) => Op::Div,
+        (K::Div, true) => Op::UDiv,
+        (K::Mod, false) => Op::Mod,
+        (K::Mod, true) => Op::UMod,
+        (K::And, _) => Op::And,
+        (K::Or, _) => Op::Or,
+        (K::Xor, _) => Op::Xor,
+        (K::Shl, _) => Op::Shl,
+        (_, false) => Op::Sar,
+        (_, true) => Op::Shr,
+    }
+}
+
+/// What the operation gives for constants, or `None` where it faults. Constants of 32 bits are sign-extended.
+pub(crate) fn compute(op: Op, wide: bool, a: i64, b: i64) -> Option<i64> {
+    let bits = if wide { 63 } else { 31 };
+    let (ua, ub) = if wide {
+        (a as u64, b as u64)
+    } else {
+        (u64::from(a as u32), u64::from(b as u32))
+    };
+    let overflow = b == -1 && a == if wide { i64::MIN } else { i32::MIN.into() };
+    let value = match op {
+        Op::Add => a.wrapping_add(b),
+        Op::Sub => a.wrapping_sub(b),
+        Op::Mul => a.wrapping_mul(b),
+        Op::And => a & b,
+        Op::Or => a | b,
+        Op::Xor => a ^ b,
+        Op::Shl => a.wrapping_shl(b as u32 & bits),
+        Op::Shr => (ua >> (b as u32 & bits)) as i64,
+        Op::Sar => a >> (b as u32 & bits),
+        Op::Div | Op::Mod if b == 0 || overflow => return None,
+        Op::UDiv | Op::UMod if ub == 0 => return None,
+        Op::Div => a / b,
+        Op::Mod => a % b,
+        Op::UDiv => (ua / ub) as i64,
+        Op::UMod => (ua % ub) as i64,
+        _ => return None,
+    };
+    Some(if wide { value } else { value as i32 as i64 })
+}

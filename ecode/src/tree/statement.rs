@@ -1,0 +1,146 @@
+//! Statements of a function, one after the other in chains, and what they declare.
+//!
+//! Invariant: a local is declared, by a statement or as a parameter, before a node mentions it; a compound literal is
+//! declared in the block around the expression that it stands in, where C says that it lives.
+
+use super::{LabelId, LocalId, N, Tree};
+use crate::types::Type;
+
+/// A function that has been read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function {
+    /// Its number among the globals.
+    pub global: u32,
+    /// Where it stands in the source.
+    pub at: u32,
+    pub result: Type,
+    /// The first locals of the tree are the parameters.
+    pub parameters: u32,
+    pub labels: u32,
+    pub body: Body,
+    /// Falling off its end returns 0: it is `main`.
+    pub returns_zero: bool,
+}
+
+/// A parameter, a variable of a block, or a compound literal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Local {
+    pub ty: Type,
+    pub at: u32,
+    /// It lives in memory: its address is taken, it is volatile, or no scalar.
+    pub memory: bool,
+}
+
+/// What a function does, step by step. Conditions and values have been checked and converted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Statement {
+    Empty,
+    /// Evaluated for its effects.
+    Expression(N),
+    /// The local gets its place.
+    Declare(LocalId),
+    /// The local gets the values `initializers[first..first + count]`, and zeros elsewhere.
+    Initialize {
+        local: LocalId,
+        first: u32,
+        count: u32,
+    },
+    Block(Body),
+    If {
+        condition: N,
+        yes: Body,
+        no: Option<Body>,
+    },
+    /// `while` and `for`.
+    Loop {
+        condition: Option<N>,
+        step: Option<N>,
+        body: Body,
+    },
+    DoWhile {
+        body: Body,
+        condition: N,
+    },
+    /// The value has been promoted.
+    Switch {
+        value: N,
+        body: Body,
+    },
+    /// A value of the innermost switch, in its type.
+    Case(i64),
+    Default,
+    Label(LabelId),
+    Goto(LabelId),
+    Break,
+    Continue,
+    Return(Option<N>),
+}
+
+/// Statements one after the other: first and last, if there are any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Body {
+    ends: Option<(u32, u32)>,
+}
+
+/// A statement, where it stands, and what follows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    statement: Statement,
+    at: u32,
+    next: u32,
+}
+
+/// No statement follows.
+const END: u32 = u32::MAX;
+
+impl Tree {
+    /// Appends a statement to those that are being read. `at` is its position, or 0 if it is a part of the one before.
+    pub fn add(&mut self, statement: Statement, at: u32) {
+        let index = self.statements.len() as u32;
+        self.statements.push(Link {
+            statement,
+            at,
+            next: END,
+        });
+        self.open.ends = match self.open.ends {
+            None => Some((index, index)),
+            Some((first, last)) => {
+                self.statements[last as usize].next = index;
+                Some((first, index))
+            }
+        };
+    }
+
+    /// A new local, declared by the statements that are being read.
+    pub fn declare(&mut self, local: Local) -> LocalId {
+        let id = self.parameter(local);
+        self.add(Statement::Declare(id), 0);
+        id
+    }
+
+    /// A new local that no statement declares.
+    pub fn parameter(&mut self, local: Local) -> LocalId {
+        self.locals.push(local);
+        self.locals.len() as u32 - 1
+    }
+
+    /// Begins statements of their own; returns those around them, for [`Tree::close`].
+    pub fn open(&mut self) -> Body {
+        core::mem::take(&mut self.open)
+    }
+
+    /// Ends what [`Tree::open`] began: the statements since.
+    pub fn close(&mut self, around: Body) -> Body {
+        core::mem::replace(&mut self.open, around)
+    }
+
+    /// The statements with their positions.
+    pub fn statements(&self, body: Body) -> impl Iterator<Item = (Statement, u32)> {
+        let mut next = body.ends.map_or(END, |(first, _)| first);
+        core::iter::from_fn(move || {
+            let link = self.statements.get(next as usize)?;
+            next = link.next;
+            Some((link.statement, link.at))
+        })
+    }
+}
