@@ -11,20 +11,34 @@ pub(crate) use live::successors;
 use alloc::vec::Vec;
 
 use crate::ir::{Code, Ins, NONE, Op, V};
+use postern_x86::{Gpr, Xmm};
 
 /// Where a virtual register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loc {
     /// Nobody uses it.
     None,
-    /// General or vector register.
-    Reg(u8),
+    /// A general register.
+    Gpr(Gpr),
+    /// A vector register.
+    Xmm(Xmm),
     /// Spilled: number of an eight-byte slot.
     Stack(u32),
 }
 
-/// Integer argument registers: rdi rsi rdx rcx r8 r9.
-pub(crate) const ARGS: [u8; 6] = [7, 6, 2, 1, 8, 9];
+impl Loc {
+    /// The register's number in its class.
+    fn number(self) -> Option<u8> {
+        match self {
+            Loc::Gpr(register) => Some(register.number()),
+            Loc::Xmm(register) => Some(register.number()),
+            Loc::None | Loc::Stack(_) => None,
+        }
+    }
+}
+
+/// Integer argument registers.
+pub(crate) const ARGS: [Gpr; 6] = [Gpr::Rdi, Gpr::Rsi, Gpr::Rdx, Gpr::Rcx, Gpr::R8, Gpr::R9];
 /// rbx rbp r12 r13 r14.
 pub(crate) const SAVED: u32 = 1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14;
 /// All but rsp, r11, r15.
@@ -124,7 +138,7 @@ impl Work {
                         self.fixed_hint[arg.v as usize] = if arg.ty.is_float() {
                             *number as u8
                         } else {
-                            ARGS[*number]
+                            ARGS[*number].number()
                         };
                     }
                     *number += 1;
@@ -206,7 +220,11 @@ impl Work {
             };
             match chosen {
                 Some(register) => {
-                    self.locations[v as usize] = Loc::Reg(register);
+                    self.locations[v as usize] = if float {
+                        Loc::Xmm(Xmm::from_number(register))
+                    } else {
+                        Loc::Gpr(Gpr::from_number(register))
+                    };
                     owner[class][register as usize] = v;
                     until[class][register as usize] = self.end[v as usize];
                     if !float {
@@ -226,16 +244,18 @@ impl Work {
         }
         let hint = self.hint[v as usize];
         if hint != NONE {
-            match self.locations[hint as usize] {
-                Loc::Reg(register) if free >> register & 1 != 0 => return register,
-                Loc::None => {
-                    // Where that one would like to be.
-                    let fixed = self.fixed_hint[hint as usize];
-                    if fixed != NO_HINT && free >> fixed & 1 != 0 {
-                        return fixed;
-                    }
+            let location = self.locations[hint as usize];
+            if let Some(register) = location.number()
+                && free >> register & 1 != 0
+            {
+                return register;
+            }
+            if location == Loc::None {
+                // Where that one would like to be.
+                let fixed = self.fixed_hint[hint as usize];
+                if fixed != NO_HINT && free >> fixed & 1 != 0 {
+                    return fixed;
                 }
-                _ => {}
             }
         }
         if float {

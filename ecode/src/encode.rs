@@ -1,7 +1,6 @@
 //! Machine code of a function, directly in the confined form: every memory operand is gs-relative with a 32-bit address, r15
 //! is the data stack, indirect calls are guarded sequences. Nothing here is trusted: the verifier judges the result.
 
-mod asm;
 mod call;
 mod float;
 mod frame;
@@ -12,19 +11,15 @@ use alloc::vec::Vec;
 
 use crate::allocate::{Loc, Work};
 use crate::ir::{Code, Ins, NONE, Op, T, V};
-use crate::unit::{Building, TextReference};
+use crate::unit::Building;
 use postern_verifier::window::{FILL, PAD};
+use postern_x86::{Assembler, Cond, Gpr, Label, Mem, Precision, Reach, Rm, Width, Xmm};
 
-use asm::{Mem, Rm};
-
-/// Registers with a part to play.
-pub(crate) const RAX: u8 = 0;
-pub(crate) const RCX: u8 = 1;
-pub(crate) const RDX: u8 = 2;
-pub(crate) const R10: u8 = 10;
-pub(crate) const R11: u8 = 11;
-pub(crate) const R15: u8 = 15;
-pub(crate) const X15: u8 = 15;
+/// What no value is given: for use within one instruction of the intermediate form.
+const SCRATCH: Gpr = Gpr::R11;
+const FLOAT_SCRATCH: Xmm = Xmm::Xmm15;
+/// The data stack.
+const STACK: Gpr = Gpr::R15;
 
 /// The bytes that an instruction of the intermediate form takes as a guess, for choosing short jumps.
 const GUESS: u32 = 11;
@@ -32,12 +27,14 @@ const GUESS: u32 = 11;
 pub(crate) struct Encoder<'a> {
     code: &'a mut Code,
     work: &'a Work,
-    unit: &'a mut Building,
-    /// Position in text of each block, and how far it is by guess.
-    blocks: Vec<u32>,
+    /// Labels are the numbers of blocks, then [`Encoder::trap`], then those inside an instruction of the intermediate form.
+    asm: &'a mut Assembler,
+    labels: u32,
+    /// Positions in text and in the source.
+    lines: &'a mut Vec<(u32, u32)>,
+    /// How far each block is by guess, and where we are.
     guess: Vec<u32>,
     here: u32,
-    jumps: Vec<Jump>,
     /// Whether short forward jumps are tried.
     short: bool,
     /// Bytes of the frame, and where its parts begin.
@@ -45,68 +42,65 @@ pub(crate) struct Encoder<'a> {
     spills: u32,
     saves: u32,
     borrowed: u32,
-    /// A guarded sequence wants the trap at the end.
-    traps: Vec<u32>,
-}
-
-struct Jump {
-    /// Position of the displacement.
-    at: u32,
-    to: u32,
-    short: bool,
 }
 
 /// Appends the function's machine code to the unit; returns where it begins, and its size.
 pub(crate) fn encode(code: &mut Code, work: &Work, unit: &mut Building) -> (u32, u32) {
-    while unit.text.len() % 16 != 0 {
-        unit.text.push(FILL);
-    }
-    let start = unit.text.len();
-    let (references, lines) = (unit.references.len(), unit.lines.len());
+    unit.asm.align(16, FILL);
+    let (start, lines) = (unit.asm.mark(), unit.lines.len());
+    let offset = unit.asm.position();
     let blocks = code.blocks.len();
     let mut encoder = Encoder {
         code,
         work,
-        unit,
-        blocks: alloc::vec![0; blocks],
+        asm: &mut unit.asm,
+        labels: 0,
+        lines: &mut unit.lines,
         guess: alloc::vec![0; blocks],
         here: 0,
-        jumps: Vec::new(),
         short: true,
         frame: 0,
         spills: 0,
         saves: 0,
         borrowed: 0,
-        traps: Vec::new(),
     };
     encoder.lay_out_frame();
     for short in [true, false] {
         encoder.short = short;
-        encoder.unit.text.truncate(start);
-        encoder.unit.references.truncate(references);
-        encoder.unit.lines.truncate(lines);
-        encoder.jumps.clear();
-        encoder.traps.clear();
+        encoder.asm.rewind(start);
+        encoder.lines.truncate(lines);
         encoder.code.steps += encoder.code.ins.len() as u64;
         if encoder.function() {
             break;
         }
     }
-    (start as u32, (encoder.unit.text.len() - start) as u32)
+    (offset, encoder.asm.position() - offset)
 }
 
 impl Encoder<'_> {
     /// What follows comes from this place in the source.
     fn line(&mut self, at: u32) {
-        let here = self.unit.text.len() as u32;
-        match self.unit.lines.last_mut() {
+        let here = self.asm.position();
+        match self.lines.last_mut() {
             Some((from, line)) if *from == here => *line = at,
-            _ => self.unit.lines.push((here, at)),
+            _ => self.lines.push((here, at)),
         }
     }
 
+    /// Where a guarded sequence goes whose target has no landing pad.
+    fn trap(&self) -> Label {
+        Label(self.code.blocks.len() as u32)
+    }
+
+    fn new_label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// The whole function. False if a short jump does not reach.
     fn function(&mut self) -> bool {
-        self.unit.text.extend_from_slice(&PAD);
+        self.asm.bytes(&PAD);
+        self.labels = self.code.blocks.len() as u32 + 1;
         self.guess_blocks();
         let mut line = self.code.from;
         self.line(line);
@@ -114,7 +108,7 @@ impl Encoder<'_> {
         for index in 0..self.code.order.len() {
             let block = self.code.order[index];
             let b = self.code.blocks[block as usize];
-            self.blocks[block as usize] = self.unit.text.len() as u32;
+            self.asm.bind(Label(block));
             self.here = self.guess[block as usize];
             for at in b.first..b.last {
                 let ins = self.code.ins[at as usize];
@@ -136,29 +130,9 @@ impl Encoder<'_> {
             }
             self.terminator(&b, next);
         }
-        let trap = self.unit.text.len() as u32;
-        self.byte(FILL);
-        for at in core::mem::take(&mut self.traps) {
-            let distance = trap.wrapping_sub(at + 4);
-            self.patch(at, distance);
-        }
-        for jump in core::mem::take(&mut self.jumps) {
-            let target = self.blocks[jump.to as usize];
-            if jump.short {
-                let distance = i64::from(target) - i64::from(jump.at) - 1;
-                let Ok(distance) = i8::try_from(distance) else {
-                    return false;
-                };
-                self.unit.text[jump.at as usize] = distance as u8;
-            } else {
-                self.patch(jump.at, target.wrapping_sub(jump.at + 4));
-            }
-        }
-        true
-    }
-
-    fn patch(&mut self, at: u32, value: u32) {
-        self.unit.text[at as usize..at as usize + 4].copy_from_slice(&value.to_le_bytes());
+        self.asm.bind(self.trap());
+        self.asm.bytes(&[FILL]);
+        self.asm.link().is_ok()
     }
 
     fn guess_blocks(&mut self) {
@@ -171,32 +145,20 @@ impl Encoder<'_> {
             }
             at += 16;
         }
-        self.blocks.fill(u32::MAX);
     }
 
-    /// A jump, on condition `cc` if there is one.
-    fn jump(&mut self, cc: Option<u8>, to: u32) {
-        let here = self.unit.text.len() as u32;
-        let known = self.blocks[to as usize];
-        let short = if known != u32::MAX {
-            here - known < 120
-        } else {
-            self.short && self.guess[to as usize].saturating_sub(self.here) < 110
+    /// A jump to a block, on a condition if there is one.
+    fn jump(&mut self, cond: Option<Cond>, to: u32) {
+        let label = Label(to);
+        let short = match self.asm.position_of(label) {
+            Some(known) => self.asm.position() - known < 120,
+            None => self.short && self.guess[to as usize].saturating_sub(self.here) < 110,
         };
-        match (cc, short) {
-            (None, true) => self.byte(0xeb),
-            (None, false) => self.byte(0xe9),
-            (Some(cc), true) => self.byte(0x70 | cc),
-            (Some(cc), false) => {
-                self.byte(0x0f);
-                self.byte(0x80 | cc);
-            }
+        let reach = if short { Reach::Short } else { Reach::Near };
+        match cond {
+            None => self.asm.jmp(label, reach),
+            Some(cond) => self.asm.jcc(cond, label, reach),
         }
-        let at = self.unit.text.len() as u32;
-        self.jumps.push(Jump { at, to, short });
-        self.unit
-            .text
-            .extend_from_slice(if short { &[0][..] } else { &[0; 4] });
     }
 
     fn terminator(&mut self, b: &crate::ir::Block, next: u32) {
@@ -208,32 +170,29 @@ impl Encoder<'_> {
                 }
             }
             Op::Branch | Op::BranchTest => {
-                let cc = self.compare(ins);
-                self.branch(cc, b.t, b.f, next);
+                let cond = self.compare(ins);
+                self.branch(cond, b.t, b.f, next);
             }
             Op::FBranch => self.float_branch(ins, b.t, b.f, next),
             Op::Return => {
                 if ins.a != NONE {
                     if ins.ty.is_float() {
-                        self.move_float(Loc::Reg(0), self.location(ins.a), ins.ty);
+                        self.move_float(Loc::Xmm(Xmm::Xmm0), self.location(ins.a), ins.ty);
                     } else {
-                        self.move_int(Loc::Reg(RAX), self.location(ins.a), ins.ty.wide());
+                        self.fetch(Gpr::Rax, ins.a, width(ins.ty));
                     }
                 }
                 self.epilogue();
             }
-            _ => {
-                self.byte(0x0f);
-                self.byte(0x0b); // ud2
-            }
+            _ => self.asm.ud2(),
         }
     }
 
-    fn branch(&mut self, cc: u8, t: u32, f: u32, next: u32) {
+    fn branch(&mut self, cond: Cond, t: u32, f: u32, next: u32) {
         if t == next {
-            self.jump(Some(cc ^ 1), f);
+            self.jump(Some(cond.negated()), f);
         } else {
-            self.jump(Some(cc), t);
+            self.jump(Some(cond), t);
             if f != next {
                 self.jump(None, f);
             }
@@ -244,24 +203,40 @@ impl Encoder<'_> {
         self.work.locations[v as usize]
     }
 
-    fn reg(&self, v: V) -> Option<u8> {
+    fn gpr(&self, v: V) -> Option<Gpr> {
         match self.work.locations.get(v as usize) {
-            Some(Loc::Reg(register)) => Some(*register),
+            Some(Loc::Gpr(register)) => Some(*register),
             _ => None,
         }
     }
 
-    /// The register or memory of a value.
-    fn rm(&self, v: V) -> Rm {
+    fn xmm(&self, v: V) -> Option<Xmm> {
+        match self.work.locations.get(v as usize) {
+            Some(Loc::Xmm(register)) => Some(*register),
+            _ => None,
+        }
+    }
+
+    /// The register or memory of an integer.
+    fn rm(&self, v: V) -> Rm<Gpr> {
         match self.location(v) {
-            Loc::Reg(register) => Rm::R(register),
-            Loc::Stack(slot) => Rm::M(self.spill_slot(slot)),
-            Loc::None => Rm::R(R11),
+            Loc::Gpr(register) => Rm::Reg(register),
+            Loc::Stack(slot) => Rm::Mem(self.spill_slot(slot)),
+            Loc::Xmm(_) | Loc::None => Rm::Reg(SCRATCH),
+        }
+    }
+
+    /// The register or memory of a float.
+    fn xmm_rm(&self, v: V) -> Rm<Xmm> {
+        match self.location(v) {
+            Loc::Xmm(register) => Rm::Reg(register),
+            Loc::Stack(slot) => Rm::Mem(self.spill_slot(slot)),
+            Loc::Gpr(_) | Loc::None => Rm::Reg(FLOAT_SCRATCH),
         }
     }
 
     fn spill_slot(&self, slot: u32) -> Mem {
-        Mem::at(R15, (self.spills + 8 * slot) as i32)
+        on_stack(self.spills + 8 * slot)
     }
 
     fn instruction(&mut self, ins: &Ins) {
@@ -270,7 +245,7 @@ impl Encoder<'_> {
             Op::Mov if ins.ty.is_float() => {
                 self.move_float(self.location(ins.dst), self.location(ins.a), ins.ty)
             }
-            Op::Mov => self.move_int(self.location(ins.dst), self.location(ins.a), ins.ty.wide()),
+            Op::Mov => self.move_int(self.location(ins.dst), self.location(ins.a), width(ins.ty)),
             Op::Imm => self.immediate(ins),
             Op::Add | Op::Sub | Op::Mul | Op::And | Op::Or | Op::Xor => self.arithmetic(ins),
             Op::Shl | Op::Shr | Op::Sar | Op::Rol => self.shift(ins),
@@ -291,24 +266,6 @@ impl Encoder<'_> {
             Op::Jump | Op::Branch | Op::BranchTest | Op::FBranch | Op::Return | Op::Trap => {}
         }
     }
-
-    fn byte(&mut self, byte: u8) {
-        self.unit.text.push(byte);
-    }
-
-    fn reference(&mut self, symbol: u32, addend: i32, relative: bool) {
-        let at = self.unit.text.len() as u32;
-        self.reference_at(at, symbol, addend, relative);
-    }
-
-    fn reference_at(&mut self, at: u32, symbol: u32, addend: i32, relative: bool) {
-        self.unit.references.push(TextReference {
-            at,
-            symbol,
-            addend,
-            relative,
-        });
-    }
 }
 
 fn weight(ins: &Ins) -> u32 {
@@ -320,7 +277,34 @@ fn weight(ins: &Ins) -> u32 {
     }
 }
 
-/// Whether the operation is one on 64 bits.
-fn wide(ty: T) -> bool {
-    ty == T::I64
+/// Memory as a window's code sees it: relative to gs, with 32-bit addresses.
+fn confined(mem: Mem) -> Mem {
+    mem.gs().addr32()
+}
+
+/// Memory of the frame, so many bytes above its lowest.
+fn on_stack(at: u32) -> Mem {
+    confined(Mem::base(STACK).disp(at as i32))
+}
+
+/// The width of an operation on integers: those of less than 32 bits are done with 32.
+fn width(ty: T) -> Width {
+    if ty == T::I64 {
+        Width::Qword
+    } else {
+        Width::Dword
+    }
+}
+
+fn precision(ty: T) -> Precision {
+    if ty == T::F32 {
+        Precision::Single
+    } else {
+        Precision::Double
+    }
+}
+
+/// The condition of a comparison.
+fn cond(ins: &Ins) -> Cond {
+    Cond::TABLE[usize::from(ins.cc & 15)].0
 }

@@ -12,6 +12,7 @@ use crate::types::*;
 use crate::unit::{Building, Import, Place, Symbol, Unit, global_of};
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
+use postern_x86::ReferenceKind;
 
 /// Makes machine code of a function in the intermediate form: position and size in the text, or nothing if it has too many
 /// variables and branches.
@@ -40,7 +41,7 @@ impl Finish<'_> {
     /// The unit.
     pub fn finish(&mut self) -> Unit {
         let mut unit = Unit {
-            text: core::mem::take(&mut self.unit.text),
+            text: self.unit.asm.take_code(),
             rodata: core::mem::take(&mut self.unit.rodata),
             data: core::mem::take(&mut self.unit.data),
             bss: self.unit.bss as u32,
@@ -110,21 +111,23 @@ impl Finish<'_> {
     }
 
     fn relocations(&self, unit: &mut Unit, imports: &[u32]) {
-        for reference in &self.unit.references {
-            let (target, start) = self.target(reference.symbol, imports);
+        for reference in self.unit.asm.references() {
+            let symbol = reference.symbol.number();
+            let (target, start) = self.target(symbol, imports);
             let at = reference.at;
+            let relative = reference.kind == ReferenceKind::Relative;
             let fixed = || {
-                let global = global_of(reference.symbol).map(|i| &self.unit.globals[i]);
+                let global = global_of(symbol).map(|i| &self.unit.globals[i]);
                 !self.replaceable || global.is_none_or(|g| g.fixed)
             };
-            if reference.relative && target == Target::Section(Section::Text) && fixed() {
+            if relative && target == Target::Section(Section::Text) && fixed() {
                 // Within this text: known now, and behind the landing pad.
                 let distance = start + PAD.len() as i64 - i64::from(at) - 4;
                 unit.text[at as usize..at as usize + 4]
                     .copy_from_slice(&(distance as i32).to_le_bytes());
                 continue;
             }
-            let width = if reference.relative {
+            let width = if relative {
                 Width::Relative32
             } else {
                 Width::Absolute32

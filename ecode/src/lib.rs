@@ -40,7 +40,6 @@ mod report;
 mod tree;
 mod types;
 mod unit;
-pub mod x86;
 
 pub use diagnostics::{Diagnostic, Errors, Rule};
 #[cfg(feature = "image")]

@@ -10,6 +10,7 @@ use crate::ir::sym;
 use crate::names::Name;
 use crate::types::Type;
 use postern_verifier::relocation::{OutOfRange, Places, Relocation, Section, Sections, relocate};
+use postern_x86::Assembler;
 
 /// A function or object of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,25 +172,15 @@ pub(crate) struct Reference {
     pub addend: i64,
 }
 
-/// An address inside text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TextReference {
-    pub at: u32,
-    pub symbol: u32,
-    pub addend: i32,
-    /// A call or jump.
-    pub relative: bool,
-}
-
 /// A unit in the making.
 #[derive(Debug, Default)]
 pub(crate) struct Building {
-    pub text: Vec<u8>,
+    /// Text, and the addresses inside it; symbols are numbers as in [`crate::ir::sym`].
+    pub asm: Assembler,
     pub rodata: Vec<u8>,
     pub data: Vec<u8>,
     pub bss: u64,
     pub globals: Vec<Global>,
-    pub references: Vec<TextReference>,
     pub rodata_references: Vec<Reference>,
     pub data_references: Vec<Reference>,
     /// Positions in text and in the source.
@@ -202,12 +193,11 @@ const RECENT: usize = 32;
 
 impl Building {
     pub fn reset(&mut self) {
-        self.text.clear();
+        self.asm.clear();
         self.rodata.clear();
         self.data.clear();
         self.bss = 0;
         self.globals.clear();
-        self.references.clear();
         self.rodata_references.clear();
         self.data_references.clear();
         self.lines.clear();

@@ -13,8 +13,8 @@ mod look;
 mod value;
 
 use alloc::vec::Vec;
-use ecode::x86::{Mem, Opcode, Rm, op};
-use postern_ecode as ecode;
+
+use postern_x86::{Alu, Assembler, Cond, Gpr, Mem, Rm, Width};
 
 use crate::flow::{NOBODY, needs};
 use crate::lookup::{Lookup, Source};
@@ -25,21 +25,14 @@ pub(crate) use chain::chain;
 pub(crate) use chain::{BATCH, ENTRY, batch};
 use jump::Jumps;
 
-const RAX: u8 = 0;
-const RCX: u8 = 1;
-const RDX: u8 = 2;
-const RSI: u8 = 6;
-const RDI: u8 = 7;
-const R11: u8 = 11;
-const R15: u8 = 15;
+/// The arguments.
+const PACKET: Gpr = Gpr::Rdi;
+const WIRE: Gpr = Gpr::Rsi;
+const CAPTURED: Gpr = Gpr::Rdx;
+/// The data stack.
+const STACK: Gpr = Gpr::R15;
 /// Registers that keep values.
-const KEEP: [u8; 3] = [8, 9, 10];
-
-const MOV: Opcode = Opcode::new(0x8b);
-const STORE: Opcode = Opcode::new(0x89);
-const MOVZX8: Opcode = Opcode::from_byte(0x0fb6);
-const MOVZX16: Opcode = Opcode::new(0x0fb7);
-const LEA: Opcode = Opcode::new(0x8d);
+const KEEP: [Gpr; 3] = [Gpr::R8, Gpr::R9, Gpr::R10];
 
 /// What is known where a node begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +47,7 @@ struct Known {
 
 struct Encoder<'a> {
     program: &'a Program,
-    text: Vec<u8>,
+    asm: Assembler,
     jumps: Jumps,
     known: Known,
     entering: Vec<Option<Known>>,
@@ -78,11 +71,20 @@ pub(crate) fn encode(program: &Program) -> Vec<u8> {
     encoder.run(&needs);
     let frame = (encoder.most_slots * 8).next_multiple_of(16);
     for _ in 0..3 {
-        encoder = Encoder::new(program, encoder.jumps.shorter(), frame);
+        encoder = Encoder::new(program, encoder.jumps.shorter(&encoder.asm), frame);
         encoder.run(&needs);
     }
-    encoder.jumps.patch(&mut encoder.text);
-    encoder.text
+    encoder.jumps.finish(encoder.asm)
+}
+
+/// Memory as a window's code sees it: relative to gs, with 32-bit addresses.
+fn confined(mem: Mem) -> Mem {
+    mem.gs().addr32()
+}
+
+/// Memory of the stack, so many bytes above its lowest.
+fn on_stack(at: u32) -> Mem {
+    confined(Mem::base(STACK).disp(at as i32))
 }
 
 impl<'a> Encoder<'a> {
@@ -122,7 +124,7 @@ impl<'a> Encoder<'a> {
         }
         Encoder {
             program,
-            text: Vec::new(),
+            asm: Assembler::new(),
             jumps,
             known: Known::default(),
             entering: alloc::vec![None; program.nodes.len()],
@@ -155,7 +157,7 @@ impl<'a> Encoder<'a> {
                 continue;
             };
             self.known = known;
-            self.jumps.node(id as NodeId, self.text.len());
+            self.jumps.node(&mut self.asm, id as NodeId);
             if *need == u32::MAX {
                 // Nothing is accepted from here.
                 self.goto(crate::program::REJECT, u32::MAX);
@@ -164,43 +166,34 @@ impl<'a> Encoder<'a> {
             self.at_least(*need);
             self.node(id as NodeId);
         }
-        self.jumps.accepting(self.text.len());
-        self.constant(RAX, self.program.accept);
+        self.jumps.accepting(&mut self.asm);
+        self.constant(Gpr::Rax, self.program.accept);
         self.leave();
-        self.jumps.rejecting(self.text.len());
-        self.constant(RAX, 0);
+        self.jumps.rejecting(&mut self.asm);
+        self.constant(Gpr::Rax, 0);
         self.leave();
     }
 
     /// Variables begin as zero, if a program reads one before it was set.
     fn zero_variables(&mut self) {
         for slot in 0..self.slots {
-            let place = Rm::M(self.slot(slot));
-            op(&mut self.text, Opcode::new(0xc7), true, 0, place, true);
-            self.text.extend_from_slice(&[0; 4]);
+            self.asm.mov_mi(Width::Qword, self.slot(slot), 0);
         }
     }
 
     fn move_stack(&mut self, by: i32) {
-        op(
-            &mut self.text,
-            LEA,
-            true,
-            R15,
-            Rm::M(Mem::at(R15, by)),
-            false,
-        );
+        self.asm.lea(Width::Qword, STACK, Mem::base(STACK).disp(by));
     }
 
     fn leave(&mut self) {
         if self.frame > 0 {
             self.move_stack(self.frame as i32);
         }
-        self.text.push(0xc3);
+        self.asm.ret();
     }
 
     fn slot(&self, slot: u32) -> Mem {
-        Mem::at(R15, 8 * slot as i32)
+        on_stack(8 * slot)
     }
 
     fn node(&mut self, id: NodeId) {
@@ -222,17 +215,17 @@ impl<'a> Encoder<'a> {
                     Some(Kind::Test(other, ..)) => other == a,
                     _ => false,
                 };
-                let (condition, holds) = match self.program.exprs.constant(b) {
+                let condition = match self.program.exprs.constant(b) {
                     Some(value) if rel == Rel::Eq && !again && self.compare_moving(a, value) => {
-                        (EQUAL, true)
+                        Cond::Equal
                     }
                     _ => self.compare(a, rel, b),
                 };
                 after.kept = self.known.kept;
-                self.branch(id, condition ^ u8::from(!holds), after);
+                self.branch(id, condition, after);
             }
             Kind::Beaten(at) => {
-                let (condition, _) = self.beaten(at);
+                let condition = self.beaten(at);
                 self.branch(id, condition, self.known);
             }
             Kind::Look(number) => {
@@ -244,25 +237,25 @@ impl<'a> Encoder<'a> {
                 let register = self.value(value);
                 if var != NOBODY {
                     let slot = self.slot(var.into());
-                    op(&mut self.text, STORE, true, register, Rm::M(slot), true);
+                    self.asm.mov_mr(Width::Qword, slot, register);
                     self.forget_variables();
                 }
                 self.goto(node.yes, id + 1);
             }
             Kind::Return(value) => {
-                self.into(value, RAX);
+                self.into(value, Gpr::Rax);
                 self.leave();
             }
         }
     }
 
     /// Goes to the node's `yes` on this condition, where `after` is known; else to its `no`.
-    fn branch(&mut self, id: NodeId, condition: u8, after: Known) {
+    fn branch(&mut self, id: NodeId, condition: Cond, after: Known) {
         let node = self.program.nodes[id as usize];
         let (before, next) = (self.known, id + 1);
         // Jump where the next node is not.
         if node.yes == next {
-            self.jump_if(condition ^ 1, node.no);
+            self.jump_if(condition.negated(), node.no);
             self.known = after;
             self.goto(node.yes, next);
         } else {
@@ -315,91 +308,70 @@ impl<'a> Encoder<'a> {
             false => to == next && (to as usize) < count,
         };
         if !falls {
-            self.jumps.add(&mut self.text, None, to);
+            self.jumps.add(&mut self.asm, None, to);
         }
     }
 
-    fn jump_if(&mut self, condition: u8, to: NodeId) {
+    fn jump_if(&mut self, condition: Cond, to: NodeId) {
         self.arrive(to);
-        self.jumps.add(&mut self.text, Some(condition), to);
+        self.jumps.add(&mut self.asm, Some(condition), to);
     }
 
-    fn reject_if(&mut self, condition: u8) {
-        self.jumps
-            .add(&mut self.text, Some(condition), crate::program::REJECT);
+    fn reject_if(&mut self, condition: Cond) {
+        let to = crate::program::REJECT;
+        self.jumps.add(&mut self.asm, Some(condition), to);
     }
 
     /// Rejects the packet if fewer bytes are captured.
     fn at_least(&mut self, bytes: u32) {
         if bytes > self.known.length {
-            self.immediate(7, Rm::R(RDX), bytes);
-            self.reject_if(BELOW);
+            self.immediate(Alu::Cmp, CAPTURED, bytes);
+            self.reject_if(Cond::Below);
             self.known.length = bytes;
         }
     }
 
-    /// An instruction of the group 80h to 83h on 32 bits: `add or adc sbb and sub xor cmp`.
-    fn immediate(&mut self, digit: u8, rm: Rm, value: u32) {
-        if let Ok(short) = i8::try_from(value as i32) {
-            op(&mut self.text, Opcode::new(0x83), false, digit, rm, true);
-            self.text.push(short as u8);
-        } else {
-            op(&mut self.text, Opcode::new(0x81), false, digit, rm, true);
-            self.text.extend_from_slice(&value.to_le_bytes());
-        }
+    /// An operation on 32 bits with a constant.
+    fn immediate(&mut self, op: Alu, operand: impl Into<Rm<Gpr>>, value: u32) {
+        self.asm.alu_mi(op, Width::Dword, operand, value as i32);
     }
 
-    fn constant(&mut self, register: u8, value: u32) {
+    fn constant(&mut self, register: Gpr, value: u32) {
         if value == 0 {
-            op(
-                &mut self.text,
-                Opcode::new(0x33),
-                false,
-                register,
-                Rm::R(register),
-                true,
-            );
-            return;
+            self.asm.xor(Width::Dword, register, register);
+        } else {
+            self.asm.mov_imm32(register, value);
         }
-        if register >= 8 {
-            self.text.push(0x41);
-        }
-        self.text.push(0xb8 | register & 7);
-        self.text.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Compares. Returns the condition code, and whether the test holds when the condition does.
-    fn compare(&mut self, a: ExprId, rel: Rel, b: ExprId) -> (u8, bool) {
+    /// Compares. Returns the condition that holds when the test does.
+    fn compare(&mut self, a: ExprId, rel: Rel, b: ExprId) -> Cond {
         if let Some(value) = self.program.exprs.constant(b) {
-            return match rel {
-                Rel::Eq if !self.is_kept(a) && self.compare_in_place(a, value) => (EQUAL, true),
-                Rel::Set if self.test_in_place(a, value) => (EQUAL, false),
-                Rel::Set => {
-                    let a = self.value(a);
-                    op(&mut self.text, Opcode::new(0xf7), false, 0, Rm::R(a), true);
-                    self.text.extend_from_slice(&value.to_le_bytes());
-                    (EQUAL, false)
-                }
-                _ => {
-                    let a = self.value(a);
-                    self.immediate(7, Rm::R(a), value);
-                    code(rel)
-                }
-            };
+            return self.compare_constant(a, rel, value);
         }
         let (a, b, slots) = self.pair(a, b);
-        let opcode = if rel == Rel::Set { 0x85 } else { 0x39 };
-        // `cmp a, b` with `b` in memory would have the operands the other way round.
-        match (rel, b) {
-            (Rel::Set, b) => op(&mut self.text, Opcode::new(opcode), false, a, b, true),
-            (_, b) => op(&mut self.text, Opcode::new(0x3b), false, a, b, true),
-        };
-        self.slots = slots;
-        if rel == Rel::Set {
-            (EQUAL, false)
-        } else {
-            code(rel)
+        match rel {
+            Rel::Set => self.asm.test(Width::Dword, b, a),
+            _ => self.asm.cmp(Width::Dword, a, b),
         }
+        self.slots = slots;
+        condition(rel)
+    }
+
+    fn compare_constant(&mut self, a: ExprId, rel: Rel, value: u32) -> Cond {
+        match rel {
+            Rel::Eq if !self.is_kept(a) && self.compare_in_place(a, value) => {}
+            Rel::Set if self.test_in_place(a, value) => {}
+            Rel::Set => {
+                let a = self.value(a);
+                self.asm.test_mi(Width::Dword, a, value as i32);
+            }
+            _ => {
+                let a = self.value(a);
+                self.immediate(Alu::Cmp, a, value);
+            }
+        }
+        condition(rel)
     }
 
     /// A field of the packet with a fixed place, or that masked: its place, size and mask.
@@ -440,27 +412,16 @@ impl<'a> Encoder<'a> {
         }
         self.at_least(off.saturating_add(size.into()));
         let swap = |value: u32| value.swap_bytes() >> (32 - bits);
-        let field = Rm::M(Mem::at(RDI, off as i32));
         match size {
-            1 if mask == whole => {
-                op(
-                    &mut self.text,
-                    Opcode::from_byte(0x80),
-                    false,
-                    7,
-                    field,
-                    true,
-                );
-                self.text.push(value as u8);
-            }
-            4 if mask == whole => self.immediate(7, field, swap(value)),
+            1 if mask == whole => self.asm.cmp_mi(Width::Byte, field(off), value as i32),
+            4 if mask == whole => self.immediate(Alu::Cmp, field(off), swap(value)),
             _ => {
-                self.fetch(RAX, off, size);
+                self.fetch(Gpr::Rax, off, size);
                 if mask != whole {
-                    self.immediate(4, Rm::R(RAX), swap(mask));
+                    self.immediate(Alu::And, Gpr::Rax, swap(mask));
                 }
                 if mask == whole || value != 0 {
-                    self.immediate(7, Rm::R(RAX), swap(value));
+                    self.immediate(Alu::Cmp, Gpr::Rax, swap(value));
                 }
             }
         }
@@ -481,8 +442,9 @@ impl<'a> Encoder<'a> {
         if self.is_kept(a) || value > u32::MAX >> (32 - bits) {
             return false;
         }
-        self.moving(RAX, size, base, off);
-        self.immediate(7, Rm::R(RAX), value.swap_bytes() >> (32 - bits));
+        self.moving(Gpr::Rax, size, base, off);
+        let value = value.swap_bytes() >> (32 - bits);
+        self.immediate(Alu::Cmp, Gpr::Rax, value);
         true
     }
 
@@ -493,60 +455,45 @@ impl<'a> Encoder<'a> {
         };
         self.at_least(off.saturating_add(size.into()));
         let swapped = (value & mask).swap_bytes() >> (32 - 8 * u32::from(size));
-        let field = Rm::M(Mem::at(RDI, off as i32));
+        let swapped = swapped as i32;
         match size {
-            1 => {
-                op(
-                    &mut self.text,
-                    Opcode::from_byte(0xf6),
-                    false,
-                    0,
-                    field,
-                    true,
-                );
-                self.text.push(swapped as u8);
-            }
-            4 => {
-                op(&mut self.text, Opcode::new(0xf7), false, 0, field, true);
-                self.text.extend_from_slice(&swapped.to_le_bytes());
-            }
+            1 => self.asm.test_mi(Width::Byte, field(off), swapped),
+            4 => self.asm.test_mi(Width::Dword, field(off), swapped),
             _ => {
-                self.fetch(RAX, off, size);
-                op(
-                    &mut self.text,
-                    Opcode::new(0xf7),
-                    false,
-                    0,
-                    Rm::R(RAX),
-                    true,
-                );
-                self.text.extend_from_slice(&swapped.to_le_bytes());
+                self.fetch(Gpr::Rax, off, size);
+                self.asm.test_mi(Width::Dword, Gpr::Rax, swapped);
             }
         }
         true
     }
 
     /// Loads a field with a fixed place as the machine orders bytes.
-    fn fetch(&mut self, register: u8, off: u32, size: u8) {
-        let opcode = match size {
-            1 => MOVZX8,
-            2 => MOVZX16,
-            _ => MOV,
-        };
-        let field = Rm::M(Mem::at(RDI, off as i32));
-        op(&mut self.text, opcode, false, register, field, true);
+    fn fetch(&mut self, register: Gpr, off: u32, size: u8) {
+        self.load_bytes(register, field(off), size);
+    }
+
+    /// Loads 1, 2 or 4 bytes.
+    fn load_bytes(&mut self, register: Gpr, mem: Mem, size: u8) {
+        match size {
+            1 => self.asm.movzx8(Width::Dword, register, mem),
+            2 => self.asm.movzx16(Width::Dword, register, mem),
+            _ => self.asm.mov(Width::Dword, register, mem),
+        }
     }
 }
 
-const BELOW: u8 = 2;
-const EQUAL: u8 = 4;
-const ABOVE: u8 = 7;
+/// The packet's bytes from there.
+fn field(off: u32) -> Mem {
+    confined(Mem::base(PACKET).disp(off as i32))
+}
 
-fn code(rel: Rel) -> (u8, bool) {
+/// When a relation holds, after `cmp`, or after `test` if it is [`Rel::Set`].
+fn condition(rel: Rel) -> Cond {
     match rel {
-        Rel::Gt => (ABOVE, true),
-        Rel::Ge => (3, true),
-        Rel::Eq | Rel::Set => (EQUAL, true),
+        Rel::Gt => Cond::Above,
+        Rel::Ge => Cond::AboveOrEqual,
+        Rel::Eq => Cond::Equal,
+        Rel::Set => Cond::NotEqual,
     }
 }
 

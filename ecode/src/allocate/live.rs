@@ -295,7 +295,7 @@ impl Sets {
                 work.fixed_hint[*v as usize] = if float {
                     number as u8
                 } else {
-                    super::ARGS[number]
+                    super::ARGS[number].number()
                 };
             }
         }

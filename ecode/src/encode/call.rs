@@ -1,134 +1,131 @@
 //! Calls: arguments to where the convention wants them, then the call; through a pointer, by the guarded sequence.
 
-use super::asm::{Mem, Opcode, Rm};
-use super::integer::{MOV_LOAD, MOV_STORE};
-use super::{Encoder, R10, R11, R15, RAX};
+use super::{Encoder, SCRATCH, confined, on_stack};
 use crate::allocate::{ARGS, Loc};
-use crate::ir::{Ins, NONE};
-use postern_verifier::window::INFO;
+use crate::ir::{Arg, Ins, NONE, T};
+use postern_verifier::window::{INFO, PAD};
+use postern_x86::{Cond, Gpr, Mem, Precision, Reach, Symbol, Width, Xmm};
+
+/// The target of an indirect call.
+const TARGET: Gpr = Gpr::R10;
+/// The first four bytes of a landing pad, which say that it is one.
+const PAD_WORD: i32 = i32::from_le_bytes([PAD[0], PAD[1], PAD[2], PAD[3]]);
 
 impl Encoder<'_> {
     pub(crate) fn call(&mut self, ins: &Ins) {
         let args = ins.b as usize..(ins.b + ins.c) as usize;
-        let (mut general, mut vector, mut stack) = (0usize, 0usize, 0i32);
-        let mut moves = [(0u8, 0u8); 8];
-        let mut floats = [(0u8, 0u8); 8];
+        let (mut general, mut vector, mut stack) = (0usize, 0usize, 0u32);
+        let mut moves = [(TARGET, TARGET); ARGS.len() + 1];
+        let mut floats = [(Xmm::Xmm0, Xmm::Xmm0); 8];
         let (mut count, mut float_count) = (0, 0);
         // What comes from memory or is constant goes last, when the registers are free.
-        let mut late = [(0u8, 0usize); 16];
+        let mut late = [(Loc::None, 0usize); 16];
         let mut late_count = 0;
         for index in args {
             let arg = self.code.args[index];
-            let float = arg.ty.is_float();
-            let number = if float { &mut vector } else { &mut general };
-            *number += 1;
-            let limit = if float { 8 } else { 6 };
-            if *number > limit {
-                self.stack_argument(index, 8 * stack);
+            let to = if arg.ty.is_float() {
+                vector += 1;
+                let register = Xmm::ALL.get(vector - 1).filter(|_| vector <= floats.len());
+                register.map(|register| Loc::Xmm(*register))
+            } else {
+                general += 1;
+                ARGS.get(general - 1).map(|register| Loc::Gpr(*register))
+            };
+            let Some(to) = to else {
+                self.stack_argument(arg, stack);
                 stack += 1;
                 continue;
-            }
-            let to = if float {
-                *number as u8 - 1
-            } else {
-                ARGS[*number - 1]
             };
-            match self.reg(arg.v) {
-                Some(from) if float => {
+            match (to, self.gpr(arg.v), self.xmm(arg.v)) {
+                (Loc::Xmm(to), _, Some(from)) => {
                     floats[float_count] = (to, from);
                     float_count += 1;
                 }
-                Some(from) => {
+                (Loc::Gpr(to), Some(from), _) => {
                     moves[count] = (to, from);
                     count += 1;
                 }
-                None => {
+                _ => {
                     late[late_count] = (to, index);
                     late_count += 1;
                 }
             }
         }
-        let target = self.reg(ins.a);
+        let target = self.gpr(ins.a);
         if let Some(target) = target {
-            moves[count] = (R10, target);
+            moves[count] = (TARGET, target);
             count += 1;
         }
-        self.shuffle(&mut moves[..count], false);
-        self.shuffle(&mut floats[..float_count], true);
+        self.shuffle(&mut moves[..count]);
+        self.shuffle(&mut floats[..float_count]);
         for (to, index) in late.into_iter().take(late_count) {
-            let arg = self.code.args[index];
-            if arg.v == NONE {
-                self.constant(
-                    to,
-                    if arg.ty == crate::ir::T::I32 {
-                        i64::from(arg.imm as u32)
-                    } else {
-                        arg.imm
-                    },
-                    true,
-                );
-            } else if arg.ty.is_float() {
-                self.move_float(Loc::Reg(to), self.location(arg.v), arg.ty);
-            } else {
-                self.move_int(Loc::Reg(to), self.location(arg.v), true);
-            }
+            self.late_argument(to, self.code.args[index]);
         }
         if ins.a != NONE && target.is_none() {
-            self.fetch(R10, ins.a, true);
+            self.fetch(TARGET, ins.a, Width::Qword);
         }
         if ins.cc != 0 {
-            self.constant(RAX, vector.min(8) as i64, true);
+            self.constant(Gpr::Rax, vector.min(floats.len()) as i64);
         }
-        if ins.a == NONE {
-            self.byte(0xe8);
-            self.reference(ins.sym, 0, true);
-            self.dword(0);
-        } else {
-            self.indirect();
+        match Symbol::new(ins.sym).filter(|_| ins.a == NONE) {
+            Some(symbol) => self.asm.call_symbol(symbol),
+            None => self.indirect(),
         }
         if ins.dst != NONE {
             if ins.ty.is_float() {
-                self.move_float(self.location(ins.dst), Loc::Reg(0), ins.ty);
+                self.move_float(self.location(ins.dst), Loc::Xmm(Xmm::Xmm0), ins.ty);
             } else {
-                self.move_int(self.location(ins.dst), Loc::Reg(RAX), true);
+                self.finish(ins.dst, Gpr::Rax);
             }
         }
     }
 
-    fn stack_argument(&mut self, index: usize, at: i32) {
-        let arg = self.code.args[index];
-        let to = Rm::M(Mem::at(R15, at));
+    /// An argument that is constant or in memory, to its register.
+    fn late_argument(&mut self, to: Loc, arg: Arg) {
+        match to {
+            Loc::Gpr(to) if arg.v == NONE => {
+                let narrow = arg.ty == T::I32;
+                self.constant(
+                    to,
+                    if narrow {
+                        i64::from(arg.imm as u32)
+                    } else {
+                        arg.imm
+                    },
+                );
+            }
+            Loc::Gpr(to) => self.fetch(to, arg.v, Width::Qword),
+            to => self.move_float(to, self.location(arg.v), arg.ty),
+        }
+    }
+
+    fn stack_argument(&mut self, arg: Arg, number: u32) {
+        let to = on_stack(8 * number);
         if arg.v == NONE {
-            self.constant(R11, arg.imm, true);
-            self.op(MOV_STORE, true, R11, to);
+            self.constant(SCRATCH, arg.imm);
+            self.asm.mov_mr(Width::Qword, to, SCRATCH);
             return;
         }
         match self.location(arg.v) {
-            Loc::Reg(from) if arg.ty.is_float() => {
-                self.op(Opcode::with(0xf2, 0x0f11), false, from, to)
-            }
-            Loc::Reg(from) => self.op(MOV_STORE, true, from, to),
+            Loc::Xmm(from) => self.asm.mov_scalar_mr(Precision::Double, to, from),
+            Loc::Gpr(from) => self.asm.mov_mr(Width::Qword, to, from),
             Loc::Stack(slot) => {
-                self.op(MOV_LOAD, true, R11, Rm::M(self.spill_slot(slot)));
-                self.op(MOV_STORE, true, R11, to);
+                self.asm.mov(Width::Qword, SCRATCH, self.spill_slot(slot));
+                self.asm.mov_mr(Width::Qword, to, SCRATCH);
             }
             Loc::None => {}
         }
     }
 
-    /// The guarded sequence over the target in r10.
+    /// The guarded sequence, which the verifier wants as it is: away unless there is a landing pad at the target.
     fn indirect(&mut self) {
-        self.unit.text.extend_from_slice(&[0x45, 0x89, 0xd3]); // movl %r10d, %r11d
-        self.unit
-            .text
-            .extend_from_slice(&[0x65, 0x67, 0x49, 0x81, 0x3b, 0x0f, 0x1f, 0x84, 0x20]);
-        self.unit.text.extend_from_slice(&[0x0f, 0x85]);
-        self.traps.push(self.unit.text.len() as u32);
-        self.dword(0);
-        self.unit
-            .text
-            .extend_from_slice(&[0x65, 0x67, 0x4c, 0x0b, 0x1c, 0x25]);
-        self.unit.text.extend_from_slice(&INFO.to_le_bytes());
-        self.unit.text.extend_from_slice(&[0x41, 0xff, 0xd3]);
+        let trap = self.trap();
+        let pad = confined(Mem::base(Gpr::R11));
+        let info = confined(Mem::absolute(INFO as i32));
+        self.asm.mov_mr(Width::Dword, Gpr::R11, TARGET);
+        self.asm.cmp_mi(Width::Qword, pad, PAD_WORD);
+        self.asm.jcc(Cond::NotEqual, trap, Reach::Near);
+        self.asm.or(Width::Qword, Gpr::R11, info);
+        self.asm.call_rm(Gpr::R11);
     }
 }

@@ -1,11 +1,47 @@
 //! A function's frame on the data stack: outgoing arguments, spilled values, variables, saved registers; and how it begins
 //! and ends.
 
-use super::asm::{Mem, Opcode, Rm};
-use super::integer::{MOV_LOAD, MOV_STORE};
-use super::{Encoder, R11, R15};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, on_stack};
 use crate::allocate::{ARGS, Loc, SAVED};
 use crate::ir::{Op, T};
+use postern_x86::{Assembler, Gpr, Mem, Precision, Width, Xmm};
+
+/// A register of one of the two classes.
+pub(crate) trait Register: Copy + Eq {
+    /// The one that no value is given.
+    const SCRATCH: Self;
+    /// Copies all of it.
+    fn copy(asm: &mut Assembler, to: Self, from: Self);
+    fn store(asm: &mut Assembler, to: Mem, from: Self);
+}
+
+impl Register for Gpr {
+    const SCRATCH: Gpr = SCRATCH;
+    fn copy(asm: &mut Assembler, to: Gpr, from: Gpr) {
+        asm.mov(Width::Qword, to, from);
+    }
+    fn store(asm: &mut Assembler, to: Mem, from: Gpr) {
+        asm.mov_mr(Width::Qword, to, from);
+    }
+}
+
+impl Register for Xmm {
+    const SCRATCH: Xmm = FLOAT_SCRATCH;
+    fn copy(asm: &mut Assembler, to: Xmm, from: Xmm) {
+        asm.movaps(to, from);
+    }
+    fn store(asm: &mut Assembler, to: Mem, from: Xmm) {
+        asm.mov_scalar_mr(Precision::Double, to, from);
+    }
+}
+
+/// Where a parameter goes from its register.
+#[derive(Clone, Copy)]
+enum Home<R> {
+    Nowhere,
+    Register(R),
+    Spilled(u32),
+}
 
 impl Encoder<'_> {
     /// Gives everything in the frame its offset from r15.
@@ -17,7 +53,7 @@ impl Encoder<'_> {
             for ins in &self.code.ins[b.first as usize..b.last as usize] {
                 if ins.op == Op::Call {
                     let args = &self.code.args[ins.b as usize..(ins.b + ins.c) as usize];
-                    outgoing = outgoing.max(on_stack(args.iter().map(|arg| arg.ty)));
+                    outgoing = outgoing.max(stack_words(args.iter().map(|arg| arg.ty)));
                 }
             }
         }
@@ -40,116 +76,99 @@ impl Encoder<'_> {
         self.frame = at.next_multiple_of(16);
     }
 
-    fn saved(&self) -> impl Iterator<Item = (u8, i32)> + use<> {
+    /// Registers of the caller that are used, and where they wait.
+    fn saved(&self) -> impl Iterator<Item = (Gpr, Mem)> + use<> {
         let (mask, saves) = (self.work.saved & SAVED, self.saves);
-        (0..16u8)
-            .filter(move |register| mask >> register & 1 != 0)
+        Gpr::ALL
+            .into_iter()
+            .filter(move |register| mask >> register.number() & 1 != 0)
             .enumerate()
-            .map(move |(n, register)| (register, (saves + 8 * n as u32) as i32))
+            .map(move |(n, register)| (register, on_stack(saves + 8 * n as u32)))
+    }
+
+    fn move_stack(&mut self, by: i32) {
+        if by != 0 {
+            self.asm.lea(Width::Qword, STACK, Mem::base(STACK).disp(by));
+        }
     }
 
     pub(crate) fn prologue(&mut self) {
-        if self.frame > 0 {
-            self.op_address(
-                Opcode::new(0x8d),
-                true,
-                R15,
-                Mem::at(R15, -(self.frame as i32)),
-            );
-        }
-        for (register, at) in self.saved() {
-            self.op(MOV_STORE, true, register, Rm::M(Mem::at(R15, at)));
+        self.move_stack(-(self.frame as i32));
+        for (register, place) in self.saved() {
+            self.asm.mov_mr(Width::Qword, place, register);
         }
         self.receive();
     }
 
     pub(crate) fn epilogue(&mut self) {
-        for (register, at) in self.saved() {
-            self.op(MOV_LOAD, true, register, Rm::M(Mem::at(R15, at)));
+        for (register, place) in self.saved() {
+            self.asm.mov(Width::Qword, register, place);
         }
-        if self.frame > 0 {
-            self.op_address(
-                Opcode::new(0x8d),
-                true,
-                R15,
-                Mem::at(R15, self.frame as i32),
-            );
-        }
-        self.byte(0xc3);
+        self.move_stack(self.frame as i32);
+        self.asm.ret();
     }
 
     /// Takes the parameters from where callers put them.
     fn receive(&mut self) {
+        let mut moves = [(Home::Nowhere, Gpr::Rax); ARGS.len()];
+        let mut floats = [(Home::Nowhere, Xmm::Xmm0); 8];
         let (mut general, mut vector, mut stack) = (0, 0, 0);
-        let mut moves = [(Loc::None, 0u8); 6];
-        let mut floats = [(Loc::None, 0u8); 8];
         let params = core::mem::take(&mut self.code.params);
-        let mut late = [(Loc::None, T::I32, 0i32); 17];
+        let mut late = [(Loc::None, 0u32); 17];
         let mut late_count = 0;
         for (v, ty) in &params {
             let to = self.location(*v);
-            let number = if ty.is_float() {
-                &mut vector
-            } else {
-                &mut general
-            };
-            if ty.is_float() && *number < 8 {
-                floats[*number] = (to, *number as u8);
-                *number += 1;
-            } else if !ty.is_float() && *number < 6 {
-                moves[*number] = (to, ARGS[*number]);
-                *number += 1;
+            if ty.is_float() && vector < floats.len() {
+                floats[vector] = (to.into(), Xmm::from_number(vector as u8));
+                vector += 1;
+            } else if !ty.is_float() && general < moves.len() {
+                moves[general] = (to.into(), ARGS[general]);
+                general += 1;
             } else {
                 if let Some(entry) = late.get_mut(late_count) {
-                    *entry = (to, *ty, (self.frame + 8 * stack) as i32);
+                    *entry = (to, self.frame + 8 * stack);
                     late_count += 1;
                 }
                 stack += 1;
             }
         }
         self.code.params = params;
-        self.parallel(&mut moves, false);
-        self.parallel(&mut floats, true);
-        for (to, ty, at) in late.into_iter().take(late_count) {
-            let from = Rm::M(Mem::at(R15, at));
-            match (to, ty.is_float()) {
-                (Loc::None, _) => {}
-                (Loc::Reg(to), false) => self.op(MOV_LOAD, true, to, from),
-                (Loc::Reg(to), true) => self.op(Opcode::with(0xf2, 0x0f10), false, to, from),
-                (Loc::Stack(slot), _) => {
-                    self.op(MOV_LOAD, true, R11, from);
-                    self.op(MOV_STORE, true, R11, Rm::M(self.spill_slot(slot)));
+        self.parallel(&moves);
+        self.parallel(&floats);
+        for (to, at) in late.into_iter().take(late_count) {
+            let from = on_stack(at);
+            match to {
+                Loc::None => {}
+                Loc::Gpr(to) => self.asm.mov(Width::Qword, to, from),
+                Loc::Xmm(to) => self.asm.mov_scalar(Precision::Double, to, from),
+                Loc::Stack(slot) => {
+                    self.asm.mov(Width::Qword, SCRATCH, from);
+                    self.asm
+                        .mov_mr(Width::Qword, self.spill_slot(slot), SCRATCH);
                 }
             }
         }
     }
 
     /// Moves registers to places, all at once: (place, register). Memory first, then registers in an order that loses nothing.
-    fn parallel(&mut self, moves: &mut [(Loc, u8)], float: bool) {
-        for (to, from) in moves.iter_mut() {
-            if let Loc::Stack(slot) = *to {
-                let slot = Rm::M(self.spill_slot(slot));
-                if float {
-                    self.op(Opcode::with(0xf2, 0x0f11), false, *from, slot);
-                } else {
-                    self.op(MOV_STORE, true, *from, slot);
-                }
-                *to = Loc::None;
-            }
-        }
-        let mut pending = [(0u8, 0u8); 16];
+    fn parallel<R: Register>(&mut self, moves: &[(Home<R>, R)]) {
+        let mut pending = [(R::SCRATCH, R::SCRATCH); 16];
         let mut count = 0;
-        for (to, from) in moves.iter() {
-            if let Loc::Reg(to) = *to {
-                pending[count] = (to, *from);
-                count += 1;
+        for (to, from) in moves {
+            match *to {
+                Home::Nowhere => {}
+                Home::Spilled(slot) => R::store(self.asm, self.spill_slot(slot), *from),
+                Home::Register(to) => {
+                    pending[count] = (to, *from);
+                    count += 1;
+                }
             }
         }
-        self.shuffle(&mut pending[..count], float);
+        self.shuffle(&mut pending[..count]);
     }
 
     /// Moves registers to registers, all at once: (to, from).
-    pub(crate) fn shuffle(&mut self, moves: &mut [(u8, u8)], float: bool) {
+    pub(crate) fn shuffle<R: Register>(&mut self, moves: &mut [(R, R)]) {
         let mut left = moves.len();
         loop {
             let mut i = 0;
@@ -165,7 +184,7 @@ impl Encoder<'_> {
                     continue;
                 }
                 if to != from {
-                    self.move_register(to, from, float);
+                    R::copy(self.asm, to, from);
                 }
                 left -= 1;
                 moves.swap(i, left);
@@ -176,27 +195,38 @@ impl Encoder<'_> {
             }
             if !progress {
                 // A circle: the scratch register opens it.
-                let scratch = if float { super::X15 } else { R11 };
                 let from = moves[0].1;
-                self.move_register(scratch, from, float);
+                R::copy(self.asm, R::SCRATCH, from);
                 for entry in moves[..left].iter_mut().filter(|entry| entry.1 == from) {
-                    entry.1 = scratch;
+                    entry.1 = R::SCRATCH;
                 }
             }
         }
     }
+}
 
-    fn move_register(&mut self, to: u8, from: u8, float: bool) {
-        if float {
-            self.op(Opcode::new(0x0f28), false, to, Rm::R(from));
-        } else {
-            self.op(MOV_LOAD, true, to, Rm::R(from));
+impl From<Loc> for Home<Gpr> {
+    fn from(location: Loc) -> Home<Gpr> {
+        match location {
+            Loc::Gpr(register) => Home::Register(register),
+            Loc::Stack(slot) => Home::Spilled(slot),
+            Loc::Xmm(_) | Loc::None => Home::Nowhere,
+        }
+    }
+}
+
+impl From<Loc> for Home<Xmm> {
+    fn from(location: Loc) -> Home<Xmm> {
+        match location {
+            Loc::Xmm(register) => Home::Register(register),
+            Loc::Stack(slot) => Home::Spilled(slot),
+            Loc::Gpr(_) | Loc::None => Home::Nowhere,
         }
     }
 }
 
 /// How many arguments of these types lie on the stack.
-pub(crate) fn on_stack(types: impl Iterator<Item = T>) -> u32 {
+pub(crate) fn stack_words(types: impl Iterator<Item = T>) -> u32 {
     let (mut general, mut vector) = (0u32, 0u32);
     for ty in types {
         if ty.is_float() {

@@ -1,211 +1,192 @@
 //! Loads, stores, addresses, and blocks of bytes.
 
-use super::asm::{Mem, Opcode, Rm};
-use super::integer::{MOV_LOAD, MOV_STORE};
-use super::{Encoder, R11, R15, X15};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined, on_stack, precision, width};
 use crate::allocate::Loc;
 use crate::ir::{Ins, NONE, Op, T, V, sym};
+use postern_x86::{Cond, Gpr, Mem, Reach, Scale, Shift, Symbol, Width};
 
 /// Registers that may be borrowed for an instruction.
-const LENDERS: [u8; 4] = [0, 1, 2, 6];
+const LENDERS: [Gpr; 4] = [Gpr::Rax, Gpr::Rcx, Gpr::Rdx, Gpr::Rsi];
 /// Bytes up to which a block is copied or cleared without a loop.
 const UNROLLED: i64 = 256;
 
+/// A memory operand of the intermediate form, with real registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    base: Option<Gpr>,
+    index: Option<Gpr>,
+    scale: Scale,
+    disp: i32,
+    /// Added when the unit is placed; never a slot of the frame.
+    symbol: Option<Symbol>,
+}
+
+impl Address {
+    /// As an operand; of the window, if it is wrapped in [`confined`].
+    fn operand(&self) -> Mem {
+        let mem = self.base.map_or(Mem::absolute(0), Mem::base);
+        let mem = mem.disp(self.disp).symbol(self.symbol);
+        match self.index {
+            Some(index) => mem.index(index, self.scale),
+            None => mem,
+        }
+    }
+}
+
 impl Encoder<'_> {
     /// The memory operand of an instruction with real registers. Uses r11 if it must.
-    pub(crate) fn memory(&mut self, ins: &Ins) -> Mem {
-        let mut mem = Mem {
-            base: self.reg(ins.b),
-            index: self.reg(ins.c),
-            scale: ins.scale.max(1),
-            disp: ins.disp,
-            sym: ins.sym,
-        };
+    pub(crate) fn address(&mut self, ins: &Ins) -> Address {
         let frame = ins.sym & sym::FRAME != 0;
+        let mut address = Address {
+            base: self.gpr(ins.b),
+            index: self.gpr(ins.c),
+            scale: Scale::of(ins.scale).unwrap_or(Scale::One),
+            disp: ins.disp,
+            symbol: Symbol::new(ins.sym).filter(|_| !frame),
+        };
         if frame {
             let slot = self.code.slots[(ins.sym - sym::FRAME) as usize];
-            mem.sym = sym::NONE;
-            mem.disp = mem.disp.wrapping_add(slot.offset as i32);
+            address.disp = address.disp.wrapping_add(slot.offset as i32);
         }
         // Addresses count by their low half; products by 3, 5 and 9 that are computed as addresses do not.
-        let wide = ins.op == Op::Lea && super::wide(ins.ty);
-        let base_spilled = ins.b != NONE && mem.base.is_none();
-        let index_spilled = ins.c != NONE && mem.index.is_none();
-        if index_spilled {
+        let width = match ins.op {
+            Op::Lea => width(ins.ty),
+            _ => Width::Dword,
+        };
+        if ins.c != NONE && address.index.is_none() {
             // All of the registers' sum in r11.
-            self.fetch(R11, ins.c, wide);
-            if mem.scale > 1 {
-                self.op(Opcode::new(0xc1), wide, 4, Rm::R(R11));
-                self.byte(mem.scale.trailing_zeros() as u8);
+            self.fetch(SCRATCH, ins.c, width);
+            if address.scale != Scale::One {
+                self.asm
+                    .shift(Shift::Shl, width, SCRATCH, address.scale.shift());
             }
             if ins.b != NONE {
                 let base = self.rm(ins.b);
-                self.op(Opcode::new(0x03), wide, R11, base);
+                self.asm.add(width, SCRATCH, base);
             }
-            (mem.base, mem.index, mem.scale) = (Some(R11), None, 1);
-        } else if base_spilled {
-            self.fetch(R11, ins.b, wide);
-            mem.base = Some(R11);
+            (address.base, address.index) = (Some(SCRATCH), None);
+        } else if ins.b != NONE && address.base.is_none() {
+            self.fetch(SCRATCH, ins.b, width);
+            address.base = Some(SCRATCH);
         }
-        if !frame {
-            return mem;
+        if frame {
+            self.in_frame(address)
+        } else {
+            address
         }
-        match (mem.base, mem.index) {
-            (None, _) => mem.base = Some(R15),
-            (Some(base), None) => (mem.base, mem.index, mem.scale) = (Some(R15), Some(base), 1),
+    }
+
+    /// The same with the stack's register added.
+    fn in_frame(&mut self, mut address: Address) -> Address {
+        match (address.base, address.index) {
+            (None, _) => address.base = Some(STACK),
+            (Some(base), None) => {
+                (address.base, address.index) = (Some(STACK), Some(base));
+                address.scale = Scale::One;
+            }
             (Some(base), Some(_)) => {
-                let sum = Mem {
-                    base: Some(R15),
-                    index: Some(base),
-                    scale: 1,
-                    disp: mem.disp,
-                    sym: sym::NONE,
-                };
-                self.op_address(Opcode::new(0x8d), false, R11, sum);
-                (mem.base, mem.disp) = (Some(R11), 0);
+                let sum = Mem::base(STACK).index(base, Scale::One).disp(address.disp);
+                self.asm.lea(Width::Dword, SCRATCH, sum);
+                (address.base, address.disp) = (Some(SCRATCH), 0);
             }
         }
-        mem
+        address
     }
 
     pub(crate) fn load(&mut self, ins: &Ins) {
-        let mem = self.memory(ins);
+        let mem = confined(self.address(ins).operand());
         if ins.ty.is_float() {
-            let target = self.reg(ins.dst).unwrap_or(X15);
-            let prefix = if ins.ty == T::F32 { 0xf3 } else { 0xf2 };
-            self.op(Opcode::with(prefix, 0x0f10), false, target, Rm::M(mem));
-            self.move_float(self.location(ins.dst), Loc::Reg(target), ins.ty);
+            let target = self.xmm(ins.dst).unwrap_or(FLOAT_SCRATCH);
+            self.asm.mov_scalar(precision(ins.ty), target, mem);
+            self.move_float(self.location(ins.dst), Loc::Xmm(target), ins.ty);
             return;
         }
         let target = self.target(ins.dst);
-        let (opcode, wide) = match ins.ty {
-            T::I8 => (Opcode::new(0x0fbe), false),
-            T::U8 => (Opcode::new(0x0fb6), false),
-            T::I16 => (Opcode::new(0x0fbf), false),
-            T::U16 => (Opcode::new(0x0fb7), false),
-            T::I32 => (MOV_LOAD, false),
-            _ => (MOV_LOAD, true),
-        };
-        self.op(opcode, wide, target, Rm::M(mem));
+        match ins.ty {
+            T::I8 => self.asm.movsx8(Width::Dword, target, mem),
+            T::U8 => self.asm.movzx8(Width::Dword, target, mem),
+            T::I16 => self.asm.movsx16(Width::Dword, target, mem),
+            T::U16 => self.asm.movzx16(Width::Dword, target, mem),
+            T::I32 => self.asm.mov(Width::Dword, target, mem),
+            _ => self.asm.mov(Width::Qword, target, mem),
+        }
         self.finish(ins.dst, target);
     }
 
     pub(crate) fn store(&mut self, ins: &Ins) {
-        let mem = self.memory(ins);
+        let address = self.address(ins);
+        let mem = confined(address.operand());
         if ins.ty.is_float() {
-            let from = self.reg(ins.a).unwrap_or(X15);
-            self.move_float(Loc::Reg(from), self.location(ins.a), ins.ty);
-            let prefix = if ins.ty == T::F32 { 0xf3 } else { 0xf2 };
-            self.op(Opcode::with(prefix, 0x0f11), false, from, Rm::M(mem));
+            let from = self.xmm(ins.a).unwrap_or(FLOAT_SCRATCH);
+            self.move_float(Loc::Xmm(from), self.location(ins.a), ins.ty);
+            self.asm.mov_scalar_mr(precision(ins.ty), mem, from);
             return;
         }
+        let width = stored(ins.ty);
         if ins.a == NONE {
-            self.store_constant(ins, mem);
+            self.asm.mov_mi(width, mem, ins.imm as i32);
             return;
         }
-        let busy = mem.base == Some(R11) || mem.index == Some(R11);
-        match self.reg(ins.a) {
-            Some(from) => self.store_register(ins.ty, from, mem),
+        let busy = address.base == Some(SCRATCH) || address.index == Some(SCRATCH);
+        match self.gpr(ins.a) {
+            Some(from) => self.asm.mov_mr(width, mem, from),
             None if !busy => {
-                self.fetch(R11, ins.a, true);
-                self.store_register(ins.ty, R11, mem);
+                self.fetch(SCRATCH, ins.a, Width::Qword);
+                self.asm.mov_mr(width, mem, SCRATCH);
             }
             None => {
-                let from = self.borrow(0, &[mem.base, mem.index]);
-                self.fetch(from, ins.a, true);
-                self.store_register(ins.ty, from, mem);
+                let from = self.borrow(0, &[address.base, address.index]);
+                self.fetch(from, ins.a, Width::Qword);
+                self.asm.mov_mr(width, mem, from);
                 self.give_back(0, from);
             }
         }
     }
 
-    fn store_register(&mut self, ty: T, from: u8, mem: Mem) {
-        match ty {
-            T::I8 | T::U8 => self.op(
-                Opcode {
-                    byte_reg: true,
-                    ..Opcode::new(0x88)
-                },
-                false,
-                from,
-                Rm::M(mem),
-            ),
-            T::I16 | T::U16 => self.op(Opcode::with(0x66, 0x89), false, from, Rm::M(mem)),
-            T::I32 => self.op(MOV_STORE, false, from, Rm::M(mem)),
-            _ => self.op(MOV_STORE, true, from, Rm::M(mem)),
-        }
-    }
-
-    fn store_constant(&mut self, ins: &Ins, mem: Mem) {
-        match ins.ty {
-            T::I8 | T::U8 => {
-                self.op(Opcode::new(0xc6), false, 0, Rm::M(mem));
-                self.byte(ins.imm as u8);
-            }
-            T::I16 | T::U16 => {
-                self.op(Opcode::with(0x66, 0xc7), false, 0, Rm::M(mem));
-                self.unit
-                    .text
-                    .extend_from_slice(&(ins.imm as i16).to_le_bytes());
-            }
-            ty => {
-                self.op(Opcode::new(0xc7), ty == T::I64, 0, Rm::M(mem));
-                self.dword(ins.imm as i32);
-            }
-        }
-    }
-
     pub(crate) fn lea(&mut self, ins: &Ins) {
-        let mem = self.memory(ins);
+        let address = self.address(ins);
         let target = self.target(ins.dst);
-        if mem.base.is_none() && mem.index.is_none() {
+        match (address.base, address.index, address.symbol) {
             // The offset itself.
-            if target >= 8 {
-                self.byte(0x41);
-            }
-            self.byte(0xb8 | target & 7);
-            if mem.sym != sym::NONE {
-                self.reference(mem.sym, mem.disp, false);
-            }
-            self.dword(mem.disp);
-        } else {
-            self.op_address(Opcode::new(0x8d), super::wide(ins.ty), target, mem);
+            (None, None, Some(symbol)) => self.asm.mov_symbol(target, symbol, address.disp),
+            (None, None, None) => self.asm.mov_imm32(target, address.disp as u32),
+            _ => self.asm.lea(width(ins.ty), target, address.operand()),
         }
         self.finish(ins.dst, target);
     }
 
     /// A general register that the instruction does not use, saved in the frame; `give_back` restores it.
-    fn borrow(&mut self, place: u32, used: &[Option<u8>]) -> u8 {
+    fn borrow(&mut self, place: u32, used: &[Option<Gpr>]) -> Gpr {
         let register = LENDERS
             .into_iter()
             .find(|register| !used.contains(&Some(*register)))
-            .unwrap_or(7);
-        let slot = Mem::at(R15, (self.borrowed + 8 * place) as i32);
-        self.op(MOV_STORE, true, register, Rm::M(slot));
+            .unwrap_or(Gpr::Rdi);
+        let slot = on_stack(self.borrowed + 8 * place);
+        self.asm.mov_mr(Width::Qword, slot, register);
         register
     }
 
-    fn give_back(&mut self, place: u32, register: u8) {
-        let slot = Mem::at(R15, (self.borrowed + 8 * place) as i32);
-        self.op(MOV_LOAD, true, register, Rm::M(slot));
+    fn give_back(&mut self, place: u32, register: Gpr) {
+        let slot = on_stack(self.borrowed + 8 * place);
+        self.asm.mov(Width::Qword, register, slot);
     }
 
     /// Copies or clears a block. `a` is where it goes, `b` where it comes from.
     pub(crate) fn block(&mut self, ins: &Ins) {
-        let (mut to, mut from) = (self.reg(ins.a), self.reg(ins.b));
+        let (mut to, mut from) = (self.gpr(ins.a), self.gpr(ins.b));
         let mut lent = [None; 2];
-        let operands: [(V, &mut Option<u8>); 2] = [(ins.a, &mut to), (ins.b, &mut from)];
-        let mut used = [self.reg(ins.a), self.reg(ins.b)];
+        let operands: [(V, &mut Option<Gpr>); 2] = [(ins.a, &mut to), (ins.b, &mut from)];
+        let mut used = [self.gpr(ins.a), self.gpr(ins.b)];
         for (place, (v, register)) in operands.into_iter().enumerate() {
             if v != NONE && register.is_none() {
                 let borrowed = self.borrow(place as u32, &used);
                 used[place] = Some(borrowed);
                 lent[place] = Some(borrowed);
                 *register = Some(borrowed);
-                self.fetch(borrowed, v, true);
+                self.fetch(borrowed, v, Width::Qword);
             }
         }
-        let (to, from) = (to.unwrap_or(R11), from.filter(|_| ins.op == Op::Copy));
+        let (to, from) = (to.unwrap_or(SCRATCH), from.filter(|_| ins.op == Op::Copy));
         self.block_bytes(to, from, ins.imm);
         for (place, register) in lent.into_iter().enumerate() {
             if let Some(register) = register {
@@ -214,63 +195,90 @@ impl Encoder<'_> {
         }
     }
 
-    fn block_bytes(&mut self, to: u8, from: Option<u8>, size: i64) {
+    fn block_bytes(&mut self, to: Gpr, from: Option<Gpr>, size: i64) {
         if from.is_none() {
-            self.op(Opcode::new(0x0f57), false, X15, Rm::R(X15)); // xorps
+            self.asm.xorps(FLOAT_SCRATCH, FLOAT_SCRATCH);
         }
         let mut at = 0;
         if size > UNROLLED {
             at = size & !15;
-            self.op(Opcode::new(0x33), false, R11, Rm::R(R11));
-            let again = self.unit.text.len();
-            let mem = |base| Mem {
-                base: Some(base),
-                index: Some(R11),
-                scale: 1,
-                disp: 0,
-                sym: sym::NONE,
-            };
-            if let Some(from) = from {
-                self.op(Opcode::new(0x0f10), false, X15, Rm::M(mem(from)));
-            }
-            self.op(Opcode::new(0x0f11), false, X15, Rm::M(mem(to)));
-            self.group1(0, false, Rm::R(R11), 16);
-            self.op(Opcode::new(0x81), false, 7, Rm::R(R11));
-            self.dword(at as i32);
-            self.byte(0x72); // jb
-            let back = again as i64 - self.unit.text.len() as i64 - 1;
-            self.byte(back as i8 as u8);
+            self.block_loop(to, from, at as i32);
         }
         while at < size {
-            let left = size - at;
-            let (step, load, store) = match left {
-                16.. => (16, Opcode::new(0x0f10), Opcode::new(0x0f11)),
-                8.. => (8, Opcode::with(0xf3, 0x0f7e), Opcode::with(0x66, 0x0fd6)),
-                4.. => (4, Opcode::with(0x66, 0x0f6e), Opcode::with(0x66, 0x0f7e)),
-                2.. => (2, Opcode::new(0x0fb7), Opcode::with(0x66, 0x89)),
-                _ => (
-                    1,
-                    Opcode::new(0x0fb6),
-                    Opcode {
-                        byte_reg: true,
-                        ..Opcode::new(0x88)
-                    },
-                ),
+            let place = |base| confined(Mem::base(base).disp(at as i32));
+            let (source, goal) = (from.map(place), place(to));
+            at += match size - at {
+                16.. => self.copy_16(source, goal),
+                8.. => self.copy_8(source, goal),
+                4.. => self.copy_4(source, goal),
+                2.. => self.copy_2(source, goal),
+                _ => self.copy_1(source, goal),
             };
-            let place = |base| Rm::M(Mem::at(base, at as i32));
-            if step >= 4 {
-                if let Some(from) = from {
-                    self.op(load, false, X15, place(from));
-                }
-                self.op(store, false, X15, place(to));
-            } else {
-                match from {
-                    Some(from) => self.op(load, false, R11, place(from)),
-                    None => self.op(Opcode::new(0x33), false, R11, Rm::R(R11)),
-                }
-                self.op(store, false, R11, place(to));
-            }
-            at += step;
         }
+    }
+
+    /// 16 bytes at a time; r11 counts.
+    fn block_loop(&mut self, to: Gpr, from: Option<Gpr>, size: i32) {
+        let place = |base| confined(Mem::base(base).index(SCRATCH, Scale::One));
+        self.asm.xor(Width::Dword, SCRATCH, SCRATCH);
+        let again = self.new_label();
+        self.asm.bind(again);
+        self.copy_16(from.map(place), place(to));
+        self.asm.add_mi(Width::Dword, SCRATCH, 16);
+        self.asm.cmp_mi(Width::Dword, SCRATCH, size);
+        self.asm.jcc(Cond::Below, again, Reach::Short);
+    }
+
+    /// Copies through xmm15, which holds zeros if there is no source. Returns the number of bytes, as those below.
+    fn copy_16(&mut self, source: Option<Mem>, goal: Mem) -> i64 {
+        if let Some(source) = source {
+            self.asm.movups(FLOAT_SCRATCH, source);
+        }
+        self.asm.movups_mr(goal, FLOAT_SCRATCH);
+        16
+    }
+
+    fn copy_8(&mut self, source: Option<Mem>, goal: Mem) -> i64 {
+        if let Some(source) = source {
+            self.asm.movq(FLOAT_SCRATCH, source);
+        }
+        self.asm.movq_mr(goal, FLOAT_SCRATCH);
+        8
+    }
+
+    fn copy_4(&mut self, source: Option<Mem>, goal: Mem) -> i64 {
+        if let Some(source) = source {
+            self.asm.mov_from_int(Width::Dword, FLOAT_SCRATCH, source);
+        }
+        self.asm.mov_to_int(Width::Dword, goal, FLOAT_SCRATCH);
+        4
+    }
+
+    fn copy_2(&mut self, source: Option<Mem>, goal: Mem) -> i64 {
+        match source {
+            Some(source) => self.asm.movzx16(Width::Dword, SCRATCH, source),
+            None => self.asm.xor(Width::Dword, SCRATCH, SCRATCH),
+        }
+        self.asm.mov_mr(Width::Word, goal, SCRATCH);
+        2
+    }
+
+    fn copy_1(&mut self, source: Option<Mem>, goal: Mem) -> i64 {
+        match source {
+            Some(source) => self.asm.movzx8(Width::Dword, SCRATCH, source),
+            None => self.asm.xor(Width::Dword, SCRATCH, SCRATCH),
+        }
+        self.asm.mov_mr(Width::Byte, goal, SCRATCH);
+        1
+    }
+}
+
+/// How much of a value is stored.
+fn stored(ty: T) -> Width {
+    match ty {
+        T::I8 | T::U8 => Width::Byte,
+        T::I16 | T::U16 => Width::Word,
+        T::I32 => Width::Dword,
+        _ => Width::Qword,
     }
 }

@@ -3,9 +3,9 @@
 
 use alloc::vec::Vec;
 
-use super::*;
+use postern_x86::{Label, Reach};
 
-const R10: u8 = 10;
+use super::*;
 
 /// Packets of one call.
 pub(crate) const BATCH: u32 = 64;
@@ -17,119 +17,95 @@ pub(crate) const ENTRY: u32 = 16;
 const AHEAD: u32 = 8;
 /// Bytes in the lines that headers lie in.
 const HEADERS: [i32; 2] = [12, 54];
-const PREFETCH: Opcode = Opcode::new(0x0f18);
 
 /// A function `void batch(list, count)` that asks the function right behind it for each packet of a list, at most [`BATCH`].
 pub(crate) fn batch() -> Vec<u8> {
-    const RBX: u8 = 3;
-    const R12: u8 = 12;
-    let mut text = Vec::new();
-    let slot = |at| Rm::M(Mem::at(R15, at));
-    let place = |packet: u32, at: u32| Rm::M(Mem::at(RBX, (ENTRY * packet + at) as i32));
-    op(&mut text, LEA, true, R15, slot(-16), false);
-    op(&mut text, STORE, true, RBX, slot(0), true);
-    op(&mut text, STORE, true, R12, slot(8), true);
-    op(&mut text, MOV, false, RBX, Rm::R(RDI), true);
-    op(&mut text, MOV, false, R12, Rm::R(RSI), true);
-    let (mut ends, mut calls) = (Vec::new(), Vec::new());
+    /// The list, and how many packets are in it.
+    const LIST: Gpr = Gpr::Rbx;
+    const COUNT: Gpr = Gpr::R12;
+    let (end, behind) = (Label(0), Label(1));
+    let place = |packet: u32, at: u32| confined(Mem::base(LIST).disp((ENTRY * packet + at) as i32));
+    let mut asm = Assembler::new();
+    move_stack(&mut asm, -16);
+    asm.mov_mr(Width::Qword, on_stack(0), LIST);
+    asm.mov_mr(Width::Qword, on_stack(8), COUNT);
+    asm.mov(Width::Dword, LIST, Gpr::Rdi);
+    asm.mov(Width::Dword, COUNT, Gpr::Rsi);
     for packet in 0..BATCH {
-        let count = Rm::R(R12);
-        op(&mut text, Opcode::new(0x83), false, 7, count, true);
-        text.extend_from_slice(&[packet as u8, 0x0f, 0x86]);
-        ends.push(text.len());
-        text.extend_from_slice(&[0; 4]);
+        asm.cmp_mi(Width::Dword, COUNT, packet as i32);
+        asm.jcc(Cond::BelowOrEqual, end, Reach::Near);
         if packet + AHEAD < BATCH {
-            op(&mut text, MOV, false, RAX, place(packet + AHEAD, 0), true);
+            asm.mov(Width::Dword, Gpr::Rax, place(packet + AHEAD, 0));
             for at in HEADERS {
-                let line = Rm::M(Mem::at(RAX, at));
-                op(&mut text, PREFETCH, false, 1, line, true);
+                asm.prefetch(confined(Mem::base(Gpr::Rax).disp(at)));
             }
         }
-        op(&mut text, MOV, false, RDI, place(packet, 0), true);
-        op(&mut text, MOV, false, RSI, place(packet, 4), true);
-        op(&mut text, MOV, false, RDX, place(packet, 8), true);
-        text.push(0xe8);
-        calls.push(text.len());
-        text.extend_from_slice(&[0; 4]);
-        op(&mut text, STORE, false, RAX, place(packet, 12), true);
+        asm.mov(Width::Dword, PACKET, place(packet, 0));
+        asm.mov(Width::Dword, WIRE, place(packet, 4));
+        asm.mov(Width::Dword, CAPTURED, place(packet, 8));
+        asm.call(behind);
+        asm.mov_mr(Width::Dword, place(packet, 12), Gpr::Rax);
     }
-    let end = text.len();
-    op(&mut text, MOV, true, RBX, slot(0), true);
-    op(&mut text, MOV, true, R12, slot(8), true);
-    op(&mut text, LEA, true, R15, slot(16), false);
-    text.push(0xc3);
-    let behind = text.len();
-    let jumps = ends.into_iter().map(|at| (at, end));
-    patch(
-        &mut text,
-        jumps.chain(calls.into_iter().map(|at| (at, behind))),
-    );
-    text
+    asm.bind(end);
+    asm.mov(Width::Qword, LIST, on_stack(0));
+    asm.mov(Width::Qword, COUNT, on_stack(8));
+    move_stack(&mut asm, 16);
+    asm.ret();
+    asm.bind(behind);
+    finished(asm)
 }
 
-/// Writes the distances of forward branches: where each stands, and where it leads.
-fn patch(text: &mut [u8], branches: impl Iterator<Item = (usize, usize)>) {
-    for (at, to) in branches {
-        let distance = (to - at - 4) as u32;
-        text[at..at + 4].copy_from_slice(&distance.to_le_bytes());
-    }
+fn move_stack(asm: &mut Assembler, by: i32) {
+    asm.lea(Width::Qword, STACK, Mem::base(STACK).disp(by));
+}
+
+fn finished(mut asm: Assembler) -> Vec<u8> {
+    let linked = asm.link();
+    debug_assert_eq!(
+        linked,
+        Ok(()),
+        "all labels are bound, and no jump between parts is short"
+    );
+    asm.take_code()
 }
 
 /// The text of `programs` and of `singles` with their ranks, the highest first, behind a function that returns the number of the best
 /// filter and 1, or 0.
 pub(crate) fn chain(programs: &[Vec<u8>], singles: &[(u64, Vec<u8>)]) -> Vec<u8> {
-    let mut text = Vec::new();
-    let best = Rm::M(Mem::at(R15, 0));
-    let stack = |text: &mut Vec<u8>, by| {
-        op(text, LEA, true, R15, Rm::M(Mem::at(R15, by)), false);
-    };
-    let rank = |text: &mut Vec<u8>, rank: u64| {
-        text.extend_from_slice(&[0x48, 0xb8]);
-        text.extend_from_slice(&rank.to_le_bytes());
-    };
-    // Places of distances, and the part that each goes to.
-    let mut calls = Vec::new();
-    let mut call = |text: &mut Vec<u8>, part: usize| {
-        text.push(0xe8);
-        calls.push((text.len(), part));
-        text.extend_from_slice(&[0; 4]);
-    };
-    let mut ends = Vec::new();
-    stack(&mut text, -16);
-    op(&mut text, Opcode::new(0x33), false, R10, Rm::R(R10), true);
+    const BEST: Gpr = Gpr::R10;
+    let best = on_stack(0);
+    // Each part's label is its number; then come the end, and where each single filter that did not match goes on.
+    let parts = programs.len() + singles.len();
+    let end = Label(parts as u32);
+    let mut asm = Assembler::new();
+    move_stack(&mut asm, -16);
+    asm.xor(Width::Dword, BEST, BEST);
     for part in 0..programs.len() {
-        call(&mut text, part);
+        asm.call(Label(part as u32));
     }
-    op(&mut text, STORE, true, R10, best, true);
-    for (index, (value, _)) in singles.iter().enumerate() {
-        rank(&mut text, *value);
-        op(&mut text, Opcode::new(0x3b), true, RAX, best, true);
-        text.extend_from_slice(&[0x0f, 0x86]);
-        ends.push(text.len());
-        text.extend_from_slice(&[0; 4]);
-        call(&mut text, programs.len() + index);
-        op(&mut text, Opcode::new(0x85), false, RAX, Rm::R(RAX), true);
-        let next = text.len() + 2;
-        text.extend_from_slice(&[0x74, 0]);
-        rank(&mut text, *value);
-        op(&mut text, STORE, true, RAX, best, true);
-        text.push(0xe9);
-        ends.push(text.len());
-        text.extend_from_slice(&[0; 4]);
-        text[next - 1] = (text.len() - next) as u8;
+    asm.mov_mr(Width::Qword, best, BEST);
+    for (index, (rank, _)) in singles.iter().enumerate() {
+        let next = Label((parts + 1 + index) as u32);
+        asm.mov_imm64(Gpr::Rax, *rank);
+        asm.cmp(Width::Qword, Gpr::Rax, best);
+        asm.jcc(Cond::BelowOrEqual, end, Reach::Near);
+        asm.call(Label((programs.len() + index) as u32));
+        asm.test(Width::Dword, Gpr::Rax, Gpr::Rax);
+        asm.jcc(Cond::Equal, next, Reach::Short);
+        asm.mov_imm64(Gpr::Rax, *rank);
+        asm.mov_mr(Width::Qword, best, Gpr::Rax);
+        asm.jmp(end, Reach::Near);
+        asm.bind(next);
     }
-    let end = text.len();
-    op(&mut text, MOV, false, RAX, best, true);
-    op(&mut text, Opcode::new(0xf7), false, 3, Rm::R(RAX), true);
-    stack(&mut text, 16);
-    text.push(0xc3);
-    let mut parts = Vec::new();
-    for part in programs.iter().chain(singles.iter().map(|(_, code)| code)) {
-        parts.push(text.len());
-        text.extend_from_slice(part);
+    asm.bind(end);
+    asm.mov(Width::Dword, Gpr::Rax, best);
+    asm.neg(Width::Dword, Gpr::Rax);
+    move_stack(&mut asm, 16);
+    asm.ret();
+    let codes = programs.iter().chain(singles.iter().map(|(_, code)| code));
+    for (part, code) in codes.enumerate() {
+        asm.bind(Label(part as u32));
+        asm.bytes(code);
     }
-    let jumps = ends.into_iter().map(|at| (at, end));
-    let calls = calls.into_iter().map(|(at, part)| (at, parts[part]));
-    patch(&mut text, jumps.chain(calls));
-    text
+    finished(asm)
 }

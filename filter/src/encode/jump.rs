@@ -2,89 +2,75 @@
 
 use alloc::vec::Vec;
 
+use postern_x86::{Assembler, Cond, Label, Reach};
+
 use super::is_accept;
 use crate::program::NodeId;
 
-/// A jump and where its distance stands in text.
-#[derive(Clone, Copy, Debug)]
-struct Jump {
-    at: usize,
-    to: NodeId,
-    short: bool,
-}
-
+/// Labels are the nodes' numbers, and behind them those of the two ends.
 #[derive(Debug, Default)]
 pub(super) struct Jumps {
-    list: Vec<Jump>,
-    nodes: Vec<usize>,
-    accept: usize,
-    reject: usize,
+    nodes: NodeId,
+    count: usize,
     /// Of a second run: which jumps may be short, in order.
     short: Vec<bool>,
 }
 
 impl Jumps {
     pub fn begin(&mut self, nodes: usize) {
-        self.nodes = alloc::vec![0; nodes];
-        self.list.clear();
+        self.nodes = nodes as NodeId;
+        self.count = 0;
     }
 
-    pub fn node(&mut self, id: NodeId, at: usize) {
-        self.nodes[id as usize] = at;
+    pub fn node(&self, asm: &mut Assembler, id: NodeId) {
+        asm.bind(Label(id));
     }
 
-    pub fn accepting(&mut self, at: usize) {
-        self.accept = at;
+    pub fn accepting(&self, asm: &mut Assembler) {
+        asm.bind(self.accept());
     }
 
-    pub fn rejecting(&mut self, at: usize) {
-        self.reject = at;
+    pub fn rejecting(&self, asm: &mut Assembler) {
+        asm.bind(self.reject());
+    }
+
+    fn accept(&self) -> Label {
+        Label(self.nodes)
+    }
+
+    fn reject(&self) -> Label {
+        Label(self.nodes + 1)
     }
 
     /// Appends a jump, on a condition if there is one.
-    pub fn add(&mut self, text: &mut Vec<u8>, condition: Option<u8>, to: NodeId) {
-        let short = self.short.get(self.list.len()).copied().unwrap_or(false);
-        match (condition, short) {
-            (None, true) => text.push(0xeb),
-            (None, false) => text.push(0xe9),
-            (Some(condition), true) => text.push(0x70 | condition),
-            (Some(condition), false) => text.extend_from_slice(&[0x0f, 0x80 | condition]),
-        }
-        let at = text.len();
-        self.list.push(Jump { at, to, short });
-        text.extend_from_slice(&[0; 4][..if short { 1 } else { 4 }]);
-    }
-
-    fn distance(&self, jump: &Jump) -> usize {
-        let target = match self.nodes.get(jump.to as usize) {
-            Some(at) => *at,
-            None if is_accept(jump.to) => self.accept,
-            None => self.reject,
+    pub fn add(&mut self, asm: &mut Assembler, condition: Option<Cond>, to: NodeId) {
+        let short = self.short.get(self.count).copied().unwrap_or(false);
+        self.count += 1;
+        let reach = if short { Reach::Short } else { Reach::Near };
+        let label = match to {
+            to if to < self.nodes => Label(to),
+            to if is_accept(to) => self.accept(),
+            _ => self.reject(),
         };
-        target.saturating_sub(jump.at + if jump.short { 1 } else { 4 })
+        match condition {
+            None => asm.jmp(label, reach),
+            Some(condition) => asm.jcc(condition, label, reach),
+        }
     }
 
     /// For the next run, which has no longer distances than this one, but for the frame that the first had not.
-    pub fn shorter(&self) -> Jumps {
+    pub fn shorter(&self, asm: &Assembler) -> Jumps {
+        let reaches = |distance: Option<i64>| distance.is_some_and(|distance| distance < 110);
         Jumps {
-            short: self
-                .list
-                .iter()
-                .map(|jump| self.distance(jump) < 110)
-                .collect(),
+            short: asm.distances().map(reaches).collect(),
             ..Jumps::default()
         }
     }
 
-    /// Writes the distances.
-    pub fn patch(&self, text: &mut [u8]) {
-        for jump in &self.list {
-            let distance = self.distance(jump);
-            if jump.short {
-                text[jump.at] = distance as u8;
-            } else {
-                text[jump.at..jump.at + 4].copy_from_slice(&(distance as u32).to_le_bytes());
-            }
-        }
+    /// The code with its distances.
+    pub fn finish(&self, mut asm: Assembler) -> Vec<u8> {
+        let linked = asm.link();
+        debug_assert_eq!(linked, Ok(()), "each node that is jumped to was encoded");
+        asm.take_code()
     }
 }

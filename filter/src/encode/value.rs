@@ -1,5 +1,7 @@
 //! Values of expressions in registers. Those that are needed again stay in one.
 
+use postern_x86::{Scale, Shift};
+
 use super::*;
 
 /// Counts the uses of an expression's parts, apart from fields that instructions read where they are.
@@ -23,17 +25,17 @@ pub(super) fn count(program: &Program, uses: &mut [u32], id: ExprId) {
 }
 
 /// The register of an argument.
-fn argument(expr: Expr) -> Option<u8> {
+fn argument(expr: Expr) -> Option<Gpr> {
     match expr {
-        Expr::Len => Some(RSI),
-        Expr::Captured => Some(RDX),
+        Expr::Len => Some(WIRE),
+        Expr::Captured => Some(CAPTURED),
         _ => None,
     }
 }
 
 impl Encoder<'_> {
     /// The value in some register, which may be one that keeps it.
-    pub(super) fn value(&mut self, id: ExprId) -> u8 {
+    pub(super) fn value(&mut self, id: ExprId) -> Gpr {
         if let Some(index) = self.known.kept.iter().position(|kept| *kept == Some(id)) {
             return KEEP[index];
         }
@@ -51,8 +53,8 @@ impl Encoder<'_> {
                 KEEP[index]
             }
             None => {
-                self.compute(id, RAX);
-                RAX
+                self.compute(id, Gpr::Rax);
+                Gpr::Rax
             }
         }
     }
@@ -74,12 +76,12 @@ impl Encoder<'_> {
     }
 
     /// The value in this register.
-    pub(super) fn into(&mut self, id: ExprId, register: u8) {
-        let known = self.is_kept(id) || register == RAX && self.worth(id);
+    pub(super) fn into(&mut self, id: ExprId, register: Gpr) {
+        let known = self.is_kept(id) || register == Gpr::Rax && self.worth(id);
         if known || argument(self.program.exprs.get(id)).is_some() {
             let from = self.value(id);
             if from != register {
-                op(&mut self.text, MOV, false, register, Rm::R(from), true);
+                self.asm.mov(Width::Dword, register, from);
             }
         } else {
             self.compute(id, register);
@@ -111,12 +113,12 @@ impl Encoder<'_> {
     }
 
     /// `a` in a register and `b` where an instruction can read it; the slots to go back to afterwards.
-    pub(super) fn pair(&mut self, a: ExprId, b: ExprId) -> (u8, Rm, u32) {
+    pub(super) fn pair(&mut self, a: ExprId, b: ExprId) -> (Gpr, Rm<Gpr>, u32) {
         let before = self.slots;
         if let Some(argument) = argument(self.program.exprs.get(a)) {
             let b = match self.program.exprs.get(b) {
-                Expr::Var(var) => Rm::M(self.slot(var.into())),
-                _ => Rm::R(self.value(b)),
+                Expr::Var(var) => Rm::Mem(self.slot(var.into())),
+                _ => Rm::Reg(self.value(b)),
             };
             return (argument, b, before);
         }
@@ -127,40 +129,36 @@ impl Encoder<'_> {
     }
 
     /// A value that waits while another is computed: in a register that is pinned, or in a slot.
-    fn second(&mut self, id: ExprId) -> (Rm, u8) {
+    fn second(&mut self, id: ExprId) -> (Rm<Gpr>, u8) {
         if let Expr::Var(var) = self.program.exprs.get(id) {
-            return (Rm::M(self.slot(var.into())), 0);
+            return (Rm::Mem(self.slot(var.into())), 0);
         }
         let register = self.value(id);
         if let Some(index) = KEEP.iter().position(|keep| *keep == register) {
             let pin = !self.pinned & 1 << index;
             self.pinned |= pin;
-            return (Rm::R(register), pin);
+            return (Rm::Reg(register), pin);
         }
-        if register != RAX {
-            return (Rm::R(register), 0);
+        if register != Gpr::Rax {
+            return (Rm::Reg(register), 0);
         }
         let slot = self.slots;
         self.slots += 1;
         self.most_slots = self.most_slots.max(self.slots);
-        let place = Rm::M(self.slot(slot));
-        op(&mut self.text, STORE, true, register, place, true);
-        (place, 0)
+        let place = self.slot(slot);
+        self.asm.mov_mr(Width::Qword, place, register);
+        (Rm::Mem(place), 0)
     }
 
     /// Computes the value in `register`, which is `eax` or one of [`KEEP`]; leaves the others' contents alone.
-    fn compute(&mut self, id: ExprId, register: u8) {
+    fn compute(&mut self, id: ExprId, register: Gpr) {
         match self.program.exprs.get(id) {
             Expr::Const(value) => self.constant(register, value),
-            Expr::Len => {
-                op(&mut self.text, MOV, false, register, Rm::R(RSI), true);
-            }
-            Expr::Captured => {
-                op(&mut self.text, MOV, false, register, Rm::R(RDX), true);
-            }
+            Expr::Len => self.asm.mov(Width::Dword, register, WIRE),
+            Expr::Captured => self.asm.mov(Width::Dword, register, CAPTURED),
             Expr::Var(var) => {
-                let slot = Rm::M(self.slot(var.into()));
-                op(&mut self.text, MOV, false, register, slot, true);
+                let slot = self.slot(var.into());
+                self.asm.mov(Width::Dword, register, slot);
             }
             Expr::Load {
                 size,
@@ -181,37 +179,22 @@ impl Encoder<'_> {
     }
 
     /// Turns bytes of the packet's order around.
-    fn swap(&mut self, register: u8, size: u8) {
+    fn swap(&mut self, register: Gpr, size: u8) {
         match size {
-            2 => {
-                op(
-                    &mut self.text,
-                    Opcode::with(0x66, 0xc1),
-                    false,
-                    0,
-                    Rm::R(register),
-                    true,
-                );
-                self.text.push(8);
-            }
-            4 => {
-                if register >= 8 {
-                    self.text.push(0x41);
-                }
-                self.text.extend_from_slice(&[0x0f, 0xc8 | register & 7]);
-            }
+            2 => self.asm.shift(Shift::Rol, Width::Word, register, 8),
+            4 => self.asm.bswap(Width::Dword, register),
             _ => {}
         }
     }
 
     /// A field whose place depends on the packet.
-    fn load(&mut self, register: u8, size: u8, base: ExprId, off: u32) {
+    fn load(&mut self, register: Gpr, size: u8, base: ExprId, off: u32) {
         self.moving(register, size, base, off);
         self.swap(register, size);
     }
 
     /// Loads a field whose place depends on the packet as the machine orders bytes. The sum that is compared has 64 bits and does not wrap.
-    pub(super) fn moving(&mut self, register: u8, size: u8, base: ExprId, off: u32) {
+    pub(super) fn moving(&mut self, register: Gpr, size: u8, base: ExprId, off: u32) {
         let inside = self.known.reach.is_some_and(|(place, bytes)| {
             place == base && off.checked_add(size.into()).is_some_and(|end| end <= bytes)
         });
@@ -219,41 +202,26 @@ impl Encoder<'_> {
         if !inside {
             let end = u64::from(off) + u64::from(size);
             if let Ok(end) = i32::try_from(end) {
-                let end = Rm::M(Mem::at(base, end));
-                op(&mut self.text, LEA, true, R11, end, false);
+                let end = Mem::base(base).disp(end);
+                self.asm.lea(Width::Qword, Gpr::R11, end);
             } else {
-                self.text.extend_from_slice(&[0x49, 0xb8 | R11 & 7]);
-                self.text.extend_from_slice(&end.to_le_bytes());
-                let base = Rm::R(base);
-                op(&mut self.text, Opcode::new(0x03), true, R11, base, true);
+                self.asm.mov_imm64(Gpr::R11, end);
+                self.asm.add(Width::Qword, Gpr::R11, base);
             }
-            let captured = Rm::R(RDX);
-            op(&mut self.text, Opcode::new(0x3b), true, R11, captured, true);
-            self.reject_if(ABOVE);
+            self.asm.cmp(Width::Qword, Gpr::R11, CAPTURED);
+            self.reject_if(Cond::Above);
         }
-        let opcode = match size {
-            1 => MOVZX8,
-            2 => MOVZX16,
-            _ => MOV,
-        };
-        let field = Mem {
-            base: Some(RDI),
-            index: Some(base),
-            scale: 1,
-            disp: off as i32,
-            long: false,
-        };
-        op(&mut self.text, opcode, false, register, Rm::M(field), true);
+        self.load_bytes(register, field(off).index(base, Scale::One), size);
     }
 
-    fn operation(&mut self, register: u8, operation: Op, a: ExprId, b: ExprId) {
+    fn operation(&mut self, register: Gpr, operation: Op, a: ExprId, b: ExprId) {
         if let (Op::Add, Some(more)) = (operation, self.program.exprs.constant(b))
             && let Some(more) = i32::try_from(more)
                 .ok()
                 .filter(|_| self.worth(a) || self.is_kept(a))
         {
-            let a = Rm::M(Mem::at(self.value(a), more));
-            op(&mut self.text, LEA, false, register, a, false);
+            let a = Mem::base(self.value(a)).disp(more);
+            self.asm.lea(Width::Dword, register, a);
             return;
         }
         if let Some(value) = self.program.exprs.constant(b)
@@ -266,109 +234,87 @@ impl Encoder<'_> {
         let before = self.slots;
         let (b, pinned) = self.second(b);
         self.into(a, register);
-        let opcode = match operation {
-            Op::Add => Some(0x03),
-            Op::Sub => Some(0x2b),
-            Op::Mul => Some(0x0faf),
-            Op::And => Some(0x23),
-            Op::Or => Some(0x0b),
-            Op::Xor => Some(0x33),
-            Op::Div | Op::Mod => {
-                op(&mut self.text, MOV, false, RCX, b, true);
-                op(
-                    &mut self.text,
-                    Opcode::new(0x85),
-                    false,
-                    RCX,
-                    Rm::R(RCX),
-                    true,
-                );
-                self.reject_if(EQUAL);
-                self.divide(register, operation);
-                None
-            }
-            Op::Shl | Op::Shr => {
-                op(&mut self.text, MOV, false, RCX, b, true);
-                let digit = if operation == Op::Shl { 4 } else { 5 };
-                op(
-                    &mut self.text,
-                    Opcode::new(0xd3),
-                    false,
-                    digit,
-                    Rm::R(register),
-                    true,
-                );
-                // The machine takes the count modulo 32.
-                self.constant(R11, 0);
-                self.immediate(7, Rm::R(RCX), 31);
-                op(
-                    &mut self.text,
-                    Opcode::new(0x0f47),
-                    false,
-                    register,
-                    Rm::R(R11),
-                    true,
-                );
-                None
-            }
-        };
-        if let Some(opcode) = opcode {
-            op(
-                &mut self.text,
-                Opcode::new(opcode),
-                false,
-                register,
-                b,
-                true,
-            );
-        }
+        self.with_value(register, operation, b);
         self.pinned &= !pinned;
         self.slots = before;
     }
 
-    fn with_constant(&mut self, register: u8, operation: Op, value: u32) {
-        let rm = Rm::R(register);
+    fn with_value(&mut self, register: Gpr, operation: Op, b: Rm<Gpr>) {
+        let asm = &mut self.asm;
+        match operation {
+            Op::Add => asm.add(Width::Dword, register, b),
+            Op::Sub => asm.sub(Width::Dword, register, b),
+            Op::Mul => asm.imul(Width::Dword, register, b),
+            Op::And => asm.and(Width::Dword, register, b),
+            Op::Or => asm.or(Width::Dword, register, b),
+            Op::Xor => asm.xor(Width::Dword, register, b),
+            Op::Div | Op::Mod => {
+                asm.mov(Width::Dword, Gpr::Rcx, b);
+                asm.test(Width::Dword, Gpr::Rcx, Gpr::Rcx);
+                self.reject_if(Cond::Equal);
+                self.divide(register, operation);
+            }
+            Op::Shl | Op::Shr => {
+                asm.mov(Width::Dword, Gpr::Rcx, b);
+                let shift = if operation == Op::Shl {
+                    Shift::Shl
+                } else {
+                    Shift::Shr
+                };
+                asm.shift_cl(shift, Width::Dword, register);
+                // The machine takes the count modulo 32.
+                self.constant(Gpr::R11, 0);
+                self.immediate(Alu::Cmp, Gpr::Rcx, 31);
+                self.asm.cmov(Cond::Above, Width::Dword, register, Gpr::R11);
+            }
+        }
+    }
+
+    fn with_constant(&mut self, register: Gpr, operation: Op, value: u32) {
         let power = value.is_power_of_two().then(|| value.trailing_zeros());
-        let shift = |encoder: &mut Self, digit: u8, count: u32| {
-            op(&mut encoder.text, Opcode::new(0xc1), false, digit, rm, true);
-            encoder.text.push(count as u8);
+        let shift = |encoder: &mut Self, op: Shift, count: u32| {
+            encoder.asm.shift(op, Width::Dword, register, count as u8);
         };
         match (operation, power) {
-            (Op::Add, _) => self.immediate(0, rm, value),
-            (Op::Or, _) => self.immediate(1, rm, value),
-            (Op::And, _) => self.immediate(4, rm, value),
-            (Op::Sub, _) => self.immediate(5, rm, value),
-            (Op::Xor, _) => self.immediate(6, rm, value),
+            (Op::Add, _) => self.immediate(Alu::Add, register, value),
+            (Op::Or, _) => self.immediate(Alu::Or, register, value),
+            (Op::And, _) => self.immediate(Alu::And, register, value),
+            (Op::Sub, _) => self.immediate(Alu::Sub, register, value),
+            (Op::Xor, _) => self.immediate(Alu::Xor, register, value),
             (Op::Shl | Op::Shr, _) if value > 31 => self.constant(register, 0),
-            (Op::Shl, _) => shift(self, 4, value),
-            (Op::Shr, _) => shift(self, 5, value),
-            (Op::Mul, Some(count)) => shift(self, 4, count),
-            (Op::Div, Some(count)) => shift(self, 5, count),
-            (Op::Mod, Some(_)) => self.immediate(4, rm, value - 1),
+            (Op::Shl, _) => shift(self, Shift::Shl, value),
+            (Op::Shr, _) => shift(self, Shift::Shr, value),
+            (Op::Mul, Some(count)) => shift(self, Shift::Shl, count),
+            (Op::Div, Some(count)) => shift(self, Shift::Shr, count),
+            (Op::Mod, Some(_)) => self.immediate(Alu::And, register, value - 1),
             (Op::Mul, None) => {
-                op(&mut self.text, Opcode::new(0x69), false, register, rm, true);
-                self.text.extend_from_slice(&value.to_le_bytes());
+                self.asm
+                    .imul_imm32(Width::Dword, register, register, value as i32);
             }
             (Op::Div | Op::Mod, None) => {
-                self.constant(RCX, value);
+                self.constant(Gpr::Rcx, value);
                 self.divide(register, operation);
             }
         }
     }
 
     /// `register` divided by `ecx`, which is not 0. The captured length waits in r11.
-    fn divide(&mut self, register: u8, operation: Op) {
-        let text = &mut self.text;
-        op(text, MOV, true, R11, Rm::R(RDX), true);
-        if register != RAX {
-            op(text, MOV, false, RAX, Rm::R(register), true);
+    fn divide(&mut self, register: Gpr, operation: Op) {
+        let asm = &mut self.asm;
+        asm.mov(Width::Qword, Gpr::R11, CAPTURED);
+        if register != Gpr::Rax {
+            asm.mov(Width::Dword, Gpr::Rax, register);
         }
-        op(text, Opcode::new(0x33), false, RDX, Rm::R(RDX), true);
-        op(text, Opcode::new(0xf7), false, 6, Rm::R(RCX), true);
-        let result = if operation == Op::Div { RAX } else { RDX };
+        asm.xor(Width::Dword, Gpr::Rdx, Gpr::Rdx);
+        asm.div(Width::Dword, Gpr::Rcx);
+        let result = if operation == Op::Div {
+            Gpr::Rax
+        } else {
+            Gpr::Rdx
+        };
         if result != register {
-            op(text, MOV, false, register, Rm::R(result), true);
+            asm.mov(Width::Dword, register, result);
         }
-        op(text, MOV, true, RDX, Rm::R(R11), true);
+        asm.mov(Width::Qword, CAPTURED, Gpr::R11);
     }
 }
