@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use postern_server::{Server, Site, told_to_end};
+use postern_server::{Components, Server, Site, shutdown_signal};
 
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 
@@ -39,6 +39,13 @@ pub struct Arguments {
     picture_header: bool,
 }
 
+/// All that a server can have.
+const COMPONENTS: Components = Components {
+    processes: Some(postern_cgi::start),
+    plugins: Some(postern_plugins::read),
+    page: Some(postern_plugins::serve_page),
+};
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.header {
@@ -46,11 +53,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return Ok(SUCCESS);
     }
     if arguments.picture_header {
-        output::print(postern_server::PICTURE_H)?;
+        output::print(postern_plugins::PICTURE_H)?;
         return Ok(SUCCESS);
     }
     let unusable = |error: &dyn std::fmt::Display| Failure::unusable(error.to_string());
-    let mut site = Site::load(&arguments.directory).map_err(|e| unusable(&e))?;
+    let mut site = Site::load(&arguments.directory, COMPONENTS).map_err(|e| unusable(&e))?;
     if let Some(address) = arguments.listen {
         site.listen = address;
     }
@@ -70,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     output::print(&format!(
         "serving {folder} ({handlers} handlers) at {scheme}://{address}/\n"
     ))?;
-    server.run(told_to_end()).map_err(failure)?;
+    server.run(shutdown_signal()).map_err(failure)?;
     Ok(SUCCESS)
 }
 

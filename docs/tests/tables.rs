@@ -147,7 +147,7 @@ fn every_key_of_a_description_is_listed() {
 #[test]
 fn every_key_of_a_site_is_listed() {
     let page = read("docs/src/reference/serve.md");
-    let source = read("server/src/config/file.rs") + &read("server/src/config/plugins.rs");
+    let source = read("server/src/config/file.rs") + &read("plugins/src/config.rs");
     let mut keys = 0;
     for name in [
         "File",

@@ -2,10 +2,10 @@
 //!
 //! Invariant: each request has one account, and each account one end.
 
+use crate::admission::ClientPermit;
 use crate::body::{Body, Cut};
-use crate::gate::Share;
 use crate::log::Log;
-use crate::metrics::Counted;
+use crate::metrics::Counters;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Response, StatusCode};
@@ -35,9 +35,9 @@ enum End {
 /// One request's.
 pub struct Account {
     began: Instant,
-    counted: Option<Arc<Counted>>,
+    counters: Option<Arc<Counters>>,
     line: Option<(String, Arc<Log>)>,
-    share: Option<Share>,
+    share: Option<ClientPermit>,
     /// A request for the head of an answer only.
     brief: bool,
     status: StatusCode,
@@ -52,7 +52,7 @@ impl Account {
     pub fn new(method: &Method, line: Option<(String, Arc<Log>)>) -> Account {
         Account {
             began: Instant::now(),
-            counted: None,
+            counters: None,
             line,
             share: None,
             brief: method == Method::HEAD,
@@ -64,17 +64,17 @@ impl Account {
     }
 
     /// Who counts it.
-    pub fn count(&mut self, counted: &Arc<Counted>) {
-        self.counted = Some(counted.clone());
+    pub fn count(&mut self, counters: &Arc<Counters>) {
+        self.counters = Some(counters.clone());
     }
 
     /// Who counts it, if somebody does.
-    pub fn counted(&self) -> Option<&Arc<Counted>> {
-        self.counted.as_ref()
+    pub fn counters(&self) -> Option<&Arc<Counters>> {
+        self.counters.as_ref()
     }
 
     /// The client's right to it is given back at its end.
-    pub fn hold(&mut self, share: Share) {
+    pub fn hold(&mut self, share: ClientPermit) {
         self.share = Some(share);
     }
 
@@ -100,10 +100,10 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         let time = self.began.elapsed();
-        if let Some(counted) = &self.counted {
-            counted.answer(self.status, self.sent, time);
+        if let Some(counters) = &self.counters {
+            counters.answer(self.status, self.sent, time);
             if self.end == End::Left {
-                counted.left();
+                counters.left();
             }
         }
         if let Some((line, log)) = &self.line {

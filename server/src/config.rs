@@ -5,12 +5,11 @@
 
 mod check;
 mod file;
-mod plugins;
 
-pub use plugins::{ClientSettings, PluginRun, PluginSettings, Quotas, is_token};
+pub use check::Checker;
 
-use crate::patience::Patience;
-use check::Checker;
+use crate::components::{Components, RouteSettings};
+use crate::timeouts::Timeouts;
 use file::{File, discovered};
 use postern::input;
 use serde::Deserialize;
@@ -87,6 +86,11 @@ impl Run {
             Run::Cgi => "cgi",
         }
     }
+
+    /// Whether programs are run in processes of their own.
+    pub fn is_process(self) -> bool {
+        matches!(self, Run::Fastcgi | Run::Cgi)
+    }
 }
 
 /// What becomes of an instance between two requests.
@@ -116,16 +120,16 @@ pub struct Limits {
     /// Longest time for a request's head to come, also on a connection that is kept.
     pub header: Duration,
     /// How fast bodies of requests must come.
-    pub receive: Patience,
+    pub receive: Timeouts,
     /// How fast clients must take their answers.
-    pub send: Patience,
+    pub send: Timeouts,
     /// How long a server that ends waits for requests.
     pub shutdown: Duration,
 }
 
 /// One handler.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct HandlerSettings {
     /// The beginning of the paths that it serves, without a slash at the end.
     pub path: String,
     /// Source or program.
@@ -158,7 +162,7 @@ pub struct Settings {
     pub env: BTreeMap<String, String>,
 }
 
-impl Settings {
+impl HandlerSettings {
     /// Whether it runs in a domain.
     pub fn confined(&self) -> bool {
         self.run == Run::Protected
@@ -207,24 +211,32 @@ pub struct Site {
     /// The page.
     pub page: Page,
     /// Handlers.
-    pub handlers: Vec<Arc<Settings>>,
+    pub handlers: Vec<Arc<HandlerSettings>>,
     /// Whether static pictures can be passed through plugins.
     pub transcode: bool,
-    /// Plugins.
-    pub plugins: Option<PluginSettings>,
+    /// Routes of `[plugins]`.
+    pub routes: Option<Arc<dyn RouteSettings>>,
+    /// What the server has besides its own.
+    pub components: Components,
 }
 
 impl Site {
-    /// Reads what a folder serves.
+    /// Reads what a folder serves, for a server that has these components.
     ///
     /// # Errors
     /// See [`ConfigError`].
-    pub fn load(folder: &Path) -> Result<Site, ConfigError> {
+    pub fn load(folder: &Path, components: Components) -> Result<Site, ConfigError> {
         let path = folder.join(FILE);
         match input::read_text(&path, input::MAX_TEXT).map_err(std::io::Error::from) {
-            Ok(text) => Site::parse(folder, &text),
+            Ok(text) => Site::parse(folder, &text, components),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let site = Checker { folder, path }.site(discovered(folder))?;
+                let checker = Checker {
+                    folder,
+                    path,
+                    text: "",
+                    components,
+                };
+                let site = checker.site(discovered(folder))?;
                 match site.public.is_none() && site.handlers.is_empty() {
                     true => Err(ConfigError::Nothing(folder.to_owned())),
                     false => Ok(site),
@@ -238,13 +250,15 @@ impl Site {
     ///
     /// # Errors
     /// See [`ConfigError`].
-    pub fn parse(folder: &Path, text: &str) -> Result<Site, ConfigError> {
-        let path = folder.join(FILE);
-        let file: File = toml::from_str(text).map_err(|error| ConfigError::Syntax {
-            path: path.clone(),
-            message: error.to_string().trim_end().to_owned(),
-        })?;
-        Checker { folder, path }.site(file)
+    pub fn parse(folder: &Path, text: &str, components: Components) -> Result<Site, ConfigError> {
+        let checker = Checker {
+            folder,
+            path: folder.join(FILE),
+            text,
+            components,
+        };
+        let file: File = checker.read()?;
+        checker.site(file)
     }
 }
 
@@ -255,7 +269,9 @@ mod tests {
     fn wrong(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.c"), "").unwrap();
-        Site::parse(folder.path(), text).unwrap_err().to_string()
+        Site::parse(folder.path(), text, Components::default())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -314,32 +330,14 @@ mod tests {
                 "page.heartbeat: must be a path",
             ),
             ("transcode = true", "transcode: needs [plugins]"),
-            ("[plugins]\nfolder = \"no\"", "plugins.folder: there is no"),
-            ("[plugins]\ncall_ms = 0", "plugins.call_ms: must be more"),
+            ("[plugins]", "plugins: this server has none"),
             (
-                "[plugins]\ninstances = 0",
-                "plugins.instances: must be 1 to 256",
+                "[page]\nenabled = true",
+                "page.enabled: this server has no page",
             ),
             (
-                "[plugins]\npicture_bytes = 1",
-                "plugins.picture_bytes: must be",
-            ),
-            ("[plugins]\nrun = \"cgi\"", "unknown variant `cgi`"),
-            (
-                "[plugins.quotas]\nplugins = 0",
-                "plugins.quotas.plugins: must be 1 to 4096",
-            ),
-            (
-                "[plugins]\nclients = [{ name = \"a\", token = \"short\" }]",
-                "plugins.clients: a: `token` must be",
-            ),
-            (
-                "[plugins]\nclients = [{ name = \"site\", token = \"0123456789abcdef\" }]",
-                "plugins.clients: site: must be a name",
-            ),
-            (
-                "[plugins]\nclients = [{ name = \"a\", token = \"0123456789abcdef\" }, { name = \"b\", token = \"0123456789abcdef\" }]",
-                "plugins.clients: b: `token` must be",
+                "[[handler]]\npath = \"/a\"\nprogram = \"a.c\"\nrun = \"cgi\"",
+                "handler 1: run: this server starts no processes",
             ),
             (
                 "[[handler]]\npath = \"/plugins\"\nprogram = \"a.c\"",
@@ -359,12 +357,12 @@ mod tests {
     fn a_folder_without_a_file_says_what_it_has() {
         let folder = tempfile::tempdir().unwrap();
         assert!(matches!(
-            Site::load(folder.path()),
+            Site::load(folder.path(), Components::default()),
             Err(ConfigError::Nothing(_))
         ));
         std::fs::create_dir(folder.path().join("handlers")).unwrap();
         std::fs::write(folder.path().join("handlers/hello.c"), "").unwrap();
-        let site = Site::load(folder.path()).unwrap();
+        let site = Site::load(folder.path(), Components::default()).unwrap();
         assert_eq!(site.handlers[0].path, "/hello");
         assert_eq!(site.handlers[0].run, Run::Protected);
     }

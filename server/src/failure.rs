@@ -92,7 +92,7 @@ impl Failure {
     }
 
     /// The answer. What the client is told of the server's own failures is a number that stands in the log.
-    pub fn response(&self, id: Option<Id>) -> Response<Body> {
+    pub fn response(&self, id: Option<FailureId>) -> Response<Body> {
         let status = self.status();
         let reason = status.canonical_reason().unwrap_or_default();
         let text = match id {
@@ -120,28 +120,28 @@ impl Failure {
 
 /// Names a failure in the log and to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Id(u64);
+pub struct FailureId(u64);
 
-impl Id {
+impl FailureId {
     /// A new one. Those of two runs of the server differ, too.
-    pub fn new() -> Id {
+    pub fn new() -> FailureId {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         if NEXT.load(Ordering::Relaxed) == 0 {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
             let seed = now.map_or(1, |now| now.as_millis() as u64) << 16 | 1;
             let _ = NEXT.compare_exchange(0, seed, Ordering::Relaxed, Ordering::Relaxed);
         }
-        Id(NEXT.fetch_add(1, Ordering::Relaxed))
+        FailureId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-impl Default for Id {
-    fn default() -> Id {
-        Id::new()
+impl Default for FailureId {
+    fn default() -> FailureId {
+        FailureId::new()
     }
 }
 
-impl std::fmt::Display for Id {
+impl std::fmt::Display for FailureId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:016x}", self.0)
     }

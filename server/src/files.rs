@@ -159,7 +159,7 @@ fn answer(
     let modified = metadata.modified()?;
     let tag = tag(size, modified);
     let known = match headers.get(IF_NONE_MATCH) {
-        Some(_) => has(headers, &tag),
+        Some(_) => has_tag(headers, &tag),
         None => headers
             .get(IF_MODIFIED_SINCE)
             .and_then(|since| httpdate::parse_http_date(since.to_str().ok()?).ok())
@@ -243,7 +243,7 @@ fn range(text: String) -> std::io::Result<HeaderValue> {
 }
 
 /// Whether a client has what this tag stands for: `If-None-Match`, which compares weakly (RFC 9110, section 13.1.2).
-pub fn has(headers: &HeaderMap, tag: &str) -> bool {
+pub fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
     let lists = headers.get_all(IF_NONE_MATCH).into_iter();
     let tags = lists.filter_map(|list| list.to_str().ok());
     let mut tags = tags.flat_map(|list| list.split(',')).map(str::trim);
@@ -308,7 +308,7 @@ mod tests {
         ] {
             let lists = lists.iter().map(|list| HeaderValue::from_static(list));
             let headers = lists.map(|list| (IF_NONE_MATCH, list)).collect();
-            assert_eq!(has(&headers, "\"a\""), expected, "{headers:?}");
+            assert_eq!(has_tag(&headers, "\"a\""), expected, "{headers:?}");
         }
     }
 

@@ -1,21 +1,19 @@
 //! Handlers: a path, a program, and a way to run it.
 
+use crate::admission::Admission;
+use crate::answer::Answer;
 use crate::body::Body;
-use crate::child::Spawner;
-use crate::config::{Run, Settings};
-use crate::failure::{Failure, Id};
-use crate::fastcgi::FastCgi;
-use crate::gate::Gate;
-use crate::input::Input;
-use crate::inside::{Inside, Workers};
+use crate::components::{ProcessProgram, Processes};
+use crate::config::HandlerSettings;
+use crate::failure::{Failure, FailureId};
+use crate::in_process::{InProcess, Workers};
 use crate::log::Log;
-use crate::metrics::Counted;
-use crate::patience::Patience;
-use crate::process::Process;
-use crate::program::Workshop;
-use crate::reload::{Look, look, sources};
-use crate::seat::Answer;
-use crate::status::Roster;
+use crate::metrics::Counters;
+use crate::program::BuildFolder;
+use crate::registry::Registry;
+use crate::reload::{FileStamp, sources, stamps};
+use crate::request_body::RequestBody;
+use crate::timeouts::Timeouts;
 use crate::variables::{Peers, Variables};
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
@@ -35,39 +33,38 @@ pub struct HandlerError {
 }
 
 /// What all handlers of a server have in common.
-pub struct Means {
+pub struct HandlerContext {
     /// Builds their programs.
-    pub workshop: Arc<Workshop>,
+    pub builds: Arc<BuildFolder>,
     /// Threads on which quick ones are called.
     pub workers: Arc<Workers>,
     /// Where their domains are known.
-    pub roster: Arc<Roster>,
-    /// Starts their processes.
-    pub spawner: Arc<Spawner>,
+    pub registry: Arc<Registry>,
+    /// Runs those in processes.
+    pub processes: Option<Arc<dyn Processes>>,
     /// Where failures are told.
     pub log: Arc<Log>,
     /// With clients whose bodies are due.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
-enum Kind {
-    Inside(Arc<Inside>),
-    Cgi(Process),
-    FastCgi(FastCgi),
+enum Program {
+    InProcess(Arc<InProcess>),
+    Process(Box<dyn ProcessProgram>),
 }
 
 /// A program behind a path.
 pub struct Handler {
-    settings: Arc<Settings>,
+    settings: Arc<HandlerSettings>,
     /// The files of the program as it was built last.
-    seen: Mutex<Vec<Look>>,
-    kind: Kind,
-    gate: Gate,
-    workshop: Arc<Workshop>,
+    seen: Mutex<Vec<FileStamp>>,
+    program: Program,
+    admission: Admission,
+    builds: Arc<BuildFolder>,
     log: Arc<Log>,
-    patience: Patience,
+    timeouts: Timeouts,
     /// What it did so far.
-    pub counted: Arc<Counted>,
+    pub counters: Arc<Counters>,
 }
 
 impl Handler {
@@ -75,48 +72,50 @@ impl Handler {
     ///
     /// # Errors
     /// It cannot be built or loaded.
-    pub fn new(settings: &Arc<Settings>, means: &Means) -> Result<Handler, HandlerError> {
-        let Means {
-            workshop,
+    pub fn new(
+        settings: &Arc<HandlerSettings>,
+        context: &HandlerContext,
+    ) -> Result<Handler, HandlerError> {
+        let HandlerContext {
+            builds,
             workers,
-            roster,
-            spawner,
+            registry,
+            processes,
             log,
-            patience,
-        } = means;
+            timeouts,
+        } = context;
         let error = |message: String| HandlerError {
             path: settings.path.clone(),
             message,
         };
         // Before the compiler looks: what changes later is seen as a change.
-        let seen = Mutex::new(look(sources(settings)));
-        let file = workshop.build(settings).map_err(|e| error(e.to_string()))?;
-        let kind = match settings.run {
-            Run::Protected | Run::Unprotected => {
-                let inside = Inside::new(settings, &file, workers, roster, log);
-                forget(settings, &file);
-                Kind::Inside(Arc::new(inside.map_err(|e| error(e.to_string()))?))
+        let seen = Mutex::new(stamps(sources(settings)));
+        let file = builds.build(settings).map_err(|e| error(e.to_string()))?;
+        let program = match processes.as_ref().filter(|_| settings.run.is_process()) {
+            Some(processes) => {
+                let program = processes.program(settings, &file, builds.folder(), log);
+                Program::Process(program.map_err(|e| error(e.to_string()))?)
             }
-            Run::Cgi => Kind::Cgi(Process::new(settings, &file, spawner, log)),
-            Run::Fastcgi => {
-                let folder = workshop.private().map_err(|e| error(e.to_string()))?;
-                Kind::FastCgi(FastCgi::new(settings, &file, folder, spawner, log))
+            None => {
+                let program = InProcess::new(settings, &file, workers, registry, log);
+                forget(settings, &file);
+                Program::InProcess(Arc::new(program.map_err(|e| error(e.to_string()))?))
             }
         };
         Ok(Handler {
-            gate: Gate::new(settings.instances, settings.waiting, settings.wait),
+            admission: Admission::new(settings.instances, settings.waiting, settings.wait),
             settings: settings.clone(),
             seen,
-            kind,
-            workshop: workshop.clone(),
+            program,
+            builds: builds.clone(),
             log: log.clone(),
-            patience: *patience,
-            counted: Arc::default(),
+            timeouts: *timeouts,
+            counters: Arc::default(),
         })
     }
 
     /// How it is run.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &HandlerSettings {
         &self.settings
     }
 
@@ -135,29 +134,28 @@ impl Handler {
             path: self.settings.path.clone(),
             message,
         };
-        *self.seen() = look(sources(&self.settings));
+        *self.seen() = stamps(sources(&self.settings));
         let file = self
-            .workshop
+            .builds
             .build(&self.settings)
             .map_err(|e| error(e.to_string()))?;
-        match &self.kind {
-            Kind::Inside(inside) => {
-                let replaced = inside.replace(&file);
+        match &self.program {
+            Program::InProcess(program) => {
+                let replaced = program.replace(&file);
                 forget(&self.settings, &file);
                 replaced.map_err(|e| error(e.to_string()))?;
             }
-            Kind::Cgi(process) => process.replace(&file),
-            Kind::FastCgi(processes) => processes.replace(&file),
+            Program::Process(program) => program.replace(&file),
         }
         Ok(())
     }
 
     /// Whether what the program is made of is not what it was when it was built.
     pub fn has_changed(&self) -> bool {
-        *self.seen() != look(sources(&self.settings))
+        *self.seen() != stamps(sources(&self.settings))
     }
 
-    fn seen(&self) -> MutexGuard<'_, Vec<Look>> {
+    fn seen(&self) -> MutexGuard<'_, Vec<FileStamp>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +170,7 @@ impl Handler {
         peers: &Peers,
     ) -> Result<Response<Body>, Failure> {
         let (head, body) = request.into_parts();
-        let input = Input::new(body, self.settings.body_bytes, self.patience)?;
+        let input = RequestBody::new(body, self.settings.body_bytes, self.timeouts)?;
         let script = (&*self.settings.path, rest);
         let mut variables = Variables::of(
             &head.method,
@@ -188,21 +186,20 @@ impl Handler {
         for (name, value) in &self.settings.env {
             variables.set(name, value.as_bytes());
         }
-        let permit = self.gate.enter().await?;
+        let permit = self.admission.enter().await?;
         let (to, answered) = oneshot::channel();
         let brief = head.method == Method::HEAD;
         let answer = Answer { to, brief };
         let handler = self.clone();
-        match &self.kind {
-            Kind::Inside(inside) => {
+        match &self.program {
+            Program::InProcess(program) => {
                 let done = move |untold| handler.note(untold);
-                inside.serve(variables, input, answer, permit, done).await;
+                program.serve(variables, input, answer, permit, done).await;
             }
-            Kind::Cgi(_) | Kind::FastCgi(_) => drop(tokio::spawn(async move {
-                let untold = match &handler.kind {
-                    Kind::Cgi(process) => process.serve(&variables, input, answer).await,
-                    Kind::FastCgi(processes) => processes.serve(&variables, input, answer).await,
-                    Kind::Inside(_) => None,
+            Program::Process(_) => drop(tokio::spawn(async move {
+                let untold = match &handler.program {
+                    Program::Process(program) => program.serve(&variables, input, answer).await,
+                    Program::InProcess(_) => None,
                 };
                 drop(permit);
                 handler.note(untold);
@@ -217,40 +214,38 @@ impl Handler {
     /// An answer that was cut off is nobody's to tell but the log's. One that its client broke off is no matter for that.
     fn note(&self, untold: Option<Failure>) {
         if let Some(failure) = untold.filter(Failure::is_ours) {
-            self.counted.cut();
+            self.counters.cut();
             self.log.error(&format!(
                 "{}: id {}: the answer was cut off: {failure}",
                 self.settings.path,
-                Id::new()
+                FailureId::new()
             ));
         }
     }
 
     /// For the metrics: requests that wait, and what is known of the instances.
-    pub fn state(&self) -> State {
-        State {
-            waiting: self.gate.waiting(),
-            pool: match &self.kind {
-                Kind::Inside(inside) => inside.counters(),
-                _ => None,
-            },
-            processes: match &self.kind {
-                Kind::FastCgi(processes) => Some(processes.started()),
-                _ => None,
-            },
+    pub fn state(&self) -> HandlerState {
+        let (pool, processes) = match &self.program {
+            Program::InProcess(program) => (program.pool_counters(), None),
+            Program::Process(program) => (None, program.started()),
+        };
+        HandlerState {
+            waiting: self.admission.waiting(),
+            pool,
+            processes,
         }
     }
 }
 
 /// Removes what was compiled and is loaded now. (Files of processes stay: one may be about to start.)
-fn forget(settings: &Settings, file: &Path) {
-    if Workshop::is_source(&settings.program) {
+fn forget(settings: &HandlerSettings, file: &Path) {
+    if BuildFolder::is_source(&settings.program) {
         let _ = std::fs::remove_file(file);
     }
 }
 
 /// How a handler is now.
-pub struct State {
+pub struct HandlerState {
     /// Requests that wait for an instance.
     pub waiting: usize,
     /// The pool of domains, if it has one.

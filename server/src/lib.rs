@@ -1,8 +1,8 @@
-//! An HTTP server whose handlers are extensions: `postern serve`.
+//! An HTTP server whose handlers are extensions: what `postern serve` is made of.
 //!
-//! A program in C, written to `libcgi.h`, is run in one of four ways: as an extension that is called in the server's own process and
-//! confined there, as a shared object that is called there without protection, by FastCGI, or by CGI. The first two are the LibCGI of
-//! Palladium (Chiueh, Venkitachalam and Pradhan, SOSP 1999, section 5.2).
+//! A program in C, written to `libcgi.h`, is called in the server's own process, as an extension that is confined there, or as a shared
+//! object without protection: the LibCGI of Palladium (Chiueh, Venkitachalam and Pradhan, SOSP 1999, section 5.2). What a server can have
+//! besides comes from crates of their own, by [`Components`]: the same programs in processes, plugins that clients bring, and a page.
 //!
 //! Invariants:
 //! - Whatever a client sends or a confined program does, the server goes on: there is a limit to every size, time and number.
@@ -10,46 +10,57 @@
 #![deny(unsafe_code)]
 
 mod account;
+mod admission;
+mod answer;
 mod body;
-mod child;
+mod components;
 mod config;
-mod exchange;
 mod failure;
-mod fastcgi;
 mod files;
-mod gate;
 mod handler;
-mod head;
-mod input;
-mod inside;
+pub mod head;
+mod in_process;
 mod log;
 mod metrics;
-mod outlet;
-mod page;
-mod patience;
-mod plugins;
-mod process;
 mod program;
 mod range;
+mod registry;
 mod reload;
-mod seat;
+mod request_body;
+mod router;
 mod server;
-mod service;
-mod stall;
+mod session;
+mod shared_buffer;
 mod status;
+mod timeouts;
 mod tls;
 #[allow(unsafe_code)]
 mod trusted;
 mod variables;
+mod write_timeout;
 
-pub use config::{
-    ClientSettings, ConfigError, Limits, Page, PluginRun, PluginSettings, Quotas, Recycle, Run,
-    Settings, Site, Tls,
-};
+pub use config::{Checker, ConfigError, HandlerSettings, Limits, Page, Recycle, Run, Site, Tls};
 pub use handler::HandlerError;
 pub use log::Log;
-pub use patience::Patience;
-pub use plugins::{PICTURE_H, SITE_PLUGINS};
 pub use program::LIBCGI;
-pub use server::{ServeError, Server, check, told_to_end};
+pub use server::{ServeError, Server, check, shutdown_signal};
 pub use tls::TlsError;
+
+// What components are made of.
+pub use admission::Admission;
+pub use answer::Answer;
+pub use body::{Body, Cut};
+pub use components::{
+    BoxFuture, Components, ProcessProgram, Processes, ReadRoutes, RouteContext, RouteSettings,
+    Routes, ServePage, StartProcesses,
+};
+pub use failure::{Failure, FailureId};
+pub use files::has_tag;
+pub use metrics::Counters;
+pub use registry::{ActiveCall, RegisteredDomain, Registry};
+pub use reload::{FileStamp, stamps};
+pub use request_body::RequestBody;
+pub use router::unescaped;
+pub use timeouts::{Timeouts, Waited};
+pub use trusted::loaded::{LibraryError, Loaded};
+pub use variables::Variables;

@@ -15,7 +15,7 @@ const BOUNDS: [u64; 9] = [
 
 /// What one handler, or the static files, did.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub struct Counters {
     /// Answers by the first digit of their status.
     answers: [AtomicU64; 6],
     faults: AtomicU64,
@@ -26,7 +26,7 @@ pub struct Counted {
     times: [AtomicU64; BOUNDS.len() + 1],
 }
 
-impl Counted {
+impl Counters {
     /// An answer that was sent.
     pub fn answer(&self, status: StatusCode, bytes: u64, time: Duration) {
         let add = |counter: &AtomicU64, n| counter.fetch_add(n, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Counted {
 /// `others` are those who answer besides: name, kind, and what they did.
 pub fn text(
     handlers: &[Arc<Handler>],
-    others: &[(&str, &str, &Counted)],
+    others: &[(&str, &str, &Counters)],
     (connections, refused): (usize, u64),
 ) -> String {
     let mut text = String::with_capacity(16 << 10);
@@ -76,7 +76,7 @@ pub fn text(
     let all = || {
         let handlers = handlers.iter();
         let handlers =
-            handlers.map(|h| (&*h.settings().path, h.settings().run.name(), &*h.counted));
+            handlers.map(|h| (&*h.settings().path, h.settings().run.name(), &*h.counters));
         handlers.chain(others.iter().copied())
     };
     let mut family = |name: &str, kind: &str, help: &str, lines: &mut dyn FnMut(&mut String)| {
@@ -104,8 +104,8 @@ pub fn text(
         "counter",
         "Answers by the first digit of their status.",
         &mut |text| {
-            for (path, run, counted) in all() {
-                for (digit, count) in counted.answers.iter().enumerate().skip(2) {
+            for (path, run, counters) in all() {
+                for (digit, count) in counters.answers.iter().enumerate().skip(2) {
                     let _ = writeln!(
                         text,
                         "postern_serve_answers_total{{handler=\"{path}\",run=\"{run}\",status=\"{digit}xx\"}} {}",
@@ -115,7 +115,7 @@ pub fn text(
             }
         },
     );
-    type Get = fn(&Counted) -> &AtomicU64;
+    type Get = fn(&Counters) -> &AtomicU64;
     let counters: [(&str, &str, Get); 4] = [
         ("faults", "Programs that faulted.", |c| &c.faults),
         (
@@ -133,11 +133,11 @@ pub fn text(
     for (name, help, get) in counters {
         let name = format!("postern_serve_{name}_total");
         family(&name, "counter", help, &mut |text| {
-            for (path, run, counted) in all() {
+            for (path, run, counters) in all() {
                 let _ = writeln!(
                     text,
                     "{name}{{handler=\"{path}\",run=\"{run}\"}} {}",
-                    load(get(counted))
+                    load(get(counters))
                 );
             }
         });
@@ -147,17 +147,17 @@ pub fn text(
         "histogram",
         "Time from a request's head to the end of its answer.",
         &mut |text| {
-            for (path, run, counted) in all() {
+            for (path, run, counters) in all() {
                 let mut sum = 0;
                 let bounds = BOUNDS.iter().map(|b| (*b as f64 / 1e6).to_string());
-                for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(&counted.times) {
+                for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(&counters.times) {
                     sum += load(count);
                     let _ = writeln!(
                         text,
                         "postern_serve_seconds_bucket{{handler=\"{path}\",run=\"{run}\",le=\"{bound}\"}} {sum}"
                     );
                 }
-                let seconds = load(&counted.microseconds) as f64 / 1e6;
+                let seconds = load(&counters.microseconds) as f64 / 1e6;
                 let _ = writeln!(
                     text,
                     "postern_serve_seconds_sum{{handler=\"{path}\",run=\"{run}\"}} {seconds}"

@@ -2,7 +2,7 @@
 //!
 //! What is no C or C++ is taken as it is: somebody has built it.
 
-use crate::config::{Run, Settings};
+use crate::config::{HandlerSettings, Run};
 use postern_toolchain::Language;
 use postern_toolchain::driver::run_captured;
 use std::ffi::OsString;
@@ -21,22 +21,22 @@ pub struct BuildError(String);
 
 /// Where programs are built. It goes with the server.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct BuildFolder {
     folder: tempfile::TempDir,
     built: AtomicU64,
 }
 
-impl Workshop {
+impl BuildFolder {
     /// A new folder, with the header in it.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn new() -> std::io::Result<Workshop> {
+    pub fn new() -> std::io::Result<BuildFolder> {
         let folder = tempfile::Builder::new()
             .prefix("postern-serve-")
             .tempdir()?;
         std::fs::write(folder.path().join("libcgi.h"), LIBCGI)?;
-        Ok(Workshop {
+        Ok(BuildFolder {
             folder,
             built: AtomicU64::new(0),
         })
@@ -47,21 +47,16 @@ impl Workshop {
         Language::of(path).is_some()
     }
 
-    /// A folder of its own that nobody else can enter.
-    ///
-    /// # Errors
-    /// It cannot be made.
-    pub fn private(&self) -> std::io::Result<tempfile::TempDir> {
-        tempfile::Builder::new()
-            .prefix("run-")
-            .tempdir_in(self.folder.path())
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// What is to be run for a handler; a new file if it was compiled.
     ///
     /// # Errors
     /// As the compiler says it.
-    pub fn build(&self, settings: &Settings) -> Result<PathBuf, BuildError> {
+    pub fn build(&self, settings: &HandlerSettings) -> Result<PathBuf, BuildError> {
         let Some(language) = Language::of(&settings.program) else {
             return Ok(settings.program.clone());
         };

@@ -1,9 +1,9 @@
-//! Handlers and plugins whose files change are built again, while requests go on.
+//! Handlers and routes whose files change are made again, while requests go on.
 
-use crate::config::Settings;
+use crate::config::HandlerSettings;
 use crate::log::Log;
-use crate::program::Workshop;
-use crate::service::Service;
+use crate::program::BuildFolder;
+use crate::router::Router;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,26 +12,23 @@ use std::time::{Duration, SystemTime};
 const EVERY: Duration = Duration::from_millis(500);
 
 /// What a file looked like: gone, or its size and time.
-pub type Look = (PathBuf, Option<(u64, SystemTime)>);
+pub type FileStamp = (PathBuf, Option<(u64, SystemTime)>);
 
 /// Watches for as long as it is polled.
-pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
-    let mut plugins = service.plugins().map(|plugins| plugins.seen.clone());
+pub async fn watch(router: Arc<Router>, log: Arc<Log>) {
     loop {
         tokio::time::sleep(EVERY).await;
-        if let (Some(own), Some(seen)) = (service.plugins(), &mut plugins) {
-            let now = look(own.files());
-            if now != *seen {
-                *seen = now;
-                let (own, log) = (own.clone(), log.clone());
-                let work = tokio::task::spawn_blocking(move || match own.reload() {
-                    Ok(()) => log.error("plugins: reloaded"),
-                    Err(error) => log.error(&format!("{error} (the former plugins go on)")),
-                });
-                let _ = work.await;
-            }
+        if let Some(routes) = router.routes().filter(|routes| routes.has_changed()) {
+            let (routes, log) = (routes.clone(), log.clone());
+            let work = tokio::task::spawn_blocking(move || match routes.reload() {
+                Ok(()) => log.error(&format!("{}: reloaded", routes.name())),
+                Err(error) => {
+                    log.error(&format!("{error} (the former {} go on)", routes.name()));
+                }
+            });
+            let _ = work.await;
         }
-        for handler in service.handlers() {
+        for handler in router.handlers() {
             if !handler.has_changed() {
                 continue;
             }
@@ -47,10 +44,10 @@ pub async fn watch(service: Arc<Service>, log: Arc<Log>) {
 }
 
 /// The files that a program is made of: its sources, and if it has some, the headers beside the first.
-pub fn sources(settings: &Settings) -> Vec<PathBuf> {
+pub fn sources(settings: &HandlerSettings) -> Vec<PathBuf> {
     let mut files = vec![settings.program.clone()];
     files.extend(settings.sources.iter().cloned());
-    if Workshop::is_source(&settings.program) {
+    if BuildFolder::is_source(&settings.program) {
         let folder = settings.program.parent().unwrap_or(Path::new("."));
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let headers = entries.map(|entry| entry.path());
@@ -61,11 +58,11 @@ pub fn sources(settings: &Settings) -> Vec<PathBuf> {
 }
 
 /// What files look like now.
-pub fn look(files: Vec<PathBuf>) -> Vec<Look> {
-    let look = |path: PathBuf| {
+pub fn stamps(files: Vec<PathBuf>) -> Vec<FileStamp> {
+    let stamp = |path: PathBuf| {
         let found = std::fs::metadata(&path).ok();
         let found = found.and_then(|found| Some((found.len(), found.modified().ok()?)));
         (path, found)
     };
-    files.into_iter().map(look).collect()
+    files.into_iter().map(stamp).collect()
 }

@@ -1,17 +1,16 @@
 //! The server: listeners, connections, and an end in good order.
 
-use crate::child::Spawner;
+use crate::admission::{ClientLimit, ClientPermit};
 use crate::config::Site;
 use crate::files::Files;
-use crate::gate::{Clients, Share};
 use crate::handler::HandlerError;
 use crate::log::Log;
-use crate::program::Workshop;
+use crate::program::BuildFolder;
 use crate::reload;
-use crate::service::Service;
-use crate::stall::Stall;
+use crate::router::Router;
 use crate::tls::{self, TlsError};
 use crate::variables::Peers;
+use crate::write_timeout::WriteTimeout;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -70,7 +69,7 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> ServeError {
 /// A site whose handlers are built and loaded, and which listens.
 pub struct Server {
     site: Site,
-    service: Arc<Service>,
+    router: Arc<Router>,
     log: Arc<Log>,
     listener: TcpListener,
     operations: Option<TcpListener>,
@@ -79,12 +78,12 @@ pub struct Server {
 
 /// What connections have in common.
 struct Common {
-    service: Arc<Service>,
+    router: Arc<Router>,
     site: Site,
     tls: Option<TlsAcceptor>,
     ending: watch::Receiver<bool>,
     /// How many each address has.
-    clients: Arc<Clients>,
+    clients: Arc<ClientLimit>,
     /// Whether they are the operators'.
     operators: bool,
 }
@@ -104,12 +103,12 @@ impl Server {
     /// # Errors
     /// See [`ServeError`].
     pub fn with_log(site: Site, log: Arc<Log>) -> Result<Server, ServeError> {
-        let (service, tls) = parts(&site, &log)?;
+        let (router, tls) = parts(&site, &log)?;
         Ok(Server {
             listener: listen(site.listen)?,
             operations: site.operations.map(listen).transpose()?,
             site,
-            service,
+            router,
             log,
             tls,
         })
@@ -160,11 +159,11 @@ impl Server {
         let shutdown = self.site.limits.shutdown;
         let common = |tls, operators| {
             Arc::new(Common {
-                service: self.service.clone(),
+                router: self.router.clone(),
                 site: self.site.clone(),
                 tls,
                 ending: ending.clone(),
-                clients: Arc::new(Clients::new(self.site.limits.connections_per_client)),
+                clients: Arc::new(ClientLimit::new(self.site.limits.connections_per_client)),
                 operators,
             })
         };
@@ -181,7 +180,7 @@ impl Server {
             let places = Arc::new(Semaphore::new(16));
             accepting.push(tokio::spawn(accept(listener, common(None, true), places)));
         }
-        let watching = tokio::spawn(reload::watch(self.service.clone(), self.log.clone()));
+        let watching = tokio::spawn(reload::watch(self.router.clone(), self.log.clone()));
         let log = self.log.clone();
         let flushing = tokio::spawn(async move {
             loop {
@@ -191,7 +190,7 @@ impl Server {
         });
         end.await;
         let _ = tell.send(true);
-        self.service.status.end();
+        self.router.status.end();
         for task in accepting {
             task.abort();
         }
@@ -213,14 +212,17 @@ pub fn check(site: &Site) -> Result<(), ServeError> {
     parts(site, &Arc::new(log)).map(|_| ())
 }
 
-fn parts(site: &Site, log: &Arc<Log>) -> Result<(Arc<Service>, Option<TlsAcceptor>), ServeError> {
+fn parts(site: &Site, log: &Arc<Log>) -> Result<(Arc<Router>, Option<TlsAcceptor>), ServeError> {
     let tls = site.tls.as_ref().map(tls::acceptor).transpose()?;
-    let workshop = Workshop::new().map_err(system("make a folder for programs"))?;
+    let builds = BuildFolder::new().map_err(system("make a folder for programs"))?;
     let files = site.public.as_deref().map(Files::new).transpose();
     let files = files.map_err(system("open the folder `public`"))?;
-    let spawner = Spawner::new().map_err(system("make a thread"))?;
-    let service = Service::new(site, files, workshop, spawner, log)?;
-    Ok((Arc::new(service), tls))
+    let wanted = site.handlers.iter().any(|handler| handler.run.is_process());
+    let processes = site.components.processes.filter(|_| wanted);
+    let processes = processes.map(|start| start()).transpose();
+    let processes = processes.map_err(system("make a thread"))?;
+    let router = Router::new(site, files, builds, processes, log)?;
+    Ok((Arc::new(router), tls))
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -242,7 +244,7 @@ async fn accept(listener: tokio::net::TcpListener, common: Arc<Common>, places: 
                     (place, share),
                 ))),
                 // Nothing is said to who has enough: it would have to be listened to first.
-                Err(_) => drop(common.service.refused.fetch_add(1, Ordering::Relaxed)),
+                Err(_) => drop(common.router.refused.fetch_add(1, Ordering::Relaxed)),
             },
             // No descriptors left, say: later there may be.
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -254,7 +256,7 @@ async fn connection(
     stream: TcpStream,
     client: SocketAddr,
     common: Arc<Common>,
-    _place: (OwnedSemaphorePermit, Share),
+    _place: (OwnedSemaphorePermit, ClientPermit),
 ) {
     let Ok(server) = stream.local_addr() else {
         return;
@@ -265,7 +267,7 @@ async fn connection(
         server,
         tls: common.tls.is_some(),
     };
-    let connections = &common.service.connections;
+    let connections = &common.router.connections;
     connections.fetch_add(1, Ordering::Relaxed);
     match &common.tls {
         None => talk(stream, peers, &common).await,
@@ -292,12 +294,12 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, peers: Peers, common:
     let service = service_fn(|request: Request<Incoming>| {
         Box::pin(async move {
             Ok::<_, Infallible>(match common.operators {
-                true => common.service.operate(&request),
-                false => common.service.answer(request, peers).await,
+                true => common.router.operate(&request),
+                false => common.router.answer(request, peers).await,
             })
         })
     });
-    let stream = TokioIo::new(Stall::new(stream, limits.send));
+    let stream = TokioIo::new(WriteTimeout::new(stream, limits.send));
     let mut connection = builder.serve_connection(stream, service);
     let mut ending = common.ending.clone();
     let done = poll_fn(|context| connection.poll_without_shutdown(context));
@@ -326,7 +328,7 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
 }
 
 /// Ready when the process is told to end: SIGINT or SIGTERM.
-pub async fn told_to_end() {
+pub async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),

@@ -5,15 +5,16 @@
 
 use crate::body::Body;
 use crate::failure::Failure;
-use crate::metrics::Counted;
+use crate::metrics::Counters;
+use crate::registry::{RegisteredDomain, Registry};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
-use postern::{Domain, MemoryTable, memory_table};
+use postern::{MemoryTable, memory_table};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -26,88 +27,8 @@ const EACH: Duration = Duration::from_secs(1);
 /// Streams at once.
 const STREAMS: usize = 64;
 
-/// The domains of a server, as long as they live.
-#[derive(Default)]
-pub struct Roster(Mutex<Vec<Weak<Member>>>);
-
-/// A domain on the roster until this is dropped.
-pub struct Member {
-    domain: Domain,
-    kind: &'static str,
-    owner: String,
-    busy: AtomicU64,
-    inside: AtomicU32,
-}
-
-/// A call of a domain, until this is dropped.
-pub struct Call<'a>(&'a Member, Instant);
-
-impl Roster {
-    /// Adds a domain. `kind` is what it is for, `owner` who brought what runs in it: everybody who sees the status sees both.
-    pub fn join(&self, domain: &Domain, kind: &'static str, owner: &str) -> Arc<Member> {
-        let member = Arc::new(Member {
-            domain: domain.clone(),
-            kind,
-            owner: owner.to_owned(),
-            busy: AtomicU64::new(0),
-            inside: AtomicU32::new(0),
-        });
-        let mut members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        members.retain(|member| member.strong_count() > 0);
-        members.push(Arc::downgrade(&member));
-        member
-    }
-
-    fn members(&self) -> Vec<Arc<Member>> {
-        let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        members.iter().filter_map(Weak::upgrade).collect()
-    }
-}
-
-impl Member {
-    /// To be held while the domain is called.
-    pub fn call(&self) -> Call<'_> {
-        self.inside.fetch_add(1, Ordering::Relaxed);
-        Call(self, Instant::now())
-    }
-
-    /// What names it in [`PATH`].
-    pub fn id(&self) -> String {
-        format!("{:x}", self.domain.id())
-    }
-
-    fn line(&self) -> Line<'_> {
-        let counters = self.domain.counters();
-        let pages = self.domain.pages();
-        Line {
-            id: self.id(),
-            name: self.domain.name(),
-            kind: self.kind,
-            owner: &self.owner,
-            calls: counters.calls,
-            busy_us: self.busy.load(Ordering::Relaxed) / 1000,
-            faults: counters.faults.values().sum(),
-            resident_bytes: 4096 * pages.map_or(0, |pages| pages.private + pages.shared),
-            state: match () {
-                () if self.domain.is_closed() => "closed",
-                () if self.domain.is_poisoned() => "faulted",
-                () if self.inside.load(Ordering::Relaxed) > 0 => "running",
-                () => "ready",
-            },
-        }
-    }
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        let time = u64::try_from(self.1.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.0.busy.fetch_add(time, Ordering::Relaxed);
-        self.0.inside.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 #[derive(Serialize)]
-struct Line<'a> {
+struct DomainReport<'a> {
     id: String,
     name: &'a str,
     kind: &'a str,
@@ -119,13 +40,37 @@ struct Line<'a> {
     state: &'a str,
 }
 
+impl<'a> DomainReport<'a> {
+    fn of(registered: &'a RegisteredDomain) -> DomainReport<'a> {
+        let domain = &registered.domain;
+        let counters = domain.counters();
+        let pages = domain.pages();
+        DomainReport {
+            id: registered.id(),
+            name: domain.name(),
+            kind: registered.kind,
+            owner: &registered.owner,
+            calls: counters.calls,
+            busy_us: u64::try_from(registered.busy().as_micros()).unwrap_or(u64::MAX),
+            faults: counters.faults.values().sum(),
+            resident_bytes: 4096 * pages.map_or(0, |pages| pages.private + pages.shared),
+            state: match () {
+                () if domain.is_closed() => "closed",
+                () if domain.is_poisoned() => "faulted",
+                () if registered.is_active() => "running",
+                () => "ready",
+            },
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Report<'a> {
     requests: u64,
     answers: BTreeMap<&'static str, u64>,
     uptime_s: f64,
     heartbeat: Option<&'a str>,
-    domains: Vec<Line<'a>>,
+    domains: Vec<DomainReport<'a>>,
 }
 
 #[derive(Serialize)]
@@ -145,8 +90,8 @@ struct Area {
 
 /// Who knows what the server does.
 pub struct Status {
-    roster: Arc<Roster>,
-    counted: Vec<Arc<Counted>>,
+    registry: Arc<Registry>,
+    counters: Vec<Arc<Counters>>,
     heartbeat: Option<String>,
     began: Instant,
     last: Mutex<Option<(Instant, Bytes)>>,
@@ -158,13 +103,13 @@ pub struct Status {
 impl Status {
     /// Of these counters and domains. `heartbeat` is told to the page: a path that can be asked again and again.
     pub fn new(
-        roster: &Arc<Roster>,
-        counted: Vec<Arc<Counted>>,
+        registry: &Arc<Registry>,
+        counters: Vec<Arc<Counters>>,
         heartbeat: Option<String>,
     ) -> Status {
         Status {
-            roster: roster.clone(),
-            counted,
+            registry: registry.clone(),
+            counters,
             heartbeat,
             began: Instant::now(),
             last: Mutex::default(),
@@ -201,17 +146,17 @@ impl Status {
         }
         let names = ["2xx", "3xx", "4xx", "5xx"];
         let answers = names.iter().zip(2..).map(|(name, digit)| {
-            let count = self.counted.iter().map(|counted| counted.answers(digit));
+            let count = self.counters.iter().map(|counters| counters.answers(digit));
             (*name, count.sum())
         });
         let answers: BTreeMap<_, u64> = answers.collect();
-        let members = self.roster.members();
+        let domains = self.registry.domains();
         let report = Report {
             requests: answers.values().sum(),
             answers,
             uptime_s: self.began.elapsed().as_secs_f64(),
             heartbeat: self.heartbeat.as_deref(),
-            domains: members.iter().map(|member| member.line()).collect(),
+            domains: domains.iter().map(|one| DomainReport::of(one)).collect(),
         };
         let bytes = Bytes::from(serde_json::to_vec(&report).unwrap_or_default());
         *last = Some((Instant::now(), bytes.clone()));
@@ -221,14 +166,14 @@ impl Status {
     /// What a domain may do with which range of its window, as the kernel has it.
     fn window(&self, id: &str) -> Option<Bytes> {
         let id = u64::from_str_radix(id, 16).ok()?;
-        let members = self.roster.members();
-        let member = members.iter().find(|member| member.domain.id() == id)?;
+        let domains = self.registry.domains();
+        let domain = &domains.iter().find(|one| one.domain.id() == id)?.domain;
         let _one = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = memory_table().ok()?;
-        let base = member.domain.base();
-        table.retain(|domain| domain.base == base);
+        let base = domain.base();
+        table.retain(|other| other.base == base);
         let window = Window {
-            name: member.domain.name(),
+            name: domain.name(),
             areas: areas(&table),
         };
         serde_json::to_vec(&window).ok().map(Bytes::from)

@@ -1,7 +1,5 @@
-//! The only place for `unsafe`: looking at shared memory without a copy, calling code that is not confined, and starting processes
-//! that end with the server.
+//! The only place for `unsafe`: looking at shared memory without a copy, and calling code that is not confined.
 
 pub mod library;
 pub mod loaded;
-pub mod spawn;
 pub mod view;

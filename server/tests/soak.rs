@@ -13,12 +13,20 @@ mod site;
 
 use apart::Apart;
 use fastrand::Rng;
+use postern_server::Components;
 use site::{Answer, connect, folder, handler, hold, read, release, request};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+/// What the server has here.
+pub const COMPONENTS: Components = Components {
+    processes: Some(postern_cgi::start),
+    plugins: Some(postern_plugins::read),
+    page: None,
+};
 
 const RUNS: [&str; 4] = ["protected", "unprotected", "fastcgi", "cgi"];
 /// Those that a fault does not take the server with.

@@ -287,7 +287,7 @@ fn write_site(site: &Path, plugins: &str) -> std::io::Result<()> {
         }));
         std::fs::write(site.join(format!("public/{size}.ppm")), file)?;
     }
-    for (name, source) in postern_server::SITE_PLUGINS {
+    for (name, source) in postern_plugins::SITE_PLUGINS {
         std::fs::write(site.join("plugins").join(name), source)?;
     }
     let toml =

@@ -1,24 +1,31 @@
 //! From what `serve.toml` says to a [`Site`]: values that make sense, paths that are there.
 
 use super::file::{File, FileHandler, FileLimits, FilePage};
-use super::{ConfigError, Limits, Page, Recycle, Run, Settings, Site, Tls};
-use crate::patience::Patience;
+use super::{ConfigError, HandlerSettings, Limits, Page, Recycle, Run, Site, Tls};
+use crate::components::Components;
+use crate::timeouts::Timeouts;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Checks what stands in one file.
-pub(super) struct Checker<'a> {
+/// Checks what stands in one file. Its errors name the file and the key.
+pub struct Checker<'a> {
     /// Paths begin there.
-    pub folder: &'a Path,
+    pub(super) folder: &'a Path,
     /// The file, for complaints.
-    pub path: PathBuf,
+    pub(super) path: PathBuf,
+    /// All of it.
+    pub(super) text: &'a str,
+    /// Who can serve what it says.
+    pub(super) components: Components,
 }
 
 impl Checker<'_> {
-    pub(super) fn wrong(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigError {
+    /// The error for a key's value.
+    pub fn wrong(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigError {
         ConfigError::Value {
             path: self.path.clone(),
             key: key.into(),
@@ -35,12 +42,11 @@ impl Checker<'_> {
         })
     }
 
-    pub(super) fn there(
-        &self,
-        key: &str,
-        path: &Path,
-        folder: bool,
-    ) -> Result<PathBuf, ConfigError> {
+    /// A file, or a folder, that is there.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn there(&self, key: &str, path: &Path, folder: bool) -> Result<PathBuf, ConfigError> {
         let full = self.folder.join(path);
         let what = if folder { "folder" } else { "file" };
         match std::fs::metadata(&full) {
@@ -53,19 +59,34 @@ impl Checker<'_> {
         }
     }
 
-    pub(super) fn positive<N: PartialEq + Default>(
-        &self,
-        key: &str,
-        number: N,
-    ) -> Result<N, ConfigError> {
+    /// A number that is not 0.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn positive<N: PartialEq + Default>(&self, key: &str, number: N) -> Result<N, ConfigError> {
         match number == N::default() {
             true => Err(self.wrong(key, "must be more than 0")),
             false => Ok(number),
         }
     }
 
-    pub(super) fn time(&self, key: &str, milliseconds: u64) -> Result<Duration, ConfigError> {
+    /// A time that is not 0.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn time(&self, key: &str, milliseconds: u64) -> Result<Duration, ConfigError> {
         self.positive(key, milliseconds).map(Duration::from_millis)
+    }
+
+    /// The file as `T` has it. The whole file's keys are known already; `T` has those that are a component's.
+    ///
+    /// # Errors
+    /// A key that there is not, or a value of another type.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
+        toml::from_str(self.text).map_err(|error| ConfigError::Syntax {
+            path: self.path.clone(),
+            message: error.to_string().trim_end().to_owned(),
+        })
     }
 
     /// The whole file.
@@ -96,14 +117,18 @@ impl Checker<'_> {
             }
             handlers.push(Arc::new(settings));
         }
-        let plugins = file.plugins.map(|plugins| self.plugins(plugins, workers));
-        let plugins = plugins.transpose()?;
-        if file.transcode && plugins.is_none() {
+        let routes = match (file.plugins, self.components.plugins) {
+            (None, _) => None,
+            (Some(_), Some(read)) => Some(read(self, workers)?),
+            (Some(_), None) => return Err(self.wrong("plugins", "this server has none")),
+        };
+        if file.transcode && routes.is_none() {
             return Err(self.wrong("transcode", "needs [plugins]: whose plugins shall it be"));
         }
         Ok(Site {
             transcode: file.transcode,
-            plugins,
+            routes,
+            components: self.components,
             folder: self.folder.to_owned(),
             listen: self.address("listen", &file.listen)?,
             operations: match &file.operations.listen {
@@ -123,11 +148,11 @@ impl Checker<'_> {
                 headers: limits.headers,
                 header_bytes: limits.header_bytes,
                 header: self.time("limits.header_ms", limits.header_ms)?,
-                receive: Patience {
+                receive: Timeouts {
                     idle: self.time("limits.body_ms", limits.body_ms)?,
                     rate: limits.bytes_per_second,
                 },
-                send: Patience {
+                send: Timeouts {
                     idle: self.time("limits.send_ms", limits.send_ms)?,
                     rate: limits.bytes_per_second,
                 },
@@ -152,6 +177,9 @@ impl Checker<'_> {
             Some(path) if !path.starts_with('/') => {
                 Err(self.wrong("page.heartbeat", "must be a path, like /guest"))
             }
+            _ if page.enabled && self.components.page.is_none() => {
+                Err(self.wrong("page.enabled", "this server has no page"))
+            }
             _ => Ok(Page {
                 enabled: page.enabled,
                 heartbeat: page.heartbeat,
@@ -172,7 +200,7 @@ impl Checker<'_> {
         handler: FileHandler,
         limits: &FileLimits,
         workers: usize,
-    ) -> Result<Settings, ConfigError> {
+    ) -> Result<HandlerSettings, ConfigError> {
         let key = |name: &str| format!("handler {number}: {name}");
         let path = handler.path.trim_end_matches('/').to_owned();
         let segments = path.split('/').skip(1);
@@ -225,6 +253,13 @@ impl Checker<'_> {
             );
             return Err(self.wrong(key(name), text));
         }
+        if handler.run.is_process() && self.components.processes.is_none() {
+            let text = format!(
+                "this server starts no processes: `{}` is not possible",
+                handler.run.name()
+            );
+            return Err(self.wrong(key("run"), text));
+        }
         let named = |name: &&String| {
             let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
             name.is_empty() || !name.bytes().all(letter) || name.starts_with("HTTP_")
@@ -237,7 +272,7 @@ impl Checker<'_> {
         if instances > 1024 {
             return Err(self.wrong(key("instances"), "must be at most 1024"));
         }
-        Ok(Settings {
+        Ok(HandlerSettings {
             program: self.there(&key("program"), &handler.program, false)?,
             run: handler.run,
             sources: sources.collect::<Result<_, _>>()?,

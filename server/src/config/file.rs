@@ -2,9 +2,9 @@
 //!
 //! Invariant: a key that is not here is an error.
 
-use super::plugins::FilePlugins;
 use super::{Recycle, Run};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,8 @@ pub(super) struct File {
     pub(super) page: FilePage,
     pub(super) handler: Vec<FileHandler>,
     pub(super) transcode: bool,
-    pub(super) plugins: Option<FilePlugins>,
+    /// Whoever answers plugins reads it.
+    pub(super) plugins: Option<IgnoredAny>,
 }
 
 impl Default for File {

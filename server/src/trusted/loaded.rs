@@ -3,7 +3,6 @@
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// A shared object could not be used; what the dynamic linker says.
@@ -23,12 +22,15 @@ unsafe impl Sync for Loaded {}
 impl Loaded {
     /// Loads a file. Its constructors run. A file is loaded once, however often that is asked for.
     ///
+    /// # Safety
+    /// The process trusts the file as its own code: constructors and destructors run with all that it may do.
+    ///
     /// # Errors
     /// It cannot be loaded.
-    pub fn open(path: &Path) -> Result<Loaded, LibraryError> {
+    pub unsafe fn open(path: &Path) -> Result<Loaded, LibraryError> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| LibraryError("the name has a NUL in it".to_owned()))?;
-        // SAFETY: the name is a C string. The constructors do what they do: that is what this way to run a program means.
+        // SAFETY: the name is a C string. That the constructors do no harm is the caller's to know.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         match handle.is_null() {
             true => Err(last_error()),
@@ -61,39 +63,4 @@ fn last_error() -> LibraryError {
         CStr::from_ptr(text)
     };
     LibraryError(text.to_string_lossy().into_owned())
-}
-
-/// A plugin that nothing confines: `int NAME(struct picture *)` of a shared object.
-#[derive(Debug, Clone)]
-pub struct Unconfined {
-    _library: Arc<Loaded>,
-    function: unsafe extern "C" fn(*mut c_void) -> i32,
-}
-
-impl Unconfined {
-    /// Loads it.
-    ///
-    /// # Errors
-    /// It cannot be loaded, or has no such function.
-    pub fn open(path: &Path, function: &str) -> Result<Unconfined, LibraryError> {
-        let library = Loaded::open(path)?;
-        let name = CString::new(function).map_err(|e| LibraryError(e.to_string()))?;
-        let symbol = library
-            .symbol(&name)
-            .ok_or_else(|| LibraryError(format!("it has no function `{function}`")))?;
-        Ok(Unconfined {
-            _library: Arc::new(library),
-            // SAFETY: the site's owner says that a function of this name has this type; see picture.h.
-            function: unsafe {
-                std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> i32>(symbol)
-            },
-        })
-    }
-
-    /// Calls it with the address of a `struct picture` of an area.
-    pub fn call(&self, picture: u64) -> i32 {
-        // SAFETY: the library is loaded as long as `self`; the structure and what it points to were written for this call and stay
-        // until it returns. That the function keeps to them is trusted.
-        unsafe { (self.function)(picture as *mut c_void) }
-    }
 }

@@ -1,6 +1,6 @@
 //! Bytes of a shared area that are sent from where they lie.
 
-use crate::seat::Kept;
+use crate::session::Kept;
 use bytes::Bytes;
 use postern::Shared;
 

@@ -15,7 +15,7 @@ pub fn serve_if_told() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
-    let server = Server::new(Site::load(folder.as_ref()).unwrap()).unwrap();
+    let server = Server::new(Site::load(folder.as_ref(), crate::COMPONENTS).unwrap()).unwrap();
     println!("\nserving at {}", server.address().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     std::thread::spawn(move || {

@@ -1,18 +1,22 @@
 //! `postern serve` from outside: real connections to a server in this process.
 #![allow(missing_docs)]
 
-mod apart;
-mod broken;
-mod clients;
 mod faults;
 mod files;
 mod limits;
 mod operations;
-mod orphans;
-mod pictures;
-mod plugins;
 mod requests;
+#[allow(dead_code)]
 mod site;
 mod slow;
 mod status;
 mod variants;
+
+use postern_server::Components;
+
+/// What the server has here.
+pub const COMPONENTS: Components = Components {
+    processes: Some(postern_cgi::start),
+    plugins: Some(postern_plugins::read),
+    page: Some(postern_plugins::serve_page),
+};

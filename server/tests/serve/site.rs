@@ -1,4 +1,4 @@
-//! A server in this process, and a client that can say anything.
+//! A server in this process, and a client that can say anything. The test program says in `COMPONENTS` what the server has.
 
 use postern_server::{Log, Server, Site};
 use std::io::{Read, Write};
@@ -34,7 +34,8 @@ impl Text {
 
 /// A site of a folder, at a port that the kernel chooses.
 pub fn site(folder: &Path, toml: &str) -> Site {
-    Site::parse(folder, &format!("listen = \"127.0.0.1:0\"\n{toml}")).unwrap()
+    let toml = format!("listen = \"127.0.0.1:0\"\n{toml}");
+    Site::parse(folder, &toml, crate::COMPONENTS).unwrap()
 }
 
 /// A server that runs until this is dropped.

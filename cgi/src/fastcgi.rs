@@ -1,0 +1,294 @@
+//! Programs by FastCGI: processes of the server's own that serve one request after the other, each behind a Unix socket in a folder
+//! that nobody else can enter.
+//!
+//! Invariant: a process serves one request at a time. One whose conversation did not come to its end is not used again.
+
+mod record;
+
+use crate::child::{self, Child, Spawner};
+use crate::process::{SOON, in_time};
+use crate::response_writer::ResponseWriter;
+use bytes::Bytes;
+use postern_server::Answer;
+use postern_server::HandlerSettings;
+use postern_server::Log;
+use postern_server::RequestBody;
+use postern_server::Variables;
+use postern_server::{BoxFuture, Failure, ProcessProgram};
+use record::{Reader, RecordKind, begin, parameters, record};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+/// Most bytes of a body in one record.
+const PIECE: usize = 32 << 10;
+
+/// One process, and the connection to it.
+struct Worker {
+    child: Child,
+    reader: Reader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+    generation: u64,
+}
+
+/// What there is to serve with.
+struct ProcessPool {
+    file: PathBuf,
+    /// Of the file: a process of an older one is not used again.
+    generation: u64,
+    idle: Vec<Worker>,
+    started: u64,
+}
+
+/// A program with its processes.
+pub struct FastCgi {
+    settings: Arc<HandlerSettings>,
+    spawner: Arc<Spawner>,
+    folder: tempfile::TempDir,
+    pool: Mutex<ProcessPool>,
+    log: Arc<Log>,
+}
+
+impl FastCgi {
+    /// A program of a file; its sockets are made in the folder.
+    pub fn new(
+        settings: &Arc<HandlerSettings>,
+        file: &Path,
+        folder: tempfile::TempDir,
+        spawner: &Arc<Spawner>,
+        log: &Arc<Log>,
+    ) -> FastCgi {
+        FastCgi {
+            settings: settings.clone(),
+            spawner: spawner.clone(),
+            folder,
+            pool: Mutex::new(ProcessPool {
+                file: file.to_owned(),
+                generation: 0,
+                idle: Vec::new(),
+                started: 0,
+            }),
+            log: log.clone(),
+        }
+    }
+
+    fn pool(&self) -> MutexGuard<'_, ProcessPool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn converse(
+        &self,
+        variables: &Variables,
+        input: RequestBody,
+        writer: &mut ResponseWriter,
+    ) -> Result<(), Failure> {
+        let mut worker = self
+            .worker()
+            .await
+            .map_err(|e| Failure::Run(e.to_string()))?;
+        let (fed, drained) = {
+            let mut feeding = std::pin::pin!(feed(&mut worker.writer, variables, input));
+            let mut draining = std::pin::pin!(self.drain(&mut worker.reader, writer));
+            tokio::select! {
+                fed = &mut feeding => match fed {
+                    Ok(_) => (fed, draining.await),
+                    Err(failure) => return Err(failure),
+                },
+                drained = &mut draining => (Ok(false), drained),
+            }
+        };
+        match drained? {
+            End::Ended { status } => {
+                // What it did not read of the body would be taken for the next request's.
+                if fed? {
+                    self.give_back(worker);
+                }
+                if status != 0 {
+                    return Err(Failure::Status(status.into()));
+                }
+                Ok(())
+            }
+            End::Unwanted => Ok(()),
+            End::Closed => {
+                let how = timeout(SOON * 20, worker.child.wait()).await;
+                Err(Failure::Fault(match how {
+                    Ok(Ok(status)) => {
+                        format!("the process ended in the middle of the answer ({status})")
+                    }
+                    _ => "the process closed the connection in the middle of the answer".to_owned(),
+                }))
+            }
+        }
+    }
+
+    async fn drain(
+        &self,
+        reader: &mut Reader<OwnedReadHalf>,
+        writer: &mut ResponseWriter,
+    ) -> Result<End, Failure> {
+        loop {
+            let next = match writer.holds() {
+                true => match timeout(SOON, reader.next()).await {
+                    Ok(next) => next,
+                    Err(_) => {
+                        if !writer.begin().await? {
+                            return Ok(End::Unwanted);
+                        }
+                        reader.next().await
+                    }
+                },
+                false => reader.next().await,
+            };
+            let Ok(Some((kind, content))) = next else {
+                return Ok(End::Closed);
+            };
+            match kind {
+                RecordKind::Stdout if content.is_empty() => {}
+                RecordKind::Stdout => {
+                    if !writer.push(content).await? {
+                        return Ok(End::Unwanted);
+                    }
+                }
+                RecordKind::Stderr => {
+                    for line in String::from_utf8_lossy(&content).lines() {
+                        self.log.error(&format!("{}: {line}", self.settings.path));
+                    }
+                }
+                RecordKind::End => {
+                    let status = content
+                        .get(..4)
+                        .map_or(0, |s| u32::from_be_bytes([s[0], s[1], s[2], s[3]]));
+                    return Ok(End::Ended { status });
+                }
+                RecordKind::Other => {}
+            }
+        }
+    }
+
+    /// An idle process, or a new one.
+    async fn worker(&self) -> io::Result<Worker> {
+        loop {
+            let idle = self.pool().idle.pop();
+            match idle {
+                // One that has ended meanwhile is no use.
+                Some(mut worker) => {
+                    if worker.child.is_running() {
+                        return Ok(worker);
+                    }
+                }
+                None => return self.start().await,
+            }
+        }
+    }
+
+    fn give_back(&self, worker: Worker) {
+        let mut pool = self.pool();
+        if worker.generation == pool.generation {
+            pool.idle.push(worker);
+        }
+    }
+
+    async fn start(&self) -> io::Result<Worker> {
+        let (file, generation, number) = {
+            let mut pool = self.pool();
+            pool.started += 1;
+            (pool.file.clone(), pool.generation, pool.started)
+        };
+        let path = self.folder.path().join(number.to_string());
+        let listener = UnixListener::bind(&path)?;
+        let variables = self.settings.env.iter();
+        let variables = variables.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        // The protocol's way to hand over the socket.
+        let files = (OwnedFd::from(listener), child::nothing()?);
+        let child = self
+            .spawner
+            .start(&self.settings, &file, variables, files, &self.log)
+            .await;
+        if child.is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+        let child = child?;
+        let stream = UnixStream::connect(&path).await;
+        // Who is connected needs the name no more.
+        let _ = std::fs::remove_file(&path);
+        let (reader, writer) = stream?.into_split();
+        Ok(Worker {
+            child,
+            reader: Reader::new(reader),
+            writer,
+            generation,
+        })
+    }
+}
+
+impl ProcessProgram for FastCgi {
+    fn serve<'a>(
+        &'a self,
+        variables: &'a Variables,
+        input: RequestBody,
+        answer: Answer,
+    ) -> BoxFuture<'a, Option<Failure>> {
+        Box::pin(async move {
+            let mut writer = ResponseWriter::new(answer);
+            let converse = self.converse(variables, input, &mut writer);
+            let result = in_time(self.settings.call, converse).await;
+            writer.finish(result).await
+        })
+    }
+
+    /// Processes that serve go on until they are done.
+    fn replace(&self, file: &Path) {
+        let mut pool = self.pool();
+        pool.file = file.to_owned();
+        pool.generation += 1;
+        pool.idle.clear();
+    }
+
+    fn started(&self) -> Option<u64> {
+        Some(self.pool().started)
+    }
+}
+
+/// How a conversation ended.
+enum End {
+    /// As it should, with the program's status.
+    Ended { status: u32 },
+    /// The client is gone.
+    Unwanted,
+    /// The program is.
+    Closed,
+}
+
+/// Sends a request; true if all of it was.
+async fn feed(
+    writer: &mut OwnedWriteHalf,
+    variables: &Variables,
+    mut input: RequestBody,
+) -> Result<bool, Failure> {
+    let mut bytes = begin();
+    parameters(&mut bytes, variables.pairs());
+    loop {
+        let piece = input.next(PIECE).await?.unwrap_or_else(Bytes::new);
+        let last = piece.is_empty() || input.is_end();
+        if !piece.is_empty() {
+            record(&mut bytes, RecordKind::STDIN, &piece);
+        }
+        if last {
+            record(&mut bytes, RecordKind::STDIN, &[]);
+        }
+        if writer.write_all(&bytes).await.is_err() {
+            // The other direction says why.
+            return Ok(false);
+        }
+        bytes.clear();
+        if last {
+            return Ok(true);
+        }
+    }
+}
