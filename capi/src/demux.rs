@@ -54,7 +54,7 @@ impl From<DemuxError> for Failure {
             DemuxError::Program(ProgramError::File(..)) => Code::File,
             DemuxError::Program(ProgramError::Load(_, error)) => Failure::from(error).code,
             DemuxError::Program(_) => Code::Argument,
-            DemuxError::Judge(error) => return error.into(),
+            DemuxError::Extension(error) => return error.into(),
             DemuxError::Set(error) => return error.into(),
             DemuxError::Source(error) => return error.into(),
             _ => Code::Limit,
@@ -236,7 +236,7 @@ pub extern "C" fn pt_demux_unclaimed(demux: Handle<DemuxKind>, packets: Out<u64>
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_demux_show(demux: Handle<DemuxKind>, text: TextTarget, size: usize) -> i64 {
     failure::number(|| {
-        let shown = lock(&*demux.get()?).demux.choice().to_string();
+        let shown = lock(&*demux.get()?).demux.set().to_string();
         text.fill(size, &shown)
     })
 }

@@ -6,7 +6,7 @@ use crate::failure::{self, Failure};
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::share::SharedKind;
-use postern_capture::{Answers, Handler, JudgeError};
+use postern_capture::{Answers, ExtensionError, Handler};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,13 +24,13 @@ struct Running {
 
 kind!(HandlerKind: Arc<Attached>, b'H', "pt_handler");
 
-impl From<JudgeError> for Failure {
-    fn from(error: JudgeError) -> Failure {
+impl From<ExtensionError> for Failure {
+    fn from(error: ExtensionError) -> Failure {
         match error {
-            JudgeError::Filter(error) => error.into(),
-            JudgeError::Instantiate(error) => error.into(),
-            JudgeError::Share(error) => error.into(),
-            JudgeError::Export(ref inner, _) => {
+            ExtensionError::Filter(error) => error.into(),
+            ExtensionError::Instantiate(error) => error.into(),
+            ExtensionError::Share(error) => error.into(),
+            ExtensionError::Export(ref inner, _) => {
                 Failure::new(failure::symbol(inner), error.to_string())
             }
             _ => Failure::new(failure::Code::Limit, error.to_string()),

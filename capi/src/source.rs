@@ -9,7 +9,8 @@ use crate::handle::{Handle, kind};
 use crate::structures::CPacket;
 use postern::Offset;
 use postern_capture::{
-    Direction, Live, Next, Origin, Seen, Sender, Source, SourceError, Way, interfaces,
+    CaptureDirection, Direction, Live, Next, Origin, PacketRef, Sender, Source, SourceError,
+    interfaces,
 };
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
@@ -62,8 +63,8 @@ pub fn direction(number: u32) -> Result<Direction, Failure> {
     })
 }
 
-impl From<&Seen> for CPacket {
-    fn from(seen: &Seen) -> CPacket {
+impl From<&PacketRef> for CPacket {
+    fn from(seen: &PacketRef) -> CPacket {
         CPacket {
             time: seen.time,
             at: seen.at.0,
@@ -84,12 +85,12 @@ impl CPacket {
     ///
     /// # Errors
     /// A length or a direction that no packet has.
-    pub fn seen(&self) -> Result<Seen, Failure> {
+    pub fn seen(&self) -> Result<PacketRef, Failure> {
         if self.length > LONGEST {
             let long = format!("no packet has {} bytes", self.length);
             return Err(Failure::new(Code::Argument, long));
         }
-        Ok(Seen {
+        Ok(PacketRef {
             at: Offset(self.at),
             captured: self.length,
             wire: self.wire_length,
@@ -169,9 +170,9 @@ pub extern "C" fn pt_source_live(
             let wrong = format!("{flags:#x} are no flags; PT_LIVE_NOT_PROMISCUOUS and its kin are");
             return Err(Failure::new(Code::Argument, wrong));
         }
-        live.way = match flags & (IN | OUT) {
-            IN => Some(Way::In),
-            OUT => Some(Way::Out),
+        live.direction = match flags & (IN | OUT) {
+            IN => Some(CaptureDirection::In),
+            OUT => Some(CaptureDirection::Out),
             _ => None,
         };
         live.promiscuous = flags & NOT_PROMISCUOUS == 0;

@@ -5,7 +5,7 @@
 mod network;
 mod support;
 
-use postern_capture::{Judge, Next, Source};
+use postern_capture::{Next, PacketFilter, Source};
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use support::extension;
@@ -83,7 +83,7 @@ fn the_example_answers() {
         let mut source = network::live("va");
         let mut replies = network::judge("udp src port 7", &mut source);
         let sender = source.sender().expect("an interface");
-        let answered = |source: &mut Source, judge: &mut Judge| match source.next() {
+        let answered = |source: &mut Source, judge: &mut PacketFilter| match source.next() {
             Ok(Next::Packet(seen)) => judge.ask(&seen).expect("judged") != 0,
             other => {
                 // It may not listen yet.

@@ -1,6 +1,6 @@
 //! A capture that arrives by a pipe: its bytes are put into an area as they come, and those that were read make room for others.
 
-use crate::source::SourceError;
+use crate::error::SourceError;
 use postern::{Domain, Offset, Prot, ShareError, Shared};
 use postern_filter::capture::Bytes;
 use std::io::Read;

@@ -1,13 +1,15 @@
 //! One stream of packets for many consumers. A set of filters, compiled to one program in a domain of its own, says who gets a packet
 //! where it lies; only consumers that are files or sockets have it copied.
 
+use crate::error::SourceError;
+use crate::filter::ExtensionError;
 use crate::handler::Handler;
-use crate::judge::JudgeError;
+use crate::packet::PacketRef;
 use crate::program::ProgramError;
 use crate::ring::Sender;
 use crate::rules::{Consumer, Rules, Target};
-use crate::socket::Outlet;
-use crate::source::{Seen, Source, SourceError};
+use crate::socket::SocketSink;
+use crate::source::Source;
 use crate::writer::{Format, Writer};
 use postern::{CallError, Image};
 use postern_filter::classifier::{Classifier, ClassifierError};
@@ -51,7 +53,7 @@ pub enum DemuxError {
     Program(#[from] ProgramError),
     /// A handler does not become a domain, or has no room for packets.
     #[error(transparent)]
-    Judge(#[from] JudgeError),
+    Extension(#[from] ExtensionError),
     /// The set does not become a program, or that failed.
     #[error(transparent)]
     Set(#[from] ClassifierError),
@@ -77,11 +79,11 @@ pub struct Tally {
 
 enum Sink {
     File(Writer),
-    Socket(Outlet),
+    Socket(SocketSink),
     Handler(Handler),
 }
 
-struct Place {
+struct Output {
     name: String,
     path: PathBuf,
     sink: Sink,
@@ -89,7 +91,7 @@ struct Place {
 }
 
 /// The set of a demultiplexer, without outputs.
-pub struct Choice {
+pub struct ConsumerSet {
     classifier: Classifier,
     numbers: BTreeMap<Id, usize>,
     scratch: Scratch,
@@ -97,20 +99,20 @@ pub struct Choice {
 
 /// A demultiplexer at work.
 pub struct Demux {
-    choice: Choice,
-    places: Vec<Place>,
+    set: ConsumerSet,
+    outputs: Vec<Output>,
     sender: Option<Sender>,
     everybody: bool,
     bytes: Vec<u8>,
     unclaimed: u64,
 }
 
-impl Choice {
+impl ConsumerSet {
     /// A set of the consumers' filters.
     ///
     /// # Errors
     /// A consumer would get packets of another owner's, or the set does not become a program.
-    pub fn new(consumers: &[Consumer]) -> Result<Choice, DemuxError> {
+    pub fn new(consumers: &[Consumer]) -> Result<ConsumerSet, DemuxError> {
         let mut owners = BTreeMap::new();
         let mut classifier = Classifier::new();
         let mut numbers: BTreeMap<Id, usize> = BTreeMap::new();
@@ -137,7 +139,7 @@ impl Choice {
             numbers.insert(id, number);
         }
         classifier.ready()?;
-        Ok(Choice {
+        Ok(ConsumerSet {
             classifier,
             numbers,
             scratch: Scratch::default(),
@@ -145,7 +147,7 @@ impl Choice {
     }
 
     /// Who gets a packet that lies in the source's area.
-    fn first(&mut self, seen: &Seen) -> Result<Option<usize>, ClassifierError> {
+    fn first(&mut self, seen: &PacketRef) -> Result<Option<usize>, ClassifierError> {
         let ready = self.classifier.ready()?;
         let id = ready.find_at(seen.at, seen.wire, seen.captured)?;
         Ok(id.and_then(|id| self.numbers.get(&id).copied()))
@@ -167,7 +169,7 @@ fn unwritten(name: &str, path: &Path, error: io::Error) -> DemuxError {
     }
 }
 
-impl std::fmt::Display for Choice {
+impl std::fmt::Display for ConsumerSet {
     /// The decision program of all filters.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.classifier.fmt(f)
@@ -195,10 +197,10 @@ impl Demux {
         everybody: bool,
         load: impl Fn(&Path) -> Result<Image, ProgramError>,
     ) -> Result<Demux, DemuxError> {
-        let mut choice = Choice::new(&rules.consumers)?;
-        let ready = choice.classifier.ready()?;
-        source.watch(ready.domain()).map_err(JudgeError::from)?;
-        let mut places = Vec::new();
+        let mut set = ConsumerSet::new(&rules.consumers)?;
+        let ready = set.classifier.ready()?;
+        source.watch(ready.domain()).map_err(ExtensionError::from)?;
+        let mut outputs = Vec::new();
         for consumer in &rules.consumers {
             let (Target::File(path) | Target::Socket(path) | Target::Handler(path)) =
                 &consumer.target;
@@ -209,7 +211,7 @@ impl Demux {
                     Sink::File(writer.map_err(failed)?)
                 }
                 Target::Socket(path) => {
-                    let outlet = Outlet::new(path, consumer.queue, consumer.block);
+                    let outlet = SocketSink::new(path, consumer.queue, consumer.block);
                     Sink::Socket(outlet.map_err(failed)?)
                 }
                 Target::Handler(path) => {
@@ -218,7 +220,7 @@ impl Demux {
                     Sink::Handler(handler)
                 }
             };
-            places.push(Place {
+            outputs.push(Output {
                 name: consumer.name.clone(),
                 path: path.clone(),
                 sink,
@@ -226,8 +228,8 @@ impl Demux {
             });
         }
         Ok(Demux {
-            choice,
-            places,
+            set,
+            outputs,
             sender: source.sender(),
             everybody,
             bytes: Vec::new(),
@@ -243,11 +245,11 @@ impl Demux {
     pub fn packet(
         &mut self,
         source: &mut Source,
-        seen: &Seen,
+        seen: &PacketRef,
         faulted: &mut dyn FnMut(&str, u64, &CallError),
     ) -> Result<(), DemuxError> {
         self.bytes.clear();
-        let first = match self.choice.first(seen) {
+        let first = match self.set.first(seen) {
             Ok(first) => first,
             Err(error) => {
                 // If the packet is gone that is no fault of the set's.
@@ -264,7 +266,7 @@ impl Demux {
             return Ok(());
         }
         self.copy(source, seen)?;
-        for number in self.choice.all(&self.bytes, seen.wire) {
+        for number in self.set.all(&self.bytes, seen.wire) {
             if number == first {
                 continue;
             }
@@ -278,7 +280,7 @@ impl Demux {
         Ok(())
     }
 
-    fn copy(&mut self, source: &mut Source, seen: &Seen) -> Result<(), SourceError> {
+    fn copy(&mut self, source: &mut Source, seen: &PacketRef) -> Result<(), SourceError> {
         match self.bytes.len() == seen.captured as usize {
             true => Ok(()),
             false => source.read(seen, &mut self.bytes),
@@ -290,23 +292,23 @@ impl Demux {
         &mut self,
         number: usize,
         source: &mut Source,
-        seen: &Seen,
+        seen: &PacketRef,
         faulted: &mut dyn FnMut(&str, u64, &CallError),
     ) -> Result<bool, DemuxError> {
-        if !matches!(self.places.get(number), Some(place) if matches!(place.sink, Sink::Handler(_)))
+        if !matches!(self.outputs.get(number), Some(output) if matches!(output.sink, Sink::Handler(_)))
         {
             self.copy(source, seen)?;
         }
-        let Some(place) = self.places.get_mut(number) else {
+        let Some(output) = self.outputs.get_mut(number) else {
             return Ok(false);
         };
-        place.tally.packets += 1;
-        place.tally.bytes += u64::from(seen.captured);
-        match &mut place.sink {
+        output.tally.packets += 1;
+        output.tally.bytes += u64::from(seen.captured);
+        match &mut output.sink {
             Sink::File(writer) => {
                 writer.origin(source.interface(seen), seen.origin.direction);
                 let written = writer.packet(seen.time, &self.bytes, seen.wire);
-                written.map_err(|error| unwritten(&place.name, &place.path, error))?;
+                written.map_err(|error| unwritten(&output.name, &output.path, error))?;
                 Ok(true)
             }
             Sink::Socket(outlet) => {
@@ -318,12 +320,12 @@ impl Demux {
                     for frame in answers.frames() {
                         let sender = self.sender.as_ref();
                         let sent = sender.is_some_and(|sender| sender.answer(seen, frame).is_ok());
-                        place.tally.answers += u64::from(sent);
+                        output.tally.answers += u64::from(sent);
                     }
                     Ok(taken)
                 }
                 Err(error) => {
-                    faulted(&place.name, handler.faults(), &error);
+                    faulted(&output.name, handler.faults(), &error);
                     Ok(false)
                 }
             },
@@ -335,7 +337,7 @@ impl Demux {
     /// # Errors
     /// A file cannot be written; the others are up to date.
     pub fn idle(&mut self) -> Result<(), DemuxError> {
-        self.settle(Writer::flush, Outlet::drain)
+        self.settle(Writer::flush, SocketSink::drain)
     }
 
     /// The end: as [`Demux::idle`], and sockets have some time to take what waits for them.
@@ -343,21 +345,21 @@ impl Demux {
     /// # Errors
     /// As there.
     pub fn finish(&mut self) -> Result<(), DemuxError> {
-        self.settle(Writer::finish, Outlet::finish)
+        self.settle(Writer::finish, SocketSink::finish)
     }
 
     /// Does this for each, whatever becomes of the others; the first error.
     fn settle(
         &mut self,
         file: fn(&mut Writer) -> io::Result<()>,
-        socket: fn(&mut Outlet),
+        socket: fn(&mut SocketSink),
     ) -> Result<(), DemuxError> {
         let mut first = Ok(());
-        for place in &mut self.places {
-            match &mut place.sink {
+        for output in &mut self.outputs {
+            match &mut output.sink {
                 Sink::File(writer) => {
                     let done = file(writer);
-                    let done = done.map_err(|error| unwritten(&place.name, &place.path, error));
+                    let done = done.map_err(|error| unwritten(&output.name, &output.path, error));
                     first = first.and(done);
                 }
                 Sink::Socket(outlet) => socket(outlet),
@@ -368,8 +370,8 @@ impl Demux {
     }
 
     /// The set of the consumers' filters.
-    pub fn choice(&self) -> &Choice {
-        &self.choice
+    pub fn set(&self) -> &ConsumerSet {
+        &self.set
     }
 
     /// Packets that nobody wanted or took.
@@ -379,14 +381,14 @@ impl Demux {
 
     /// What was counted of each consumer, in the order of the rules.
     pub fn tallies(&self) -> impl Iterator<Item = (&str, Tally)> {
-        self.places.iter().map(|place| {
-            let mut tally = place.tally;
-            match &place.sink {
+        self.outputs.iter().map(|output| {
+            let mut tally = output.tally;
+            match &output.sink {
                 Sink::Socket(outlet) => tally.dropped = outlet.dropped,
                 Sink::Handler(handler) => tally.faults = handler.faults(),
                 Sink::File(_) => {}
             }
-            (&*place.name, tally)
+            (&*output.name, tally)
         })
     }
 }

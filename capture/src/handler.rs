@@ -3,8 +3,9 @@
 //!
 //! Invariant: an answer leaves only if the call that made it returned without a fault.
 
-use crate::judge::{Entry, JudgeError, entry};
-use crate::source::{Seen, Source};
+use crate::filter::{ExtensionError, PacketFunction, entry};
+use crate::packet::PacketRef;
+use crate::source::Source;
 use postern::{CallError, Caller, Domain, Image, Offset, Prot, RestartPolicy, Shared};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,7 +36,7 @@ fn lock(outbox: &Outbox) -> MutexGuard<'_, Answers> {
 /// An extension that is attached to a filter.
 pub struct Handler {
     domain: Domain,
-    entry: Entry,
+    entry: PacketFunction,
     outbox: Outbox,
     calls: u64,
     faults: u64,
@@ -47,7 +48,11 @@ impl Handler {
     ///
     /// # Errors
     /// It exports something else, wishes other services, or there is no room in its window.
-    pub fn new(image: &Image, name: &str, area: Option<&Shared>) -> Result<Handler, JudgeError> {
+    pub fn new(
+        image: &Image,
+        name: &str,
+        area: Option<&Shared>,
+    ) -> Result<Handler, ExtensionError> {
         let outbox = Outbox::default();
         let (answers, place) = (outbox.clone(), area.map(|area| (area.offset(), area.len())));
         let domain = Domain::builder(image)
@@ -98,7 +103,7 @@ impl Handler {
     ///
     /// # Errors
     /// There is no room for them.
-    pub fn watch(&self, source: &mut Source) -> Result<(), JudgeError> {
+    pub fn watch(&self, source: &mut Source) -> Result<(), ExtensionError> {
         Ok(source.watch(&self.domain)?)
     }
 
@@ -106,7 +111,7 @@ impl Handler {
     ///
     /// # Errors
     /// A fault, with its place; there are no answers then, and the next call finds the handler as it was at first.
-    pub fn run(&mut self, seen: &Seen) -> Result<(bool, Answers), CallError> {
+    pub fn run(&mut self, seen: &PacketRef) -> Result<(bool, Answers), CallError> {
         self.calls += 1;
         let result = self.entry.call(seen.at, seen.captured, seen.wire);
         let answers = std::mem::take(&mut *lock(&self.outbox));

@@ -4,15 +4,17 @@
 //! A packet stays where its source has it: a file's pages, or the ring that the kernel fills, are mapped read-only into the windows of
 //! the domains that look at packets. The host reads headers only, each field once, and copies a packet's bytes only to write them.
 //!
-//! The parts: [`Source`] gives packets, [`Judge`] says which are wanted, [`Writer`] keeps them, [`Handler`] answers them, [`Demux`]
+//! The parts: [`Source`] gives packets, [`PacketFilter`] says which are wanted, [`Writer`] keeps them, [`Handler`] answers them, [`Demux`]
 //! spreads them over consumers, and [`line`] shows them.
 
 mod arriving;
 mod demux;
+mod error;
+mod filter;
 mod handler;
-mod judge;
 pub mod line;
 mod mapped;
+mod packet;
 mod program;
 mod ring;
 mod rules;
@@ -21,15 +23,17 @@ mod source;
 mod trusted;
 mod writer;
 
-pub use demux::{Choice, Demux, DemuxError, Tally};
+pub use demux::{ConsumerSet, Demux, DemuxError, Tally};
+pub use error::SourceError;
+pub use filter::{ExtensionError, PacketFilter};
 pub use handler::{Answers, Handler};
-pub use judge::{Judge, JudgeError};
+pub use packet::{Counters, Next, PacketRef};
 pub use postern_filter::capture::{Direction, Origin};
 #[cfg(feature = "compile")]
 pub use program::load;
 pub use program::{ProgramError, load_compiled};
-pub use ring::{Live, Sender, Way, interfaces, netmask};
+pub use ring::{CaptureDirection, Live, Sender, interfaces, netmask};
 pub use rules::{Consumer, Rules, RulesError, Target};
-pub use source::{Counters, Next, Seen, Source, SourceError};
+pub use source::Source;
 pub use trusted::signal::stop_on_interrupt;
 pub use writer::{Format, Writer};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the piece that is mapped is an area over the file's pages, and every viewer sees it, read-only.
 
-use crate::source::SourceError;
+use crate::error::SourceError;
 use crate::trusted::ahead::{LINE, prefetch};
 use postern::{Domain, Offset, Prot, ShareError, Shared, input};
 use postern_filter::capture::Bytes;

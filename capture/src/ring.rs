@@ -4,7 +4,8 @@
 //! when the packet behind its last one is asked for. Every header is copied once, its lengths are compared with the block, and only
 //! the copy is used.
 
-use crate::source::{Counters, Next, Seen, SourceError};
+use crate::error::SourceError;
+use crate::packet::{Counters, Next, PacketRef};
 use crate::trusted::socket::{self, Socket};
 use crate::trusted::word;
 use postern::{Domain, Offset, Prot, ShareError, Shared};
@@ -41,12 +42,12 @@ pub struct Live {
     /// Bytes of the ring; at least two blocks of 1 MiB.
     pub ring: usize,
     /// Only packets that go this way.
-    pub way: Option<Way>,
+    pub direction: Option<CaptureDirection>,
 }
 
 /// Which way packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CaptureDirection {
     /// They come in.
     In,
     /// They go out.
@@ -61,7 +62,7 @@ impl Live {
             promiscuous: true,
             snaplen: 1 << 18,
             ring: 16 << 20,
-            way: None,
+            direction: None,
         }
     }
 }
@@ -98,7 +99,7 @@ impl Sender {
     ///
     /// # Errors
     /// As of [`Sender::send`]; the interface may be gone.
-    pub fn answer(&self, seen: &Seen, frame: &[u8]) -> io::Result<()> {
+    pub fn answer(&self, seen: &PacketRef, frame: &[u8]) -> io::Result<()> {
         self.0.send_by(seen.origin.interface as i32, frame)
     }
 }
@@ -113,7 +114,7 @@ struct Open {
 pub(crate) struct Ring {
     socket: Arc<Socket>,
     area: Shared,
-    way: Option<Way>,
+    direction: Option<CaptureDirection>,
     any: bool,
     /// Whose packets come, as far as they are known.
     interfaces: Vec<String>,
@@ -168,7 +169,7 @@ impl Ring {
         Ok(Ring {
             socket: Arc::new(socket),
             area,
-            way: live.way,
+            direction: live.direction,
             any,
             interfaces,
             loopback,
@@ -202,7 +203,7 @@ impl Ring {
         Some(name.or_insert_with(|| socket::name(number).unwrap_or_else(|| number.to_string())))
     }
 
-    pub fn read(&self, seen: &Seen, to: &mut [u8]) -> Result<(), SourceError> {
+    pub fn read(&self, seen: &PacketRef, to: &mut [u8]) -> Result<(), SourceError> {
         let at = seen.at.0.wrapping_sub(self.area.offset().0) as usize;
         Ok(self.area.read(at, to)?)
     }
@@ -256,7 +257,11 @@ impl Ring {
     }
 
     /// The packet whose header is at `at` if it is one for us, and where the next one's is.
-    fn packet(&mut self, at: usize, block: usize) -> Result<(Option<Seen>, usize), SourceError> {
+    fn packet(
+        &mut self,
+        at: usize,
+        block: usize,
+    ) -> Result<(Option<PacketRef>, usize), SourceError> {
         let end = block + BLOCK;
         let mut bytes = [0; HEADER + ADDRESS];
         if at < block || at % 4 != 0 || at + bytes.len() > end {
@@ -277,15 +282,15 @@ impl Ring {
         let outgoing = direction == Direction::Out;
         // What goes out by the loopback comes in again.
         let twice = outgoing && self.loopback == Some(interface);
-        let unwanted = match self.way {
-            Some(Way::In) => outgoing,
-            Some(Way::Out) => !outgoing,
+        let unwanted = match self.direction {
+            Some(CaptureDirection::In) => outgoing,
+            Some(CaptureDirection::Out) => !outgoing,
             None => false,
         };
         if twice || unwanted || !is_ethernet(hardware) {
             return Ok((None, next));
         }
-        let mut seen = Seen {
+        let mut seen = PacketRef {
             at: Offset(self.area.offset().0 + frame as u32),
             captured,
             wire,
@@ -306,7 +311,7 @@ impl Ring {
     /// Puts a VLAN's tag where it was on the wire: the kernel took it out, and left room before the packet.
     fn insert_tag(
         &self,
-        seen: &mut Seen,
+        seen: &mut PacketRef,
         frame: usize,
         kind: u16,
         tag: u16,

@@ -99,12 +99,12 @@ pub struct Rules {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    consumer: Vec<Entry>,
+    consumer: Vec<FileConsumer>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct FileConsumer {
     name: String,
     filter: Option<Spanned<String>>,
     file: Option<PathBuf>,

@@ -14,7 +14,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The way to a consumer.
-pub(crate) struct Outlet {
+pub(crate) struct SocketSink {
     path: PathBuf,
     socket: UnixDatagram,
     connected: bool,
@@ -26,11 +26,11 @@ pub(crate) struct Outlet {
     pub dropped: u64,
 }
 
-impl Outlet {
-    pub fn new(path: &Path, most: usize, block: bool) -> io::Result<Outlet> {
+impl SocketSink {
+    pub fn new(path: &Path, most: usize, block: bool) -> io::Result<SocketSink> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
-        Ok(Outlet {
+        Ok(SocketSink {
             path: path.to_owned(),
             socket,
             connected: false,

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use postern::FaultKind;
-use postern_capture::{Demux, DemuxError, Judge, Next, Rules, Seen, Source, SourceError};
+use postern_capture::{
+    Demux, DemuxError, Next, PacketFilter, PacketRef, Rules, Source, SourceError,
+};
 use postern_filter::capture::{
     Origin, pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
 };
@@ -66,13 +68,13 @@ fn filter() -> Filter {
     Filter::compile(EXPRESSION, &NoNames).unwrap()
 }
 
-fn judge(source: &mut Source) -> Judge {
-    let judge = Judge::compiled(&filter().code()).unwrap();
+fn judge(source: &mut Source) -> PacketFilter {
+    let judge = PacketFilter::compiled(&filter().code()).unwrap();
     judge.watch(source).unwrap();
     judge
 }
 
-fn next(source: &mut Source) -> Option<Seen> {
+fn next(source: &mut Source) -> Option<PacketRef> {
     match source.next().unwrap() {
         Next::Packet(seen) => Some(seen),
         Next::End => None,
@@ -210,7 +212,7 @@ fn a_demultiplexer_survives_a_file_that_shrinks() {
     let rules = Rules::words(&words, &NoNames, Options::default()).unwrap();
     let mut source = Source::file(&path).unwrap();
     let mut demux = Demux::new(&rules, &mut source, false).unwrap();
-    let give = |demux: &mut Demux, source: &mut Source, seen: &Seen| {
+    let give = |demux: &mut Demux, source: &mut Source, seen: &PacketRef| {
         demux.packet(source, seen, &mut |name, _, error| {
             panic!("{name}: {error}")
         })
@@ -241,7 +243,7 @@ fn faults_of_programs_in_e_code_have_lines() {
     let path = folder.path().join("some.pcap");
     std::fs::write(&path, pcap(&[vec![0; 60]], 60)).unwrap();
     let mut source_of = Source::file(&path).unwrap();
-    let mut judge = Judge::program(&postern_capture::load(&source).unwrap()).unwrap();
+    let mut judge = PacketFilter::program(&postern_capture::load(&source).unwrap()).unwrap();
     judge.watch(&mut source_of).unwrap();
     let Next::Packet(seen) = source_of.next().unwrap() else {
         panic!("no packet");

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use clap::{ArgAction, Args};
 use postern::CallError;
-use postern_capture::{Choice, Demux, DemuxError, Next, Rules, Source, Target};
+use postern_capture::{ConsumerSet, Demux, DemuxError, Next, Rules, Source, Target};
 use postern_filter::Options;
 
 use crate::filter::{Bar, From, OFTEN, System, TOLD, unusable};
@@ -83,8 +83,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let rules = rules.map_err(unusable)?;
     if arguments.dump {
-        let choice = Choice::new(&rules.consumers).map_err(unusable)?;
-        output::print(&choice.to_string())?;
+        let set = ConsumerSet::new(&rules.consumers).map_err(unusable)?;
+        output::print(&set.to_string())?;
         return Ok(SUCCESS);
     }
     if arguments.check {
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 /// Says what there would be.
 fn check(rules: &Rules) -> Outcome {
-    Choice::new(&rules.consumers).map_err(unusable)?;
+    ConsumerSet::new(&rules.consumers).map_err(unusable)?;
     let mut text = String::new();
     for consumer in &rules.consumers {
         let (kind, path) = match &consumer.target {

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
-use postern_capture::Judge;
+use postern_capture::PacketFilter;
 use postern_filter::{Code, Error, Filter, Options};
 use postern_verifier::window::text_start;
 
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             return Err(Failure::unusable("a program judges packets: add -r or -i"));
         }
         let image = postern_capture::load(path).map_err(unusable)?;
-        return flow::run(arguments, Judge::program(&image).map_err(unusable)?);
+        return flow::run(arguments, PacketFilter::program(&image).map_err(unusable)?);
     }
     let filter = compile(arguments)?;
     let code = filter.code();
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !arguments.from.is_some() {
         return Ok(SUCCESS);
     }
-    flow::run(arguments, Judge::compiled(&code).map_err(unusable)?)
+    flow::run(arguments, PacketFilter::compiled(&code).map_err(unusable)?)
 }
 
 fn compile(arguments: &Arguments) -> Result<Filter, Failure> {

@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Extension file
     #[arg(value_name = "FILE", required_unless_present = "live")]
     file: Option<PathBuf>,
-    /// Show the table of protections of this running process instead
+    /// Show the protection table of this running process instead
     #[arg(long, value_name = "PID", conflicts_with = "file")]
     live: Option<u32>,
     /// With --live: only the domains of this name (may be repeated)

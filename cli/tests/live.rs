@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use postern::Placement;
-use postern_capture::{Direction, Handler, Live, Source, Way, load};
+use postern_capture::{CaptureDirection, Direction, Handler, Live, Source, load};
 use postern_filter::{Filter, NoNames};
 use support::network::{accepted, bytes, inside, judge, live, packet, ping, sum, udp};
 use support::running::{interrupt, listening};
@@ -88,17 +88,20 @@ fn options_and_tags() {
             assert!(error.contains(message), "{error}");
         }
         for (way, name, expected) in [
-            (Way::In, "vb", Direction::Out),
-            (Way::Out, "va", Direction::Out),
+            (CaptureDirection::In, "vb", Direction::Out),
+            (CaptureDirection::Out, "va", Direction::Out),
         ] {
             let mut options = Live::of("any");
-            options.way = Some(way);
+            options.direction = Some(way);
             let mut some = Source::live(&options).unwrap();
             let mut wanted = judge("udp port 78", &mut some);
             live("va").sender().unwrap().send(&udp(78, b"")).unwrap();
             let seen = accepted(&mut some, &mut wanted);
             let leaves = seen.origin.direction == expected;
-            assert_eq!((some.interface(&seen), leaves), (name, way == Way::Out));
+            assert_eq!(
+                (some.interface(&seen), leaves),
+                (name, way == CaptureDirection::Out)
+            );
         }
         assert_eq!(postern_capture::netmask("lo"), Some([255, 0, 0, 0].into()));
         assert_eq!(postern_capture::netmask("nothere"), None);

@@ -1,4 +1,4 @@
-//! The packets' way: from a source by the judge and the handler to a file or the terminal, until the source or the user ends it.
+//! The packets' way: from a source by the filter and the handler to a file or the terminal, until the source or the user ends it.
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
@@ -11,7 +11,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use postern::{CallError, Shared};
 use postern_capture::{
-    Direction, Format, Handler, Judge, Live, Next, Seen, Sender, Source, SourceError, Way, Writer,
+    CaptureDirection, Direction, Format, Handler, Live, Next, PacketFilter, PacketRef, Sender,
+    Source, SourceError, Writer,
 };
 
 use super::Arguments;
@@ -128,9 +129,9 @@ impl From {
                     Some(kib) => (kib as usize) << 10,
                     None => (self.ring as usize) << 20,
                 },
-                way: match self.way {
-                    Which::In => Some(Way::In),
-                    Which::Out => Some(Way::Out),
+                direction: match self.way {
+                    Which::In => Some(CaptureDirection::In),
+                    Which::Out => Some(CaptureDirection::Out),
                     Which::Inout => None,
                 },
             };
@@ -222,10 +223,10 @@ struct Flow<'a> {
 }
 
 /// Runs until the source ends, or enough was seen.
-pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
+pub fn run(arguments: &Arguments, mut filter: PacketFilter) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let mut source = arguments.from.open()?;
-    judge.watch(&mut source).map_err(unusable)?;
+    filter.watch(&mut source).map_err(unusable)?;
     if let Some(path) = &arguments.write {
         arguments.from.spare(path)?;
     }
@@ -251,13 +252,13 @@ pub fn run(arguments: &Arguments, mut judge: Judge) -> Outcome {
         unsent: 0,
     };
     arguments.from.announce();
-    let damage = flow.all(&mut source, &mut judge, stop)?;
-    flow.finish(&mut source, &judge)?;
+    let damage = flow.all(&mut source, &mut filter, stop)?;
+    flow.finish(&mut source, &filter)?;
     if let Some(error) = &damage {
         let named = arguments.from.named(error);
         named.report();
     }
-    let faults = judge.faults() + flow.handler.as_ref().map_or(0, Handler::faults);
+    let faults = filter.faults() + flow.handler.as_ref().map_or(0, Handler::faults);
     Ok(match damage.is_some() || faults > 0 {
         true => REFUSED,
         false => SUCCESS,
@@ -303,7 +304,7 @@ impl Flow<'_> {
     fn all(
         &mut self,
         source: &mut Source,
-        judge: &mut Judge,
+        filter: &mut PacketFilter,
         stop: &AtomicBool,
     ) -> Result<Option<SourceError>, Failure> {
         let bar = Bar::of(source);
@@ -313,7 +314,7 @@ impl Flow<'_> {
             match source.next() {
                 Ok(Next::Packet(seen)) => {
                     number += 1;
-                    self.packet(source, judge, &seen, number)?;
+                    self.packet(source, filter, &seen, number)?;
                     if number % OFTEN == 0 {
                         bar.show(source);
                         self.flush()?;
@@ -333,15 +334,15 @@ impl Flow<'_> {
     fn packet(
         &mut self,
         source: &mut Source,
-        judge: &mut Judge,
-        seen: &Seen,
+        filter: &mut PacketFilter,
+        seen: &PacketRef,
         number: u64,
     ) -> Result<(), Failure> {
-        match judge.ask(seen) {
+        match filter.ask(seen) {
             Ok(0) => return Ok(()),
             Ok(_) => self.accepted += 1,
             Err(error) => {
-                tell(number, judge.faults(), &error);
+                tell(number, filter.faults(), &error);
                 return Ok(());
             }
         }
@@ -382,7 +383,12 @@ impl Flow<'_> {
     }
 
     /// Gives the packet to the handler; whether that took it.
-    fn handled(&mut self, source: &mut Source, seen: &Seen, number: u64) -> Result<bool, Failure> {
+    fn handled(
+        &mut self,
+        source: &mut Source,
+        seen: &PacketRef,
+        number: u64,
+    ) -> Result<bool, Failure> {
         let Some(handler) = &mut self.handler else {
             return Ok(false);
         };
@@ -432,7 +438,7 @@ impl Flow<'_> {
     }
 
     /// What was counted.
-    fn finish(&mut self, source: &mut Source, judge: &Judge) -> Result<(), Failure> {
+    fn finish(&mut self, source: &mut Source, filter: &PacketFilter) -> Result<(), Failure> {
         self.print()?;
         if let Some(Err(error)) = self.writer.as_mut().map(Writer::finish) {
             return Err(self.cannot_write(&error));
@@ -453,8 +459,8 @@ impl Flow<'_> {
                 handler.faults()
             );
         }
-        if judge.faults() > 0 {
-            text += &format!("{} faults of the program\n", judge.faults());
+        if filter.faults() > 0 {
+            text += &format!("{} faults of the program\n", filter.faults());
         }
         if self.arguments.count {
             return output::print(&text);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{ArgAction, Args};
 use postern_capture::line::{self, Detail};
-use postern_capture::{Direction, Seen};
+use postern_capture::{Direction, PacketRef};
 
 /// How packets are shown.
 #[derive(Args)]
@@ -86,7 +86,7 @@ impl Clock {
 }
 
 /// How a packet passed its interface, in JSON and in a line, if it is known.
-fn direction(seen: &Seen) -> Option<(&'static str, &'static str)> {
+fn direction(seen: &PacketRef) -> Option<(&'static str, &'static str)> {
     match seen.origin.direction {
         Direction::In => Some(("in", "In")),
         Direction::Broadcast => Some(("broadcast", "B")),
@@ -103,7 +103,7 @@ impl Style {
         &self,
         clock: &mut Clock,
         number: u64,
-        seen: &Seen,
+        seen: &PacketRef,
         interface: &str,
         bytes: &[u8],
     ) -> String {

@@ -1,4 +1,4 @@
-//! `postern inspect --live`: the table of protections of a running process.
+//! `postern inspect --live`: the protection table of a running process.
 
 use postern::{MemoryTable, TableDomain};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use postern_capture::{Judge, Live, Next, Seen, Source};
+use postern_capture::{Live, Next, PacketFilter, PacketRef, Source};
 use postern_filter::{Filter, NoNames};
 
 const INSIDE: &str = "POSTERN_TEST_NAMESPACE";
@@ -116,7 +116,7 @@ pub fn live(interface: &str) -> Source {
 }
 
 /// The next packet; there has to be one.
-pub fn packet(source: &mut Source) -> Seen {
+pub fn packet(source: &mut Source) -> PacketRef {
     let patience = Instant::now() + Duration::from_secs(60);
     while Instant::now() < patience {
         if let Next::Packet(seen) = source.next().unwrap() {
@@ -126,14 +126,14 @@ pub fn packet(source: &mut Source) -> Seen {
     panic!("no packet came");
 }
 
-pub fn bytes(source: &mut Source, seen: &Seen) -> Vec<u8> {
+pub fn bytes(source: &mut Source, seen: &PacketRef) -> Vec<u8> {
     let mut bytes = Vec::new();
     source.read(seen, &mut bytes).unwrap();
     bytes
 }
 
 /// The next packet that a filter accepts.
-pub fn accepted(source: &mut Source, judge: &mut Judge) -> Seen {
+pub fn accepted(source: &mut Source, judge: &mut PacketFilter) -> PacketRef {
     loop {
         let seen = packet(source);
         if judge.ask(&seen).unwrap() != 0 {
@@ -142,9 +142,9 @@ pub fn accepted(source: &mut Source, judge: &mut Judge) -> Seen {
     }
 }
 
-pub fn judge(expression: &str, source: &mut Source) -> Judge {
+pub fn judge(expression: &str, source: &mut Source) -> PacketFilter {
     let filter = Filter::compile(expression, &NoNames).unwrap();
-    let judge = Judge::compiled(&filter.code()).unwrap();
+    let judge = PacketFilter::compiled(&filter.code()).unwrap();
     judge.watch(source).unwrap();
     judge
 }

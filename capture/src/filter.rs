@@ -1,6 +1,7 @@
 //! Who says which packets are wanted: a compiled filter, or a program of the user's, in a domain of its own.
 
-use crate::source::{Seen, Source};
+use crate::packet::PacketRef;
+use crate::source::Source;
 use postern::{CallError, Domain, Func, Image, Offset, RestartPolicy};
 use postern_filter::classifier::ClassifierError;
 use postern_filter::{Code, Loaded};
@@ -9,7 +10,7 @@ use thiserror::Error;
 /// Why an extension cannot look at packets.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum JudgeError {
+pub enum ExtensionError {
     /// The filter's code makes no domain.
     #[error(transparent)]
     Filter(#[from] ClassifierError),
@@ -27,34 +28,34 @@ pub enum JudgeError {
 }
 
 /// The functions of programs and handlers.
-pub(crate) type Entry = Func<fn(Offset, u32, u32) -> u32>;
+pub(crate) type PacketFunction = Func<fn(Offset, u32, u32) -> u32>;
 
 /// The function of a domain that looks at packets.
-pub(crate) fn entry(domain: &Domain, name: &'static str) -> Result<Entry, JudgeError> {
+pub(crate) fn entry(domain: &Domain, name: &'static str) -> Result<PacketFunction, ExtensionError> {
     domain
         .func(name)
-        .map_err(|error| JudgeError::Export(error, name))
+        .map_err(|error| ExtensionError::Export(error, name))
 }
 
 /// A filter that is ready to be asked.
-pub struct Judge {
-    kind: Kind,
+pub struct PacketFilter {
+    backend: Backend,
     faults: u64,
 }
 
-enum Kind {
+enum Backend {
     Compiled(Loaded),
-    Program(Domain, Entry),
+    Program(Domain, PacketFunction),
 }
 
-impl Judge {
+impl PacketFilter {
     /// A compiled filter.
     ///
     /// # Errors
     /// The code is refused, or there is no memory for a domain.
-    pub fn compiled(code: &Code) -> Result<Judge, JudgeError> {
-        Ok(Judge {
-            kind: Kind::Compiled(code.load(false)?),
+    pub fn compiled(code: &Code) -> Result<PacketFilter, ExtensionError> {
+        Ok(PacketFilter {
+            backend: Backend::Compiled(code.load(false)?),
             faults: 0,
         })
     }
@@ -64,26 +65,26 @@ impl Judge {
     ///
     /// # Errors
     /// It exports something else, wishes services, or there is no memory for a domain.
-    pub fn program(image: &Image) -> Result<Judge, JudgeError> {
+    pub fn program(image: &Image) -> Result<PacketFilter, ExtensionError> {
         let domain = Domain::builder(image)
             .name("filter")
             .restart(RestartPolicy::Immediate)
             .build()?;
         let entry = entry(&domain, "filter")?;
-        Ok(Judge {
-            kind: Kind::Program(domain, entry),
+        Ok(PacketFilter {
+            backend: Backend::Program(domain, entry),
             faults: 0,
         })
     }
 
-    /// Maps a source's packets into the judge's window.
+    /// Maps a source's packets into the filter's window.
     ///
     /// # Errors
     /// There is no room for them.
-    pub fn watch(&self, source: &mut Source) -> Result<(), JudgeError> {
-        let domain = match &self.kind {
-            Kind::Compiled(loaded) => loaded.domain(),
-            Kind::Program(domain, _) => domain,
+    pub fn watch(&self, source: &mut Source) -> Result<(), ExtensionError> {
+        let domain = match &self.backend {
+            Backend::Compiled(loaded) => loaded.domain(),
+            Backend::Program(domain, _) => domain,
         };
         Ok(source.watch(domain)?)
     }
@@ -92,10 +93,10 @@ impl Judge {
     ///
     /// # Errors
     /// A fault; the packet is rejected.
-    pub fn ask(&mut self, seen: &Seen) -> Result<u32, CallError> {
-        let verdict = match &self.kind {
-            Kind::Compiled(loaded) => loaded.run_at(seen.at, seen.wire, seen.captured),
-            Kind::Program(_, entry) => entry.call(seen.at, seen.captured, seen.wire),
+    pub fn ask(&mut self, seen: &PacketRef) -> Result<u32, CallError> {
+        let verdict = match &self.backend {
+            Backend::Compiled(loaded) => loaded.run_at(seen.at, seen.wire, seen.captured),
+            Backend::Program(_, entry) => entry.call(seen.at, seen.captured, seen.wire),
         };
         self.faults += u64::from(verdict.is_err());
         verdict
