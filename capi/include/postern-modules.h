@@ -57,7 +57,7 @@ PT_API int pt_module_count(pt_module *module, int what, uint64_t *value);
 PT_API int pt_options_on_reload(pt_options *options,
                  void (*handler)(int event, uint64_t version, const pt_fault *fault, void *user), void *user);
 
-/* ---- Namespaces: functions that come, are replaced and go while others run ---------------------------------------- */
+/* ---- Namespaces: functions that are added, replaced and deleted while others run ---------------------------------------- */
 
 /* What becomes of a namespace after a fault. */
 enum {

@@ -1,4 +1,4 @@
-//! The table of protections: of this process, and of another one.
+//! The protection table: of this process, and of another one.
 use super::*;
 use postern::{Cell, MemoryTable, TableError, memory_table};
 use std::io::{Read, Write};

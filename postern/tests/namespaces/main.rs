@@ -1,4 +1,4 @@
-//! Namespaces: functions that come, are replaced and go while others run.
+//! Namespaces: functions that are added, replaced and deleted while others run.
 #![cfg(feature = "ecode")]
 
 mod mixing;
