@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance setup-browser clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance setup-browser clean
 
 all: build
 
@@ -34,14 +34,19 @@ lint:
 setup-bench:
 	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx
 
-bench: build setup-bench
-	$(BIN) bench
-	cd bench && $(CARGO) run --release -- calls kernels programs ecode
+# The groups of figures that `postern bench` has not by itself, and finds there.
+bench-build: setup
+	cd bench && $(CARGO) build --release
+
+# All figures, then other systems beside Postern.
+bench: build setup-bench bench-build
+	$(BIN) bench --all
+	cd bench && $(CARGO) run --release -p postern-peers -- calls kernels programs ecode
 	cd bench && $(CARGO) run --release -p postern-filter-peers
 
 # The programs with one part of the confinement left out at a time.
 ablations: setup setup-bench
-	cd bench && $(CARGO) run --release -- ablations
+	cd bench && $(CARGO) run --release -p postern-peers -- ablations
 
 fuzz: setup
 	fuzz/run.sh $(SECONDS_EACH)

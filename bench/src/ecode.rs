@@ -1,276 +1,265 @@
-//! E-code beside gcc, tcc and Cranelift (Wasmtime): how long each takes to compile the kernels of `ecode/kernels`, and how fast the code
-//! is, in one process and by turns. gcc and clang vectorise nothing, for E-code and Cranelift do not either.
+//! E-code in a namespace: from source text to a function that can be called, beside gcc and tcc; what it costs to lead a name to
+//! a function and away; and a call of a function that came so, beside the same call of a function of an image.
 
-use crate::clock::{best_of, geometric_mean};
-use crate::contest::{instance, place};
-use crate::figure::Figure;
-use crate::module::compile;
-use crate::native::library::Library;
-use crate::programs::is_wanted;
-use kernels::KERNELS;
-use postern::{Domain, Image, Namespace, Placement};
-use std::cell::RefCell;
-use std::ffi::OsString;
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use postern::{Domain, Func, Image, Namespace, Placement, RegisterUse, Signature};
+use postern_figures::clock::best_of;
+use postern_figures::figure::{Figure, Goal};
+use postern_figures::trusted::{cycle, process};
+use postern_image::ImageBuilder;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-#[path = "../../ecode/tests/support/kernels.rs"]
-mod kernels;
+/// The example of the Kernel Plugins paper, section 6.3: 66 lines.
+const SOURCE: &str = include_str!("../../ecode/kernels/grayscale.c");
+const ROUNDS: usize = 40;
+/// Operations in one round, where one takes less than a microsecond.
+const MANY: u32 = 1000;
+const CALLS: u32 = 50_000;
 
-/// What runs, each over gcc -O2.
-const SPEEDS: [&str; 4] = ["ecode", "wasmtime", "tcc", "gcc -O0"];
-
-/// What compiles, each in microseconds.
-const COMPILERS: [&str; 4] = ["ecode, to the call", "wasmtime", "tcc -c", "gcc -O2 -c"];
-
-const ROUNDS: usize = 12;
-
-/// Of what takes microseconds.
-const QUICK_ROUNDS: usize = 100;
-
-/// Far above what a kernel takes.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Flags under which C is what E-code is.
-const C: [&str; 4] = ["-std=c11", "-fwrapv", "-fno-strict-aliasing", "-w"];
-
-pub struct Table(Vec<Row>);
-
-struct Row {
-    name: &'static str,
-    lines: usize,
-    /// Microseconds of [`COMPILERS`].
-    compiled: [f64; 4],
-    /// Seconds of gcc -O2's build, and ratios of [`SPEEDS`] to it.
-    native: f64,
-    ratios: [f64; 4],
-}
-
-/// Measures the kernels that are named, or all.
-pub fn table(only: &[String]) -> Result<Table, String> {
-    if !Command::new("tcc")
-        .arg("-v")
-        .output()
-        .is_ok_and(|out| out.status.success())
-    {
-        return Err("the package tcc is missing; `make setup-bench` installs it".into());
+/// Seconds that a compiler takes for the source, its process included.
+fn compiler(command: &[&str], directory: &Path) -> f64 {
+    let (source, object) = (directory.join("gray.c"), directory.join("gray.o"));
+    let compile = || {
+        let status = Command::new(command[0])
+            .args(&command[1..])
+            .arg("-o")
+            .arg(&object)
+            .arg(&source)
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    if std::fs::write(&source, SOURCE).is_err() || !compile() {
+        return f64::NAN;
     }
-    let directory = place()?.join("ecode");
-    std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let wanted = KERNELS.iter().filter(|(name, _)| is_wanted(name, only));
-    let rows = wanted
-        .map(|(name, rounds)| row(&directory, name, *rounds).map_err(|e| format!("{name}: {e}")));
-    Ok(Table(rows.collect::<Result<_, String>>()?))
+    let [best] = best_of(
+        3,
+        [&mut || {
+            black_box(compile());
+        }],
+    );
+    best
 }
 
-fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
-    words.map(OsString::from).to_vec()
+fn error(error: &dyn std::error::Error) -> String {
+    error.to_string()
 }
 
-/// The compilers' options, those for a shared object besides.
-fn flags(optimisation: &str) -> Vec<OsString> {
-    [
-        words([optimisation, "-fno-tree-vectorize", "-shared", "-fPIC"]),
-        words(C),
-    ]
-    .concat()
-}
-
-fn row(directory: &Path, name: &'static str, rounds: u32) -> Result<Row, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ecode/kernels");
-    let kernel =
-        std::fs::read_to_string(folder.join(format!("{name}.c"))).map_err(|e| e.to_string())?;
-    // A face without arguments, as all programs here have it.
-    let text = format!("{kernel}\nlong work(void) {{ return kernel({rounds}); }}\n");
-    let at = |ending: &str| directory.join(format!("{name}.{ending}"));
-    let source = at("c");
-    std::fs::write(&source, &text).map_err(|e| e.to_string())?;
-
-    let build = |compiler: &str, ending: &str, options: Vec<OsString>| -> Result<PathBuf, String> {
-        let output = at(ending);
-        compile(
-            compiler,
-            &output,
-            &[options, vec![source.clone().into()]].concat(),
-        )?;
-        Ok(output)
-    };
-    let module = words([
-        "--target=wasm32",
-        "-nostdlib",
-        "-Wl,--no-entry",
-        "-Wl,--export=work",
-        "-ffreestanding",
-        "-fno-builtin",
-        "-fno-vectorize",
-        "-fno-slp-vectorize",
-        "-Dlong=long long",
-    ]);
-    let fast = Library::open(&build("gcc", "gcc2.so", flags("-O2"))?)?;
-    let slow = Library::open(&build("gcc", "gcc0.so", flags("-O0"))?)?;
-    let tcc = Library::open(&build("tcc", "tcc.so", words(["-shared"]))?)?;
-    let module = build("clang", "wasm", [module, words(C)].concat())?;
-    let module = std::fs::read(module).map_err(|e| e.to_string())?;
-
-    // Wasmtime installs its handlers first: Postern's call the former ones.
-    let (mut store, wasmtime) = instance(&module, "work", false).map_err(|e| e.to_string())?;
-
-    let unit = postern_ecode::compile(&text).map_err(|e| e.to_string())?;
-    let linked = postern_ecode::link(&[unit], 18).map_err(|e| e.to_string())?;
-    let image = Image::from_bytes(&linked.file).map_err(|e| e.to_string())?;
-    let domain = Domain::builder(&image)
-        .placement(Placement::Hot)
-        .deadline(Some(DEADLINE));
-    let domain = domain.build().map_err(|e| e.to_string())?;
-    let confined = domain
-        .func::<fn() -> i64>("work")
-        .map_err(|e| e.to_string())?;
-
-    let gcc = fast.kernel("work")?;
-    let (slow, tcc) = (slow.kernel("work")?, tcc.kernel("work")?);
-    let wanted = gcc();
-    let wrong = RefCell::new(None);
-    let expect = |who: &str, result: Result<i64, String>| {
-        if result != Ok(wanted as i64) {
-            wrong.replace(Some(format!("{who} gives {result:?}, and not {wanted:#x}")));
-        }
-    };
-    let [native, times @ ..] = best_of(
+fn source_to_callable(directory: &Path) -> Result<Vec<Figure>, String> {
+    let space = Namespace::builder().build().map_err(|e| error(&e))?;
+    let create = || space.create("gray.c", SOURCE);
+    create().map_err(|e| error(&e))?;
+    let mut compiling = postern_ecode::Compiler::default();
+    let [all, compile, barrier] = best_of(
         ROUNDS,
         [
-            &mut || expect("gcc -O2", Ok(gcc() as i64)),
-            &mut || expect("E-code", confined.call().map_err(|e| e.to_string())),
             &mut || {
-                expect(
-                    "Wasmtime",
-                    wasmtime.call(&mut store, ()).map_err(|e| e.to_string()),
-                )
+                let made = create();
+                let kernel = space.func::<fn(i64) -> i64>("kernel");
+                let _ = black_box((made, kernel));
             },
-            &mut || expect("tcc", Ok(tcc() as i64)),
-            &mut || expect("gcc -O0", Ok(slow() as i64)),
+            &mut || {
+                let _ = black_box(compiling.compile(SOURCE));
+            },
+            &mut || (0..10).for_each(|_| process::code_barrier()),
         ],
     );
-    if let Some(wrong) = wrong.into_inner() {
-        return Err(wrong);
+    let kernel = space
+        .func::<fn(i64) -> i64>("kernel")
+        .map_err(|e| error(&e))?;
+    let answer = kernel.call(1).map_err(|e| error(&e))?;
+    if answer == 0 {
+        return Err("the kernel made a black image".to_owned());
     }
-    Ok(Row {
-        name,
-        lines: kernel.lines().count(),
-        compiled: compiled(
-            &folder.join(format!("{name}.c")),
-            &kernel,
-            &module,
-            &at("o"),
-        )?,
-        native,
-        ratios: times.map(|seconds| seconds / native),
+    let micros = 1e6;
+    let row = |name: &str, seconds: f64, note: &str| {
+        Figure::plain(format!("ecode.{name}"), seconds * micros, "us", note)
+    };
+    let gcc = compiler(&["gcc", "-O2", "-c"], directory);
+    let tcc = compiler(&["tcc", "-c"], directory);
+    let busy = busy_barrier();
+    Ok(vec![
+        row(
+            "callable",
+            all,
+            "66 lines of source to a typed entry: compiled, placed, verified, linked, barrier included; over gcc -O2 -c",
+        )
+        .against(gcc * micros)
+        .goal(Goal::AtMost(100.0)),
+        row(
+            "callable-tcc",
+            all,
+            "the same over tcc -c, where that is installed",
+        )
+        .against(tcc * micros),
+        row("compile", compile, "of that, the compiler"),
+        row(
+            "barrier",
+            barrier / 10.0,
+            "of that, membarrier, when no other thread of the process runs",
+        ),
+        row(
+            "barrier-busy",
+            busy / 10.0,
+            "membarrier, when another thread of the process runs",
+        ),
+    ])
+}
+
+/// Ten barriers while another thread computes: the best of those rounds in which it did.
+fn busy_barrier() -> f64 {
+    let (stop, steps) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                steps.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut best = f64::INFINITY;
+        let (begun, mut seen) = (Instant::now(), 0);
+        while seen < 200 && begun.elapsed() < Duration::from_secs(2) {
+            let before = steps.load(Ordering::Relaxed);
+            let spent = seconds(|| (0..10).for_each(|_| process::code_barrier()));
+            if steps.load(Ordering::Relaxed) != before {
+                best = best.min(spent);
+                seen += 1;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        best
     })
 }
 
-/// Microseconds from source to code: of E-code until a host can call it, verification included; of the others as processes, and of Wasmtime
-/// from the module, which clang made.
-fn compiled(source: &Path, text: &str, module: &[u8], object: &Path) -> Result<[f64; 4], String> {
-    let namespace = Namespace::builder().build().map_err(|e| e.to_string())?;
-    let engine = wasmtime::Engine::default();
-    let wrong = RefCell::new(None);
-    let process = |compiler: &str, options: &[&str]| {
-        let mut command = Command::new(compiler);
-        command
-            .args(options)
-            .args(["-c", "-o"])
-            .arg(object)
-            .arg(source);
-        if !command.status().is_ok_and(|status| status.success()) {
-            wrong.replace(Some(format!(
-                "{compiler} does not compile {}",
-                source.display()
-            )));
-        }
-    };
-    // Not by turns with processes, which leave nothing in the caches.
-    let create = || {
-        if let Err(error) = namespace.create("kernel", text) {
-            wrong.replace(Some(error.to_string()));
-        }
-    };
-    let translate = || {
-        if let Err(error) = wasmtime::Module::new(&engine, module) {
-            wrong.replace(Some(error.to_string()));
-        }
-    };
-    let [ecode] = best_of(QUICK_ROUNDS, [&mut { create }]);
-    let [wasmtime] = best_of(QUICK_ROUNDS, [&mut { translate }]);
-    let [tcc, gcc] = best_of(
-        ROUNDS,
-        [&mut || process("tcc", &[]), &mut || {
-            process("gcc", &["-O2", "-w"])
-        }],
-    );
-    let seconds = [ecode, wasmtime, tcc, gcc];
-    wrong.into_inner().map_or(Ok(seconds.map(|s| s * 1e6)), Err)
+fn names() -> Result<Vec<Figure>, String> {
+    let space = Namespace::builder().build().map_err(|e| error(&e))?;
+    let source = "int one(int x) { return x + 1; }";
+    space.create("a", source).map_err(|e| error(&e))?;
+    let names: Vec<String> = (0..MANY).map(|n| format!("name{n}")).collect();
+    let mut failed = 0;
+    // Slots are made, and seen by all threads, before any of them is timed.
+    names
+        .iter()
+        .for_each(|name| failed += u32::from(space.link(name, "one").is_err()));
+    names.iter().for_each(|name| {
+        space.delete(name);
+    });
+    let (mut link, mut unlink) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        let linked = seconds(|| {
+            names
+                .iter()
+                .for_each(|name| failed += u32::from(space.link(name, "one").is_err()));
+        });
+        let mut deleted = 0;
+        let unlinked = seconds(|| {
+            deleted = names.iter().filter(|name| space.delete(name)).count();
+        });
+        failed += MANY - deleted as u32;
+        (link, unlink) = (link.min(linked), unlink.min(unlinked));
+    }
+    if failed != 0 {
+        return Err(format!("{failed} names were not linked or unlinked"));
+    }
+    let each = 1e6 / f64::from(MANY);
+    Ok(vec![
+        Figure::plain(
+            "ecode.link",
+            link * each,
+            "us",
+            "a name is led to a function (paper: 3.1 us)",
+        )
+        .goal(Goal::AtMost(1.0)),
+        Figure::plain(
+            "ecode.unlink",
+            unlink * each,
+            "us",
+            "a name is deleted (paper: 1.6 us)",
+        )
+        .goal(Goal::AtMost(1.0)),
+    ])
 }
 
-impl Table {
-    fn means(&self) -> [f64; 4] {
-        std::array::from_fn(|column| {
-            let ratios: Vec<f64> = self.0.iter().map(|row| row.ratios[column]).collect();
-            geometric_mean(&ratios)
-        })
-    }
+fn seconds(work: impl FnOnce()) -> f64 {
+    postern_figures::clock::time(work).0.as_secs_f64()
+}
 
-    /// The figures, means last.
-    pub fn figures(&self) -> Vec<Figure> {
-        let mut figures = Vec::new();
-        for row in &self.0 {
-            for (who, microseconds) in COMPILERS.iter().zip(row.compiled) {
-                let name = format!("peers.ecode.{}.compile.{who}", row.name);
-                figures.push(Figure::plain(name, microseconds, "us", "least of many"));
-            }
-            for (who, ratio) in SPEEDS.iter().zip(row.ratios) {
-                let (name, native) = (format!("peers.ecode.{}.{who}", row.name), row.native * 1e3);
-                let figure =
-                    Figure::plain(name, ratio * native, "ms", "over gcc -O2 without vectors");
-                figures.push(figure.against(native));
-            }
-        }
-        for (who, mean) in SPEEDS.iter().zip(self.means()) {
-            let name = format!("peers.ecode.mean.{who}");
-            let figure = Figure::plain(
-                name,
-                mean,
-                "times",
-                "geometric mean over gcc -O2 without vectors",
-            );
-            figures.push(figure.against(1.0));
-        }
-        figures
-    }
+fn signature() -> Signature {
+    Signature::new(Some(postern::Type::I32), &[postern::Type::I32]).expect("one parameter is few")
+}
 
-    /// The table in Markdown: compiling in microseconds, then running over gcc -O2.
-    pub fn table(&self) -> String {
-        let mut table = format!(
-            "| kernel | lines | {} | gcc -O2, ms | {} |\n{}|\n",
-            COMPILERS.map(|name| format!("{name}, µs")).join(" | "),
-            SPEEDS.join(" | "),
-            "|---".repeat(3 + COMPILERS.len() + SPEEDS.len()),
-        );
-        for row in &self.0 {
-            let compiled = row.compiled.map(|us| format!("{us:.0}")).join(" | ");
-            let ratios = row.ratios.map(|ratio| format!("{ratio:.2}")).join(" | ");
-            let (name, lines, native) = (row.name, row.lines, row.native * 1e3);
-            let _ = writeln!(
-                table,
-                "| {name} | {lines} | {compiled} | {native:.2} | {ratios} |"
-            );
+fn repeat(function: &Func<fn(i32) -> i32>) {
+    let sum = (0..CALLS).fold(0, |x, _| function.call(x).unwrap_or(-1));
+    black_box(sum);
+}
+
+fn calls() -> Result<Vec<Figure>, String> {
+    let space = Namespace::builder()
+        .registers(RegisterUse::General)
+        .build()
+        .map_err(|e| error(&e))?;
+    let source = "int null(int x) { return x + 1; }
+        static int inner(int x) { return x + 1; }
+        int linked(int n) { int s = 0; for (int i = 0; i < n; i++) s = null(s); return s; }
+        int direct(int n) { int s = 0; for (int i = 0; i < n; i++) s = inner(s); return s; }";
+    space.create("a", source).map_err(|e| error(&e))?;
+    let func = |name| space.func::<fn(i32) -> i32>(name).map_err(|e| error(&e));
+    let (plugin, linked, direct) = (func("null")?, func("linked")?, func("direct")?);
+    let mut builder = ImageBuilder::new([0x8d, 0x47, 0x01, 0xc3]); // lea 1(%rdi), %eax; ret
+    builder.export("null", 0, Some(signature()));
+    let file = builder.build().map_err(|e| error(&e))?;
+    let image = Image::from_bytes(&file).map_err(|e| error(&e))?;
+    let domain = Domain::builder(&image)
+        .placement(Placement::Cold)
+        .build()
+        .map_err(|e| error(&e))?;
+    let gate = domain
+        .func::<fn(i32) -> i32>("null")
+        .map_err(|e| error(&e))?;
+    let mut results = [0; 2];
+    let [first, second] = &mut results;
+    let [chain, plugin, gate, linked, direct] = best_of(
+        ROUNDS,
+        [
+            &mut || cycle::chain(10 * u64::from(CALLS)),
+            &mut || repeat(&plugin),
+            &mut || repeat(&gate),
+            &mut || *first = linked.call(CALLS as i32).unwrap_or(-1),
+            &mut || *second = direct.call(CALLS as i32).unwrap_or(-1),
+        ],
+    );
+    for count in results {
+        if count != CALLS as i32 {
+            return Err(format!("{CALLS} calls counted to {count}"));
         }
-        let empty = "| ".repeat(COMPILERS.len() + 2);
-        let means = self
-            .means()
-            .map(|mean| format!("{mean:.2}"))
-            .join("** | **");
-        let _ = writeln!(table, "| **geometric mean** {empty}| **{means}** |");
-        table
     }
+    let one = chain / 10.0;
+    Ok(vec![
+        Figure::plain(
+            "ecode.call",
+            plugin / one,
+            "cycles",
+            "the host calls a null function of a namespace; over a null function of an image, both outside the hot window",
+        )
+        .against(gate / one)
+        .goal(Goal::AtMost(gate / one + 6.0)),
+        Figure::plain(
+            "ecode.inner-call",
+            linked / one,
+            "cycles",
+            "a function calls another one that can be replaced; over a static one",
+        )
+        .against(direct / one)
+        .goal(Goal::AtMost(direct / one + 6.0)),
+    ])
+}
+
+/// The figures of the group.
+pub fn figures(directory: &Path) -> Result<Vec<Figure>, String> {
+    let mut figures = source_to_callable(directory)?;
+    figures.extend(names()?);
+    figures.extend(calls()?);
+    Ok(figures)
 }

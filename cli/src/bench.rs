@@ -1,134 +1,94 @@
-//! `postern bench`: the project's figures, each against a baseline that was measured in the same run.
+//! `postern bench`: what Postern costs on this machine.
 //!
-//! A group of figures is one module below this one and one row of [`GROUPS`]. Things that are compared take turns and keep
-//! their best ([`clock`]); results of confined code are compared with the native build's, and a difference ends the run.
-
-mod anchors;
-mod clock;
-mod comparison;
-mod domains;
-mod ecode;
-mod fault;
-mod figure;
-mod filter;
-mod footprint;
-mod gates;
-mod kernels;
-mod lending;
-mod load;
-mod memory;
-mod native;
-mod peers;
-mod placement;
-mod policy;
-mod programs;
-mod serve;
-mod sys;
-mod transcode;
-mod verifier;
+//! The command has the groups that every user can measure. All others are in a program of their own, `postern-bench`, which
+//! needs compilers, servers and other people's programs to compare with; where it has been built, this command hands its
+//! arguments on to it.
 
 use clap::Args;
+use postern_figures::command::{self, list, names};
+use postern_figures::{CORE, program};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
-use figure::Figure;
 
 /// Measure what Postern costs.
 #[derive(Args)]
 #[command(after_help = "\
 Each line is: name, value, unit, baseline, ratio, goal, verdict (ok or short), and how it was measured. A cycle is one step of a
-chain of dependent register additions. Groups: gates, kernels, memory, placement, programs, verifier, domains, load, fault, ecode, filter, sys, policy, anchors, serve, transcode. The groups kernels, memory,
-placement, programs, verifier and load compile C with `postern cc`; serve needs wrk and libfcgi, and is left out where they are
-missing unless it is asked for.
+chain of dependent register additions. Without NAME, the command's own groups are measured: gates, kernels (which compiles C with
+`postern cc`), domains and fault. All others are those of the program postern-bench, which `make bench-build` makes in Postern's
+sources; it is looked for beside this command, in the sources' bench/target/release and on the PATH. --list names all.
 
 Exit status: 0; with --check 1 if a figure is short of its goal; 2 if a measurement is impossible here.
 
 Example:
-  postern bench gates --check")]
+  postern bench gates fault --check")]
 pub struct Arguments {
-    /// Only the groups and figures whose name begins so
-    #[arg(value_name = "NAME")]
-    name: Option<String>,
-    /// Print an array of figures as JSON
-    #[arg(long)]
-    json: bool,
-    /// Exit with 1 if a figure is short of its goal
-    #[arg(long)]
-    check: bool,
+    #[command(flatten)]
+    asked: command::Arguments,
 }
 
-type Measured = Result<Vec<Figure>, String>;
-
-/// A group's name, and what measures it; what it builds goes to the directory.
-type Group = (&'static str, fn(&Path) -> Measured);
-
-/// All groups, in the order of the table.
-const GROUPS: &[Group] = &[
-    ("gates", |_| gates::figures()),
-    ("kernels", |directory| {
-        kernels::figures(&kernels::build(directory)?)
-    }),
-    ("memory", memory::figures),
-    ("placement", placement::figures),
-    ("programs", |_| programs::figures()),
-    ("verifier", |directory| {
-        verifier::figures(&kernels::build(directory)?)
-    }),
-    ("domains", |_| domains::figures()),
-    ("load", load::figures),
-    ("fault", |_| fault::figures()),
-    ("ecode", ecode::figures),
-    ("filter", |_| filter::figures()),
-    ("sys", sys::figures),
-    ("policy", |_| policy::figures()),
-    ("anchors", |_| anchors::figures()),
-    ("serve", serve::figures),
-    ("transcode", transcode::figures),
-];
+/// Where the sources have the program with all groups, seen from where they have the command.
+const IN_SOURCES: &str = "../../bench/target/release";
 
 /// Runs the command.
-pub fn run(arguments: &Arguments) -> Outcome {
-    let wanted = arguments.name.as_deref().unwrap_or("");
-    let (group, rest) = wanted
-        .split_once('.')
-        .map_or((wanted, false), |(group, _)| (group, true));
-    let chosen = |name: &str| {
-        if rest {
-            name == group
-        } else {
-            name.starts_with(group)
+pub fn run(Arguments { asked }: &Arguments) -> Outcome {
+    let others = program::find(program::GROUPS, IN_SOURCES);
+    match others {
+        Some(others) if asked.list || !asked.names_only(CORE) => return Err(hand_on(&others)),
+        Some(_) => {}
+        None if asked.list => {
+            output::print(&list(CORE))?;
+            output::complain(&absent());
+            return Ok(SUCCESS);
         }
-    };
-    let directory = tempfile::tempdir().map_err(|error| {
-        Failure::unusable(format!(
-            "cannot make a directory for what the benchmark builds: {error}"
-        ))
-    })?;
-    let mut figures = Vec::new();
-    for (name, measure) in GROUPS.iter().filter(|(name, _)| chosen(name)) {
-        if wanted.is_empty() && *name == "serve" && !serve::possible() {
-            continue;
+        None => {
+            if let Some(name) = asked.unknown(CORE) {
+                let message = format!(
+                    "no figure of {} begins with `{name}`; {}",
+                    names(CORE),
+                    absent()
+                );
+                return Err(Failure::unusable(message));
+            }
+            if asked.all {
+                return Err(Failure::unusable(absent()));
+            }
         }
-        let measured = measure(directory.path())
-            .map_err(|error| Failure::unusable(format!("bench {name}: {error}")))?;
-        figures.extend(
-            measured
-                .into_iter()
-                .filter(|figure| figure.name.starts_with(wanted)),
-        );
     }
-    if figures.is_empty() {
-        let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
-        return Err(Failure::unusable(format!(
-            "no figure begins with `{wanted}`; the groups are {}",
-            names.join(", ")
-        )));
+    let report = asked.measure(CORE).map_err(Failure::unusable)?;
+    output::print(&report.text)?;
+    Ok(if report.short { REFUSED } else { SUCCESS })
+}
+
+/// What to do for the other groups.
+fn absent() -> String {
+    format!(
+        "other groups are those of {}, which is not here: `make bench-build` in Postern's sources builds it",
+        program::GROUPS
+    )
+}
+
+/// Becomes the program with all groups; returns only if it cannot be run.
+fn hand_on(others: &Path) -> Failure {
+    let this = std::env::current_exe();
+    let made = |file: &Path| file.metadata().and_then(|data| data.modified()).ok();
+    if let Ok(this) = &this
+        && made(others) < made(this)
+    {
+        output::complain(&format!(
+            "{} is older than this command: what it measures may be, too (`make bench-build`)",
+            others.display()
+        ));
     }
-    output::print(&if arguments.json {
-        figure::json(&figures)
-    } else {
-        figure::table(&figures)
-    })?;
-    let short = arguments.check && figures.iter().any(|figure| figure.reached() == Some(false));
-    Ok(if short { REFUSED } else { SUCCESS })
+    let mut command = Command::new(others);
+    // Behind `postern bench`.
+    command.args(std::env::args_os().skip(2));
+    if let Ok(this) = this {
+        command.env(program::COMMAND, this);
+    }
+    let error = command.exec();
+    Failure::unusable(format!("cannot run {}: {error}", others.display()))
 }

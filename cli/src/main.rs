@@ -1,7 +1,7 @@
 //! The command `postern`: compile, judge, inspect and run extensions, and see whether this machine serves.
 //!
 //! One module per subcommand; [`output`] has the exit codes and what all share on the terminal.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod bench;
 mod build;

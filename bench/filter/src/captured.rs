@@ -1,12 +1,12 @@
 //! Ten filters on real traffic, packet after packet as they were captured: branches that cannot be foreseen and packets that are not in the
 //! nearest cache are part of these figures, unlike those of Table 7.
 
-use crate::clock::best_of;
-use crate::figure::{Figure, Goal};
 use crate::kernel::Program;
 use crate::support::pcap::Judge;
 use crate::{Measured, filter};
 use postern::{Offset, Prot, Shared};
+use postern_figures::clock::best_of;
+use postern_figures::figure::{Figure, Goal};
 use postern_filter::capture::Capture;
 use postern_filter::classifier::{Classifier, Place};
 use postern_filter::set::{Claim, Set};

@@ -7,24 +7,18 @@
 //! prints data in place of a table.
 
 mod captured;
-#[path = "../../../cli/src/bench/clock.rs"]
-#[allow(dead_code)]
-mod clock;
-#[path = "../../../cli/src/bench/figure.rs"]
-#[allow(dead_code)]
-mod figure;
 mod kernel;
 #[path = "../../../filter/tests/support/mod.rs"]
 mod support;
 mod traffic;
 
-use crate::clock::best_of;
-use crate::figure::{Figure, Goal};
 use crate::support::confined::Confined;
 use crate::support::connections::{connection, connection_packet};
 use crate::support::pcap::Judge;
 use kernel::Program;
 use postern::{Offset, Shared};
+use postern_figures::clock::best_of;
+use postern_figures::figure::{self, Figure, Goal};
 use postern_filter::classifier::{Classifier, Place};
 use postern_filter::set::{Claim, Set};
 use postern_filter::{Filter, NoNames};

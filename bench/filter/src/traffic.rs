@@ -3,9 +3,9 @@
 //! The traffic is sent over the loopback interface of a network namespace that this program makes for itself, and captured there by
 //! `postern filter`.
 
-use crate::clock::best_of;
-use crate::figure::Figure;
 use crate::{Measured, captured};
+use postern_figures::clock::best_of;
+use postern_figures::figure::Figure;
 use std::cell::RefCell;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, UdpSocket};
