@@ -2,7 +2,6 @@
 //! Nothing of a window is ever borrowed, because other threads may be inside and write it. Nor is it moved meanwhile.
 
 use crate::error::MemoryError;
-use crate::trusted::memory;
 use crate::value::Offset;
 use crate::{CallError, Domain};
 
@@ -12,9 +11,9 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped.
     pub fn read(&self, offset: Offset, to: &mut [u8]) -> Result<(), MemoryError> {
-        let _pin = self.0.instance.pin();
+        let pin = self.0.instance.pin();
         self.check(offset, to.len(), false)?;
-        memory::read(&self.0.control, offset.0, to).map_err(|_| gone(offset, to.len()))
+        pin.read(offset.0, to).map_err(|_| gone(offset, to.len()))
     }
 
     /// Copies into the domain.
@@ -22,9 +21,10 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped writable.
     pub fn write(&self, offset: Offset, from: &[u8]) -> Result<(), MemoryError> {
-        let _pin = self.0.instance.pin();
+        let pin = self.0.instance.pin();
         self.check(offset, from.len(), true)?;
-        memory::write(&self.0.control, offset.0, from).map_err(|_| gone(offset, from.len()))
+        pin.write(offset.0, from)
+            .map_err(|_| gone(offset, from.len()))
     }
 
     /// Fills a range of the domain with zero.
@@ -32,9 +32,9 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped writable.
     pub fn clear(&self, offset: Offset, len: usize) -> Result<(), MemoryError> {
-        let _pin = self.0.instance.pin();
+        let pin = self.0.instance.pin();
         self.check(offset, len, true)?;
-        memory::zero(&self.0.control, offset.0, len).map_err(|_| gone(offset, len))
+        pin.zero(offset.0, len).map_err(|_| gone(offset, len))
     }
 
     /// Copies `len` bytes out.
@@ -42,10 +42,11 @@ impl Domain {
     /// # Errors
     /// Not all of the range is mapped.
     pub fn read_vec(&self, offset: Offset, len: usize) -> Result<Vec<u8>, MemoryError> {
-        let _pin = self.0.instance.pin();
+        let pin = self.0.instance.pin();
         self.check(offset, len, false)?;
         let mut bytes = vec![0; len];
-        memory::read(&self.0.control, offset.0, &mut bytes).map_err(|_| gone(offset, len))?;
+        pin.read(offset.0, &mut bytes)
+            .map_err(|_| gone(offset, len))?;
         Ok(bytes)
     }
 

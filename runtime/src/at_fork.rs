@@ -4,8 +4,8 @@
 //! other thread holds any of them at the moment of the fork.
 
 use crate::counters::metrics;
-use crate::trusted::{control, debugger, machine, pages, signal, stub, thread};
-use crate::{domain, fork, image, placement, share, symbols, table, watchdog, window};
+use crate::trusted::{control, debugger, machine, pages, signal, stub, thread, window};
+use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
 use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -79,7 +79,7 @@ extern "C" fn after_in_child() {
             let (from, to) = (control::BUSY, control::POISONED);
             let state = &domain.control.state;
             let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
-            domain.instance.pins.forget();
+            domain.instance.window().after_fork();
             if domain.code.get().is_some_and(|code| !code.after_fork()) {
                 domain
                     .control

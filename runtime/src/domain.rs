@@ -354,7 +354,7 @@ impl Inner {
             inner.repossessions.clear();
             inner.instance.refresh()?;
             if let Some(code) = inner.code.get() {
-                code.first_values(inner.instance.base());
+                code.first_values(&inner.instance.pin());
             }
             let begun = inner.initialise(BUSY);
             if begun.is_err() {
@@ -373,7 +373,7 @@ impl Inner {
     /// Whether calls may begin at `offset`.
     fn is_start(&self, offset: u32) -> bool {
         let code = || self.code.get().is_some_and(|code| code.is_entry(offset));
-        self.image.is_start(offset) || code()
+        self.image.text.is_start(offset) || code()
     }
 
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {

@@ -10,9 +10,9 @@ use crate::symbols::{self, Perf};
 use crate::table;
 use crate::trusted::above::{self, Above};
 use crate::trusted::map::SystemLimit;
+use crate::trusted::window::{self, HotWindow};
 use crate::trusted::{machine, map, register, signal};
 use crate::watchdog;
-use crate::window::{self, HotWindow};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 

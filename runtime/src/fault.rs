@@ -360,7 +360,7 @@ impl Fault {
     fn text_is(&self, inner: &Inner, expected: &[u8]) -> bool {
         let in_unit = |o: Offset| inner.code.get().is_some_and(|c| c.text_is(o.0, expected));
         self.offset
-            .is_some_and(|o| self.image.text_is(o.0, expected) || in_unit(o))
+            .is_some_and(|o| self.image.text.is(o.0, expected) || in_unit(o))
     }
 
     /// Name and source line of an offset of this fault's image, or of one of the fault's own offsets in a namespace:

@@ -1,28 +1,22 @@
 //! Images: extension files, checked once, verified once, shared by all their domains.
 //!
-//! The bytes that the verifier judges are the bytes that run: the image is laid out in a memory file with its gate slots, the
-//! file is sealed against every change, and the text is verified from the sealed file.
+//! The bytes that the verifier judges are the bytes that run: see [`crate::trusted::text`].
 
 use crate::engine;
 use crate::error::LoadError;
 use crate::instance::SpareWindows;
 use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
 use crate::trusted::machine;
-use crate::trusted::memory::FileView;
+use crate::trusted::text::{Text, TextError};
 use postern_image::debug::Kept;
 use postern_image::input::{self, MAX_FILE};
-use postern_image::{ImageFile, ImageTables, ImportOwned, MemoryLayout, Signature, Type};
-use postern_verifier::window::{FILL, PAD, SLOT_SIZE, THREAD_BLOCK};
-use postern_verifier::{
-    Bounds, Facts, Links, Profile, Segment, Starts, bounded_buffer_len, buffer_len, verify_within,
-};
+use postern_image::{ImageFile, ImageTables, ImportOwned, Signature, Type};
+use postern_verifier::window::{SLOT_SIZE, THREAD_BLOCK};
+use postern_verifier::{Bounds, Facts};
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// A checked and verified extension file. Cloning shares it.
 #[derive(Clone)]
@@ -31,24 +25,16 @@ pub struct Image(pub(crate) Arc<ImageInner>);
 pub(crate) struct ImageInner {
     pub(crate) hash: blake3::Hash,
     pub(crate) name: String,
-    /// Where symbols and lines are looked up, together with `file`.
+    /// Where symbols and lines are looked up, together with `text`.
     kept: Kept,
     pub(crate) tables: ImageTables,
     /// The number of each import, by its name.
     pub(crate) services: HashMap<Arc<str>, u32>,
-    pub(crate) facts: Facts,
     pub(crate) fact_bits: u32,
     pub(crate) stack_top: StackTop,
-    /// Offset 0 of the file is the offset of the first gate slot in a window.
-    pub(crate) file: File,
-    starts: Vec<u64>,
-    text_len: usize,
-    /// Bytes of text, without what fills its last page.
-    text_size: usize,
+    pub(crate) text: Arc<Text>,
     /// Windows of domains that are gone, mapped and clean, for the next ones.
     pub(crate) spare: SpareWindows,
-    /// The host's view of the file: what a reset copies back.
-    view: OnceLock<Option<FileView>>,
 }
 
 /// Whether any image with thread-local variables was ever loaded.
@@ -212,38 +198,22 @@ impl Image {
         if parsed.header().segment != postern_image::Segment::Gs {
             return Err(LoadError::Segment);
         }
-        let layout = parsed.layout();
         let stack_top = StackTop::new(&parsed).map_err(LoadError::Memory)?;
-        let imports = (parsed.imports().len() + more.imports.len()) as u32;
-        let file = lay_out(&parsed, imports, &layout, &stack_top).map_err(LoadError::Memory)?;
-        let text_at = (layout.text - layout.gates) as usize;
-        let text_len = (layout.text_end - layout.text) as usize;
-        let mut starts = vec![0u64; buffer_len(text_len)];
-        let facts = {
-            let view = FileView::new(file.as_fd(), text_at + text_len)?;
-            let text = &view.bytes()[text_at..];
-            postern_verifier::verify(text, &parsed.verifier_layout(), Profile::User, &mut starts)
-                .map_err(|violation| LoadError::Refused {
-                    offset: violation.offset,
-                    place: postern_image::debug::describe(&bytes, violation.offset),
-                    violation,
-                })?
-        };
+        let slots = (parsed.imports().len() + more.imports.len()) as u32;
+        let text = Text::verify(&parsed, slots, &stack_top.initial)
+            .map_err(|error| refused(error, &bytes))?;
+        let facts = text.facts();
         if facts.ymm && !machine::has_avx2() {
             return Err(LoadError::Machine("AVX2"));
         }
-        let text_starts = Starts::new(&starts, text_len, layout.text);
         for export in parsed.exports() {
-            if !text_starts.contains(export.offset) {
+            if !text.is_start(export.offset) {
                 return Err(LoadError::Export {
                     name: export.name.to_owned(),
                     offset: export.offset,
                 });
             }
         }
-        // What else the verifier needed is not looked at again.
-        starts.truncate(buffer_len(text_len) / 2);
-        starts.shrink_to_fit();
         let mut tables = ImageTables::from(&parsed);
         tables.imports.extend_from_slice(&more.imports);
         let names = tables.imports.iter().map(|i| Arc::clone(&i.name));
@@ -264,15 +234,10 @@ impl Image {
             name,
             tables,
             services,
-            facts,
             fact_bits,
             stack_top,
-            file,
-            starts,
-            text_len,
-            text_size: parsed.text().bytes.len(),
+            text: Arc::new(text),
             spare: SpareWindows::default(),
-            view: OnceLock::new(),
             kept,
         })
     }
@@ -289,7 +254,7 @@ impl Image {
 
     /// What the verifier found out.
     pub fn facts(&self) -> &Facts {
-        &self.0.facts
+        self.0.text.facts()
     }
 
     /// Judges the text once more, in the verifier's profile without loops and indirect branches: every call of it ends by itself,
@@ -300,23 +265,8 @@ impl Image {
     /// The text has a loop or an indirect branch, or is above `bounds`; with the place. The image stays what it was.
     pub fn bounded(&self, bounds: Bounds) -> Result<Facts, LoadError> {
         let inner = &*self.0;
-        let layout = &inner.tables.layout;
-        let text_at = (layout.text - layout.gates) as usize;
-        let view = FileView::new(inner.file.as_fd(), text_at + inner.text_len)?;
-        let judged = postern_verifier::Layout {
-            text: layout.text,
-            gates: layout.gates,
-            imports: inner.tables.imports.len() as u32,
-            links: Links::NONE,
-            segment: Segment::Gs,
-        };
-        let mut buffer = vec![0u64; bounded_buffer_len(inner.text_len)];
-        let text = &view.bytes()[text_at..];
-        verify_within(text, &judged, bounds, &mut buffer).map_err(|violation| LoadError::Refused {
-            offset: violation.offset,
-            place: postern_image::debug::describe(&inner.file_bytes(), violation.offset),
-            violation,
-        })
+        let judged = inner.text.bounded(bounds);
+        judged.map_err(|error| refused(error, &inner.file_bytes()))
     }
 
     /// BLAKE3 hash of the file, the key of the cache.
@@ -335,89 +285,26 @@ impl std::fmt::Debug for Image {
 }
 
 impl ImageInner {
-    /// Reads what every new instance has at `offset`. The file is ours and sealed, and its reader knows its length.
-    fn read(&self, offset: u32, to: &mut [u8]) -> bool {
-        offset
-            .checked_sub(self.tables.layout.gates)
-            .is_some_and(|at| self.file.read_exact_at(to, at.into()).is_ok())
-    }
-
-    /// What every new instance has in `[start, end)`, which lies between the gate slots and the end of data in the file.
-    pub(crate) fn first_values(&self, start: u32, end: u32) -> Option<&[u8]> {
-        let layout = &self.tables.layout;
-        let bytes = (layout.data_file_end - layout.gates) as usize;
-        let view = self
-            .view
-            .get_or_init(|| FileView::new(self.file.as_fd(), bytes).ok());
-        let range = (start - layout.gates) as usize..(end - layout.gates) as usize;
-        view.as_ref()?.bytes().get(range)
-    }
-
-    /// Whether the text at `offset` is exactly these bytes.
-    pub(crate) fn text_is(&self, offset: u32, expected: &[u8]) -> bool {
-        let at = offset.checked_sub(self.tables.layout.text);
-        let mut found = [0; 16];
-        let Some(found) = found.get_mut(..expected.len()) else {
-            return false;
-        };
-        at.is_some_and(|at| at as usize + expected.len() <= self.text_size)
-            && self.read(offset, found)
-            && found == expected
-    }
-
-    /// The offset at which text begins, and its bytes.
-    pub(crate) fn text(&self) -> (u32, Vec<u8>) {
-        let start = self.tables.layout.text;
-        let mut text = vec![0; self.text_size];
-        if !self.read(start, &mut text) {
-            text.clear();
-        }
-        (start, text)
-    }
-
     /// The file that was loaded: what is loaded of it, and what names and lines are looked up in; the rest is zeros.
     pub(crate) fn file_bytes(&self) -> Vec<u8> {
         self.kept.file(|offset, to| {
             // What cannot be read has no names.
-            let _ = self.read(offset, to);
+            let _ = self.text.read(offset, to);
         })
-    }
-
-    /// Whether `offset` is a place where verified text may be entered.
-    pub(crate) fn is_start(&self, offset: u32) -> bool {
-        self.starts().contains(offset)
-    }
-
-    /// The places where verified text may be entered.
-    pub(crate) fn starts(&self) -> Starts<'_> {
-        Starts::new(&self.starts, self.text_len, self.tables.layout.text)
     }
 }
 
-/// Writes slots, text, rodata, the top of the first data stack, and data at their places in a memory file and seals it. Holes read
-/// as zero.
-fn lay_out(
-    image: &ImageFile<'_>,
-    imports: u32,
-    layout: &MemoryLayout,
-    stack_top: &StackTop,
-) -> std::io::Result<File> {
-    let file = machine::memory_file(c"postern-image", true)?;
-    let at = |offset: u32| u64::from(offset - layout.gates);
-    machine::size(&file, at(layout.data_file_end.max(layout.data)))?;
-    file.write_all_at(&slots(imports), at(layout.gates))?;
-    let text = image.text();
-    file.write_all_at(text.bytes, at(text.offset))?;
-    let text_end = text.offset + text.bytes.len() as u32;
-    let fill = vec![FILL; (layout.text_end - text_end) as usize];
-    file.write_all_at(&fill, at(text_end))?;
-    for part in [image.rodata(), image.data()].into_iter().flatten() {
-        file.write_all_at(part.bytes, at(part.offset))?;
+/// Why no text came of an image's file, whose bytes these are.
+fn refused(error: TextError, bytes: &[u8]) -> LoadError {
+    match error {
+        TextError::File(error) => LoadError::Memory(error),
+        TextError::Map(error) => LoadError::Map(error),
+        TextError::Refused(violation) => LoadError::Refused {
+            offset: violation.offset,
+            place: postern_image::debug::describe(bytes, violation.offset),
+            violation,
+        },
     }
-    let initial = &stack_top.initial;
-    file.write_all_at(initial, at(layout.data) - initial.len() as u64)?;
-    machine::seal(&file)?;
-    Ok(file)
 }
 
 /// Whether vector registers may carry something between an image and others though no instruction of it touches them: a function that
@@ -444,22 +331,4 @@ fn passes_vectors(tables: &ImageTables) -> bool {
             .iter()
             .filter_map(|export| export.signature.as_ref())
             .any(floats)
-}
-
-/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host.
-fn slots(imports: u32) -> Vec<u8> {
-    let target = machine::thread_offset() + crate::trusted::thread::SERVICE_GATE as i32;
-    let mut bytes = Vec::with_capacity((imports * SLOT_SIZE) as usize);
-    for k in 0..imports {
-        let end = bytes.len() + SLOT_SIZE as usize;
-        bytes.extend_from_slice(&PAD);
-        bytes.extend_from_slice(&[0x41, 0xbb]);
-        bytes.extend_from_slice(&k.to_le_bytes());
-        bytes.extend_from_slice(&[0x64, 0xff, 0x24, 0x25]);
-        bytes.extend_from_slice(&target.to_le_bytes());
-        bytes.resize(end, FILL);
-    }
-    let pages = (imports * SLOT_SIZE).next_multiple_of(4096) as usize;
-    bytes.resize(pages, FILL);
-    bytes
 }

@@ -6,21 +6,18 @@
 mod moving;
 mod refresh;
 
-pub(crate) use moving::{Pin, Stays};
+pub(crate) use moving::Stays;
 
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
 use crate::share::{Area, Prot, Views, Withheld};
-use crate::trusted::map::{self, MapError, Protection};
-use crate::trusted::memory;
+use crate::trusted::map::{self, MapError};
 use crate::trusted::outcome::Refusal;
-use crate::window::Window;
-use postern_image::MemoryLayout;
+use crate::trusted::window::{Pin, Window};
 use postern_verifier::window::{
     ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
 };
-use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
 /// Windows that an image keeps for its next domains, at most.
@@ -33,7 +30,6 @@ pub(crate) struct Instance {
     window: Option<Window>,
     heap: (u32, u32),
     stacks: Mutex<Stacks>,
-    pub(crate) pins: moving::Pins,
 }
 
 /// What lies above the heap: data stacks besides the image's own, growing up, and shared areas.
@@ -79,7 +75,7 @@ impl SpareWindows {
     /// Unmaps an area that is about to go.
     pub(crate) fn forget(&self, area: &Area) {
         for spare in self.lock().iter_mut() {
-            spare.areas.forget(&spare.window, area);
+            spare.areas.forget(&spare.window.pin(), area);
         }
     }
 }
@@ -93,7 +89,7 @@ impl Instance {
     ) -> Result<Instance, MapError> {
         let mapped = |window: Window| -> Result<Window, MapError> {
             map::room(7)?;
-            map_image(&window, image, &image.tables.layout, heap)?;
+            map_image(&window.pin(), image, heap)?;
             Ok(window)
         };
         let spare = || image.spare.take(heap.1).map(|s| (s.window, s.areas));
@@ -113,14 +109,14 @@ impl Instance {
                 areas: areas.into(),
                 ..Stacks::default()
             }),
-            pins: moving::Pins::default(),
         })
     }
 
-    fn window(&self) -> &Window {
+    pub(crate) fn window(&self) -> &Window {
         self.window.as_ref().expect("taken only by drop")
     }
 
+    /// Taken under a pin by those who need both, as by the mover, who excludes pins first.
     fn stacks(&self) -> Held<'_, Stacks> {
         fork::lock(&self.stacks)
     }
@@ -147,7 +143,7 @@ impl Instance {
 
     /// Keeps the window where it is.
     pub(crate) fn pin(&self) -> Pin<'_> {
-        self.pins.pin()
+        self.window().pin()
     }
 
     /// Finds place above the heap for a code area of so many bytes with so many bytes of data behind it, has it made at the offset
@@ -156,7 +152,7 @@ impl Instance {
         &self,
         bytes: u32,
         data: u32,
-        make: impl FnOnce(u32, u64) -> Result<T, MapError>,
+        make: impl FnOnce(u32, &Window) -> Result<T, MapError>,
     ) -> Result<Option<(u32, T)>, MapError> {
         /// An access beyond the heap's end is known for that only if nothing is there.
         const APART: u32 = 1 << 20;
@@ -173,31 +169,31 @@ impl Instance {
         let (start, data_start, end) = (start as u32, data_start as u32, end as u32);
         map::room(10)?;
         let window = self.window();
-        stacks.areas.clear(window, start, end)?;
-        window.reach(start, end);
+        stacks.areas.clear(&window.pin(), start, end)?;
         stacks.code = Some([(start, data_start), (data_start, end)]);
         stacks.next = end;
-        let made = make(start, window.base())?;
-        window.map(data_start, end, Protection::ReadWrite, None)?;
-        window.hide(start, end);
+        let made = make(start, window)?;
+        let pin = window.pin();
+        let part = pin.part(data_start, end);
+        part.map(Prot::ReadWrite)?;
+        part.hide();
         Ok(Some((start, made)))
     }
 
     /// Writes the first values of thread-local variables at the top of a data stack whose pages are all zero. (The image's own stack
     /// has them from the image's file.)
-    fn fill_stack_top(&self, end: u32) {
+    fn fill_stack_top(&self, pin: &Pin<'_>, end: u32) {
         let initial = &self.image.stack_top.initial;
         if !initial.is_empty() {
             // Private memory that was just mapped.
-            let _ = memory::write_at(self.base(), end - initial.len() as u32, initial);
+            let _ = pin.write(end - initial.len() as u32, initial);
         }
     }
 
     /// Gives the data stack that begins at `first` to another thread of the host: with fresh thread-local variables.
     pub(crate) fn renew_stack_top(&self, first: u32) {
         if first != 0 {
-            let _pin = self.pin();
-            self.fill_stack_top(first + self.image.stack_top.reserved);
+            self.fill_stack_top(&self.pin(), first + self.image.stack_top.reserved);
         }
     }
 
@@ -206,6 +202,7 @@ impl Instance {
         let layout = &self.image.tables.layout;
         let size = layout.stack_size;
         let reserved = self.image.stack_top.reserved;
+        let pin = self.pin();
         let mut stacks = self.stacks();
         if !stacks.own_given {
             stacks.own_given = true;
@@ -223,14 +220,13 @@ impl Instance {
         // The lowest page stays without access, so that an overflow does not reach the neighbour.
         let low = if size > PAGE { start + PAGE } else { start };
         // A change of protection, because threads may be inside: at no moment is there no mapping.
-        let window = self.window();
-        window.reach(low, end);
+        let part = pin.part(low, end);
         map::room(2)
-            .and_then(|()| stacks.areas.clear(window, start, end))
-            .and_then(|()| window.protect(low, end, Protection::ReadWrite))
+            .and_then(|()| stacks.areas.clear(&pin, start, end))
+            .and_then(|()| part.protect(Prot::ReadWrite))
             .map_err(|_| Refusal::NoMemory)?;
-        window.hide(low, end);
-        self.fill_stack_top(end);
+        part.hide();
+        self.fill_stack_top(&pin, end);
         stacks.next = end;
         stacks.extra.push((low, end));
         Ok(end - reserved)
@@ -255,6 +251,7 @@ impl Instance {
         end: u32,
         protection: Prot,
     ) -> Result<(), ShareError> {
+        let pin = self.pin();
         let mut stacks = self.stacks();
         if protection != Prot::None && area.start < stacks.next {
             return Err(ShareError::Overlap {
@@ -262,10 +259,9 @@ impl Instance {
                 reached: stacks.next,
             });
         }
-        let window = self.window();
-        let gone = stacks.areas.protect(window, area, (start, end), protection);
+        let gone = stacks.areas.protect(&pin, area, (start, end), protection);
         // What the domain does not see any more is dropped without its lock.
-        drop(stacks);
+        drop((stacks, pin));
         gone.map(drop)
     }
 
@@ -355,7 +351,7 @@ impl Drop for Instance {
         let Some(window) = self.window.take() else {
             return;
         };
-        let Ok(areas) = stacks.areas.withhold(&window) else {
+        let Ok(areas) = stacks.areas.withhold(&window.pin()) else {
             return;
         };
         let mut spare = self.image.spare.lock();
@@ -371,63 +367,45 @@ impl Drop for Instance {
 }
 
 /// Maps an image into a window: five mappings, in the order of the ABI.
-fn map_image(
-    window: &Window,
-    image: &ImageInner,
-    layout: &MemoryLayout,
-    heap: (u32, u32),
-) -> Result<(), MapError> {
-    map_readable(window, image, layout, heap)?;
-    map_writable(window, image, layout, heap)?;
-    window.hide(INFO, heap.1);
+fn map_image(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
+    map_readable(pin, image, heap)?;
+    map_writable(pin, image, heap)?;
+    pin.part(INFO, heap.1).hide();
     Ok(())
 }
 
 /// Maps what the extension cannot write: info page, text with its slots, read-only data.
-fn map_readable(
-    window: &Window,
-    image: &ImageInner,
-    layout: &MemoryLayout,
-    heap: (u32, u32),
-) -> Result<(), MapError> {
-    let gates = layout.gates;
-    let file = |start: u32| Some((image.file.as_fd(), u64::from(start - gates)));
-    put_info(window, gates, heap)?;
-    window.map(gates, layout.text_end, Protection::ReadExecute, file(gates))?;
-    let rest = file(layout.text_end);
-    window.map(layout.text_end, layout.stack, Protection::Read, rest)
+fn map_readable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
+    let layout = image.text.layout();
+    put_info(pin, layout.gates, heap)?;
+    pin.map_text(&image.text)?;
+    let (file, at) = image.text.file(layout.text_end);
+    let rest = pin.part(layout.text_end, layout.stack);
+    rest.map_file(Prot::Read, file, at)
 }
 
 /// Maps and fills the info page, and maps zeros from there to the gate slots at `end`, which are one mapping with it and cost no page.
-fn put_info(window: &Window, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
-    window.map(INFO, end, Protection::ReadWrite, None)?;
+fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
+    let page = pin.part(INFO, end);
+    page.map(Prot::ReadWrite)?;
     let mut info = [0u8; (INFO_HEAP_END + 4 - INFO) as usize];
     let mut put = |offset: u32, bytes: &[u8]| {
         let at = (offset - INFO) as usize;
         info[at..at + bytes.len()].copy_from_slice(bytes);
     };
-    put(INFO, &window.base().to_le_bytes());
+    put(INFO, &pin.base().to_le_bytes());
     put(INFO_ABI, &ABI_VERSION.to_le_bytes());
     put(INFO_HEAP_START, &heap.0.to_le_bytes());
     put(INFO_HEAP_END, &heap.1.to_le_bytes());
-    let _ = memory::write_at(window.base(), INFO, &info);
-    window.protect(INFO, end, Protection::Read)
+    let _ = pin.write(INFO, &info);
+    page.protect(Prot::Read)
 }
 
 /// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the heap.
-fn map_writable(
-    window: &Window,
-    image: &ImageInner,
-    layout: &MemoryLayout,
-    heap: (u32, u32),
-) -> Result<(), MapError> {
-    let at = u64::from(layout.stack - layout.gates);
-    let file = (image.file.as_fd(), at);
-    window.map(
-        layout.stack,
-        layout.data_file_end,
-        Protection::ReadWrite,
-        Some(file),
-    )?;
-    window.map(layout.data_file_end, heap.1, Protection::ReadWrite, None)
+fn map_writable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
+    let layout = image.text.layout();
+    let (file, at) = image.text.file(layout.stack);
+    let first = pin.part(layout.stack, layout.data_file_end);
+    first.map_file(Prot::ReadWrite, file, at)?;
+    pin.part(layout.data_file_end, heap.1).map(Prot::ReadWrite)
 }

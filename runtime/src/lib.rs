@@ -35,7 +35,6 @@ pub mod testing;
 mod trusted;
 mod value;
 mod watchdog;
-mod window;
 
 pub use call::{
     CallError, Func, FuncType, ModuleFunc, clear_last_error, last_error, nesting, set_last_error,
@@ -75,8 +74,8 @@ pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_
 pub use trusted::map::without_reserve;
 pub use trusted::map::{MapError, SystemLimit};
 pub use trusted::peer::PeerError;
+pub use trusted::window::{HotWindow, hot_window};
 pub use value::{Offset, Output, Value};
-pub use window::{HotWindow, hot_window};
 
 /// For a host that owns the signal handlers ([`Config::install_handlers`] false): deals with a signal if it is Postern's.
 ///

@@ -453,10 +453,8 @@ impl NamespaceBuilder {
         let builder = builder.restart(restart.unwrap_or(RestartPolicy::Immediate));
         let domain = builder.placement(Placement::Cold).build()?;
         let inner = &*domain.0;
-        let tables = &inner.image.tables;
-        let gates = (tables.layout.gates, tables.imports.len() as u32);
         let made = inner.instance.give_code(bytes, data, |start, window| {
-            Area::new(Plan { start, ..plan }, window, gates)
+            Area::new(Plan { start, ..plan }, window)
         });
         let made = made.map_err(InstantiateError::Map)?;
         let (start, area) = made.ok_or(NamespaceError::Room)?;

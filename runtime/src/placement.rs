@@ -17,7 +17,7 @@ use crate::trusted::control::{Control, OPEN, Pause, WANTED};
 use crate::trusted::inside;
 use crate::trusted::mask::SignalsBlocked;
 use crate::trusted::thread;
-use crate::window::{HotWindow, Window, hot_window};
+use crate::trusted::window::{HotWindow, Window, hot_window};
 use crate::{Domain, Placement, watchdog};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -232,7 +232,7 @@ impl Session {
                 false => Window::take().ok(),
             };
             let moved = match to {
-                Some(window) => inner.instance.move_to(window, &inner.control.base),
+                Some(window) => inner.instance.move_to(window, &inner.control),
                 None => Err(Stays::Pinned),
             };
             crate::table::note_domain(inner);

@@ -9,14 +9,13 @@ mod expose;
 mod protect;
 mod views;
 
+pub use crate::trusted::map::Prot;
 pub use build::AreaBuilder;
-pub use protect::Prot;
 pub(crate) use views::{Views, Withheld};
 
 use crate::error::{MemoryError, ShareError};
-use crate::trusted::memory;
+use crate::trusted::window::{OwnedPart, Window};
 use crate::value::Offset;
-use crate::window::Window;
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -117,7 +116,8 @@ pub(crate) struct Area {
     pub(crate) start: u32,
     pub(crate) end: u32,
     len: usize,
-    base: u64,
+    /// The host's view, in the arena.
+    view: OwnedPart,
     writable: bool,
     /// The descriptor, if every view has to map it.
     device: Option<File>,
@@ -173,7 +173,7 @@ impl Shared {
     /// is behind it that somebody truncates, touching it ends the process, as with any mapping of a file. [`Shared::read`] and
     /// [`Shared::write`] have neither problem.
     pub fn as_ptr(&self) -> *mut u8 {
-        (self.0.base + u64::from(self.0.start)) as *mut u8
+        self.0.view.as_ptr()
     }
 
     /// The host's pointer for one that was found in the area, whoever wrote it there, if all of `[pointer, pointer + len)` is in
@@ -190,7 +190,8 @@ impl Shared {
     /// The range is not all in the area; or a page of it is gone.
     pub fn read(&self, at: usize, to: &mut [u8]) -> Result<(), MemoryError> {
         let offset = self.bounded(at, to.len())?;
-        memory::read_at(self.0.base, offset, to).map_err(|_| gone(offset, to.len()))
+        let read = self.0.view.read(at, to);
+        read.map_err(|_| gone(offset, to.len()))
     }
 
     /// Copies into the area, from byte `at`.
@@ -202,7 +203,8 @@ impl Shared {
         if !self.0.writable {
             return Err(MemoryError::ReadOnlyArea);
         }
-        memory::write_at(self.0.base, offset, from).map_err(|_| gone(offset, from.len()))
+        let written = self.0.view.write(at, from);
+        written.map_err(|_| gone(offset, from.len()))
     }
 
     /// The offset of byte `at`, if `len` bytes from there are in the area.
@@ -230,13 +232,6 @@ fn gone(offset: u32, len: usize) -> MemoryError {
     MemoryError::Gone { offset, len }
 }
 
-impl Area {
-    /// Where the host's view of it begins.
-    fn address(&self) -> usize {
-        self.base as usize + self.start as usize
-    }
-}
-
 impl Drop for Area {
     fn drop(&mut self) {
         if self.withheld.load(Ordering::Relaxed) {
@@ -245,7 +240,7 @@ impl Drop for Area {
             }
         }
         if let Some(arena) = arena().as_mut()
-            && arena.window.unmap(self.start, self.end).is_ok()
+            && self.view.part().unmap().is_ok()
             && let Some(used) = arena.areas.remove(&self.start)
         {
             crate::table::forget_area(used.record);

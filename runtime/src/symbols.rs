@@ -67,7 +67,7 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// Of a domain whose image's file is `file`.
     fn of(inner: &'a Inner, file: &'a [u8], with_lines: bool) -> Shown<'a> {
-        let (start, text) = inner.image.text();
+        let (start, text) = inner.image.text.bytes();
         let mut lines = if with_lines {
             Lines::parse(file)
                 .map(|lines| lines.table())

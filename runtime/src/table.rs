@@ -20,12 +20,12 @@ pub use read::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_t
 use crate::domain::Inner;
 use crate::share;
 use crate::trusted::control::MAX_DOMAINS;
-use crate::trusted::map::{self, Protection};
-use crate::trusted::{machine, memory};
+use crate::trusted::machine;
+use crate::trusted::map::{Mapping, Prot};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const MAGIC: [u8; 8] = *b"postern\0";
 const VERSION: u32 = 1;
@@ -43,8 +43,10 @@ const AREA_NAME: std::ops::Range<usize> = 8..96;
 const MAX_AREAS: usize = 65_536;
 const BYTES: usize = AREAS + MAX_AREAS * AREA;
 
-/// Where the file is mapped; 0 while there is none.
-static BASE: AtomicU64 = AtomicU64::new(0);
+/// Where the file is mapped, once there is one.
+static MAPPED: OnceLock<Mapping> = OnceLock::new();
+/// Whether what is mapped there is this process's.
+static IN_USE: AtomicBool = AtomicBool::new(false);
 /// The descriptor by which others find it.
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 /// The window of the host's views.
@@ -72,11 +74,13 @@ pub(crate) fn area_records() -> MutexGuard<'static, AreaRecords> {
 /// Makes the file. Without it (no memory, no descriptors) everything works but the view from outside. Called once, at start.
 pub(crate) fn start() {
     match make() {
-        Ok((base, file)) => {
+        Ok((mapped, file)) => {
             // The descriptor stays open for other processes to find.
             DESCRIPTOR.store(file.as_raw_fd(), Ordering::Relaxed);
             std::mem::forget(file);
-            BASE.store(base, Ordering::Relaxed);
+            if MAPPED.set(mapped).is_ok() {
+                IN_USE.store(true, Ordering::Release);
+            }
             write_header();
         }
         Err(error) => tracing::warn!(%error, "`postern inspect --live` will not find this process"),
@@ -84,11 +88,11 @@ pub(crate) fn start() {
 }
 
 /// A file that can hold all records, mapped.
-fn make() -> Result<(u64, File), Box<dyn std::error::Error>> {
+fn make() -> Result<(Mapping, File), Box<dyn std::error::Error>> {
     let file = new_file()?;
-    let start = map::reserve(BYTES)? as usize;
-    map::share(start, BYTES, Protection::ReadWrite, file.as_fd(), 0)?;
-    Ok((start as u64, file))
+    let mapped = Mapping::reserve(BYTES)?;
+    mapped.share(file.as_fd(), Prot::ReadWrite)?;
+    Ok((mapped, file))
 }
 
 fn new_file() -> std::io::Result<File> {
@@ -104,10 +108,11 @@ fn new_file() -> std::io::Result<File> {
 }
 
 fn put(at: usize, bytes: &[u8]) {
-    let base = BASE.load(Ordering::Relaxed);
-    if base != 0 {
+    if IN_USE.load(Ordering::Acquire)
+        && let Some(mapped) = MAPPED.get()
+    {
         // The file cannot shrink; and a record that is not written is only not seen.
-        let _ = memory::write_at(base, at as u32, bytes);
+        let _ = mapped.write(at, bytes);
     }
 }
 
@@ -200,13 +205,13 @@ pub(crate) fn forget_area(record: Option<usize>) {
 
 /// In a forked child: a file of its own, for the parent goes on writing the other. No lock is held and no other thread exists.
 pub(crate) fn after_fork() {
-    let base = BASE.swap(0, Ordering::Relaxed);
-    if base == 0 {
+    let was_in_use = IN_USE.swap(false, Ordering::SeqCst);
+    let Some(mapped) = MAPPED.get().filter(|_| was_in_use) else {
         return;
-    }
+    };
     let Ok(file) = new_file() else { return };
     let old = DESCRIPTOR.load(Ordering::Relaxed);
-    if map::share(base as usize, BYTES, Protection::ReadWrite, file.as_fd(), 0).is_err() {
+    if mapped.share(file.as_fd(), Prot::ReadWrite).is_err() {
         return;
     }
     // If the host has closed the old descriptor, its number may be anybody's.
@@ -216,7 +221,7 @@ pub(crate) fn after_fork() {
         DESCRIPTOR.store(file.as_raw_fd(), Ordering::Relaxed);
         std::mem::forget(file);
     }
-    BASE.store(base, Ordering::Relaxed);
+    IN_USE.store(true, Ordering::Release);
     write_header();
     for inner in crate::domain::domains().iter().filter_map(|d| d.upgrade()) {
         note_domain(&inner);

@@ -27,7 +27,9 @@
 //! | [`lock`] | locks on parts of files |
 //! | [`code`] | text that comes while threads run: the code area of a namespace |
 //! | [`mask`] | the signals that a thread takes, and on which stack |
-//! | [`map`], [`memory`] | address space; bytes in windows |
+//! | [`window`] | windows and their parts, owned |
+//! | [`text`] | verified text, which alone may run in windows |
+//! | [`map`], [`memory`] | address space; bytes in it |
 //! | [`machine`] | what the processor and the kernel must have |
 
 pub(crate) mod above;
@@ -60,4 +62,6 @@ pub(crate) mod stale;
 pub(crate) mod stray;
 pub(crate) mod stub;
 pub(crate) mod switch;
+pub(crate) mod text;
 pub(crate) mod thread;
+pub(crate) mod window;

@@ -6,7 +6,7 @@
 use super::Totals;
 use crate::domain::{self, Inner};
 use crate::placement::let_go;
-use crate::window::{HotWindow, hot_window};
+use crate::trusted::window::{HotWindow, hot_window};
 use crate::{Domain, FaultKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

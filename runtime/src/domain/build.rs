@@ -209,7 +209,7 @@ impl DomainBuilder {
         let heap = heap_range(&image, &layout, &self.limits)?;
         let instance = Instance::new(&image, heap, placement::take(self.placement))?;
         let control = Block::take()?;
-        control.base.store(instance.base(), Ordering::Relaxed);
+        instance.pin().tell(&control);
         let gs = if engine::config().restore_gs {
             FACT_GS
         } else {

@@ -7,9 +7,9 @@
 //! than all the rest. Where many were, or the kernel does not tell which, all are dropped.
 
 use super::{Instance, Stacks, map_writable};
-use crate::trusted::map::{MapError, Protection};
-use crate::trusted::memory;
-use crate::trusted::pages::{self, Run};
+use crate::trusted::map::{MapError, Prot};
+use crate::trusted::pages::Run;
+use crate::trusted::window::Pin;
 
 /// Pages that a window keeps, at most: 64 KiB.
 const KEPT: usize = 16;
@@ -18,20 +18,21 @@ impl Instance {
     /// Puts every private page back to what it was at first. Nobody may be inside.
     pub(crate) fn refresh(&self) -> Result<(), MapError> {
         self.window().whole()?;
+        let pin = self.pin();
         let stacks = self.stacks();
-        if !self.copy_back(&stacks) {
-            self.drop_pages(&stacks)?;
+        if !self.copy_back(&pin, &stacks) {
+            self.drop_pages(&pin, &stacks)?;
         }
         for &(_, end) in &stacks.extra {
-            self.fill_stack_top(end);
+            self.fill_stack_top(&pin, end);
         }
         Ok(())
     }
 
     /// Writes the first contents over the pages that are the domain's own. False if it is not known which, or if they are too many:
     /// then some may have been written all the same.
-    fn copy_back(&self, stacks: &Stacks) -> bool {
-        let (base, layout) = (self.base(), &self.image.tables.layout);
+    fn copy_back(&self, pin: &Pin<'_>, stacks: &Stacks) -> bool {
+        let layout = &self.image.tables.layout;
         let from_file = (layout.stack, layout.data_file_end);
         let zeroed = [(layout.data_file_end, self.heap.1)].into_iter();
         let zeroed = zeroed
@@ -39,31 +40,28 @@ impl Instance {
             .chain(stacks.code.map(|[_, data]| data));
         // Above these are shared areas only.
         let end = stacks.next.max(self.heap.1);
-        let address = |offset: u32| base as usize + offset as usize;
         let mut runs = [Run::default(); KEPT + 1];
-        let found = pages::own(address(layout.stack), address(end), KEPT, &mut runs);
+        let found = pin.own_pages(layout.stack, end, KEPT, &mut runs);
         let Some(found) = found else {
             return false;
         };
-        let part = |run: &Run, (low, high): (u32, u32)| {
-            let (start, end) = run.addresses();
-            let (start, end) = ((start - base) as u32, (end - base) as u32);
-            let (start, end) = (start.max(low), end.min(high));
-            (start < end).then_some((start, end))
-        };
-        for run in found {
-            if let Some((start, end)) = part(run, from_file) {
-                let first = self.image.first_values(start, end);
-                if first.is_none_or(|first| memory::write_at(base, start, first).is_err()) {
+        for (start, end, is_zero) in found {
+            let part = |(low, high): (u32, u32)| {
+                let (start, end) = (start.max(low), end.min(high));
+                (start < end).then_some((start, end))
+            };
+            if let Some((start, end)) = part(from_file) {
+                let first = self.image.text.first_values(start, end);
+                if first.is_none_or(|first| pin.write(start, first).is_err()) {
                     return false;
                 }
             }
-            if run.is_zero() {
+            if is_zero {
                 continue;
             }
             for range in zeroed.clone() {
-                if let Some((start, end)) = part(run, range)
-                    && memory::zero_at(base, start, (end - start) as usize).is_err()
+                if let Some((start, end)) = part(range)
+                    && pin.zero(start, (end - start) as usize).is_err()
                 {
                     return false;
                 }
@@ -73,16 +71,17 @@ impl Instance {
     }
 
     /// Drops every private page, by mapping anew what the host has locked.
-    fn drop_pages(&self, stacks: &Stacks) -> Result<(), MapError> {
-        let (window, layout) = (self.window(), &self.image.tables.layout);
-        if !window.discard(layout.stack, self.heap.1) {
-            map_writable(window, &self.image, layout, self.heap)?;
-            window.hide(layout.stack, self.heap.1);
+    fn drop_pages(&self, pin: &Pin<'_>, stacks: &Stacks) -> Result<(), MapError> {
+        let own = pin.part(self.image.tables.layout.stack, self.heap.1);
+        if !own.discard() {
+            map_writable(pin, &self.image, self.heap)?;
+            own.hide();
         }
         let extra = stacks.extra.iter().copied();
         for (start, end) in extra.chain(stacks.code.map(|[_, data]| data)) {
-            if !window.discard(start, end) {
-                window.map(start, end, Protection::ReadWrite, None)?;
+            let part = pin.part(start, end);
+            if !part.discard() {
+                part.map(Prot::ReadWrite)?;
             }
         }
         Ok(())
@@ -92,7 +91,6 @@ impl Instance {
 #[cfg(all(test, feature = "ecode"))]
 mod tests {
     use crate::Namespace;
-    use crate::trusted::map;
 
     #[test]
     fn a_window_that_is_not_whole_is_not_touched() {
@@ -103,8 +101,8 @@ mod tests {
         assert_eq!(next.call().unwrap(), 1);
         let instance = &space.domain().0.instance;
         space.reset().unwrap();
-        let (base, at) = (instance.base(), instance.heap().0);
-        map::lose(base as usize + at as usize, 4096);
+        let at = instance.heap().0;
+        instance.pin().part(at, at + 4096).lose();
         // In truth the page is still there.
         space.domain().write(crate::Offset(at), &[7]).unwrap();
         assert!(space.reset().is_err() && space.domain().is_poisoned());

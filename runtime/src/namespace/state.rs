@@ -16,10 +16,10 @@ use crate::domain::{self, Domain};
 use crate::fault::Fault;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
-use crate::trusted::code::{Area, Start, TRAP};
+use crate::trusted::code::{Area, TRAP};
 use crate::trusted::control::Entry;
 use crate::trusted::inside::{self, Nobody};
-use crate::trusted::memory;
+use crate::trusted::window::Pin;
 use postern_image::Signature;
 use postern_verifier::window;
 use std::collections::{BTreeMap, HashMap};
@@ -220,10 +220,10 @@ impl Code {
     }
 
     /// After the domain's private pages were dropped.
-    pub(crate) fn first_values(&self, base: u64) {
+    pub(crate) fn first_values(&self, pin: &Pin<'_>) {
         for data in self.lock().data.values() {
             // The data area is mapped as long as the domain.
-            let _ = memory::write_at(base, data.range.start, &data.first);
+            let _ = pin.write(data.range.start, &data.first);
         }
     }
 
@@ -329,12 +329,14 @@ impl State {
             return Some(found);
         }
         let export = image.tables.export(name)?;
-        let start = Start::of_image(&image.starts(), export.offset)?;
+        if !image.text.is_start(export.offset) {
+            return None;
+        }
         let slot = self.new_slot(name, export.signature)?;
         if !self.area.is_seen(slot) {
             self.area.barrier().ok()?;
         }
-        if !self.area.link(slot, Some(start)) {
+        if !self.area.link(slot, Some(export.offset)) {
             return None;
         }
         self.slots[slot as usize].target = Target::Image;

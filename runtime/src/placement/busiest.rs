@@ -4,7 +4,7 @@
 use super::{favour, hot_domain, let_go};
 use crate::domain;
 use crate::trusted::control::Control;
-use crate::window::{HotWindow, hot_window};
+use crate::trusted::window::{HotWindow, hot_window};
 use crate::{Domain, Placement};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;

@@ -4,9 +4,9 @@ use super::{Area, Arena, Shared, Used, arena, expose};
 use crate::error::ShareError;
 use crate::table;
 use crate::trusted::machine;
-use crate::trusted::map::{MapError, Protection};
+use crate::trusted::map::{MapError, Prot};
+use crate::trusted::window::{Part, Window};
 use crate::value::Offset;
-use crate::window::Window;
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -111,11 +111,12 @@ impl AreaBuilder {
         }
         let bytes = page_up(len)?;
         expose::check(start, len)?;
-        self.make(len, bytes, None, |window, low, high| {
-            let view = |protection| window.share_again(low, high, protection, start);
-            match view(Protection::ReadWrite) {
+        self.make(len, bytes, None, |part| {
+            // SAFETY: the caller's promise: so much stays mapped, and there are no references while a domain may write it.
+            let view = |protection| unsafe { part.share_host(protection, start) };
+            match view(Prot::ReadWrite) {
                 Ok(()) => Ok(true),
-                Err(_) => view(Protection::Read).map(|()| false),
+                Err(_) => view(Prot::Read).map(|()| false),
             }
         })
     }
@@ -126,7 +127,7 @@ impl AreaBuilder {
         len: usize,
         bytes: u32,
         device: Option<File>,
-        map: impl FnOnce(&Window, u32, u32) -> Result<bool, MapError>,
+        map: impl FnOnce(Part<'_>) -> Result<bool, MapError>,
     ) -> Result<Shared, ShareError> {
         crate::engine::start()?;
         let mut guard = arena();
@@ -148,8 +149,9 @@ impl AreaBuilder {
         let end = start + bytes;
         let name: Arc<str> = self.name.unwrap_or_else(default_name).into();
         crate::trusted::map::room(4)?;
-        let writable = map(&arena.window, start, end)?;
-        arena.window.hide(start, end);
+        let view = arena.window.owned_part(start, end);
+        let writable = map(view.part())?;
+        view.part().hide();
         let used = Used {
             end,
             name: name.clone(),
@@ -161,7 +163,7 @@ impl AreaBuilder {
             start,
             end,
             len,
-            base: arena.window.base(),
+            view,
             writable,
             device,
             withheld: AtomicBool::new(false),
@@ -170,15 +172,12 @@ impl AreaBuilder {
 }
 
 /// Maps a file's bytes from `at`, for writing if that can be had.
-fn over(
-    file: &File,
-    at: u64,
-) -> impl FnOnce(&Window, u32, u32) -> Result<bool, MapError> + use<'_> {
-    move |window, start, end| {
-        let view = |protection| window.share(start, end, protection, file.as_fd(), at);
-        match view(Protection::ReadWrite) {
+fn over(file: &File, at: u64) -> impl FnOnce(Part<'_>) -> Result<bool, MapError> + use<'_> {
+    move |part| {
+        let view = |protection| part.share(protection, file.as_fd(), at);
+        match view(Prot::ReadWrite) {
             Ok(()) => Ok(true),
-            Err(_) => view(Protection::Read).map(|()| false),
+            Err(_) => view(Prot::Read).map(|()| false),
         }
     }
 }

@@ -1,49 +1,10 @@
 //! Who may do what with an area: asked for by the host, at any time, also while threads are inside.
 
-use super::Shared;
+use super::{Prot, Shared};
 use crate::error::ShareError;
-use crate::trusted::map::Protection;
 use crate::{Domain, Offset};
 use postern_verifier::window::PAGE;
-use std::fmt;
 use std::ops::{Bound, RangeBounds};
-
-/// What a domain may do with a page of an area.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Prot {
-    /// Nothing.
-    None,
-    /// Read.
-    Read,
-    /// Read and write.
-    ReadWrite,
-}
-
-impl Prot {
-    pub(crate) fn protection(self) -> Protection {
-        match self {
-            Prot::None => Protection::None,
-            Prot::Read => Protection::Read,
-            Prot::ReadWrite => Protection::ReadWrite,
-        }
-    }
-
-    /// Whether it allows a write, or with `write` false a read.
-    pub(crate) fn allows(self, write: bool) -> bool {
-        self == Prot::ReadWrite || (self == Prot::Read && !write)
-    }
-}
-
-/// `-`, `r` or `rw`, as tables show it.
-impl fmt::Display for Prot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Prot::None => "-",
-            Prot::Read => "r",
-            Prot::ReadWrite => "rw",
-        })
-    }
-}
 
 impl Shared {
     /// What `domain` may do from now on with the pages of `range`, in bytes from the area's beginning; `..` is all of it. Both

@@ -11,7 +11,7 @@
 use super::{Area, Prot};
 use crate::error::ShareError;
 use crate::trusted::map::{self, MapError};
-use crate::window::Window;
+use crate::trusted::window::Pin;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
@@ -77,28 +77,28 @@ impl Withheld {
 
     /// Takes all access to an area. Only the first step must succeed, and it splits no mapping, so the kernel has no reason to refuse
     /// it; if it refuses the second one, as it does at its limit of mappings, the area is withheld.
-    fn withdraw(&mut self, window: &Window, area: &Arc<Area>) -> Result<(), MapError> {
-        window.protect(area.start, area.end, Prot::None.protection())?;
-        if window.unmap(area.start, area.end).is_err() {
+    fn withdraw(&mut self, pin: &Pin<'_>, area: &Arc<Area>) -> Result<(), MapError> {
+        pin.part(area.start, area.end).protect(Prot::None)?;
+        if pin.part(area.start, area.end).unmap().is_err() {
             self.add(area);
         }
         Ok(())
     }
 
     /// Unmaps those for which `which` says so.
-    fn unmap(&mut self, window: &Window, which: impl Fn(&Mapped) -> bool) -> Result<(), MapError> {
+    fn unmap(&mut self, pin: &Pin<'_>, which: impl Fn(&Mapped) -> bool) -> Result<(), MapError> {
         while let Some(found) = self.0.iter().position(&which) {
             let Mapped { start, end, .. } = self.0[found];
-            window.unmap(start, end)?;
+            pin.part(start, end).unmap()?;
             self.0.swap_remove(found);
         }
         Ok(())
     }
 
     /// Unmaps an area that is about to go, if it is here.
-    pub(crate) fn forget(&mut self, window: &Window, area: &Area) {
+    pub(crate) fn forget(&mut self, pin: &Pin<'_>, area: &Area) {
         // If the kernel refuses, the pages stay until the window's next domain ends; nobody can touch them.
-        let _ = self.unmap(window, |m| m.is(area));
+        let _ = self.unmap(pin, |m| m.is(area));
     }
 }
 
@@ -111,27 +111,27 @@ impl From<Withheld> for Views {
 
 impl Views {
     /// Takes all access to every area, for the window's next domain.
-    pub(crate) fn withhold(&mut self, window: &Window) -> Result<Withheld, MapError> {
+    pub(crate) fn withhold(&mut self, pin: &Pin<'_>) -> Result<Withheld, MapError> {
         let mut withheld = std::mem::take(&mut self.withheld);
         // Some may have gone while the window was in use.
-        withheld.unmap(window, |m| m.area.strong_count() == 0)?;
+        withheld.unmap(pin, |m| m.area.strong_count() == 0)?;
         for view in self.seen.values() {
             let area = &view.area;
             // A descriptor's mapping keeps a socket or device open; it is not to outlive its area for a moment.
             if area.device.is_some() || withheld.0.len() >= WITHHELD {
-                withheld.withdraw(window, area)?;
+                withheld.withdraw(pin, area)?;
                 continue;
             }
-            window.protect(area.start, area.end, Prot::None.protection())?;
+            pin.part(area.start, area.end).protect(Prot::None)?;
             withheld.add(area);
         }
         Ok(withheld)
     }
 
     /// Sees to it that no area is withheld in `[start, end)`, which is about to be the domain's own.
-    pub(crate) fn clear(&mut self, window: &Window, start: u32, end: u32) -> Result<(), MapError> {
+    pub(crate) fn clear(&mut self, pin: &Pin<'_>, start: u32, end: u32) -> Result<(), MapError> {
         let overlaps = |m: &Mapped| m.start < end && start < m.end;
-        self.withheld.unmap(window, overlaps)
+        self.withheld.unmap(pin, overlaps)
     }
 
     /// The window is another one now, with nothing but what is seen.
@@ -207,7 +207,7 @@ impl Views {
     /// drop where it holds no lock. After an error everything is as before, or if the kernel refuses even that, all access is gone.
     pub(crate) fn protect(
         &mut self,
-        window: &Window,
+        pin: &Pin<'_>,
         area: &Arc<Area>,
         (start, end): (u32, u32),
         protection: Prot,
@@ -223,27 +223,27 @@ impl Views {
             return Ok(None);
         }
         if after == nothing {
-            self.withheld.withdraw(window, area)?;
+            self.withheld.withdraw(pin, area)?;
             return Ok(self.seen.remove(&area.start).map(|view| view.area));
         }
         map::room(4)?;
         if seen.is_none() {
             let given = match self.withheld.take(area) {
-                true => allow(window, &after, Prot::None),
+                true => allow(pin, &after, Prot::None),
                 false => {
-                    self.clear(window, area.start, area.end)?;
-                    place(window, area, &after)
+                    self.clear(pin, area.start, area.end)?;
+                    place(pin, area, &after)
                 }
             };
             if let Err(error) = given {
-                self.withheld.withdraw(window, area)?;
+                self.withheld.withdraw(pin, area)?;
                 return Err(error.into());
             }
-        } else if let Err(error) = window.protect(start, end, protection.protection()) {
+        } else if let Err(error) = pin.part(start, end).protect(protection) {
             // The kernel may have stopped half way.
-            if restore(window, before, start, end).is_err() {
+            if restore(pin, before, start, end).is_err() {
                 // Rather nothing than more than was given.
-                self.withheld.withdraw(window, area)?;
+                self.withheld.withdraw(pin, area)?;
                 self.seen.remove(&area.start);
             }
             return Err(error.into());
@@ -288,32 +288,32 @@ fn changed(ranges: &[Range], start: u32, end: u32, protection: Prot) -> Vec<Rang
 }
 
 /// Maps an area that the window has not.
-fn place(window: &Window, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
+fn place(pin: &Pin<'_>, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
     // With several ranges, each gets more access than the mapping begins with.
     let first = match ranges {
         [only] => only.protection,
         _ => Prot::None,
     };
-    let (start, end) = (area.start, area.end);
+    let part = pin.part(area.start, area.end);
     match &area.device {
-        Some(device) => window.share(start, end, first.protection(), device.as_fd(), 0)?,
-        None => window.share_again(start, end, first.protection(), area.address())?,
+        Some(device) => part.share(first, device.as_fd(), 0)?,
+        None => part.share_again(first, area.view.part())?,
     }
-    window.hide(start, end);
-    allow(window, ranges, first)
+    part.hide();
+    allow(pin, ranges, first)
 }
 
 /// Gives each range its protection, where all have `first`.
-fn allow(window: &Window, ranges: &[Range], first: Prot) -> Result<(), MapError> {
+fn allow(pin: &Pin<'_>, ranges: &[Range], first: Prot) -> Result<(), MapError> {
     let mut others = ranges.iter().filter(|r| r.protection != first);
-    others.try_for_each(|r| window.protect(r.start, r.end, r.protection.protection()))
+    others.try_for_each(|r| pin.part(r.start, r.end).protect(r.protection))
 }
 
 /// Gives what lies in `[start, end)` of `ranges` its protection again.
-fn restore(window: &Window, ranges: &[Range], start: u32, end: u32) -> Result<(), MapError> {
+fn restore(pin: &Pin<'_>, ranges: &[Range], start: u32, end: u32) -> Result<(), MapError> {
     for r in ranges.iter().filter(|r| r.end > start && r.start < end) {
         let (from, to) = (r.start.max(start), r.end.min(end));
-        window.protect(from, to, r.protection.protection())?;
+        pin.part(from, to).protect(r.protection)?;
     }
     Ok(())
 }

@@ -3,7 +3,8 @@
 //! executable; nobody runs that page.
 
 use super::{Shown, name};
-use crate::trusted::{machine, map};
+use crate::trusted::machine;
+use crate::trusted::map::Mapping;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
@@ -72,10 +73,9 @@ impl Dump {
         header.long(0);
         file.write_all(&header.0)?;
         // The mark for perf. It stays for good.
-        let mark = map::reserve(4096).map_err(io::Error::other)?;
-        let there = Some((file.as_fd(), 0));
-        map::place(mark as usize, 4096, map::Protection::ReadExecute, there)
-            .map_err(io::Error::other)?;
+        Mapping::of_code(file.as_fd(), 4096)
+            .map_err(io::Error::other)?
+            .leak();
         Ok(Dump {
             file,
             process,

@@ -5,7 +5,9 @@
 //! extension can reach, and the file is sealed so that no further writable mapping can be made.
 //!
 //! Invariants, from which `docs/src/internals/namespaces.md` argues:
-//! - Text is written only as [`Area::judge`] accepted it, for the place where it is written, with the slots that exist.
+//! - Text is written only as [`Area::judge`] accepted it, for the place where it is written, with the slots that exist: there is no
+//!   other way to a [`Judged`], and no other than [`Area::place`] for it.
+//! - The window's pages of the area are the area's alone, from when it is made until the window is wiped ([`CodePart`]).
 //! - Of slots and text only that much is mapped as was in use: there, where no text is, and between any two, stands `CC`.
 //! - A slot's instructions never change once made. They jump to what the slot's target says: a start of text that is placed, or
 //!   the slot's own trap. Targets are data, changed by one aligned store.
@@ -15,8 +17,9 @@
 
 use super::inside::Nobody;
 use super::machine;
-use super::map::{self, MapError, Protection};
-use super::memory;
+use super::map::{self, MapError, Mapping, Prot};
+use super::text::Text;
+use super::window::{CodePart, Window};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
 use postern_verifier::{Facts, Layout, Links, Profile, Segment, Starts, Violation};
 use std::collections::BTreeMap;
@@ -69,50 +72,47 @@ impl Plan {
     }
 }
 
-/// Text that the verifier has accepted for its place.
+/// Text that the verifier has accepted for its place in one area.
 pub(crate) struct Judged {
+    area: u64,
     at: u32,
     text: Arc<[u8]>,
-    starts: Vec<u64>,
+    starts: Box<[u64]>,
     pub(crate) facts: Facts,
 }
 
 impl Judged {
-    /// A place where this text may be entered.
-    pub(crate) fn start(&self, offset: u32) -> Option<Start> {
-        let starts = Starts::new(&self.starts, self.text.len(), self.at);
-        starts.contains(offset).then_some(Start(offset))
-    }
-}
-
-/// A place where verified text may be entered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Start(u32);
-
-impl Start {
-    /// One of the image's, of which the verifier found these.
-    pub(crate) fn of_image(starts: &Starts<'_>, offset: u32) -> Option<Start> {
-        starts.contains(offset).then_some(Start(offset))
+    /// Whether this text may be entered there.
+    pub(crate) fn is_start(&self, offset: u32) -> bool {
+        Starts::new(&self.starts, self.text.len(), self.at).contains(offset)
     }
 }
 
 /// Text that is placed.
 struct Placed {
-    text: Arc<[u8]>,
+    judged: Judged,
     /// Slots that lead into it.
     linked: u32,
     /// It has its landing pads.
     open: bool,
 }
 
+impl Placed {
+    fn text(&self) -> &[u8] {
+        &self.judged.text
+    }
+}
+
 /// The code area.
 pub(crate) struct Area {
+    /// No other area has it.
+    number: u64,
     plan: Plan,
-    /// Address of the host's mapping, and of the window.
-    alias: u64,
-    window: u64,
-    /// Offset and number of the gate slots.
-    gates: (u32, u32),
+    /// The host's mapping, and the window's pages.
+    alias: Mapping,
+    part: CodePart,
+    /// The window's image.
+    image: Arc<Text>,
     /// Ends of what is mapped executable of slots and of text.
     open: [u32; 2],
     /// Slots that were made before the last barrier.
@@ -124,23 +124,26 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Makes an area in the window at address `window`, whose image has gate slots at this offset, so many. The window's range is the
-    /// caller's, and nobody uses it.
-    pub(crate) fn new(plan: Plan, window: u64, gates: (u32, u32)) -> Result<Area, MapError> {
+    /// Makes an area in a window that has an image and no area yet.
+    ///
+    /// # Errors
+    /// The range is not free, or somebody uses the window all the time; the kernel refused.
+    pub(crate) fn new(plan: Plan, window: &Window) -> Result<Area, MapError> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
         machine::register_code_barrier()
             .map_err(|error| failed("register for membarrier", error))?;
         let bytes = plan.bytes() as usize;
-        let alias = random_reservation(bytes)?;
+        let (part, image) = window.claim_code(plan.start, plan.constants().end)?;
+        let alias = Mapping::hidden(bytes)?;
         // The mappings keep the file, so that a namespace needs no descriptor.
-        new_file(bytes)
-            .and_then(|file| map_data(&plan, alias, window, &file))
-            .inspect_err(|_| map::release(alias as *mut u8, bytes))?;
+        map_data(&plan, &alias, &part, &new_file(bytes)?)?;
         let area = Area {
+            number: MADE.fetch_add(1, Ordering::Relaxed),
+            open: [plan.start, plan.text().start],
             plan,
             alias,
-            window,
-            gates,
-            open: [plan.start, plan.text().start],
+            part,
+            image,
             seen: 0,
             targets: Vec::new(),
             placed: BTreeMap::new(),
@@ -186,9 +189,9 @@ impl Area {
     }
 
     /// Where a slot leads, if not to its trap.
-    pub(crate) fn target(&self, slot: u32) -> Option<Start> {
+    pub(crate) fn target(&self, slot: u32) -> Option<u32> {
         let offset = *self.targets.get(slot as usize)?;
-        (offset != 0).then_some(Start(offset))
+        (offset != 0).then_some(offset)
     }
 
     /// Has slots (0) or text (1) mapped up to `end`, which lies in the plan.
@@ -203,8 +206,9 @@ impl Area {
         let to = end.next_multiple_of(STEP).min(limit);
         map::room(3)?;
         self.write(from, &vec![FILL; (to - from) as usize]);
-        let place = (self.window + u64::from(from)) as usize;
-        map::protect(place, (to - from) as usize, Protection::ReadExecute)?;
+        // SAFETY: these pages of the file have nothing but slots, text that was judged for its place here, and traps; and nobody but
+        // this area writes them.
+        unsafe { self.part.execute(from, to)? };
         self.open[part] = to;
         Ok(())
     }
@@ -233,45 +237,49 @@ impl Area {
             0 => self.plan.slot(number) + TRAP,
             offset => offset,
         };
-        let place = self.alias + u64::from(self.target_place(number) - self.plan.start);
+        let at = (self.target_place(number) - self.plan.start) as usize;
+        assert!(at + 8 <= self.alias.bytes());
+        let place = (self.alias.address() + at) as *mut u64;
         // SAFETY: the place lies in the host's mapping of the area, which lives as long as `self`; it is a multiple of 8, and only this
         // function writes it.
-        let target = unsafe { AtomicU64::from_ptr(place as *mut u64) };
-        target.store(self.window + u64::from(offset), Ordering::SeqCst);
+        let target = unsafe { AtomicU64::from_ptr(place) };
+        target.store(self.part.base() + u64::from(offset), Ordering::SeqCst);
     }
 
     /// Judges text for the place `at`, with the slots that are made.
     pub(crate) fn judge(&self, at: u32, text: Vec<u8>) -> Result<Judged, Violation> {
         let count = self.slots();
         let start = self.plan.start;
-        let (gates, imports) = self.gates;
         let layout = Layout {
             text: at,
-            gates,
-            imports,
+            gates: self.image.layout().gates,
+            imports: self.image.slots(),
             links: Links { start, count },
             segment: Segment::Gs,
         };
         let mut starts = vec![0; postern_verifier::buffer_len(text.len())];
         let facts = postern_verifier::verify(&text, &layout, Profile::User, &mut starts)?;
-        let text = text.into();
+        // What else the verifier needed is not looked at again.
+        starts.truncate(postern_verifier::buffer_len(text.len()) / 2);
         Ok(Judged {
+            area: self.number,
             at,
-            text,
-            starts,
+            text: text.into(),
+            starts: starts.into(),
             facts,
         })
     }
 
     /// Writes text to its place, if there is none. Nobody can be led there before [`Area::link`].
     #[must_use]
-    pub(crate) fn place(&mut self, judged: &Judged) -> bool {
+    pub(crate) fn place(&mut self, judged: Judged) -> bool {
         let range = judged.at..judged.at + judged.text.len() as u32;
         // `CC` stays on both sides.
         let wide = range.start.saturating_sub(1)..range.end.saturating_add(1);
         let room = self.plan.text();
         let inside = room.start < range.start && range.end < room.end;
-        if !inside || overlaps(&self.placed, &wide, |p| p.text.len()) {
+        let ours = judged.area == self.number;
+        if !ours || !inside || overlaps(&self.placed, &wide, |p| p.text().len()) {
             return false;
         }
         if self.open(1, wide.end).is_err() {
@@ -282,12 +290,13 @@ impl Area {
             closed[at] = FILL;
         }
         self.write(judged.at, &closed);
+        let at = judged.at;
         let placed = Placed {
-            text: judged.text.clone(),
+            judged,
             linked: 0,
             open: false,
         };
-        self.placed.insert(judged.at, placed);
+        self.placed.insert(at, placed);
         true
     }
 
@@ -297,24 +306,27 @@ impl Area {
             return;
         };
         placed.open = true;
-        let text = placed.text.clone();
+        let text = Arc::clone(&placed.judged.text);
         for pad in pads(&text) {
             self.write(at + pad as u32, &PAD[..1]);
         }
     }
 
-    /// Leads a slot to a start, or to its trap. False if it does not exist, or the text of the start is gone.
+    /// Leads a slot to a start, or to its trap. False if it does not exist, or no text may be entered there.
     #[must_use]
-    pub(crate) fn link(&mut self, slot: u32, start: Option<Start>) -> bool {
+    pub(crate) fn link(&mut self, slot: u32, start: Option<u32>) -> bool {
         let Some(&old) = self.targets.get(slot as usize) else {
             return false;
         };
-        let new = start.map_or(0, |start| start.0);
+        let new = start.unwrap_or(0);
         if self.plan.text().contains(&new) {
-            match self.text_at(new).filter(|text| text.open) {
+            let may = |text: &&mut Placed| text.open && text.judged.is_start(new);
+            match self.text_at(new).filter(may) {
                 Some(text) => text.linked += 1,
                 None => return false,
             }
+        } else if start.is_some() && !self.image.is_start(new) {
+            return false;
         }
         self.targets[slot as usize] = new;
         self.store_target(slot);
@@ -326,13 +338,13 @@ impl Area {
 
     fn text_at(&mut self, offset: u32) -> Option<&mut Placed> {
         let (&at, text) = self.placed.range_mut(..=offset).next_back()?;
-        ((offset - at) < text.text.len() as u32).then_some(text)
+        ((offset - at) < text.text().len() as u32).then_some(text)
     }
 
     /// The bytes of text from `offset` on.
     pub(crate) fn text(&self, offset: u32) -> Option<&[u8]> {
         let (&at, placed) = self.placed.range(..=offset).next_back()?;
-        placed.text.get((offset - at) as usize..)
+        placed.text().get((offset - at) as usize..)
     }
 
     /// Takes text away while nobody is inside. False if a slot leads there.
@@ -352,7 +364,7 @@ impl Area {
         let Some(text) = self.placed.get(&at).filter(may) else {
             return false;
         };
-        let fill = vec![FILL; text.text.len()];
+        let fill = vec![FILL; text.text().len()];
         self.write(at, &fill);
         self.placed.remove(&at);
         true
@@ -378,32 +390,26 @@ impl Area {
 
     fn write(&self, offset: u32, bytes: &[u8]) {
         // The file cannot shrink, and the callers keep to the plan.
-        let _ = memory::write_at(self.alias, offset - self.plan.start, bytes);
+        let _ = self.alias.write((offset - self.plan.start) as usize, bytes);
     }
 
     /// In a forked child: a file of its own with the same contents, for the parent goes on writing the other. No other thread is here.
     pub(crate) fn renew(&mut self) -> Result<(), MapError> {
         let file = new_file(self.plan.bytes() as usize)?;
         let end = std::mem::replace(&mut self.open, [self.plan.start, self.plan.text().start]);
-        map_data(&self.plan, self.alias, self.window, &file)?;
+        map_data(&self.plan, &self.alias, &self.part, &file)?;
         self.open(0, end[0])?;
         self.open(1, end[1])?;
         for slot in 0..self.slots() {
             self.write_slot(slot);
         }
         for (at, placed) in &self.placed {
-            self.write(*at, &placed.text);
+            self.write(*at, placed.text());
         }
         for (at, bytes) in &self.constants {
             self.write(*at, bytes);
         }
         Ok(())
-    }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        map::release(self.alias as *mut u8, self.plan.bytes() as usize);
     }
 }
 
@@ -431,31 +437,14 @@ fn new_file(bytes: usize) -> Result<File, MapError> {
 }
 
 /// Maps the host's side, seals the file, and then maps targets and constants into the window.
-fn map_data(plan: &Plan, alias: u64, window: u64, file: &File) -> Result<(), MapError> {
-    let bytes = plan.bytes() as usize;
-    let code = (plan.text().end - plan.start) as usize;
-    let (host, start) = (alias as usize, window as usize + plan.start as usize);
-    map::share(host, bytes, Protection::ReadWrite, file.as_fd(), 0)?;
+fn map_data(plan: &Plan, alias: &Mapping, part: &CodePart, file: &File) -> Result<(), MapError> {
+    let code = plan.text().end;
+    alias.share(file.as_fd(), Prot::ReadWrite)?;
     machine::seal_writers(file).map_err(|e| failed("seal a file", e))?;
     // Mapped after the seal, so nobody can give it the right to write. In a forked child the parent's pages are still there.
-    map::share(start, code, Protection::None, file.as_fd(), 0)?;
-    let (rest, at) = (bytes - code, code as u64);
-    map::share(start + code, rest, Protection::Read, file.as_fd(), at)?;
-    map::hide(host, bytes);
-    map::hide(start, bytes);
+    part.share(plan.start, code, Prot::None, file.as_fd())?;
+    part.share(code, plan.constants().end, Prot::Read, file.as_fd())?;
+    alias.hide();
+    part.hide();
     Ok(())
-}
-
-/// Address space at a place that nobody can guess.
-fn random_reservation(bytes: usize) -> Result<u64, MapError> {
-    /// Below the end of user space on every processor.
-    const SPACE: u64 = 1 << 46;
-    for _ in 0..8 {
-        let Ok(random) = machine::random() else { break };
-        let start = ((u64::from_le_bytes(random) % SPACE) & !0xfff) | (1 << 40);
-        if map::reserve_at(start as usize, bytes).is_ok() {
-            return Ok(start);
-        }
-    }
-    map::reserve(bytes).map(|start| start as u64)
 }

@@ -9,7 +9,7 @@
 //! is nobody's: it never has a data stack, so gates that are sent there take the slow path ([`thread::divert_all`]).
 
 use super::guard::Guard;
-use super::map::{self, MapError};
+use super::map::{self, MapError, Mapping};
 use super::switch::Switch;
 use super::thread;
 use std::mem::offset_of;
@@ -243,7 +243,7 @@ impl Pause {
 
 /// The reserved table and its free list.
 pub(crate) struct Table {
-    start: *mut u8,
+    memory: Mapping,
     /// How many layers can be touched, and how many bytes of each: so much is charged where the system promises no more memory than it
     /// has.
     layers: usize,
@@ -253,9 +253,6 @@ pub(crate) struct Table {
     generation: u32,
     free: Vec<usize>,
 }
-
-// SAFETY: the pointer is to memory that no thread owns.
-unsafe impl Send for Table {}
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
@@ -282,8 +279,7 @@ impl Table {
     }
 
     fn open_part(&self, layer: usize, bytes: usize) -> Result<(), MapError> {
-        let start = self.start as usize + layer * LAYER;
-        map::protect(start, bytes, map::Protection::ReadWrite)
+        self.memory.open(layer * LAYER..layer * LAYER + bytes)
     }
 }
 
@@ -317,7 +313,7 @@ impl Block {
         let table = match guard.as_mut() {
             Some(table) => table,
             None => guard.insert(Table {
-                start: map::reserve_small(LAYERS * LAYER)?,
+                memory: Mapping::sparse(LAYERS * LAYER)?,
                 layers: 1,
                 open: 0,
                 next: 0,
@@ -334,10 +330,10 @@ impl Block {
             }
             None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
         };
+        let block = table.memory.address() + number * BLOCK;
         // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, and it is open, for good; zeros or a former domain's are
         // a valid Control (atomics only).
-        let control: &'static Control =
-            unsafe { &*(table.start.add(number * BLOCK) as *const Control) };
+        let control: &'static Control = unsafe { &*(block as *const Control) };
         if used {
             control.wipe(threads);
         }
@@ -493,6 +489,11 @@ impl Control {
         (0..threads)
             .map(|i| self.slot(i).calls.load(Ordering::Relaxed))
             .sum()
+    }
+
+    /// Notes where the domain's window lies. For [`super::window`], which knows.
+    pub(super) fn lie_at(&self, base: u64) {
+        self.base.store(base, Ordering::SeqCst);
     }
 
     /// Where `offset` is in the host's address space.

@@ -28,12 +28,15 @@ unsafe extern "C" {
 }
 
 /// The address to install as handler.
-pub(crate) fn handler() -> usize {
+pub(super) fn handler() -> usize {
     &raw const postern_on_signal as usize
 }
 
 /// Whether `address` is the handler of this or another copy.
-pub(crate) fn is_handler(address: usize) -> bool {
+///
+/// # Safety
+/// It is `SIG_DFL`, `SIG_IGN`, or the address of a handler that is installed.
+pub(super) unsafe fn is_handler(address: usize) -> bool {
     // Handlers of ours are 16 bytes into a 32-byte line, so the bytes before one lie in the same page.
     if address % 32 != 16 {
         return false;

@@ -59,20 +59,25 @@ struct Shown {
 
 /// What is in the list, by number.
 #[derive(Default)]
-pub(crate) struct All(HashMap<u32, Shown>);
+struct All(HashMap<u32, Shown>);
 
 // SAFETY: the pointers of an entry are followed under the lock only (and by GDB, which stops the process).
 unsafe impl Send for All {}
 
 static ALL: Mutex<Option<All>> = Mutex::new(None);
 
-pub(crate) fn all() -> MutexGuard<'static, Option<All>> {
+fn lock() -> MutexGuard<'static, Option<All>> {
     ALL.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Holds the list, for a thread that forks. Of what is held nothing can be touched.
+pub(crate) fn all() -> impl Sized + 'static {
+    lock()
 }
 
 /// Tells the debugger of a file, in place of the one that had this number.
 pub(crate) fn show(number: u32, file: Vec<u8>) {
-    let mut guard = all();
+    let mut guard = lock();
     let all = guard.get_or_insert_default();
     remove(all, number);
     let mut entry = Box::new(Entry {
@@ -100,7 +105,7 @@ pub(crate) fn show(number: u32, file: Vec<u8>) {
 
 /// Tells the debugger that the file with this number goes; false if there is none.
 pub(crate) fn hide(number: u32) -> bool {
-    all().as_mut().is_some_and(|all| remove(all, number))
+    lock().as_mut().is_some_and(|all| remove(all, number))
 }
 
 fn remove(all: &mut All, number: u32) -> bool {

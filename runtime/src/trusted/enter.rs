@@ -111,8 +111,11 @@ impl<'a> Freight<'a> {
     pub(super) fn unload(&mut self, control: &Control, at: u32) {
         let second = at + self.parts[0].len() as u32;
         // A data stack is private memory that stays as long as the domain.
-        let _ = memory::write(control, at, self.parts[0]);
-        let _ = memory::write(control, second, self.parts[1]);
+        // SAFETY: `place` found room for both above the data stack's bottom.
+        unsafe {
+            let _ = memory::write(control, at, self.parts[0]);
+            let _ = memory::write(control, second, self.parts[1]);
+        }
         self.at = at;
     }
 }

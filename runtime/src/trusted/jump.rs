@@ -53,7 +53,9 @@ pub(crate) fn mark(thread: &Thread, control: &Control) -> Result<u64, JumpError>
     if at + 2 * RETURN >= base - RETURN {
         return Err(JumpError::NoCaller);
     }
-    let offset = in_window(control, host_word(at + 2 * RETURN)).ok_or(JumpError::NoCaller)?;
+    // SAFETY: below the base of the innermost call, and above what the gate pushed on that very stack.
+    let caller = unsafe { host_word(at + 2 * RETURN) };
+    let offset = in_window(control, caller).ok_or(JumpError::NoCaller)?;
     let depth = u32::try_from(base - (at + 3 * RETURN)).map_err(|_| JumpError::TooDeep)?;
     Ok(u64::from(depth) << 32 | u64::from(offset))
 }
@@ -77,12 +79,16 @@ pub(crate) fn jump(thread: &Thread, control: &Control, depth: u32) -> Result<(),
             present,
         });
     }
-    let (rbp, back) = (host_word(at), host_word(at + RETURN));
+    // SAFETY: the two words that the gate found, below the base of the innermost call.
+    let (rbp, back) = unsafe { (host_word(at), host_word(at + RETURN)) };
     in_window(control, back).ok_or(JumpError::Outside)?;
     // at + 16 <= to <= base - 8, so both words lie between what the gate pushed and the gate's own return address.
     let to = base - u64::from(depth);
-    set_host_word(to - 2 * RETURN, rbp);
-    set_host_word(to - RETURN, back);
+    // SAFETY: so only the extension's own returns read them.
+    unsafe {
+        set_host_word(to - 2 * RETURN, rbp);
+        set_host_word(to - RETURN, back);
+    }
     thread.service_rsp.store(to - 2 * RETURN, Ordering::Relaxed);
     Ok(())
 }
@@ -100,8 +106,9 @@ pub(crate) fn return_of(thread: &Thread, control: &Control, depth: u32) -> Resul
     if u64::from(depth) == RETURN {
         return Ok(-1);
     }
-    // Between the gate's two words at `at` and its own return address at base - 8.
-    in_window(control, host_word(base - u64::from(depth)))
+    // SAFETY: between the gate's two words at `at` and its own return address at base - 8.
+    let back = unsafe { host_word(base - u64::from(depth)) };
+    in_window(control, back)
         .map(i64::from)
         .ok_or(JumpError::NoFrame(depth))
 }

@@ -1,17 +1,21 @@
 //! Address space: the few calls of mmap that windows, control blocks and stacks are made of.
 //!
 //! Nothing here knows what the memory is for. Every reservation is `PROT_NONE` and `MAP_NORESERVE`, so that it costs a mapping
-//! and no memory; every change inside one uses `MAP_FIXED` within bounds that the caller owns.
+//! and no memory. What takes an address is an `unsafe fn` for the owners of ranges in this folder, which check bounds: windows and
+//! their parts ([`super::window`]), and [`Mapping`] for all the rest.
 //!
 //! A process has so many mappings and no more, and at the limit its allocator fails, which ends it. So whoever is about to map says so
 //! first ([`room`]), and is refused while that would leave the host fewer than [`RESERVE`].
 
 mod limit;
 mod lost;
+mod mapping;
 
 pub(crate) use limit::room;
 pub use limit::{SystemLimit, without_reserve};
+pub(crate) use mapping::Mapping;
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::LazyLock;
@@ -51,13 +55,52 @@ pub enum MapError {
     Taken,
 }
 
-/// Page protections that a window uses.
+/// What a domain may do with a page of an area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Prot {
+    /// Nothing.
+    None,
+    /// Read.
+    Read,
+    /// Read and write.
+    ReadWrite,
+}
+
+impl Prot {
+    /// Whether it allows a write, or with `write` false a read.
+    pub(crate) fn allows(self, write: bool) -> bool {
+        self == Prot::ReadWrite || (self == Prot::Read && !write)
+    }
+}
+
+/// `-`, `r` or `rw`, as tables show it.
+impl fmt::Display for Prot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Prot::None => "-",
+            Prot::Read => "r",
+            Prot::ReadWrite => "rw",
+        })
+    }
+}
+
+/// Page protections, as the kernel is asked for them. Execution is for text alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protection {
+pub(super) enum Protection {
     None,
     Read,
     ReadWrite,
     ReadExecute,
+}
+
+impl From<Prot> for Protection {
+    fn from(prot: Prot) -> Protection {
+        match prot {
+            Prot::None => Protection::None,
+            Prot::Read => Protection::Read,
+            Prot::ReadWrite => Protection::ReadWrite,
+        }
+    }
 }
 
 impl Protection {
@@ -94,13 +137,13 @@ pub(crate) fn explained(error: &io::Error) -> String {
 }
 
 /// Whether all of `[start, start + bytes)`, which was the caller's own, still is.
-pub(crate) fn whole(start: usize, bytes: usize) -> Result<(), MapError> {
+pub(super) fn whole(start: usize, bytes: usize) -> Result<(), MapError> {
     lost::none_in(start, bytes)
 }
 
 /// As if the kernel had refused there, and another thread been faster.
 #[cfg(test)]
-pub(crate) fn lose(start: usize, bytes: usize) {
+pub(super) fn lose(start: usize, bytes: usize) {
     lost::add(start, bytes);
 }
 
@@ -112,8 +155,11 @@ pub(crate) fn dump(wanted: bool) {
     DUMPED.store(wanted, Ordering::SeqCst);
 }
 
-/// Leaves what was mapped to `[start, start + bytes)`, which the caller owns, out of core dumps, unless they are to have it.
-pub(crate) fn hide(start: usize, bytes: usize) {
+/// Leaves what was mapped to `[start, start + bytes)` out of core dumps, unless they are to have it.
+///
+/// # Safety
+/// The caller owns the range. (If not, it is missed in a dump.)
+pub(super) unsafe fn hide(start: usize, bytes: usize) {
     if bytes != 0 && lost::none_in(start, bytes).is_ok() && !DUMPED.load(Ordering::Relaxed) {
         // SAFETY: advice about the caller's own mappings that changes nothing in them. Not taken, a dump is larger.
         unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTDUMP) };
@@ -138,31 +184,19 @@ fn still_ours(start: usize, bytes: usize, error: MapError, moves: bool) -> MapEr
     }
 }
 
-/// Address space without access, parts of which will be touched here and there: a touch costs a page, and not 2 MiB.
-pub(crate) fn reserve_small(bytes: usize) -> Result<*mut u8, MapError> {
-    let start = reserve(bytes)?;
-    // SAFETY: advice about memory that was just mapped.
-    unsafe { libc::madvise(start.cast(), bytes, libc::MADV_NOHUGEPAGE) };
-    Ok(start)
-}
-
 /// Address space without access.
-pub(crate) fn reserve(bytes: usize) -> Result<*mut u8, MapError> {
-    anonymous(bytes, Protection::None)
-}
-
-fn anonymous(bytes: usize, protection: Protection) -> Result<*mut u8, MapError> {
+pub(super) fn reserve(bytes: usize) -> Result<usize, MapError> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-    let p = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection.bits(), flags, -1, 0) };
+    let p = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
     if p == libc::MAP_FAILED {
         return Err(refused("make a reservation", bytes));
     }
-    Ok(p.cast())
+    Ok(p as usize)
 }
 
 /// Reserves exactly `[start, start + bytes)`, or fails if any of it is in use.
-pub(crate) fn reserve_at(start: usize, bytes: usize) -> Result<(), MapError> {
+pub(super) fn reserve_at(start: usize, bytes: usize) -> Result<(), MapError> {
     let flags =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: MAP_FIXED_NOREPLACE replaces nothing that exists.
@@ -172,37 +206,47 @@ pub(crate) fn reserve_at(start: usize, bytes: usize) -> Result<(), MapError> {
     }
     if p as usize != start {
         // A kernel that does not know the flag treats the address as a hint.
-        release(p.cast(), bytes);
+        // SAFETY: what was just mapped and nobody knows of.
+        unsafe { release(p as usize, bytes) };
         return Err(MapError::Taken);
     }
     Ok(())
 }
 
-/// Gives address space back. The range must be the caller's own.
-pub(crate) fn release(start: *mut u8, bytes: usize) {
-    if bytes != 0 && lost::none_in(start as usize, bytes).is_ok() {
-        // SAFETY: the callers pass ranges that they reserved and that nothing refers to any more.
-        unsafe { libc::munmap(start.cast(), bytes) };
+/// Gives address space back.
+///
+/// # Safety
+/// The caller reserved the range, and nothing refers to it any more.
+pub(super) unsafe fn release(start: usize, bytes: usize) {
+    if bytes != 0 && lost::none_in(start, bytes).is_ok() {
+        // SAFETY: the caller's promise.
+        unsafe { libc::munmap(start as *mut _, bytes) };
     }
 }
 
 /// Drops the pages of a private range: file-backed pages read as the file again, anonymous ones as zero. False if they are
 /// still there: the host has locked them, and the kernel is older than 5.18.
+///
+/// # Safety
+/// The caller owns the range, and no Rust reference is to anything there.
 #[must_use]
-pub(crate) fn discard(start: *mut u8, bytes: usize) -> bool {
-    if lost::none_in(start as usize, bytes).is_err() {
+pub(super) unsafe fn discard(start: usize, bytes: usize) -> bool {
+    if lost::none_in(start, bytes).is_err() {
         return false;
     }
     const MADV_DONTNEED_LOCKED: i32 = 24;
-    // SAFETY: the callers own the range; these change contents only.
+    // SAFETY: the caller's promise; these change contents only.
     unsafe {
-        libc::madvise(start.cast(), bytes, libc::MADV_DONTNEED) == 0
-            || libc::madvise(start.cast(), bytes, MADV_DONTNEED_LOCKED) == 0
+        libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) == 0
+            || libc::madvise(start as *mut _, bytes, MADV_DONTNEED_LOCKED) == 0
     }
 }
 
-/// Maps zero pages, or a file's pages copy-on-write, over a part of a reservation that the caller owns.
-pub(crate) fn place(
+/// Maps zero pages, or a file's pages copy-on-write, over what is there.
+///
+/// # Safety
+/// As [`discard`].
+pub(super) unsafe fn place(
     start: usize,
     bytes: usize,
     protection: Protection,
@@ -220,8 +264,7 @@ pub(crate) fn place(
             (-1, 0)
         }
     };
-    // SAFETY: the callers own [start, start + bytes): it lies in a window or stack that they reserved, so nothing of the
-    // host is replaced.
+    // SAFETY: the caller owns the range and promises that nobody refers to it, so nothing of the host is replaced.
     let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, offset) };
     if p == libc::MAP_FAILED {
         let error = refused("map memory", bytes);
@@ -230,8 +273,11 @@ pub(crate) fn place(
     Ok(())
 }
 
-/// Maps a file's pages, shared with everybody else who maps them, over a part of a reservation that the caller owns.
-pub(crate) fn share(
+/// Maps a file's pages, shared with everybody else who maps them, over what is there.
+///
+/// # Safety
+/// As [`discard`]. Whoever touches the range expects that others write it, and a signal where the file shrinks.
+pub(super) unsafe fn share(
     start: usize,
     bytes: usize,
     protection: Protection,
@@ -251,9 +297,13 @@ pub(crate) fn share(
     Ok(())
 }
 
-/// Maps the pages of the shared mapping at `from` once more, over a part of a reservation that the caller owns. It has no other
-/// access than `protection` at any moment.
-pub(crate) fn share_again(
+/// Maps the pages of the shared mapping at `from` once more, over what is at `to`. It has no other access than `protection` at any
+/// moment.
+///
+/// # Safety
+/// For `[to, to + bytes)` as [`share`]. As much from `from` stays mapped during the call; and no Rust reference to it expects that
+/// nobody writes it, as far as `protection` lets others do so.
+pub(super) unsafe fn share_again(
     from: usize,
     bytes: usize,
     to: usize,
@@ -266,36 +316,50 @@ pub(crate) fn share_again(
     if aside == libc::MAP_FAILED {
         return Err(refused("share memory", bytes));
     }
-    let placed = protect(aside as usize, bytes, protection).and_then(|()| {
+    let aside = aside as usize;
+    // SAFETY: the mapping was just made, and nobody else knows of it.
+    let placed = unsafe { protect(aside, bytes, protection) }.and_then(|()| {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+        let (aside, to) = (aside as *mut libc::c_void, to as *mut libc::c_void);
         // SAFETY: moves the mapping that was just made and that nothing refers to; [to, to + bytes) is the caller's own.
-        match unsafe { libc::mremap(aside, bytes, bytes, flags, to as *mut libc::c_void) } {
+        match unsafe { libc::mremap(aside, bytes, bytes, flags, to) } {
             libc::MAP_FAILED => {
                 let error = refused("share memory", bytes);
-                Err(still_ours(to, bytes, error, true))
+                Err(still_ours(to as usize, bytes, error, true))
             }
             _ => Ok(()),
         }
     });
     if placed.is_err() {
-        release(aside.cast(), bytes);
+        // SAFETY: as above; it was not moved.
+        unsafe { release(aside, bytes) };
     }
     placed
 }
 
-/// Changes the protection of a range that the caller owns.
-pub(crate) fn protect(start: usize, bytes: usize, protection: Protection) -> Result<(), MapError> {
+/// Changes the protection of a range.
+///
+/// # Safety
+/// As [`discard`]; what becomes executable is text that may run there.
+pub(super) unsafe fn protect(
+    start: usize,
+    bytes: usize,
+    protection: Protection,
+) -> Result<(), MapError> {
     lost::none_in(start, bytes)?;
-    // SAFETY: the callers own the range and nothing of the host refers to it.
+    // SAFETY: the caller owns the range, and nothing of the host refers to it.
     if unsafe { libc::mprotect(start as *mut _, bytes, protection.bits()) } != 0 {
         return Err(refused("change the protection", bytes));
     }
     Ok(())
 }
 
-/// Moves the pages of one mapping that the caller owns, `[from, from + bytes)`, over a part `[to, …)` of another reservation of
-/// the caller's. The mapping itself stays, empty, so there is no moment at which the kernel could give its addresses away.
-pub(crate) fn carry(from: usize, bytes: usize, to: usize) -> Result<(), MapError> {
+/// Moves the pages of one mapping, `[from, from + bytes)`, over what is at `to`. The mapping itself stays, empty, so there is no
+/// moment at which the kernel could give its addresses away.
+///
+/// # Safety
+/// For both ranges as [`discard`]; nobody uses what lies in them meanwhile.
+pub(super) unsafe fn carry(from: usize, bytes: usize, to: usize) -> Result<(), MapError> {
     if bytes == 0 {
         return Ok(());
     }
@@ -303,7 +367,7 @@ pub(crate) fn carry(from: usize, bytes: usize, to: usize) -> Result<(), MapError
     lost::none_in(to, bytes)?;
     const DONTUNMAP: i32 = 4;
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | DONTUNMAP;
-    // SAFETY: the callers own both ranges, and nobody uses what lies in them meanwhile.
+    // SAFETY: the caller's promise.
     let p = unsafe { libc::mremap(from as *mut _, bytes, bytes, flags, to as *mut libc::c_void) };
     if p == libc::MAP_FAILED {
         let error = refused("move a mapping", bytes);

@@ -1,6 +1,6 @@
 //! Which signals the calling thread takes, and the stack on which it handles them.
 
-use super::map;
+use super::map::{self, Mapping};
 use super::outcome::Refusal;
 use super::signal;
 
@@ -22,8 +22,7 @@ fn present() -> libc::stack_t {
 
 /// An alternate signal stack that we installed, above a page without access, and what was there before.
 pub(crate) struct SignalStack {
-    memory: *mut u8,
-    size: usize,
+    memory: Mapping,
     former: libc::stack_t,
 }
 
@@ -43,26 +42,19 @@ impl SignalStack {
         }
         let size = size.next_multiple_of(4096);
         map::room(2).map_err(|_| Refusal::NoMemory)?;
-        let memory = map::reserve(size + 4096).map_err(|_| Refusal::NoMemory)?;
-        let stack = SignalStack {
-            memory,
-            size,
-            former,
-        };
-        if map::protect(stack.start(), size, map::Protection::ReadWrite).is_err() {
-            map::release(memory, size + 4096);
-            return Err(Refusal::NoMemory);
-        }
+        let memory = Mapping::reserve(4096 + size).map_err(|_| Refusal::NoMemory)?;
+        let opened = memory.open(4096..4096 + size);
+        opened.map_err(|_| Refusal::NoMemory)?;
+        let stack = SignalStack { memory, former };
         if !stack.install() {
             // We run on the old one now.
-            map::release(memory, size + 4096);
             return Err(Refusal::OnSignalStack);
         }
         Ok(Some(stack))
     }
 
     fn start(&self) -> usize {
-        self.memory as usize + 4096
+        self.memory.address() + 4096
     }
 
     fn installed(&self) -> bool {
@@ -73,7 +65,7 @@ impl SignalStack {
         let new = libc::stack_t {
             ss_sp: self.start() as *mut _,
             ss_flags: 0,
-            ss_size: self.size,
+            ss_size: self.memory.bytes() - 4096,
         };
         // SAFETY: the range is mapped, ours, and stays so until `remove` puts the former stack back.
         unsafe { libc::sigaltstack(&new, std::ptr::null_mut()) == 0 }
@@ -93,7 +85,7 @@ impl SignalStack {
             // SAFETY: what was in force before.
             unsafe { libc::sigaltstack(&self.former, std::ptr::null_mut()) };
         }
-        map::release(self.memory, self.size + 4096);
+        drop(self.memory);
     }
 }
 

@@ -1,10 +1,12 @@
-//! The host's hands in a window: bounds are checked by the callers' tables, bytes are moved by instructions that the
-//! compiler knows nothing about, because other threads may write the same memory at the same time.
+//! The host's hands in a window: bytes are moved by instructions that the compiler knows nothing about, because other threads may
+//! write the same memory at the same time. Who may be touched is checked by the owners of ranges, which alone call this
+//! ([`super::window`], [`Mapping`]), and by their callers' tables.
 //!
 //! A checked page can go all the same: another thread takes the domain's right to it, or somebody truncates the file behind a
 //! shared area. So a copy that meets a fault ends there and says so ([`after_fault`]).
 
 use super::control::Control;
+use super::map::Mapping;
 use std::arch::{asm, global_asm};
 
 // Both take the destination in rdi, a source in rsi and a length in rdx, and return 0. All instructions that may fault stand between
@@ -130,49 +132,25 @@ pub(crate) fn after_fault(pc: usize) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// Copies from a window. `[offset, offset + to.len())` must lie in it.
-pub(crate) fn read(control: &Control, offset: u32, to: &mut [u8]) -> Result<(), Gone> {
-    copy(control.address(offset), to.as_mut_ptr() as usize, to.len())
-}
-
-/// Copies into a window. `[offset, offset + from.len())` must lie in it.
-pub(crate) fn write(control: &Control, offset: u32, from: &[u8]) -> Result<(), Gone> {
-    copy(from.as_ptr() as usize, control.address(offset), from.len())
-}
-
-/// Copies from memory of the runtime's own at `base`, which domains may be writing.
-pub(crate) fn read_at(base: u64, offset: u32, to: &mut [u8]) -> Result<(), Gone> {
-    let from = base as usize + offset as usize;
-    copy(from, to.as_mut_ptr() as usize, to.len())
-}
-
-/// Copies into a window that has no domain yet, or into other memory of the runtime's own, at `base`.
-pub(crate) fn write_at(base: u64, offset: u32, from: &[u8]) -> Result<(), Gone> {
-    let to = base as usize + offset as usize;
-    copy(from.as_ptr() as usize, to, from.len())
-}
-
-fn copy(from: usize, to: usize, bytes: usize) -> Result<(), Gone> {
-    // SAFETY: one side is a Rust slice, the other a range of a window (or another reservation of the runtime's) that the caller
-    // found in its table while it holds the owner. Those are disjoint from all memory of the host, so nothing of the host is
-    // overwritten, and assembly has no data races. If the range is not accessible after all, the copy ends early.
+/// Copies bytes from one place to another, of which one is memory that others may be writing, or that may go.
+///
+/// # Safety
+/// One side is Rust's own, readable or writable; the other is a range of a window, or of another reservation of the runtime's, to
+/// which no Rust reference is. If that is not accessible after all, the copy ends early.
+#[inline]
+pub(super) unsafe fn copy(from: usize, to: usize, bytes: usize) -> Result<(), Gone> {
+    // SAFETY: the ranges are disjoint, nothing of the host but the caller's slice is overwritten, and assembly has no data races.
     match unsafe { postern_copy(to, from, bytes) } {
         0 => Ok(()),
         _ => Err(Gone),
     }
 }
 
-/// Fills a range of a window with zero. The range must lie in it.
-pub(crate) fn zero(control: &Control, offset: u32, bytes: usize) -> Result<(), Gone> {
-    fill(control.address(offset), bytes)
-}
-
-/// The same in a window at `base` that nobody is in.
-pub(crate) fn zero_at(base: u64, offset: u32, bytes: usize) -> Result<(), Gone> {
-    fill(base as usize + offset as usize, bytes)
-}
-
-fn fill(to: usize, bytes: usize) -> Result<(), Gone> {
+/// Fills a range with zero.
+///
+/// # Safety
+/// It is a range of a window, or of another reservation of the runtime's, to which no Rust reference is.
+pub(super) unsafe fn fill(to: usize, bytes: usize) -> Result<(), Gone> {
     // SAFETY: as in `copy`.
     match unsafe { postern_fill(to, 0, bytes) } {
         0 => Ok(()),
@@ -180,17 +158,22 @@ fn fill(to: usize, bytes: usize) -> Result<(), Gone> {
     }
 }
 
-/// Writes one word into a data stack. The word must lie in a mapped data stack.
-pub(crate) fn write_word(control: &Control, offset: u32, value: u64) {
-    // A data stack is private memory that stays as long as the domain, so this does not fail; and what it holds is the
-    // extension's own affair.
-    let _ = write(control, offset, &value.to_ne_bytes());
+/// Copies into the window of the domain that the calling thread is in, or about to enter: its mark keeps the window where it is.
+///
+/// # Safety
+/// `[offset, offset + from.len())` lies in the window.
+pub(super) unsafe fn write(control: &Control, offset: u32, from: &[u8]) -> Result<(), Gone> {
+    // SAFETY: of windows no Rust references are made.
+    unsafe { copy(from.as_ptr() as usize, control.address(offset), from.len()) }
 }
 
 /// Reads a word of the calling thread's own stack.
-pub(crate) fn host_word(address: u64) -> u64 {
+///
+/// # Safety
+/// The address is between a stack pointer of the thread's and the top of the same stack.
+pub(super) unsafe fn host_word(address: u64) -> u64 {
     let value: u64;
-    // SAFETY: the callers pass addresses between a stack pointer and the frame above it on the same stack.
+    // SAFETY: such a word is mapped; what it holds means nothing to the compiler.
     unsafe {
         asm!("mov {}, qword ptr [{}]", out(reg) value, in(reg) address, options(nostack, readonly, preserves_flags));
     }
@@ -198,52 +181,36 @@ pub(crate) fn host_word(address: u64) -> u64 {
 }
 
 /// Writes a word of the control stack on which the innermost call runs, or is about to.
-pub(crate) fn set_host_word(address: u64, value: u64) {
-    // SAFETY: `super::jump` passes addresses between the innermost call's service gate and its base: return addresses of frames of
-    // the extension, which only the extension's own returns read. `super::slow` passes that of the saved rdi in the gate's frame.
+///
+/// # Safety
+/// It is a word that only an extension's returns or a gate's frame read, and no Rust frame has.
+pub(super) unsafe fn set_host_word(address: u64, value: u64) {
+    // SAFETY: the caller's promise.
     unsafe {
         asm!("mov qword ptr [{}], {}", in(reg) address, in(reg) value, options(nostack, preserves_flags));
     }
 }
 
-/// The host's memory of a mapped file, for building images.
-pub(crate) struct FileView {
-    start: *const u8,
-    bytes: usize,
-}
-
-// SAFETY: the bytes are never written, by anybody, and belong to no thread.
-unsafe impl Send for FileView {}
-// SAFETY: the same.
-unsafe impl Sync for FileView {}
+/// The host's memory of a mapped file of the runtime's own, for building images.
+pub(crate) struct FileView(Mapping);
 
 impl FileView {
-    /// Maps the first `bytes` bytes of `file` readable. The file must be sealed against shrinking before the view is read.
-    pub(crate) fn new(
+    /// Maps the first `bytes` bytes of `file` readable.
+    ///
+    /// # Safety
+    /// The file has them, and is sealed against writing and shrinking before the view is read.
+    pub(super) unsafe fn new(
         file: std::os::fd::BorrowedFd<'_>,
         bytes: usize,
     ) -> Result<FileView, super::map::MapError> {
-        let start = super::map::reserve(bytes)?;
-        // Made first, so that an error gives the reservation back.
-        let view = FileView { start, bytes };
-        super::map::place(
-            start as usize,
-            bytes,
-            super::map::Protection::Read,
-            Some((file, 0)),
-        )?;
-        Ok(view)
+        Mapping::of_file(file, bytes).map(FileView)
     }
 
     /// The bytes. The file is sealed, so they never change.
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped readable for the view's life over a file that is sealed against writing and shrinking.
-        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
-    }
-}
-
-impl Drop for FileView {
-    fn drop(&mut self) {
-        super::map::release(self.start as *mut u8, self.bytes);
+        let (start, bytes) = (self.0.address(), self.0.bytes());
+        // SAFETY: mapped readable for the view's life, as nobody else has the mapping, over a file that is sealed against writing and
+        // shrinking.
+        unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }
     }
 }

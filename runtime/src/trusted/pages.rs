@@ -21,12 +21,12 @@ pub(crate) struct Run {
 
 impl Run {
     /// First address, and the one behind the last.
-    pub(crate) fn addresses(&self) -> (u64, u64) {
+    pub(super) fn addresses(&self) -> (u64, u64) {
         (self.start, self.end)
     }
 
     /// Whether only the kernel's page of zeros is there: it was read, and never written.
-    pub(crate) fn is_zero(&self) -> bool {
+    pub(super) fn is_zero(&self) -> bool {
         self.categories & IS_PFNZERO != 0
     }
 }
@@ -65,7 +65,7 @@ static FILE: AtomicU64 = AtomicU64::new(0);
 
 /// The process's own pages in `[start, end)`, in ascending order; `None` if there are more of them than `most`, or more runs than
 /// `runs` has room for, or if the kernel does not tell. Pages of shared mappings are not among them.
-pub(crate) fn own(start: usize, end: usize, most: usize, runs: &mut [Run]) -> Option<&[Run]> {
+pub(super) fn own(start: usize, end: usize, most: usize, runs: &mut [Run]) -> Option<&[Run]> {
     let pagemap = descriptor()?;
     let mut scan = Scan {
         size: size_of::<Scan>() as u64,

@@ -7,11 +7,12 @@
 
 use super::above::above;
 use super::control::{self, MAX_THREADS};
+use super::map::{self, Mapping};
 use super::mask::SignalStack;
 use super::outcome::{RawFault, Refusal};
 use super::record::{self, MAX_NESTING, Records};
 use super::thread::{Extra, NESTED, OUTSIDE, Thread, current, registry};
-use super::{host, map, memory, signal};
+use super::{host, memory, signal};
 use std::arch::global_asm;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -163,8 +164,13 @@ fn own_stack_bounds() -> Option<Bounds> {
 impl Extra {
     /// The control stack of the runtime's own (lowest usable address, top), made at first use.
     pub(crate) fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
-        if let Some(stack) = self.own_stack {
-            return Ok(stack);
+        // A page without access stands on either side.
+        let bounds = |memory: &Mapping| {
+            let (start, bytes) = (memory.address() as u64, memory.bytes() as u64);
+            (start + 4096, start + bytes - 4096)
+        };
+        if let Some(stack) = &self.own_stack {
+            return Ok(bounds(stack));
         }
         let size = match self.stack {
             // The thread's own is too large: this one is instead of it.
@@ -176,15 +182,10 @@ impl Extra {
         let size = size.max(CONTROL_STACK).next_multiple_of(4096);
         let all = size + 2 * 4096;
         map::room(3).map_err(|_| Refusal::NoMemory)?;
-        let memory = map::reserve(all).map_err(|_| Refusal::NoMemory)? as usize;
-        let stack = memory + 4096;
-        if map::protect(stack, size, map::Protection::ReadWrite).is_err() {
-            map::release(memory as *mut u8, all);
-            return Err(Refusal::NoMemory);
-        }
-        let stack = (stack as u64, (stack + size) as u64);
-        self.own_stack = Some(stack);
-        Ok(stack)
+        let memory = Mapping::reserve(all).map_err(|_| Refusal::NoMemory)?;
+        let opened = memory.open(4096..4096 + size);
+        opened.map_err(|_| Refusal::NoMemory)?;
+        Ok(bounds(self.own_stack.insert(memory)))
     }
 }
 
@@ -216,9 +217,7 @@ pub(crate) fn unregister(thread: &Thread) {
     drop(Records::take(thread));
     thread.host_rsp.store(0, Ordering::Relaxed);
     thread.mark.store(OUTSIDE, Ordering::SeqCst);
-    if let Some((low, top)) = extra.own_stack {
-        map::release((low - 4096) as *mut u8, (top - low) as usize + 2 * 4096);
-    }
+    drop(extra.own_stack);
     if let Some(stack) = extra.signal_stack {
         stack.remove();
     }
@@ -316,7 +315,10 @@ fn runs_last_destructors(frame: u64, bounds: Option<Bounds>) -> bool {
         false => low.max(top.saturating_sub(REACH))..top,
     };
     // All of a stack's words above one that was in use are mapped.
-    range.step_by(8).any(|at| memory::host_word(at) == from)
+    // SAFETY: so these are.
+    range
+        .step_by(8)
+        .any(|at| unsafe { memory::host_word(at) } == from)
 }
 
 #[cfg(all(test, feature = "ecode"))]

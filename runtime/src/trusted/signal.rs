@@ -278,7 +278,9 @@ pub(crate) fn replaced() -> Option<c_int> {
         return None;
     }
     ours().find(|&signal| {
-        Action::of(signal).is_some_and(|action| !super::copies::is_handler(action.handler))
+        // SAFETY: what the system names as installed.
+        let known = |handler| unsafe { super::copies::is_handler(handler) };
+        Action::of(signal).is_some_and(|action| !known(action.handler))
     })
 }
 
@@ -451,7 +453,9 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
         // The last word is the gate's own return address.
         fault.depth = ((end - rsp) / 8).saturating_sub(1);
         for i in 0..fault.depth.min(BACKTRACE as u64) {
-            fault.backtrace[i as usize] = memory::host_word(rsp + i * 8).wrapping_sub(base) as u32;
+            // SAFETY: below the base of the innermost call, and not below the interrupted stack pointer.
+            let word = unsafe { memory::host_word(rsp + i * 8) };
+            fault.backtrace[i as usize] = word.wrapping_sub(base) as u32;
         }
     }
 }

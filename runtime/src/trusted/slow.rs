@@ -308,12 +308,17 @@ fn plan(
     let narrow = if entry.inner != 0 { 16 } else { 0 };
     for i in 0..words {
         let from = frame + FRAME_TO_ARGUMENTS + narrow + u64::from(i) * 8;
-        let masked = memory::host_word(from) & entry.stack_masks[i as usize];
-        memory::write_word(control, r15 + i * 8, masked);
+        // SAFETY: an argument of the caller's, above the return address of its call of the gate.
+        let word = unsafe { memory::host_word(from) } & entry.stack_masks[i as usize];
+        // A data stack is private memory that stays as long as the domain, so this does not fail; and what it holds is the
+        // extension's own affair.
+        // SAFETY: r15 was lowered by that much on the thread's data stack, above whose bottom it still is.
+        let _ = unsafe { memory::write(control, r15 + i * 8, &word.to_ne_bytes()) };
     }
     if let Some(freight) = freight {
         freight.unload(control, r15);
-        memory::set_host_word(frame - SAVED, r15.into());
+        // SAFETY: the gate's own frame, where it saved rdi and will restore it.
+        unsafe { memory::set_host_word(frame - SAVED, r15.into()) };
         if freight.limit != 0 {
             let sequence = thread.sequence.load(Ordering::Relaxed);
             thread.set_limit(sequence, freight.limit);

@@ -15,7 +15,7 @@
 //! their shape were.
 
 use super::control::{Entry, FloatMasks};
-use super::map::{self, MapError};
+use super::map::{self, MapError, Mapping};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -200,15 +200,10 @@ impl Stubs {
             };
             let template = self.template.insert(template);
             map::room(2)?;
-            let space = map::reserve(TEXT + DATA)? as usize;
-            let file = Some((template.as_fd(), 0));
-            let placed = map::place(space, TEXT, map::Protection::ReadExecute, file)
-                .and_then(|()| map::protect(space + TEXT, DATA, map::Protection::ReadWrite));
-            if let Err(error) = placed {
-                map::release(space as *mut u8, TEXT + DATA);
-                return Err(error);
-            }
-            (self.space, self.used) = (space, 0);
+            let space = Mapping::reserve(TEXT + DATA)?;
+            space.place_code(template.as_fd(), TEXT)?;
+            space.open(TEXT..TEXT + DATA)?;
+            (self.space, self.used) = (space.leak(), 0);
         }
         self.used += 1;
         Ok(self.space + STUB * (self.used - 1))

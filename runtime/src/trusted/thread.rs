@@ -11,6 +11,7 @@ use super::control::{self, Control, ServiceEntry};
 use super::enter::Freight;
 use super::host::X87;
 use super::machine;
+use super::map::Mapping;
 use super::mask::SignalStack;
 use super::outcome::RawFault;
 use super::record::Record;
@@ -142,7 +143,7 @@ pub(crate) struct Extra {
     /// Bounds of the thread's own stack: lowest usable address, top.
     pub stack: (u64, u64),
     /// Control stack of the runtime's own: lowest usable address, top; made when first needed.
-    pub own_stack: Option<(u64, u64)>,
+    pub own_stack: Option<Mapping>,
     /// Index in the registry.
     pub index: usize,
     /// Whether the fast path may be used on the thread's own stack.

@@ -4,16 +4,14 @@ use super::{ALIGNMENT, APART, Created, Data, Name, State, Target, Unit, defined,
 use crate::image::ImageInner;
 use crate::namespace::object::{Import, Object, Symbol, Variables};
 use crate::namespace::{CreateError, Namespace};
-use crate::trusted::code::Start;
 use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
-use crate::trusted::memory;
+use crate::trusted::window::Pin;
 use postern_image::Signature;
 use postern_verifier::relocation::{Places, Section};
 use postern_verifier::{Facts, window};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What a creation has taken and not made use of yet.
 #[derive(Default)]
@@ -168,10 +166,13 @@ impl State {
         check_registers(&judged.facts, image.fact_bits)?;
         let mut starts = Vec::new();
         for (slot, position) in functions {
-            let start = judged.start(text.saturating_add(position));
-            starts.push((slot, start.ok_or(CreateError::Address)?));
+            let start = text.saturating_add(position);
+            if !judged.is_start(start) {
+                return Err(CreateError::Address);
+            }
+            starts.push((slot, start));
         }
-        if !self.area.place(&judged) {
+        if !self.area.place(judged) {
             return Err(room("text", text_bytes));
         }
         taken.placed = Some(text);
@@ -238,7 +239,7 @@ impl State {
             Some(data) => data,
             None => {
                 let first: Arc<[u8]> = object.data.into();
-                self.first_write(home.base, &new.data, &first);
+                self.first_write(&home.pin, &new.data, &first);
                 self.data.insert(
                     id,
                     Data {
@@ -315,17 +316,17 @@ impl State {
         created
     }
 
-    fn first_write(&mut self, base: u64, range: &Range<u32>, first: &[u8]) {
+    fn first_write(&mut self, pin: &Pin<'_>, range: &Range<u32>, first: &[u8]) {
         // The data area is mapped as long as the domain, and this part of it nobody's but this creation's.
         let used = self.fresh.clamp(range.start, range.end) - range.start;
         let zero = vec![0; used.min(1 << 16) as usize];
         let mut at = 0;
         while at < used {
             let step = (used - at).min(1 << 16);
-            let _ = memory::write_at(base, range.start + at, &zero[..step as usize]);
+            let _ = pin.write(range.start + at, &zero[..step as usize]);
             at += step;
         }
-        let _ = memory::write_at(base, range.start, first);
+        let _ = pin.write(range.start, first);
         self.fresh = self.fresh.max(range.end);
     }
 }
@@ -336,7 +337,7 @@ struct Prepared {
     constants: Range<u32>,
     data: Range<u32>,
     kept: Option<u64>,
-    starts: Vec<(u32, Start)>,
+    starts: Vec<(u32, u32)>,
     slots: Vec<u32>,
     others: Vec<u64>,
     variables: Variables,
@@ -346,7 +347,7 @@ struct Prepared {
 /// Where a namespace's code lives.
 struct Home<'a> {
     image: &'a ImageInner,
-    base: u64,
+    pin: Pin<'a>,
 }
 
 impl Namespace {
@@ -381,7 +382,7 @@ impl Namespace {
         let code = self.code();
         let home = Home {
             image: &inner.image,
-            base: inner.control.base.load(Ordering::Relaxed),
+            pin: inner.instance.pin(),
         };
         let unit: Arc<str> = unit.into();
         let mut guard = code.lock();

@@ -49,23 +49,29 @@ mod tests {
 
     #[test]
     fn what_is_lost_is_not_touched() {
-        let start = map::reserve(4 * 4096).unwrap() as usize;
+        let start = map::reserve(4 * 4096).unwrap();
         add(start + 4096, 4096);
         let none = map::Protection::None;
-        assert!(map::place(start, 4096, none, None).is_ok());
-        assert!(map::protect(start + 2 * 4096, 2 * 4096, none).is_ok());
+        // SAFETY: here and below the four pages are this test's own.
+        unsafe {
+            assert!(map::place(start, 4096, none, None).is_ok());
+            assert!(map::protect(start + 2 * 4096, 2 * 4096, none).is_ok());
+        }
         for (from, bytes) in [(0, 2 * 4096), (4096, 4096), (0, 4 * 4096)] {
-            let lost = map::place(start + from, bytes, none, None);
+            // SAFETY: as above.
+            let lost = unsafe { map::place(start + from, bytes, none, None) };
             assert!(matches!(lost, Err(MapError::Lost)));
-            assert!(!map::discard((start + from) as *mut u8, bytes));
+            // SAFETY: as above.
+            assert!(unsafe { !map::discard(start + from, bytes) });
         }
     }
 
     #[test]
     fn a_hole_is_reserved_again_if_nobody_took_it() {
-        let start = map::reserve(3 * 4096).unwrap() as usize;
+        let start = map::reserve(3 * 4096).unwrap();
         let error = || MapError::Code;
-        map::release((start + 4096) as *mut u8, 4096);
+        // SAFETY: the page is this test's own.
+        unsafe { map::release(start + 4096, 4096) };
         // As if the kernel had refused after it removed the page.
         let again = map::still_ours(start + 4096, 4096, error(), true);
         assert!(matches!(again, MapError::Code));
