@@ -10,7 +10,6 @@ use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::MutexGuard;
-use std::sync::atomic::Ordering;
 
 /// What a forking thread holds.
 struct All {
@@ -73,18 +72,13 @@ extern "C" fn after_in_child() {
     fork::child_begins();
     if let Some(mut all) = ALL.with(|place| place.take()) {
         thread::after_fork(&mut all.registry, |control| {
-            control.poison();
+            control.lifecycle.poison();
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
-            let (from, to) = (control::BUSY, control::POISONED);
-            let state = &domain.control.state;
-            let _ = state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst);
+            domain.control.lifecycle.orphaned();
             domain.instance.window().after_fork();
             if domain.code.get().is_some_and(|code| !code.after_fork()) {
-                domain
-                    .control
-                    .state
-                    .store(control::CLOSED, Ordering::SeqCst);
+                domain.control.lifecycle.close();
             }
         }
     }

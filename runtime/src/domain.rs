@@ -21,7 +21,8 @@ use crate::restart::Restarts;
 use crate::revoke::Repossessions;
 use crate::service::{self, Services};
 use crate::trusted::above::Held;
-use crate::trusted::control::{BUSY, Block, CLOSED, Control, Entry, OPEN, POISONED};
+use crate::trusted::control::{Block, Control, Entry};
+use crate::trusted::lifecycle::Phase;
 use crate::trusted::outcome::{self, Refusal};
 use crate::trusted::{gate, stub};
 use postern_image::Signature;
@@ -268,18 +269,18 @@ impl Domain {
     /// when the service that closes their domain returns, and those of threads that wait for this one, since one of two services that
     /// close each other's domains must be the first to go on. These, too, end as soon as their services return.
     pub fn close(&self) {
-        self.0.control.state.store(CLOSED, Ordering::SeqCst);
+        self.0.control.lifecycle.close();
         self.0.drain();
     }
 
     /// Whether a fault has closed the domain until it is reset.
     pub fn is_poisoned(&self) -> bool {
-        self.0.control.settled_state() == POISONED
+        self.0.control.lifecycle.settled() == Phase::Poisoned
     }
 
     /// Whether the domain was closed for good.
     pub fn is_closed(&self) -> bool {
-        self.0.control.state.load(Ordering::SeqCst) == CLOSED
+        self.0.control.lifecycle.now() == Phase::Closed
     }
 
     /// Address of offset 0 now, for tools that look at the process from outside. A domain may be moved between calls, unless its
@@ -333,21 +334,21 @@ impl Inner {
         entry
     }
 
-    /// Runs the static constructors, if there are any. The domain is in `state`, and they are let in.
-    fn initialise(&self, state: u32) -> Result<(), CallError> {
+    /// Runs the static constructors, if there are any. The domain is in `phase`, and they are let in.
+    fn initialise(&self, phase: Phase) -> Result<(), CallError> {
         let Some(export) = self.image.tables.export("__postern_init") else {
             return Ok(());
         };
         let nothing = <fn() as FuncType>::signature();
         let mut entry = self.entry(export.offset, &nothing);
         let generation = self.control.generation.load(Ordering::SeqCst);
-        entry.expected = Control::word(state, generation).into();
+        entry.expected = Control::word(phase, generation).into();
         call::run(&entry)
     }
 
-    /// Back to the image's first state, from state `from` or from any in which somebody may. If the static constructors fail, the
+    /// Back to the image's first state, from phase `from` or from any in which somebody may. If the static constructors fail, the
     /// domain is poisoned.
-    pub(crate) fn start_again(&self, from: Option<u32>) -> Result<(), Busy> {
+    pub(crate) fn start_again(&self, from: Option<Phase>) -> Result<(), Busy> {
         self.exclusive_from(from, |inner, _| {
             inner.restarts.begin();
             inner.system.reset();
@@ -356,11 +357,14 @@ impl Inner {
             if let Some(code) = inner.code.get() {
                 code.first_values(&inner.instance.pin());
             }
-            let begun = inner.initialise(BUSY);
+            let begun = inner.initialise(Phase::Exclusive);
             if begun.is_err() {
                 inner.restarts.failed();
             }
-            Ok(if begun.is_ok() { OPEN } else { POISONED })
+            Ok(match begun {
+                Ok(()) => Phase::Open,
+                Err(_) => Phase::Poisoned,
+            })
         })
     }
 
@@ -424,7 +428,7 @@ impl Drop for Inner {
             return;
         }
         if !self.ending.swap(true, Ordering::SeqCst) {
-            self.control.state.store(CLOSED, Ordering::SeqCst);
+            self.control.lifecycle.close();
             if self.pointed_to.load(Ordering::SeqCst) {
                 // C function pointers and peers hold no reference: their calls may be inside.
                 self.drain();

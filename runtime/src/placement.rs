@@ -13,8 +13,10 @@ pub(crate) use busiest::Busiest;
 
 use crate::domain::Inner;
 use crate::instance::Stays;
-use crate::trusted::control::{Control, OPEN, Pause, WANTED};
+use crate::trusted::call_state::CallPhase;
+use crate::trusted::control::{Control, Pause};
 use crate::trusted::inside;
+use crate::trusted::lifecycle::Phase;
 use crate::trusted::mask::SignalsBlocked;
 use crate::trusted::thread;
 use crate::trusted::window::{HotWindow, Window, hot_window};
@@ -271,8 +273,7 @@ impl Session {
         seat.again = Some(now + seat.pace);
         seat.pace = (2 * seat.pace).min(LONGEST);
         for inner in [self.occupant(), self.wishes()].into_iter().flatten() {
-            let state = &inner.control.state;
-            let _ = state.compare_exchange(OPEN, WANTED, Ordering::SeqCst, Ordering::SeqCst);
+            inner.control.lifecycle.want_move();
         }
     }
 }
@@ -386,9 +387,9 @@ pub(crate) fn tick() {
 /// The part of a call that found its domain wanted elsewhere: makes the move if nobody is inside, or will not be in a moment. The
 /// domain is open afterwards.
 pub(crate) fn at_call(control: &Control) {
-    let wanted = || control.state.load(Ordering::SeqCst) == WANTED;
+    let wanted = || control.lifecycle.now() == Phase::MovePending;
     // A call from a service may be what somebody inside waits for.
-    let nested = thread::current().mark.load(Ordering::Relaxed) == thread::IN_SERVICE;
+    let nested = thread::current().call_state.own() == CallPhase::InService;
     let mut pause = Pause::default();
     while wanted() {
         if let Some(mut session) = Session::try_open() {
@@ -401,8 +402,7 @@ pub(crate) fn at_call(control: &Control) {
             pause.again();
         }
     }
-    let state = &control.state;
-    let _ = state.compare_exchange(WANTED, OPEN, Ordering::SeqCst, Ordering::SeqCst);
+    control.lifecycle.move_settled();
 }
 
 /// Makes a domain that did not ask the next one, if the occupant did not ask either.

@@ -6,7 +6,8 @@
 
 use crate::domain::{self, Inner};
 use crate::fork;
-use crate::trusted::control::{BUSY, Entry, OPEN, POISONED, WANTED};
+use crate::trusted::control::Entry;
+use crate::trusted::lifecycle::Phase;
 use crate::trusted::outcome::Refusal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -239,23 +240,23 @@ impl Inner {
         }
         let begin = Instant::now();
         loop {
-            match self.control.settled_state() {
-                OPEN | WANTED => return Ok(()),
-                POISONED => match self.restarts.outlook() {
+            match self.control.lifecycle.settled() {
+                Phase::Open | Phase::MovePending => return Ok(()),
+                Phase::Poisoned => match self.restarts.outlook() {
                     Outlook::Rests(left) => return Err(Refusal::Resting(left)),
                     Outlook::Stays => return Err(Refusal::Poisoned),
-                    Outlook::Now if self.start_again(Some(POISONED)).is_ok() => {
+                    Outlook::Now if self.start_again(Some(Phase::Poisoned)).is_ok() => {
                         self.restarts.done.fetch_add(1, Ordering::Relaxed);
                         tracing::info!(domain = %self.name, "restarted after a fault");
                         // The constructors may have failed.
-                        return match self.control.settled_state() {
-                            POISONED => Err(Refusal::Poisoned),
+                        return match self.control.lifecycle.settled() {
+                            Phase::Poisoned => Err(Refusal::Poisoned),
                             _ => Ok(()),
                         };
                     }
                     Outlook::Now => {}
                 },
-                BUSY => {}
+                Phase::Exclusive => {}
                 _ => return Err(refusal),
             }
             if begin.elapsed() > PATIENCE {

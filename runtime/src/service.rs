@@ -12,8 +12,9 @@ use crate::error::{InstantiateError, SymbolError};
 use crate::fork;
 use crate::policy::{self, System};
 use crate::revoke;
-use crate::trusted::control::{Control, Entry, FloatMask, OPEN, ServiceEntry};
+use crate::trusted::control::{Control, Entry, FloatMask, ServiceEntry};
 use crate::trusted::gate::{FLAG_FLOATS, GateClass};
+use crate::trusted::lifecycle::Phase;
 use crate::trusted::registers::{float_mask, integer_mask};
 use crate::trusted::shim::{self, Body};
 use crate::trusted::{jump, peer, thread};
@@ -541,7 +542,7 @@ pub(crate) fn entry(
     let mut entry = Entry {
         control: AtomicPtr::new(std::ptr::from_ref(control).cast_mut()),
         offset: offset.into(),
-        expected: Control::word(OPEN, control.generation.load(Ordering::SeqCst)).into(),
+        expected: Control::word(Phase::Open, control.generation.load(Ordering::SeqCst)).into(),
         ..Entry::nowhere()
     };
     let (mut integers, mut floats) = (0, 0);

@@ -1,6 +1,7 @@
 //! For tests of this workspace only (feature `testing`, no promise of stability): where the gates are, and where the calling
 //! thread's state lies, so that a debugger can ask for the end of a call at any instruction.
 
+use crate::trusted::call_state::CallPhase;
 use crate::trusted::gate::Label;
 use crate::trusted::thread::{self, Thread};
 use crate::trusted::{outcome, signal};
@@ -19,8 +20,8 @@ pub fn labels() -> Vec<(&'static str, usize)> {
 /// Addresses of fields of the calling thread's state.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadAddresses {
-    /// u32: 0 outside, 1 inside, 2 in a service, 3 leaving.
-    pub mark: usize,
+    /// u32: one of the numbers beside it here ([`OUTSIDE`] and so on).
+    pub call_state: usize,
     /// u64: number of the innermost call.
     pub sequence: usize,
     /// u64: at least the number of the last nested call.
@@ -37,7 +38,7 @@ pub struct ThreadAddresses {
 pub fn thread_addresses() -> ThreadAddresses {
     let start = std::ptr::from_ref(thread::current()) as usize;
     ThreadAddresses {
-        mark: start + offset_of!(Thread, mark),
+        call_state: start + offset_of!(Thread, call_state),
         sequence: start + offset_of!(Thread, sequence),
         nested: start + offset_of!(Thread, nested),
         control: start + offset_of!(Thread, control),
@@ -46,7 +47,14 @@ pub fn thread_addresses() -> ThreadAddresses {
     }
 }
 
-pub use crate::trusted::thread::{Word, one_call};
+pub use crate::trusted::call_state::{CallWord, one_call};
+
+/// A thread's phase outside of calls.
+pub const OUTSIDE: u32 = CallPhase::Outside as u32;
+/// In a service.
+pub const IN_SERVICE: u32 = CallPhase::InService as u32;
+/// While a gate writes the state of a call.
+pub const ENTERING: u32 = CallPhase::Entering as u32;
 
 /// The signal that makes a thread look at its request.
 pub fn abort_signal() -> i32 {

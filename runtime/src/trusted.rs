@@ -4,6 +4,9 @@
 //! |---|---|
 //! | `gate.s`, `peer.s`, [`gate`] | the instructions that cross a domain's boundary |
 //! | [`above`] | what is asked of the code that is built on it |
+//! | [`lifecycle`] | a domain's lifecycle: its phases and the transitions between them |
+//! | [`call_state`] | where a thread is with its innermost call, and what others may read of that |
+//! | [`atomic`] | what both ask of an atomic word, so that a model can stand in for it |
 //! | [`control`] | what gates read of a domain |
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`register`] | how a thread becomes known, and is forgotten |
@@ -33,6 +36,8 @@
 //! | [`machine`] | what the processor and the kernel must have |
 
 pub(crate) mod above;
+pub(crate) mod atomic;
+pub(crate) mod call_state;
 pub(crate) mod code;
 pub(crate) mod control;
 pub(crate) mod copies;
@@ -43,6 +48,7 @@ pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod inside;
 pub(crate) mod jump;
+pub(crate) mod lifecycle;
 pub(crate) mod lock;
 pub(crate) mod machine;
 pub(crate) mod map;

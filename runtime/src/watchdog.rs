@@ -5,11 +5,13 @@
 //! rests until somebody does: it sends the next call of every thread to the slow path, which wakes it.
 //!
 //! Invariant: nobody enters before there is a watchdog; and while the state is [`RESTING`], each registered thread is outside, or its present call has seen or will see that state
-//! after it was marked, and wakes the watchdog. Threads that register see it, too.
+//! after it was published, and wakes the watchdog. Threads that register see it, too.
 
 use crate::engine;
 use crate::placement::{self, Busiest};
-use crate::trusted::control::{CLOSED, Control, POISONED, Pause};
+use crate::trusted::call_state::CallPhase;
+use crate::trusted::control::{Control, Pause};
+use crate::trusted::lifecycle::Phase;
 use crate::trusted::{machine, mask, outcome, signal, thread};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -190,7 +192,7 @@ fn watch() {
 
 /// Looks at one thread; true if it is inside.
 fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
-    if t.mark.load(Ordering::SeqCst) == thread::OUTSIDE {
+    if t.call_state.seen() == CallPhase::Outside {
         return false;
     }
     let Some((sequence, control)) = t.innermost_call() else {
@@ -206,13 +208,13 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
     }
     calls.busiest.note(control, passed);
     let overdue = calls.overdue(t, sequence, control, limit);
-    let state = control.state.load(Ordering::SeqCst);
+    let phase = control.lifecycle.now();
     if t.pending.load(Ordering::SeqCst) == sequence {
         // In a service; it ends when that returns.
     } else if t.request.load(Ordering::SeqCst) == sequence {
         // It was asked while a signal handler of the host had interrupted it.
         signal::remind(t);
-    } else if state == POISONED || state == CLOSED {
+    } else if matches!(phase, Phase::Poisoned | Phase::Closed) {
         signal::request_end(t, sequence, outcome::ANOTHER);
     } else if let Some(kind) = overdue {
         signal::request_end(t, sequence, kind);

@@ -13,8 +13,9 @@ use crate::policy::{Policy, System};
 use crate::restart::{Clock, RestartPolicy, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
-use crate::trusted::control::{Block, OPEN};
+use crate::trusted::control::Block;
 use crate::trusted::gate::FACT_GS;
+use crate::trusted::lifecycle::Phase;
 use postern_image::{MemoryLayout, Signature};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -254,11 +255,11 @@ impl DomainBuilder {
         if self.decider.is_some() {
             inner.services.set_decider(&inner, self.decider);
         }
-        inner.control.state.store(OPEN, Ordering::SeqCst);
+        inner.control.lifecycle.open();
         symbols::show(&inner);
         placement::seated(&inner);
         inner
-            .initialise(OPEN)
+            .initialise(Phase::Open)
             .map_err(InstantiateError::Initialisation)?;
         Ok(Domain(inner))
     }

@@ -2,8 +2,10 @@
 //! then, and nobody can enter.
 
 use super::{Busy, Inner};
-use crate::trusted::control::{BUSY, CLOSED, Control, LEFT, OPEN, POISONED, WANTED};
+use crate::trusted::call_state::CallPhase;
+use crate::trusted::control::Control;
 use crate::trusted::inside::{self, Target};
+use crate::trusted::lifecycle::Phase;
 use crate::trusted::map::MapError;
 use crate::trusted::{machine, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -32,7 +34,7 @@ impl Inner {
         let here: *const Control = &*self.control;
         let me = thread::current();
         slow::forget_left(me);
-        if me.mark.load(Ordering::Relaxed) == thread::IN_SERVICE
+        if me.call_state.own() == CallPhase::InService
             && me.innermost().is_some_and(|c| std::ptr::eq(c, here))
         {
             // Nothing that a closed domain does counts any more, so the service does not return into it.
@@ -54,7 +56,7 @@ impl Inner {
     pub(crate) fn ends_if_torn(&self) {
         if self.instance.whole().is_err() {
             tracing::error!(domain = %self.name, "closed: a part of its memory is not its own any more");
-            self.control.state.store(CLOSED, Ordering::SeqCst);
+            self.control.lifecycle.close();
             self.end_all(outcome::ANOTHER);
         }
     }
@@ -75,7 +77,7 @@ impl Inner {
         let mut done = None;
         self.exclusive_from(None, |inner, before| {
             let me = std::ptr::from_ref(thread::current()) as u64;
-            let open = matches!(before, OPEN | WANTED);
+            let open = before.admits();
             let owner = if open { me } else { 0 };
             inner.control.owner.store(owner, Ordering::SeqCst);
             let result = catch_unwind(AssertUnwindSafe(work));
@@ -83,8 +85,8 @@ impl Inner {
             done = Some(result);
             Ok(match inner.control.owner.swap(0, Ordering::SeqCst) {
                 // A fault of the thread's own took the domain away from it.
-                0 if open => POISONED,
-                _ if open && leave => LEFT,
+                0 if open => Phase::Poisoned,
+                _ if open && leave => Phase::Retiring,
                 _ => before,
             })
         })?;
@@ -97,54 +99,39 @@ impl Inner {
 
     /// Lets nobody in any more; who is inside goes on.
     pub(crate) fn leave_open(&self) {
-        self.control.change(|s| matches!(s, OPEN | WANTED), LEFT);
+        self.control.lifecycle.retire();
     }
 
     /// Lets everybody in again after [`Inner::leave_open`].
     pub(crate) fn come_back(&self) {
-        self.control.change(|s| s == LEFT, OPEN);
+        self.control.lifecycle.readmit();
     }
 
     /// Closes the domain for good if nobody is inside; otherwise changes nothing. Whether it is closed.
     pub(crate) fn close_if_empty(&self) -> bool {
-        let _ = self.exclusive_from(None, |_, _| Ok(CLOSED));
-        self.control.state.load(Ordering::SeqCst) == CLOSED
+        let _ = self.exclusive_from(None, |_, _| Ok(Phase::Closed));
+        self.control.lifecycle.now() == Phase::Closed
     }
 
-    /// Runs `work` while nobody is inside and nobody can enter, from state `from` or from any but closed, which it is told; leaves the
-    /// domain in the state that `work` says.
+    /// Runs `work` while nobody is inside and nobody can enter, from phase `from` or from any but closed, which it is told; leaves the
+    /// domain in the phase that `work` says.
     pub(crate) fn exclusive_from(
         &self,
-        from: Option<u32>,
-        work: impl FnOnce(&Inner, u32) -> Result<u32, MapError>,
+        from: Option<Phase>,
+        work: impl FnOnce(&Inner, Phase) -> Result<Phase, MapError>,
     ) -> Result<(), Busy> {
-        let state = &self.control.state;
-        let before = loop {
-            let before = self.control.settled_state();
-            if before == BUSY || before == CLOSED || from.is_some_and(|from| from != before) {
-                return Err(Busy);
-            }
-            if state
-                .compare_exchange(before, BUSY, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
-            {
-                break before;
-            }
-        };
+        let exclusive = self.control.lifecycle.begin_exclusive(from).ok_or(Busy)?;
         thread::barrier();
         slow::forget_left(thread::current());
-        // Somebody may close the domain meanwhile, and that is for good.
-        let put = |to| {
-            let _ = state.compare_exchange(BUSY, to, Ordering::SeqCst, Ordering::SeqCst);
-        };
         if self.occupied() {
-            put(before);
+            exclusive.undo();
             return Err(Busy);
         }
+        let before = exclusive.before();
         let done = catch_unwind(AssertUnwindSafe(|| work(self, before)));
-        put(match &done {
+        exclusive.end(match &done {
             Ok(Ok(to)) => *to,
-            _ => POISONED,
+            _ => Phase::Poisoned,
         });
         match done {
             Ok(Ok(_)) => Ok(()),
@@ -192,7 +179,7 @@ impl Inner {
         let close = || {
             // A thread that has the domain for itself: `alone` closes it.
             self.control.owner.store(0, Ordering::SeqCst);
-            self.control.poison()
+            self.control.lifecycle.poison()
         };
         if self.restarts.poisoned(life, stays, close) {
             self.end_inside(outcome::ANOTHER);

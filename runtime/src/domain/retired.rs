@@ -37,7 +37,7 @@ pub(super) fn keep(inner: &mut Inner) -> bool {
 
 /// Drops the domains that everybody has left. The host's own code runs in there: destructors of what its closures own.
 pub(crate) fn sweep() {
-    // After the caller's own mark.
+    // After the caller's own call state.
     fence(Ordering::SeqCst);
     if COUNT.load(Ordering::SeqCst) == 0 {
         return;

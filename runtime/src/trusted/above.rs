@@ -14,19 +14,19 @@ use std::sync::{Arc, OnceLock};
 /// The functions. All are called on the thread whose call it is about, on the host's stack, outside extensions, with none of the gates'
 /// locks held. Only where it says so may one panic: a gate is around the others, and cannot be unwound.
 pub(crate) struct Above {
-    /// Sees to it that somebody looks at deadlines, and resumes if it rested. Called by the slow path of the entry gate, before the thread is
-    /// marked; the call is refused if it fails. Threads are looked at from then on: no later than at the next [`Above::wake`].
+    /// Sees to it that somebody looks at deadlines, and resumes if it rested. Called by the slow path of the entry gate, before the call is
+    /// published; it is refused if it fails. Threads are looked at from then on: no later than at the next [`Above::wake`].
     pub watch: fn() -> std::io::Result<()>,
-    /// Whoever looks at deadlines does so from now on, if it rested. Called by the slow path with the thread marked, so it takes no lock.
+    /// Whoever looks at deadlines does so from now on, if it rested. Called by the slow path with the call published, so it takes no lock.
     pub wake: fn(),
     /// Gives the thread with this index its data stack in a domain, and notes it in the thread's slot of the control block. Called by the
-    /// slow path at the first call of the thread into the domain, before the thread is marked.
+    /// slow path at the first call of the thread into the domain, before the call is published.
     pub give_data_stack: fn(&Control, usize) -> Result<(), Refusal>,
     /// The state is that of a domain whose window is to be moved: moves it if nobody is inside, or opens the domain without. Called by the slow
-    /// path, before the thread is marked.
+    /// path, before the call is published.
     pub move_window: fn(&Control),
     /// The entry did not let a call in, for this reason: another entry to try, perhaps the same one, or the reason that stays. Called by
-    /// the slow path, before the thread is marked. Code of the host's may run in there, and a panic of it is dropped.
+    /// the slow path, before the call is published. Code of the host's may run in there, and a panic of it is dropped.
     pub instead: for<'a> fn(&'a Entry, Refusal) -> Result<&'a Entry, Refusal>,
     /// A call was refused. Called last on the slow path, also in signal handlers that interrupted anything: so it takes no lock,
     /// allocates nothing and frees nothing.

@@ -9,6 +9,7 @@
 //! is nobody's: it never has a data stack, so gates that are sent there take the slow path ([`thread::divert_all`]).
 
 use super::guard::Guard;
+use super::lifecycle::{Lifecycle, Phase};
 use super::map::{self, MapError, Mapping};
 use super::switch::Switch;
 use super::thread;
@@ -56,29 +57,13 @@ pub(crate) const fn slot_index(at: u32) -> usize {
 
 const _: () = assert!(LAYERS * LAYER <= u32::MAX as usize && BLOCK % 64 == 0);
 
-/// Domain states; the gates let calls in at [`OPEN`] only.
-pub(crate) const OPEN: u32 = 0;
-/// A call ended in a fault; see `reset`.
-pub(crate) const POISONED: u32 = 1;
-/// Closed for a moment by reset or by another exclusive operation.
-pub(crate) const BUSY: u32 = 2;
-/// Closed for good.
-pub(crate) const CLOSED: u32 = 3;
-/// Closed for a moment because its window is moved. Whoever wants in waits: it opens whatever happens. Mover and waiters wait for
-/// nothing that the other holds.
-pub(crate) const MOVING: u32 = 4;
-/// Open; but gates send calls to the slow path, so that one of them moves the domain's window when nobody is inside.
-pub(crate) const WANTED: u32 = 5;
-/// Left for another version: who is inside goes on, nobody else enters.
-pub(crate) const LEFT: u32 = 6;
-
 /// The head of a control block. Fields that the entry gate reads share the first cache line.
 #[repr(C)]
 pub(crate) struct Control {
     /// Window base address.
     pub base: AtomicU64,
-    /// One of the states above. Gates compare it with `generation` behind it as one word.
-    pub state: AtomicU32,
+    /// Whether calls are let in. Gates compare it with `generation` behind it as one word.
+    pub lifecycle: Lifecycle,
     /// Number of the domain that has this block, which no domain of another block has either; 0 only before the first.
     pub generation: AtomicU32,
     /// Fact bits ([`super::gate::FACT_XMM`] and so on).
@@ -93,7 +78,7 @@ pub(crate) struct Control {
     pub time_inside: AtomicU64,
     /// How much of it was in the hot window.
     pub time_hot: AtomicU64,
-    /// The thread that may enter while the state is [`BUSY`]: address of its state, or 0.
+    /// The thread that may enter while the domain is [`Phase::Exclusive`]: address of its state, or 0.
     pub owner: AtomicU64,
     /// Number of this block.
     pub number: AtomicU32,
@@ -115,8 +100,8 @@ pub(crate) struct Slot {
 const _: () = assert!(size_of::<Control>() <= SLOTS);
 // The gates read both in one go.
 const _: () = assert!(
-    offset_of!(Control, state) % 8 == 0
-        && offset_of!(Control, generation) == offset_of!(Control, state) + 4
+    offset_of!(Control, lifecycle) % 8 == 0
+        && offset_of!(Control, generation) == offset_of!(Control, lifecycle) + 4
 );
 
 /// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes but the three words that say whose
@@ -135,7 +120,7 @@ pub(crate) struct Entry {
     pub flags: u32,
     /// Words of arguments on the caller's stack, above its return address.
     pub stack_words: u32,
-    /// State and generation with which the call is let in: [`OPEN`], and the domain's own.
+    /// Phase and generation with which the call is let in: [`Phase::Open`], and the domain's own.
     pub expected: AtomicU64,
     /// For [`super::gate::narrow`]: the gate behind.
     pub inner: usize,
@@ -306,7 +291,7 @@ pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
 pub(crate) struct Block(&'static Control);
 
 impl Block {
-    /// Takes a free block. Its slots and counters are zero, its state is [`CLOSED`].
+    /// Takes a free block. Its slots and counters are zero, it is [`Phase::Closed`].
     pub(crate) fn take() -> Result<Block, MapError> {
         let threads = thread::registered_ever();
         let mut guard = table();
@@ -340,7 +325,7 @@ impl Block {
         table.generation = table.generation.wrapping_add(1).max(1);
         let generation = table.generation;
         control.number.store(number as u32, Ordering::Relaxed);
-        control.state.store(CLOSED, Ordering::SeqCst);
+        control.lifecycle.close();
         control.generation.store(generation, Ordering::SeqCst);
         Ok(Block(control))
     }
@@ -355,7 +340,7 @@ impl std::ops::Deref for Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.0.state.store(CLOSED, Ordering::SeqCst);
+        self.0.lifecycle.close();
         // Nobody is inside, nor waits in a call: a domain's parts go last of all (`domain::retired`).
         if let Some(table) = table().as_mut() {
             table
@@ -372,14 +357,14 @@ impl Entry {
         unsafe { self.switch.as_ref() }
     }
 
-    /// The same function for callers, but no state of any domain lets it in.
+    /// The same function for callers, but no domain in any phase lets it in.
     pub(crate) fn closed(&self) -> Entry {
         let entry = self.clone();
         entry.close();
         entry
     }
 
-    /// From now on no state of any domain lets calls in.
+    /// From now on no domain in any phase lets calls in.
     pub(crate) fn close(&self) {
         self.expected.store(u64::MAX, Ordering::SeqCst);
     }
@@ -398,7 +383,7 @@ impl Entry {
         self.offset.load(Ordering::SeqCst)
     }
 
-    /// State and generation with which the call is let in.
+    /// Phase and generation with which the call is let in.
     pub(crate) fn expected(&self) -> u64 {
         self.expected.load(Ordering::SeqCst)
     }
@@ -411,39 +396,9 @@ impl Entry {
 }
 
 impl Control {
-    /// State and generation as the gates compare them, when a domain of `generation` is in `state`.
-    pub(crate) fn word(state: u32, generation: u32) -> u64 {
-        u64::from(state) | u64::from(generation) << 32
-    }
-
-    /// The state, once no move is under way.
-    pub(crate) fn settled_state(&self) -> u32 {
-        let mut pause = Pause::default();
-        loop {
-            match self.state.load(Ordering::SeqCst) {
-                MOVING => pause.again(),
-                state => return state,
-            }
-        }
-    }
-
-    /// Closes the domain after a fault, if it is open: true if this call did it.
-    pub(crate) fn poison(&self) -> bool {
-        self.change(|state| matches!(state, OPEN | WANTED | LEFT), POISONED)
-    }
-
-    /// Goes from a state that `from` wants to `to`. Whether it did.
-    pub(crate) fn change(&self, from: impl Fn(u32) -> bool, to: u32) -> bool {
-        loop {
-            let state = self.settled_state();
-            if !from(state) {
-                return false;
-            }
-            let (order, none) = (Ordering::SeqCst, Ordering::SeqCst);
-            if self.state.compare_exchange(state, to, order, none).is_ok() {
-                return true;
-            }
-        }
+    /// Phase and generation as the gates compare them, when a domain of `generation` is in `phase`.
+    pub(crate) fn word(phase: Phase, generation: u32) -> u64 {
+        u64::from(phase as u32) | u64::from(generation) << 32
     }
 
     /// The slot of thread `index`.
@@ -533,6 +488,6 @@ mod tests {
         assert_eq!(control.slot(FIRST).calls.load(Ordering::SeqCst), 0);
         assert_eq!(control.slot(0).stack.load(Ordering::SeqCst), 0);
         assert_eq!(control.generation.load(Ordering::SeqCst), generation);
-        assert_eq!(control.state.load(Ordering::SeqCst), CLOSED);
+        assert_eq!(control.lifecycle.now(), Phase::Closed);
     }
 }

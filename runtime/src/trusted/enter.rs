@@ -107,7 +107,7 @@ impl<'a> Freight<'a> {
             .filter(|&at| at >= slow::stack_bottom(control, r15))
     }
 
-    /// Lays the bytes there. The window must be held by a mark.
+    /// Lays the bytes there. The window must be held by a published call.
     pub(super) fn unload(&mut self, control: &Control, at: u32) {
         let second = at + self.parts[0].len() as u32;
         // A data stack is private memory that stays as long as the domain.

@@ -2,8 +2,10 @@
 //!
 //! `gate.s` and `peer.s` say what each instruction is for; this file gives it the offsets and the classes that exist.
 
-use super::control::{CLOSED, Control, Entry, OPEN, POISONED, ServiceEntry, Slot};
+use super::call_state::CallPhase;
+use super::control::{Control, Entry, ServiceEntry, Slot};
 use super::host::MXCSR_DEFAULT;
+use super::lifecycle::Phase;
 use super::peer::{PEER, Peer, SLOW};
 use super::record::Record;
 use super::thread::{Extra, Thread};
@@ -64,7 +66,7 @@ global_asm!(
     F_FLOATS = const FLAG_FLOATS,
     T_STACK_LOW = const offset_of!(Thread, stack_low),
     T_STACK_SPAN = const offset_of!(Thread, stack_span),
-    T_MARK = const offset_of!(Thread, mark),
+    T_CALL_STATE = const offset_of!(Thread, call_state),
     T_SLOT = const offset_of!(Thread, slot),
     T_ENTRY_SLOT = const offset_of!(Thread, entry_slot),
     T_SEQUENCE = const offset_of!(Thread, sequence),
@@ -109,7 +111,7 @@ global_asm!(
     SLOW_HIGH = const SLOW >> 32,
     T_PLAN_R15 = const offset_of!(Thread, plan_r15),
     T_PLAN_RSP = const offset_of!(Thread, plan_rsp),
-    C_STATE = const offset_of!(Control, state),
+    C_LIFECYCLE = const offset_of!(Control, lifecycle),
     C_BASE = const offset_of!(Control, base),
     C_FACTS = const offset_of!(Control, facts),
     C_SERVICES = const offset_of!(Control, services),
@@ -132,9 +134,14 @@ global_asm!(
     KIND_ANOTHER = const super::outcome::ANOTHER,
     STATUS_ENDED = const STATUS_ENDED,
     STATUS_PEER = const STATUS_PEER,
-    OPEN = const OPEN,
-    POISONED = const POISONED,
-    CLOSED = const CLOSED,
+    OPEN = const Phase::Open as u32,
+    POISONED = const Phase::Poisoned as u32,
+    CLOSED = const Phase::Closed as u32,
+    OUTSIDE = const CallPhase::Outside as u32,
+    INSIDE = const CallPhase::Inside as u32,
+    IN_SERVICE = const CallPhase::InService as u32,
+    LEAVING = const CallPhase::Leaving as u32,
+    ENTERING = const CallPhase::Entering as u32,
     slow_entry = sym super::slow::slow_entry,
     slow_exit = sym super::slow::slow_exit,
     abort_exit = sym super::slow::abort_exit,
@@ -210,7 +217,7 @@ pub(crate) enum Place {
     Elsewhere,
 }
 
-/// Classifies a program counter while the thread's mark is 1.
+/// Classifies a program counter while the thread's phase is `Inside`.
 pub(crate) fn place(pc: usize) -> Place {
     use Label::*;
     const ABORTABLE: [(Label, Label); 11] = [
@@ -222,7 +229,7 @@ pub(crate) fn place(pc: usize) -> Place {
         (postern_full, postern_returned_full),
         (postern_service, postern_service_out),
         (postern_service_back, postern_peer),
-        // The caller's call, then the peer's, each with its own T_FRAME; in between the mark is not 1.
+        // The caller's call, then the peer's, each with its own T_FRAME; in between the phase is `Entering`.
         (postern_peer, postern_peer_returned),
         (postern_peer_back, postern_peer_unmark),
         (postern_peer_pop, postern_peer_failed),

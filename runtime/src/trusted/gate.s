@@ -1,16 +1,17 @@
 # The gates: every instruction that runs between the host and an extension.
 #
 # The *entry gates*, one for each class of vector state that verified text can reach (none, SSE, AVX; of SSE and AVX with MXCSR and
-# without), share one shape: straight guard clauses, each leaving to the slow path, then mark, clear, call. Whatever is not the common
+# without), share one shape: straight guard clauses, each leaving to the slow path, then publish, clear, call. Whatever is not the common
 # case (first entry of a thread, foreign stacks, nesting, x87, arguments in memory) takes the slow path, whose
 # decisions are made in Rust (`trusted::slow`) and carried out by the *full gate*.
 #
 # Registers at an entry gate: rax = the Entry, arguments where System V puts them, return address on the stack.
 # A gate returns r11d = status (0: rax/xmm0 hold the result), which C callers ignore.
 #
-# T_MARK is 4 while a gate writes the state of a new call, so that nothing of it is overwritten in between.
+# T_CALL_STATE (`trusted::call_state`) is ENTERING while a gate writes the state of a new call, so that nothing of it is overwritten in
+# between. To publish the call is to store INSIDE there.
 # What an abort relies on (`trusted::signal`): T_FRAME is the stack pointer below the six saved registers, stored
-# before T_MARK becomes 1, and unchanged until T_MARK leaves 1. From mark to unmark, an abort may at any instruction set
+# before T_CALL_STATE becomes INSIDE, and unchanged until it leaves INSIDE. In between an abort may at any instruction set
 # rsp = T_FRAME and continue at postern_aborted; the label ranges below tell it where it is.
 
     .section .tbss,"awT",@nobits
@@ -45,7 +46,7 @@ postern_default_mxcsr:
 .endm
 
 # MXCSR. Invariant: while the innermost call's domain has instructions that MXCSR governs (FACT_FLOAT), the host's word is in T_MXCSR, and from
-# the mark on the processor may have the extension's: the default control bits, and whatever flags the extension raised, which
+# INSIDE on the processor may have the extension's: the default control bits, and whatever flags the extension raised, which
 # no verified text can read. Everywhere else the processor has the host's.
 # Loading MXCSR costs next to nothing, if not from a word that was stored just before; so T_MXCSR is written only if it changes.
 .macro SAVE_MXCSR thread, scratch
@@ -207,21 +208,21 @@ GLOBAL postern_body_\name
     sub     rbx, fs:[r14 + {T_STACK_LOW}]
     cmp     rbx, fs:[r14 + {T_STACK_SPAN}]
     jae     postern_slow                    # unregistered thread, foreign stack, or too little of it
-    cmp     dword ptr fs:[r14 + {T_MARK}], 0
+    cmp     dword ptr fs:[r14 + {T_CALL_STATE}], {OUTSIDE}
     jne     postern_slow                    # nested, or from a signal handler
-    mov     dword ptr fs:[r14 + {T_MARK}], 4    # a signal handler that calls extensions from here on is refused
+    mov     dword ptr fs:[r14 + {T_CALL_STATE}], {ENTERING}    # a signal handler that calls extensions from here on is refused
     inc     qword ptr fs:[r14 + {T_SEQUENCE}]
     mov     fs:[r14 + {T_FRAME}], rsp
     mov     fs:[r14 + {T_CONTROL}], r10
     .if \float
     SAVE_MXCSR r14, ebx
     .endif
-    mov     dword ptr fs:[r14 + {T_MARK}], 1
-    # Published; whoever closes the domain sets its state, then runs membarrier, then looks for marks. So do those who want the thread's
+    mov     dword ptr fs:[r14 + {T_CALL_STATE}], {INSIDE}
+    # Published; whoever closes the domain changes its lifecycle, then runs membarrier, then looks at call states. So do those who want the thread's
     # next call on the slow path: they send it to nobody's slot, which is why the slot is loaded only here.
 GLOBAL postern_marked_\name
     mov     rbx, [rax + {E_EXPECTED}]
-    cmp     rbx, [r10 + {C_STATE}]
+    cmp     rbx, [r10 + {C_LIFECYCLE}]
     jne     postern_unmark                  # not open, or not the entry's domain any more
     mov     r12d, fs:[r14 + {T_ENTRY_SLOT}]
     mov     r15d, [r10 + r12 + {C_SLOTS}]
@@ -244,7 +245,7 @@ GLOBAL postern_returned_\name
     .if \float
     HOST_MXCSR r10
     .endif
-    mov     dword ptr fs:[r10 + {T_MARK}], 0
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {OUTSIDE}
 GLOBAL postern_left_\name
     xor     r11d, r11d
     RESTORE_HOST
@@ -283,7 +284,7 @@ NARROW u16, movzx eax, ax
 NARROW bool, and eax, 1
 
 GLOBAL postern_unmark
-    mov     dword ptr fs:[r14 + {T_MARK}], 0
+    mov     dword ptr fs:[r14 + {T_CALL_STATE}], {OUTSIDE}
 # The slow path. rax = the Entry, rsp = below the saved registers (8 mod 16). Keeps the argument registers while
 # `postern_slow_entry(thread, entry, frame)` decides: 0 try again, 1 go through the full gate, 2 refused; and with which Entry,
 # for calls of a module may go to another version than the one that they were made for.
@@ -338,7 +339,7 @@ GLOBAL postern_slow
     RESTORE_HOST
     ret
 
-# The full gate: `postern_slow_entry` has marked the thread and left its plan in the thread's state.
+# The full gate: `postern_slow_entry` has published the call and left its plan in the thread's state.
 GLOBAL postern_full
     THREAD  r14
     mov     r10, fs:[r14 + {T_CONTROL}]
@@ -373,7 +374,7 @@ GLOBAL postern_full
     # Up to here rsp may be in a small stack of ours, where a handler of the host's that uses the current stack finds no room:
     # that fault is the extension's, so these two belong to the range in which calls can be ended.
 GLOBAL postern_returned_full
-    mov     dword ptr fs:[r10 + {T_MARK}], 3
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {LEAVING}
 GLOBAL postern_left_full
     sub     rsp, 40
     mov     [rsp], rax
@@ -390,11 +391,11 @@ GLOBAL postern_left_full
     RESTORE_HOST
     ret
 
-# Where every ended call arrives: rsp = T_FRAME, the mark still 1.
+# Where every ended call arrives: rsp = T_FRAME, T_CALL_STATE still INSIDE.
 GLOBAL postern_aborted
     THREAD  r10
     mov     rsp, fs:[r10 + {T_FRAME}]
-    mov     dword ptr fs:[r10 + {T_MARK}], 3
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {LEAVING}
 GLOBAL postern_aborted_left
     cld
     mov     rdi, r10
@@ -439,7 +440,7 @@ postern_service_go:
     mov     fs:[r10 + {T_SERVICE}], r11
     mov     fs:[r10 + {T_CONTEXT}], rax
     mov     fs:[r10 + {T_HOST_RSP}], rsp
-    mov     dword ptr fs:[r10 + {T_MARK}], 2
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {IN_SERVICE}
 GLOBAL postern_service_out
     call    [r11 + {S_FUNCTION}]
     THREAD  r10
@@ -455,9 +456,9 @@ postern_service_returned:
     test    ebp, {FACT_HOST_STATE}
     jnz     781f
 782:
-    mov     dword ptr fs:[r10 + {T_MARK}], 1
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {INSIDE}
 GLOBAL postern_service_back
-    # Not before the mark: a small stack of ours has no room for handlers of the host's, and without the mark such a fault
+    # Not before INSIDE: a small stack of ours has no room for handlers of the host's, and in any other phase such a fault
     # would be the host's.
     mov     rsp, fs:[r10 + {T_SERVICE_RSP}]
     cmp     r9, fs:[r10 + {T_PENDING}]
@@ -529,7 +530,7 @@ GLOBAL postern_service_back
     MASK_RESULT_avx rcx + {S_FLOAT_MASK}
     jmp     778b
 
-# A service of a coroutine's returns while a call that began later, on another coroutine of the thread, has not ended. The mark says
+# A service of a coroutine's returns while a call that began later, on another coroutine of the thread, has not ended. The call state says
 # that the innermost call is in its own service, which is so. `service_stray` takes the call of the present stack out of those that
 # wait, and says with which frame the host goes on.
 postern_service_stray:

@@ -3,9 +3,10 @@
 //! Invariants: an entry's guard is set before its function becomes the shim, and stays for as long as the entry. The service itself
 //! gets the registers, the stack and the context that it would have had.
 
+use super::call_state::CallPhase;
 use super::control::{Control, ServiceEntry};
 use super::peer::PeerError;
-use super::thread::{self, IN_SERVICE, Thread};
+use super::thread::{self, Thread};
 use super::{peer, shim};
 use std::arch::global_asm;
 use std::mem::offset_of;
@@ -234,7 +235,7 @@ fn denied(thread: &Thread, guard: &Guard) {
 /// Whether the service that runs on this thread was revoked since it began.
 pub(crate) fn is_revoked() -> bool {
     let thread = thread::current();
-    if thread.mark.load(Ordering::Relaxed) != IN_SERVICE {
+    if thread.call_state.own() != CallPhase::InService {
         return false;
     }
     // SAFETY: the thread is in a service, whose entry the gate stored; entry and guard stay while a call is inside.

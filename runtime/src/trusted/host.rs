@@ -2,7 +2,7 @@
 //! host asks for it, the gs base.
 //!
 //! Invariant, kept by the gates in assembly and by these functions for the slow path: while the innermost call's domain has the fact
-//! bit of such a state and the mark says that the thread is inside, the host's value is in the thread's state and the processor's own
+//! bit of such a state and the call state says that the thread is inside, the host's value is in the thread's state and the processor's own
 //! may be the extension's. At any other time the processor has the host's. In a service that is so, too: what a service sets there
 //! is the host's from then on.
 //!

@@ -3,8 +3,9 @@
 //! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for no thread that waits, directly or
 //! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
 
-use super::control::{Control, MOVING, OPEN, POISONED, Pause, ServiceEntry, WANTED};
-use super::thread::{self, ENTERING, IN_SERVICE, OUTSIDE, Registry, Thread};
+use super::call_state;
+use super::control::{Control, Pause, ServiceEntry};
+use super::thread::{self, Registry, Thread};
 use super::{machine, mask, slow};
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
@@ -29,29 +30,14 @@ pub(crate) fn while_empty<R>(control: &Control, work: impl FnOnce() -> (R, bool)
     if occupied(here, |_| true) {
         return None;
     }
-    let state = &control.state;
-    let before = state.load(SeqCst);
-    if !matches!(before, OPEN | WANTED | POISONED) {
-        return None;
-    }
-    state
-        .compare_exchange(before, MOVING, SeqCst, SeqCst)
-        .ok()?;
+    let moving = control.lifecycle.begin_move()?;
     machine::barrier();
-    // Somebody may close the domain meanwhile, and that is for good.
-    let put = |to| {
-        let _ = state.compare_exchange(MOVING, to, SeqCst, SeqCst);
-    };
     if occupied(here, |_| true) {
-        put(before);
+        moving.undo();
         return None;
     }
     let (done, whole) = work();
-    put(match before {
-        _ if !whole => POISONED,
-        WANTED => OPEN,
-        other => other,
-    });
+    moving.end(whole);
     Some(done)
 }
 
@@ -80,26 +66,14 @@ impl<'a> Target<'a> {
         let here = |control: *const Control| ptr::eq(control, self.control);
         let all = self.service.is_null();
         let meant = |service: *const ServiceEntry| all || ptr::eq(service, self.service);
-        // Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside.
-        loop {
-            let begun = t.nested.load(SeqCst);
-            let waits = match all {
-                true => self.control.slot(index).waiting.load(SeqCst) != 0,
-                false => t
-                    .waiting()
-                    .any(|(_, r)| here(r.control.load(SeqCst)) && meant(r.service.load(SeqCst))),
-            };
-            // Who is still entering has not looked at the state, and will find it closed.
-            let mark = t.mark.load(SeqCst);
-            let marked = mark == IN_SERVICE || all && !matches!(mark, OUTSIDE | ENTERING);
-            let inside = marked && here(t.control.load(SeqCst)) && meant(t.service.load(SeqCst));
-            if waits || inside {
-                return true;
-            }
-            if t.nested.load(SeqCst) == begun {
-                return false;
-            }
-        }
+        let waits = || match all {
+            true => self.control.slot(index).waiting.load(SeqCst) != 0,
+            false => t
+                .waiting()
+                .any(|(_, r)| here(r.control.load(SeqCst)) && meant(r.service.load(SeqCst))),
+        };
+        let inside = || here(t.control.load(SeqCst)) && meant(t.service.load(SeqCst));
+        call_state::holds(|word| t.word(word), waits, inside, !all)
     }
 }
 

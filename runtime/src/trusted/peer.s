@@ -3,8 +3,8 @@
 # rax = the caller's control block, rsp = its service_rsp (or the host's, if foreign).
 #
 # Below what the service gate pushed, the frame of the peer's call looks like an entry gate's: six registers, under a return
-# address into the caller. What else there is to keep of the caller is in its record. Innermost is, by T_MARK: the caller
-# (1), nobody (4), the peer (1), nobody (4), the caller (1). An abort of the peer's call comes back by postern_peer_failed.
+# address into the caller. What else there is to keep of the caller is in its record. Innermost is, by T_CALL_STATE: the caller
+# (INSIDE), nobody (ENTERING), the peer (INSIDE), nobody (ENTERING), the caller (INSIDE). An abort of the peer's call comes back by postern_peer_failed.
     .p2align 6
 GLOBAL postern_peer
     cmp     dword ptr [r11 + {S_STACK} + 4], {PEER_HIGH}
@@ -44,7 +44,7 @@ GLOBAL postern_peer
     mov     r14, fs:[r10 + {T_NESTED}]
     inc     r14
     mov     fs:[r10 + {T_NESTED}], r14
-    mov     dword ptr fs:[r10 + {T_MARK}], 4
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {ENTERING}
     mov     rax, [rbp + {P_LIMIT}]
     add     r13, {RECORD_SIZE}
     mov     [r13 + {R_LIMIT}], rax
@@ -55,10 +55,10 @@ GLOBAL postern_peer
     cmp     dword ptr [rbp + {P_VECTORS}], 0
     jne     781f
 782:
-    mov     dword ptr fs:[r10 + {T_MARK}], 1
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {INSIDE}
 GLOBAL postern_peer_marked
     mov     rax, [rbp + {E_EXPECTED}]
-    cmp     rax, [rbx + {C_STATE}]
+    cmp     rax, [rbx + {C_LIFECYCLE}]
     jne     postern_peer_unmark
     cmp     dword ptr [r11 + {S_STACK} + 4], {PEER_HIGH}
     jne     postern_peer_unmark             # revoked meanwhile: whoever did that waits for those that it sees
@@ -80,7 +80,7 @@ GLOBAL postern_peer_returned
     THREAD  r10
     mov     rbx, fs:[r10 + {T_RECORD}]
     mov     r12d, fs:[r10 + {T_SLOT}]
-    mov     dword ptr fs:[r10 + {T_MARK}], 4
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {ENTERING}
     inc     qword ptr fs:[r10 + {T_NESTED}] # before the caller's number comes back
     sub     rbx, {RECORD_SIZE}
     mov     fs:[r10 + {T_RECORD}], rbx
@@ -95,13 +95,13 @@ GLOBAL postern_peer_returned
     jne     785f
 784:
     mov     qword ptr fs:[r10 + {T_PEER_FAILED}], 0
-    mov     dword ptr fs:[r10 + {T_MARK}], 1
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {INSIDE}
 GLOBAL postern_peer_back
     dec     dword ptr [r11 + r12 + {C_SLOTS} + 4]
     mov     qword ptr [rbx + {R_SEQUENCE}], 0   # not shown any more
     cmp     r9, [rbx + {R_REQUEST}]
     je      postern_peer_request            # after it was hidden, so that no wish is lost
-    cmp     dword ptr [r11 + {C_STATE}], {OPEN}
+    cmp     dword ptr [r11 + {C_LIFECYCLE}], {OPEN}
     jne     postern_peer_state
 783:
     and     rax, [rcx + {P_RESULT_MASK}]
@@ -156,7 +156,7 @@ GLOBAL postern_peer_back
 
 # The peer is not open: the caller becomes the innermost again, and Rust says why.
 GLOBAL postern_peer_unmark
-    mov     dword ptr fs:[r10 + {T_MARK}], 4
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {ENTERING}
     test    dword ptr [rbp + {P_VECTORS}], {PEER_TO_FLOAT}
     jz      781f
     HOST_MXCSR r10
@@ -176,7 +176,7 @@ GLOBAL postern_peer_unmark
     mov     fs:[r10 + {T_SEQUENCE}], r14
     mov     r14, [r13 + {R_FRAME}]
     mov     fs:[r10 + {T_FRAME}], r14
-    mov     dword ptr fs:[r10 + {T_MARK}], 1
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {INSIDE}
     dec     dword ptr [rax + r12 + {C_SLOTS} + 4]
     mov     qword ptr [r13 + {R_SEQUENCE}], 0
 # Whatever is not the common case goes on as a service, whose function is in Rust (`trusted::peer`).
@@ -220,9 +220,9 @@ GLOBAL postern_peer_request
     mov     ecx, [rbx + {R_REQUEST_KIND}]
     jmp     789f
 postern_peer_state:
-    cmp     dword ptr [r11 + {C_STATE}], {POISONED}
+    cmp     dword ptr [r11 + {C_LIFECYCLE}], {POISONED}
     je      788f
-    cmp     dword ptr [r11 + {C_STATE}], {CLOSED}
+    cmp     dword ptr [r11 + {C_LIFECYCLE}], {CLOSED}
     jne     783b                            # somebody tries to reset or to move it, and will find us
 788:
     mov     ecx, {KIND_ANOTHER}

@@ -6,12 +6,13 @@
 //! ([`Extra::ending`]), and takes the slow path each time.
 
 use super::above::above;
+use super::call_state::CallPhase;
 use super::control::{self, MAX_THREADS};
 use super::map::{self, Mapping};
 use super::mask::SignalStack;
 use super::outcome::{RawFault, Refusal};
 use super::record::{self, MAX_NESTING, Records};
-use super::thread::{Extra, NESTED, OUTSIDE, Thread, current, registry};
+use super::thread::{Extra, NESTED, Thread, current, registry};
 use super::{host, memory, signal};
 use std::arch::global_asm;
 use std::sync::OnceLock;
@@ -216,7 +217,7 @@ pub(crate) fn unregister(thread: &Thread) {
     drop(registry);
     drop(Records::take(thread));
     thread.host_rsp.store(0, Ordering::Relaxed);
-    thread.mark.store(OUTSIDE, Ordering::SeqCst);
+    thread.call_state.forget();
     drop(extra.own_stack);
     if let Some(stack) = extra.signal_stack {
         stack.remove();
@@ -227,7 +228,7 @@ pub(crate) fn unregister(thread: &Thread) {
 
 /// For the slow path, when it leaves: a thread that runs its last destructors is not known any more.
 pub(crate) fn leave(thread: &Thread) {
-    if thread.mark.load(Ordering::Relaxed) == OUTSIDE
+    if thread.call_state.own() == CallPhase::Outside
         && !thread.extra.load(Ordering::Relaxed).is_null()
         && thread.extra().ending
     {

@@ -3,11 +3,12 @@
 //! The handler runs on an alternate stack, allocates nothing, locks nothing and touches only the thread's own state, its
 //! domain's control block and its control stack. It ends a call by editing the interrupted context, never by jumping.
 
+use super::call_state::{CallPhase, Interrupted, OnAbort};
 use super::control::Control;
 use super::gate::{self, Label, Place};
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
-use super::thread::{self, IN_SERVICE, INSIDE, Thread};
+use super::thread::{self, Thread};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
@@ -336,11 +337,11 @@ pub(crate) fn remind(thread: &Thread) {
 /// The arguments must be those that the system passed to an `SA_SIGINFO` handler which runs on an alternate stack.
 pub(crate) unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> bool {
     let thread = thread::current();
-    let mark = thread.mark.load(Ordering::Relaxed);
+    let phase = thread.call_state.own();
     // SAFETY: the system's own pointers, valid while the handler runs.
     let (info, context) = unsafe { (&*info, &mut *(context as *mut ucontext_t)) };
     if signal == abort_signal() {
-        return on_abort(thread, mark, context);
+        return on_abort(thread, phase, context);
     }
     let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
@@ -352,10 +353,10 @@ pub(crate) unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c
         return true;
     }
     // Only the processor's own faults count: si_code <= 0 was sent by somebody.
-    if mark != INSIDE || info.si_code <= 0 || !FAULTS.contains(&signal) {
+    if phase != CallPhase::Inside || info.si_code <= 0 || !FAULTS.contains(&signal) {
         return false;
     }
-    // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+    // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
     if !in_window(control, pc) && gate::place(pc) != Place::Abortable {
         return false;
@@ -373,44 +374,47 @@ fn in_window(control: &Control, pc: usize) -> bool {
     (control.address(0)..control.address(u32::MAX)).contains(&pc)
 }
 
-fn on_abort(thread: &Thread, mark: u32, context: &mut ucontext_t) -> bool {
+fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool {
     let sequence = thread.sequence.load(Ordering::Relaxed);
     let wanted = thread.request.load(Ordering::SeqCst);
     let kind = thread.request_kind.load(Ordering::Relaxed);
     let waiting = thread.waiting().find(|&(number, _)| number == wanted);
-    if let (Some((_, call)), true) = (waiting, wanted != 0) {
-        // It began to wait meanwhile, or is just about to, or to cease: whoever pops its record looks there.
-        call.end(wanted, kind);
-        thread.request.store(0, Ordering::SeqCst);
-        return true;
-    }
-    if wanted != sequence || wanted == 0 {
-        // Late: that call is over; or it is for another copy of this library.
-        return false;
-    }
-    if mark == IN_SERVICE {
-        // Unless the service has asked for an end itself.
-        if thread.pending.load(Ordering::SeqCst) != sequence {
-            thread.pending.store(sequence, Ordering::SeqCst);
-            thread.abort_kind.store(kind, Ordering::SeqCst);
+    // SAFETY: control blocks are never unmapped; the pointer is null before the thread's first call.
+    let control = unsafe { thread.control.load(Ordering::Relaxed).as_ref() };
+    let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+    let found = Interrupted {
+        phase,
+        sequence,
+        wanted,
+        waits: waiting.is_some(),
+        abortable: phase == CallPhase::Inside
+            && (control.is_some_and(|control| in_window(control, pc))
+                || gate::place(pc) == Place::Abortable),
+    };
+    match (found.decide(), waiting, control) {
+        (OnAbort::ToRecord, Some((_, call)), _) => {
+            call.end(wanted, kind);
+            thread.request.store(0, Ordering::SeqCst);
+            true
         }
-        thread.request.store(0, Ordering::SeqCst);
-        return true;
-    }
-    if mark == INSIDE {
-        // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
-        let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
-        let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
-        if in_window(control, pc) || gate::place(pc) == Place::Abortable {
+        (OnAbort::WhenServiceReturns, ..) => {
+            // Unless the service has asked for an end itself.
+            if thread.pending.load(Ordering::SeqCst) != sequence {
+                thread.pending.store(sequence, Ordering::SeqCst);
+                thread.abort_kind.store(kind, Ordering::SeqCst);
+            }
+            thread.request.store(0, Ordering::SeqCst);
+            true
+        }
+        (OnAbort::Now, _, Some(control)) => {
             record(thread, control, context, kind);
             end(thread, context, kind);
-            return true;
+            true
         }
-        // Elsewhere: a signal handler of the host interrupted the extension. The watchdog will remind.
+        // Nothing was done, so the signal may be for another copy of this library. (A wish that came just when its call was over
+        // stays, with the number of that call: taking it for an answer would swallow every signal until this copy's next call.)
+        _ => false,
     }
-    // Nothing was done, so the signal may be for another copy of this library. (A wish that came just when its call was over
-    // stays, with the number of that call: taking it for an answer would swallow every signal until this copy's next call.)
-    false
 }
 
 /// Makes the interrupted thread continue at the gates' way out.

@@ -1,13 +1,15 @@
 //! The slow path of the entry gate and the way out of ended calls: decisions that `gate.s` leaves to Rust.
 //!
-//! Invariant: when one of these functions returns to `gate.s`, the thread's mark, frame, control, sequence and the nested
+//! Invariant: when one of these functions returns to `gate.s`, the thread's call state, frame, control, sequence and the nested
 //! records describe the same innermost call.
 
 use super::above::{Ended, above};
-use super::control::{BUSY, CLOSED, Control, Entry, LEFT, MOVING, OPEN, POISONED, WANTED};
+use super::call_state::CallPhase;
+use super::control::{Control, Entry};
 use super::enter::Freight;
 use super::gate::{FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
 use super::host;
+use super::lifecycle::Phase;
 use super::mask;
 use super::memory;
 use super::outcome::{self, Refusal};
@@ -15,7 +17,7 @@ use super::peer;
 use super::record::Record;
 use super::register;
 use super::stale::{discard_stale, is_stale};
-use super::thread::{self, ENTERING, IN_SERVICE, INSIDE, LEAVING, OUTSIDE, Thread};
+use super::thread::{self, Thread};
 use postern_verifier::window::PAGE;
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -96,15 +98,15 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
 /// where the fast path admits calls there is no handler. What cannot be told from the thread's own call is that of a handler in a thread
 /// that has no alternate stack, because it has never entered or because its language has taken the stack away at its end. A gate that handlers may enter (for upcalls, say) would be another one
 /// beside those in `gate.s`: it would come here neither, find its thread registered and with a data stack already, and keep what this
-/// test protects: T_FRAME, T_CONTROL, T_SEQUENCE and the mark of what it interrupted, in a record of its own.
+/// test protects: T_FRAME, T_CONTROL, T_SEQUENCE and T_CALL_STATE of what it interrupted, in a record of its own.
 fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
     if thread.deciding.load(Ordering::Relaxed) != 0 {
         return Some(Refusal::InsideExtension);
     }
-    match thread.mark.load(Ordering::Relaxed) {
-        ENTERING | LEAVING => return Some(Refusal::InsideExtension),
+    match thread.call_state.own() {
+        CallPhase::Entering | CallPhase::Leaving => return Some(Refusal::InsideExtension),
         // Unless the handler that interrupted it was left by a jump, and this is not one.
-        INSIDE if !is_stale(thread, frame) => return Some(Refusal::InsideExtension),
+        CallPhase::Inside if !is_stale(thread, frame) => return Some(Refusal::InsideExtension),
         _ => {}
     }
     // The same for a thread that is not registered yet, whose stack we do not know.
@@ -126,13 +128,12 @@ fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
         thread::divert(thread);
         return Err(refusal);
     }
-    let mark = thread.mark.load(Ordering::Relaxed);
-    if mark != OUTSIDE {
+    if thread.call_state.own() != CallPhase::Outside {
         discard_stale(thread, frame);
     }
-    let nested = match thread.mark.load(Ordering::Relaxed) {
-        OUTSIDE => false,
-        IN_SERVICE => true,
+    let nested = match thread.call_state.own() {
+        CallPhase::Outside => false,
+        CallPhase::InService => true,
         _ => return Err(Refusal::InsideExtension),
     };
     let control = entry.control();
@@ -182,28 +183,28 @@ fn check_state(
 ) -> Result<(), Refusal> {
     let generation = control.generation.load(Ordering::SeqCst);
     let expected = entry.expected();
-    let starts = expected == Control::word(BUSY, generation);
-    if expected != Control::word(OPEN, generation) && !starts {
+    let starts = expected == Control::word(Phase::Exclusive, generation);
+    if expected != Control::word(Phase::Open, generation) && !starts {
         // A C function pointer whose domain is gone; the block may serve another one.
         return Err(Refusal::Closed);
     }
-    let mut state = control.state.load(Ordering::SeqCst);
-    if wait && state == WANTED {
+    let mut phase = control.lifecycle.now();
+    if wait && phase == Phase::MovePending {
         (above().move_window)(control);
     }
     if wait {
-        state = control.settled_state();
+        phase = control.lifecycle.settled();
     }
-    match state {
+    match phase {
         // Who finds a move wanted may enter all the same: nobody moves a domain that somebody is in.
-        OPEN | WANTED if !starts => Ok(()),
-        MOVING => Err(Refusal::Moving),
+        Phase::Open | Phase::MovePending if !starts => Ok(()),
+        Phase::Moving => Err(Refusal::Moving),
         // The static constructors, and what their services call; and who has the domain for itself.
-        BUSY if starts || owns(thread, control) || waits_in(thread, control) => Ok(()),
-        LEFT if waits_in(thread, control) => Ok(()),
-        POISONED => Err(Refusal::Poisoned),
-        OPEN | WANTED | BUSY | LEFT => Err(Refusal::Busy),
-        _ => Err(Refusal::Closed),
+        Phase::Exclusive if starts || owns(thread, control) || waits_in(thread, control) => Ok(()),
+        Phase::Retiring if waits_in(thread, control) => Ok(()),
+        Phase::Poisoned => Err(Refusal::Poisoned),
+        Phase::Open | Phase::MovePending | Phase::Exclusive | Phase::Retiring => Err(Refusal::Busy),
+        Phase::Closed => Err(Refusal::Closed),
     }
 }
 
@@ -216,13 +217,13 @@ fn owns(thread: &Thread, control: &Control) -> bool {
 /// runs its constructors, or by one that will find it occupied.
 fn waits_in(thread: &Thread, control: &Control) -> bool {
     let here = |c: *const Control| std::ptr::eq(c, control);
-    let innermost = thread.mark.load(Ordering::Relaxed) == IN_SERVICE
+    let innermost = thread.call_state.own() == CallPhase::InService
         && here(thread.control.load(Ordering::Relaxed));
     let mut waiting = thread.waiting();
     innermost || waiting.any(|(_, call)| here(call.control.load(Ordering::Relaxed)))
 }
 
-/// Prepares a call through the full gate and marks the thread.
+/// Prepares a call through the full gate and publishes it.
 fn plan(
     thread: &Thread,
     entry: &Entry,
@@ -274,7 +275,7 @@ fn plan(
     if nested {
         push(thread);
     } else {
-        thread.mark.store(ENTERING, Ordering::Release);
+        thread.call_state.begin_entering();
         let number = thread.sequence.load(Ordering::Relaxed) + 1;
         thread.sequence.store(number, Ordering::Release);
     }
@@ -291,9 +292,8 @@ fn plan(
         .control
         .store(control as *const Control as *mut Control, Ordering::Relaxed);
     host::keep(thread, control.facts.load(Ordering::Relaxed));
-    thread.mark.store(INSIDE, Ordering::Release);
-    fence(Ordering::SeqCst);
-    // It may have gone to rest since `decide` looked, if it did not see this mark.
+    thread.call_state.publish();
+    // It may have gone to rest since `decide` looked, if it did not see this call.
     (above().wake)();
     if let Err(refusal) = check_state(thread, control, entry, false) {
         bring_back_host(thread);
@@ -381,7 +381,7 @@ fn push(thread: &Thread) {
     add(waiting(thread, record), 1);
     let number = thread.nested.load(Ordering::Relaxed) + 1;
     thread.nested.store(number, Ordering::Release);
-    thread.mark.store(ENTERING, Ordering::Release);
+    thread.call_state.begin_entering();
     let next = &thread.records()[depth + 1];
     next.limit.store(extra.next_limit, Ordering::Release);
     thread
@@ -406,7 +406,7 @@ fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
         to.store(from.load(Ordering::Relaxed), Ordering::Release);
         from.store(0, Ordering::Release);
     };
-    thread.mark.store(ENTERING, Ordering::Release);
+    thread.call_state.begin_entering();
     let number = thread.nested.load(Ordering::Relaxed) + 1;
     thread.nested.store(number, Ordering::Release);
     let peer = record.in_peer_gate();
@@ -492,7 +492,7 @@ fn own_record(thread: &Thread) -> &Record {
 
 /// After the extension of the innermost call has run for the last time: the processor's state is the host's again.
 fn bring_back_host(thread: &Thread) {
-    // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+    // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let facts = unsafe {
         (*thread.control.load(Ordering::Relaxed))
             .facts
@@ -514,11 +514,11 @@ pub(super) fn leave(thread: &Thread) -> bool {
     let Some(depth) = thread.depth().checked_sub(1) else {
         thread.foreign.store(0, Ordering::Relaxed);
         thread.host_rsp.store(0, Ordering::Relaxed);
-        thread.mark.store(OUTSIDE, Ordering::Relaxed);
+        thread.call_state.leave();
         return false;
     };
     let (record, peer) = pop(thread, depth);
-    thread.mark.store(IN_SERVICE, Ordering::Release);
+    thread.call_state.back_in_service();
     add(waiting(thread, record), u32::MAX);
     let sequence = record.sequence.load(Ordering::Relaxed);
     record.sequence.store(0, Ordering::Release);
@@ -528,9 +528,9 @@ pub(super) fn leave(thread: &Thread) -> bool {
     if requested {
         record.request.store(0, Ordering::Relaxed);
     }
-    let state = record.domain().map_or(CLOSED, Control::settled_state);
-    let reason = match state {
-        POISONED | CLOSED => outcome::ANOTHER,
+    let settled = |control: &Control| control.lifecycle.settled();
+    let reason = match record.domain().map_or(Phase::Closed, settled) {
+        Phase::Poisoned | Phase::Closed => outcome::ANOTHER,
         _ if requested => record.request_kind.load(Ordering::SeqCst),
         _ => return peer,
     };
@@ -561,7 +561,7 @@ pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
 pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     bring_back_host(thread);
     let kind = thread.abort_kind.swap(0, Ordering::Relaxed);
-    // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+    // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
     let extra = thread.extra();
     if extra.fault.kind != kind {
@@ -582,7 +582,7 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
         .take()
         .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
     let panic = extra.panic.take();
-    // While the thread is marked: afterwards the domain may be gone, and its control block another's.
+    // While the thread is in the call: afterwards the domain may be gone, and its control block another's.
     // Nor does another life of the domain begin before.
     let domain = (above().hold)(control);
     let recovery = own_record(thread).recovery.load(Ordering::Relaxed);

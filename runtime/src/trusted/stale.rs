@@ -1,7 +1,8 @@
 //! Calls that the host has left behind: by longjmp, by unwinding, or by saying so.
 
+use super::call_state::CallPhase;
 use super::slow::leave;
-use super::thread::{IN_SERVICE, INSIDE, OUTSIDE, Thread};
+use super::thread::Thread;
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
@@ -17,7 +18,10 @@ pub(super) fn discard_stale(thread: &Thread, frame: u64) {
 pub(super) fn is_stale(thread: &Thread, frame: u64) -> bool {
     let extra = thread.extra.load(Ordering::Relaxed);
     // Otherwise the recorded frame may be an earlier call's.
-    let recorded_now = matches!(thread.mark.load(Ordering::Relaxed), INSIDE | IN_SERVICE);
+    let recorded_now = matches!(
+        thread.call_state.own(),
+        CallPhase::Inside | CallPhase::InService
+    );
     if extra.is_null() || !recorded_now {
         return false;
     }
@@ -34,7 +38,7 @@ fn forget(thread: &Thread) {
 
 /// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
 pub(crate) fn forget_left(thread: &Thread) {
-    if thread.mark.load(Ordering::Relaxed) == OUTSIDE
+    if thread.call_state.own() == CallPhase::Outside
         || thread.extra.load(Ordering::Relaxed).is_null()
     {
         return;
@@ -47,8 +51,8 @@ pub(crate) fn forget_left(thread: &Thread) {
 
 /// How many calls the calling thread is inside.
 pub(crate) fn nesting(thread: &Thread) -> usize {
-    match thread.mark.load(Ordering::Relaxed) {
-        OUTSIDE => 0,
+    match thread.call_state.own() {
+        CallPhase::Outside => 0,
         _ => 1 + thread.depth(),
     }
 }
@@ -60,7 +64,7 @@ pub(crate) fn nesting(thread: &Thread) -> usize {
 /// The forgotten calls' services never return.
 pub(crate) unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
     while self::nesting(thread) > nesting {
-        if thread.mark.load(Ordering::Relaxed) != IN_SERVICE {
+        if thread.call_state.own() != CallPhase::InService {
             return false;
         }
         forget(thread);

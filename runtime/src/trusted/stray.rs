@@ -8,10 +8,11 @@
 //! the innermost one is not touched.
 
 use super::above::{Ended, above};
+use super::call_state::CallPhase;
 use super::mask::SignalsBlocked;
 use super::outcome::{self, RawFault};
 use super::record::Record;
-use super::thread::{self, IN_SERVICE, Thread};
+use super::thread::{self, Thread};
 use std::sync::atomic::Ordering;
 
 const MESSAGE: &str = "a service returned before a call that began later on this thread had ended; calls on coroutines of one thread must end in the reverse order of their beginning";
@@ -23,8 +24,8 @@ const NOWHERE: &str = "postern: a service returned on another thread than it was
 /// # Safety
 /// Called by `gate.s` only, on the stack of the service that returned.
 pub(crate) unsafe extern "C" fn service_stray(thread: &Thread, rsp: u64) -> u64 {
-    let depth = match thread.mark.load(Ordering::Relaxed) {
-        IN_SERVICE => thread.depth(),
+    let depth = match thread.call_state.own() {
+        CallPhase::InService => thread.depth(),
         _ => 0,
     };
     let waits = |record: &Record| record.host_rsp() == rsp;

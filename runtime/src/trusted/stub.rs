@@ -4,10 +4,10 @@
 //! because each finds its data at a fixed distance, so no code is ever written: a space of stubs is mapped from a sealed file.
 //!
 //! A stub ends with its domain and is used again. A thread may have loaded the address of the entry long ago and not be at the gate yet,
-//! so an entry's memory stays an entry's for good, and of one *shape*: all that gates and slow path read before the thread is marked
-//! never changes, but for the control block. What changes is read in this order: control block, (mark), state and generation expected,
+//! so an entry's memory stays an entry's for good, and of one *shape*: all that gates and slow path read before the call is published
+//! never changes, but for the control block. What changes is read in this order: control block, (publication), phase and generation expected,
 //! offset. Generations are numbers that no two domains have, so if the expected word is the block's own, then the entry was that
-//! domain's when the word was read; it still is, because the domain waits for the marked thread before it gives its stubs back; and so
+//! domain's when the word was read; it still is, because the domain waits for the published call before it gives its stubs back; and so
 //! the offset is its own, too. Else the call is refused.
 //!
 //! So a pointer that outlives its domain is refused, and once its place is used again, it calls a function of the very same C type: the

@@ -7,6 +7,7 @@
 //! A thread registers itself at its first entry and unregisters at its end ([`super::register`]). Other threads read a registered `Thread` only
 //! under the registry's lock, so it cannot vanish under them.
 
+use super::call_state::{CallPhase, CallState, CallWord, one_call};
 use super::control::{self, Control, ServiceEntry};
 use super::enter::Freight;
 use super::host::X87;
@@ -20,17 +21,6 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Marks: where the thread is, as the gates keep it.
-pub(crate) const OUTSIDE: u32 = 0;
-/// In an extension, or in a gate with `frame` valid.
-pub(crate) const INSIDE: u32 = 1;
-/// In a service that an extension called.
-pub(crate) const IN_SERVICE: u32 = 2;
-/// The call is being left.
-pub(crate) const LEAVING: u32 = 3;
-/// A gate or the slow path is writing the state of a new call; whoever was inside still is.
-pub(crate) const ENTERING: u32 = 4;
-
 /// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
 pub(super) const NESTED: u64 = 1 << 63;
 
@@ -41,8 +31,8 @@ pub(crate) struct Thread {
     pub stack_low: AtomicU64,
     /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered.
     pub stack_span: AtomicU64,
-    /// [`OUTSIDE`], [`INSIDE`], [`IN_SERVICE`], [`LEAVING`] or [`ENTERING`].
-    pub mark: AtomicU32,
+    /// Where the thread is with its innermost call.
+    pub call_state: CallState,
     /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's, which sends the next call to the
     /// slow path ([`divert_all`]). Besides `request`, the only word that other threads write.
     pub entry_slot: AtomicU32,
@@ -191,7 +181,7 @@ pub(crate) fn registered_ever() -> usize {
     registry().threads.len()
 }
 
-/// What this thread has written is seen by every other one before that enters a domain, and the marks that others have made are
+/// What this thread has written is seen by every other one before that enters a domain, and the calls that others have published are
 /// seen from here on: the half of the gates' order that costs something.
 ///
 /// Who is not registered is in no gate, and finds what was written when it registers, under the lock that is taken here. So a thread
@@ -232,8 +222,8 @@ pub(crate) fn current() -> &'static Thread {
 pub(crate) fn serving() -> Option<&'static Control> {
     let thread = current();
     super::slow::forget_left(thread);
-    match thread.mark.load(Ordering::Relaxed) {
-        IN_SERVICE => thread.innermost(),
+    match thread.call_state.own() {
+        CallPhase::InService => thread.innermost(),
         _ => None,
     }
 }
@@ -255,16 +245,21 @@ impl Thread {
         unsafe { self.control.load(Ordering::SeqCst).as_ref() }
     }
 
+    /// A word as other threads read it.
+    pub(crate) fn word(&self, word: CallWord) -> u64 {
+        match word {
+            CallWord::Nested => self.nested.load(Ordering::SeqCst),
+            CallWord::Sequence => self.sequence.load(Ordering::SeqCst),
+            CallWord::State => self.call_state.seen() as u64,
+            CallWord::Control => self.control.load(Ordering::SeqCst) as u64,
+        }
+    }
+
     /// The innermost call as another thread may see it: its number and its domain's control block. `None` outside, and while a
     /// gate writes the state of a new call, when the number may be the new call's and the domain still the last one's. (A gate
     /// looks at its domain's state itself after that.)
     pub(crate) fn innermost_call(&self) -> Option<(u64, &'static Control)> {
-        let (sequence, control) = one_call(|word| match word {
-            Word::Nested => self.nested.load(Ordering::SeqCst),
-            Word::Sequence => self.sequence.load(Ordering::SeqCst),
-            Word::Mark => self.mark.load(Ordering::SeqCst).into(),
-            Word::Control => self.control.load(Ordering::SeqCst) as u64,
-        })?;
+        let (sequence, control) = one_call(|word| self.word(word))?;
         // SAFETY: control blocks are never unmapped.
         let control = unsafe { (control as *const Control).as_ref() }?;
         Some((sequence, control))
@@ -311,47 +306,12 @@ impl Thread {
     }
 }
 
-/// What [`one_call`] reads of a [`Thread`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
-    /// `nested`
-    Nested,
-    /// `sequence`
-    Sequence,
-    /// `mark`
-    Mark,
-    /// `control`
-    Control,
-}
-
-/// Number and domain of one and the same call, which was the innermost one at some moment of the reading, by a function that reads the
-/// words of a thread, which goes on meanwhile.
-///
-/// When a call begins, the thread writes ENTERING, number, domain, INSIDE, in this order, and a new `nested` before that if another
-/// call will wait for it. When a waiting call becomes the innermost again, it writes ENTERING, a new `nested`, number and domain, and
-/// the mark. Only then do numbers come back.
-///
-/// So, `nested` being the same at both ends, a return can have written number and domain in between only if ENTERING was written
-/// before; then it had done with them when the mark was read as another. From there on calls only began, each with a number that
-/// there never was: if the number is the same at last, it was all that time, and so was the domain, which is written after it.
-pub fn one_call(mut read: impl FnMut(Word) -> u64) -> Option<(u64, u64)> {
-    let nested = read(Word::Nested);
-    let sequence = read(Word::Sequence);
-    let mark = read(Word::Mark);
-    if mark == u64::from(OUTSIDE) || mark == u64::from(ENTERING) {
-        return None;
-    }
-    let control = read(Word::Control);
-    let same = read(Word::Sequence) == sequence && read(Word::Nested) == nested;
-    same.then_some((sequence, control))
-}
-
 /// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at
-/// whenever it runs. On return every registered thread is in one of two cases: it is seen with a mark (a call may have begun before), or
-/// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the marks last, has missed nobody.
+/// whenever it runs. On return every registered thread is in one of two cases: it is seen in a call (which may have begun before), or
+/// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the call states last, has missed nobody.
 ///
-/// The gates load `entry_slot` after they have stored the mark and find there that nobody's slot has no data stack; the barrier in here
-/// stands between this function's stores and the caller's look at the marks. So either the look finds the mark, or the load finds the
+/// The gates load `entry_slot` after they have published the call and find there that nobody's slot has no data stack; the barrier in here
+/// stands between this function's stores and the caller's look at the call states. So either the look finds the call, or the load finds the
 /// store. It costs the gates nothing.
 pub(crate) fn divert_all(registry: &Registry) {
     for (_, thread) in registry.iter() {
@@ -376,7 +336,7 @@ pub(crate) fn undivert(thread: &Thread) {
 pub(crate) fn all_outside(registry: &Registry) -> (bool, u64) {
     let (mut outside, mut calls) = (true, 0u64);
     for (_, thread) in registry.iter() {
-        outside &= thread.mark.load(Ordering::SeqCst) == OUTSIDE;
+        outside &= thread.call_state.seen() == CallPhase::Outside;
         calls = calls.wrapping_add(thread.sequence.load(Ordering::SeqCst));
     }
     (outside, calls)
@@ -393,8 +353,8 @@ pub(crate) fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Contro
         }
         // SAFETY: fork copied the other threads' blocks; nobody frees them in the child.
         let other = unsafe { &**place };
-        if other.mark.load(Ordering::Relaxed) != OUTSIDE {
-            // SAFETY: control blocks are never unmapped; a marked thread's pointer is set.
+        if other.call_state.own() != CallPhase::Outside {
+            // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
             if let Some(control) = unsafe { other.control.load(Ordering::Relaxed).as_ref() } {
                 inside(control);
             }

@@ -75,8 +75,8 @@ impl Fixture {
         if let Err(what) = call.intact() {
             return (WRONG, what);
         }
-        if testing_mark() != 0 {
-            return (WRONG, "the thread is still marked".into());
+        if call_state() != testing::OUTSIDE {
+            return (WRONG, "the thread is still in a call".into());
         }
         let inner = INNER.load(Ordering::Relaxed);
         let error = postern::last_error();
@@ -115,9 +115,9 @@ impl Fixture {
     }
 }
 
-fn testing_mark() -> u32 {
+fn call_state() -> u32 {
     // SAFETY: the calling thread's own word.
-    unsafe { *(testing::thread_addresses().mark as *const u32) }
+    unsafe { *(testing::thread_addresses().call_state as *const u32) }
 }
 
 /// `call slot 0`, at the start of a text behind one page of slots.

@@ -207,7 +207,7 @@ impl Session {
             if states.last() != Some(&now) {
                 states.push(now);
             }
-            if now.mark == reader::ENTERING {
+            if now.call_state == reader::ENTERING {
                 // The call's number may be new while its domain is still the last one, which may be closed. The watchdog has time
                 // enough to draw the wrong conclusion, and must not.
                 std::thread::sleep(std::time::Duration::from_millis(15));
@@ -256,7 +256,7 @@ impl Session {
             return false;
         }
         let at = self.report.thread();
-        let mark = self.child.read(at.mark) as u32;
+        let call_state = self.child.read(at.call_state) as u32;
         let sequence = self.child.read(at.sequence);
         let signal = match self.host_signal {
             true => libc::SIGUSR1,
@@ -283,7 +283,7 @@ impl Session {
             }
         }
         self.to_report();
-        let must = !self.host_signal && (self.in_window(pc) || mark == 2);
+        let must = !self.host_signal && (self.in_window(pc) || call_state == testing::IN_SERVICE);
         self.check(Some((pc, kind)), must)
     }
 

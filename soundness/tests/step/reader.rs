@@ -2,14 +2,14 @@
 //!
 //! The states that a thread goes through in a call are few. All ways to read them one word after the other are tried.
 
-use postern::testing::{ThreadAddresses, Word, one_call};
+use postern::testing::{self, CallWord, ThreadAddresses, one_call};
 use postern_soundness::debugger::Debugger;
 use std::collections::BTreeSet;
 
-/// The mark outside.
-const OUTSIDE: u64 = 0;
-/// The mark while a gate writes the state of a new call.
-pub const ENTERING: u64 = 4;
+/// The call state outside.
+const OUTSIDE: u64 = testing::OUTSIDE as u64;
+/// The call state while a gate writes the state of a new call.
+pub const ENTERING: u64 = testing::ENTERING as u64;
 /// How many words `one_call` reads at most.
 const READS: usize = 6;
 
@@ -18,7 +18,7 @@ const READS: usize = 6;
 pub struct Words {
     nested: u64,
     sequence: u64,
-    pub mark: u64,
+    pub call_state: u64,
     control: u64,
 }
 
@@ -28,23 +28,23 @@ impl Words {
         Words {
             nested: child.read(at.nested),
             sequence: child.read(at.sequence),
-            mark: u64::from(child.read(at.mark) as u32),
+            call_state: u64::from(child.read(at.call_state) as u32),
             control: child.read(at.control),
         }
     }
 
-    fn get(&self, word: Word) -> u64 {
+    fn get(&self, word: CallWord) -> u64 {
         match word {
-            Word::Nested => self.nested,
-            Word::Sequence => self.sequence,
-            Word::Mark => self.mark,
-            Word::Control => self.control,
+            CallWord::Nested => self.nested,
+            CallWord::Sequence => self.sequence,
+            CallWord::State => self.call_state,
+            CallWord::Control => self.control,
         }
     }
 
     /// Number and domain of the innermost call, unless they are just being written.
     fn settled(&self) -> Option<(u64, u64)> {
-        let settled = self.mark != OUTSIDE && self.mark != ENTERING;
+        let settled = self.call_state != OUTSIDE && self.call_state != ENTERING;
         settled.then_some((self.sequence, self.control))
     }
 }

@@ -67,9 +67,9 @@ impl Report {
     }
 
     pub fn thread(&self) -> ThreadAddresses {
-        let [mark, sequence, nested, control, request, request_kind] = self.get().thread;
+        let [call_state, sequence, nested, control, request, request_kind] = self.get().thread;
         ThreadAddresses {
-            mark,
+            call_state,
             sequence,
             nested,
             control,

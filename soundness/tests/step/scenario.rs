@@ -37,7 +37,7 @@ impl Scenario {
         report.update(|r| {
             r.signal = testing::abort_signal();
             r.thread = [
-                thread.mark,
+                thread.call_state,
                 thread.sequence,
                 thread.nested,
                 thread.control,
