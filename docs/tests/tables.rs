@@ -64,7 +64,7 @@ fn every_error_has_a_remedy() {
         ("runtime/src/error.rs", "ShareError"),
         ("runtime/src/table/read.rs", "TableError"),
         ("runtime/src/call.rs", "CallError"),
-        ("runtime/src/trusted/map.rs", "MapError"),
+        ("gates/src/map.rs", "MapError"),
         ("runtime/src/policy/rules.rs", "GrantError"),
         ("runtime/src/decision.rs", "DecisionError"),
         ("runtime/src/revoke.rs", "RevokeError"),

@@ -4,8 +4,8 @@
 //! other thread holds any of them at the moment of the fork.
 
 use crate::counters::metrics;
-use crate::trusted::{control, debugger, machine, pages, signal, stub, thread, window};
 use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
+use postern_gates::{control, debugger, machine, pages, signal, stub, thread, window};
 use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;

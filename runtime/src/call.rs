@@ -6,14 +6,14 @@ use crate::fault::{Fault, FaultKind};
 use crate::module;
 use crate::namespace::Recovery;
 use crate::peer;
-use crate::trusted::above::{Ended, Failure, Held};
-use crate::trusted::control::{Entry, MAX_THREADS};
-use crate::trusted::enter;
-use crate::trusted::gate::STATUS_OK;
-use crate::trusted::outcome::{self, RawFault, Refusal};
-use crate::trusted::switch::Switch;
-use crate::trusted::{shim, slow, thread};
 use crate::value::{Output, Value};
+use postern_gates::above::{Ended, Failure, Held};
+use postern_gates::control::{Entry, MAX_THREADS};
+use postern_gates::enter;
+use postern_gates::gate::STATUS_OK;
+use postern_gates::outcome::{self, RawFault, Refusal};
+use postern_gates::switch::Switch;
+use postern_gates::{shim, slow, thread};
 use postern_image::Signature;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -74,7 +74,7 @@ pub enum CallError {
     /// Calls nest too deeply.
     #[error(
         "calls between host and extensions nest too deeply (the limit is {})",
-        crate::trusted::record::MAX_NESTING
+        postern_gates::record::MAX_NESTING
     )]
     TooDeep,
     /// The domain's limit of threads.
@@ -561,3 +561,38 @@ function!(A a, B b, C c, D d, E e, G g, H h);
 function!(A a, B b, C c, D d, E e, G g, H h, I j);
 function!(A a, B b, C c, D d, E e, G g, H h, I j, J k);
 function!(A a, B b, C c, D d, E e, G g, H h, I j, J k, K l);
+
+#[cfg(all(test, feature = "ecode"))]
+mod tests {
+    use crate::Namespace;
+    use postern_gates::register;
+
+    /// Their stacks have been those of threads that called extensions at their very end.
+    #[test]
+    fn threads_on_used_stacks_are_not_taken_for_ending_ones() {
+        let space = Namespace::builder().build().unwrap();
+        space.create("p", "int one(void) { return 1; }").unwrap();
+        let one = space.func::<fn() -> i32>("one").unwrap();
+        struct Last(crate::Func<fn() -> i32>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                assert_eq!(self.0.call().unwrap(), 1);
+            }
+        }
+        thread_local!(static AT_END: std::cell::Cell<Option<Last>> = const { std::cell::Cell::new(None) });
+        // Whether the thread is still known after a call.
+        let known = || {
+            AT_END.set(Some(Last(one.clone())));
+            assert_eq!(one.call().unwrap(), 1);
+            register::is_registered()
+        };
+        for round in 0..60 {
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(known)).collect();
+                for thread in threads {
+                    assert!(thread.join().unwrap(), "round {round}");
+                }
+            });
+        }
+    }
+}

@@ -8,11 +8,11 @@ use crate::placement;
 use crate::restart;
 use crate::symbols::{self, Perf};
 use crate::table;
-use crate::trusted::above::{self, Above};
-use crate::trusted::map::SystemLimit;
-use crate::trusted::window::{self, HotWindow};
-use crate::trusted::{machine, map, register, signal};
 use crate::watchdog;
+use postern_gates::above::{self, Above};
+use postern_gates::map::SystemLimit;
+use postern_gates::window::{self, HotWindow};
+use postern_gates::{machine, map, register, signal};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 

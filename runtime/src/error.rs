@@ -1,6 +1,6 @@
 //! What can go wrong before a call, and who is to blame.
 
-use crate::trusted::map::{MapError, SystemLimit};
+use postern_gates::map::{MapError, SystemLimit};
 use postern_image::input::ReadError;
 use postern_image::{ImageError, Signature};
 use postern_verifier::Violation;

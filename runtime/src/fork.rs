@@ -3,7 +3,7 @@
 //! Invariant: the lock of an object of which there are many is held only under [`Held`], whose process-wide part [`crate::at_fork`]
 //! takes. So no other thread holds any of them at the moment of a fork.
 
-use crate::trusted::thread;
+use postern_gates::thread;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};

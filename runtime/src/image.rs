@@ -1,13 +1,13 @@
 //! Images: extension files, checked once, verified once, shared by all their domains.
 //!
-//! The bytes that the verifier judges are the bytes that run: see [`crate::trusted::text`].
+//! The bytes that the verifier judges are the bytes that run: see [`postern_gates::text`].
 
 use crate::engine;
 use crate::error::LoadError;
 use crate::instance::SpareWindows;
-use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
-use crate::trusted::machine;
-use crate::trusted::text::{Text, TextError};
+use postern_gates::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
+use postern_gates::machine;
+use postern_gates::text::{Text, TextError};
 use postern_image::debug::Kept;
 use postern_image::input::{self, MAX_FILE};
 use postern_image::{ImageFile, ImageTables, ImportOwned, Signature, Type};

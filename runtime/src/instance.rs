@@ -12,9 +12,9 @@ use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
 use crate::share::{Area, Prot, Views, Withheld};
-use crate::trusted::map::{self, MapError};
-use crate::trusted::outcome::Refusal;
-use crate::trusted::window::{Pin, Window};
+use postern_gates::map::{self, MapError};
+use postern_gates::outcome::Refusal;
+use postern_gates::window::{Pin, Window};
 use postern_verifier::window::{
     ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
 };

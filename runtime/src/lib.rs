@@ -2,7 +2,7 @@
 //!
 //! Hosts use the crate `postern`, which has the names that are meant for them; what else is `pub` here is for the crates between.
 //!
-//! All `unsafe` is in the module `trusted`; the rest is ordinary Rust.
+//! All `unsafe` is in the crate `postern-gates`, and in modules that are named `trusted`; the rest is ordinary Rust.
 
 mod access;
 mod at_fork;
@@ -32,7 +32,6 @@ mod symbols;
 mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod trusted;
 mod value;
 mod watchdog;
 
@@ -61,6 +60,11 @@ pub use peer::PeerExport;
 pub use placement::hot_domain;
 pub use policy::{Access, Policy, Rules, Verdict};
 pub use pool::{Lendable, Pool, PoolBuilder, PoolCounters, PoolError, Pooled, Recycle};
+#[doc(hidden)]
+pub use postern_gates::map::without_reserve;
+pub use postern_gates::map::{MapError, SystemLimit};
+pub use postern_gates::peer::PeerError;
+pub use postern_gates::window::{HotWindow, hot_window};
 pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Bounds, Facts, Violation};
@@ -70,11 +74,6 @@ pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use symbols::Perf;
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
-#[doc(hidden)]
-pub use trusted::map::without_reserve;
-pub use trusted::map::{MapError, SystemLimit};
-pub use trusted::peer::PeerError;
-pub use trusted::window::{HotWindow, hot_window};
 pub use value::{Offset, Output, Value};
 
 /// For a host that owns the signal handlers ([`Config::install_handlers`] false): deals with a signal if it is Postern's.
@@ -87,5 +86,5 @@ pub unsafe fn handle_signal(
     context: *mut std::ffi::c_void,
 ) -> bool {
     // SAFETY: the caller passes what the system passed.
-    unsafe { trusted::signal::handle(signal, info, context) }
+    unsafe { postern_gates::signal::handle(signal, info, context) }
 }

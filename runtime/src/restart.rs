@@ -6,9 +6,9 @@
 
 use crate::domain::{self, Inner};
 use crate::fork;
-use crate::trusted::control::Entry;
-use crate::trusted::lifecycle::Phase;
-use crate::trusted::outcome::Refusal;
+use postern_gates::control::Entry;
+use postern_gates::lifecycle::Phase;
+use postern_gates::outcome::Refusal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};

@@ -9,13 +9,13 @@ mod expose;
 mod protect;
 mod views;
 
-pub use crate::trusted::map::Prot;
 pub use build::AreaBuilder;
+pub use postern_gates::map::Prot;
 pub(crate) use views::{Views, Withheld};
 
 use crate::error::{MemoryError, ShareError};
-use crate::trusted::window::{OwnedPart, Window};
 use crate::value::Offset;
+use postern_gates::window::{OwnedPart, Window};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -8,7 +8,7 @@ mod map;
 
 use crate::domain::Inner;
 use crate::engine;
-use crate::trusted::debugger;
+use postern_gates::debugger;
 use postern_image::debug::{Function, LineTable, Lines, Listing, Symbols};
 use std::sync::{Mutex, MutexGuard};
 

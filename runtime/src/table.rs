@@ -19,9 +19,9 @@ pub use read::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_t
 
 use crate::domain::Inner;
 use crate::share;
-use crate::trusted::control::MAX_DOMAINS;
-use crate::trusted::machine;
-use crate::trusted::map::{Mapping, Prot};
+use postern_gates::control::MAX_DOMAINS;
+use postern_gates::machine;
+use postern_gates::map::{Mapping, Prot};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};

@@ -1,10 +1,10 @@
 //! For tests of this workspace only (feature `testing`, no promise of stability): where the gates are, and where the calling
 //! thread's state lies, so that a debugger can ask for the end of a call at any instruction.
 
-use crate::trusted::call_state::CallPhase;
-use crate::trusted::gate::Label;
-use crate::trusted::thread::{self, Thread};
-use crate::trusted::{outcome, signal};
+use postern_gates::call_state::CallPhase;
+use postern_gates::gate::Label;
+use postern_gates::thread::{self, Thread};
+use postern_gates::{outcome, signal};
 use std::mem::offset_of;
 
 /// Names and addresses of the labels of `gate.s`, in ascending order of address.
@@ -47,7 +47,7 @@ pub fn thread_addresses() -> ThreadAddresses {
     }
 }
 
-pub use crate::trusted::call_state::{CallWord, one_call};
+pub use postern_gates::call_state::{CallWord, one_call};
 
 /// A thread's phase outside of calls.
 pub const OUTSIDE: u32 = CallPhase::Outside as u32;

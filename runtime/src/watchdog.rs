@@ -9,10 +9,10 @@
 
 use crate::engine;
 use crate::placement::{self, Busiest};
-use crate::trusted::call_state::CallPhase;
-use crate::trusted::control::{Control, Pause};
-use crate::trusted::lifecycle::Phase;
-use crate::trusted::{machine, mask, outcome, signal, thread};
+use postern_gates::call_state::CallPhase;
+use postern_gates::control::{Control, Pause};
+use postern_gates::lifecycle::Phase;
+use postern_gates::{machine, mask, outcome, signal, thread};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,8 +6,8 @@
 use super::Totals;
 use crate::domain::{self, Inner};
 use crate::placement::let_go;
-use crate::trusted::window::{HotWindow, hot_window};
 use crate::{Domain, FaultKind};
+use postern_gates::window::{HotWindow, hot_window};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard};

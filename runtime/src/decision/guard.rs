@@ -3,8 +3,8 @@
 use super::{Asked, Decider, Deciding, Question, ends_the_call};
 use crate::Verdict;
 use crate::service::{Caller, DEFAULT_STACK};
-use crate::trusted::guard::{Answer, Decide, GuardedCall};
-use crate::trusted::{outcome, shim, thread};
+use postern_gates::guard::{Answer, Decide, GuardedCall};
+use postern_gates::{outcome, shim, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -5,11 +5,11 @@
 
 use super::{Asked, DecisionError, Question};
 use crate::policy::{Request, SYSTEM_CALLS};
-use crate::trusted::control::Entry;
-use crate::trusted::enter::{self, Freight};
-use crate::trusted::gate::STATUS_OK;
-use crate::trusted::thread;
 use crate::{Domain, Offset, SymbolError, Verdict, call};
+use postern_gates::control::Entry;
+use postern_gates::enter::{self, Freight};
+use postern_gates::gate::STATUS_OK;
+use postern_gates::thread;
 use std::sync::atomic::Ordering;
 
 /// Words of the block's head.

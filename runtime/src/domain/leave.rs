@@ -2,12 +2,12 @@
 //! then, and nobody can enter.
 
 use super::{Busy, Inner};
-use crate::trusted::call_state::CallPhase;
-use crate::trusted::control::Control;
-use crate::trusted::inside::{self, Target};
-use crate::trusted::lifecycle::Phase;
-use crate::trusted::map::MapError;
-use crate::trusted::{machine, outcome, shim, signal, slow, thread};
+use postern_gates::call_state::CallPhase;
+use postern_gates::control::Control;
+use postern_gates::inside::{self, Target};
+use postern_gates::lifecycle::Phase;
+use postern_gates::map::MapError;
+use postern_gates::{machine, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 

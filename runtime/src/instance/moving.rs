@@ -1,13 +1,13 @@
 //! A domain's memory goes to another window, at the same offsets, with everything that is in it.
 //!
-//! Nobody may be inside, and the host's own accesses hold a [`Pin`](crate::trusted::window::Pin): the mover waits for those that are under
+//! Nobody may be inside, and the host's own accesses hold a [`Pin`](postern_gates::window::Pin): the mover waits for those that are under
 //! way, and those that come later wait for the mover. Pages are not copied: the kernel moves its tables. At no moment is a part of
 //! either window without a mapping, so the kernel cannot give it to somebody else.
 
 use super::{Instance, map_readable};
-use crate::trusted::control::Control;
-use crate::trusted::map::{self, MapError};
-use crate::trusted::window::{Unpinned, Window};
+use postern_gates::control::Control;
+use postern_gates::map::{self, MapError};
+use postern_gates::window::{Unpinned, Window};
 
 /// Why a domain is still where it was.
 pub(crate) enum Stays {

@@ -7,9 +7,9 @@
 //! than all the rest. Where many were, or the kernel does not tell which, all are dropped.
 
 use super::{Instance, Stacks, map_writable};
-use crate::trusted::map::{MapError, Prot};
-use crate::trusted::pages::Run;
-use crate::trusted::window::Pin;
+use postern_gates::map::{MapError, Prot};
+use postern_gates::pages::Run;
+use postern_gates::window::Pin;
 
 /// Pages that a window keeps, at most: 64 KiB.
 const KEPT: usize = 16;

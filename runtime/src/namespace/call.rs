@@ -3,9 +3,9 @@
 use super::Namespace;
 use crate::call::{self, CallError};
 use crate::error::SymbolError;
-use crate::trusted::enter;
-use crate::trusted::gate::STATUS_OK;
-use crate::trusted::registers::{float_mask, integer_mask};
+use postern_gates::enter;
+use postern_gates::gate::STATUS_OK;
+use postern_gates::registers::{float_mask, integer_mask};
 use thiserror::Error;
 
 /// A function of a namespace. It means the function of that name, also after that was replaced or deleted and created again; no

@@ -1,6 +1,6 @@
 //! What can be wrong with code that is brought to a namespace.
 
-use crate::trusted::map::MapError;
+use postern_gates::map::MapError;
 use postern_image::Signature;
 use postern_verifier::Violation;
 use thiserror::Error;

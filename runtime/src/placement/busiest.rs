@@ -3,9 +3,9 @@
 
 use super::{favour, hot_domain, let_go};
 use crate::domain;
-use crate::trusted::control::Control;
-use crate::trusted::window::{HotWindow, hot_window};
 use crate::{Domain, Placement};
+use postern_gates::control::Control;
+use postern_gates::window::{HotWindow, hot_window};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -8,8 +8,8 @@
 use super::call::LockAction;
 use super::descriptors::Status;
 use super::{Answer, Done, Failure, layout, waiting};
-use crate::trusted::lock::{self, Range};
 use cap_std::fs::Dir;
+use postern_gates::lock::{self, Range};
 use rustix::fs::{FileType, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

@@ -3,7 +3,7 @@
 use super::Lendable;
 use super::state::{Item, Shared};
 use crate::fork;
-use crate::trusted::slot::Slot;
+use postern_gates::slot::Slot;
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -3,10 +3,10 @@
 use super::{Area, Arena, Shared, Used, arena, expose};
 use crate::error::ShareError;
 use crate::table;
-use crate::trusted::machine;
-use crate::trusted::map::{MapError, Prot};
-use crate::trusted::window::{Part, Window};
 use crate::value::Offset;
+use postern_gates::machine;
+use postern_gates::map::{MapError, Prot};
+use postern_gates::window::{Part, Window};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -148,7 +148,7 @@ impl AreaBuilder {
         };
         let end = start + bytes;
         let name: Arc<str> = self.name.unwrap_or_else(default_name).into();
-        crate::trusted::map::room(4)?;
+        postern_gates::map::room(4)?;
         let view = arena.window.owned_part(start, end);
         let writable = map(view.part())?;
         view.part().hide();
@@ -190,7 +190,7 @@ fn default_name() -> String {
 fn system(what: &'static str) -> impl Fn(std::io::Error) -> ShareError {
     move |e| ShareError::System {
         what,
-        reason: crate::trusted::map::explained(&e),
+        reason: postern_gates::map::explained(&e),
     }
 }
 

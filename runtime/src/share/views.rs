@@ -10,8 +10,8 @@
 
 use super::{Area, Prot};
 use crate::error::ShareError;
-use crate::trusted::map::{self, MapError};
-use crate::trusted::window::Pin;
+use postern_gates::map::{self, MapError};
+use postern_gates::window::Pin;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;

@@ -3,8 +3,8 @@
 //! executable; nobody runs that page.
 
 use super::{Shown, name};
-use crate::trusted::machine;
-use crate::trusted::map::Mapping;
+use postern_gates::machine;
+use postern_gates::map::Mapping;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;

@@ -4,8 +4,8 @@ use super::{ALIGNMENT, APART, Created, Data, Name, State, Target, Unit, defined,
 use crate::image::ImageInner;
 use crate::namespace::object::{Import, Object, Symbol, Variables};
 use crate::namespace::{CreateError, Namespace};
-use crate::trusted::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
-use crate::trusted::window::Pin;
+use postern_gates::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
+use postern_gates::window::Pin;
 use postern_image::Signature;
 use postern_verifier::relocation::{Places, Section};
 use postern_verifier::{Facts, window};

@@ -1,0 +1,147 @@
+//! Typed calls: registers filled, the gate called, results taken out.
+
+use super::control::{Control, Entry};
+use super::{memory, slow, thread};
+use std::arch::asm;
+use std::sync::atomic::Ordering;
+
+/// What a gate gave back.
+pub struct Returned {
+    /// rax.
+    pub integer: u64,
+    /// The low 64 bits of xmm0.
+    pub float: u64,
+    /// One of the gate's statuses.
+    pub status: u32,
+}
+
+/// Calls an entry whose arguments are in integer registers only.
+#[inline(always)]
+pub fn integers(entry: &Entry, a: [u64; 6]) -> Returned {
+    let (integer, float, status): (u64, u64, u32);
+    // SAFETY: `entry.gate` is an entry gate for this entry (the only constructor is `Domain`'s), which keeps the System V
+    // convention: callee-saved registers and the stack come back as they were, all others are declared clobbered. All six
+    // integer registers are set, as the unmasked gate asks.
+    unsafe {
+        asm!(
+            "call qword ptr [rax]",
+            inout("rax") entry => integer,
+            inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
+            inout("rcx") a[3] => _, inout("r8") a[4] => _, inout("r9") a[5] => _,
+            lateout("r11") status, lateout("xmm0") float,
+            clobber_abi("C"),
+        );
+    }
+    Returned {
+        integer,
+        float,
+        status,
+    }
+}
+
+/// Calls an entry with floating-point arguments as bit patterns (zero-extended to 64 bits) and words for the stack.
+pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
+    let (integer, float, status): (u64, f64, u32);
+    // SAFETY: as in `integers`. The words are pushed in reverse order above an aligned stack pointer, which is kept in a
+    // callee-saved register over the call.
+    unsafe {
+        asm!(
+            "mov r12, rsp",
+            "test r13d, 1",
+            "jz 2f",
+            "sub rsp, 8",
+            "2:",
+            "test r13, r13",
+            "jz 3f",
+            "push qword ptr [r14 + 8*r13 - 8]",
+            "dec r13",
+            "jmp 2b",
+            "3:",
+            "call qword ptr [rax]",
+            "mov rsp, r12",
+            out("r12") _,
+            in("r14") stack.as_ptr(),
+            inout("r13") stack.len() => _,
+            inout("rax") entry => integer,
+            inout("rdi") a[0] => _, inout("rsi") a[1] => _, inout("rdx") a[2] => _,
+            inout("rcx") a[3] => _, inout("r8") a[4] => _, inout("r9") a[5] => _,
+            inout("xmm0") f64::from_bits(f[0]) => float, inout("xmm1") f64::from_bits(f[1]) => _,
+            inout("xmm2") f64::from_bits(f[2]) => _, inout("xmm3") f64::from_bits(f[3]) => _,
+            inout("xmm4") f64::from_bits(f[4]) => _, inout("xmm5") f64::from_bits(f[5]) => _,
+            inout("xmm6") f64::from_bits(f[6]) => _, inout("xmm7") f64::from_bits(f[7]) => _,
+            lateout("r11") status,
+            clobber_abi("C"),
+        );
+    }
+    Returned {
+        integer,
+        float: float.to_bits(),
+        status,
+    }
+}
+
+/// What a call brings besides its arguments: bytes that are laid below the domain's data stack, whose offset is the first argument,
+/// and a limit of time.
+pub struct Freight<'a> {
+    parts: [&'a [u8]; 2],
+    /// Where the bytes were laid.
+    pub at: u32,
+    /// Nanoseconds after which the call is interrupted; 0 is none.
+    pub limit: u64,
+}
+
+impl<'a> Freight<'a> {
+    pub fn new(parts: [&'a [u8]; 2]) -> Freight<'a> {
+        Freight {
+            parts,
+            at: 0,
+            limit: 0,
+        }
+    }
+
+    /// Where the bytes go on the data stack that is used down to `r15`.
+    pub(super) fn place(&self, control: &Control, r15: u32) -> Option<u32> {
+        let bytes = self.parts[0].len().checked_add(self.parts[1].len())?;
+        let bytes = u32::try_from(bytes).ok()?.checked_next_multiple_of(16)?;
+        r15.checked_sub(bytes)
+            .filter(|&at| at >= slow::stack_bottom(control, r15))
+    }
+
+    /// Lays the bytes there. The window must be held by a published call.
+    pub(super) fn unload(&mut self, control: &Control, at: u32) {
+        let second = at + self.parts[0].len() as u32;
+        // A data stack is private memory that stays as long as the domain.
+        // SAFETY: `place` found room for both above the data stack's bottom.
+        unsafe {
+            let _ = memory::write(control, at, self.parts[0]);
+            let _ = memory::write(control, second, self.parts[1]);
+        }
+        self.at = at;
+    }
+}
+
+/// Calls an entry with [`super::gate::FLAG_FREIGHT`]: `a[0]` is filled in.
+pub fn with(entry: &Entry, a: [u64; 6], freight: &mut Freight<'_>) -> Returned {
+    let thread = thread::current();
+    let former = (
+        thread.limited.load(Ordering::Relaxed),
+        thread.limit.load(Ordering::Relaxed),
+    );
+    let pointer: *mut Freight<'_> = freight;
+    thread.freight.store(pointer.cast(), Ordering::Relaxed);
+    let returned = integers(entry, a);
+    // Refused calls leave it there.
+    thread
+        .freight
+        .store(std::ptr::null_mut(), Ordering::Relaxed);
+    if freight.limit != 0 {
+        thread.set_limit(former.0, former.1);
+    }
+    returned
+}
+
+/// The bytes of words.
+pub fn bytes_of(words: &[u64]) -> &[u8] {
+    // SAFETY: the same memory; every byte of a u64 is a valid u8.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}

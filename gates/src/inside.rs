@@ -1,0 +1,166 @@
+//! Who is inside a domain, or in one of its services, and who waits for whom to leave.
+//!
+//! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for no thread that waits, directly or
+//! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
+
+use super::call_state;
+use super::control::{Control, Pause, ServiceEntry};
+use super::thread::{self, Registry, Thread};
+use super::{machine, mask, slow};
+use std::ptr;
+use std::sync::atomic::Ordering::SeqCst;
+
+/// Nobody is inside a domain, and nobody can enter while this is there.
+pub struct Nobody(());
+
+/// Runs `work` if nobody is inside a domain, as [`while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
+/// takes, so that no child finds the domain waiting for this.
+pub fn while_nobody(control: &Control, work: impl FnOnce(&Nobody)) -> bool {
+    // A handler on this thread that calls the domain would wait for itself.
+    let _signals = mask::SignalsBlocked::new();
+    while_empty(control, || (work(&Nobody(())), true)).is_some()
+}
+
+/// Runs `work` if nobody is inside a domain. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
+/// afterwards as it was, or poisoned if `work` says that it is not whole.
+pub fn while_empty<R>(control: &Control, work: impl FnOnce() -> (R, bool)) -> Option<R> {
+    let here = Target::domain(control);
+    // Before callers wait: it looks at states itself.
+    slow::forget_left(thread::current());
+    if occupied(here, |_| true) {
+        return None;
+    }
+    let moving = control.lifecycle.begin_move()?;
+    machine::barrier();
+    if occupied(here, |_| true) {
+        moving.undo();
+        return None;
+    }
+    let (done, whole) = work();
+    moving.end(whole);
+    Some(done)
+}
+
+/// What is to be left.
+#[derive(Clone, Copy)]
+pub struct Target<'a> {
+    control: &'a Control,
+    /// Null: the domain as a whole.
+    service: *const ServiceEntry,
+}
+
+impl<'a> Target<'a> {
+    /// A domain.
+    pub fn domain(control: &'a Control) -> Target<'a> {
+        let service = ptr::null();
+        Target { control, service }
+    }
+
+    /// One of a domain's services.
+    pub fn service(control: &'a Control, service: *const ServiceEntry) -> Target<'a> {
+        Target { control, service }
+    }
+
+    /// Whether this thread is inside, or waits there in a call: for a service, or for a peer.
+    fn holds(&self, index: usize, t: &Thread) -> bool {
+        let here = |control: *const Control| ptr::eq(control, self.control);
+        let all = self.service.is_null();
+        let meant = |service: *const ServiceEntry| all || ptr::eq(service, self.service);
+        let waits = || match all {
+            true => self.control.slot(index).waiting.load(SeqCst) != 0,
+            false => t
+                .waiting()
+                .any(|(_, r)| here(r.control.load(SeqCst)) && meant(r.service.load(SeqCst))),
+        };
+        let inside = || here(t.control.load(SeqCst)) && meant(t.service.load(SeqCst));
+        call_state::holds(|word| t.word(word), waits, inside, !all)
+    }
+}
+
+/// Whether one of the threads that `counts` is inside.
+pub fn occupied(target: Target<'_>, counts: impl Fn(&Thread) -> bool) -> bool {
+    let registry = thread::registry();
+    registry
+        .iter()
+        .any(|(i, t)| counts(t) && target.holds(i, t))
+}
+
+/// Says of the calling thread what it waits for.
+struct Waiting;
+
+impl Waiting {
+    fn begin(target: Target<'_>) -> Waiting {
+        let me = thread::current();
+        me.awaits_service.store(target.service.cast_mut(), SeqCst);
+        me.awaits
+            .store(ptr::from_ref(target.control).cast_mut(), SeqCst);
+        Waiting
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        thread::current().awaits.store(ptr::null_mut(), SeqCst);
+    }
+}
+
+/// Waits until every thread that was inside has been seen outside once, save this one and those that wait for it. Whoever comes in
+/// later has found that it may not, or that the service is another. `remind` is called before each look, also for those that are not
+/// waited for.
+pub fn wait(target: Target<'_>, mut remind: impl FnMut()) {
+    let _waiting = Waiting::begin(target);
+    // What they stored before they looked is seen from here on.
+    machine::barrier();
+    let me = thread::current();
+    let mut inside: Vec<(usize, u32)> = {
+        let registry = thread::registry();
+        let others = registry.iter().filter(|(_, t)| !ptr::eq(*t, me));
+        let held = others.filter(|&(i, t)| target.holds(i, t));
+        held.map(|(i, t)| (i, t.tid.load(SeqCst))).collect()
+    };
+    let mut pause = Pause::default();
+    while !inside.is_empty() {
+        remind();
+        {
+            let registry = thread::registry();
+            let dependents = dependents(&registry, me);
+            inside.retain(|&(index, tid)| {
+                registry.get(index).is_some_and(|t| {
+                    t.tid.load(SeqCst) == tid
+                        && !dependents.contains(&ptr::from_ref(t))
+                        && target.holds(index, t)
+                })
+            });
+        }
+        if !inside.is_empty() {
+            pause.again();
+        }
+    }
+}
+
+/// The threads that wait for `me` to leave something, and those that wait for these.
+fn dependents(registry: &Registry, me: &Thread) -> Vec<*const Thread> {
+    let mut found = vec![ptr::from_ref(me)];
+    loop {
+        let holds = |target: Target<'_>| {
+            let mut known = registry
+                .iter()
+                .filter(|(_, t)| found.contains(&ptr::from_ref(*t)));
+            known.any(|(i, t)| target.holds(i, t))
+        };
+        let waits = |t: &Thread| {
+            t.awaits()
+                .is_some_and(|(control, service)| holds(Target { control, service }))
+        };
+        let more: Vec<*const Thread> = registry
+            .iter()
+            .map(|(_, t)| t)
+            .filter(|t| !found.contains(&ptr::from_ref(*t)) && waits(t))
+            .map(ptr::from_ref)
+            .collect();
+        if more.is_empty() {
+            return found;
+        }
+        found.extend(more);
+    }
+}

@@ -1,0 +1,82 @@
+//! Gates: all that the runtime needs `unsafe` for, and nothing of domains. Windows and what is mapped in them, control blocks, the
+//! instructions that cross a boundary, threads, signals, text that comes while threads run.
+//!
+//! This crate is for Postern's own crates, and no interface for others: whatever is `pub` here may change with any version. The crate
+//! `postern` is for users.
+//!
+//! What the gates must ask of the crates above them comes through one table of functions: [`above`].
+//!
+//! | module | what |
+//! |---|---|
+//! | `gate.s`, `peer.s`, [`gate`] | the instructions that cross a domain's boundary |
+//! | [`above`] | what is asked of the code that is built on it |
+//! | [`lifecycle`] | a domain's lifecycle: its phases and the transitions between them |
+//! | [`call_state`] | where a thread is with its innermost call, and what others may read of that |
+//! | [`atomic`] | what both ask of an atomic word, so that a model can stand in for it |
+//! | [`control`] | what gates read of a domain |
+//! | [`thread`] | what gates and handlers know of a thread |
+//! | [`register`] | how a thread becomes known, and is forgotten |
+//! | [`record`] | the calls of a thread that wait |
+//! | [`peer`] | calls from one extension to another: the slow path, and ends |
+//! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
+//! | [`stale`] | calls that the host has left behind |
+//! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
+//! | [`outcome`] | how a call ended, in raw facts |
+//! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
+//! | [`host`] | floating-point control and the gs base: the host's and the extension's
+//! | [`enter`] | typed calls through an entry gate |
+//! | [`shim`] | closures behind the service gate |
+//! | [`guard`] | services that are decided about before they are called |
+//! | [`registers`] | which bits of registers the values of C types fill |
+//! | [`stray`] | services that return out of turn |
+//! | [`stub`] | plain C function pointers to entries |
+//! | [`inside`] | who is inside a domain, and who waits for whom to leave |
+//! | [`switch`] | entries that are exchanged while threads call them |
+//! | [`slot`] | boxed values that threads exchange |
+//! | [`lock`] | locks on parts of files |
+//! | [`code`] | text that comes while threads run: the code area of a namespace |
+//! | [`mask`] | the signals that a thread takes, and on which stack |
+//! | [`window`] | windows and their parts, owned |
+//! | [`text`] | verified text, which alone may run in windows |
+//! | [`map`], [`memory`] | address space; bytes in it |
+//! | [`machine`] | what the processor and the kernel must have |
+
+// Until the items that the runtime uses are told from those that only this crate does.
+#![allow(missing_docs)]
+
+pub mod above;
+pub mod atomic;
+pub mod call_state;
+pub mod code;
+pub mod control;
+pub mod copies;
+pub mod debugger;
+pub mod enter;
+pub mod gate;
+pub mod guard;
+pub mod host;
+pub mod inside;
+pub mod jump;
+pub mod lifecycle;
+pub mod lock;
+pub mod machine;
+pub mod map;
+pub mod mask;
+pub mod memory;
+pub mod outcome;
+pub mod pages;
+pub mod peer;
+pub mod record;
+pub mod register;
+pub mod registers;
+pub mod shim;
+pub mod signal;
+pub mod slot;
+pub mod slow;
+pub mod stale;
+pub mod stray;
+pub mod stub;
+pub mod switch;
+pub mod text;
+pub mod thread;
+pub mod window;

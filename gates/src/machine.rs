@@ -1,0 +1,236 @@
+//! What the processor and the kernel must have, and the system calls that libc has no safe face for.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::AtomicU32;
+
+/// Why this machine cannot run extensions: one sentence.
+pub fn unsupported() -> Option<String> {
+    const HWCAP2_FSGSBASE: u64 = 1 << 1;
+    // SAFETY: getauxval has no preconditions; a missing entry reads 0.
+    if unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE == 0 {
+        return Some(
+            "Postern needs the FSGSBASE instructions: a processor of 2012 (Intel) or 2018 (AMD) or later and Linux 5.9 or later"
+                .into(),
+        );
+    }
+    if shadow_stack() {
+        return Some(
+            "this process runs with a CET shadow stack, which the gates do not maintain; start it with GLIBC_TUNABLES=glibc.cpu.x86_shstk=off"
+                .into(),
+        );
+    }
+    None
+}
+
+/// Whether the calling thread has a user shadow stack.
+fn shadow_stack() -> bool {
+    const ARCH_SHSTK_STATUS: i32 = 0x5005;
+    let mut features = 0u64;
+    // SAFETY: arch_prctl writes one word through the pointer, or fails.
+    let r = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SHSTK_STATUS, &mut features) };
+    r == 0 && features & 1 != 0
+}
+
+/// Fact bits of the vector state that this processor and kernel have.
+pub fn has_avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2")
+}
+
+/// A file in memory that can be sealed.
+pub fn memory_file(name: &CStr, executable: bool) -> std::io::Result<File> {
+    const MFD_NOEXEC_SEAL: u32 = 8;
+    const MFD_EXEC: u32 = 16;
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let kind = if executable {
+        MFD_EXEC
+    } else {
+        MFD_NOEXEC_SEAL
+    };
+    // Kernels before 6.3 do not know the second kind of flag and refuse it.
+    for flags in [flags | kind, flags] {
+        // SAFETY: the name is a C string; the result is a new descriptor or -1.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+        if fd >= 0 {
+            // SAFETY: the descriptor is new and nobody else's.
+            return Ok(unsafe { File::from_raw_fd(fd) });
+        }
+        let error = std::io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
+    Err(std::io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// Gives a memory file its contents. A limit on the size of files is an error here, and not the signal that the kernel would send.
+pub fn fill(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
+    fits(bytes.len() as u64)?;
+    file.write_all(bytes)
+}
+
+/// Gives a memory file its size, with the same care.
+pub fn size(file: &File, bytes: u64) -> std::io::Result<()> {
+    fits(bytes)?;
+    file.set_len(bytes)
+}
+
+/// Whether a file may be so large (RLIMIT_FSIZE).
+fn fits(bytes: u64) -> std::io::Result<()> {
+    match limit(libc::RLIMIT_FSIZE) {
+        Some(limit) if bytes > limit => Err(std::io::Error::from_raw_os_error(libc::EFBIG)),
+        _ => Ok(()),
+    }
+}
+
+/// A limit of the process, if there is one.
+pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        let known = libc::getrlimit(resource, &mut limit) == 0;
+        (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    }
+}
+
+/// Random bytes of the system's.
+pub fn random() -> std::io::Result<[u8; 8]> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: the buffer has the length that is passed. So few bytes come at once and whole.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    match got {
+        8 => Ok(bytes),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Forbids every later change of a memory file.
+pub fn seal(file: &File) -> std::io::Result<()> {
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Forbids that a memory file shrinks.
+pub fn seal_shrink(file: &File) -> std::io::Result<()> {
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Forbids every later mapping of a memory file through which it could be written, and every change of its size.
+pub fn seal_writers(file: &File) -> std::io::Result<()> {
+    const F_SEAL_FUTURE_WRITE: i32 = 0x10;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Makes `number`, which must be the caller's own descriptor, one for `file`.
+pub fn replace_descriptor(number: i32, file: &File) -> bool {
+    // SAFETY: the caller's own descriptor is closed and opened again in one step; nobody else has an interest in it.
+    unsafe { libc::dup3(file.as_raw_fd(), number, libc::O_CLOEXEC) == number }
+}
+
+const MEMBARRIER_PRIVATE_EXPEDITED: i32 = 1 << 3;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+
+const MEMBARRIER_PRIVATE_EXPEDITED_SYNC_CORE: i32 = 1 << 5;
+const MEMBARRIER_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE: i32 = 1 << 6;
+
+/// Registers the process for [`barrier`].
+pub fn register_barrier() -> std::io::Result<()> {
+    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED)
+}
+
+/// Registers the process for [`code_barrier`].
+pub fn register_code_barrier() -> std::io::Result<()> {
+    membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)
+}
+
+fn membarrier(command: i32) -> std::io::Result<()> {
+    // SAFETY: membarrier has no memory arguments.
+    if unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Every running thread of the process executes an instruction that serialises its processor, after all that was written before.
+pub fn code_barrier() -> std::io::Result<()> {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    membarrier(MEMBARRIER_PRIVATE_EXPEDITED_SYNC_CORE)
+}
+
+/// A full memory barrier on every running thread of the process: the expensive half of the gates' cheap publication.
+pub fn barrier() {
+    std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
+}
+
+/// Sleeps until somebody calls [`wake`] for this word, unless it is not `value` any more. May return without a cause.
+pub fn wait(word: &AtomicU32, value: u32) {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let forever = std::ptr::null::<libc::timespec>();
+    // SAFETY: the kernel reads the word, which lives through the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, forever) };
+}
+
+/// Wakes the thread that sleeps in [`wait`] for this word. Signal handlers may call it.
+pub fn wake(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel uses the address only.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
+}
+
+/// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode it.
+pub fn thread_offset() -> i32 {
+    let offset: i64;
+    // SAFETY: loads the linker's constant for the thread-local symbol.
+    unsafe {
+        std::arch::asm!("mov {}, qword ptr [rip + postern_thread@GOTTPOFF]", out(reg) offset, options(nostack, readonly, preserves_flags));
+    }
+    i32::try_from(offset)
+        .expect("static thread-local storage lies within 2 GiB of the thread pointer")
+}
+
+/// Registers functions to run around fork.
+pub fn at_fork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) {
+    // SAFETY: the functions take nothing and do not unwind.
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+}
+
+/// The lowest address that a process may map.
+pub fn lowest_mappable() -> usize {
+    std::fs::read_to_string("/proc/sys/vm/mmap_min_addr")
+        .ok()
+        .and_then(|s| s.trim().parse().ok())
+        .unwrap_or(0x1_0000)
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: perf's clock with `-k mono`.
+pub fn monotonic() -> u64 {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut now: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+}
+
+/// The kernel's number of the calling thread.
+pub fn thread_id() -> u32 {
+    // SAFETY: gettid has no preconditions.
+    unsafe { libc::gettid() as u32 }
+}

@@ -1,0 +1,200 @@
+//! The calls of a thread that wait while another one runs: in a service that called an extension, or in the peer gate.
+//!
+//! Each thread has an array of records, outermost call first. Its own record is `Thread::record`, those below it wait. Both Rust
+//! (`slow.rs`) and the peer gate (`peer.s`) push and pop them. Invariants:
+//! - A record that nobody waits in has `sequence`, `service_rsp`, `foreign`, `pending` and `detail` 0. So the gate, which has none of
+//!   these to keep, need not write them.
+//! - A call's record is shown (`sequence` is not 0) from before it ceases to be the innermost until after it is that again, and while
+//!   its domain counts it in `Slot::waiting`, which is from before to after, too.
+//! - Only the thread itself writes records, save the wishes of other threads, and those look under the registry's lock.
+
+use super::control::{Control, ServiceEntry};
+use super::thread::Thread;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// Deepest nesting host → extension → service or peer → extension …
+pub const MAX_NESTING: usize = 64;
+/// Records of a thread: one for each call that waits, and the innermost one's.
+const RECORDS: usize = MAX_NESTING + 1;
+
+/// What is kept of a call.
+#[derive(Default)]
+#[repr(C, align(128))]
+pub struct Record {
+    /// Its sequence number while it waits; 0 is nobody.
+    pub sequence: AtomicU64,
+    /// Its domain.
+    pub control: AtomicPtr<Control>,
+    /// Another thread's wish: end the call with this sequence number …
+    pub request: AtomicU64,
+    /// … for this reason.
+    pub request_kind: AtomicU32,
+    /// Data stack pointer where it waits.
+    pub service_r15: AtomicU32,
+    /// Longest time of the call whose record this is, waiting or not, in nanoseconds, besides its domain's deadline; 0 is none.
+    pub limit: AtomicU64,
+    /// Stack pointer that its entry gate recorded.
+    pub frame: AtomicU64,
+    /// The service or peer that it waits for.
+    pub service: AtomicPtr<ServiceEntry>,
+    /// Stack pointer at the service gate; 0: it waits in the peer gate, whose frame is the next call's.
+    pub service_rsp: AtomicU64,
+    pub context: AtomicU64,
+    pub foreign: AtomicU32,
+    pub pending_kind: AtomicU32,
+    pub pending: AtomicU64,
+    pub plan_rsp: AtomicU64,
+    pub detail: AtomicU64,
+    /// [`super::control::Entry::recovery`] of the call whose record this is, waiting or not.
+    pub recovery: AtomicU32,
+}
+
+impl Record {
+    /// Its domain's control block.
+    pub fn domain(&self) -> Option<&'static Control> {
+        // SAFETY: control blocks are never unmapped.
+        unsafe { self.control.load(Ordering::SeqCst).as_ref() }
+    }
+
+    /// Asks for the end of this call, once it is the innermost again, if it still has the number `sequence`.
+    pub fn end(&self, sequence: u64, kind: u32) {
+        self.request_kind.store(kind, Ordering::SeqCst);
+        self.request.store(sequence, Ordering::SeqCst);
+    }
+
+    /// Stack pointer with which the service gate called the service in which the call waits; 0 in the peer gate.
+    pub fn host_rsp(&self) -> u64 {
+        let service_rsp = self.service_rsp.load(Ordering::Relaxed);
+        match self.foreign.load(Ordering::Relaxed) {
+            _ if service_rsp == 0 => 0,
+            0 => service_rsp & !15,
+            _ => self.frame.load(Ordering::Relaxed) & !15,
+        }
+    }
+
+    /// Becomes what another record is.
+    pub fn copy(&self, from: &Record) {
+        let Record {
+            sequence,
+            control,
+            request,
+            request_kind,
+            service_r15,
+            limit,
+            frame,
+            service,
+            service_rsp,
+            context,
+            foreign,
+            pending_kind,
+            pending,
+            plan_rsp,
+            detail,
+            recovery,
+        } = from;
+        let word = |to: &AtomicU64, from: &AtomicU64| {
+            to.store(from.load(Ordering::Relaxed), Ordering::SeqCst);
+        };
+        let half = |to: &AtomicU32, from: &AtomicU32| {
+            to.store(from.load(Ordering::Relaxed), Ordering::SeqCst);
+        };
+        word(&self.sequence, sequence);
+        self.control
+            .store(control.load(Ordering::Relaxed), Ordering::SeqCst);
+        word(&self.request, request);
+        half(&self.request_kind, request_kind);
+        half(&self.service_r15, service_r15);
+        word(&self.limit, limit);
+        word(&self.frame, frame);
+        self.service
+            .store(service.load(Ordering::Relaxed), Ordering::SeqCst);
+        word(&self.service_rsp, service_rsp);
+        word(&self.context, context);
+        half(&self.foreign, foreign);
+        half(&self.pending_kind, pending_kind);
+        word(&self.pending, pending);
+        word(&self.plan_rsp, plan_rsp);
+        word(&self.detail, detail);
+        half(&self.recovery, recovery);
+    }
+
+    /// Whether the call waits in the peer gate.
+    pub fn in_peer_gate(&self) -> bool {
+        self.service_rsp.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// Gives a thread that registers its records.
+pub fn make(thread: &Thread) {
+    let records: Box<[Record; RECORDS]> = Box::new(std::array::from_fn(|_| Record::default()));
+    let first = Box::into_raw(records).cast::<Record>();
+    // SAFETY: the last record of the array.
+    let last = unsafe { first.add(MAX_NESTING) };
+    thread.records.store(first, Ordering::Relaxed);
+    thread.record.store(first, Ordering::Relaxed);
+    thread.last_record.store(last, Ordering::Relaxed);
+}
+
+/// The records of a thread that has left the registry, for [`Records`]' drop to free.
+pub struct Records(*mut [Record; RECORDS]);
+
+impl Records {
+    /// Takes them from the thread.
+    pub fn take(thread: &Thread) -> Records {
+        let first = thread.records.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        Records(first.cast())
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: from Box::into_raw in `make`, taken out of its only place; other threads read it under the registry only, and
+            // no longer find the thread there.
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+    }
+}
+
+impl Thread {
+    /// All records but the last, outermost call's first; those that wait are shown. Other threads hold the registry while they look.
+    pub fn records(&self) -> &[Record] {
+        let first = self.records.load(Ordering::SeqCst);
+        if first.is_null() {
+            return &[];
+        }
+        // SAFETY: `make` made the array of RECORDS, all atomics; it is freed after the thread has left the registry.
+        unsafe { std::slice::from_raw_parts(first, RECORDS) }
+    }
+
+    /// The records of the calls that wait, outermost first, each with its number. They may change while another thread looks.
+    pub fn waiting(&self) -> impl Iterator<Item = (u64, &Record)> {
+        let numbered = self
+            .records()
+            .iter()
+            .map(|r| (r.sequence.load(Ordering::SeqCst), r));
+        numbered.take_while(|&(sequence, _)| sequence != 0)
+    }
+
+    /// How many calls wait on the calling thread.
+    pub fn depth(&self) -> usize {
+        let first = self.records.load(Ordering::Relaxed) as usize;
+        (self.record.load(Ordering::Relaxed) as usize - first) / size_of::<Record>()
+    }
+
+    /// The limit of the innermost call if it is, still, the one with this number.
+    pub fn peer_limit(&self, sequence: u64) -> Option<u64> {
+        // A call has the same depth, and its record the same limit, for as long as it is the innermost one. If it is that at both
+        // ends of this function but was not in between, its own record was shown in between; and if that was too short for us to
+        // see it, we saw its own depth.
+        let mut depth = 0;
+        for (waiting, _) in self.waiting() {
+            if waiting == sequence {
+                return None;
+            }
+            depth += 1;
+        }
+        let limit = self.records().get(depth)?.limit.load(Ordering::SeqCst);
+        (self.sequence.load(Ordering::SeqCst) == sequence).then_some(limit)
+    }
+}

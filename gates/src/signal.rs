@@ -1,0 +1,566 @@
+//! Signals: faults of extensions become values, everything else goes to whoever was there before.
+//!
+//! The handler runs on an alternate stack, allocates nothing, locks nothing and touches only the thread's own state, its
+//! domain's control block and its control stack. It ends a call by editing the interrupted context, never by jumping.
+
+use super::call_state::{CallPhase, Interrupted, OnAbort};
+use super::control::Control;
+use super::gate::{self, Label, Place};
+use super::memory;
+use super::outcome::{self, BACKTRACE, RawFault, Refusal};
+use super::thread::{self, Thread};
+use libc::{c_int, c_void, siginfo_t, ucontext_t};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+/// Signals that mean a fault when the processor raises them.
+pub const FAULTS: [c_int; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+];
+
+/// The signal by which other threads ask a thread to end its call.
+static ABORT: AtomicI32 = AtomicI32::new(0);
+/// Whether our handlers are meant to be installed (a host may own the signals).
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+/// Whether the host's handlers may be given `SA_ONSTACK`.
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+/// What was there before us, by signal number, latest first.
+static PREVIOUS: [AtomicPtr<Previous>; 65] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 65];
+/// Changes when what [`check_thread`] found may not be so any more.
+static GENERATION: AtomicU64 = AtomicU64::new(1);
+/// The signal of which the watchdog has said so.
+static NOTICED: AtomicI32 = AtomicI32::new(0);
+
+/// A handler that ours took the place of. Leaked: a handler may be about to read it.
+struct Previous {
+    action: libc::sigaction,
+    older: *const Previous,
+}
+
+impl Previous {
+    fn is(&self, action: &libc::sigaction) -> bool {
+        (self.action.sa_sigaction, self.action.sa_flags) == (action.sa_sigaction, action.sa_flags)
+    }
+
+    /// The same list without `action`. What is not before it is shared.
+    fn without(list: *const Previous, action: &libc::sigaction) -> *const Previous {
+        // SAFETY: null, or a leaked structure that nobody changes.
+        let Some(first) = (unsafe { list.as_ref() }) else {
+            return list;
+        };
+        if first.is(action) {
+            return first.older;
+        }
+        let older = Previous::without(first.older, action);
+        if std::ptr::eq(older, first.older) {
+            return list;
+        }
+        let action = first.action;
+        Box::into_raw(Box::new(Previous { action, older }))
+    }
+}
+
+/// Signals of libc's own whose handlers the host cannot install: that for thread cancellation, which unwinds and so must run on the
+/// stack that it unwinds; and that for `setuid` and its kin, which can run anywhere.
+const CANCEL: c_int = 32;
+const SETXID: c_int = 33;
+
+/// The abort signal's number.
+pub fn abort_signal() -> c_int {
+    ABORT.load(Ordering::Relaxed)
+}
+
+/// Whether the host's handlers may be given `SA_ONSTACK`.
+pub(super) fn adopts() -> bool {
+    ADOPTS.load(Ordering::Relaxed)
+}
+
+/// Installs the handlers, or without `handlers` only remembers the abort signal's number. With `adopt` the host's own may be given
+/// `SA_ONSTACK`.
+pub fn start(abort: c_int, handlers: bool, adopt: bool) -> Result<(), std::io::Error> {
+    let taken = FAULTS.contains(&abort) || [libc::SIGKILL, libc::SIGSTOP].contains(&abort);
+    if taken || !(1..=libc::SIGRTMAX()).contains(&abort) {
+        return Err(std::io::Error::other(format!(
+            "{abort} cannot be the abort signal"
+        )));
+    }
+    ABORT.store(abort, Ordering::Relaxed);
+    ADOPTS.store(adopt, Ordering::Relaxed);
+    if !handlers {
+        return Ok(());
+    }
+    for signal in ours() {
+        install(signal)?;
+    }
+    INSTALLED.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The signals that must reach us.
+fn ours() -> impl Iterator<Item = c_int> {
+    FAULTS.into_iter().chain([abort_signal()])
+}
+
+/// Puts our handler in front of what is there.
+fn install(signal: c_int) -> std::io::Result<()> {
+    // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the previous action is kept before ours can
+    // run for a signal that needs it.
+    unsafe {
+        let mut previous: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(signal, std::ptr::null(), &mut previous) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        keep(signal, previous);
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = super::copies::handler();
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigemptyset(&mut action.sa_mask);
+        if libc::sigaction(signal, &action, &mut previous) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        // Unless another thread of the host's has exchanged it in between.
+        keep(signal, previous);
+    }
+    Ok(())
+}
+
+/// Notes what ours takes the place of. A handler that comes back again and again, of a library that chains to what it finds, is there
+/// once: with its latest place, in front of the others.
+fn keep(signal: c_int, action: libc::sigaction) {
+    let place = &PREVIOUS[signal as usize];
+    let list = place.load(Ordering::Acquire);
+    // SAFETY: null, or a leaked structure that nobody changes.
+    let known = unsafe { list.as_ref() }.is_some_and(|first| first.is(&action));
+    if known || action.sa_sigaction == super::copies::handler() {
+        return;
+    }
+    let older = Previous::without(list, &action);
+    let previous = Box::new(Previous { action, older });
+    place.store(Box::into_raw(previous), Ordering::Release);
+}
+
+/// Installs our handlers again where somebody replaced them, in front of what is there now; and makes the host's handlers safe, if it
+/// allows that.
+pub fn rearm() -> std::io::Result<()> {
+    // No lock: who comes second finds the handlers in place, or about to be.
+    if !REARMING.swap(true, Ordering::SeqCst) {
+        let mut done = Ok(());
+        while let (Ok(()), Some(signal)) = (&done, replaced()) {
+            done = install(signal);
+        }
+        REARMING.store(false, Ordering::SeqCst);
+        done?;
+    }
+    if adopts() {
+        (1..=LAST).for_each(adopt);
+    }
+    NOTICED.store(0, Ordering::SeqCst);
+    changed();
+    Ok(())
+}
+
+/// A thread is in [`rearm`].
+static REARMING: AtomicBool = AtomicBool::new(false);
+
+/// In the child after fork: the thread that was in [`rearm`] is not there.
+pub fn after_fork() {
+    REARMING.store(false, Ordering::SeqCst);
+}
+
+/// The number that changes when threads have to look at their signals again.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::SeqCst)
+}
+
+/// Makes every thread look at its signals at its next call.
+fn changed() {
+    look_again(&thread::registry());
+}
+
+/// The same, with the registry; as in [`thread::divert_all`], whose promise holds on return.
+pub fn look_again(registry: &thread::Registry) {
+    GENERATION.fetch_add(1, Ordering::SeqCst);
+    thread::divert_all(registry);
+}
+
+/// The watchdog's part, while somebody is inside: looks at our own signals, and at some of the others in turn. A host that
+/// exchanged a handler is found so within a few ticks, at the cost of some ten system calls a tick.
+pub fn inspect(round: u64) {
+    const AT_ONCE: u64 = 8;
+    let first = (round * AT_ONCE % LAST as u64) as c_int + 1;
+    let some = first..=LAST.min(first + AT_ONCE as c_int - 1);
+    if adopts() {
+        some.clone().for_each(adopt);
+    }
+    let wrong = replaced().or_else(|| some.into_iter().find(|&signal| unsafe_handler(signal)));
+    let noticed = NOTICED.load(Ordering::SeqCst);
+    match wrong {
+        Some(signal) if signal != noticed => {
+            NOTICED.store(signal, Ordering::SeqCst);
+            changed();
+        }
+        // It was mended, so that the next one is told of.
+        None if noticed != 0 && replaced().is_none() && !unsafe_handler(noticed) => {
+            NOTICED.store(0, Ordering::SeqCst);
+        }
+        _ => {}
+    }
+}
+
+/// The highest signal number.
+const LAST: c_int = 64;
+
+/// An action as the kernel has it. (libc's call does not show its own signals.)
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Action {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+impl Action {
+    fn of(signal: c_int) -> Option<Action> {
+        let mut action = Action::default();
+        let none = std::ptr::null::<Action>();
+        // SAFETY: the kernel's structure has this shape, and the call fills it.
+        let done =
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, none, &mut action, 8usize) };
+        (done == 0).then_some(action)
+    }
+
+    /// Whether a handler runs on whatever stack the signal finds.
+    fn on_any_stack(&self) -> bool {
+        const ONSTACK: u64 = libc::SA_ONSTACK as u64;
+        !matches!(self.handler, libc::SIG_DFL | libc::SIG_IGN) && self.flags & ONSTACK == 0
+    }
+}
+
+/// Whether a handler of the host's for this signal would run on the control stack, of which an extension may have left nothing.
+fn unsafe_handler(signal: c_int) -> bool {
+    let of_libc = matches!(signal, CANCEL | SETXID);
+    !of_libc && Action::of(signal).is_some_and(|action| action.on_any_stack())
+}
+
+/// Makes such a handler run on the alternate stack.
+fn adopt(signal: c_int) {
+    if signal == CANCEL {
+        return;
+    }
+    let Some(mut known) = Action::of(signal).filter(Action::on_any_stack) else {
+        return;
+    };
+    let mut wanted = known;
+    loop {
+        let mut action = wanted;
+        if wanted.on_any_stack() {
+            action.flags |= libc::SA_ONSTACK as u64;
+        }
+        let mut former = Action::default();
+        // SAFETY: what was in force, with another flag; the restorer is libc's, as before. Every thread that is inside an extension
+        // has an alternate stack, and in others the flag has no effect.
+        let done =
+            unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &action, &mut former, 8usize) };
+        if done != 0 || former == known {
+            return;
+        }
+        // Another thread of the host's has exchanged it in between: what it wants comes back.
+        (known, wanted) = (action, former);
+    }
+}
+
+/// The first of our signals whose handler somebody replaced, if we installed handlers.
+pub fn replaced() -> Option<c_int> {
+    if !INSTALLED.load(Ordering::Relaxed) {
+        return None;
+    }
+    ours().find(|&signal| {
+        // SAFETY: what the system names as installed.
+        let known = |handler| unsafe { super::copies::is_handler(handler) };
+        Action::of(signal).is_some_and(|action| !known(action.handler))
+    })
+}
+
+/// Checks that the calling thread can take faults and aborts, and that the host's own handlers do no harm meanwhile.
+pub fn check_thread() -> Result<(), Refusal> {
+    if let Some(signal) = replaced() {
+        return Err(Refusal::HandlerReplaced(signal));
+    }
+    // SAFETY: querying the mask fills the set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut set);
+        if let Some(signal) = ours().find(|&signal| libc::sigismember(&set, signal) == 1) {
+            return Err(Refusal::SignalBlocked(signal));
+        }
+    }
+    adopt(SETXID);
+    if adopts() {
+        (1..=LAST).for_each(adopt);
+    }
+    match (1..=LAST).find(|&signal| unsafe_handler(signal)) {
+        Some(signal) => Err(Refusal::HandlerStack(signal)),
+        None => Ok(()),
+    }
+}
+
+/// Asks `thread` to end the call with number `sequence`. The caller holds the registry, so the thread exists.
+pub fn request_end(thread: &Thread, sequence: u64, kind: u32) {
+    if thread.sequence.load(Ordering::SeqCst) != sequence {
+        // That call is over, and a wish for the present one must not be overwritten.
+        return;
+    }
+    if thread.request.load(Ordering::SeqCst) == sequence {
+        // Asked already. The signal is one of those that queue, and a thread that is sent them faster than it handles them
+        // would never get on; the watchdog reminds in its own time.
+        return;
+    }
+    thread.request_kind.store(kind, Ordering::SeqCst);
+    thread.request.store(sequence, Ordering::SeqCst);
+    remind(thread);
+}
+
+/// Sends the abort signal for a request that was made. The caller holds the registry.
+pub fn remind(thread: &Thread) {
+    let tid = thread.tid.load(Ordering::Relaxed);
+    // SAFETY: sends a signal for which a handler is installed to a thread of this process.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, abort_signal()) };
+}
+
+/// The handler for a host that owns the signals. True when the signal was Postern's and is dealt with.
+///
+/// # Safety
+/// The arguments must be those that the system passed to an `SA_SIGINFO` handler which runs on an alternate stack.
+pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> bool {
+    let thread = thread::current();
+    let phase = thread.call_state.own();
+    // SAFETY: the system's own pointers, valid while the handler runs.
+    let (info, context) = unsafe { (&*info, &mut *(context as *mut ucontext_t)) };
+    if signal == abort_signal() {
+        return on_abort(thread, phase, context);
+    }
+    let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
+        && info.si_code > 0
+        && let Some(over) = memory::after_fault(pc)
+    {
+        // One of the runtime's own copies met a page that is gone; whoever asked for it gets an error.
+        context.uc_mcontext.gregs[libc::REG_RIP as usize] = over as i64;
+        return true;
+    }
+    // Only the processor's own faults count: si_code <= 0 was sent by somebody.
+    if phase != CallPhase::Inside || info.si_code <= 0 || !FAULTS.contains(&signal) {
+        return false;
+    }
+    // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
+    let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
+    if !in_window(control, pc) && gate::place(pc) != Place::Abortable {
+        return false;
+    }
+    record(thread, control, context, outcome::SIGNAL);
+    let fault = &mut thread.extra().fault;
+    fault.signal = signal;
+    fault.code = info.si_code;
+    end(thread, context, outcome::SIGNAL);
+    true
+}
+
+/// Whether `pc` is in the domain's window: in its text or slots, or where a jump to a forged landing pad in data led.
+fn in_window(control: &Control, pc: usize) -> bool {
+    (control.address(0)..control.address(u32::MAX)).contains(&pc)
+}
+
+fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool {
+    let sequence = thread.sequence.load(Ordering::Relaxed);
+    let wanted = thread.request.load(Ordering::SeqCst);
+    let kind = thread.request_kind.load(Ordering::Relaxed);
+    let waiting = thread.waiting().find(|&(number, _)| number == wanted);
+    // SAFETY: control blocks are never unmapped; the pointer is null before the thread's first call.
+    let control = unsafe { thread.control.load(Ordering::Relaxed).as_ref() };
+    let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+    let found = Interrupted {
+        phase,
+        sequence,
+        wanted,
+        waits: waiting.is_some(),
+        abortable: phase == CallPhase::Inside
+            && (control.is_some_and(|control| in_window(control, pc))
+                || gate::place(pc) == Place::Abortable),
+    };
+    match (found.decide(), waiting, control) {
+        (OnAbort::ToRecord, Some((_, call)), _) => {
+            call.end(wanted, kind);
+            thread.request.store(0, Ordering::SeqCst);
+            true
+        }
+        (OnAbort::WhenServiceReturns, ..) => {
+            // Unless the service has asked for an end itself.
+            if thread.pending.load(Ordering::SeqCst) != sequence {
+                thread.pending.store(sequence, Ordering::SeqCst);
+                thread.abort_kind.store(kind, Ordering::SeqCst);
+            }
+            thread.request.store(0, Ordering::SeqCst);
+            true
+        }
+        (OnAbort::Now, _, Some(control)) => {
+            record(thread, control, context, kind);
+            end(thread, context, kind);
+            true
+        }
+        // Nothing was done, so the signal may be for another copy of this library. (A wish that came just when its call was over
+        // stays, with the number of that call: taking it for an answer would swallow every signal until this copy's next call.)
+        _ => false,
+    }
+}
+
+/// Makes the interrupted thread continue at the gates' way out.
+fn end(thread: &Thread, context: &mut ucontext_t, kind: u32) {
+    thread.abort_kind.store(kind, Ordering::Relaxed);
+    thread.request.store(0, Ordering::Relaxed);
+    let registers = &mut context.uc_mcontext.gregs;
+    registers[libc::REG_RIP as usize] = Label::postern_aborted.address() as i64;
+    registers[libc::REG_RSP as usize] = thread.frame.load(Ordering::Relaxed) as i64;
+    const DIRECTION_ALIGNMENT_NESTED: i64 = 1 << 10 | 1 << 18 | 1 << 14;
+    registers[libc::REG_EFL as usize] &= !DIRECTION_ALIGNMENT_NESTED;
+}
+
+/// Notes what can be known of the interrupted extension.
+fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
+    use libc::*;
+    const ORDER: [c_int; 17] = [
+        REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8, REG_R9, REG_R10,
+        REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP, REG_RSP,
+    ];
+    let registers = &context.uc_mcontext.gregs;
+    let base = control.address(0) as u64;
+    let rsp = registers[REG_RSP as usize] as u64;
+    let end = thread.call_base();
+    let fault = &mut thread.extra().fault;
+    *fault = RawFault {
+        kind,
+        trap: registers[REG_TRAPNO as usize] as u64,
+        error: registers[REG_ERR as usize] as u64,
+        address: registers[REG_CR2 as usize] as u64,
+        base,
+        located: true,
+        ..Default::default()
+    };
+    for (place, register) in fault.registers.iter_mut().zip(ORDER) {
+        *place = registers[register as usize] as u64;
+    }
+    // While text runs, the control stack holds return addresses and nothing else.
+    if in_window(control, registers[REG_RIP as usize] as usize) && rsp <= end && rsp % 8 == 0 {
+        // The last word is the gate's own return address.
+        fault.depth = ((end - rsp) / 8).saturating_sub(1);
+        for i in 0..fault.depth.min(BACKTRACE as u64) {
+            // SAFETY: below the base of the innermost call, and not below the interrupted stack pointer.
+            let word = unsafe { memory::host_word(rsp + i * 8) };
+            fault.backtrace[i as usize] = word.wrapping_sub(base) as u32;
+        }
+    }
+}
+
+/// `direct`: the kernel called, and not a handler that was installed after ours and chains to it.
+pub(super) extern "C" fn on_signal(
+    signal: c_int,
+    info: *mut siginfo_t,
+    context: *mut c_void,
+    direct: bool,
+) {
+    // The interrupted code's errno must survive.
+    // SAFETY: errno's location is thread-local and always valid.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the system's own arguments.
+    if !unsafe { handle(signal, info, context) } {
+        chain(signal, info, context, direct);
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Does what would have happened without us.
+fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void, direct: bool) {
+    let chained = &thread::current().chained;
+    let before = chained.load(Ordering::Relaxed);
+    let level = if direct { 0 } else { before + 1 };
+    chained.store(level, Ordering::Relaxed);
+    let mut previous = PREVIOUS[signal as usize]
+        .load(Ordering::Acquire)
+        .cast_const();
+    for _ in 0..level {
+        // A handler that replaced ours, that `rearm` put ours in front of, and that chains to ours: on to what was there before it.
+        // SAFETY: the pointers are to leaked structures, or null.
+        match unsafe { previous.as_ref() } {
+            Some(known) if !known.older.is_null() => previous = known.older,
+            _ => break,
+        }
+    }
+    // SAFETY: as above; null before installation is complete.
+    if let Some(previous) = unsafe { previous.as_ref() } {
+        pass_on(&previous.action, signal, info, context);
+    }
+    chained.store(before, Ordering::Relaxed);
+}
+
+/// Does what the action says.
+fn pass_on(previous: &libc::sigaction, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: `info` is the system's, the sender's fields are there for sent signals; getpid has no preconditions.
+    let (sent, late) = unsafe {
+        let own = (*info).si_code == libc::SI_TKILL && (*info).si_pid() == libc::getpid();
+        ((*info).si_code <= 0, own && signal == abort_signal())
+    };
+    match previous.sa_sigaction {
+        libc::SIG_DFL if late => {}
+        libc::SIG_IGN if sent || signal == abort_signal() => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // Restore the default. A fault happens again when we return; a sent signal is sent again.
+            // SAFETY: plain system calls on this process.
+            unsafe {
+                let mut default: libc::sigaction = std::mem::zeroed();
+                default.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &default, std::ptr::null_mut());
+                if sent {
+                    libc::raise(signal);
+                }
+            }
+        }
+        handler => {
+            // The previous handler expects its own mask.
+            // SAFETY: the handler was installed for this signal with these flags by the host; it gets what the system gave us.
+            unsafe {
+                let mut old: libc::sigset_t = std::mem::zeroed();
+                libc::pthread_sigmask(libc::SIG_BLOCK, &previous.sa_mask, &mut old);
+                if previous.sa_flags & libc::SA_SIGINFO != 0 {
+                    let f: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) =
+                        std::mem::transmute(handler);
+                    f(signal, info, context);
+                } else {
+                    let f: extern "C" fn(c_int) = std::mem::transmute(handler);
+                    f(signal);
+                }
+                libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_late_wish_swallows_no_signal_of_another_copy() {
+        let thread = thread::current();
+        thread.sequence.store(7, Ordering::SeqCst);
+        thread.request.store(7, Ordering::SeqCst);
+        // SAFETY: both structures are plain data, for which zeros are valid.
+        let (mut info, mut context): (siginfo_t, ucontext_t) = unsafe { std::mem::zeroed() };
+        // SAFETY: the pointers are to initialised structures that live through the call, which outside calls only reads them.
+        let dealt_with = unsafe { handle(abort_signal(), &mut info, (&raw mut context).cast()) };
+        assert!(!dealt_with);
+    }
+}

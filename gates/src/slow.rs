@@ -1,0 +1,606 @@
+//! The slow path of the entry gate and the way out of ended calls: decisions that `gate.s` leaves to Rust.
+//!
+//! Invariant: when one of these functions returns to `gate.s`, the thread's call state, frame, control, sequence and the nested
+//! records describe the same innermost call.
+
+use super::above::{Ended, above};
+use super::call_state::CallPhase;
+use super::control::{Control, Entry};
+use super::enter::Freight;
+use super::gate::{FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
+use super::host;
+use super::lifecycle::Phase;
+use super::mask;
+use super::memory;
+use super::outcome::{self, Refusal};
+use super::peer;
+use super::record::Record;
+use super::register;
+use super::stale::{discard_stale, is_stale};
+use super::thread::{self, Thread};
+use postern_verifier::window::PAGE;
+use std::arch::asm;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+
+pub use super::stale::{forget_left, nesting, unwind};
+
+const RETRY: u32 = 0;
+const FULL: u32 = 1;
+const REFUSED: u32 = 2;
+
+/// Bytes between the recorded frame and the caller's stack arguments: six registers and the return address.
+const FRAME_TO_ARGUMENTS: u64 = 7 * 8;
+/// Bytes between the frame of a call through the peer gate and the caller's stack pointer at the service gate: five registers.
+const PEER_FRAME: u64 = 5 * 8;
+
+/// How often one call may find another way in before it is refused.
+const ATTEMPTS: u32 = 64;
+
+/// What `gate.s` does next, in rax, and with which entry, in rdx.
+#[repr(C)]
+pub struct Decision {
+    step: u64,
+    entry: *const Entry,
+}
+
+/// Decides how a call that the fast path did not take goes on. `frame` is rsp below the saved registers.
+///
+/// # Safety
+/// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as described there.
+pub unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
+    match from_handler(thread, frame) {
+        None => slow(thread, entry, frame),
+        Some(refusal) => {
+            (above().refused)(refusal);
+            let step = u64::from(REFUSED);
+            Decision { step, entry }
+        }
+    }
+}
+
+/// The same, of a thread that is in no handler. Apart, because on a signal stack there may be room for little.
+#[inline(never)]
+fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
+    let (mut entry, mut refused) = (entry, Refusal::Busy);
+    for _ in 0..ATTEMPTS {
+        // A panic here would cross assembly; there is no panicking path in `decide` but out of memory, which aborts anyway.
+        thread.deciding.store(1, Ordering::Relaxed);
+        let decision = decide(thread, entry, frame);
+        thread.deciding.store(0, Ordering::Relaxed);
+        let refusal = match decision {
+            Ok(step) => {
+                let step = u64::from(step);
+                return Decision { step, entry };
+            }
+            Err(refusal) => refusal,
+        };
+        // The host's own code runs in there: the constructors' services, destructors of an old version.
+        let instead = catch_unwind(AssertUnwindSafe(|| (above().instead)(entry, refusal)));
+        match instead.unwrap_or(Err(refusal)) {
+            Ok(other) => entry = other,
+            Err(refusal) => {
+                refused = refusal;
+                break;
+            }
+        }
+    }
+    register::leave(thread);
+    (above().refused)(refused);
+    let step = u64::from(REFUSED);
+    Decision { step, entry }
+}
+
+/// Why a call is refused that a signal handler makes. This takes no lock and allocates nothing, for the handler may have interrupted
+/// anything: the extension, a gate, this very file, the allocator.
+///
+/// Handlers run on the alternate signal stack ([`signal::check_thread`] sees to it), so those that interrupted no call are found, too:
+/// where the fast path admits calls there is no handler. What cannot be told from the thread's own call is that of a handler in a thread
+/// that has no alternate stack, because it has never entered or because its language has taken the stack away at its end. A gate that handlers may enter (for upcalls, say) would be another one
+/// beside those in `gate.s`: it would come here neither, find its thread registered and with a data stack already, and keep what this
+/// test protects: T_FRAME, T_CONTROL, T_SEQUENCE and T_CALL_STATE of what it interrupted, in a record of its own.
+fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
+    if thread.deciding.load(Ordering::Relaxed) != 0 {
+        return Some(Refusal::InsideExtension);
+    }
+    match thread.call_state.own() {
+        CallPhase::Entering | CallPhase::Leaving => return Some(Refusal::InsideExtension),
+        // Unless the handler that interrupted it was left by a jump, and this is not one.
+        CallPhase::Inside if !is_stale(thread, frame) => return Some(Refusal::InsideExtension),
+        _ => {}
+    }
+    // The same for a thread that is not registered yet, whose stack we do not know.
+    let low = thread.stack_low.load(Ordering::Relaxed);
+    let foreign = frame.wrapping_sub(low) >= thread.stack_size.load(Ordering::Relaxed);
+    // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
+    (foreign && mask::on_signal_stack()).then_some(Refusal::OnSignalStack)
+}
+
+fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
+    if thread.extra.load(Ordering::Relaxed).is_null() {
+        register::register(thread, frame)?;
+    }
+    thread::undivert(thread);
+    let ready =
+        register::look(thread).and_then(|()| (above().watch)().map_err(|_| Refusal::NoWatchdog));
+    if let Err(refusal) = ready {
+        // Nor may the next call take the fast path.
+        thread::divert(thread);
+        return Err(refusal);
+    }
+    if thread.call_state.own() != CallPhase::Outside {
+        discard_stale(thread, frame);
+    }
+    let nested = match thread.call_state.own() {
+        CallPhase::Outside => false,
+        CallPhase::InService => true,
+        _ => return Err(Refusal::InsideExtension),
+    };
+    let control = entry.control();
+    loop {
+        check_state(thread, control, entry, true)?;
+        match admit(thread, entry, control, frame, nested) {
+            // It began when the state had been looked at.
+            Err(Refusal::Moving) => {}
+            admitted => return admitted,
+        }
+    }
+}
+
+/// How a call goes on that may enter.
+fn admit(
+    thread: &Thread,
+    entry: &Entry,
+    control: &Control,
+    frame: u64,
+    nested: bool,
+) -> Result<u32, Refusal> {
+    let slot = control.slot(thread.index());
+    if slot.stack.load(Ordering::Relaxed) == 0 {
+        (above().give_data_stack)(control, thread.index())?;
+    }
+    let low = thread.stack_low.load(Ordering::Relaxed);
+    // A stack that is larger than extensions may use counts as foreign.
+    let size = match thread.extra() {
+        extra if extra.admitted || extra.ending => thread.stack_size.load(Ordering::Relaxed),
+        _ => 0,
+    };
+    let foreign = frame.wrapping_sub(low) >= size;
+    let full = entry.body == Label::postern_body_full.address();
+    if !nested && !foreign && !full && thread.extra().admitted && !owns(thread, control) {
+        return Ok(RETRY);
+    }
+    plan(thread, entry, control, frame, nested, foreign)?;
+    Ok(FULL)
+}
+
+/// Whether the call may enter. With `wait`, moves of the window are waited for, and one that is wanted is done if it can be.
+fn check_state(
+    thread: &Thread,
+    control: &Control,
+    entry: &Entry,
+    wait: bool,
+) -> Result<(), Refusal> {
+    let generation = control.generation.load(Ordering::SeqCst);
+    let expected = entry.expected();
+    let starts = expected == Control::word(Phase::Exclusive, generation);
+    if expected != Control::word(Phase::Open, generation) && !starts {
+        // A C function pointer whose domain is gone; the block may serve another one.
+        return Err(Refusal::Closed);
+    }
+    let mut phase = control.lifecycle.now();
+    if wait && phase == Phase::MovePending {
+        (above().move_window)(control);
+    }
+    if wait {
+        phase = control.lifecycle.settled();
+    }
+    match phase {
+        // Who finds a move wanted may enter all the same: nobody moves a domain that somebody is in.
+        Phase::Open | Phase::MovePending if !starts => Ok(()),
+        Phase::Moving => Err(Refusal::Moving),
+        // The static constructors, and what their services call; and who has the domain for itself.
+        Phase::Exclusive if starts || owns(thread, control) || waits_in(thread, control) => Ok(()),
+        Phase::Retiring if waits_in(thread, control) => Ok(()),
+        Phase::Poisoned => Err(Refusal::Poisoned),
+        Phase::Open | Phase::MovePending | Phase::Exclusive | Phase::Retiring => Err(Refusal::Busy),
+        Phase::Closed => Err(Refusal::Closed),
+    }
+}
+
+/// Whether only this thread may enter the domain now.
+fn owns(thread: &Thread, control: &Control) -> bool {
+    control.owner.load(Ordering::SeqCst) == std::ptr::from_ref(thread) as u64
+}
+
+/// Whether a call of this thread is inside the domain. If it is closed for a moment all the same, then by the thread itself, which
+/// runs its constructors, or by one that will find it occupied.
+fn waits_in(thread: &Thread, control: &Control) -> bool {
+    let here = |c: *const Control| std::ptr::eq(c, control);
+    let innermost = thread.call_state.own() == CallPhase::InService
+        && here(thread.control.load(Ordering::Relaxed));
+    let mut waiting = thread.waiting();
+    innermost || waiting.any(|(_, call)| here(call.control.load(Ordering::Relaxed)))
+}
+
+/// Prepares a call through the full gate and publishes it.
+fn plan(
+    thread: &Thread,
+    entry: &Entry,
+    control: &Control,
+    frame: u64,
+    nested: bool,
+    foreign: bool,
+) -> Result<(), Refusal> {
+    if std::ptr::eq(
+        thread.record.load(Ordering::Relaxed),
+        thread.last_record.load(Ordering::Relaxed),
+    ) {
+        return Err(Refusal::TooDeep);
+    }
+    let slot = control.slot(thread.index());
+    let mut r15 = slot.stack.load(Ordering::Relaxed);
+    if nested {
+        r15 = below_live_frames(thread, control, r15)?;
+    }
+    let words = entry.stack_words;
+    r15 = r15
+        .checked_sub((words * 8).next_multiple_of(16))
+        .ok_or(Refusal::NoDataStack)?;
+    let freight = freight(thread, entry);
+    if let Some(freight) = &freight {
+        r15 = freight.place(control, r15).ok_or(Refusal::NoDataStack)?;
+    }
+    let depth = control.call_depth.load(Ordering::Relaxed);
+    let own = foreign || depth != 0 || (nested && thread.foreign.load(Ordering::Relaxed) != 0);
+    let mut rsp = frame;
+    if own {
+        let (low, top) = thread.extra().own_stack()?;
+        // Below the calls that wait on it already.
+        let top = std::iter::once((&thread.foreign, &thread.service_rsp))
+            .filter(|_| nested)
+            .chain(thread.waiting().map(|(_, r)| (&r.foreign, &r.service_rsp)))
+            .filter(|(foreign, _)| foreign.load(Ordering::Relaxed) != 0)
+            .map(|(_, rsp)| rsp.load(Ordering::Relaxed) & !15)
+            .min()
+            .unwrap_or(top);
+        rsp = match depth {
+            0 => top,
+            n => top.min(low.saturating_add(n.saturating_mul(8))),
+        };
+        if rsp < low + 8 {
+            return Err(Refusal::TooDeep);
+        }
+    }
+    if nested {
+        push(thread);
+    } else {
+        thread.call_state.begin_entering();
+        let number = thread.sequence.load(Ordering::Relaxed) + 1;
+        thread.sequence.store(number, Ordering::Release);
+    }
+    let record = own_record(thread);
+    if entry.limit != 0 {
+        record.limit.store(entry.limit, Ordering::Release);
+    }
+    record.recovery.store(entry.recovery, Ordering::Relaxed);
+    thread.plan_r15.store(r15, Ordering::Relaxed);
+    thread.plan_rsp.store(rsp, Ordering::Relaxed);
+    thread.foreign.store(u32::from(own), Ordering::Relaxed);
+    thread.frame.store(frame, Ordering::Relaxed);
+    thread
+        .control
+        .store(control as *const Control as *mut Control, Ordering::Relaxed);
+    host::keep(thread, control.facts.load(Ordering::Relaxed));
+    thread.call_state.publish();
+    // It may have gone to rest since `decide` looked, if it did not see this call.
+    (above().wake)();
+    if let Err(refusal) = check_state(thread, control, entry, false) {
+        bring_back_host(thread);
+        leave(thread);
+        if let Some(freight) = freight {
+            // For the next attempt, if there is one.
+            thread.freight.store(freight, Ordering::Relaxed);
+        }
+        return Err(refusal);
+    }
+    // Only now, when the window cannot go.
+    let narrow = if entry.inner != 0 { 16 } else { 0 };
+    for i in 0..words {
+        let from = frame + FRAME_TO_ARGUMENTS + narrow + u64::from(i) * 8;
+        // SAFETY: an argument of the caller's, above the return address of its call of the gate.
+        let word = unsafe { memory::host_word(from) } & entry.stack_masks[i as usize];
+        // A data stack is private memory that stays as long as the domain, so this does not fail; and what it holds is the
+        // extension's own affair.
+        // SAFETY: r15 was lowered by that much on the thread's data stack, above whose bottom it still is.
+        let _ = unsafe { memory::write(control, r15 + i * 8, &word.to_ne_bytes()) };
+    }
+    if let Some(freight) = freight {
+        freight.unload(control, r15);
+        // SAFETY: the gate's own frame, where it saved rdi and will restore it.
+        unsafe { memory::set_host_word(frame - SAVED, r15.into()) };
+        if freight.limit != 0 {
+            let sequence = thread.sequence.load(Ordering::Relaxed);
+            thread.set_limit(sequence, freight.limit);
+        }
+    }
+    thread.extra().next_limit = 0;
+    let calls = slot.calls.load(Ordering::Relaxed);
+    slot.calls.store(calls + 1, Ordering::Relaxed);
+    Ok(())
+}
+
+/// What a call of this entry brings, if it is one for it. No other call finds it.
+fn freight<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut Freight<'static>> {
+    if entry.flags & FLAG_FREIGHT == 0 {
+        return None;
+    }
+    // SAFETY: null, or stored by `enter::with`, which waits for the call that this is.
+    let freight = unsafe { thread.freight.load(Ordering::Relaxed).as_mut() };
+    thread
+        .freight
+        .store(std::ptr::null_mut(), Ordering::Relaxed);
+    freight
+}
+
+/// Adds to a counter that only its own thread writes.
+fn add(counter: &AtomicU32, n: u32) {
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
+    counter.store(sum, Ordering::Release);
+}
+
+// What a thread writes about itself, the processor shows to others in the order of the stores (total store order), and a signal
+// handler of the thread sees all that was before: so stores are `Release`. Where a thread must look at others' wishes after its own
+// stores are seen, there is a fence; where others look, they have sent a barrier to all threads (`machine::barrier`), as for the
+// entry gates, which do the same with plain instructions.
+
+/// Makes a record of the innermost call, which waits in a service, and begins to write the state of a new one.
+fn push(thread: &Thread) {
+    let (depth, extra) = (thread.depth(), thread.extra());
+    let record = &thread.records()[depth];
+    let copy = |to: &AtomicU64, from: &AtomicU64| {
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+    };
+    let narrow = |to: &AtomicU32, from: &AtomicU32| {
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+    };
+    let control = thread.control.load(Ordering::Relaxed);
+    record.control.store(control, Ordering::Release);
+    copy(&record.frame, &thread.frame);
+    copy(&record.service_rsp, &thread.service_rsp);
+    narrow(&record.service_r15, &thread.service_r15);
+    let service = thread.service.load(Ordering::Relaxed);
+    record.service.store(service, Ordering::Relaxed);
+    copy(&record.context, &thread.context);
+    narrow(&record.foreign, &thread.foreign);
+    copy(&record.plan_rsp, &thread.plan_rsp);
+    let detail = std::mem::take(&mut extra.detail);
+    record.detail.store(detail, Ordering::Relaxed);
+    extra.messages[depth] = extra.message.take();
+    copy(&record.sequence, &thread.sequence);
+    add(waiting(thread, record), 1);
+    let number = thread.nested.load(Ordering::Relaxed) + 1;
+    thread.nested.store(number, Ordering::Release);
+    thread.call_state.begin_entering();
+    let next = &thread.records()[depth + 1];
+    next.limit.store(extra.next_limit, Ordering::Release);
+    thread
+        .record
+        .store(std::ptr::from_ref(next).cast_mut(), Ordering::Release);
+    thread.sequence.store(number, Ordering::Release);
+    compiler_fence(Ordering::SeqCst);
+    // From here on no abort signal for the waiting call changes these; one that came before is in them.
+    copy(&record.pending, &thread.pending);
+    narrow(&record.pending_kind, &thread.abort_kind);
+}
+
+/// Makes the call of a record the innermost again, as one that is in a service: also one that waited in the peer gate.
+/// True if it did.
+fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
+    let record = &thread.records()[depth];
+    let copy = |to: &AtomicU64, from: &AtomicU64| {
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+        from.store(0, Ordering::Release);
+    };
+    let narrow = |to: &AtomicU32, from: &AtomicU32| {
+        to.store(from.load(Ordering::Relaxed), Ordering::Release);
+        from.store(0, Ordering::Release);
+    };
+    thread.call_state.begin_entering();
+    let number = thread.nested.load(Ordering::Relaxed) + 1;
+    thread.nested.store(number, Ordering::Release);
+    let peer = record.in_peer_gate();
+    thread.host_rsp.store(record.host_rsp(), Ordering::Release);
+    if peer {
+        let frame = thread.frame.load(Ordering::Relaxed);
+        record
+            .service_rsp
+            .store(frame + PEER_FRAME, Ordering::Relaxed);
+    }
+    let control = record.control.load(Ordering::Relaxed);
+    thread.control.store(control, Ordering::Release);
+    copy(&thread.frame, &record.frame);
+    let sequence = record.sequence.load(Ordering::Relaxed);
+    thread.sequence.store(sequence, Ordering::Release);
+    copy(&thread.service_rsp, &record.service_rsp);
+    narrow(&thread.service_r15, &record.service_r15);
+    let service = record.service.load(Ordering::Relaxed);
+    thread.service.store(service, Ordering::Relaxed);
+    copy(&thread.context, &record.context);
+    narrow(&thread.foreign, &record.foreign);
+    copy(&thread.plan_rsp, &record.plan_rsp);
+    copy(&thread.pending, &record.pending);
+    narrow(&thread.abort_kind, &record.pending_kind);
+    let extra = thread.extra();
+    extra.detail = record.detail.load(Ordering::Relaxed);
+    record.detail.store(0, Ordering::Relaxed);
+    extra.message = extra.messages[depth].take();
+    thread
+        .record
+        .store(std::ptr::from_ref(record).cast_mut(), Ordering::Release);
+    (record, peer)
+}
+
+/// The counter of `record`'s domain that says how many of its calls wait on this thread.
+fn waiting<'a>(thread: &Thread, record: &Record) -> &'a AtomicU32 {
+    // SAFETY: control blocks are never unmapped, and a recorded call has one.
+    unsafe {
+        &(*record.control.load(Ordering::Relaxed))
+            .slot(thread.index())
+            .waiting
+    }
+}
+
+/// Where the data stack of a nested call into `control` begins: below every frame of that domain on this thread.
+fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32, Refusal> {
+    let current = (
+        thread.control.load(Ordering::Relaxed),
+        thread.service_r15.load(Ordering::Relaxed),
+    );
+    let lowest = thread
+        .waiting()
+        .map(|(_, r)| {
+            (
+                r.control.load(Ordering::Relaxed),
+                r.service_r15.load(Ordering::Relaxed),
+            )
+        })
+        .chain(std::iter::once(current))
+        .filter(|&(c, _)| std::ptr::eq(c, control))
+        .map(|(_, r15)| r15)
+        .min();
+    let Some(r15) = lowest else { return Ok(top) };
+    // The extension's r15 is untrusted: it must lie in the thread's own data stack.
+    let r15 = r15 & !15;
+    if r15 > top || r15 < stack_bottom(control, top) {
+        return Err(Refusal::NoDataStack);
+    }
+    Ok(r15)
+}
+
+/// How far down a call may begin on the data stack with this top: above the page without access, with some room.
+pub fn stack_bottom(control: &Control, top: u32) -> u32 {
+    let size = 1u32 << control.stack_log2.load(Ordering::Relaxed);
+    let guard = if size > PAGE { PAGE } else { 0 };
+    (top & !(size - 1)) + guard + 1024
+}
+
+/// The record of the innermost call of a registered thread.
+fn own_record(thread: &Thread) -> &Record {
+    &thread.records()[thread.depth()]
+}
+
+/// After the extension of the innermost call has run for the last time: the processor's state is the host's again.
+fn bring_back_host(thread: &Thread) {
+    // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
+    let facts = unsafe {
+        (*thread.control.load(Ordering::Relaxed))
+            .facts
+            .load(Ordering::Relaxed)
+    };
+    host::bring_back(thread, facts);
+    if facts & FACT_YMM != 0 {
+        // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
+        unsafe { asm!("vzeroupper", options(nostack, nomem)) };
+    }
+}
+
+/// Makes the waiting call, if there is one, the innermost again. True if that one waited in the peer gate.
+pub(super) fn leave(thread: &Thread) -> bool {
+    // Calls by the fast path have neither.
+    let record = own_record(thread);
+    record.limit.store(0, Ordering::Release);
+    record.recovery.store(0, Ordering::Relaxed);
+    let Some(depth) = thread.depth().checked_sub(1) else {
+        thread.foreign.store(0, Ordering::Relaxed);
+        thread.host_rsp.store(0, Ordering::Relaxed);
+        thread.call_state.leave();
+        return false;
+    };
+    let (record, peer) = pop(thread, depth);
+    thread.call_state.back_in_service();
+    add(waiting(thread, record), u32::MAX);
+    let sequence = record.sequence.load(Ordering::Relaxed);
+    record.sequence.store(0, Ordering::Release);
+    // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did before is seen.
+    fence(Ordering::SeqCst);
+    let requested = record.request.load(Ordering::Relaxed) == sequence;
+    if requested {
+        record.request.store(0, Ordering::Relaxed);
+    }
+    let settled = |control: &Control| control.lifecycle.settled();
+    let reason = match record.domain().map_or(Phase::Closed, settled) {
+        Phase::Poisoned | Phase::Closed => outcome::ANOTHER,
+        _ if requested => record.request_kind.load(Ordering::SeqCst),
+        _ => return peer,
+    };
+    if thread.pending.load(Ordering::SeqCst) != sequence {
+        thread.pending.store(sequence, Ordering::SeqCst);
+        thread.abort_kind.store(reason, Ordering::SeqCst);
+    }
+    peer
+}
+
+/// After a call through the full gate returned.
+///
+/// # Safety
+/// Called by `gate.s` only.
+pub unsafe extern "C" fn slow_exit(thread: &Thread) {
+    thread.deciding.store(1, Ordering::Relaxed);
+    bring_back_host(thread);
+    // Who waited for it is in a service: the peer gate's calls do not come this way.
+    leave(thread);
+    register::leave(thread);
+    thread.deciding.store(0, Ordering::Relaxed);
+}
+
+/// After a call was ended: leaves what happened for the caller to collect, and returns the gate's status.
+///
+/// # Safety
+/// Called by `gate.s` only, at `postern_aborted`.
+pub unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
+    bring_back_host(thread);
+    let kind = thread.abort_kind.swap(0, Ordering::Relaxed);
+    // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
+    let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
+    let extra = thread.extra();
+    if extra.fault.kind != kind {
+        // Ended at a gate or in a service: no signal context belongs to it.
+        extra.fault = outcome::RawFault {
+            kind,
+            ..Default::default()
+        };
+    }
+    if thread.pending.load(Ordering::Relaxed) == thread.sequence.load(Ordering::Relaxed) {
+        thread.pending.store(0, Ordering::Relaxed);
+    }
+    let fault = extra.fault;
+    extra.fault.kind = 0;
+    let detail = std::mem::take(&mut extra.detail);
+    let message = extra
+        .message
+        .take()
+        .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
+    let panic = extra.panic.take();
+    // While the thread is in the call: afterwards the domain may be gone, and its control block another's.
+    // Nor does another life of the domain begin before.
+    let domain = (above().hold)(control);
+    let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
+    thread.deciding.store(1, Ordering::Relaxed);
+    let peer = leave(thread);
+    thread.deciding.store(0, Ordering::Relaxed);
+    let ended = Ended {
+        fault,
+        detail,
+        message,
+        panic,
+        recovery,
+    };
+    (above().ended)(domain, ended);
+    if peer {
+        peer::failed(thread);
+        return STATUS_PEER;
+    }
+    register::leave(thread);
+    STATUS_ENDED
+}

@@ -1,0 +1,73 @@
+//! Calls that the host has left behind: by longjmp, by unwinding, or by saying so.
+
+use super::call_state::CallPhase;
+use super::slow::leave;
+use super::thread::Thread;
+use std::arch::asm;
+use std::sync::atomic::Ordering;
+
+/// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below the present one on the
+/// thread's own stack.
+pub(super) fn discard_stale(thread: &Thread, frame: u64) {
+    while is_stale(thread, frame) {
+        forget(thread);
+    }
+}
+
+/// Whether the innermost call is such a one.
+pub(super) fn is_stale(thread: &Thread, frame: u64) -> bool {
+    let extra = thread.extra.load(Ordering::Relaxed);
+    // Otherwise the recorded frame may be an earlier call's.
+    let recorded_now = matches!(
+        thread.call_state.own(),
+        CallPhase::Inside | CallPhase::InService
+    );
+    if extra.is_null() || !recorded_now {
+        return false;
+    }
+    let (low, top) = thread.extra().stack;
+    let recorded = thread.frame.load(Ordering::Relaxed);
+    let on_stack = |p: u64| (low..top).contains(&p);
+    on_stack(recorded) && on_stack(frame) && recorded <= frame
+}
+
+/// Forgets the innermost call, and with it those that wait for it in the peer gate: nobody comes back to them.
+fn forget(thread: &Thread) {
+    while leave(thread) {}
+}
+
+/// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
+pub fn forget_left(thread: &Thread) {
+    if thread.call_state.own() == CallPhase::Outside
+        || thread.extra.load(Ordering::Relaxed).is_null()
+    {
+        return;
+    }
+    let here: u64;
+    // SAFETY: copies the stack pointer.
+    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    discard_stale(thread, here);
+}
+
+/// How many calls the calling thread is inside.
+pub fn nesting(thread: &Thread) -> usize {
+    match thread.call_state.own() {
+        CallPhase::Outside => 0,
+        _ => 1 + thread.depth(),
+    }
+}
+
+/// Forgets the innermost calls until `nesting` are left. True unless the thread is inside an extension: then only a signal handler
+/// can be asking, and nothing was left.
+///
+/// # Safety
+/// The forgotten calls' services never return.
+pub unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
+    while self::nesting(thread) > nesting {
+        if thread.call_state.own() != CallPhase::InService {
+            return false;
+        }
+        forget(thread);
+    }
+    true
+}

@@ -1,0 +1,247 @@
+//! Plain C function pointers: Palladium's *Prepare* stubs (section 4.5.1 of that paper, there generated code).
+//!
+//! A stub is sixteen bytes: load the address of its data, jump to the gate that the data names. All spaces of stubs are equal,
+//! because each finds its data at a fixed distance, so no code is ever written: a space of stubs is mapped from a sealed file.
+//!
+//! A stub ends with its domain and is used again. A thread may have loaded the address of the entry long ago and not be at the gate yet,
+//! so an entry's memory stays an entry's for good, and of one *shape*: all that gates and slow path read before the call is published
+//! never changes, but for the control block. What changes is read in this order: control block, (publication), phase and generation expected,
+//! offset. Generations are numbers that no two domains have, so if the expected word is the block's own, then the entry was that
+//! domain's when the word was read; it still is, because the domain waits for the published call before it gives its stubs back; and so
+//! the offset is its own, too. Else the call is refused.
+//!
+//! So a pointer that outlives its domain is refused, and once its place is used again, it calls a function of the very same C type: the
+//! host is as safe as before. Places are used again in the order in which they were given back, and not before [`QUARANTINE`] others of
+//! their shape were.
+
+use super::control::{Entry, FloatMasks};
+use super::map::{self, MapError, Mapping};
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+const STUB: usize = 16;
+/// Stubs of a space, which is two mappings: text and data.
+const STUBS: usize = 4096;
+const TEXT: usize = STUBS * STUB;
+const DATA: usize = STUBS * size_of::<AtomicPtr<Entry>>();
+/// Places that stay unused after they were given back, of each shape.
+pub const QUARANTINE: usize = 1024;
+
+/// What never changes of an entry: all that depends on the types, the gates and the limits, and not on the domain.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Shape {
+    gates: [usize; 3],
+    flags: u32,
+    stack_words: u32,
+    int_masks: [u64; 6],
+    float_masks: [[u64; 2]; 8],
+    stack_masks: [u64; 10],
+    limit: u64,
+    recovery: u32,
+}
+
+impl Shape {
+    fn of(entry: &Entry) -> Shape {
+        let FloatMasks(float_masks) = entry.float_masks;
+        Shape {
+            gates: [entry.gate, entry.body, entry.inner],
+            flags: entry.flags,
+            stack_words: entry.stack_words,
+            int_masks: entry.int_masks,
+            float_masks,
+            stack_masks: entry.stack_masks,
+            limit: entry.limit,
+            recovery: entry.recovery,
+        }
+    }
+}
+
+/// A stub with its entry.
+struct Place {
+    stub: usize,
+    entry: &'static Entry,
+    shape: u32,
+    /// Number of the owner's next place.
+    next: u32,
+}
+
+/// A function of a living domain: block, expected word, offset, shape.
+type Key = (usize, u64, u32, u32);
+
+#[derive(Default)]
+pub struct Stubs {
+    template: Option<File>,
+    /// The space that is being filled, and how many of its stubs are made.
+    space: usize,
+    used: usize,
+    /// By number, from 1.
+    places: Vec<Place>,
+    shapes: HashMap<Shape, u32>,
+    /// Places that were given back, by shape, the first that was first.
+    free: Vec<VecDeque<u32>>,
+    /// Places in use.
+    live: HashMap<Key, u32>,
+}
+
+static STUBS_IN_USE: Mutex<Option<Stubs>> = Mutex::new(None);
+
+/// All stubs, locked.
+pub fn stubs() -> MutexGuard<'static, Option<Stubs>> {
+    STUBS_IN_USE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The stubs of one domain; they are given back when it calls [`Owned::retire`], and at the latest with this.
+#[derive(Default)]
+pub struct Owned {
+    /// Number of the first place, or 0. Changed under the lock of all stubs.
+    first: AtomicU32,
+}
+
+impl Owned {
+    /// A C function pointer that calls `entry`, whose first word names a masked gate, and which has no switch. The same entry has the
+    /// same pointer.
+    pub fn pointer(&self, entry: Entry) -> Result<usize, MapError> {
+        debug_assert!(entry.switch.is_null());
+        let mut guard = stubs();
+        let stubs = guard.get_or_insert_default();
+        let shape = stubs.shape(&entry);
+        let key = key(&entry, shape);
+        if let Some(&number) = stubs.live.get(&key) {
+            return Ok(stubs.place(number).stub);
+        }
+        let number = stubs.take(&entry, shape)?;
+        let next = self.first.swap(number, Ordering::Relaxed);
+        let place = stubs.place(number);
+        place.next = next;
+        let stub = place.stub;
+        stubs.live.insert(key, number);
+        Ok(stub)
+    }
+
+    /// Gives all stubs back. Nobody is inside the domain, and nobody can enter any more.
+    pub fn retire(&self) {
+        if self.first.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut guard = stubs();
+        let Some(stubs) = guard.as_mut() else { return };
+        let mut number = self.first.swap(0, Ordering::Relaxed);
+        while number != 0 {
+            let place = stubs.place(number);
+            let (next, shape) = (place.next, place.shape);
+            let key = key(place.entry, shape);
+            place.entry.close();
+            stubs.live.remove(&key);
+            if let Some(free) = stubs.free.get_mut(shape as usize) {
+                free.push_back(number);
+            }
+            number = next;
+        }
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.retire();
+    }
+}
+
+fn key(entry: &Entry, shape: u32) -> Key {
+    let block = std::ptr::from_ref(entry.control()) as usize;
+    (block, entry.expected(), entry.offset(), shape)
+}
+
+impl Stubs {
+    fn shape(&mut self, entry: &Entry) -> u32 {
+        let new = self.shapes.len() as u32;
+        let shape = *self.shapes.entry(Shape::of(entry)).or_insert(new);
+        if shape == new {
+            self.free.push(VecDeque::new());
+        }
+        shape
+    }
+
+    /// The place with this number, which was given by `take`.
+    fn place(&mut self, number: u32) -> &mut Place {
+        &mut self.places[number as usize - 1]
+    }
+
+    /// A place of this shape whose entry is `entry`.
+    fn take(&mut self, entry: &Entry, shape: u32) -> Result<u32, MapError> {
+        let free = &mut self.free[shape as usize];
+        if free.len() > QUARANTINE
+            && let Some(number) = free.pop_front()
+        {
+            self.place(number).entry.lead(entry);
+            return Ok(number);
+        }
+        let stub = self.new_stub()?;
+        // It stays for good, and its place with it.
+        let own: &'static Entry = Box::leak(Box::new(entry.clone()));
+        point(stub, std::ptr::from_ref(own).cast_mut());
+        self.places.push(Place {
+            stub,
+            entry: own,
+            shape,
+            next: 0,
+        });
+        Ok(self.places.len() as u32)
+    }
+
+    /// Address of a stub that never was used.
+    fn new_stub(&mut self) -> Result<usize, MapError> {
+        if self.space == 0 || self.used == STUBS {
+            let template = match self.template.take() {
+                Some(file) => file,
+                None => template().map_err(|e| map::failed("make stubs", TEXT, e))?,
+            };
+            let template = self.template.insert(template);
+            map::room(2)?;
+            let space = Mapping::reserve(TEXT + DATA)?;
+            space.place_code(template.as_fd(), TEXT)?;
+            space.open(TEXT..TEXT + DATA)?;
+            (self.space, self.used) = (space.leak(), 0);
+        }
+        self.used += 1;
+        Ok(self.space + STUB * (self.used - 1))
+    }
+}
+
+/// `mov rax, [rip + d]; jmp [rax]`, where d leads to the pointer in the data behind.
+fn template() -> std::io::Result<File> {
+    let mut file = super::machine::memory_file(c"postern-stubs", true)?;
+    let mut code = vec![0xccu8; TEXT];
+    for (i, stub) in code.chunks_exact_mut(STUB).enumerate() {
+        // The pointer of stub i lies at space + TEXT + 8*i; rip is that of the next instruction.
+        let distance = (TEXT + 8 * i) - (STUB * i + 11);
+        stub[..4].copy_from_slice(&[0xf3, 0x0f, 0x1e, 0xfa]);
+        stub[4..7].copy_from_slice(&[0x48, 0x8b, 0x05]);
+        stub[7..11].copy_from_slice(&(distance as u32).to_le_bytes());
+        stub[11..13].copy_from_slice(&[0xff, 0x20]);
+    }
+    super::machine::fill(&mut file, &code)?;
+    super::machine::seal(&file)?;
+    Ok(file)
+}
+
+/// A C function pointer that calls `entry`, which lives for good: [`point`] may exchange that.
+pub fn make(entry: *mut Entry) -> Result<usize, MapError> {
+    let stub = stubs().get_or_insert_default().new_stub()?;
+    point(stub, entry);
+    Ok(stub)
+}
+
+/// Lets a stub call another entry, which lives for good, too.
+pub fn point(stub: usize, entry: *mut Entry) {
+    // Spaces begin at pages, and stubs at multiples of their size, but not at multiples of the space's: the data's place is in the code.
+    // SAFETY: `new_stub` mapped the stub, for good, with the template's code: a distance at 7, counted from 11.
+    let distance = unsafe { ((stub + 7) as *const u32).read_unaligned() };
+    let word = stub + 11 + distance as usize;
+    // SAFETY: where the distance leads there is the stub's own word, mapped writable for good, written here only, and read by the stub's
+    // code in one go.
+    let word = unsafe { &*(word as *const AtomicPtr<Entry>) };
+    word.store(entry, Ordering::SeqCst);
+}

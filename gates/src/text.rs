@@ -1,0 +1,216 @@
+//! Text that may run: an image's file, laid out in a memory file with its gate slots, sealed against every change, and verified from
+//! there.
+//!
+//! Invariant: the bytes that the verifier judged are the bytes that run. A [`Text`] comes of nothing but [`Text::verify`], its file is
+//! nobody's to write, and a window maps it executable only whole and at the offsets for which it was judged
+//! ([`super::window::Pin::map_text`]).
+
+use super::machine;
+use super::map::MapError;
+use super::memory::FileView;
+use super::thread::SERVICE_GATE;
+use postern_image::{ImageFile, MemoryLayout};
+use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
+use postern_verifier::{
+    Bounds, Facts, Layout, Links, Profile, Segment, Starts, Violation, bounded_buffer_len,
+    buffer_len, verify, verify_within,
+};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use thiserror::Error;
+
+/// An image's file with verified text. Offset 0 of the file is the offset of the first gate slot in a window.
+pub struct Text {
+    file: File,
+    layout: MemoryLayout,
+    /// How many gate slots there are.
+    slots: u32,
+    facts: Facts,
+    starts: Vec<u64>,
+    /// Bytes of text, without what fills its last page.
+    size: usize,
+    /// The host's view of the file: what a reset copies back.
+    view: OnceLock<Option<FileView>>,
+}
+
+/// No text came of a file.
+#[derive(Debug, Error)]
+pub enum TextError {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Map(#[from] MapError),
+    #[error("the verifier refuses it")]
+    Refused(Violation),
+}
+
+impl Text {
+    /// Lays an image out with so many gate slots, and with first values at the top of its data stack, and has its text judged.
+    pub fn verify(image: &ImageFile<'_>, slots: u32, stack_top: &[u8]) -> Result<Text, TextError> {
+        let layout = image.layout();
+        let file = lay_out(image, slots, stack_top)?;
+        let (before, bytes) = sizes(&layout);
+        let mut starts = vec![0u64; buffer_len(bytes)];
+        // SAFETY: `lay_out` made the file longer, and sealed it.
+        let view = unsafe { FileView::new(file.as_fd(), before + bytes)? };
+        // Whatever the header says: windows are reached through gs.
+        let segment = Segment::Gs;
+        let judged = Layout {
+            segment,
+            ..image.verifier_layout()
+        };
+        let facts = verify(&view.bytes()[before..], &judged, Profile::User, &mut starts)
+            .map_err(TextError::Refused)?;
+        // What else the verifier needed is not looked at again.
+        starts.truncate(buffer_len(bytes) / 2);
+        starts.shrink_to_fit();
+        Ok(Text {
+            file,
+            layout,
+            slots,
+            facts,
+            starts,
+            size: image.text().bytes.len(),
+            view: OnceLock::new(),
+        })
+    }
+
+    /// Judges it once more, in the verifier's profile without loops and indirect branches.
+    pub fn bounded(&self, bounds: Bounds) -> Result<Facts, TextError> {
+        let (before, bytes) = sizes(&self.layout);
+        // SAFETY: as in `verify`.
+        let view = unsafe { FileView::new(self.file.as_fd(), before + bytes)? };
+        let judged = Layout {
+            text: self.layout.text,
+            gates: self.layout.gates,
+            imports: self.slots,
+            links: Links::NONE,
+            segment: Segment::Gs,
+        };
+        let mut buffer = vec![0u64; bounded_buffer_len(bytes)];
+        verify_within(&view.bytes()[before..], &judged, bounds, &mut buffer)
+            .map_err(TextError::Refused)
+    }
+
+    /// What the verifier found out.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Where the parts lie in a window.
+    pub fn layout(&self) -> &MemoryLayout {
+        &self.layout
+    }
+
+    /// How many gate slots there are.
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Whether `offset` is a place where the text may be entered.
+    pub fn is_start(&self, offset: u32) -> bool {
+        let (_, bytes) = sizes(&self.layout);
+        Starts::new(&self.starts, bytes, self.layout.text).contains(offset)
+    }
+
+    /// The file, and where in it lies what a window has at `offset`, which is not below the slots.
+    pub fn file(&self, offset: u32) -> (BorrowedFd<'_>, u64) {
+        let at = u64::from(offset) - u64::from(self.layout.gates);
+        (self.file.as_fd(), at)
+    }
+
+    /// Reads what every new window has at `offset`; false if the file has nothing there.
+    pub fn read(&self, offset: u32, to: &mut [u8]) -> bool {
+        // The file is ours and sealed.
+        offset
+            .checked_sub(self.layout.gates)
+            .is_some_and(|at| self.file.read_exact_at(to, at.into()).is_ok())
+    }
+
+    /// What every new window has in `[start, end)`, which lies between the gate slots and the end of data in the file.
+    pub fn first_values(&self, start: u32, end: u32) -> Option<&[u8]> {
+        let bytes = (self.layout.data_file_end - self.layout.gates) as usize;
+        // SAFETY: the file ends there, and is sealed.
+        let view = || unsafe { FileView::new(self.file.as_fd(), bytes).ok() };
+        let view = self.view.get_or_init(view);
+        let at = |offset: u32| offset.checked_sub(self.layout.gates);
+        view.as_ref()?
+            .bytes()
+            .get(at(start)? as usize..at(end)? as usize)
+    }
+
+    /// Whether the text at `offset` is exactly these bytes, of which there are at most 16.
+    pub fn is(&self, offset: u32, expected: &[u8]) -> bool {
+        let at = offset.checked_sub(self.layout.text);
+        let mut found = [0; 16];
+        let Some(found) = found.get_mut(..expected.len()) else {
+            return false;
+        };
+        at.is_some_and(|at| at as usize + expected.len() <= self.size)
+            && self.read(offset, found)
+            && found == expected
+    }
+
+    /// The offset at which text begins, and its bytes.
+    pub fn bytes(&self) -> (u32, Vec<u8>) {
+        let start = self.layout.text;
+        let mut text = vec![0; self.size];
+        if !self.read(start, &mut text) {
+            text.clear();
+        }
+        (start, text)
+    }
+}
+
+/// Bytes of the slots' pages, and of text with what fills its last page.
+fn sizes(layout: &MemoryLayout) -> (usize, usize) {
+    let before = layout.text - layout.gates;
+    (before as usize, (layout.text_end - layout.text) as usize)
+}
+
+/// Writes slots, text, rodata, the top of the first data stack, and data at their places in a memory file and seals it. Holes read
+/// as zero.
+fn lay_out(image: &ImageFile<'_>, slots: u32, stack_top: &[u8]) -> io::Result<File> {
+    let layout = image.layout();
+    let (room, _) = sizes(&layout);
+    // Slots are not judged; so nothing else may reach there, nor they beyond.
+    if slots as usize > room / SLOT_SIZE as usize || stack_top.len() > layout.stack_size as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let file = machine::memory_file(c"postern-image", true)?;
+    let at = |offset: u32| u64::from(offset - layout.gates);
+    machine::size(&file, at(layout.data_file_end.max(layout.data)))?;
+    file.write_all_at(&slot_code(slots), at(layout.gates))?;
+    let text = image.text();
+    file.write_all_at(text.bytes, at(text.offset))?;
+    let text_end = text.offset + text.bytes.len() as u32;
+    let fill = vec![FILL; (layout.text_end - text_end) as usize];
+    file.write_all_at(&fill, at(text_end))?;
+    for part in [image.rodata(), image.data()].into_iter().flatten() {
+        file.write_all_at(part.bytes, at(part.offset))?;
+    }
+    file.write_all_at(stack_top, at(layout.data) - stack_top.len() as u64)?;
+    machine::seal(&file)?;
+    Ok(file)
+}
+
+/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host.
+fn slot_code(slots: u32) -> Vec<u8> {
+    let target = machine::thread_offset() + SERVICE_GATE as i32;
+    let mut bytes = Vec::with_capacity((slots * SLOT_SIZE) as usize);
+    for k in 0..slots {
+        let end = bytes.len() + SLOT_SIZE as usize;
+        bytes.extend_from_slice(&PAD);
+        bytes.extend_from_slice(&[0x41, 0xbb]);
+        bytes.extend_from_slice(&k.to_le_bytes());
+        bytes.extend_from_slice(&[0x64, 0xff, 0x24, 0x25]);
+        bytes.extend_from_slice(&target.to_le_bytes());
+        bytes.resize(end, FILL);
+    }
+    let pages = (slots * SLOT_SIZE).next_multiple_of(4096) as usize;
+    bytes.resize(pages, FILL);
+    bytes
+}

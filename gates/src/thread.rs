@@ -1,0 +1,379 @@
+//! What Postern knows of each thread that enters extensions.
+//!
+//! A [`Thread`] lies in static thread-local storage, where gates reach it through fs (`gate.s` defines the symbol). It is small,
+//! because a library that is opened at run time must share the little static storage that libc keeps for such; everything that
+//! no gate reads is in [`Extra`], on the heap.
+//!
+//! A thread registers itself at its first entry and unregisters at its end ([`super::register`]). Other threads read a registered `Thread` only
+//! under the registry's lock, so it cannot vanish under them.
+
+use super::call_state::{CallPhase, CallState, CallWord, one_call};
+use super::control::{self, Control, ServiceEntry};
+use super::enter::Freight;
+use super::host::X87;
+use super::machine;
+use super::map::Mapping;
+use super::mask::SignalStack;
+use super::outcome::RawFault;
+use super::record::Record;
+use super::signal;
+use std::arch::asm;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
+pub(super) const NESTED: u64 = 1 << 63;
+
+/// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request` and `entry_slot`.
+#[repr(C, align(64))]
+pub struct Thread {
+    /// Lowest admissible stack pointer.
+    pub stack_low: AtomicU64,
+    /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered.
+    pub stack_span: AtomicU64,
+    /// Where the thread is with its innermost call.
+    pub call_state: CallState,
+    /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's, which sends the next call to the
+    /// slow path ([`divert_all`]). Besides `request`, the only word that other threads write.
+    pub entry_slot: AtomicU32,
+    /// Number of the innermost call; never repeats in a thread.
+    pub sequence: AtomicU64,
+    /// Stack pointer that the innermost entry gate recorded.
+    pub frame: AtomicU64,
+    /// Innermost domain.
+    pub control: AtomicPtr<Control>,
+    /// Sequence number of a call that is to be ended when its service returns.
+    pub pending: AtomicU64,
+    /// Why a call is being ended ([`super::outcome`]).
+    pub abort_kind: AtomicU32,
+    /// Data stack pointer at the service gate.
+    pub service_r15: AtomicU32,
+    /// Stack pointer at the service gate.
+    pub service_rsp: AtomicU64,
+    /// The service that runs.
+    pub service: AtomicPtr<ServiceEntry>,
+    /// Its context.
+    pub context: AtomicU64,
+    /// Not 0 while the extension runs on a control stack of the runtime's own.
+    pub foreign: AtomicU32,
+    /// The host's MXCSR while an extension may have changed it ([`super::host`]).
+    pub mxcsr: AtomicU32,
+    /// For the full gate: data stack pointer.
+    pub plan_r15: AtomicU32,
+    /// How far behind the first slot of a control block the thread's own is ([`control::slot_at`]).
+    pub slot: AtomicU32,
+    /// For the full gate: control stack pointer.
+    pub plan_rsp: AtomicU64,
+    /// Another thread's wish: end the call with this sequence number …
+    pub request: AtomicU64,
+    /// … for this reason.
+    pub request_kind: AtomicU32,
+    /// The kernel's thread id.
+    pub tid: AtomicU32,
+    /// Address of the service gate: gate slots jump through this word.
+    pub service_gate: AtomicU64,
+    /// The rest, or null while the thread is not registered.
+    pub extra: AtomicPtr<Extra>,
+    /// What the next call of an entry for it brings; the slow path takes it.
+    pub freight: AtomicPtr<Freight<'static>>,
+    /// Number of a call with a limit of time of its own …
+    pub limited: AtomicU64,
+    /// … in nanoseconds.
+    pub limit: AtomicU64,
+    /// The first record ([`Record`]), or null.
+    pub records: AtomicPtr<Record>,
+    /// The innermost call's record.
+    pub record: AtomicPtr<Record>,
+    /// The last one: no call can be made from a call that has it.
+    pub last_record: AtomicPtr<Record>,
+    /// At least the number of the last nested call. It changes before the call that will wait for a new one ceases to be the
+    /// innermost, and again before that call is the innermost once more, so that others can tell: [`one_call`].
+    pub nested: AtomicU64,
+    /// The call whose last call of a peer failed, and how ([`super::peer`]).
+    pub peer_failed: AtomicU64,
+    pub peer_error: AtomicU32,
+    /// Where gates look at MXCSR.
+    pub mxcsr_now: AtomicU32,
+    /// Not 0 while the slow path decides: a signal handler of the thread's own is refused.
+    pub deciding: AtomicU32,
+    /// How many handlers that replaced ours a signal that is being passed on has gone through.
+    pub chained: AtomicU32,
+    /// The host's gs base while an extension runs, if the host wants it back.
+    pub host_gs: AtomicU64,
+    /// Bytes from `stack_low` to the stack's top, also where the fast path admits no calls.
+    pub stack_size: AtomicU64,
+    /// The domain, and the service of it if it is only that, which the thread waits for others to leave; null while it does not.
+    pub awaits: AtomicPtr<Control>,
+    pub awaits_service: AtomicPtr<ServiceEntry>,
+    /// Stack pointer with which the service gate called the service that runs; 0 while none does.
+    pub host_rsp: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Thread>() <= 320);
+
+/// Offset of the word that gate slots jump through.
+pub const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
+
+/// What only the thread itself (and its signal handlers) uses.
+pub struct Extra {
+    /// Words that go with the ends of calls that wait, by depth.
+    pub messages: Vec<Option<String>>,
+    /// The limit of the next nested call ([`Record::limit`]).
+    pub next_limit: u64,
+    /// What the last ended call left.
+    pub fault: RawFault,
+    /// A value that goes with it: exit status.
+    pub detail: u64,
+    /// Words that go with it.
+    pub message: Option<String>,
+    /// A panic of a service, on its way around the extension.
+    pub panic: Option<Box<dyn std::any::Any + Send>>,
+    /// The host's x87 environment while an extension may have changed it ([`super::host`]).
+    pub x87: X87,
+    /// Bounds of the thread's own stack: lowest usable address, top.
+    pub stack: (u64, u64),
+    /// Control stack of the runtime's own: lowest usable address, top; made when first needed.
+    pub own_stack: Option<Mapping>,
+    /// Index in the registry.
+    pub index: usize,
+    /// Whether the fast path may be used on the thread's own stack.
+    pub admitted: bool,
+    /// The thread runs its last destructors, so it is registered for the length of a call only.
+    pub ending: bool,
+    /// [`signal::generation`] when the thread's signals were looked at.
+    pub checked: u64,
+    /// An alternate signal stack that we installed.
+    pub signal_stack: Option<SignalStack>,
+}
+
+/// Registered threads by index, and what is not in use.
+pub struct Registry {
+    pub(super) threads: Vec<*const Thread>,
+}
+
+// SAFETY: the pointers are followed only under the lock, which unregistering takes, too.
+unsafe impl Send for Registry {}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    threads: Vec::new(),
+});
+
+impl Registry {
+    /// The registered threads.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Thread)> {
+        self.threads.iter().enumerate().filter_map(|(i, &t)| {
+            // SAFETY: a pointer in the table is to the thread-local block of a thread that has not unregistered, and cannot
+            // while we hold the lock.
+            unsafe { t.as_ref() }.map(|t| (i, t))
+        })
+    }
+
+    /// The registered thread with an index.
+    pub fn get(&self, index: usize) -> Option<&Thread> {
+        let &thread = self.threads.get(index)?;
+        // SAFETY: as above.
+        unsafe { thread.as_ref() }
+    }
+}
+
+/// How many thread indices were ever in use.
+pub fn registered_ever() -> usize {
+    registry().threads.len()
+}
+
+/// What this thread has written is seen by every other one before that enters a domain, and the calls that others have published are
+/// seen from here on: the half of the gates' order that costs something.
+///
+/// Who is not registered is in no gate, and finds what was written when it registers, under the lock that is taken here. So a thread
+/// that is alone needs no barrier, and is spared the system call.
+pub fn barrier() {
+    let me: *const Thread = current();
+    let alone = registry()
+        .iter()
+        .all(|(_, thread)| std::ptr::eq(thread, me));
+    if !alone {
+        machine::barrier();
+    }
+}
+
+/// The registry, locked.
+pub fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The calling thread's state.
+#[inline(always)]
+pub fn current() -> &'static Thread {
+    let p: *const Thread;
+    // SAFETY: the symbol is a thread-local block of size_of::<Thread>() zero bytes with Thread's alignment, which is a valid
+    // Thread; it lives as long as the thread, and callers do not hand it to another one.
+    unsafe {
+        asm!(
+            "mov {p}, qword ptr [rip + postern_thread@GOTTPOFF]",
+            "add {p}, qword ptr fs:[0]",
+            p = out(reg) p,
+            options(nostack, readonly, preserves_flags),
+        );
+        &*p
+    }
+}
+
+/// The domain that called the service in which the calling thread is.
+pub fn serving() -> Option<&'static Control> {
+    let thread = current();
+    super::slow::forget_left(thread);
+    match thread.call_state.own() {
+        CallPhase::InService => thread.innermost(),
+        _ => None,
+    }
+}
+
+impl Thread {
+    /// The thread's heap part. Panics unless registered.
+    #[allow(clippy::mut_from_ref)]
+    pub fn extra(&self) -> &mut Extra {
+        let p = self.extra.load(Ordering::Relaxed);
+        assert!(!p.is_null(), "thread not registered");
+        // SAFETY: only the owning thread calls this on its own block, never holding two results at once; signal handlers
+        // write `fault` only while the thread is inside an extension, where no Rust code of the thread runs.
+        unsafe { &mut *p }
+    }
+
+    /// The innermost domain's control block, if the thread was ever inside one.
+    pub fn innermost(&self) -> Option<&'static Control> {
+        // SAFETY: control blocks are never unmapped.
+        unsafe { self.control.load(Ordering::SeqCst).as_ref() }
+    }
+
+    /// A word as other threads read it.
+    pub fn word(&self, word: CallWord) -> u64 {
+        match word {
+            CallWord::Nested => self.nested.load(Ordering::SeqCst),
+            CallWord::Sequence => self.sequence.load(Ordering::SeqCst),
+            CallWord::State => self.call_state.seen() as u64,
+            CallWord::Control => self.control.load(Ordering::SeqCst) as u64,
+        }
+    }
+
+    /// The innermost call as another thread may see it: its number and its domain's control block. `None` outside, and while a
+    /// gate writes the state of a new call, when the number may be the new call's and the domain still the last one's. (A gate
+    /// looks at its domain's state itself after that.)
+    pub fn innermost_call(&self) -> Option<(u64, &'static Control)> {
+        let (sequence, control) = one_call(|word| self.word(word))?;
+        // SAFETY: control blocks are never unmapped.
+        let control = unsafe { (control as *const Control).as_ref() }?;
+        Some((sequence, control))
+    }
+
+    /// Gives the call with this number a limit of time of its own; no other call has one.
+    pub fn set_limit(&self, sequence: u64, nanoseconds: u64) {
+        // The number vouches for the time beside it.
+        self.limited.store(0, Ordering::SeqCst);
+        self.limit.store(nanoseconds, Ordering::SeqCst);
+        self.limited.store(sequence, Ordering::SeqCst);
+    }
+
+    /// The limit of the call with this number, in nanoseconds; 0 is none. For other threads.
+    pub fn limit_of(&self, sequence: u64) -> u64 {
+        if self.limited.load(Ordering::SeqCst) != sequence {
+            return 0;
+        }
+        let limit = self.limit.load(Ordering::SeqCst);
+        match self.limited.load(Ordering::SeqCst) == sequence {
+            true => limit,
+            false => 0,
+        }
+    }
+
+    /// End of the innermost call's control stack: the word below it is the gate's own return address.
+    pub fn call_base(&self) -> u64 {
+        match self.foreign.load(Ordering::Relaxed) {
+            0 => self.frame.load(Ordering::Relaxed),
+            _ => self.plan_rsp.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What the thread waits for others to leave. The service is for comparison only.
+    pub fn awaits(&self) -> Option<(&'static Control, *const ServiceEntry)> {
+        // SAFETY: null, or a control block, which is never unmapped.
+        let control = unsafe { self.awaits.load(Ordering::SeqCst).as_ref() }?;
+        Some((control, self.awaits_service.load(Ordering::SeqCst)))
+    }
+
+    /// Index in the registry and in every domain's slots.
+    pub fn index(&self) -> usize {
+        control::slot_index(self.slot.load(Ordering::Relaxed))
+    }
+}
+
+/// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at
+/// whenever it runs. On return every registered thread is in one of two cases: it is seen in a call (which may have begun before), or
+/// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the call states last, has missed nobody.
+///
+/// The gates load `entry_slot` after they have published the call and find there that nobody's slot has no data stack; the barrier in here
+/// stands between this function's stores and the caller's look at the call states. So either the look finds the call, or the load finds the
+/// store. It costs the gates nothing.
+pub fn divert_all(registry: &Registry) {
+    for (_, thread) in registry.iter() {
+        divert(thread);
+    }
+    super::machine::barrier();
+}
+
+/// The same for one thread, without the barrier.
+pub fn divert(thread: &Thread) {
+    thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
+}
+
+/// The calling thread's part, on the slow path: its calls take the fast path again. Afterwards it looks at what it may have been diverted
+/// for; whoever diverts it from here on does so for its next call.
+pub fn undivert(thread: &Thread) {
+    let own = thread.slot.load(Ordering::Relaxed);
+    thread.entry_slot.store(own, Ordering::SeqCst);
+}
+
+/// Whether no thread is inside, entering or leaving; and the number of calls that all have made, which changes with every call.
+pub fn all_outside(registry: &Registry) -> (bool, u64) {
+    let (mut outside, mut calls) = (true, 0u64);
+    for (_, thread) in registry.iter() {
+        outside &= thread.call_state.seen() == CallPhase::Outside;
+        calls = calls.wrapping_add(thread.sequence.load(Ordering::SeqCst));
+    }
+    (outside, calls)
+}
+
+/// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
+///
+/// The caller holds the registry since before the fork.
+pub fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Control)) {
+    let me: *const Thread = current();
+    for place in registry.threads.iter_mut() {
+        if place.is_null() || std::ptr::eq(*place, me) {
+            continue;
+        }
+        // SAFETY: fork copied the other threads' blocks; nobody frees them in the child.
+        let other = unsafe { &**place };
+        if other.call_state.own() != CallPhase::Outside {
+            // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
+            if let Some(control) = unsafe { other.control.load(Ordering::Relaxed).as_ref() } {
+                inside(control);
+            }
+            for (_, record) in other.waiting() {
+                if let Some(control) = record.domain() {
+                    inside(control);
+                    // Nobody waits there any more, whoever gets the index next.
+                    let slot = control.slot(other.index());
+                    slot.waiting.store(0, Ordering::SeqCst);
+                }
+            }
+        }
+        *place = std::ptr::null();
+    }
+    // SAFETY: `me` is the calling thread's block.
+    let me = unsafe { &*me };
+    // SAFETY: gettid has no preconditions.
+    me.tid
+        .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
+    // The next call finds that there is no watchdog, and looks at its signals.
+    signal::look_again(registry);
+}

@@ -1,0 +1,205 @@
+//! Who uses a window where it is, and who takes it elsewhere: a [`Pin`] excludes an [`Unpinned`], and the other way round.
+//!
+//! Whoever holds a pin waits for nothing but locks whose holders take none. The mover waits for pins that are held, and those that
+//! come later wait for the mover.
+
+use super::part::Part;
+use super::{Reservation, Window};
+use crate::control::{Control, Pause};
+use crate::map::{self, MapError, Protection};
+use crate::memory::{self, Gone};
+use crate::pages::{self, Run};
+use crate::text::Text;
+use postern_verifier::window::{INFO, LIMIT, WINDOW_SIZE};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Set while the window is moved.
+const MOVING: u32 = 1 << 31;
+/// Looks at the pins before a mover gives up: about a tenth of a second.
+const PATIENCE: u32 = 2000;
+
+/// How many uses are under way.
+#[derive(Default)]
+pub(super) struct Pins(AtomicU32);
+
+impl Pins {
+    pub(super) fn add(&self) {
+        let mut pause = Pause::default();
+        while self.0.fetch_add(1, Ordering::SeqCst) & MOVING != 0 {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+            while self.0.load(Ordering::SeqCst) & MOVING != 0 {
+                pause.again();
+            }
+        }
+    }
+
+    /// Runs `work` while there are no pins; `None` if there are some for long, or another thread is at it.
+    pub(super) fn without<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
+        if self.0.fetch_or(MOVING, Ordering::SeqCst) & MOVING != 0 {
+            return None;
+        }
+        let moving = Moving(self);
+        let mut pause = Pause::default();
+        while self.0.load(Ordering::SeqCst) != MOVING && pause.count() < PATIENCE {
+            pause.again();
+        }
+        let free = self.0.load(Ordering::SeqCst) == MOVING;
+        let done = free.then(work);
+        drop(moving);
+        done
+    }
+
+    pub(super) fn forget(&self) {
+        self.0.store(0, Ordering::SeqCst);
+    }
+}
+
+/// The mark of a mover, which goes also when it panics.
+struct Moving<'a>(&'a Pins);
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_and(!MOVING, Ordering::SeqCst);
+    }
+}
+
+/// The window stays where it is while this lives.
+pub struct Pin<'w>(pub(super) &'w Reservation);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        self.0.pins.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Pin<'_> {
+    /// The pages `[start, end)`.
+    ///
+    /// # Panics
+    /// They are not whole pages between the info page and the last one that may be mapped, or a code area has some of them.
+    pub fn part(&self, start: u32, end: u32) -> Part<'_> {
+        Part::new(self.0, start, end)
+    }
+
+    /// Maps an image's gate slots and text, the only ones that the window ever has.
+    pub fn map_text(&self, text: &Arc<Text>) -> Result<(), MapError> {
+        let (start, end) = (text.layout().gates, text.layout().text_end);
+        let mut image = self.0.image();
+        if image.is_some() || self.0.is_code(start, end) {
+            return Err(MapError::Taken);
+        }
+        *image = Some(Arc::clone(text));
+        drop(image);
+        self.0.reach(end);
+        let (address, bytes) = (self.0.start() + start as usize, (end - start) as usize);
+        // SAFETY: the range lies in the window, as the image's parser says, and no Rust reference is to anything there. The file has text
+        // that was judged for this place, and is sealed.
+        unsafe {
+            let file = Some(text.file(start));
+            map::place(address, bytes, Protection::ReadExecute, file)
+        }
+    }
+
+    /// Address of offset 0, for those who show it.
+    pub fn base(&self) -> u64 {
+        self.0.start() as u64
+    }
+
+    /// Copies out of the window.
+    #[inline]
+    pub fn read(&self, offset: u32, to: &mut [u8]) -> Result<(), Gone> {
+        let from = self.address(offset, to.len())?;
+        // SAFETY: the range lies in the window, which is disjoint from all Rust objects and stays the owner's while it is pinned.
+        unsafe { memory::copy(from, to.as_mut_ptr() as usize, to.len()) }
+    }
+
+    /// Copies into the window.
+    #[inline]
+    pub fn write(&self, offset: u32, from: &[u8]) -> Result<(), Gone> {
+        let to = self.address(offset, from.len())?;
+        // SAFETY: as in `read`.
+        unsafe { memory::copy(from.as_ptr() as usize, to, from.len()) }
+    }
+
+    /// Fills a range of the window with zero.
+    pub fn zero(&self, offset: u32, bytes: usize) -> Result<(), Gone> {
+        let to = self.address(offset, bytes)?;
+        // SAFETY: as in `read`.
+        unsafe { memory::fill(to, bytes) }
+    }
+
+    #[inline]
+    fn address(&self, offset: u32, bytes: usize) -> Result<usize, Gone> {
+        match bytes <= WINDOW_SIZE as usize - offset as usize {
+            true => Ok(self.0.start() + offset as usize),
+            false => Err(Gone),
+        }
+    }
+
+    /// The process's own pages in `[start, end)`: their offsets, in ascending order, and whether only the kernel's page of zeros is
+    /// there. `None` as for [`pages::own`].
+    pub fn own_pages<'a>(
+        &self,
+        start: u32,
+        end: u32,
+        most: usize,
+        runs: &'a mut [Run],
+    ) -> Option<impl Iterator<Item = (u32, u32, bool)> + use<'a>> {
+        let base = self.0.start();
+        let at = |offset: u32| base + offset as usize;
+        let found = pages::own(at(start), at(end), most, runs)?;
+        Some(found.iter().map(move |run| {
+            let (start, end) = run.addresses();
+            let offset = |address: u64| (address - base as u64) as u32;
+            (offset(start), offset(end), run.is_zero())
+        }))
+    }
+
+    /// Has gates and handlers find the window where it is: `control` is that of the domain whose window this is.
+    pub fn tell(&self, control: &Control) {
+        control.lie_at(self.0.start() as u64);
+    }
+}
+
+/// Nobody else touches the window, nor begins to.
+pub struct Unpinned<'w>(pub(super) &'w Arc<Reservation>);
+
+impl Unpinned<'_> {
+    /// The pages `[start, end)`, as [`Pin::part`].
+    pub fn part(&self, start: u32, end: u32) -> Part<'_> {
+        Part::new(self.0, start, end)
+    }
+
+    /// Exchanges the places of two windows; `control` is that of the domain whose window this is.
+    ///
+    /// # Errors
+    /// [`MapError::Code`]: somebody owns a part of one of them, which cannot follow.
+    pub fn exchange(&self, other: &mut Window, control: &Control) -> Result<(), MapError> {
+        let Some(other) = Arc::get_mut(&mut other.0).filter(|_| Arc::strong_count(self.0) == 1)
+        else {
+            return Err(MapError::Code);
+        };
+        let order = Ordering::SeqCst;
+        *other.base.get_mut() = self.0.base.swap(*other.base.get_mut(), order);
+        *other.high.get_mut() = self.0.high.swap(*other.high.get_mut(), order);
+        let image = other.image.get_mut().unwrap_or_else(|e| e.into_inner());
+        std::mem::swap(image, &mut self.0.image());
+        *other.code.get_mut() = self.0.code.swap(*other.code.get_mut(), order);
+        control.lie_at(self.0.start() as u64);
+        Ok(())
+    }
+
+    /// Takes `[start, end)` for a code area, the only one that the window ever has. No part is made of it from now on.
+    pub(super) fn claim_code(&self, start: u32, end: u32) -> Result<Arc<Text>, MapError> {
+        let window = &self.0;
+        let fits = INFO <= start && start < end && end <= LIMIT && (start | end) % 4096 == 0;
+        let free = !window.is_text(start, end) && window.code.load(Ordering::SeqCst) == 0;
+        let image = window.image().clone().filter(|_| fits && free);
+        let image = image.ok_or(MapError::Taken)?;
+        window.reach(end);
+        let code = u64::from(start) << 32 | u64::from(end);
+        window.code.store(code, Ordering::SeqCst);
+        Ok(image)
+    }
+}
