@@ -246,7 +246,6 @@ fn check_quotas(checker: &Checker<'_>, key: &str, quotas: Quotas) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use postern_server::{Components, Site};
 
     const COMPONENTS: Components = Components {
