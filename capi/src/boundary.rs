@@ -1,16 +1,19 @@
 //! What C passes, and what it becomes: the only module with `unsafe`.
 //!
 //! A parameter of one of these types has what `postern.h` demands of the host: pointers that are NULL or valid for the call.
-//! NULL is refused here; the rest cannot be checked.
+//! NULL is refused here; the rest cannot be checked. No other code can make a value of them, so they are what C passed; a pointer is
+//! consumed when it becomes a reference, so no two are made of one; and references end with the call (`'call`), which an exported
+//! function leaves open, so none can be kept.
 
 mod packet;
 
 pub use packet::{PacketIn, Packets};
 
 use crate::failure::{self, Code, Failure};
-use crate::structures::{CCall, CConfig, CCounters, CFault, CQuestion};
+use crate::structures::{CCall, CConfig, CCounters, CFault, CQuestion, Reason};
 use postern::{AreaBuilder, DomainBuilder, ShareError, Shared, Signature};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::marker::PhantomData;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 fn null(what: &str) -> Failure {
@@ -19,15 +22,14 @@ fn null(what: &str) -> Failure {
 
 /// `const char *`: a NUL-terminated string.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Text(*const c_char);
+pub struct Text<'call>(*const c_char, PhantomData<&'call c_char>);
 
-impl Text {
+impl<'call> Text<'call> {
     /// The string.
     ///
     /// # Errors
     /// NULL or not UTF-8.
-    pub fn get<'a>(self, what: &str) -> Result<&'a str, Failure> {
+    pub fn get(self, what: &str) -> Result<&'call str, Failure> {
         let bytes = self.bytes(what)?;
         std::str::from_utf8(bytes).map_err(|e| {
             Failure::new(
@@ -41,7 +43,7 @@ impl Text {
     ///
     /// # Errors
     /// Not UTF-8.
-    pub fn optional<'a>(self, what: &str) -> Result<Option<&'a str>, Failure> {
+    pub fn optional(self, what: &str) -> Result<Option<&'call str>, Failure> {
         match self.0.is_null() {
             true => Ok(None),
             false => self.get(what).map(Some),
@@ -52,47 +54,45 @@ impl Text {
     ///
     /// # Errors
     /// NULL.
-    pub fn bytes<'a>(self, what: &str) -> Result<&'a [u8], Failure> {
+    pub fn bytes(self, what: &str) -> Result<&'call [u8], Failure> {
         if self.0.is_null() {
             return Err(null(what));
         }
-        // SAFETY: not null, so a NUL-terminated string of the host that stays during the call; the result does not leave it.
+        // SAFETY: not null, so a NUL-terminated string of the host that stays during the call; and the result ends with it.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_bytes())
     }
 }
 
 /// `const void *` to bytes that are read.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Source(*const c_void);
+pub struct Source<'call>(*const c_void, PhantomData<&'call u8>);
 
-impl Source {
+impl<'call> Source<'call> {
     /// The bytes.
     ///
     /// # Errors
     /// NULL with a length that is not 0; a length that no object has.
-    pub fn get<'a>(self, len: usize, what: &str) -> Result<&'a [u8], Failure> {
+    pub fn get(self, len: usize, what: &str) -> Result<&'call [u8], Failure> {
         if len == 0 {
             return Ok(&[]);
         }
         check(self.0.is_null(), len, what)?;
-        // SAFETY: not null, so `len` readable bytes of the host during the call; the result does not leave it.
+        // SAFETY: not null, so `len` readable bytes of the host during the call; and the result ends with it.
         Ok(unsafe { std::slice::from_raw_parts(self.0.cast(), len) })
     }
 }
 
 /// `const uint64_t *` to words that are read.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Words(*const u64);
+pub struct Words<'call>(*const u64, PhantomData<&'call u64>);
 
-impl Words {
+impl Words<'_> {
     /// The words.
     ///
     /// # Errors
     /// NULL with a count that is not 0; a count that no object has.
     pub fn get(self, count: usize, what: &str) -> Result<Vec<u64>, Failure> {
-        let bytes = Source(self.0.cast()).get(count.saturating_mul(8), what)?;
+        let bytes = Source(self.0.cast(), PhantomData).get(count.saturating_mul(8), what)?;
         let words = bytes.chunks_exact(8).filter_map(|word| word.first_chunk());
         Ok(words.map(|word| u64::from_ne_bytes(*word)).collect())
     }
@@ -100,15 +100,14 @@ impl Words {
 
 /// `void *` to bytes that are written.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Target(*mut c_void);
+pub struct Target<'call>(*mut c_void, PhantomData<&'call mut u8>);
 
-impl Target {
+impl<'call> Target<'call> {
     /// The bytes.
     ///
     /// # Errors
     /// As [`Source::get`].
-    pub fn get<'a>(self, len: usize, what: &str) -> Result<&'a mut [u8], Failure> {
+    pub fn get(self, len: usize, what: &str) -> Result<&'call mut [u8], Failure> {
         if len == 0 {
             return Ok(&mut []);
         }
@@ -119,23 +118,22 @@ impl Target {
     }
 
     /// The same place, for text.
-    pub fn text(self) -> TextTarget {
-        TextTarget(self.0.cast())
+    pub fn text(self) -> TextTarget<'call> {
+        TextTarget(self.0.cast(), PhantomData)
     }
 }
 
 /// `char *` to a buffer for text.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct TextTarget(*mut c_char);
+pub struct TextTarget<'call>(*mut c_char, PhantomData<&'call mut u8>);
 
-impl TextTarget {
+impl TextTarget<'_> {
     /// Stores the text and a NUL; there must be room for both.
     ///
     /// # Errors
     /// NULL.
     pub fn put(self, text: &[u8]) -> Result<(), Failure> {
-        let to = Target(self.0.cast()).get(text.len() + 1, "buffer")?;
+        let to = Target(self.0.cast(), PhantomData).get(text.len() + 1, "buffer")?;
         to[..text.len()].copy_from_slice(text);
         to[text.len()] = 0;
         Ok(())
@@ -170,10 +168,9 @@ fn check(is_null: bool, len: usize, what: &str) -> Result<(), Failure> {
 
 /// A pointer through which one value goes out, or NULL.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Out<T>(*mut T);
+pub struct Out<'call, T>(*mut T, PhantomData<&'call mut T>);
 
-impl<T> Out<T> {
+impl<T> Out<'_, T> {
     /// Stores the value unless the pointer is NULL.
     pub fn put(self, value: T) {
         if !self.0.is_null() {
@@ -186,7 +183,7 @@ impl<T> Out<T> {
     ///
     /// # Errors
     /// NULL.
-    pub fn needed(self, what: &str) -> Result<Out<T>, Failure> {
+    pub fn needed(self, what: &str) -> Result<Self, Failure> {
         match self.0.is_null() {
             true => Err(null(what)),
             false => Ok(self),
@@ -196,26 +193,34 @@ impl<T> Out<T> {
 
 /// A pointer to a place for several values.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Many<T>(*mut T);
+pub struct Many<'call, T>(*mut T, PhantomData<&'call mut T>);
 
-impl<T: Copy> Many<T> {
-    /// Itself, for a count of values.
+impl<'call, T: Copy> Many<'call, T> {
+    /// The place, for a count of values.
     ///
     /// # Errors
     /// NULL with a count that is not 0; a count that no object has.
-    pub fn needed(self, count: usize, what: &str) -> Result<Many<T>, Failure> {
+    pub fn needed(self, count: usize, what: &str) -> Result<Places<'call, T>, Failure> {
         if count > 0 {
             check(self.0.is_null(), count.saturating_mul(size_of::<T>()), what)?;
         }
-        Ok(self)
+        Ok(Places { to: self, count })
     }
+}
 
-    /// Stores the values unless the pointer is NULL.
+/// A place for so many values.
+pub struct Places<'call, T> {
+    to: Many<'call, T>,
+    count: usize,
+}
+
+impl<T: Copy> Places<'_, T> {
+    /// Stores values, the first of which there is room for.
     pub fn put(self, values: &[T]) {
-        if !self.0.is_null() {
+        let count = values.len().min(self.count);
+        if count != 0 {
             // SAFETY: not null, so a place of the host for as many values as it said, and there are no more.
-            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.0, values.len()) };
+            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.to.0, count) };
         }
     }
 }
@@ -236,10 +241,9 @@ fn check_size(size: usize, name: &str) -> Result<(), Failure> {
 
 /// `const pt_config *`: a structure that says its size, and may be older or younger than this library.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct ConfigIn(*const CConfig);
+pub struct ConfigIn<'call>(*const CConfig, PhantomData<&'call ()>);
 
-impl ConfigIn {
+impl ConfigIn<'_> {
     /// The configuration; NULL is the default.
     ///
     /// # Errors
@@ -276,10 +280,9 @@ impl ConfigIn {
 
 /// `pt_counters *`: a structure that says its size, and may be older or younger than this library.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct CountersOut(*mut CCounters);
+pub struct CountersOut<'call>(*mut CCounters, PhantomData<&'call ()>);
 
-impl CountersOut {
+impl CountersOut<'_> {
     /// Fills what the host knows of the structure; fields of a later version stay as they are.
     ///
     /// # Errors
@@ -307,24 +310,23 @@ impl CountersOut {
 /// `void *` to a function.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub struct Function(*const c_void);
+pub struct Function(usize);
 
 impl Function {
-    /// The address.
+    /// Itself.
     ///
     /// # Errors
     /// NULL.
-    pub fn get(self, what: &str) -> Result<usize, Failure> {
-        if self.0.is_null() {
-            return Err(null(what));
+    pub fn needed(self, what: &str) -> Result<Function, Failure> {
+        match self.0 {
+            0 => Err(null(what)),
+            _ => Ok(self),
         }
-        Ok(self.0 as usize)
     }
 }
 
 /// `int`, a file descriptor.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
 pub struct Descriptor(c_int);
 
 impl Descriptor {
@@ -350,89 +352,129 @@ impl Descriptor {
 pub fn grant(
     builder: DomainBuilder,
     name: &str,
-    function: usize,
+    function: Function,
     signature: Signature,
     stack: usize,
 ) -> DomainBuilder {
     // SAFETY: `pt_options_service` passes on its caller's promise: a C function of this type, for any arguments, from any thread.
-    unsafe { builder.service_c(name, function as *const (), signature, stack) }
+    unsafe { builder.service_c(name, function.0 as *const (), signature, stack) }
 }
+
+/// `void *` to memory that the host has mapped and shares.
+#[repr(transparent)]
+pub struct HostMemory(*mut c_void);
 
 /// Makes an area of memory that the host has mapped.
 ///
 /// # Errors
 /// The memory cannot be shared.
-pub fn expose(builder: AreaBuilder, memory: *mut c_void, len: usize) -> Result<Shared, ShareError> {
+pub fn expose(builder: AreaBuilder, memory: HostMemory, len: usize) -> Result<Shared, ShareError> {
     // SAFETY: the host promises that the memory stays mapped during the call. That it has no Rust references to it is its own
     // affair: the host is compiled apart.
-    unsafe { builder.expose(memory.cast(), len) }
+    unsafe { builder.expose(memory.0.cast(), len) }
+}
+
+/// A function of the host's, or NULL. It may be called from any thread, with the pointer that came with it.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Callback<F>(Option<F>);
+
+impl<F> Callback<F> {
+    /// No function.
+    pub const NONE: Callback<F> = Callback(None);
+
+    /// Whether there is one.
+    pub fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl<F> Default for Callback<F> {
+    fn default() -> Callback<F> {
+        Callback::NONE
+    }
+}
+
+/// `void *` that a function of the host's is called with: what it means is the host's affair.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct User(usize);
+
+impl User {
+    fn pointer(self) -> *mut c_void {
+        self.0 as *mut c_void
+    }
+
+    /// For the host again.
+    pub fn number(self) -> usize {
+        self.0
+    }
 }
 
 /// `size_t (*)(void *, void *, size_t)`, or NULL: fills a buffer.
-pub type Reader = Option<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> usize>;
+pub type Reader = Callback<unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> usize>;
 
 /// `void (*)(void *, const void *, size_t)`, or NULL: takes bytes.
-pub type Writer = Option<unsafe extern "C" fn(*mut c_void, *const c_void, usize)>;
+pub type Writer = Callback<unsafe extern "C" fn(*mut c_void, *const c_void, usize)>;
 
 /// `int (*)(void *, pt_call *)`, or NULL: decides a system call.
-pub type CallHandler = Option<unsafe extern "C" fn(*mut c_void, *mut CCall) -> c_int>;
+pub type CallHandler = Callback<unsafe extern "C" fn(*mut c_void, *mut CCall) -> c_int>;
 
 /// `int (*)(void *, pt_question *)`, or NULL: decides a call of a service or of the system.
-pub type Decide = Option<unsafe extern "C" fn(*mut c_void, *mut CQuestion) -> c_int>;
+pub type Decide = Callback<unsafe extern "C" fn(*mut c_void, *mut CQuestion) -> c_int>;
 
 /// Asks the host about a call.
-pub fn decide(decide: Decide, question: &mut CQuestion, user: usize) -> c_int {
-    match decide {
+pub fn decide(decide: Decide, question: &mut CQuestion, user: User) -> c_int {
+    match decide.0 {
         // SAFETY: the host gave a function of this type; the structure and what it points to live during the call.
-        Some(decide) => unsafe { decide(user as *mut c_void, question) },
+        Some(decide) => unsafe { decide(user.pointer(), question) },
         None => 0,
     }
 }
 
-/// A text that a function of the host pointed to, or `otherwise`.
-pub fn reason(text: *const c_char, otherwise: &str) -> String {
-    match Text(text).bytes("reason") {
+/// The text that a function of the host pointed to, or `otherwise`. Called right after that function.
+pub fn reason(text: Reason, otherwise: &str) -> String {
+    match Text(text.pointer(), PhantomData).bytes("reason") {
         Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         Err(_) => otherwise.to_owned(),
     }
 }
 
 /// Has the host fill a buffer; how many bytes it has, at most all.
-pub fn read(reader: Reader, to: &mut [u8], user: usize) -> usize {
-    let Some(reader) = reader else { return 0 };
+pub fn read(reader: Reader, to: &mut [u8], user: User) -> usize {
+    let Some(reader) = reader.0 else { return 0 };
     // SAFETY: the host gave a function of this type; the buffer lives during the call.
-    let read = unsafe { reader(user as *mut c_void, to.as_mut_ptr().cast(), to.len()) };
+    let read = unsafe { reader(user.pointer(), to.as_mut_ptr().cast(), to.len()) };
     read.min(to.len())
 }
 
 /// Hands bytes to the host.
-pub fn write(writer: Writer, bytes: &[u8], user: usize) {
-    if let Some(writer) = writer {
+pub fn write(writer: Writer, bytes: &[u8], user: User) {
+    if let Some(writer) = writer.0 {
         // SAFETY: as above.
-        unsafe { writer(user as *mut c_void, bytes.as_ptr().cast(), bytes.len()) };
+        unsafe { writer(user.pointer(), bytes.as_ptr().cast(), bytes.len()) };
     }
 }
 
 /// Asks the host about a system call.
-pub fn answer(handler: CallHandler, call: &mut CCall, user: usize) -> c_int {
-    match handler {
+pub fn answer(handler: CallHandler, call: &mut CCall, user: User) -> c_int {
+    match handler.0 {
         // SAFETY: the host gave a function of this type; the structure and what it points to live during the call.
-        Some(handler) => unsafe { handler(user as *mut c_void, call) },
+        Some(handler) => unsafe { handler(user.pointer(), call) },
         None => 0,
     }
 }
 
 /// `const char *const *`: strings, up to a NULL.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct TextVector(*const *const c_char);
+pub struct TextVector<'call>(*const *const c_char, PhantomData<&'call ()>);
 
-impl TextVector {
+impl<'call> TextVector<'call> {
     /// The first `count` strings.
     ///
     /// # Errors
     /// NULL in place of the vector or of a string.
-    pub fn first<'a>(self, count: usize, what: &str) -> Result<Vec<&'a [u8]>, Failure> {
+    pub fn first(self, count: usize, what: &str) -> Result<Vec<&'call [u8]>, Failure> {
         if count == 0 {
             return Ok(Vec::new());
         }
@@ -440,18 +482,19 @@ impl TextVector {
             return Err(null(what));
         }
         // SAFETY: not null, so `count` pointers of the host.
-        let texts = (0..count).map(|i| Text(unsafe { self.0.add(i).read() }));
+        let texts = (0..count).map(|i| Text(unsafe { self.0.add(i).read() }, PhantomData));
         texts.map(|text| text.bytes(what)).collect()
     }
 
     /// All strings before the NULL that ends the vector; none if there is no vector.
-    pub fn all<'a>(self) -> Vec<&'a [u8]> {
+    pub fn all(self) -> Vec<&'call [u8]> {
         let mut texts = Vec::new();
         if self.0.is_null() {
             return texts;
         }
         // SAFETY: not null, so pointers of the host up to a NULL, at which this stops.
-        while let Ok(text) = Text(unsafe { self.0.add(texts.len()).read() }).bytes("") {
+        while let Ok(text) = Text(unsafe { self.0.add(texts.len()).read() }, PhantomData).bytes("")
+        {
             texts.push(text);
         }
         texts
@@ -459,31 +502,31 @@ impl TextVector {
 }
 
 /// `void (*)(const pt_fault *, void *)`, or NULL.
-pub type FaultHandler = Option<unsafe extern "C" fn(*const CFault, *mut c_void)>;
+pub type FaultHandler = Callback<unsafe extern "C" fn(*const CFault, *mut c_void)>;
 
 /// Calls a fault handler of the host.
-pub fn call_handler(handler: FaultHandler, fault: &CFault, user: usize) {
-    if let Some(handler) = handler {
+pub fn call_handler(handler: FaultHandler, fault: &CFault, user: User) {
+    if let Some(handler) = handler.0 {
         // SAFETY: the host gave a function of this type; the fault lives during the call.
-        unsafe { handler(fault, user as *mut c_void) };
+        unsafe { handler(fault, user.pointer()) };
     }
 }
 
 /// `int (*)(pt_domain *, pt_domain *, void *)`, or NULL: hands state over.
 /// `H` is the handle of a domain.
-pub type HandOver<H> = Option<unsafe extern "C" fn(H, H, *mut c_void) -> c_int>;
+pub type HandOver<H> = Callback<unsafe extern "C" fn(H, H, *mut c_void) -> c_int>;
 
 /// Asks the host to hand state over; 0 is done.
-pub fn hand_over<H>(hand_over: HandOver<H>, old: H, new: H, user: usize) -> c_int {
-    match hand_over {
+pub fn hand_over<H>(hand_over: HandOver<H>, old: H, new: H, user: User) -> c_int {
+    match hand_over.0 {
         // SAFETY: the host gave a function of this type; handles are numbers.
-        Some(hand_over) => unsafe { hand_over(old, new, user as *mut c_void) },
+        Some(hand_over) => unsafe { hand_over(old, new, user.pointer()) },
         None => 0,
     }
 }
 
 /// `void (*)(int, uint64_t, const pt_fault *, void *)`, or NULL.
-pub type ReloadHandler = Option<unsafe extern "C" fn(c_int, u64, *const CFault, *mut c_void)>;
+pub type ReloadHandler = Callback<unsafe extern "C" fn(c_int, u64, *const CFault, *mut c_void)>;
 
 /// Tells the host what happened to a module.
 pub fn call_reload_handler(
@@ -491,12 +534,12 @@ pub fn call_reload_handler(
     event: c_int,
     version: u64,
     fault: Option<&CFault>,
-    user: usize,
+    user: User,
 ) {
     let fault = fault.map_or(std::ptr::null(), std::ptr::from_ref);
-    if let Some(handler) = handler {
+    if let Some(handler) = handler.0 {
         // SAFETY: the host gave a function of this type; the fault, if there is one, lives during the call.
-        unsafe { handler(event, version, fault, user as *mut c_void) };
+        unsafe { handler(event, version, fault, user.pointer()) };
     }
 }
 

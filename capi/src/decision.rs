@@ -1,25 +1,23 @@
 //! Who decides about calls: `pt_options_decider`, `pt_domain_set_decider`, the same for modules, `pt_domain_decisions`.
 
-use crate::boundary::{self, Decide, Out};
+use crate::boundary::{self, Decide, Out, User};
 use crate::domain::DomainKind;
 use crate::failure;
 use crate::handle::Handle;
 use crate::options::{self, OptionsKind};
 use crate::policy::{self, EMULATE, KILL, SILENT};
-use crate::structures::{CCall, CQuestion};
+use crate::structures::{CCall, CQuestion, Reason};
 use postern::{Asked, Caller, Decider, Question, Verdict};
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CString, c_int};
 use std::ptr::{null, null_mut};
 
 /// The decider that asks a function of the host; nobody for NULL.
-fn closure(decide: Decide, user: usize) -> Option<Decider> {
-    decide?;
-    Some(Decider::closure(
-        move |_: &Caller<'_>, question: &Question<'_>| ask(decide, question, user),
-    ))
+fn closure(decide: Decide, user: User) -> Option<Decider> {
+    let asks = move |_: &Caller<'_>, question: &Question<'_>| ask(decide, question, user);
+    decide.is_some().then(|| Decider::closure(asks))
 }
 
-fn ask(decide: Decide, question: &Question<'_>, user: usize) -> Verdict {
+fn ask(decide: Decide, question: &Question<'_>, user: User) -> Verdict {
     let domain = CString::new(question.domain).unwrap_or_default();
     let mut shown = CQuestion {
         size: size_of::<CQuestion>(),
@@ -31,7 +29,7 @@ fn ask(decide: Decide, question: &Question<'_>, user: usize) -> Verdict {
         integer: [0; 6],
         floating: [0; 8],
         result: 0,
-        reason: null(),
+        reason: Reason::NONE,
     };
     match question.call {
         Asked::Service {
@@ -57,7 +55,7 @@ fn ask(decide: Decide, question: &Question<'_>, user: usize) -> Verdict {
             shown.call = call;
             let answer = boundary::decide(decide, &mut shown, user);
             // What is said in the question holds for the call, unless the call says it.
-            if answer == KILL && call.reason.is_null() {
+            if answer == KILL && call.reason.is_none() {
                 call.reason = shown.reason;
             }
             answer
@@ -71,9 +69,8 @@ fn ask(decide: Decide, question: &Question<'_>, user: usize) -> Verdict {
 pub extern "C" fn pt_options_decider(
     options: Handle<OptionsKind>,
     decide: Decide,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
-    let user = user as usize;
     options::change(options, |options| {
         options.decider = closure(decide, user);
         Ok(())
@@ -97,9 +94,8 @@ pub extern "C" fn pt_options_decider_module(
 pub extern "C" fn pt_domain_set_decider(
     domain: Handle<DomainKind>,
     decide: Decide,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
-    let user = user as usize;
     failure::code(|| {
         domain.get()?.domain.set_decider(closure(decide, user));
         Ok(())
@@ -123,8 +119,8 @@ pub extern "C" fn pt_domain_set_decider_module(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_decisions(
     domain: Handle<DomainKind>,
-    denied: Out<u64>,
-    failures: Out<u64>,
+    denied: Out<'_, u64>,
+    failures: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
         let counters = domain.get()?.domain.counters();

@@ -2,7 +2,7 @@
 //!
 //! The host's function for faults is called when nothing is locked any more, so it may use the source and the demultiplexer.
 
-use crate::boundary::{self, FaultHandler, Out, PacketIn, Text, TextTarget, TextVector};
+use crate::boundary::{self, FaultHandler, Out, PacketIn, Text, TextTarget, TextVector, User};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, kind};
@@ -10,7 +10,7 @@ use crate::source::{self, SourceKind};
 use crate::structures::CTally;
 use postern_capture::{Demux, DemuxError, ProgramError, Rules, RulesError, load_compiled};
 use postern_filter::{Databases, Options};
-use std::ffi::{CString, OsStr, c_int, c_void};
+use std::ffi::{CString, OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub struct Spread {
 struct Working {
     demux: Demux,
     finished: bool,
-    on_fault: (FaultHandler, usize),
+    on_fault: (FaultHandler, User),
 }
 
 kind!(DemuxKind: Arc<Spread>, b'X', "pt_demux");
@@ -90,7 +90,7 @@ fn make(
             working: Mutex::new(Working {
                 demux,
                 finished: false,
-                on_fault: (None, 0),
+                on_fault: Default::default(),
             }),
         })))
     })
@@ -100,7 +100,7 @@ fn make(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_demux_new(
     source: Handle<SourceKind>,
-    rules: Text,
+    rules: Text<'_>,
     flags: c_int,
 ) -> Handle<DemuxKind> {
     make(source, flags, || {
@@ -113,7 +113,7 @@ pub extern "C" fn pt_demux_new(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_demux_to(
     source: Handle<SourceKind>,
-    consumers: TextVector,
+    consumers: TextVector<'_>,
     count: usize,
     flags: c_int,
 ) -> Handle<DemuxKind> {
@@ -136,17 +136,17 @@ pub extern "C" fn pt_demux_to(
 pub extern "C" fn pt_demux_on_fault(
     demux: Handle<DemuxKind>,
     handler: FaultHandler,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
     failure::code(|| {
-        lock(&*demux.get()?).on_fault = (handler, user as usize);
+        lock(&*demux.get()?).on_fault = (handler, user);
         Ok(())
     })
 }
 
 /// `pt_demux_packet`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_demux_packet(demux: Handle<DemuxKind>, packet: PacketIn) -> c_int {
+pub extern "C" fn pt_demux_packet(demux: Handle<DemuxKind>, packet: PacketIn<'_>) -> c_int {
     failure::code(|| {
         let (spread, seen) = (demux.get()?, packet.get()?.seen()?);
         let mut faults = Vec::new();
@@ -201,7 +201,7 @@ pub extern "C" fn pt_demux_free(demux: Handle<DemuxKind>) -> c_int {
 pub extern "C" fn pt_demux_tally(
     demux: Handle<DemuxKind>,
     index: usize,
-    tally: Out<CTally>,
+    tally: Out<'_, CTally>,
 ) -> c_int {
     failure::number(|| {
         let (spread, place) = (demux.get()?, tally.needed("tally")?);
@@ -225,7 +225,7 @@ pub extern "C" fn pt_demux_tally(
 
 /// `pt_demux_unclaimed`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_demux_unclaimed(demux: Handle<DemuxKind>, packets: Out<u64>) -> c_int {
+pub extern "C" fn pt_demux_unclaimed(demux: Handle<DemuxKind>, packets: Out<'_, u64>) -> c_int {
     failure::code(|| {
         packets.put(lock(&*demux.get()?).demux.unclaimed());
         Ok(())
@@ -234,7 +234,11 @@ pub extern "C" fn pt_demux_unclaimed(demux: Handle<DemuxKind>, packets: Out<u64>
 
 /// `pt_demux_show`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_demux_show(demux: Handle<DemuxKind>, text: TextTarget, size: usize) -> i64 {
+pub extern "C" fn pt_demux_show(
+    demux: Handle<DemuxKind>,
+    text: TextTarget<'_>,
+    size: usize,
+) -> i64 {
     failure::number(|| {
         let shown = lock(&*demux.get()?).demux.set().to_string();
         text.fill(size, &shown)

@@ -1,5 +1,6 @@
 //! Domains: `pt_domain_new` to `pt_domain_user`.
 
+use crate::boundary::User;
 use crate::failure::{self, Code, Failure};
 use crate::fork::Shared;
 use crate::handle::{Handle, kind};
@@ -18,12 +19,12 @@ pub struct Opened {
     /// Function pointers that were given out.
     pub pointers: Pointers,
     name: CString,
-    user: usize,
+    user: User,
 }
 
 impl Opened {
     /// A domain with the host's pointer.
-    pub fn new(domain: Domain, user: usize) -> Opened {
+    pub fn new(domain: Domain, user: User) -> Opened {
         Opened {
             name: failure::text(domain.name()),
             domain,
@@ -122,5 +123,5 @@ pub extern "C" fn pt_domain_name(domain: Handle<DomainKind>) -> *const c_char {
 /// `pt_domain_user`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_user(domain: Handle<DomainKind>) -> *mut c_void {
-    failure::or(0, || Ok(domain.get()?.user)) as *mut c_void
+    failure::or(0, || Ok(domain.get()?.user.number())) as *mut c_void
 }

@@ -1,6 +1,6 @@
 //! Filters of packets: `pt_filter_…`.
 
-use crate::boundary::{Out, Source, Text, TextTarget};
+use crate::boundary::{Out, Source, Text, TextTarget, User};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
@@ -36,14 +36,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wrong(error: &Error, message: String, at: Out<u64>) -> Failure {
+fn wrong(error: &Error, message: String, at: Out<'_, u64>) -> Failure {
     at.put(error.at.start as u64);
     Failure::new(Code::Source, message)
 }
 
 fn make(filter: Filter) -> Result<Handle<FilterKind>, Failure> {
     let loaded = filter.code().load(true)?;
-    let domain = domain::enter(Arc::new(Opened::new(loaded.domain().clone(), 0)));
+    let domain = domain::enter(Arc::new(Opened::new(
+        loaded.domain().clone(),
+        User::default(),
+    )));
     Ok(Handle::make(Arc::new(Compiled {
         filter,
         loaded,
@@ -54,7 +57,7 @@ fn make(filter: Filter) -> Result<Handle<FilterKind>, Failure> {
 
 /// `pt_filter_new`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_new(expression: Text, at: Out<u64>) -> Handle<FilterKind> {
+pub extern "C" fn pt_filter_new(expression: Text<'_>, at: Out<'_, u64>) -> Handle<FilterKind> {
     failure::or(Handle::NULL, || {
         let source = expression.get("expression")?;
         let filter = Filter::compile(source, &Databases::system());
@@ -65,10 +68,10 @@ pub extern "C" fn pt_filter_new(expression: Text, at: Out<u64>) -> Handle<Filter
 /// `pt_filter_new_with`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_new_with(
-    expression: Text,
-    netmask: Text,
+    expression: Text<'_>,
+    netmask: Text<'_>,
     snaplen: u32,
-    at: Out<u64>,
+    at: Out<'_, u64>,
 ) -> Handle<FilterKind> {
     failure::or(Handle::NULL, || {
         let source = expression.get("expression")?;
@@ -91,7 +94,7 @@ pub extern "C" fn pt_filter_new_with(
 
 /// `pt_filter_classic`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_classic(program: Text, at: Out<u64>) -> Handle<FilterKind> {
+pub extern "C" fn pt_filter_classic(program: Text<'_>, at: Out<'_, u64>) -> Handle<FilterKind> {
     failure::or(Handle::NULL, || {
         let filter = Filter::classic(program.get("program")?);
         make(filter.map_err(|error| wrong(&error, error.to_string(), at))?)
@@ -113,7 +116,7 @@ pub extern "C" fn pt_filter_free(filter: Handle<FilterKind>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_run(
     filter: Handle<FilterKind>,
-    packet: Source,
+    packet: Source<'_>,
     length: usize,
     wire_length: u32,
 ) -> i64 {
@@ -147,6 +150,10 @@ pub extern "C" fn pt_filter_domain(filter: Handle<FilterKind>) -> Handle<DomainK
 
 /// `pt_filter_show`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_filter_show(filter: Handle<FilterKind>, text: TextTarget, size: usize) -> i64 {
+pub extern "C" fn pt_filter_show(
+    filter: Handle<FilterKind>,
+    text: TextTarget<'_>,
+    size: usize,
+) -> i64 {
     failure::number(|| text.fill(size, &filter.get()?.filter.to_string()))
 }

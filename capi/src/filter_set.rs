@@ -3,7 +3,7 @@
 //! A set's code is made anew, in another domain, when it has changed much. Sources that the set watches are shown to that, too, before it
 //! is asked; the domain before is closed, so that sources forget it.
 
-use crate::boundary::{Many, Out, Packets, Source as Bytes, TextTarget};
+use crate::boundary::{Many, Out, Packets, Source as Bytes, TextTarget, User};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::filter::FilterKind;
@@ -37,7 +37,7 @@ impl Asked {
             for source in &self.sources {
                 source.lock().watch(ready.domain())?;
             }
-            let opened = Arc::new(Opened::new(ready.domain().clone(), 0));
+            let opened = Arc::new(Opened::new(ready.domain().clone(), User::default()));
             close(self.domain.replace((id, domain::enter(opened))));
         }
         Ok(ready)
@@ -121,7 +121,7 @@ pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) 
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_find(
     set: Handle<FilterSetKind>,
-    packet: Bytes,
+    packet: Bytes<'_>,
     length: usize,
     wire_length: u32,
 ) -> i64 {
@@ -181,9 +181,9 @@ pub extern "C" fn pt_filter_set_find_at(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_find_all(
     set: Handle<FilterSetKind>,
-    packets: Packets,
+    packets: Packets<'_>,
     count: usize,
-    numbers: Many<i64>,
+    numbers: Many<'_, i64>,
 ) -> c_int {
     failure::code(|| {
         let (set, packets) = (set.get()?, packets.get(count, "packets")?);
@@ -205,10 +205,10 @@ pub extern "C" fn pt_filter_set_find_all(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_matches(
     set: Handle<FilterSetKind>,
-    packet: Bytes,
+    packet: Bytes<'_>,
     length: usize,
     wire_length: u32,
-    numbers: Many<u32>,
+    numbers: Many<'_, u32>,
     room: usize,
 ) -> i64 {
     failure::number(|| {
@@ -239,7 +239,7 @@ pub extern "C" fn pt_filter_set_domain(set: Handle<FilterSetKind>) -> Handle<Dom
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_show(
     set: Handle<FilterSetKind>,
-    text: TextTarget,
+    text: TextTarget<'_>,
     size: usize,
 ) -> i64 {
     failure::number(|| {
@@ -254,8 +254,8 @@ pub extern "C" fn pt_filter_set_show(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_counters(
     set: Handle<FilterSetKind>,
-    filters: Out<u64>,
-    compilations: Out<u64>,
+    filters: Out<'_, u64>,
+    compilations: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
         let set = set.get()?;

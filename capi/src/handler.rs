@@ -1,6 +1,6 @@
 //! Extensions that run on packets: `pt_handler_…`.
 
-use crate::boundary::{Out, PacketIn, Text};
+use crate::boundary::{Out, PacketIn, Text, User};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Failure};
 use crate::handle::{Handle, kind};
@@ -47,7 +47,7 @@ fn lock(attached: &Attached) -> MutexGuard<'_, Running> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_handler_new(
     image: Handle<ImageKind>,
-    name: Text,
+    name: Text<'_>,
     area: Handle<SharedKind>,
 ) -> Handle<HandlerKind> {
     failure::or(Handle::NULL, || {
@@ -57,7 +57,10 @@ pub extern "C" fn pt_handler_new(
             _ => Some(area.get()?.shared),
         };
         let handler = Handler::new(&image, name.unwrap_or("handler"), area.as_ref())?;
-        let domain = domain::enter(Arc::new(Opened::new(handler.domain().clone(), 0)));
+        let domain = domain::enter(Arc::new(Opened::new(
+            handler.domain().clone(),
+            User::default(),
+        )));
         let answers = Answers::default();
         Ok(Handle::make(Arc::new(Attached {
             running: Mutex::new(Running { handler, answers }),
@@ -86,7 +89,7 @@ pub extern "C" fn pt_handler_domain(handler: Handle<HandlerKind>) -> Handle<Doma
 
 /// `pt_handler_run`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_handler_run(handler: Handle<HandlerKind>, packet: PacketIn) -> c_int {
+pub extern "C" fn pt_handler_run(handler: Handle<HandlerKind>, packet: PacketIn<'_>) -> c_int {
     failure::number(|| {
         let (attached, seen) = (handler.get()?, packet.get()?.seen()?);
         let mut running = lock(&attached);
@@ -102,7 +105,7 @@ pub extern "C" fn pt_handler_run(handler: Handle<HandlerKind>, packet: PacketIn)
 pub extern "C" fn pt_handler_answer(
     handler: Handle<HandlerKind>,
     index: usize,
-    length: Out<usize>,
+    length: Out<'_, usize>,
 ) -> *const c_void {
     failure::or(std::ptr::null(), || {
         let attached = handler.get()?;
@@ -117,8 +120,8 @@ pub extern "C" fn pt_handler_answer(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_handler_counters(
     handler: Handle<HandlerKind>,
-    calls: Out<u64>,
-    faults: Out<u64>,
+    calls: Out<'_, u64>,
+    faults: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
         let attached = handler.get()?;

@@ -11,7 +11,7 @@ kind!(ImageKind: Image, b'I', "pt_image");
 
 /// `pt_image_load`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_image_load(path: Text) -> Handle<ImageKind> {
+pub extern "C" fn pt_image_load(path: Text<'_>) -> Handle<ImageKind> {
     failure::or(Handle::NULL, || {
         let path = OsStr::from_bytes(path.bytes("path")?);
         Ok(Handle::make(Image::load(path)?))
@@ -20,7 +20,7 @@ pub extern "C" fn pt_image_load(path: Text) -> Handle<ImageKind> {
 
 /// `pt_image_load_limited`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_image_load_limited(path: Text, most: u64) -> Handle<ImageKind> {
+pub extern "C" fn pt_image_load_limited(path: Text<'_>, most: u64) -> Handle<ImageKind> {
     failure::or(Handle::NULL, || {
         let path = OsStr::from_bytes(path.bytes("path")?);
         Ok(Handle::make(Image::load_limited(path, most)?))
@@ -29,7 +29,7 @@ pub extern "C" fn pt_image_load_limited(path: Text, most: u64) -> Handle<ImageKi
 
 /// `pt_image_from_memory`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_image_from_memory(bytes: Source, len: usize) -> Handle<ImageKind> {
+pub extern "C" fn pt_image_from_memory(bytes: Source<'_>, len: usize) -> Handle<ImageKind> {
     failure::or(Handle::NULL, || {
         Ok(Handle::make(Image::from_bytes(bytes.get(len, "image")?)?))
     })
@@ -41,8 +41,8 @@ pub extern "C" fn pt_image_bounded(
     image: Handle<ImageKind>,
     most_instructions: u32,
     most_depth: u32,
-    instructions: Out<u32>,
-    depth: Out<u32>,
+    instructions: Out<'_, u32>,
+    depth: Out<'_, u32>,
 ) -> c_int {
     failure::code(|| {
         let facts = image.get()?.bounded(Bounds {

@@ -24,7 +24,7 @@ pub extern "C" fn pt_heap_free(domain: Handle<DomainKind>, offset: u32) -> c_int
 pub extern "C" fn pt_domain_read(
     domain: Handle<DomainKind>,
     from: u32,
-    to: Target,
+    to: Target<'_>,
     len: usize,
 ) -> c_int {
     failure::code(|| {
@@ -38,7 +38,7 @@ pub extern "C" fn pt_domain_read(
 pub extern "C" fn pt_domain_write(
     domain: Handle<DomainKind>,
     to: u32,
-    from: Source,
+    from: Source<'_>,
     len: usize,
 ) -> c_int {
     failure::code(|| {
@@ -52,7 +52,7 @@ pub extern "C" fn pt_domain_write(
 pub extern "C" fn pt_domain_read_string(
     domain: Handle<DomainKind>,
     from: u32,
-    to: TextTarget,
+    to: TextTarget<'_>,
     size: usize,
 ) -> i64 {
     failure::number(|| {

@@ -3,7 +3,7 @@
 //! Each version of a module has a handle, so that services find the domain that called them. It is made before the first call of
 //! the version and taken back when the version has drained, or the module goes.
 
-use crate::boundary::{self, HandOver, Out, ReloadHandler, Text};
+use crate::boundary::{self, HandOver, Out, ReloadHandler, Text, User};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
@@ -20,7 +20,7 @@ use std::time::Duration;
 pub struct Reloadable {
     module: Module,
     versions: Arc<Versions>,
-    user: usize,
+    user: User,
     how: Mutex<How>,
     pointers: Pointers,
 }
@@ -33,7 +33,7 @@ struct How {
     end_stragglers: bool,
     carry: Option<(String, String, usize)>,
     hand_over: HandOver<Handle<DomainKind>>,
-    hand_over_user: usize,
+    hand_over_user: User,
 }
 
 /// The handles of the versions' domains.
@@ -45,7 +45,7 @@ impl Versions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, domain: &Domain, user: usize) -> Handle<DomainKind> {
+    fn enter(&self, domain: &Domain, user: User) -> Handle<DomainKind> {
         let handle = domain::enter(Arc::new(Opened::new(domain.clone(), user)));
         self.lock().push(handle);
         handle
@@ -98,7 +98,7 @@ impl From<ReplaceError> for Failure {
     }
 }
 
-fn tell(handler: ReloadHandler, user: usize, event: &ModuleEvent) {
+fn tell(handler: ReloadHandler, user: User, event: &ModuleEvent) {
     let (what, version, fault) = match event {
         ModuleEvent::Replaced { version } => (1, *version, None),
         ModuleEvent::Confirmed { version } => (2, *version, None),
@@ -140,8 +140,8 @@ pub extern "C" fn pt_module_new(
                 drain: Duration::from_secs(1),
                 end_stragglers: false,
                 carry: None,
-                hand_over: None,
-                hand_over_user: 0,
+                hand_over: HandOver::NONE,
+                hand_over_user: User::default(),
             }),
             pointers: Pointers::default(),
         })))
@@ -200,14 +200,14 @@ pub extern "C" fn pt_module_drain(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_module_carry(
     module: Handle<ModuleKind>,
-    save: Text,
-    load: Text,
+    save: Text<'_>,
+    load: Text<'_>,
     room: usize,
 ) -> c_int {
     change(module, |how| {
-        let name = |text: Text| text.get("function's name").map(str::to_owned);
+        let name = |text: Text<'_>| text.get("function's name").map(str::to_owned);
         how.carry = Some((name(save)?, name(load)?, room));
-        how.hand_over = None;
+        how.hand_over = HandOver::NONE;
         Ok(())
     })
 }
@@ -217,10 +217,10 @@ pub extern "C" fn pt_module_carry(
 pub extern "C" fn pt_module_hand_over(
     module: Handle<ModuleKind>,
     hand_over: HandOver<Handle<DomainKind>>,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
     change(module, |how| {
-        (how.hand_over, how.hand_over_user) = (hand_over, user as usize);
+        (how.hand_over, how.hand_over_user) = (hand_over, user);
         how.carry = None;
         Ok(())
     })
@@ -320,8 +320,8 @@ pub extern "C" fn pt_module_domain(module: Handle<ModuleKind>) -> Handle<DomainK
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_module_sym(
     module: Handle<ModuleKind>,
-    name: Text,
-    signature: Text,
+    name: Text<'_>,
+    signature: Text<'_>,
 ) -> *mut c_void {
     failure::or(0, || {
         let reloadable = module.get()?;
@@ -335,7 +335,7 @@ pub extern "C" fn pt_module_sym(
 pub extern "C" fn pt_module_count(
     module: Handle<ModuleKind>,
     what: c_int,
-    value: Out<u64>,
+    value: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
         let c = module.get()?.module.counters();

@@ -160,8 +160,8 @@ pub extern "C" fn pt_namespace_domain(namespace: Handle<NamespaceKind>) -> Handl
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_namespace_create(
     namespace: Handle<NamespaceKind>,
-    unit: Text,
-    source: Text,
+    unit: Text<'_>,
+    source: Text<'_>,
 ) -> c_int {
     failure::code(|| {
         let named = namespace.get()?;
@@ -176,8 +176,8 @@ pub extern "C" fn pt_namespace_create(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_namespace_create_object(
     namespace: Handle<NamespaceKind>,
-    unit: Text,
-    object: Source,
+    unit: Text<'_>,
+    object: Source<'_>,
     len: usize,
 ) -> c_int {
     failure::code(|| {
@@ -192,8 +192,8 @@ pub extern "C" fn pt_namespace_create_object(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_namespace_link(
     namespace: Handle<NamespaceKind>,
-    name: Text,
-    other: Text,
+    name: Text<'_>,
+    other: Text<'_>,
 ) -> c_int {
     failure::code(|| {
         let named = namespace.get()?;
@@ -205,7 +205,7 @@ pub extern "C" fn pt_namespace_link(
 
 /// `pt_namespace_delete`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_namespace_delete(namespace: Handle<NamespaceKind>, name: Text) -> c_int {
+pub extern "C" fn pt_namespace_delete(namespace: Handle<NamespaceKind>, name: Text<'_>) -> c_int {
     failure::code(|| {
         let (named, name) = (namespace.get()?, name.get("name")?);
         match named.space.delete(name) {
@@ -233,7 +233,7 @@ pub extern "C" fn pt_namespace_collect(namespace: Handle<NamespaceKind>) -> c_in
 
 /// `pt_namespace_lookup`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_namespace_lookup(namespace: Handle<NamespaceKind>, name: Text) -> u64 {
+pub extern "C" fn pt_namespace_lookup(namespace: Handle<NamespaceKind>, name: Text<'_>) -> u64 {
     failure::or(0, || {
         let (named, name) = (namespace.get()?, name.get("function's name")?);
         let id = named.space.lookup(name).ok_or_else(|| missing(name))?;
@@ -246,9 +246,9 @@ pub extern "C" fn pt_namespace_lookup(namespace: Handle<NamespaceKind>, name: Te
 pub extern "C" fn pt_namespace_call(
     namespace: Handle<NamespaceKind>,
     id: u64,
-    arguments: Words,
+    arguments: Words<'_>,
     count: usize,
-    result: Out<u64>,
+    result: Out<'_, u64>,
 ) -> c_int {
     let mut ended = None;
     let code = failure::code(|| {
@@ -269,8 +269,8 @@ pub extern "C" fn pt_namespace_call(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_namespace_sym(
     namespace: Handle<NamespaceKind>,
-    name: Text,
-    signature: Text,
+    name: Text<'_>,
+    signature: Text<'_>,
 ) -> *mut c_void {
     failure::or(0, || {
         let named = namespace.get()?;
@@ -283,8 +283,8 @@ pub extern "C" fn pt_namespace_sym(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_namespace_signature(
     namespace: Handle<NamespaceKind>,
-    name: Text,
-    to: TextTarget,
+    name: Text<'_>,
+    to: TextTarget<'_>,
     size: usize,
 ) -> i64 {
     failure::number(|| {
@@ -298,7 +298,7 @@ pub extern "C" fn pt_namespace_signature(
 
 /// `pt_namespace_variable`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_namespace_variable(namespace: Handle<NamespaceKind>, name: Text) -> u32 {
+pub extern "C" fn pt_namespace_variable(namespace: Handle<NamespaceKind>, name: Text<'_>) -> u32 {
     failure::or(0, || {
         let (named, name) = (namespace.get()?, name.get("variable's name")?);
         let offset = named.space.variable(name).ok_or_else(|| missing(name))?;
@@ -350,7 +350,7 @@ pub extern "C" fn pt_namespace_recovery(
 pub extern "C" fn pt_namespace_count(
     namespace: Handle<NamespaceKind>,
     what: c_int,
-    value: Out<u64>,
+    value: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
         let c = namespace.get()?.space.counters();

@@ -18,7 +18,10 @@ pub const METRICS: [(&str, i32); 2] =
 
 /// `pt_domain_counters`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_domain_counters(domain: Handle<DomainKind>, counters: CountersOut) -> c_int {
+pub extern "C" fn pt_domain_counters(
+    domain: Handle<DomainKind>,
+    counters: CountersOut<'_>,
+) -> c_int {
     failure::code(|| {
         let found = domain.get()?.domain.counters();
         counters.put(CCounters {
@@ -58,7 +61,7 @@ pub extern "C" fn pt_domain_shared_pages(domain: Handle<DomainKind>) -> i64 {
 
 /// `pt_metrics`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_metrics(buffer: Target, size: usize, flags: u32) -> i64 {
+pub extern "C" fn pt_metrics(buffer: Target<'_>, size: usize, flags: u32) -> i64 {
     failure::number(|| {
         if flags & !(BY_IMAGE | PAGES) != 0 {
             let wrong = format!("{flags:#x} are no flags; PT_BY_IMAGE and PT_PAGES are");

@@ -2,7 +2,7 @@
 //!
 //! Options are plain data, so that one set serves any number of domains.
 
-use crate::boundary::{self, FaultHandler, Function, ReloadHandler, Text};
+use crate::boundary::{self, FaultHandler, Function, ReloadHandler, Text, User};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, kind};
@@ -10,7 +10,7 @@ use postern::{
     BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement,
     Policy, PoolBuilder, Recycle, RestartPolicy, Signature,
 };
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Clone)]
 struct Offer {
     name: String,
-    function: usize,
+    function: Function,
     signature: Signature,
     stack: usize,
 }
@@ -33,15 +33,15 @@ pub struct Options {
     /// Imports that peers serve; those that are left open have none yet.
     peers: Vec<(String, Option<PeerExport>)>,
     on_fault: FaultHandler,
-    on_fault_user: usize,
+    on_fault_user: User,
     /// What system calls may do.
     pub policy: Policy,
     /// Who is asked about each call.
     pub decider: Option<Decider>,
     /// The host's own pointer.
-    pub user: usize,
+    pub user: User,
     /// Called with what happens to modules.
-    pub on_reload: (ReloadHandler, usize),
+    pub on_reload: (ReloadHandler, User),
     restart: Option<RestartPolicy>,
     pool: PoolOptions,
 }
@@ -173,7 +173,7 @@ pub extern "C" fn pt_options_free(options: Handle<OptionsKind>) -> c_int {
 
 /// `pt_options_name`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_options_name(options: Handle<OptionsKind>, name: Text) -> c_int {
+pub extern "C" fn pt_options_name(options: Handle<OptionsKind>, name: Text<'_>) -> c_int {
     change(options, |o| {
         o.name = Some(name.get("domain's name")?.to_owned());
         Ok(())
@@ -268,9 +268,9 @@ pub fn placement(wanted: c_int) -> Result<Placement, Failure> {
 
 /// `pt_options_user`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_options_user(options: Handle<OptionsKind>, user: *mut c_void) -> c_int {
+pub extern "C" fn pt_options_user(options: Handle<OptionsKind>, user: User) -> c_int {
     change(options, |o| {
-        o.user = user as usize;
+        o.user = user;
         Ok(())
     })
 }
@@ -370,16 +370,16 @@ pub extern "C" fn pt_options_pool_wait(
 pub extern "C" fn pt_options_on_reload(
     options: Handle<OptionsKind>,
     handler: ReloadHandler,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
     change(options, |o| {
-        o.on_reload = (handler, user as usize);
+        o.on_reload = (handler, user);
         Ok(())
     })
 }
 
 /// A signature from its text.
-pub fn signature(text: Text) -> Result<Signature, Failure> {
+pub fn signature(text: Text<'_>) -> Result<Signature, Failure> {
     let text = text.get("signature")?;
     text.parse()
         .map_err(|e| Failure::new(Code::Argument, format!("signature \"{text}\": {e}")))
@@ -389,9 +389,9 @@ pub fn signature(text: Text) -> Result<Signature, Failure> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_service(
     options: Handle<OptionsKind>,
-    name: Text,
+    name: Text<'_>,
     function: Function,
-    signature: Text,
+    signature: Text<'_>,
 ) -> c_int {
     pt_options_service_stack(options, name, function, signature, DEFAULT_STACK)
 }
@@ -400,15 +400,15 @@ pub extern "C" fn pt_options_service(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_service_stack(
     options: Handle<OptionsKind>,
-    name: Text,
+    name: Text<'_>,
     function: Function,
-    signature: Text,
+    signature: Text<'_>,
     stack: usize,
 ) -> c_int {
     change(options, |o| {
         let offer = Offer {
             name: name.get("service's name")?.to_owned(),
-            function: function.get("service's function")?,
+            function: function.needed("service's function")?,
             signature: self::signature(signature)?,
             stack,
         };
@@ -430,11 +430,11 @@ pub extern "C" fn pt_options_service_stack(
 pub extern "C" fn pt_options_on_fault(
     options: Handle<OptionsKind>,
     handler: FaultHandler,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
     change(options, |o| {
         o.on_fault = handler;
-        o.on_fault_user = user as usize;
+        o.on_fault_user = user;
         Ok(())
     })
 }

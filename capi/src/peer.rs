@@ -12,7 +12,7 @@ use std::time::Duration;
 /// An export with its limits; 0 is the default of each.
 fn export(
     domain: Handle<DomainKind>,
-    name: Text,
+    name: Text<'_>,
     microseconds: u64,
     stack: usize,
 ) -> Result<PeerExport, Failure> {
@@ -33,9 +33,9 @@ fn export(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_peer(
     options: Handle<OptionsKind>,
-    import: Text,
+    import: Text<'_>,
     domain: Handle<DomainKind>,
-    name: Text,
+    name: Text<'_>,
     microseconds: u64,
     stack: usize,
 ) -> c_int {
@@ -48,7 +48,7 @@ pub extern "C" fn pt_options_peer(
 
 /// `pt_options_peer_open`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_options_peer_open(options: Handle<OptionsKind>, import: Text) -> c_int {
+pub extern "C" fn pt_options_peer_open(options: Handle<OptionsKind>, import: Text<'_>) -> c_int {
     options::change(options, |o| {
         o.peer(import.get("import's name")?, None);
         Ok(())
@@ -59,9 +59,9 @@ pub extern "C" fn pt_options_peer_open(options: Handle<OptionsKind>, import: Tex
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_bind_peer(
     caller: Handle<DomainKind>,
-    import: Text,
+    import: Text<'_>,
     domain: Handle<DomainKind>,
-    name: Text,
+    name: Text<'_>,
     microseconds: u64,
     stack: usize,
 ) -> c_int {

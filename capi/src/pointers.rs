@@ -35,8 +35,8 @@ impl Pointers {
     /// The pointer to a function with this name, made by `make` if it is the first one.
     pub fn by_name(
         &self,
-        name: Text,
-        signature: Text,
+        name: Text<'_>,
+        signature: Text<'_>,
         make: impl FnOnce(&str, &Signature) -> Result<*const (), SymbolError>,
     ) -> Result<usize, Failure> {
         let name = name.get("function's name")?;
@@ -49,7 +49,7 @@ impl Pointers {
     pub fn at(
         &self,
         function: u32,
-        signature: Text,
+        signature: Text<'_>,
         make: impl FnOnce(&Signature) -> Result<*const (), SymbolError>,
     ) -> Result<usize, Failure> {
         let signature = options::signature(signature)?;

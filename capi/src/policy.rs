@@ -3,16 +3,16 @@
 //! A policy here is a draft; options and domains take what it is at that moment.
 
 use crate::boundary::{
-    CallHandler, Out, Reader, Text, TextVector, Writer, answer, read, reason, write,
+    CallHandler, Out, Reader, Text, TextVector, User, Writer, answer, read, reason, write,
 };
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::options::{self, OptionsKind};
-use crate::structures::CCall;
+use crate::structures::{CCall, Reason};
 use postern::policy::{Call, Input, Request, Sink};
 use postern::{Access, Caller, Policy, Rules, Verdict};
-use std::ffi::{CString, OsStr, c_int, c_void};
+use std::ffi::{CString, OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,7 @@ pub struct Draft {
     output: Sink,
     error: Sink,
     decide: CallHandler,
-    user: usize,
+    user: User,
 }
 
 kind!(PolicyKind: Arc<Mutex<Draft>>, b'P', "pt_policy");
@@ -59,9 +59,9 @@ impl Draft {
             .stdout(self.output.clone())
             .stderr(self.error.clone());
         let (decide, user) = (self.decide, self.user);
-        match decide {
-            None => base,
-            Some(_) => Policy::custom(base, move |_: &Caller<'_>, request: &Request| {
+        match decide.is_some() {
+            false => base,
+            true => Policy::custom(base, move |_: &Caller<'_>, request: &Request| {
                 ask(request, |call| answer(decide, call, user))
             }),
         }
@@ -89,7 +89,7 @@ pub(crate) fn ask(request: &Request, decide: impl FnOnce(&mut CCall) -> c_int) -
         room: room.len(),
         answered: 0,
         result: 0,
-        reason: null(),
+        reason: Reason::NONE,
     };
     match decide(&mut call) {
         0 => Verdict::Allow,
@@ -117,8 +117,8 @@ fn make(base: Base) -> Handle<PolicyKind> {
             input: Input::Empty,
             output: Sink::Inherit,
             error: Sink::Inherit,
-            decide: None,
-            user: 0,
+            decide: CallHandler::NONE,
+            user: User::default(),
         }))))
     })
 }
@@ -172,8 +172,8 @@ pub extern "C" fn pt_policy_free(policy: Handle<PolicyKind>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_policy_grant(
     policy: Handle<PolicyKind>,
-    guest: Text,
-    host: Text,
+    guest: Text<'_>,
+    host: Text<'_>,
     access: c_int,
 ) -> c_int {
     change(policy, |draft| {
@@ -251,16 +251,11 @@ pub extern "C" fn pt_policy_stream(policy: Handle<PolicyKind>, stream: c_int, ho
 
 /// `pt_policy_stdin`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_policy_stdin(
-    policy: Handle<PolicyKind>,
-    reader: Reader,
-    user: *mut c_void,
-) -> c_int {
-    let user = user as usize;
+pub extern "C" fn pt_policy_stdin(policy: Handle<PolicyKind>, reader: Reader, user: User) -> c_int {
     change(policy, |draft| {
-        draft.input = match reader {
-            Some(_) => Input::function(move |to| read(reader, to, user)),
-            None => Input::Empty,
+        draft.input = match reader.is_some() {
+            true => Input::function(move |to| read(reader, to, user)),
+            false => Input::Empty,
         };
         Ok(())
     })
@@ -271,7 +266,7 @@ pub extern "C" fn pt_policy_stdin(
 pub extern "C" fn pt_policy_stdout(
     policy: Handle<PolicyKind>,
     writer: Writer,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
     write_to(policy, writer, user, |draft| &mut draft.output)
 }
@@ -281,7 +276,7 @@ pub extern "C" fn pt_policy_stdout(
 pub extern "C" fn pt_policy_stderr(
     policy: Handle<PolicyKind>,
     writer: Writer,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
     write_to(policy, writer, user, |draft| &mut draft.error)
 }
@@ -289,14 +284,13 @@ pub extern "C" fn pt_policy_stderr(
 fn write_to(
     policy: Handle<PolicyKind>,
     writer: Writer,
-    user: *mut c_void,
+    user: User,
     stream: fn(&mut Draft) -> &mut Sink,
 ) -> c_int {
-    let user = user as usize;
     change(policy, |draft| {
-        *stream(draft) = match writer {
-            Some(_) => Sink::function(move |bytes| write(writer, bytes, user)),
-            None => Sink::Discard,
+        *stream(draft) = match writer.is_some() {
+            true => Sink::function(move |bytes| write(writer, bytes, user)),
+            false => Sink::Discard,
         };
         Ok(())
     })
@@ -307,9 +301,8 @@ fn write_to(
 pub extern "C" fn pt_policy_custom(
     policy: Handle<PolicyKind>,
     decide: CallHandler,
-    user: *mut c_void,
+    user: User,
 ) -> c_int {
-    let user = user as usize;
     change(policy, |draft| {
         (draft.decide, draft.user) = (decide, user);
         Ok(())
@@ -346,9 +339,9 @@ pub extern "C" fn pt_domain_set_policy(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_system_calls(
     domain: Handle<DomainKind>,
-    granted: Out<u64>,
-    refused: Out<u64>,
-    last_refused: Out<i64>,
+    granted: Out<'_, u64>,
+    refused: Out<'_, u64>,
+    last_refused: Out<'_, i64>,
 ) -> c_int {
     failure::code(|| {
         let counters = domain.get()?.domain.counters();
@@ -364,8 +357,8 @@ pub extern "C" fn pt_domain_system_calls(
 pub extern "C" fn pt_domain_main(
     domain: Handle<DomainKind>,
     argc: c_int,
-    argv: TextVector,
-    envp: TextVector,
+    argv: TextVector<'_>,
+    envp: TextVector<'_>,
 ) -> c_int {
     failure::number(|| {
         let count = usize::try_from(argc)

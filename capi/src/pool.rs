@@ -147,7 +147,7 @@ pub extern "C" fn pt_pool_replace(
 
 /// `pt_pool_count`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_pool_count(pool: Handle<PoolKind>, what: c_int, value: Out<u64>) -> c_int {
+pub extern "C" fn pt_pool_count(pool: Handle<PoolKind>, what: c_int, value: Out<'_, u64>) -> c_int {
     failure::code(|| {
         let c = pool.get()?.counters();
         let all = [

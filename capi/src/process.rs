@@ -81,7 +81,7 @@ pub extern "C" fn pt_version() -> u32 {
 
 /// `pt_init`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_init(config: ConfigIn) -> c_int {
+pub extern "C" fn pt_init(config: ConfigIn<'_>) -> c_int {
     failure::code(|| Ok(postern::init(config.get()?.config()?)?))
 }
 
@@ -93,7 +93,7 @@ pub extern "C" fn pt_rearm() -> c_int {
 
 /// `pt_supported`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_supported(reason: Out<*const c_char>) -> c_int {
+pub extern "C" fn pt_supported(reason: Out<'_, *const c_char>) -> c_int {
     static WHY: OnceLock<Option<CString>> = OnceLock::new();
     failure::or(0, || {
         let why = WHY.get_or_init(|| postern::unsupported().map(|r| failure::text(&r)));

@@ -19,7 +19,7 @@ pub const GRANTS: [(&str, i32); 4] = [
 /// As [`GRANTS`].
 pub const ENDS: [(&str, i32); 2] = [("PT_RETURNED", 0), ("PT_TAKEN", 1)];
 
-fn grant(kind: c_int, name: Text) -> Result<Grant, Failure> {
+fn grant(kind: c_int, name: Text<'_>) -> Result<Grant, Failure> {
     let name = name.get("grant's name")?;
     let wrong = |message| Failure::new(Code::Argument, message);
     match kind {
@@ -72,7 +72,7 @@ fn cut(text: &str) -> [c_char; 256] {
 pub extern "C" fn pt_domain_revoke(
     domain: Handle<DomainKind>,
     kind: c_int,
-    name: Text,
+    name: Text<'_>,
     microseconds: u64,
 ) -> c_int {
     failure::number(|| {
@@ -90,7 +90,7 @@ pub extern "C" fn pt_domain_revoke(
 pub extern "C" fn pt_domain_revoke_at_once(
     domain: Handle<DomainKind>,
     kind: c_int,
-    name: Text,
+    name: Text<'_>,
 ) -> c_int {
     failure::number(|| {
         let grant = grant(kind, name)?;
@@ -103,7 +103,11 @@ pub extern "C" fn pt_domain_revoke_at_once(
 
 /// `pt_domain_restore`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_domain_restore(domain: Handle<DomainKind>, kind: c_int, name: Text) -> c_int {
+pub extern "C" fn pt_domain_restore(
+    domain: Handle<DomainKind>,
+    kind: c_int,
+    name: Text<'_>,
+) -> c_int {
     failure::code(|| Ok(domain.get()?.domain.restore(&grant(kind, name)?)?))
 }
 
@@ -112,7 +116,7 @@ pub extern "C" fn pt_domain_restore(domain: Handle<DomainKind>, kind: c_int, nam
 pub extern "C" fn pt_domain_repossessed(
     domain: Handle<DomainKind>,
     index: u32,
-    found: Out<CRepossession>,
+    found: Out<'_, CRepossession>,
 ) -> c_int {
     failure::number(|| {
         let list = domain.get()?.domain.repossessed();
@@ -134,7 +138,7 @@ pub extern "C" fn pt_domain_repossessed(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_grants(
     domain: Handle<DomainKind>,
-    text: TextTarget,
+    text: TextTarget<'_>,
     room: usize,
 ) -> i64 {
     failure::number(|| text.fill(room, &domain.get()?.domain.grants().to_string()))

@@ -35,7 +35,7 @@ pub extern "C" fn pt_thread_nesting() -> u32 {
 
 /// `pt_service_abort`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_service_abort(message: Text) -> c_int {
+pub extern "C" fn pt_service_abort(message: Text<'_>) -> c_int {
     failure::code(|| {
         let message = String::from_utf8_lossy(message.bytes("message")?).into_owned();
         caller(|caller| {

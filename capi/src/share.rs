@@ -1,6 +1,6 @@
 //! Shared memory: `pt_shared_…`, `pt_domain_expose`, `pt_domain_protect`, and the table of who may do what, `pt_memory_table`.
 
-use crate::boundary::{self, Descriptor, Source, Target, Text, TextTarget};
+use crate::boundary::{self, Descriptor, HostMemory, Source, Target, Text, TextTarget};
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::fault;
@@ -39,7 +39,7 @@ fn protection(access: c_int) -> Result<Prot, Failure> {
 }
 
 /// A name and a place, neither of which must be given.
-fn builder(name: Text, place: u32) -> Result<AreaBuilder, Failure> {
+fn builder(name: Text<'_>, place: u32) -> Result<AreaBuilder, Failure> {
     let mut builder = Shared::builder();
     if let Some(name) = name.optional("area's name")? {
         builder = builder.name(name);
@@ -66,7 +66,7 @@ pub extern "C" fn pt_shared_new(len: usize) -> Handle<SharedKind> {
 
 /// `pt_shared_new_as`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_shared_new_as(name: Text, place: u32, len: usize) -> Handle<SharedKind> {
+pub extern "C" fn pt_shared_new_as(name: Text<'_>, place: u32, len: usize) -> Handle<SharedKind> {
     make(|| Ok(builder(name, place)?.zeroed(len)?))
 }
 
@@ -79,7 +79,7 @@ pub extern "C" fn pt_shared_from_fd(fd: Descriptor, at: u64, len: usize) -> Hand
 /// `pt_shared_from_fd_as`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_shared_from_fd_as(
-    name: Text,
+    name: Text<'_>,
     place: u32,
     fd: Descriptor,
     at: u64,
@@ -91,9 +91,9 @@ pub extern "C" fn pt_shared_from_fd_as(
 /// `pt_shared_from_memory`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_shared_from_memory(
-    name: Text,
+    name: Text<'_>,
     place: u32,
-    memory: *mut c_void,
+    memory: HostMemory,
     len: usize,
 ) -> Handle<SharedKind> {
     make(|| Ok(boundary::expose(builder(name, place)?, memory, len)?))
@@ -138,7 +138,7 @@ pub extern "C" fn pt_shared_at(
 pub extern "C" fn pt_shared_read(
     shared: Handle<SharedKind>,
     at: usize,
-    to: Target,
+    to: Target<'_>,
     len: usize,
 ) -> c_int {
     failure::code(|| Ok(shared.get()?.shared.read(at, to.get(len, "buffer")?)?))
@@ -149,7 +149,7 @@ pub extern "C" fn pt_shared_read(
 pub extern "C" fn pt_shared_write(
     shared: Handle<SharedKind>,
     at: usize,
-    from: Source,
+    from: Source<'_>,
     len: usize,
 ) -> c_int {
     failure::code(|| Ok(shared.get()?.shared.write(at, from.get(len, "buffer")?)?))
@@ -219,7 +219,7 @@ pub extern "C" fn pt_domain_withdraw(
 
 /// `pt_memory_table`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_memory_table(to: TextTarget, size: usize) -> i64 {
+pub extern "C" fn pt_memory_table(to: TextTarget<'_>, size: usize) -> i64 {
     failure::number(|| {
         let table =
             postern::memory_table().map_err(|e| Failure::new(Code::System, e.to_string()))?;

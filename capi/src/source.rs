@@ -143,7 +143,7 @@ fn open(make: impl FnOnce() -> Result<Source, Failure>) -> Handle<SourceKind> {
 
 /// `pt_source_file`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_source_file(path: Text) -> Handle<SourceKind> {
+pub extern "C" fn pt_source_file(path: Text<'_>) -> Handle<SourceKind> {
     open(|| {
         let path = Path::new(OsStr::from_bytes(path.bytes("path")?));
         Ok(Source::file(path)?)
@@ -159,7 +159,7 @@ pub extern "C" fn pt_source_fd(fd: Descriptor) -> Handle<SourceKind> {
 /// `pt_source_live`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_live(
-    interface: Text,
+    interface: Text<'_>,
     flags: c_int,
     snaplen: u32,
     ring: usize,
@@ -188,7 +188,7 @@ pub extern "C" fn pt_source_live(
 
 /// `pt_interfaces`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_interfaces(text: TextTarget, size: usize) -> i64 {
+pub extern "C" fn pt_interfaces(text: TextTarget<'_>, size: usize) -> i64 {
     failure::number(|| {
         let names = interfaces().map_err(|e| Failure::new(Code::System, e.to_string()))?;
         let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
@@ -213,7 +213,7 @@ pub extern "C" fn pt_source_watch(source: Handle<SourceKind>, domain: Handle<Dom
 
 /// `pt_source_next`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<CPacket>) -> c_int {
+pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<'_, CPacket>) -> c_int {
     failure::number(|| {
         let packet = packet.needed("packet")?;
         match source.get()?.lock().next()? {
@@ -231,8 +231,8 @@ pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<CPacket
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_interface(
     source: Handle<SourceKind>,
-    packet: PacketIn,
-    name: TextTarget,
+    packet: PacketIn<'_>,
+    name: TextTarget<'_>,
     size: usize,
 ) -> i64 {
     failure::number(|| {
@@ -245,8 +245,8 @@ pub extern "C" fn pt_source_interface(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_read(
     source: Handle<SourceKind>,
-    packet: PacketIn,
-    buffer: Target,
+    packet: PacketIn<'_>,
+    buffer: Target<'_>,
     size: usize,
 ) -> i64 {
     failure::number(|| {
@@ -261,7 +261,7 @@ pub extern "C" fn pt_source_read(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_send(
     source: Handle<SourceKind>,
-    to: PacketIn,
+    to: PacketIn<'_>,
     frame: Bytes,
     length: usize,
 ) -> c_int {
@@ -291,8 +291,8 @@ pub extern "C" fn pt_source_send(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_counters(
     source: Handle<SourceKind>,
-    received: Out<u64>,
-    dropped: Out<u64>,
+    received: Out<'_, u64>,
+    dropped: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
         let counters = source.get()?.lock().counters();
@@ -306,8 +306,8 @@ pub extern "C" fn pt_source_counters(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_source_progress(
     source: Handle<SourceKind>,
-    at: Out<u64>,
-    size: Out<u64>,
+    at: Out<'_, u64>,
+    size: Out<'_, u64>,
 ) -> c_int {
     failure::number(|| {
         let progress = source.get()?.lock().progress();

@@ -86,7 +86,7 @@ pub struct CCall {
     pub room: usize,
     pub answered: usize,
     pub result: i64,
-    pub reason: *const c_char,
+    pub reason: Reason,
 }
 
 /// `pt_question`.
@@ -102,7 +102,7 @@ pub struct CQuestion {
     pub integer: [u64; 6],
     pub floating: [u64; 8],
     pub result: i64,
-    pub reason: *const c_char,
+    pub reason: Reason,
 }
 
 /// `pt_repossession`.
@@ -141,4 +141,24 @@ pub struct CPacket {
     pub interface: u32,
     pub direction: u32,
     pub reserved: [u32; 9],
+}
+
+/// `const char *` in a structure through which a function of the host answers: NULL, or a text that stays until it is read.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Reason(*const c_char);
+
+impl Reason {
+    /// No reason.
+    pub const NONE: Reason = Reason(std::ptr::null());
+
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Where the text is. Only the host has made it anything but NULL.
+    pub fn pointer(self) -> *const c_char {
+        self.0
+    }
 }

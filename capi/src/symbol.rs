@@ -11,8 +11,8 @@ use std::ffi::c_void;
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_sym(
     domain: Handle<DomainKind>,
-    name: Text,
-    signature: Text,
+    name: Text<'_>,
+    signature: Text<'_>,
 ) -> *mut c_void {
     failure::or(0, || {
         let opened = domain.get()?;
@@ -25,8 +25,8 @@ pub extern "C" fn pt_domain_sym(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_domain_signature(
     domain: Handle<DomainKind>,
-    name: Text,
-    to: TextTarget,
+    name: Text<'_>,
+    to: TextTarget<'_>,
     size: usize,
 ) -> i64 {
     failure::number(|| {
@@ -43,7 +43,7 @@ pub extern "C" fn pt_domain_signature(
 pub extern "C" fn pt_domain_sym_at(
     domain: Handle<DomainKind>,
     function: u32,
-    signature: Text,
+    signature: Text<'_>,
 ) -> *mut c_void {
     failure::or(0, || {
         let opened = domain.get()?;

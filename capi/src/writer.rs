@@ -52,8 +52,12 @@ fn lock(writer: &Mutex<Making>) -> MutexGuard<'_, Making> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn begin(file: File, format: Format, interface: Text) -> Result<Handle<WriterKind>, Failure> {
-    let interface = interface.optional("interface's name")?.map(str::to_owned);
+fn begin(
+    file: File,
+    format: Format,
+    interface: Option<&str>,
+) -> Result<Handle<WriterKind>, Failure> {
+    let interface = interface.map(str::to_owned);
     let known = interface.as_slice();
     let writer = Writer::new(Box::new(file), format, known).map_err(unwritten)?;
     Ok(Handle::make(Arc::new(Mutex::new(Making {
@@ -66,11 +70,15 @@ fn begin(file: File, format: Format, interface: Text) -> Result<Handle<WriterKin
 
 /// `pt_writer_new`
 #[unsafe(no_mangle)]
-pub extern "C" fn pt_writer_new(path: Text, wanted: c_int, interface: Text) -> Handle<WriterKind> {
+pub extern "C" fn pt_writer_new(
+    path: Text<'_>,
+    wanted: c_int,
+    interface: Text<'_>,
+) -> Handle<WriterKind> {
     failure::or(Handle::NULL, || {
         let path = Path::new(OsStr::from_bytes(path.bytes("path")?));
         let format = format(wanted, path)?;
-        interface.optional("interface's name")?;
+        let interface = interface.optional("interface's name")?;
         let file = File::create(path).map_err(|error| {
             Failure::new(
                 Code::File,
@@ -86,11 +94,12 @@ pub extern "C" fn pt_writer_new(path: Text, wanted: c_int, interface: Text) -> H
 pub extern "C" fn pt_writer_fd(
     fd: Descriptor,
     wanted: c_int,
-    interface: Text,
+    interface: Text<'_>,
 ) -> Handle<WriterKind> {
     failure::or(Handle::NULL, || {
         let format = format(wanted, Path::new(""))?;
-        begin(File::from(fd.duplicate()?), format, interface)
+        let file = File::from(fd.duplicate()?);
+        begin(file, format, interface.optional("interface's name")?)
     })
 }
 
@@ -98,7 +107,7 @@ pub extern "C" fn pt_writer_fd(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_writer_origin(
     writer: Handle<WriterKind>,
-    interface: Text,
+    interface: Text<'_>,
     direction: u32,
 ) -> c_int {
     failure::code(|| {
@@ -137,7 +146,7 @@ pub extern "C" fn pt_writer_packet(
 pub extern "C" fn pt_writer_copy(
     writer: Handle<WriterKind>,
     source: Handle<SourceKind>,
-    packet: PacketIn,
+    packet: PacketIn<'_>,
 ) -> c_int {
     failure::code(|| {
         let (writer, source, seen) = (writer.get()?, source.get()?, packet.get()?.seen()?);

@@ -95,7 +95,9 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
             let close = head.rfind(')').expect("parameters end");
             let types = parameters(&head[open + 1..close])
                 .iter()
-                .map(|p| p.split_once(": ").expect("a type").1.to_owned())
+                .map(|p| p.split_once(": ").expect("a type").1)
+                // All lifetimes are the call's.
+                .map(|t| t.replace("<'_>", "").replace("<'_, ", "<"))
                 .collect();
             let result = head[close + 1..].trim().trim_start_matches("->").trim();
             found.insert(head[name_at..open].to_owned(), (types, result.to_owned()));
@@ -105,7 +107,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 55] = [
+const TYPES: [(&str, &str); 57] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -117,6 +119,8 @@ const TYPES: [(&str, &str); 55] = [
     ("Target", "void *"),
     ("TextTarget", "char *"),
     ("Function", "void *"),
+    ("User", "void *"),
+    ("HostMemory", "void *"),
     ("*mut c_void", "void *"),
     ("*const c_void", "const void *"),
     ("*const c_char", "const char *"),

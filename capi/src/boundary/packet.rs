@@ -3,13 +3,13 @@
 use super::{check, null};
 use crate::failure::Failure;
 use crate::structures::CPacket;
+use std::marker::PhantomData;
 
 /// `const pt_packet *`.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct PacketIn(*const CPacket);
+pub struct PacketIn<'call>(*const CPacket, PhantomData<&'call CPacket>);
 
-impl PacketIn {
+impl PacketIn<'_> {
     /// The packet.
     ///
     /// # Errors
@@ -30,21 +30,20 @@ impl PacketIn {
 
 /// `const pt_packet *` to several of them.
 #[repr(transparent)]
-#[derive(Clone, Copy)]
-pub struct Packets(*const CPacket);
+pub struct Packets<'call>(*const CPacket, PhantomData<&'call CPacket>);
 
-impl Packets {
+impl<'call> Packets<'call> {
     /// The packets.
     ///
     /// # Errors
     /// NULL with a count that is not 0; a count that no object has.
-    pub fn get<'a>(self, count: usize, what: &str) -> Result<&'a [CPacket], Failure> {
+    pub fn get(self, count: usize, what: &str) -> Result<&'call [CPacket], Failure> {
         if count == 0 {
             return Ok(&[]);
         }
         let bytes = count.saturating_mul(size_of::<CPacket>());
         check(self.0.is_null(), bytes, what)?;
-        // SAFETY: not null, so `count` structures of the host during the call, of integers; the result does not leave it.
+        // SAFETY: not null, so `count` structures of the host during the call, of integers; and the result ends with it.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
     }
 }
