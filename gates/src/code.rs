@@ -22,6 +22,7 @@ use super::text::Text;
 use super::window::{CodePart, Window};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
 use postern_verifier::{Facts, Layout, Links, Profile, Segment, Starts, Violation};
+use postern_x86::{Assembler, Mem};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
@@ -216,15 +217,13 @@ impl Area {
     fn write_slot(&self, number: u32) {
         let at = self.plan.slot(number);
         let jump_end = at + PAD.len() as u32 + 6;
-        let mut code = [FILL; SLOT_SIZE as usize];
-        code[..8].copy_from_slice(&PAD);
-        // jmp *target(%rip)
-        code[8..10].copy_from_slice(&[0xff, 0x25]);
-        let distance = self.target_place(number) - jump_end;
-        code[10..14].copy_from_slice(&distance.to_le_bytes());
+        let mut asm = Assembler::new();
+        asm.bytes(&PAD);
+        asm.jmp_rm(Mem::rip((self.target_place(number) - jump_end) as i32));
+        asm.align(SLOT_SIZE as usize, FILL);
         // Before the instructions that read it.
         self.store_target(number);
-        self.write(at, &code);
+        self.write(at, asm.code());
     }
 
     fn target_place(&self, number: u32) -> u32 {

@@ -16,6 +16,8 @@
 
 use super::control::{Entry, FloatMasks};
 use super::map::{self, MapError, Mapping};
+use postern_verifier::window::FILL;
+use postern_x86::{Assembler, Gpr, Mem, Width};
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -23,6 +25,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 const STUB: usize = 16;
+/// Where the instruction in a stub ends that loads the pointer: its last four bytes are the pointer's distance from there.
+const LOADED: usize = 11;
 /// Stubs of a space, which is two mappings: text and data.
 const STUBS: usize = 4096;
 const TEXT: usize = STUBS * STUB;
@@ -210,19 +214,20 @@ impl Stubs {
     }
 }
 
-/// `mov rax, [rip + d]; jmp [rax]`, where d leads to the pointer in the data behind.
+/// `endbr64; mov rax, [rip + d]; jmp [rax]`, where d leads to the pointer in the data behind.
 fn template() -> std::io::Result<File> {
     let mut file = super::machine::memory_file(c"postern-stubs", true)?;
-    let mut code = vec![0xccu8; TEXT];
-    for (i, stub) in code.chunks_exact_mut(STUB).enumerate() {
-        // The pointer of stub i lies at space + TEXT + 8*i; rip is that of the next instruction.
-        let distance = (TEXT + 8 * i) - (STUB * i + 11);
-        stub[..4].copy_from_slice(&[0xf3, 0x0f, 0x1e, 0xfa]);
-        stub[4..7].copy_from_slice(&[0x48, 0x8b, 0x05]);
-        stub[7..11].copy_from_slice(&(distance as u32).to_le_bytes());
-        stub[11..13].copy_from_slice(&[0xff, 0x20]);
+    let mut asm = Assembler::new();
+    for i in 0..STUBS {
+        // The pointer of stub i lies at space + TEXT + 8*i.
+        let distance = (TEXT + 8 * i) - (STUB * i + LOADED);
+        asm.endbr64();
+        asm.mov(Width::Qword, Gpr::Rax, Mem::rip(distance as i32));
+        assert_eq!(asm.position() as usize, STUB * i + LOADED);
+        asm.jmp_rm(Mem::base(Gpr::Rax));
+        asm.align(STUB, FILL);
     }
-    super::machine::fill(&mut file, &code)?;
+    super::machine::fill(&mut file, asm.code())?;
     super::machine::seal(&file)?;
     Ok(file)
 }
@@ -237,9 +242,9 @@ pub fn make(entry: *mut Entry) -> Result<usize, MapError> {
 /// Lets a stub call another entry, which lives for good, too.
 pub fn point(stub: usize, entry: *mut Entry) {
     // Spaces begin at pages, and stubs at multiples of their size, but not at multiples of the space's: the data's place is in the code.
-    // SAFETY: `new_stub` mapped the stub, for good, with the template's code: a distance at 7, counted from 11.
-    let distance = unsafe { ((stub + 7) as *const u32).read_unaligned() };
-    let word = stub + 11 + distance as usize;
+    // SAFETY: `new_stub` mapped the stub, for good, with the template's code, in which the distance stands right before `LOADED`.
+    let distance = unsafe { ((stub + LOADED - 4) as *const u32).read_unaligned() };
+    let word = stub + LOADED + distance as usize;
     // SAFETY: where the distance leads there is the stub's own word, mapped writable for good, written here only, and read by the stub's
     // code in one go.
     let word = unsafe { &*(word as *const AtomicPtr<Entry>) };

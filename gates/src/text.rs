@@ -15,6 +15,7 @@ use postern_verifier::{
     Bounds, Facts, Layout, Links, Profile, Segment, Starts, Violation, bounded_buffer_len,
     buffer_len, verify, verify_within,
 };
+use postern_x86::{Assembler, Gpr, Mem};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -200,17 +201,13 @@ fn lay_out(image: &ImageFile<'_>, slots: u32, stack_top: &[u8]) -> io::Result<Fi
 /// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host.
 fn slot_code(slots: u32) -> Vec<u8> {
     let target = machine::thread_offset() + SERVICE_GATE as i32;
-    let mut bytes = Vec::with_capacity((slots * SLOT_SIZE) as usize);
+    let mut asm = Assembler::new();
     for k in 0..slots {
-        let end = bytes.len() + SLOT_SIZE as usize;
-        bytes.extend_from_slice(&PAD);
-        bytes.extend_from_slice(&[0x41, 0xbb]);
-        bytes.extend_from_slice(&k.to_le_bytes());
-        bytes.extend_from_slice(&[0x64, 0xff, 0x24, 0x25]);
-        bytes.extend_from_slice(&target.to_le_bytes());
-        bytes.resize(end, FILL);
+        asm.bytes(&PAD);
+        asm.mov_imm32(Gpr::R11, k);
+        asm.jmp_rm(Mem::absolute(target).fs());
+        asm.align(SLOT_SIZE as usize, FILL);
     }
-    let pages = (slots * SLOT_SIZE).next_multiple_of(4096) as usize;
-    bytes.resize(pages, FILL);
-    bytes
+    asm.align(4096, FILL);
+    asm.take_code()
 }
