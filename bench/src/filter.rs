@@ -10,7 +10,7 @@ use connections::{connection, connection_packet};
 use postern::{Offset, Shared};
 use postern_figures::clock::best_of;
 use postern_figures::figure::{Figure, Goal};
-use postern_filter::classifier::{Classifier, Place};
+use postern_filter::classifier::{Classifier, PacketRef};
 use postern_filter::set::{Claim, Id};
 use postern_filter::{Filter, NoNames};
 use std::hint::black_box;
@@ -64,12 +64,12 @@ impl Bench {
     }
 
     /// Puts packets in their places; the packet that is `n` of so many connections is far from the next.
-    fn fill(&self, packet: impl Fn(u32) -> Vec<u8>) -> Result<Vec<Place>, String> {
+    fn fill(&self, packet: impl Fn(u32) -> Vec<u8>) -> Result<Vec<PacketRef>, String> {
         (0..PACKETS)
             .map(|n| {
                 let bytes = packet(n.wrapping_mul(0x9e37_79b1));
                 self.area.write((n * ROOM) as usize, &bytes).map_err(text)?;
-                Ok(Place {
+                Ok(PacketRef {
                     packet: Offset(self.area.offset().0 + n * ROOM),
                     wire: bytes.len() as u32,
                     captured: bytes.len() as u32,
@@ -79,7 +79,7 @@ impl Bench {
     }
 
     /// Nanoseconds of a packet, with a call each and with a call for 64.
-    fn packets(&mut self, places: &[Place]) -> Result<[f64; 2], String> {
+    fn packets(&mut self, places: &[PacketRef]) -> Result<[f64; 2], String> {
         let ready = self.classifier.ready().map_err(text)?;
         let best = best_of(
             ROUNDS,

@@ -11,7 +11,7 @@ use crate::handle::{Handle, kind};
 use crate::share::SharedKind;
 use crate::source::{self, SourceKind};
 use postern::Offset;
-use postern_filter::classifier::{Classifier, Place, Ready};
+use postern_filter::classifier::{Classifier, PacketRef, Ready};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -188,12 +188,12 @@ pub extern "C" fn pt_filter_set_find_all(
     failure::code(|| {
         let (set, packets) = (set.get()?, packets.get(count, "packets")?);
         let numbers = numbers.needed(count, "numbers")?;
-        let places = packets.iter().map(|packet| Place {
+        let places = packets.iter().map(|packet| PacketRef {
             packet: Offset(packet.at),
             wire: packet.wire_length,
             captured: packet.length,
         });
-        let places: Vec<Place> = places.collect();
+        let places: Vec<PacketRef> = places.collect();
         let found = lock(&set).ready()?.find_all(&places)?;
         let found: Vec<i64> = found.into_iter().map(number).collect();
         numbers.put(&found);

@@ -7,7 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::error::Error;
-use crate::program::{Builder, Expr, ExprId, Kind, NodeId, Op, Program, REJECT, Rel};
+use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::program::{Builder, NodeId, NodeKind, Program, REJECT};
 
 const A: u8 = 0;
 const X: u8 = 1;
@@ -128,8 +129,8 @@ fn one(
     let unknown = Err(Err("there is no such instruction"));
     let kind = match (code & 7, code & 0xe0) {
         // Loads of the accumulator.
-        (0, 0x00) if size == 4 => Kind::Assign(A, constant),
-        (0, 0x20) if size != 0 => Kind::Assign(
+        (0, 0x00) if size == 4 => NodeKind::Assign(A, constant),
+        (0, 0x20) if size != 0 => NodeKind::Assign(
             A,
             add(Expr::Load {
                 size,
@@ -139,14 +140,14 @@ fn one(
         ),
         (0, 0x40) if size != 0 => {
             let base = Some(x);
-            Kind::Assign(A, add(Expr::Load { size, base, off: k })?)
+            NodeKind::Assign(A, add(Expr::Load { size, base, off: k })?)
         }
-        (0, 0x60) if size == 4 => Kind::Assign(A, add(Expr::Var(memory(k)?))?),
-        (0, 0x80) if size == 4 => Kind::Assign(A, add(Expr::Len)?),
+        (0, 0x60) if size == 4 => NodeKind::Assign(A, add(Expr::Var(memory(k)?))?),
+        (0, 0x80) if size == 4 => NodeKind::Assign(A, add(Expr::Len)?),
         // Loads of the index register.
-        (1, 0x00) if size == 4 => Kind::Assign(X, constant),
-        (1, 0x60) if size == 4 => Kind::Assign(X, add(Expr::Var(memory(k)?))?),
-        (1, 0x80) if size == 4 => Kind::Assign(X, add(Expr::Len)?),
+        (1, 0x00) if size == 4 => NodeKind::Assign(X, constant),
+        (1, 0x60) if size == 4 => NodeKind::Assign(X, add(Expr::Var(memory(k)?))?),
+        (1, 0x80) if size == 4 => NodeKind::Assign(X, add(Expr::Len)?),
         (1, 0xa0) if size == 1 => {
             let byte = add(Expr::Load {
                 size: 1,
@@ -155,10 +156,10 @@ fn one(
             })?;
             let (low, two) = (add(Expr::Const(0xf))?, add(Expr::Const(2))?);
             let words = add(Expr::Bin(Op::And, byte, low))?;
-            Kind::Assign(X, add(Expr::Bin(Op::Shl, words, two))?)
+            NodeKind::Assign(X, add(Expr::Bin(Op::Shl, words, two))?)
         }
-        (2, 0) if code == 2 => Kind::Assign(memory(k)?, a),
-        (3, 0) if code == 3 => Kind::Assign(memory(k)?, x),
+        (2, 0) if code == 2 => NodeKind::Assign(memory(k)?, a),
+        (3, 0) if code == 3 => NodeKind::Assign(memory(k)?, x),
         (4, _) => {
             let b = if code & 8 != 0 { x } else { constant };
             let fixed = code & 8 == 0;
@@ -175,7 +176,7 @@ fn one(
                     let zero = add(Expr::Const(0))?;
                     let value = add(Expr::Bin(Op::Sub, zero, a))?;
                     let next = next(())?;
-                    return Ok(build.node(Kind::Assign(A, value), next, REJECT));
+                    return Ok(build.node(NodeKind::Assign(A, value), next, REJECT));
                 }
                 0x90 => Op::Mod,
                 0xa0 => Op::Xor,
@@ -189,7 +190,7 @@ fn one(
                 Op::Shl | Op::Shr if fixed && k > 31 => {
                     return Err(Err("a shift by more than 31 bits"));
                 }
-                _ => Kind::Assign(A, add(Expr::Bin(op, a, b))?),
+                _ => NodeKind::Assign(A, add(Expr::Bin(op, a, b))?),
             }
         }
         (5, _) => {
@@ -206,7 +207,7 @@ fn one(
                 target(jt.into()).map_err(Ok)?,
                 target(jf.into()).map_err(Ok)?,
             );
-            return Ok(build.node(Kind::Test(a, rel, b), yes, no));
+            return Ok(build.node(NodeKind::Test(a, rel, b), yes, no));
         }
         (6, _) => {
             let value: ExprId = match code {
@@ -215,10 +216,10 @@ fn one(
                 0x16 => a,
                 _ => return unknown,
             };
-            return Ok(build.node(Kind::Return(value), REJECT, REJECT));
+            return Ok(build.node(NodeKind::Return(value), REJECT, REJECT));
         }
-        (7, 0x00) if code == 7 => Kind::Assign(X, a),
-        (7, 0x80) if code == 0x87 => Kind::Assign(A, x),
+        (7, 0x00) if code == 7 => NodeKind::Assign(X, a),
+        (7, 0x80) if code == 0x87 => NodeKind::Assign(A, x),
         _ => return unknown,
     };
     let next = next(())?;

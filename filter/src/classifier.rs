@@ -67,7 +67,7 @@ pub struct Classifier {
 
 /// A packet in an area that was lent.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct PacketRef {
     /// Where it begins.
     pub packet: Offset,
     /// Its length on the wire.
@@ -292,7 +292,7 @@ impl Ready {
     ///
     /// # Errors
     /// As [`Ready::find_at`], and then for none of them.
-    pub fn find_all(&self, packets: &[Place]) -> Result<Vec<Option<Id>>, ClassifierError> {
+    pub fn find_all(&self, packets: &[PacketRef]) -> Result<Vec<Option<Id>>, ClassifierError> {
         let mut found = Vec::with_capacity(packets.len());
         let mut list = [0; (BATCH * ENTRY) as usize];
         let area = self.list.lock().unwrap_or_else(|e| e.into_inner());

@@ -9,16 +9,17 @@
 
 mod chain;
 mod jump;
-mod look;
+mod lookup;
 mod value;
 
 use alloc::vec::Vec;
 
 use postern_x86::{Alu, Assembler, Cond, Gpr, Mem, Rm, Width};
 
-use crate::flow::{NOBODY, needs};
+use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::flow::{UNUSED, needs};
 use crate::lookup::{Lookup, Source};
-use crate::program::{ACCEPT, Expr, ExprId, Kind, NodeId, Op, Program, Rel};
+use crate::program::{ACCEPT, NodeId, NodeKind, Program};
 use crate::run::VARIABLES;
 pub(crate) use chain::chain;
 #[cfg(feature = "domain")]
@@ -94,18 +95,18 @@ impl<'a> Encoder<'a> {
         let mut variables = 0;
         for node in &program.nodes {
             match node.kind {
-                Kind::Test(a, _, b) => {
+                NodeKind::Test(a, _, b) => {
                     count(a);
                     count(b);
                 }
-                Kind::Assign(var, value) => {
+                NodeKind::Assign(var, value) => {
                     count(value);
                     if usize::from(var) < VARIABLES {
                         variables = variables.max(u32::from(var) + 1);
                     }
                 }
-                Kind::Return(value) => count(value),
-                Kind::Look(number) => {
+                NodeKind::Return(value) => count(value),
+                NodeKind::Lookup(number) => {
                     // Bases of loads are worth a register even if they are used once.
                     let lookup = program.lookups.get(number as usize);
                     lookup.into_iter().for_each(|lookup| match lookup {
@@ -119,7 +120,7 @@ impl<'a> Encoder<'a> {
                         Lookup::Rank { .. } => {}
                     });
                 }
-                Kind::Beaten(_) | Kind::Best => {}
+                NodeKind::Beaten(_) | NodeKind::Best => {}
             }
         }
         Encoder {
@@ -199,7 +200,7 @@ impl<'a> Encoder<'a> {
     fn node(&mut self, id: NodeId) {
         let node = self.program.nodes[id as usize];
         match node.kind {
-            Kind::Test(a, rel, b) => {
+            NodeKind::Test(a, rel, b) => {
                 let mut after = self.known;
                 if let (Expr::Captured, Rel::Ge) = (self.program.exprs.get(a), rel) {
                     match self.program.exprs.constant(b) {
@@ -212,7 +213,7 @@ impl<'a> Encoder<'a> {
                 }
                 // A field that is compared again where this fails is worth a register.
                 let again = match self.program.nodes.get(node.no as usize).map(|n| n.kind) {
-                    Some(Kind::Test(other, ..)) => other == a,
+                    Some(NodeKind::Test(other, ..)) => other == a,
                     _ => false,
                 };
                 let condition = match self.program.exprs.constant(b) {
@@ -224,25 +225,25 @@ impl<'a> Encoder<'a> {
                 after.kept = self.known.kept;
                 self.branch(id, condition, after);
             }
-            Kind::Beaten(at) => {
+            NodeKind::Beaten(at) => {
                 let condition = self.beaten(at);
                 self.branch(id, condition, self.known);
             }
-            Kind::Look(number) => {
-                self.look(number, node.yes);
+            NodeKind::Lookup(number) => {
+                self.lookup(number, node.yes);
                 self.goto(node.yes, id + 1);
             }
-            Kind::Best => self.best(),
-            Kind::Assign(var, value) => {
+            NodeKind::Best => self.best(),
+            NodeKind::Assign(var, value) => {
                 let register = self.value(value);
-                if var != NOBODY {
+                if var != UNUSED {
                     let slot = self.slot(var.into());
                     self.asm.mov_mr(Width::Qword, slot, register);
                     self.forget_variables();
                 }
                 self.goto(node.yes, id + 1);
             }
-            Kind::Return(value) => {
+            NodeKind::Return(value) => {
                 self.into(value, Gpr::Rax);
                 self.leave();
             }

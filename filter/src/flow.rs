@@ -5,11 +5,12 @@
 
 use alloc::vec::Vec;
 
-use crate::program::{Expr, ExprId, Exprs, Kind, NodeId, Op, Program, REJECT, Rel, apply, holds};
+use crate::expression::{Expr, ExprId, Exprs, Op, Rel, apply, holds};
+use crate::program::{NodeId, NodeKind, Program, REJECT};
 use crate::run::VARIABLES;
 
 /// Assigned instead of a variable that nobody reads: the value is computed because that may reject.
-pub(crate) const NOBODY: u8 = u8::MAX;
+pub(crate) const UNUSED: u8 = u8::MAX;
 /// Facts of each kind that are kept.
 const KEPT: usize = 32;
 
@@ -37,12 +38,14 @@ fn propagate(program: &mut Program) {
         let node = program.nodes[id];
         let exprs = &mut program.exprs;
         let kind = match node.kind {
-            Kind::Test(a, rel, b) => Kind::Test(put(exprs, &env, a), rel, put(exprs, &env, b)),
-            Kind::Return(value) => Kind::Return(put(exprs, &env, value)),
-            Kind::Assign(var, value) => {
+            NodeKind::Test(a, rel, b) => {
+                NodeKind::Test(put(exprs, &env, a), rel, put(exprs, &env, b))
+            }
+            NodeKind::Return(value) => NodeKind::Return(put(exprs, &env, value)),
+            NodeKind::Assign(var, value) => {
                 let value = put(exprs, &env, value);
                 env[usize::from(var) % VARIABLES] = (!has_variable(exprs, value)).then_some(value);
-                Kind::Assign(var, value)
+                NodeKind::Assign(var, value)
             }
             other => other,
         };
@@ -117,18 +120,18 @@ fn drop_dead(program: &mut Program) {
         let after = |to: NodeId| live.get(to as usize).copied().unwrap_or(0);
         let exprs = &program.exprs;
         live[id] = match node.kind {
-            Kind::Test(a, _, b) => {
+            NodeKind::Test(a, _, b) => {
                 after(node.yes) | after(node.no) | reads(exprs, a) | reads(exprs, b)
             }
-            Kind::Return(value) => reads(exprs, value),
-            Kind::Beaten(_) => after(node.yes) | after(node.no),
-            Kind::Look(_) => after(node.yes),
-            Kind::Best => 0,
-            Kind::Assign(var, value) => {
+            NodeKind::Return(value) => reads(exprs, value),
+            NodeKind::Beaten(_) => after(node.yes) | after(node.no),
+            NodeKind::Lookup(_) => after(node.yes),
+            NodeKind::Best => 0,
+            NodeKind::Assign(var, value) => {
                 let bit = 1u32 << (u32::from(var) % 32);
                 let after = after(node.yes);
                 if after & bit == 0 {
-                    program.nodes[id].kind = Kind::Assign(NOBODY, value);
+                    program.nodes[id].kind = NodeKind::Assign(UNUSED, value);
                 }
                 (after & !bit) | reads(exprs, value)
             }
@@ -137,7 +140,9 @@ fn drop_dead(program: &mut Program) {
     // Edges to those that do nothing at all go to what follows them.
     for id in (0..program.nodes.len()).rev() {
         let past = |to: NodeId| match program.nodes.get(to as usize).map(|n| (n.kind, n.yes)) {
-            Some((Kind::Assign(NOBODY, value), next)) if !may_reject(&program.exprs, value) => next,
+            Some((NodeKind::Assign(UNUSED, value), next)) if !may_reject(&program.exprs, value) => {
+                next
+            }
             _ => to,
         };
         let (yes, no) = (past(program.nodes[id].yes), past(program.nodes[id].no));
@@ -145,7 +150,7 @@ fn drop_dead(program: &mut Program) {
         program.nodes[id].no = no;
     }
     if let Some(node) = program.nodes.get(program.entry as usize)
-        && let Kind::Assign(NOBODY, value) = node.kind
+        && let NodeKind::Assign(UNUSED, value) = node.kind
         && !may_reject(&program.exprs, value)
     {
         program.entry = node.yes;
@@ -285,7 +290,7 @@ fn thread(program: &mut Program) {
         };
         let node = program.nodes[id];
         match node.kind {
-            Kind::Test(a, rel, b) => {
+            NodeKind::Test(a, rel, b) => {
                 facts.evaluate(&program.exprs, a);
                 facts.evaluate(&program.exprs, b);
                 let mut otherwise = facts.clone();
@@ -299,22 +304,22 @@ fn thread(program: &mut Program) {
                 program.nodes[id].yes = reach(program, &mut known, node.yes, facts);
                 program.nodes[id].no = reach(program, &mut known, node.no, otherwise);
             }
-            Kind::Assign(var, value) => {
+            NodeKind::Assign(var, value) => {
                 facts.evaluate(&program.exprs, value);
-                if var != NOBODY {
+                if var != UNUSED {
                     facts.forget_variables(&program.exprs);
                 }
                 program.nodes[id].yes = reach(program, &mut known, node.yes, facts);
             }
-            Kind::Beaten(_) => {
+            NodeKind::Beaten(_) => {
                 program.nodes[id].yes = reach(program, &mut known, node.yes, facts.clone());
                 program.nodes[id].no = reach(program, &mut known, node.no, facts);
             }
-            Kind::Look(_) => {
+            NodeKind::Lookup(_) => {
                 facts.found = true;
                 program.nodes[id].yes = reach(program, &mut known, node.yes, facts);
             }
-            Kind::Return(_) | Kind::Best => {}
+            NodeKind::Return(_) | NodeKind::Best => {}
         }
     }
 }
@@ -333,13 +338,13 @@ fn reach(program: &Program, known: &mut [Option<Facts>], to: NodeId, facts: Fact
 fn past(program: &Program, mut to: NodeId, facts: &Facts) -> NodeId {
     while let Some(node) = program.nodes.get(to as usize) {
         to = match node.kind {
-            Kind::Test(a, rel, b) => match facts.outcome(&program.exprs, a, rel, b) {
+            NodeKind::Test(a, rel, b) => match facts.outcome(&program.exprs, a, rel, b) {
                 Some(true) => node.yes,
                 Some(false) => node.no,
                 None => return to,
             },
-            Kind::Assign(NOBODY, value) if facts.safe(&program.exprs, value) => node.yes,
-            Kind::Beaten(_) if !facts.found => node.no,
+            NodeKind::Assign(UNUSED, value) if facts.safe(&program.exprs, value) => node.yes,
+            NodeKind::Beaten(_) if !facts.found => node.no,
             _ => return to,
         };
     }
@@ -362,13 +367,13 @@ pub(crate) fn needs(program: &Program) -> Vec<u32> {
             facts.length
         };
         needs[id] = match node.kind {
-            Kind::Test(a, _, b) => own(a).max(own(b)).max(after(node.yes).min(after(node.no))),
-            Kind::Assign(_, value) => own(value).max(after(node.yes)),
-            Kind::Return(value) if program.exprs.constant(value) == Some(0) => u32::MAX,
-            Kind::Return(value) => own(value),
-            Kind::Beaten(_) => after(node.yes).min(after(node.no)),
-            Kind::Look(_) => after(node.yes),
-            Kind::Best => 0,
+            NodeKind::Test(a, _, b) => own(a).max(own(b)).max(after(node.yes).min(after(node.no))),
+            NodeKind::Assign(_, value) => own(value).max(after(node.yes)),
+            NodeKind::Return(value) if program.exprs.constant(value) == Some(0) => u32::MAX,
+            NodeKind::Return(value) => own(value),
+            NodeKind::Beaten(_) => after(node.yes).min(after(node.no)),
+            NodeKind::Lookup(_) => after(node.yes),
+            NodeKind::Best => 0,
         };
     }
     needs

@@ -5,7 +5,7 @@
 //! form: a graph of tests without cycles. [`Filter::code`] makes machine code of it, of the verifier's `Bounded` profile:
 //! its branches go forward only, so the longest path is known before it runs.
 //!
-//! The order of reading: `token`, `parse` (source to steps), `meaning` (steps to a `program`), `classic`, `flow` (what a
+//! The order of reading: `token`, `parse` (source to steps), `lower` (steps to a `program` of tests of `expression`s), `classic`, `flow` (what a
 //! test says about the ones after it), `encode` (bytes), `run` (the same without machine code). [`set`] is for many filters; with the
 //! feature `domain`, `classifier` runs sets of any size in a domain.
 //!
@@ -33,11 +33,13 @@ pub mod classifier;
 mod code;
 mod encode;
 mod error;
+mod expression;
 mod flow;
+mod keyword;
 #[cfg(feature = "domain")]
 mod loaded;
 mod lookup;
-mod meaning;
+mod lower;
 mod names;
 mod parse;
 mod program;
@@ -46,13 +48,12 @@ pub mod set;
 mod show;
 mod token;
 mod tree;
-mod word;
 
 pub use code::{Code, SIGNATURE};
 pub use error::Error;
 #[cfg(feature = "domain")]
 pub use loaded::Loaded;
-pub use meaning::Options;
+pub use lower::Options;
 pub use names::{Databases, Names, NoNames};
 
 use program::Program;
@@ -82,7 +83,7 @@ impl Filter {
         options: Options,
     ) -> Result<Filter, Error> {
         let steps = parse::parse(source)?;
-        let mut program = meaning::compile(&steps, names, options)?;
+        let mut program = lower::compile(&steps, names, options)?;
         flow::simplify(&mut program);
         Ok(Filter { program })
     }

@@ -6,14 +6,14 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::program::{Expr, ExprId, Exprs};
+use crate::expression::{Expr, ExprId, Exprs};
 
 /// A way to find a rank. Places are offsets in the window.
 #[derive(Clone, Debug)]
 pub(crate) enum Lookup {
     /// It stands there.
     Rank { at: u32 },
-    /// The field's value is an index; the descriptor is at `at`, and places in it count from `base`.
+    /// The field's value is an index; the descriptor is at `at`, and positions in it count from `base`.
     Direct { field: ExprId, at: u32, base: u32 },
     /// The fields' values are a key of a hash table; the same.
     Hash { layout: Layout, at: u32, base: u32 },
@@ -34,7 +34,7 @@ pub(crate) struct Layout {
     /// Those of one word stand together.
     pub chunks: Vec<Chunk>,
     /// By field.
-    places: Vec<Place>,
+    positions: Vec<FieldPosition>,
 }
 
 /// Bits of a word that are computed at once.
@@ -56,14 +56,14 @@ pub(crate) enum Source {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FieldPosition {
     word: u32,
     shift: u8,
     /// Bytes that stand in the packet's order.
     size: u8,
 }
 
-/// Where bytes come from, how many, and the fields in them with their places.
+/// Where bytes come from, how many, and the fields in them with their positions.
 type Run = (Source, u8, Vec<(usize, u8)>);
 
 impl Layout {
@@ -109,7 +109,7 @@ impl Layout {
         }
         // The large ones first, so that none crosses a word's end.
         runs.sort_by_key(|(source, size, _)| (core::cmp::Reverse(*size), simple(source)));
-        let mut places = alloc::vec![Place::default(); fields.len()];
+        let mut positions = alloc::vec![FieldPosition::default(); fields.len()];
         let (mut chunks, mut bytes) = (Vec::new(), 0u32);
         for (source, size, run) in runs {
             let (word, shift) = (bytes / 8, (bytes % 8 * 8) as u8);
@@ -120,7 +120,7 @@ impl Layout {
                 source,
             });
             for (field, at) in run {
-                places[field] = Place {
+                positions[field] = FieldPosition {
                     word,
                     shift: shift + 8 * at,
                     size: load(fields[field]).map_or(0, |(.., size)| size),
@@ -134,7 +134,7 @@ impl Layout {
             fields: fields.to_vec(),
             words: bytes.div_ceil(8).max(1),
             chunks,
-            places,
+            positions,
         }
     }
 
@@ -142,12 +142,12 @@ impl Layout {
     pub fn pack(&self, values: impl Iterator<Item = u32>, key: &mut Vec<u64>) {
         key.clear();
         key.resize(self.words as usize, 0);
-        for (place, value) in self.places.iter().zip(values) {
-            let value = match place.size {
-                1..=4 => value.swap_bytes() >> (32 - 8 * u32::from(place.size)),
+        for (position, value) in self.positions.iter().zip(values) {
+            let value = match position.size {
+                1..=4 => value.swap_bytes() >> (32 - 8 * u32::from(position.size)),
                 _ => value,
             };
-            key[place.word as usize] |= u64::from(value) << place.shift;
+            key[position.word as usize] |= u64::from(value) << position.shift;
         }
     }
 

@@ -12,9 +12,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::error::Error;
-use crate::token::{Placed, Token, scan};
+use crate::keyword::{Direction, IdKind, Keyword};
+use crate::token::{Spanned, Token, scan};
 use crate::tree::{ByteOp, Id, Leaf, Llc, Qualifiers, Step};
-use crate::word::{Direction, Kind, Word};
 
 /// How deep parentheses, `not` and indices may nest.
 const DEPTH: u32 = 200;
@@ -42,7 +42,7 @@ pub(crate) fn parse(source: &str) -> Result<Vec<Step>, Error> {
 }
 
 /// For each opening parenthesis the token that closes it.
-fn matching(tokens: &[Placed]) -> Result<Vec<usize>, Error> {
+fn matching(tokens: &[Spanned]) -> Result<Vec<usize>, Error> {
     let mut closing = alloc::vec![0; tokens.len()];
     let mut open = Vec::new();
     for (index, placed) in tokens.iter().enumerate() {
@@ -71,7 +71,7 @@ fn matching(tokens: &[Placed]) -> Result<Vec<usize>, Error> {
 
 struct Parser<'a> {
     source: &'a str,
-    tokens: Vec<Placed>,
+    tokens: Vec<Spanned>,
     closing: Vec<usize>,
     at: usize,
     depth: u32,
@@ -110,8 +110,8 @@ impl Parser<'_> {
         found
     }
 
-    fn word(&mut self, word: Word) -> bool {
-        let found = *self.peek() == Token::Word(word);
+    fn word(&mut self, word: Keyword) -> bool {
+        let found = *self.peek() == Token::Keyword(word);
         self.at += usize::from(found);
         found
     }
@@ -144,8 +144,8 @@ impl Parser<'_> {
         let mut left = self.term(outer, false)?;
         loop {
             let step = match self.peek() {
-                Token::Word(Word::And) => Step::And,
-                Token::Word(Word::Or) => Step::Or,
+                Token::Keyword(Keyword::And) => Step::And,
+                Token::Keyword(Keyword::Or) => Step::Or,
                 _ => return Ok(left),
             };
             self.at += 1;
@@ -158,7 +158,7 @@ impl Parser<'_> {
     fn term(&mut self, inherited: Inherited, id: bool) -> Result<Inherited, Error> {
         let from = self.at;
         match self.peek().clone() {
-            Token::Word(Word::Not) => {
+            Token::Keyword(Keyword::Not) => {
                 self.at += 1;
                 let left = self.deeper(|p| p.term(inherited, id))?;
                 self.steps.push(Step::Not);
@@ -178,13 +178,13 @@ impl Parser<'_> {
                 }
                 Ok(left)
             }
-            Token::Sign("(" | "-") | Token::Word(Word::Len) => self.relation(from),
+            Token::Sign("(" | "-") | Token::Keyword(Keyword::Len) => self.relation(from),
             Token::Number(_)
                 if self.arithmetic_follows(self.at + 1) || *self.ahead(1) == Token::Sign(":") =>
             {
                 self.relation(from)
             }
-            Token::Word(Word::Proto(_)) if *self.ahead(1) == Token::Sign("[") => {
+            Token::Keyword(Keyword::Proto(_)) if *self.ahead(1) == Token::Sign("[") => {
                 self.relation(from)
             }
             Token::Number(_)
@@ -201,7 +201,7 @@ impl Parser<'_> {
                 self.leaf(Leaf::Id(qualifiers, name), from);
                 Ok(inherited)
             }
-            Token::Word(word) => self.primitive(word, from),
+            Token::Keyword(word) => self.primitive(word, from),
             _ => Err(self.unexpected("a condition")),
         }
     }
@@ -236,7 +236,7 @@ impl Parser<'_> {
         let mut index = self.at;
         while matches!(
             self.tokens[index].token,
-            Token::Sign("(") | Token::Word(Word::Not)
+            Token::Sign("(") | Token::Keyword(Keyword::Not)
         ) {
             if self.tokens[index].token == Token::Sign("(")
                 && self.arithmetic_follows(self.closing[index] + 1)
@@ -260,8 +260,8 @@ impl Parser<'_> {
         self.qualified(qualifiers)?;
         loop {
             let step = match self.peek() {
-                Token::Word(Word::And) => Step::And,
-                Token::Word(Word::Or) => Step::Or,
+                Token::Keyword(Keyword::And) => Step::And,
+                Token::Keyword(Keyword::Or) => Step::Or,
                 _ => return Ok(()),
             };
             self.at += 1;
@@ -273,7 +273,7 @@ impl Parser<'_> {
     /// A name or number, or several in parentheses.
     fn qualified(&mut self, qualifiers: Inherited) -> Result<(), Error> {
         let from = self.at;
-        if self.word(Word::Not) {
+        if self.word(Keyword::Not) {
             self.deeper(|p| p.qualified(qualifiers))?;
             self.steps.push(Step::Not);
         } else if self.sign("(") {
@@ -304,7 +304,7 @@ impl Parser<'_> {
                         self.plain_number("the length of the prefix")?,
                     ));
                 }
-                if self.word(Word::Mask) {
+                if self.word(Keyword::Mask) {
                     let Token::Dotted(mask) = self.peek().clone() else {
                         return Err(self.unexpected("a mask such as 255.255.0.0"));
                     };
@@ -323,7 +323,7 @@ impl Parser<'_> {
                 }
                 return Ok(Id::Six(address, None));
             }
-            Token::Word(word) if !matches!(word, Word::Elsewhere(_)) => {
+            Token::Keyword(word) if !matches!(word, Keyword::Elsewhere(_)) => {
                 let at = self.here();
                 let text = &self.source[at.clone()];
                 return Err(Error::new(
@@ -367,18 +367,18 @@ impl Parser<'_> {
         })
     }
 
-    fn primitive(&mut self, word: Word, from: usize) -> Result<Inherited, Error> {
+    fn primitive(&mut self, word: Keyword, from: usize) -> Result<Inherited, Error> {
         let leaf = match word {
-            Word::Less | Word::Greater => {
+            Keyword::Less | Keyword::Greater => {
                 self.at += 1;
                 let length = self.plain_number("a length in bytes")?;
-                if word == Word::Less {
+                if word == Keyword::Less {
                     Leaf::Less(length)
                 } else {
                     Leaf::Greater(length)
                 }
             }
-            Word::Byte => {
+            Keyword::Byte => {
                 self.at += 1;
                 let index = self.plain_number("the byte's index")?;
                 let op = match self.next() {
@@ -394,27 +394,27 @@ impl Parser<'_> {
                 };
                 Leaf::Byte(index, op, self.plain_number("a value")?)
             }
-            Word::Vlan => {
+            Keyword::Vlan => {
                 self.at += 1;
                 Leaf::Vlan(self.optional_number())
             }
-            Word::Mpls => {
+            Keyword::Mpls => {
                 self.at += 1;
                 Leaf::Mpls(self.optional_number())
             }
-            Word::Pppoed => {
+            Keyword::Pppoed => {
                 self.at += 1;
                 Leaf::Pppoed
             }
-            Word::Pppoes => {
+            Keyword::Pppoes => {
                 self.at += 1;
                 Leaf::Pppoes(self.optional_number())
             }
-            Word::Geneve => {
+            Keyword::Geneve => {
                 self.at += 1;
                 Leaf::Geneve(self.optional_number())
             }
-            Word::Llc => {
+            Keyword::Llc => {
                 self.at += 1;
                 Leaf::Llc(self.llc()?)
             }
@@ -444,7 +444,7 @@ impl Parser<'_> {
         let text = match self.peek() {
             Token::Name(name) => name.as_str(),
             // The one name that is a word elsewhere.
-            Token::Word(Word::Elsewhere(_)) if self.source[self.here()] == *"rnr" => "rnr",
+            Token::Keyword(Keyword::Elsewhere(_)) if self.source[self.here()] == *"rnr" => "rnr",
             _ => return Ok(Llc::Any),
         };
         match NAMES
@@ -462,17 +462,17 @@ impl Parser<'_> {
     /// Qualifiers and what they qualify, or a protocol by itself.
     fn head(&mut self, from: usize) -> Result<Inherited, Error> {
         let mut qualifiers = Qualifiers::default();
-        if let Token::Word(Word::Proto(proto)) = *self.peek() {
+        if let Token::Keyword(Keyword::Proto(proto)) = *self.peek() {
             self.at += 1;
             qualifiers.proto = Some(proto);
         }
         match self.peek() {
-            Token::Word(Word::Broadcast) => {
+            Token::Keyword(Keyword::Broadcast) => {
                 self.at += 1;
                 self.leaf(Leaf::Broadcast(qualifiers.proto), from);
                 return Ok(None);
             }
-            Token::Word(Word::Multicast) => {
+            Token::Keyword(Keyword::Multicast) => {
                 self.at += 1;
                 self.leaf(Leaf::Multicast(qualifiers.proto), from);
                 return Ok(None);
@@ -481,15 +481,16 @@ impl Parser<'_> {
         }
         qualifiers.direction = self.direction()?;
         match *self.peek() {
-            Token::Word(Word::Kind(kind)) => {
-                if qualifiers.direction.is_some() && matches!(kind, Kind::Proto | Kind::ProtoChain)
+            Token::Keyword(Keyword::Kind(kind)) => {
+                if qualifiers.direction.is_some()
+                    && matches!(kind, IdKind::Proto | IdKind::ProtoChain)
                 {
                     return Err(self.unexpected("a name, number or address"));
                 }
                 self.at += 1;
                 qualifiers.kind = Some(kind);
             }
-            Token::Word(Word::Gateway) if qualifiers.direction.is_none() => {
+            Token::Keyword(Keyword::Gateway) if qualifiers.direction.is_none() => {
                 self.at += 1;
                 qualifiers.gateway = true;
             }
@@ -519,19 +520,23 @@ impl Parser<'_> {
 
     fn direction(&mut self) -> Result<Option<Direction>, Error> {
         let (first, other) = match self.peek() {
-            Token::Word(Word::Src) => (Direction::Src, Word::Dst),
-            Token::Word(Word::Dst) => (Direction::Dst, Word::Src),
+            Token::Keyword(Keyword::Src) => (Direction::Src, Keyword::Dst),
+            Token::Keyword(Keyword::Dst) => (Direction::Dst, Keyword::Src),
             _ => return Ok(None),
         };
         self.at += 1;
         let joined = match self.peek() {
-            Token::Word(Word::Or) => Direction::Either,
-            Token::Word(Word::And) => Direction::Both,
+            Token::Keyword(Keyword::Or) => Direction::Either,
+            Token::Keyword(Keyword::And) => Direction::Both,
             _ => return Ok(Some(first)),
         };
         self.at += 1;
         if !self.word(other) {
-            return Err(self.unexpected(if other == Word::Dst { "`dst`" } else { "`src`" }));
+            return Err(self.unexpected(if other == Keyword::Dst {
+                "`dst`"
+            } else {
+                "`src`"
+            }));
         }
         Ok(Some(joined))
     }

@@ -1,6 +1,7 @@
 //! The meaning of a program, node by node: what the machine code is compared with, and an answer where there is none.
 
-use crate::program::{ACCEPT, Expr, ExprId, Kind, Program, REJECT, apply, holds};
+use crate::expression::{Expr, ExprId, apply, holds};
+use crate::program::{ACCEPT, NodeKind, Program, REJECT};
 
 /// Variables of a program.
 pub(crate) const VARIABLES: usize = 20;
@@ -39,23 +40,23 @@ impl Program {
                 return 0;
             };
             let next = match node.kind {
-                Kind::Test(a, rel, b) => {
+                NodeKind::Test(a, rel, b) => {
                     let values = (self.value(a, view, &vars), self.value(b, view, &vars));
                     let (Some(a), Some(b)) = values else {
                         return 0;
                     };
                     if holds(rel, a, b) { node.yes } else { node.no }
                 }
-                Kind::Assign(var, value) => {
+                NodeKind::Assign(var, value) => {
                     let Some(value) = self.value(value, view, &vars) else {
                         return 0;
                     };
                     vars[usize::from(var) % VARIABLES] = value;
                     node.yes
                 }
-                Kind::Return(value) => return self.value(value, view, &vars).unwrap_or(0),
+                NodeKind::Return(value) => return self.value(value, view, &vars).unwrap_or(0),
                 // Those of sets run as machine code only.
-                Kind::Beaten(_) | Kind::Look(_) | Kind::Best => return 0,
+                NodeKind::Beaten(_) | NodeKind::Lookup(_) | NodeKind::Best => return 0,
             };
             at = next;
         }

@@ -20,7 +20,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::Filter;
-use crate::program::{ExprId, Exprs, Program, apply};
+use crate::expression::{ExprId, Exprs, apply};
+use crate::program::Program;
 use crate::run::View;
 pub use merge::Merged;
 use path::{Path, Shape, Test};
@@ -360,7 +361,7 @@ impl Set {
                     let a = scratch.value(&self.exprs, a, view);
                     let b = scratch.value(&self.exprs, b, view);
                     let (Some(a), Some(b)) = (a, b) else { return };
-                    if crate::program::holds(rel, a, b) != outcome {
+                    if crate::expression::holds(rel, a, b) != outcome {
                         return;
                     }
                 }
@@ -382,7 +383,7 @@ impl Scratch {
 
     /// The value of an expression, computed once for each packet; none if it rejects.
     fn value(&mut self, exprs: &Exprs, id: ExprId, view: View<'_>) -> Option<u32> {
-        use crate::program::Expr;
+        use crate::expression::Expr;
         if let Some((packet, value)) = self.values.get(id as usize)
             && *packet == self.packet
         {

@@ -3,8 +3,9 @@
 use alloc::string::String;
 use core::fmt::{self, Write};
 
+use crate::expression::{Expr, ExprId, Op, Rel};
 use crate::lookup::Lookup;
-use crate::program::{ACCEPT, Expr, ExprId, Kind, NodeId, Op, Program, REJECT, Rel};
+use crate::program::{ACCEPT, NodeId, NodeKind, Program, REJECT};
 
 impl fmt::Display for Program {
     /// One line for each test: what it asks, and where it goes on if that holds and if not.
@@ -15,7 +16,7 @@ impl fmt::Display for Program {
         for (id, node) in self.nodes.iter().enumerate() {
             write!(f, "{id:>4}: ")?;
             match node.kind {
-                Kind::Test(a, rel, b) => {
+                NodeKind::Test(a, rel, b) => {
                     let sign = match rel {
                         Rel::Eq => "==",
                         Rel::Gt => ">",
@@ -26,10 +27,10 @@ impl fmt::Display for Program {
                     let (yes, no) = (target(node.yes), target(node.no));
                     writeln!(f, "{a} {sign} {b} ? {yes} : {no}")?;
                 }
-                Kind::Assign(crate::flow::NOBODY, value) => {
+                NodeKind::Assign(crate::flow::UNUSED, value) => {
                     writeln!(f, "needs {}, then {}", Shown(self, value), target(node.yes))?;
                 }
-                Kind::Assign(var, value) => {
+                NodeKind::Assign(var, value) => {
                     writeln!(
                         f,
                         "v{var} = {}, then {}",
@@ -37,18 +38,18 @@ impl fmt::Display for Program {
                         target(node.yes)
                     )?;
                 }
-                Kind::Return(value) => writeln!(f, "return {}", Shown(self, value))?,
-                Kind::Beaten(_) => {
+                NodeKind::Return(value) => writeln!(f, "return {}", Shown(self, value))?,
+                NodeKind::Beaten(_) => {
                     let (yes, no) = (target(node.yes), target(node.no));
                     writeln!(f, "nothing better behind ? {yes} : {no}")?;
                 }
-                Kind::Look(number) => {
+                NodeKind::Lookup(number) => {
                     if let Some(lookup) = self.lookups.get(number as usize) {
                         self.lookup(f, lookup)?;
                     }
                     writeln!(f, ", then {}", target(node.yes))?;
                 }
-                Kind::Best => writeln!(f, "return the best")?,
+                NodeKind::Best => writeln!(f, "return the best")?,
             }
         }
         Ok(())

@@ -7,12 +7,12 @@ use core::net::Ipv6Addr;
 use core::ops::Range;
 
 use crate::error::Error;
-use crate::word::{self, Word};
+use crate::keyword::{self, Keyword};
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
-    Word(Word),
+    Keyword(Keyword),
     Number(u32),
     /// One to three dots between numbers; 0 to 255 each is not checked yet. `1` to `4` numbers, as they were written.
     Dotted(String),
@@ -26,7 +26,7 @@ pub(crate) enum Token {
 
 /// A token and where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct Spanned {
     pub token: Token,
     pub at: Range<usize>,
 }
@@ -57,7 +57,7 @@ const SIGNS: &[(&str, &str)] = &[
 ];
 
 /// The tokens of a source, ending with [`Token::End`].
-pub(crate) fn scan(source: &str) -> Result<Vec<Placed>, Error> {
+pub(crate) fn scan(source: &str) -> Result<Vec<Spanned>, Error> {
     let bytes = source.as_bytes();
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -67,14 +67,14 @@ pub(crate) fn scan(source: &str) -> Result<Vec<Placed>, Error> {
             continue;
         }
         let (token, length) = one(source, at)?;
-        tokens.push(Placed {
+        tokens.push(Spanned {
             token,
             at: at..at + length,
         });
         at += length;
     }
     let end = source.len();
-    tokens.push(Placed {
+    tokens.push(Spanned {
         token: Token::End,
         at: end..end,
     });
@@ -92,9 +92,9 @@ fn one(source: &str, at: usize) -> Result<(Token, usize), Error> {
             return Ok((Token::Name(escaped[..length].to_owned()), length + 1));
         }
     }
-    for (text, word) in [("&&", Word::And), ("||", Word::Or)] {
+    for (text, word) in [("&&", Keyword::And), ("||", Keyword::Or)] {
         if rest.starts_with(text) {
-            return Ok((Token::Word(word), 2));
+            return Ok((Token::Keyword(word), 2));
         }
     }
     // Addresses, numbers and names overlap; the longest wins, and of two equally long the first here.
@@ -124,9 +124,9 @@ fn one(source: &str, at: usize) -> Result<(Token, usize), Error> {
     let name = name_length(bytes);
     offer(name, &mut || {
         let text = &rest[..name];
-        Ok(if let Some(word) = word::word(text) {
-            Token::Word(word)
-        } else if let Some(number) = word::number(text) {
+        Ok(if let Some(word) = keyword::keyword(text) {
+            Token::Keyword(word)
+        } else if let Some(number) = keyword::number(text) {
             Token::Number(number)
         } else {
             Token::Name(text.to_owned())
@@ -141,7 +141,7 @@ fn one(source: &str, at: usize) -> Result<(Token, usize), Error> {
         }
     }
     if rest.starts_with('!') {
-        return Ok((Token::Word(Word::Not), 1));
+        return Ok((Token::Keyword(Keyword::Not), 1));
     }
     let character = rest.chars().next().map_or(1, char::len_utf8);
     Err(Error::new(

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 use core::net::Ipv6Addr;
 use core::ops::Range;
 
-use crate::program::{Op, Rel};
-use crate::word::{Direction, Kind, Proto};
+use crate::expression::{Op, Rel};
+use crate::keyword::{Direction, IdKind, Proto};
 
 /// The qualifiers before a name or number; it may be left out where the one before had them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Qualifiers {
     pub proto: Option<Proto>,
     pub direction: Option<Direction>,
-    pub kind: Option<Kind>,
+    pub kind: Option<IdKind>,
     pub gateway: bool,
 }
 

@@ -4,7 +4,7 @@ mod support;
 
 use fastrand::Rng;
 use postern::Shared;
-use postern_filter::classifier::{Classifier, Place};
+use postern_filter::classifier::{Classifier, PacketRef};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use postern_filter::{Filter, NoNames};
 use support::connections::{connection, connection_packet};
@@ -250,8 +250,8 @@ fn threads_share_code() {
             });
         }
     });
-    let places: Vec<Place> = (0..500)
-        .map(|n| Place {
+    let places: Vec<PacketRef> = (0..500)
+        .map(|n| PacketRef {
             packet: postern::Offset(area.offset().0 + n * 64),
             wire: 60,
             captured: if n % 7 == 3 { 20 } else { 60 },

@@ -8,7 +8,7 @@ use postern::{Offset, Prot, Shared};
 use postern_figures::clock::best_of;
 use postern_figures::figure::{Figure, Goal};
 use postern_filter::capture::Capture;
-use postern_filter::classifier::{Classifier, Place};
+use postern_filter::classifier::{Classifier, PacketRef};
 use postern_filter::set::{Claim, Set};
 use std::hint::black_box;
 
@@ -39,7 +39,7 @@ pub fn figures(file: &[u8]) -> Measured {
     let mut at = 0;
     for (bytes, wire) in &packets {
         area.write(at, bytes).map_err(|e| text(&e))?;
-        places.push(Place {
+        places.push(PacketRef {
             packet: Offset(area.offset().0 + at as u32),
             wire: *wire,
             captured: bytes.len() as u32,

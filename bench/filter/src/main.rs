@@ -19,7 +19,7 @@ use kernel::Program;
 use postern::{Offset, Shared};
 use postern_figures::clock::best_of;
 use postern_figures::figure::{self, Figure, Goal};
-use postern_filter::classifier::{Classifier, Place};
+use postern_filter::classifier::{Classifier, PacketRef};
 use postern_filter::set::{Claim, Set};
 use postern_filter::{Filter, NoNames};
 use std::hint::black_box;
@@ -113,7 +113,7 @@ fn table7() -> Measured {
     let merged = Confined::of(&merged.code);
     let call = merged.prepared(&packet);
     let ready = classifier.ready().map_err(|e| e.to_string())?;
-    let place = Place {
+    let place = PacketRef {
         packet: Offset(area.offset().0),
         wire,
         captured: wire,

@@ -2,8 +2,8 @@
 
 use super::Parser;
 use crate::error::Error;
+use crate::keyword::{self, Keyword};
 use crate::token::Token;
-use crate::word::{self, Word};
 
 /// What may follow a whole condition.
 pub(super) const JOINED: &str = "`and`, `or` or the end";
@@ -20,7 +20,7 @@ impl Parser<'_> {
                     alloc::format!("the expression ends where {wanted} should follow"),
                 );
             }
-            Token::Word(Word::Elsewhere(subject)) => {
+            Token::Keyword(Keyword::Elsewhere(subject)) => {
                 let error = Error::new(at, alloc::format!("`{text}` is about {}", subject.what()));
                 return match subject.instead() {
                     Some(instead) => error.suggest(instead),
@@ -38,7 +38,7 @@ impl Parser<'_> {
     /// `behind` is whether a whole condition stands before.
     fn suggestion(&self, text: &str, behind: bool) -> Option<alloc::string::String> {
         let near = match self.peek() {
-            Token::Name(name) => word::meant(name),
+            Token::Name(name) => keyword::suggestion(name),
             _ => None,
         };
         Some(match self.peek() {
@@ -62,7 +62,7 @@ impl Parser<'_> {
             }
             Token::Ether(_) => alloc::format!("say what it is: `ether host {text}`"),
             Token::Number(_) => alloc::format!("say what it is: `port {text}`, `proto {text}`"),
-            Token::Word(_) => return None,
+            Token::Keyword(_) => return None,
         })
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{Inherited, Parser};
 use crate::error::Error;
-use crate::program::{Op, Rel};
+use crate::expression::{Op, Rel};
+use crate::keyword::{Keyword, Proto};
 use crate::token::Token;
 use crate::tree::{Arith, Leaf, Sum};
-use crate::word::{Proto, Word};
 
 impl Parser<'_> {
     pub(super) fn relation(&mut self, from: usize) -> Result<Inherited, Error> {
@@ -49,11 +49,11 @@ impl Parser<'_> {
                     out.push(Arith::Packet(self.size()?));
                 }
             }
-            Token::Word(Word::Len) => {
+            Token::Keyword(Keyword::Len) => {
                 self.at += 1;
                 out.push(Arith::Len);
             }
-            Token::Word(Word::Proto(proto)) => {
+            Token::Keyword(Keyword::Proto(proto)) => {
                 self.at += 1;
                 self.index(out, proto)?;
             }

@@ -32,7 +32,7 @@ const SPARSE: usize = 64;
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Full {
+pub(crate) enum TableError {
     #[error("its tables would be larger than a gigabyte")]
     Memory,
     #[error("keys meet under every hash: the numbers from `random` are not random")]
@@ -45,18 +45,20 @@ impl Cuckoo {
         layout: Layout,
         count: usize,
         random: &mut Random,
-    ) -> Result<Cuckoo, Full> {
+    ) -> Result<Cuckoo, TableError> {
         let buckets = (count * 3 / 4).max(8).next_power_of_two();
         let mut table = Cuckoo {
             at: 0,
             entries: 0,
-            buckets: u32::try_from(buckets).map_err(|_| Full::Memory)?,
+            buckets: u32::try_from(buckets).map_err(|_| TableError::Memory)?,
             keys: Vec::new(),
             taken: 0,
             layout,
         };
-        table.at = memory.allocate(table.descriptor()).ok_or(Full::Memory)?;
-        table.entries = memory.allocate(table.bytes()?).ok_or(Full::Memory)?;
+        table.at = memory
+            .allocate(table.descriptor())
+            .ok_or(TableError::Memory)?;
+        table.entries = memory.allocate(table.bytes()?).ok_or(TableError::Memory)?;
         table.choose(memory, random);
         Ok(table)
     }
@@ -72,10 +74,10 @@ impl Cuckoo {
         REST + 16 * (2 * self.layout.words + 1)
     }
 
-    fn bytes(&self) -> Result<u32, Full> {
+    fn bytes(&self) -> Result<u32, TableError> {
         self.buckets
             .checked_mul(2 * self.layout.entry())
-            .ok_or(Full::Memory)
+            .ok_or(TableError::Memory)
     }
 
     /// New keys for the hashes, and the descriptor but for its bound.
@@ -142,7 +144,7 @@ impl Cuckoo {
         key: &[u64],
         rank: u64,
         random: &mut Random,
-    ) -> Result<(), Full> {
+    ) -> Result<(), TableError> {
         let places = self.places(key);
         let found = places.iter().find(|at| self.holds(memory, **at, key));
         if let Some(at) = found {
@@ -187,7 +189,7 @@ impl Cuckoo {
         random: &mut Random,
         homeless: Option<Vec<u64>>,
         larger: bool,
-    ) -> Result<(), Full> {
+    ) -> Result<(), TableError> {
         let width = self.layout.words as usize + 1;
         let bytes = self.bytes()?;
         let mut all = homeless.unwrap_or_default();
@@ -201,14 +203,14 @@ impl Cuckoo {
             let old = (self.entries, self.bytes()?);
             if tries >= TRIES {
                 if self.buckets as usize > SPARSE * (all.len() / width).max(8) {
-                    return Err(Full::Random);
+                    return Err(TableError::Random);
                 }
-                self.buckets = self.buckets.checked_mul(2).ok_or(Full::Memory)?;
+                self.buckets = self.buckets.checked_mul(2).ok_or(TableError::Memory)?;
                 tries = 0;
             }
             tries += 1;
             // A fresh block is all zeros.
-            let fresh = memory.allocate(self.bytes()?).ok_or(Full::Memory)?;
+            let fresh = memory.allocate(self.bytes()?).ok_or(TableError::Memory)?;
             memory.release(old.0, old.1);
             self.entries = fresh;
             self.choose(memory, random);

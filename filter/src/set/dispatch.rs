@@ -8,14 +8,15 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::cuckoo::{Cuckoo, Full};
+use super::cuckoo::{Cuckoo, TableError};
 use super::memory::Memory;
 use super::merge::Merger;
 use super::path::{Shape, import};
 use super::{Group, Id, Random, Set};
 use crate::encode::encode;
+use crate::expression::{Expr, ExprId};
 use crate::lookup::{BOUND, COUNT, Layout, Lookup, REST};
-use crate::program::{Builder, Expr, ExprId, Kind, NodeId, Program, REJECT};
+use crate::program::{Builder, NodeId, NodeKind, Program, REJECT};
 
 /// Groups of one program; a set with more is several, one after the other.
 const TOGETHER: usize = 256;
@@ -50,7 +51,7 @@ enum Table {
 
 /// What the program takes for granted of a group.
 #[derive(Debug, Default)]
-struct State {
+struct GroupState {
     /// Values that all keys have had.
     fixed: Vec<Option<u32>>,
     table: Table,
@@ -61,7 +62,7 @@ struct State {
 /// The program and memory of a set.
 pub(crate) struct Dispatch {
     pub memory: Memory,
-    states: Vec<State>,
+    states: Vec<GroupState>,
     /// Of the set when all this was made.
     generation: u64,
     /// The program is not the set's any more.
@@ -69,7 +70,7 @@ pub(crate) struct Dispatch {
     random: alloc::boxed::Box<Random>,
     key: Vec<u64>,
     /// Why a table was given up.
-    failure: Option<Full>,
+    failure: Option<TableError>,
 }
 
 /// Machine code of a set, its programs for people, and functions behind it.
@@ -117,7 +118,8 @@ impl Dispatch {
             return;
         }
         if self.states.len() < set.groups.len() {
-            self.states.resize_with(set.groups.len(), State::default);
+            self.states
+                .resize_with(set.groups.len(), GroupState::default);
         }
         let rank = set.rank(group, key);
         let state = &mut self.states[group];
@@ -178,13 +180,14 @@ impl Dispatch {
     }
 
     /// The set's program for memory that begins at `base`.
-    pub fn compile(&mut self, set: &Set, base: u32) -> Result<Compiled, Full> {
+    pub fn compile(&mut self, set: &Set, base: u32) -> Result<Compiled, TableError> {
         if self.generation != set.generation {
             self.generation = set.generation;
             self.memory = Memory::default();
             self.states.clear();
         }
-        self.states.resize_with(set.groups.len(), State::default);
+        self.states
+            .resize_with(set.groups.len(), GroupState::default);
         // Groups that became empty keep their tables until the set forgets them: filters of their shape may come again.
         let filled: Vec<usize> = set
             .order
@@ -202,7 +205,7 @@ impl Dispatch {
         for chunk in filled.chunks(TOGETHER) {
             let afresh = programs.is_empty();
             let program = self.program(set, chunk, base, afresh);
-            programs.push(program.ok_or(Full::Memory)?);
+            programs.push(program.ok_or(TableError::Memory)?);
         }
         let text = link(set, &programs);
         self.stale = false;
@@ -210,7 +213,7 @@ impl Dispatch {
     }
 
     /// Makes a group's table, if it has none.
-    fn build(&mut self, set: &Set, number: usize) -> Result<(), Full> {
+    fn build(&mut self, set: &Set, number: usize) -> Result<(), TableError> {
         let group = &set.groups[number];
         let state = &mut self.states[number];
         if !matches!(state.table, Table::None) {
@@ -238,7 +241,7 @@ impl Dispatch {
         state.table = match range {
             _ if search <= direct.min(hash) => {
                 let bytes = 8 + 8 * count as u32;
-                let at = memory.allocate(bytes).ok_or(Full::Memory)?;
+                let at = memory.allocate(bytes).ok_or(TableError::Memory)?;
                 let keys = group.table.entries().map(|(key, _)| key.to_vec());
                 let ranks = keys.zip((at + 8..).step_by(8)).collect();
                 Table::Search { at, bytes, ranks }
@@ -247,8 +250,8 @@ impl Dispatch {
                 // Room on both sides: neighbours come later.
                 let low = low & !63;
                 let count = (high - low + 1).next_power_of_two();
-                let at = memory.allocate(REST + 8).ok_or(Full::Memory)?;
-                let entries = memory.allocate(8 * count).ok_or(Full::Memory)?;
+                let at = memory.allocate(REST + 8).ok_or(TableError::Memory)?;
+                let entries = memory.allocate(8 * count).ok_or(TableError::Memory)?;
                 memory.put(at + COUNT, u64::from(count) | u64::from(entries) << 32);
                 memory.put(at + REST, low.into());
                 Table::Direct {
@@ -265,7 +268,7 @@ impl Dispatch {
             self.update(set, number, key);
         }
         match self.states[number].table {
-            Table::None => Err(self.failure.take().unwrap_or(Full::Memory)),
+            Table::None => Err(self.failure.take().unwrap_or(TableError::Memory)),
             _ => Ok(()),
         }
     }
@@ -273,7 +276,7 @@ impl Dispatch {
     /// The program of some groups.
     fn program(&self, set: &Set, groups: &[usize], base: u32, afresh: bool) -> Option<Program> {
         let mut merger = Merger::default();
-        let mut next = merger.build.node(Kind::Best, REJECT, REJECT);
+        let mut next = merger.build.node(NodeKind::Best, REJECT, REJECT);
         for (index, number) in groups.iter().enumerate().rev() {
             let state = &self.states[*number];
             let (shape, ids) = imported(set, &set.groups[*number].shape, &mut merger.build)?;
@@ -282,7 +285,7 @@ impl Dispatch {
             next = match (index, state.at()) {
                 (0, _) if afresh => node,
                 (_, None) => node,
-                (_, Some(at)) => merger.build.node(Kind::Beaten(base + at), next, node),
+                (_, Some(at)) => merger.build.node(NodeKind::Beaten(base + at), next, node),
             };
         }
         let mut program = merger.build.finish(next, 0);
@@ -316,7 +319,7 @@ fn imported(
     Some((new, ids))
 }
 
-impl State {
+impl GroupState {
     /// The descriptor's place.
     fn at(&self) -> Option<u32> {
         match &self.table {
@@ -389,7 +392,7 @@ impl State {
                 base,
             },
         };
-        Some(merger.look(lookup, next))
+        Some(merger.lookup(lookup, next))
     }
 }
 

@@ -9,10 +9,9 @@ use alloc::vec::Vec;
 use super::path::{Shape, Test};
 use super::{Group, Id, Set};
 use crate::Code;
+use crate::expression::{Expr, ExprId, Exprs, Op, Rel};
 use crate::lookup::Lookup;
-use crate::program::{
-    Builder, Expr, ExprId, Exprs, Kind, MAX_NODES, NodeId, Op, Program, REJECT, Rel,
-};
+use crate::program::{Builder, MAX_NODES, NodeId, NodeKind, Program, REJECT};
 
 /// Machine code of a set: it returns the number of the filter that gets a packet, from 1 on, or 0.
 #[derive(Clone, Debug)]
@@ -26,7 +25,7 @@ pub struct Merged {
 /// The variable with the number of the best filter so far; 0 is none yet.
 const BEST: u8 = 0;
 /// A key and the number of its best filter.
-type Entry = (Vec<u32>, u32);
+type RankedKey = (Vec<u32>, u32);
 
 impl Set {
     /// One decision program of all filters. Nothing if the set has more filters than are worth that, or some that only can be asked by
@@ -47,11 +46,11 @@ impl Set {
         let best = merger.expr(Expr::Var(BEST))?;
         merger.var = Some(best);
         // From the last group to the first, each leading to the one behind it.
-        let mut next = merger.build.node(Kind::Return(best), REJECT, REJECT);
+        let mut next = merger.build.node(NodeKind::Return(best), REJECT, REJECT);
         let mut later = u32::MAX;
         for group in self.order.iter().rev() {
             let group = &self.groups[*group];
-            let entries: Vec<Entry> = group
+            let entries: Vec<RankedKey> = group
                 .table
                 .entries()
                 .filter_map(|(key, ids)| {
@@ -66,7 +65,9 @@ impl Set {
             later = later.min(first);
         }
         let zero = merger.build.exprs.number(0);
-        let entry = merger.build.node(Kind::Assign(BEST, zero), next, REJECT);
+        let entry = merger
+            .build
+            .node(NodeKind::Assign(BEST, zero), next, REJECT);
         let mut program = merger.build.finish(entry, 0);
         crate::flow::simplify(&mut program);
         Some(Merged {
@@ -98,21 +99,21 @@ impl Merger {
 
     fn test(&mut self, a: ExprId, rel: Rel, b: u32, yes: NodeId, no: NodeId) -> NodeId {
         let b = self.build.exprs.number(b);
-        self.build.node(Kind::Test(a, rel, b), yes, no)
+        self.build.node(NodeKind::Test(a, rel, b), yes, no)
     }
 
     /// A lookup that goes on at `next`.
-    pub fn look(&mut self, lookup: Lookup, next: NodeId) -> NodeId {
+    pub fn lookup(&mut self, lookup: Lookup, next: NodeId) -> NodeId {
         let number = self.build.lookups.len() as u32;
         self.build.lookups.push(lookup);
-        self.build.node(Kind::Look(number), next, REJECT)
+        self.build.node(NodeKind::Lookup(number), next, REJECT)
     }
 
     /// The nodes of a group.
     fn group(
         &mut self,
         group: &Group,
-        entries: Vec<Entry>,
+        entries: Vec<RankedKey>,
         next: NodeId,
         later: u32,
     ) -> Option<NodeId> {
@@ -130,7 +131,7 @@ impl Merger {
         &mut self,
         shape: &Shape,
         fixed: &[Option<u32>],
-        mut entries: Vec<Entry>,
+        mut entries: Vec<RankedKey>,
         ends: Ends,
     ) -> Option<NodeId> {
         let mut order: Vec<(usize, usize)> = (0..shape.fields.len())
@@ -201,7 +202,7 @@ impl Merger {
             let chosen = tests.iter().rev().filter(|(moves, _)| *moves == late);
             for (_, (a, rel, b, outcome)) in chosen {
                 let (yes, no) = if *outcome { (node, next) } else { (next, node) };
-                node = merger.build.node(Kind::Test(*a, *rel, *b), yes, no);
+                node = merger.build.node(NodeKind::Test(*a, *rel, *b), yes, no);
             }
             node
         };
@@ -212,7 +213,7 @@ impl Merger {
             let end = self.expr(Expr::Bin(Op::Add, base, end))?;
             node = self
                 .build
-                .node(Kind::Test(captured, Rel::Ge, end), node, next);
+                .node(NodeKind::Test(captured, Rel::Ge, end), node, next);
         }
         node = ask(self, false, node);
         if end > 0 {
@@ -224,7 +225,7 @@ impl Merger {
     /// Decides the first of `fields` among the entries' values, and then the others. All entries agree in what was decided before.
     fn level(
         &mut self,
-        entries: &[Entry],
+        entries: &[RankedKey],
         fields: &[(usize, ExprId)],
         ends: Ends,
     ) -> Option<NodeId> {
@@ -235,7 +236,7 @@ impl Merger {
             let number = entries.first()?.1;
             return self.found(number, ends);
         };
-        let runs: Vec<&[Entry]> = entries
+        let runs: Vec<&[RankedKey]> = entries
             .chunk_by(|a, b| a.0[*field] == b.0[*field])
             .collect();
         self.search(&runs, *field, *expr, rest, ends)
@@ -243,7 +244,7 @@ impl Merger {
 
     fn search(
         &mut self,
-        runs: &[&[Entry]],
+        runs: &[&[RankedKey]],
         field: usize,
         expr: ExprId,
         rest: &[(usize, ExprId)],
@@ -271,12 +272,12 @@ impl Merger {
     /// A path is taken: the end, if nothing behind can be better; else the number is kept if it is the best so far.
     fn found(&mut self, number: u32, (next, later): Ends) -> Option<NodeId> {
         let (Some(kept), Some(later)) = (self.var, later) else {
-            return Some(self.look(Lookup::Rank { at: number }, next));
+            return Some(self.lookup(Lookup::Rank { at: number }, next));
         };
         let value = self.build.exprs.number(number);
-        let keep = self.build.node(Kind::Assign(BEST, value), next, REJECT);
+        let keep = self.build.node(NodeKind::Assign(BEST, value), next, REJECT);
         let take = if number < later {
-            self.build.node(Kind::Return(value), REJECT, REJECT)
+            self.build.node(NodeKind::Return(value), REJECT, REJECT)
         } else {
             keep
         };
@@ -284,7 +285,7 @@ impl Merger {
         let one = self.expr(Expr::Const(1))?;
         let less = self.expr(Expr::Bin(Op::Sub, kept, one))?;
         let end = if number < later {
-            self.build.node(Kind::Return(kept), REJECT, REJECT)
+            self.build.node(NodeKind::Return(kept), REJECT, REJECT)
         } else {
             next
         };

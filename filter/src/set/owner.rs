@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use super::path::Path;
 use super::{Claim, Group, Set};
-use crate::program::Exprs;
+use crate::expression::Exprs;
 
 impl Set {
     /// A filter of another owner and lower priority that may want a packet of these paths.

@@ -3,8 +3,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use crate::flow::{NOBODY, has_variable};
-use crate::program::{ACCEPT, Expr, ExprId, Exprs, Kind, NodeId, Op, Program, Rel, apply, holds};
+use crate::expression::{Expr, ExprId, Exprs, Op, Rel, apply, holds};
+use crate::flow::{UNUSED, has_variable};
+use crate::program::{ACCEPT, NodeId, NodeKind, Program};
 
 /// A filter with more ways is asked by itself.
 const MOST: usize = 64;
@@ -106,7 +107,7 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
             tests
         };
         match node.kind {
-            Kind::Test(a, rel, b) => {
+            NodeKind::Test(a, rel, b) => {
                 let (a, b) = (
                     import(&program.exprs, exprs, a)?,
                     import(&program.exprs, exprs, b)?,
@@ -114,12 +115,14 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
                 stack.push((node.no, with(Test::Outcome(a, rel, b, false))));
                 stack.push((node.yes, with(Test::Outcome(a, rel, b, true))));
             }
-            Kind::Assign(NOBODY, value) => {
+            NodeKind::Assign(UNUSED, value) => {
                 let value = import(&program.exprs, exprs, value)?;
                 stack.push((node.yes, with(Test::Needs(value))));
             }
-            Kind::Assign(..) | Kind::Beaten(_) | Kind::Look(_) | Kind::Best => return None,
-            Kind::Return(value) => match program.exprs.constant(value) {
+            NodeKind::Assign(..) | NodeKind::Beaten(_) | NodeKind::Lookup(_) | NodeKind::Best => {
+                return None;
+            }
+            NodeKind::Return(value) => match program.exprs.constant(value) {
                 Some(0) => {}
                 Some(_) => {
                     let tests = needed(program, tests, exprs);
@@ -240,7 +243,7 @@ impl Facts {
             return Some(false);
         };
         match node.kind {
-            Kind::Test(a, rel, b) => {
+            NodeKind::Test(a, rel, b) => {
                 let (a, b) = (
                     import(&program.exprs, exprs, a)?,
                     import(&program.exprs, exprs, b)?,
@@ -269,14 +272,14 @@ impl Facts {
                 }
                 Some(true)
             }
-            Kind::Assign(NOBODY, value) => {
+            NodeKind::Assign(UNUSED, value) => {
                 let value = import(&program.exprs, exprs, value)?;
                 match self.readable(exprs, value) {
                     true => self.accepted(program, exprs, node.yes, budget),
                     false => Some(false),
                 }
             }
-            Kind::Return(value) => Some(program.exprs.constant(value)? != 0),
+            NodeKind::Return(value) => Some(program.exprs.constant(value)? != 0),
             _ => None,
         }
     }

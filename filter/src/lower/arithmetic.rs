@@ -7,22 +7,23 @@ use alloc::vec::Vec;
 
 use super::link;
 use super::protocol::in_link;
-use super::{From, Generator, Result};
-use crate::program::{Expr, ExprId, Op, Part, Rel};
+use super::{FieldBase, Lowering, Result};
+use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::keyword::Proto;
+use crate::program::Fragment;
 use crate::tree::Arith;
-use crate::word::Proto;
 
 /// A value, and the condition that it comes with.
-type Value = (ExprId, Option<Part>);
+type Value = (ExprId, Option<Fragment>);
 
-impl Generator<'_> {
+impl Lowering<'_> {
     pub(super) fn relation(
         &mut self,
         a: &[Arith],
         rel: Rel,
         not: bool,
         b: &[Arith],
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         let (a, a_condition) = self.sum(a)?;
         let (b, b_condition) = self.sum(b)?;
         let mut test = self.build.test(a, rel, b);
@@ -103,7 +104,7 @@ impl Generator<'_> {
             })?;
             return Ok((value, condition));
         }
-        let together = |g: &mut Self, part: Part| match condition {
+        let together = |g: &mut Self, part: Fragment| match condition {
             Some(condition) => g.and(condition, part),
             None => part,
         };
@@ -111,7 +112,7 @@ impl Generator<'_> {
             Proto::Icmp6 => {
                 let ip = self.link_protocol(link::IP6)?;
                 let ip = together(self, ip);
-                let icmp = self.equal(From::Network, 6, 1, 58)?;
+                let icmp = self.equal(FieldBase::Network, 6, 1, 58)?;
                 let both = self.and(ip, icmp);
                 let value = self.network_field(size, index, 40)?;
                 Ok((value, Some(both)))

@@ -1,9 +1,10 @@
 //! Protocols by name and number, and chains of headers.
 
 use super::link;
-use super::{From, Generator, Result};
-use crate::program::{Expr, ExprId, Kind, NodeId, Op, Part, REJECT, Rel};
-use crate::word::Proto;
+use super::{FieldBase, Lowering, Result};
+use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::keyword::Proto;
+use crate::program::{Fragment, NodeId, NodeKind, REJECT};
 
 pub(super) const TCP: u32 = 6;
 pub(super) const UDP: u32 = 17;
@@ -77,9 +78,9 @@ fn pdus(proto: Proto) -> &'static [u32] {
     }
 }
 
-impl Generator<'_> {
+impl Lowering<'_> {
     /// A protocol by itself.
-    pub(super) fn protocol(&mut self, proto: Proto) -> Result<Part> {
+    pub(super) fn protocol(&mut self, proto: Proto) -> Result<Fragment> {
         if let Some(value) = in_link(proto) {
             return self.link_protocol(value);
         }
@@ -103,7 +104,7 @@ impl Generator<'_> {
     }
 
     /// What `below` carries is protocol number `value`; without `below` either IP does.
-    pub(super) fn protocol_number(&mut self, value: u32, below: Option<Proto>) -> Result<Part> {
+    pub(super) fn protocol_number(&mut self, value: u32, below: Option<Proto>) -> Result<Fragment> {
         match below {
             None => {
                 let four = self.protocol_number(value, Some(Proto::Ip))?;
@@ -113,21 +114,21 @@ impl Generator<'_> {
             Some(Proto::Link) => self.link_protocol(value),
             Some(Proto::Ip) => {
                 let ip = self.link_protocol(link::IP)?;
-                let protocol = self.equal(From::Network, 9, 1, value)?;
+                let protocol = self.equal(FieldBase::Network, 9, 1, value)?;
                 Ok(self.and(ip, protocol))
             }
             Some(Proto::Ip6) => {
                 let ip = self.link_protocol(link::IP6)?;
-                let direct = self.equal(From::Network, 6, 1, value)?;
-                let fragment = self.equal(From::Network, 6, 1, FRAGMENT)?;
-                let behind = self.equal(From::Network, 40, 1, value)?;
+                let direct = self.equal(FieldBase::Network, 6, 1, value)?;
+                let fragment = self.equal(FieldBase::Network, 6, 1, FRAGMENT)?;
+                let behind = self.equal(FieldBase::Network, 40, 1, value)?;
                 let behind = self.and(fragment, behind);
                 let either = self.or(direct, behind);
                 Ok(self.and(ip, either))
             }
             Some(Proto::Iso) => {
                 let iso = self.link_protocol(link::SAP_ISO)?;
-                let protocol = self.equal(From::NetworkLlc, 0, 1, value)?;
+                let protocol = self.equal(FieldBase::NetworkLlc, 0, 1, value)?;
                 Ok(self.and(iso, protocol))
             }
             Some(Proto::Isis) => self.pdu(value),
@@ -137,20 +138,20 @@ impl Generator<'_> {
         }
     }
 
-    fn pdu(&mut self, value: u32) -> Result<Part> {
+    fn pdu(&mut self, value: u32) -> Result<Fragment> {
         let isis = self.protocol_number(ISIS, Some(Proto::Iso))?;
-        let kind = self.equal(From::NetworkLlc, 4, 1, value)?;
+        let kind = self.equal(FieldBase::NetworkLlc, 4, 1, value)?;
         Ok(self.and(isis, kind))
     }
 
     /// Not a fragment, or the first.
-    pub(super) fn first_fragment(&mut self) -> Result<Part> {
-        let later = self.compare(From::Network, 6, 2, Rel::Set, 0x1fff)?;
+    pub(super) fn first_fragment(&mut self) -> Result<Fragment> {
+        let later = self.compare(FieldBase::Network, 6, 2, Rel::Set, 0x1fff)?;
         Ok(self.not(later))
     }
 
     /// A protocol anywhere in the chain of headers.
-    pub(super) fn chain(&mut self, value: u32, below: Option<Proto>) -> Result<Part> {
+    pub(super) fn chain(&mut self, value: u32, below: Option<Proto>) -> Result<Fragment> {
         let six = match below {
             None => {
                 let four = self.chain(value, Some(Proto::Ip))?;
@@ -178,7 +179,7 @@ impl Generator<'_> {
         };
         self.chain_variables = Some(variables);
         let [protocol, place, _] = variables;
-        let first = self.field(From::Network, if six { 6 } else { 9 }, 1)?;
+        let first = self.field(FieldBase::Network, if six { 6 } else { 9 }, 1)?;
         let length = if six {
             self.build.exprs.number(40)
         } else {
@@ -233,31 +234,39 @@ impl Generator<'_> {
         let bytes = self.with(Op::Mul, words, 4)?;
         let is = |g: &mut Self, value: u32, yes: NodeId, no: NodeId| {
             let value = g.build.exprs.number(value);
-            g.build.node(Kind::Test(now, Rel::Eq, value), yes, no)
+            g.build.node(NodeKind::Test(now, Rel::Eq, value), yes, no)
         };
         // The place is read before either variable changes.
         let saved = self.expr(Expr::Var(spare))?;
-        let finish = self.build.node(Kind::Assign(protocol, saved), next, REJECT);
-        let move_on = self.build.node(Kind::Assign(place, bytes), finish, REJECT);
+        let finish = self
+            .build
+            .node(NodeKind::Assign(protocol, saved), next, REJECT);
+        let move_on = self
+            .build
+            .node(NodeKind::Assign(place, bytes), finish, REJECT);
         let authentication = self
             .build
-            .node(Kind::Assign(spare, following), move_on, REJECT);
+            .node(NodeKind::Assign(spare, following), move_on, REJECT);
         let mut node = is(self, AH, authentication, end);
         if six {
             let length = byte(self, off + 1)?;
             let units = self.with(Op::Add, length, 1)?;
             let bytes = self.with(Op::Mul, units, 8)?;
             let behind = self.bin(Op::Add, bytes, at)?;
-            let move_on = self.build.node(Kind::Assign(place, behind), finish, REJECT);
+            let move_on = self
+                .build
+                .node(NodeKind::Assign(place, behind), finish, REJECT);
             let advance = self
                 .build
-                .node(Kind::Assign(spare, following), move_on, REJECT);
+                .node(NodeKind::Assign(spare, following), move_on, REJECT);
             for extension in EXTENSIONS.into_iter().rev() {
                 node = is(self, extension, advance, node);
             }
         }
         node = is(self, NONE, end, node);
-        Ok(self.build.node(Kind::Test(now, Rel::Eq, wanted), end, node))
+        Ok(self
+            .build
+            .node(NodeKind::Test(now, Rel::Eq, wanted), end, node))
     }
 }
 

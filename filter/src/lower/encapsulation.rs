@@ -1,13 +1,14 @@
 //! Headers around headers: VLAN tags, MPLS labels, PPPoE sessions, Geneve tunnels. Each moves what follows in the source.
 
 use super::protocol::UDP;
-use super::{From, Generator, LinkType, Offset, Result, link};
-use crate::program::{Expr, ExprId, Kind, Op, Part, REJECT, Rel};
-use crate::word::Direction;
+use super::{FieldBase, HeaderOffset, LinkType, Lowering, Result, link};
+use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::keyword::Direction;
+use crate::program::{Fragment, NodeKind, REJECT};
 
 const GENEVE_PORT: u16 = 6081;
 
-impl Generator<'_> {
+impl Lowering<'_> {
     fn at_most(&self, value: Option<u32>, most: u32, what: &str) -> Result<()> {
         match value {
             Some(value) if value > most => {
@@ -17,7 +18,7 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn vlan(&mut self, tag: Option<u32>) -> Result<Part> {
+    pub(super) fn vlan(&mut self, tag: Option<u32>) -> Result<Fragment> {
         if self.labels > 0 {
             return Err(self
                 .error("no tag follows MPLS labels")
@@ -32,7 +33,7 @@ impl Generator<'_> {
         let both = self.or(customer, service);
         let mut part = self.or(both, old);
         if let Some(tag) = tag {
-            let number = self.masked(From::Network, 0, 2, 0xfff, Rel::Eq, tag)?;
+            let number = self.masked(FieldBase::Network, 0, 2, 0xfff, Rel::Eq, tag)?;
             part = self.and(part, number);
         }
         self.payload.constant += 4;
@@ -50,10 +51,10 @@ impl Generator<'_> {
         Ok(())
     }
 
-    pub(super) fn mpls(&mut self, label: Option<u32>) -> Result<Part> {
+    pub(super) fn mpls(&mut self, label: Option<u32>) -> Result<Fragment> {
         self.at_most(label, 0xf_ffff, "MPLS labels")?;
         let mut part = if self.labels > 0 {
-            self.masked(From::LastLabel, 2, 1, 1, Rel::Eq, 0)?
+            self.masked(FieldBase::LastLabel, 2, 1, 1, Rel::Eq, 0)?
         } else {
             match self.link {
                 LinkType::Ethernet => self.link_protocol(link::MPLS)?,
@@ -61,7 +62,8 @@ impl Generator<'_> {
             }
         };
         if let Some(label) = label {
-            let number = self.masked(From::Network, 0, 4, 0xffff_f000, Rel::Eq, label << 12)?;
+            let number =
+                self.masked(FieldBase::Network, 0, 4, 0xffff_f000, Rel::Eq, label << 12)?;
             part = self.and(part, number);
         }
         self.network += 4;
@@ -71,17 +73,17 @@ impl Generator<'_> {
         Ok(part)
     }
 
-    pub(super) fn pppoe_session(&mut self, session: Option<u32>) -> Result<Part> {
+    pub(super) fn pppoe_session(&mut self, session: Option<u32>) -> Result<Fragment> {
         self.at_most(session, 0xffff, "PPPoE sessions")?;
         let mut part = self.link_protocol(link::PPPOE_SESSION)?;
         if let Some(session) = session {
-            let number = self.masked(From::Network, 0, 4, 0xffff, Rel::Eq, session)?;
+            let number = self.masked(FieldBase::Network, 0, 4, 0xffff, Rel::Eq, session)?;
             part = self.and(part, number);
         }
         // Six bytes of PPPoE, then PPP's protocol of two.
         self.link = LinkType::Ppp;
         self.geneve = false;
-        self.link_header = Offset {
+        self.link_header = HeaderOffset {
             constant: self.payload.constant + self.network + 6,
             ..self.payload
         };
@@ -94,7 +96,7 @@ impl Generator<'_> {
         Ok(part)
     }
 
-    pub(super) fn geneve(&mut self, network: Option<u32>) -> Result<Part> {
+    pub(super) fn geneve(&mut self, network: Option<u32>) -> Result<Fragment> {
         self.at_most(network, 0xff_ffff, "Geneve's network numbers")?;
         // The length of the IP header, and what of its place depends on the packet.
         let behind = self.variable()?;
@@ -114,13 +116,13 @@ impl Generator<'_> {
         Ok(self.and(either, moved))
     }
 
-    fn geneve_above(&mut self, six: bool, network: Option<u32>) -> Result<Part> {
+    fn geneve_above(&mut self, six: bool, network: Option<u32>) -> Result<Fragment> {
         let port = (GENEVE_PORT, GENEVE_PORT);
         let udp = self.ports_of(six, port, true, Some(UDP), Some(Direction::Dst))?;
         let from = if six {
-            From::Transport6
+            FieldBase::Transport6
         } else {
-            From::Transport4
+            FieldBase::Transport4
         };
         let version = self.masked(from, 8, 1, 0xc0, Rel::Eq, 0)?;
         let part = self.and(udp, version);
@@ -132,7 +134,7 @@ impl Generator<'_> {
     }
 
     /// Computes where the headers inside of the tunnel are, and moves to them.
-    fn enter_geneve(&mut self, behind: u8) -> Result<Part> {
+    fn enter_geneve(&mut self, behind: u8) -> Result<Fragment> {
         let udp = self.expr(Expr::Var(behind))?;
         let header = self.with(Op::Add, udp, self.payload.constant + self.network + 8)?;
         let load = |g: &mut Self, size: u8, off: u32| {
@@ -157,18 +159,21 @@ impl Generator<'_> {
         let done = self.build.test(zero, Rel::Eq, zero);
         let end = self.build.size() as u32 - 1;
         let assign = |g: &mut Self, type_at: ExprId, payload_at: ExprId| {
-            let last = g.build.node(Kind::Assign(payload, payload_at), end, REJECT);
-            g.build.node(Kind::Assign(link_type, type_at), last, REJECT)
+            let last = g
+                .build
+                .node(NodeKind::Assign(payload, payload_at), end, REJECT);
+            g.build
+                .node(NodeKind::Assign(link_type, type_at), last, REJECT)
         };
         let frame = assign(self, type_in_frame, behind_frame);
         let bare = assign(self, type_in_tunnel, inside);
         let bridged = self.build.exprs.number(link::BRIDGED);
         let choose = self
             .build
-            .node(Kind::Test(kind, Rel::Eq, bridged), frame, bare);
+            .node(NodeKind::Test(kind, Rel::Eq, bridged), frame, bare);
         let chosen = self.build.enter(choose, done);
         let part = self.and(set_header, chosen);
-        let moved = |variable| Offset {
+        let moved = |variable| HeaderOffset {
             constant: 0,
             variable: Some(variable),
         };

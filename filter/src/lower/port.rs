@@ -3,20 +3,21 @@
 //! Above IPv4 only first fragments have ports; above IPv6 the transport header must follow the IPv6 header directly.
 
 use super::protocol::{SCTP, TCP, UDP};
-use super::{From, Generator, Result, link};
-use crate::program::{Part, Rel};
-use crate::word::{Direction, Proto};
+use super::{FieldBase, Lowering, Result, link};
+use crate::expression::Rel;
+use crate::keyword::{Direction, Proto};
+use crate::program::Fragment;
 
 /// Lowest and highest port.
 type Range = (u16, u16);
 
-impl Generator<'_> {
+impl Lowering<'_> {
     pub(super) fn port(
         &mut self,
         port: u16,
         transport: Option<u32>,
         direction: Option<Direction>,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         self.ports((port, port), true, transport, direction)
     }
 
@@ -25,7 +26,7 @@ impl Generator<'_> {
         (a, b): Range,
         transport: Option<u32>,
         direction: Option<Direction>,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         self.ports((a.min(b), a.max(b)), false, transport, direction)
     }
 
@@ -35,7 +36,7 @@ impl Generator<'_> {
         single: bool,
         transport: Option<u32>,
         direction: Option<Direction>,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         let six = self.ports_of(true, range, single, transport, direction)?;
         let four = self.ports_of(false, range, single, transport, direction)?;
         Ok(self.or(six, four))
@@ -48,7 +49,7 @@ impl Generator<'_> {
         single: bool,
         transport: Option<u32>,
         direction: Option<Direction>,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         let ip = self.link_protocol(if six { link::IP6 } else { link::IP })?;
         let above = match transport {
             Some(transport) => self.transport_ports(six, range, single, transport, direction)?,
@@ -70,8 +71,8 @@ impl Generator<'_> {
         single: bool,
         transport: u32,
         direction: Option<Direction>,
-    ) -> Result<Part> {
-        let protocol = self.equal(From::Network, if six { 6 } else { 9 }, 1, transport)?;
+    ) -> Result<Fragment> {
+        let protocol = self.equal(FieldBase::Network, if six { 6 } else { 9 }, 1, transport)?;
         let first = if six {
             protocol
         } else {
@@ -79,9 +80,9 @@ impl Generator<'_> {
             self.and(protocol, first)
         };
         let from = if six {
-            From::Transport6
+            FieldBase::Transport6
         } else {
-            From::Transport4
+            FieldBase::Transport4
         };
         let one = |g: &mut Self, off: u32| {
             if single {

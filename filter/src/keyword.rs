@@ -1,4 +1,4 @@
-//! The words of the language: protocols, qualifiers, operators, and names of numbers.
+//! The keywords of the language: protocols, qualifiers, operators, and names of numbers.
 
 /// A protocol, as a qualifier, by itself, or before an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ pub(crate) enum Direction {
 
 /// What a name or number after qualifiers is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum IdKind {
     Host,
     Net,
     Port,
@@ -64,13 +64,13 @@ pub(crate) enum Kind {
     ProtoChain,
 }
 
-/// A word with a meaning.
+/// A keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum Keyword {
     Proto(Proto),
     Src,
     Dst,
-    Kind(Kind),
+    Kind(IdKind),
     Gateway,
     Mask,
     Less,
@@ -96,7 +96,7 @@ pub(crate) enum Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// Which way a packet went.
-    Way,
+    PacketDirection,
     /// Which interface it passed.
     Interface,
     Wireless,
@@ -108,7 +108,7 @@ pub(crate) enum Subject {
 impl Subject {
     pub(crate) fn what(self) -> &'static str {
         match self {
-            Way => "the way of a packet, which its bytes do not say",
+            PacketDirection => "the way of a packet, which its bytes do not say",
             Interface => "the interface of a packet, which its bytes do not say",
             Wireless => "wireless links (IEEE 802.11), not Ethernet",
             Atm => "ATM links, not Ethernet",
@@ -120,7 +120,7 @@ impl Subject {
     /// What to write instead.
     pub(crate) fn instead(self) -> Option<&'static str> {
         match self {
-            Way => Some("choose it when you capture: `-Q in` or `-Q out`"),
+            PacketDirection => Some("choose it when you capture: `-Q in` or `-Q out`"),
             Interface => Some("choose it when you capture: `-i NAME`"),
             Wireless => {
                 Some("link addresses of Ethernet are `ether host`, `ether src` and `ether dst`")
@@ -130,12 +130,12 @@ impl Subject {
     }
 }
 
-/// What a word means, if it is one of the language.
-pub(crate) fn word(text: &str) -> Option<Word> {
-    WORDS
+/// The keyword that is spelled like this.
+pub(crate) fn keyword(text: &str) -> Option<Keyword> {
+    KEYWORDS
         .iter()
         .find(|(name, _)| *name == text)
-        .map(|(_, word)| *word)
+        .map(|(_, keyword)| *keyword)
 }
 
 /// The number that a name stands for.
@@ -148,7 +148,7 @@ pub(crate) fn number(text: &str) -> Option<u32> {
 
 /// Every word that has a meaning here, and every named number, to look for what may have been meant.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    let here = WORDS
+    let here = KEYWORDS
         .iter()
         .filter(|(_, word)| !matches!(word, Elsewhere(_)));
     let words = here.map(|(name, _)| *name);
@@ -156,7 +156,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
 }
 
 /// The word that somebody meant who wrote this name: in large letters, of another language of filters, or misspelt.
-pub(crate) fn meant(name: &str) -> Option<&'static str> {
+pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     let same = |known: &&str| known.eq_ignore_ascii_case(name);
     let foreign = || FOREIGN.iter().find(|(known, _)| same(known));
     all()
@@ -165,15 +165,15 @@ pub(crate) fn meant(name: &str) -> Option<&'static str> {
         .or_else(|| crate::names::nearest(name, all()))
 }
 
+use Keyword::*;
 use Subject::*;
-use Word::*;
 
-const fn proto(proto: Proto) -> Word {
-    Word::Proto(proto)
+const fn proto(proto: Proto) -> Keyword {
+    Keyword::Proto(proto)
 }
 
 #[rustfmt::skip]
-const WORDS: &[(&str, Word)] = &[
+const KEYWORDS: &[(&str, Keyword)] = &[
     ("dst", Dst), ("src", Src),
     ("link", proto(self::Proto::Link)), ("ether", proto(self::Proto::Link)), ("ppp", proto(self::Proto::Link)),
     ("slip", proto(self::Proto::Link)), ("fddi", proto(self::Proto::Link)), ("tr", proto(self::Proto::Link)),
@@ -191,14 +191,14 @@ const WORDS: &[(&str, Word)] = &[
     ("snp", proto(self::Proto::Snp)), ("csnp", proto(self::Proto::Csnp)), ("psnp", proto(self::Proto::Psnp)),
     ("clnp", proto(self::Proto::Clnp)), ("stp", proto(self::Proto::Stp)), ("ipx", proto(self::Proto::Ipx)),
     ("netbeui", proto(self::Proto::Netbeui)),
-    ("host", Kind(self::Kind::Host)), ("net", Kind(self::Kind::Net)), ("port", Kind(self::Kind::Port)),
-    ("portrange", Kind(self::Kind::PortRange)), ("proto", Kind(self::Kind::Proto)),
-    ("protochain", Kind(self::Kind::ProtoChain)),
+    ("host", Kind(IdKind::Host)), ("net", Kind(IdKind::Net)), ("port", Kind(IdKind::Port)),
+    ("portrange", Kind(IdKind::PortRange)), ("proto", Kind(IdKind::Proto)),
+    ("protochain", Kind(IdKind::ProtoChain)),
     ("gateway", Gateway), ("mask", Mask), ("less", Less), ("greater", Greater), ("byte", Byte),
     ("broadcast", Broadcast), ("multicast", Multicast), ("and", And), ("or", Or), ("not", Not),
     ("len", Len), ("length", Len), ("vlan", Vlan), ("mpls", Mpls), ("pppoed", Pppoed), ("pppoes", Pppoes),
     ("geneve", Geneve), ("llc", Llc),
-    ("inbound", Elsewhere(Way)), ("outbound", Elsewhere(Way)), ("ifindex", Elsewhere(Interface)), ("radio", Elsewhere(Wireless)),
+    ("inbound", Elsewhere(PacketDirection)), ("outbound", Elsewhere(PacketDirection)), ("ifindex", Elsewhere(Interface)), ("radio", Elsewhere(Wireless)),
     ("type", Elsewhere(Wireless)), ("subtype", Elsewhere(Wireless)), ("direction", Elsewhere(Wireless)), ("dir", Elsewhere(Wireless)),
     ("address1", Elsewhere(Wireless)), ("addr1", Elsewhere(Wireless)), ("address2", Elsewhere(Wireless)), ("addr2", Elsewhere(Wireless)),
     ("address3", Elsewhere(Wireless)), ("addr3", Elsewhere(Wireless)), ("address4", Elsewhere(Wireless)), ("addr4", Elsewhere(Wireless)),

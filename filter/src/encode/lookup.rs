@@ -41,7 +41,7 @@ impl Encoder<'_> {
         self.asm.cmov(Cond::Above, Width::Qword, BEST, Gpr::Rax);
     }
 
-    pub(super) fn look(&mut self, number: u32, next: NodeId) {
+    pub(super) fn lookup(&mut self, number: u32, next: NodeId) {
         let program = self.program;
         match program.lookups.get(number as usize) {
             Some(Lookup::Rank { at }) => {

@@ -1,9 +1,10 @@
 //! What the link header says of the protocol inside: Ethernet types, LLC and SNAP, PPP numbers, labels.
 
-use super::{From, Generator, LinkType, Result};
-use crate::program::{Part, Rel};
+use super::{FieldBase, LinkType, Lowering, Result};
+use crate::expression::Rel;
+use crate::keyword::Proto;
+use crate::program::Fragment;
 use crate::tree::{ByteOp, Llc};
-use crate::word::Proto;
 
 pub(super) const IP: u32 = 0x0800;
 pub(super) const ARP: u32 = 0x0806;
@@ -36,20 +37,20 @@ const SAP_SNAP: u8 = 0xaa;
 /// The largest length that the type field can be.
 const MAX_LENGTH: u32 = 1500;
 
-impl Generator<'_> {
+impl Lowering<'_> {
     /// The packet's protocol above the link is this Ethernet type or service access point.
-    pub(super) fn link_protocol(&mut self, protocol: u32) -> Result<Part> {
+    pub(super) fn link_protocol(&mut self, protocol: u32) -> Result<Fragment> {
         if self.labels > 0 {
             return self.labelled(protocol);
         }
         match self.link {
             LinkType::Ethernet => self.ethernet(protocol),
-            LinkType::Ppp => self.equal(From::LinkType, 0, 2, ppp(protocol)),
+            LinkType::Ppp => self.equal(FieldBase::LinkType, 0, 2, ppp(protocol)),
         }
     }
 
     /// Behind the last label there is no type: IP's version tells.
-    fn labelled(&mut self, protocol: u32) -> Result<Part> {
+    fn labelled(&mut self, protocol: u32) -> Result<Fragment> {
         let version = match protocol {
             IP => 0x40,
             IP6 => 0x60,
@@ -59,33 +60,33 @@ impl Generator<'_> {
                     .suggest("only `ip` and `ip6` are; say it before `mpls`"));
             }
         };
-        let bottom = self.masked(From::Network, 0u32.wrapping_sub(2), 1, 1, Rel::Eq, 1)?;
-        let version = self.masked(From::Network, 0, 1, 0xf0, Rel::Eq, version)?;
+        let bottom = self.masked(FieldBase::Network, 0u32.wrapping_sub(2), 1, 1, Rel::Eq, 1)?;
+        let version = self.masked(FieldBase::Network, 0, 1, 0xf0, Rel::Eq, version)?;
         Ok(self.and(bottom, version))
     }
 
     /// The type field is a length: the frame has an LLC header.
-    fn is_length(&mut self) -> Result<Part> {
-        let above = self.compare(From::LinkType, 0, 2, Rel::Gt, MAX_LENGTH)?;
+    fn is_length(&mut self) -> Result<Fragment> {
+        let above = self.compare(FieldBase::LinkType, 0, 2, Rel::Gt, MAX_LENGTH)?;
         Ok(self.not(above))
     }
 
-    fn ethernet(&mut self, protocol: u32) -> Result<Part> {
+    fn ethernet(&mut self, protocol: u32) -> Result<Fragment> {
         match protocol {
             SAP_ISO | SAP_IP | SAP_NETBEUI => {
                 let length = self.is_length()?;
-                let both = self.equal(From::Llc, 0, 2, protocol << 8 | protocol)?;
+                let both = self.equal(FieldBase::Llc, 0, 2, protocol << 8 | protocol)?;
                 Ok(self.and(length, both))
             }
             SAP_IPX => {
-                let access = self.equal(From::Llc, 0, 1, SAP_IPX)?;
-                let raw = self.equal(From::Llc, 0, 2, 0xffff)?;
+                let access = self.equal(FieldBase::Llc, 0, 1, SAP_IPX)?;
+                let raw = self.equal(FieldBase::Llc, 0, 2, 0xffff)?;
                 let frames = self.or(access, raw);
                 let snap = self.snap(0, IPX)?;
                 let frames = self.or(snap, frames);
                 let length = self.is_length()?;
                 let frames = self.and(length, frames);
-                let second = self.equal(From::LinkType, 0, 2, IPX)?;
+                let second = self.equal(FieldBase::LinkType, 0, 2, IPX)?;
                 Ok(self.or(second, frames))
             }
             ATALK | AARP => {
@@ -93,22 +94,22 @@ impl Generator<'_> {
                 let organization = if protocol == ATALK { 0x08_0007 } else { 0 };
                 let snap = self.snap(organization, protocol)?;
                 let frames = self.and(length, snap);
-                let second = self.equal(From::LinkType, 0, 2, protocol)?;
+                let second = self.equal(FieldBase::LinkType, 0, 2, protocol)?;
                 Ok(self.or(second, frames))
             }
             0..=MAX_LENGTH => {
                 let length = self.is_length()?;
-                let access = self.equal(From::LinkType, 2, 1, protocol)?;
+                let access = self.equal(FieldBase::LinkType, 2, 1, protocol)?;
                 Ok(self.and(length, access))
             }
-            _ => self.equal(From::LinkType, 0, 2, protocol),
+            _ => self.equal(FieldBase::LinkType, 0, 2, protocol),
         }
     }
 
-    fn snap(&mut self, organization: u32, protocol: u32) -> Result<Part> {
+    fn snap(&mut self, organization: u32, protocol: u32) -> Result<Fragment> {
         let [_, a, b, c] = organization.to_be_bytes();
         let [.., d, e] = protocol.to_be_bytes();
-        self.bytes(From::Llc, 0, &[SAP_SNAP, SAP_SNAP, 3, a, b, c, d, e])
+        self.bytes(FieldBase::Llc, 0, &[SAP_SNAP, SAP_SNAP, 3, a, b, c, d, e])
     }
 
     /// Fails where the link is not Ethernet.
@@ -122,7 +123,7 @@ impl Generator<'_> {
     }
 
     /// Inside Geneve there is a link header only if its type says so.
-    pub(super) fn with_link_header(&mut self, part: Part) -> Result<Part> {
+    pub(super) fn with_link_header(&mut self, part: Fragment) -> Result<Fragment> {
         let (true, Some(header), Some(payload)) = (
             self.geneve,
             self.link_header.variable,
@@ -130,18 +131,18 @@ impl Generator<'_> {
         ) else {
             return Ok(part);
         };
-        let header = self.expr(crate::program::Expr::Var(header))?;
-        let payload = self.expr(crate::program::Expr::Var(payload))?;
+        let header = self.expr(crate::expression::Expr::Var(header))?;
+        let payload = self.expr(crate::expression::Expr::Var(payload))?;
         let same = self.build.test(header, Rel::Eq, payload);
         let differ = self.not(same);
         Ok(self.and(differ, part))
     }
 
-    pub(super) fn broadcast(&mut self, proto: Option<Proto>) -> Result<Part> {
+    pub(super) fn broadcast(&mut self, proto: Option<Proto>) -> Result<Fragment> {
         match proto {
             None | Some(Proto::Link) => {
                 self.needs_ethernet("`broadcast`")?;
-                let all = self.bytes(From::LinkHeader, 0, &[0xff; 6])?;
+                let all = self.bytes(FieldBase::LinkHeader, 0, &[0xff; 6])?;
                 self.with_link_header(all)
             }
             Some(Proto::Ip) => {
@@ -151,8 +152,8 @@ impl Generator<'_> {
                         .suggest("give it (`--netmask`), or write `ether broadcast`"));
                 };
                 let ip = self.link_protocol(IP)?;
-                let zeros = self.masked(From::Network, 16, 4, !netmask, Rel::Eq, 0)?;
-                let ones = self.masked(From::Network, 16, 4, !netmask, Rel::Eq, !netmask)?;
+                let zeros = self.masked(FieldBase::Network, 16, 4, !netmask, Rel::Eq, 0)?;
+                let ones = self.masked(FieldBase::Network, 16, 4, !netmask, Rel::Eq, !netmask)?;
                 let either = self.or(zeros, ones);
                 Ok(self.and(ip, either))
             }
@@ -162,21 +163,21 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn multicast(&mut self, proto: Option<Proto>) -> Result<Part> {
+    pub(super) fn multicast(&mut self, proto: Option<Proto>) -> Result<Fragment> {
         match proto {
             None | Some(Proto::Link) => {
                 self.needs_ethernet("`multicast`")?;
-                let group = self.compare(From::LinkHeader, 0, 1, Rel::Set, 1)?;
+                let group = self.compare(FieldBase::LinkHeader, 0, 1, Rel::Set, 1)?;
                 self.with_link_header(group)
             }
             Some(Proto::Ip) => {
                 let ip = self.link_protocol(IP)?;
-                let group = self.compare(From::Network, 16, 1, Rel::Ge, 224)?;
+                let group = self.compare(FieldBase::Network, 16, 1, Rel::Ge, 224)?;
                 Ok(self.and(ip, group))
             }
             Some(Proto::Ip6) => {
                 let ip = self.link_protocol(IP6)?;
-                let group = self.equal(From::Network, 24, 1, 255)?;
+                let group = self.equal(FieldBase::Network, 24, 1, 255)?;
                 Ok(self.and(ip, group))
             }
             Some(_) => Err(self
@@ -185,16 +186,16 @@ impl Generator<'_> {
         }
     }
 
-    pub(super) fn llc(&mut self, kind: Llc) -> Result<Part> {
+    pub(super) fn llc(&mut self, kind: Llc) -> Result<Fragment> {
         self.needs_ethernet("`llc`")?;
         let length = self.is_length()?;
-        let raw = self.equal(From::Llc, 0, 2, 0xffff)?;
+        let raw = self.equal(FieldBase::Llc, 0, 2, 0xffff)?;
         let other = self.not(raw);
         let frame = self.and(length, other);
         let (mask, value) = match kind {
             Llc::Any => return Ok(frame),
             Llc::I => {
-                let odd = self.compare(From::Llc, 2, 1, Rel::Set, 1)?;
+                let odd = self.compare(FieldBase::Llc, 2, 1, Rel::Set, 1)?;
                 let even = self.not(odd);
                 return Ok(self.and(frame, even));
             }
@@ -203,23 +204,25 @@ impl Generator<'_> {
             Llc::Supervisory(kind) => (0x0f, kind),
             Llc::Unnumbered(kind) => (0xef, kind),
         };
-        let control = self.masked(From::Llc, 2, 1, mask, Rel::Eq, value.into())?;
+        let control = self.masked(FieldBase::Llc, 2, 1, mask, Rel::Eq, value.into())?;
         Ok(self.and(frame, control))
     }
 
-    pub(super) fn byte(&mut self, index: u32, op: ByteOp, value: u32) -> Result<Part> {
-        use crate::program::Op;
+    pub(super) fn byte(&mut self, index: u32, op: ByteOp, value: u32) -> Result<Fragment> {
+        use crate::expression::Op;
         let (op, zero) = match op {
-            ByteOp::Equal => return self.equal(From::LinkHeader, index, 1, value),
-            ByteOp::Greater => return self.compare(From::LinkHeader, index, 1, Rel::Gt, value),
+            ByteOp::Equal => return self.equal(FieldBase::LinkHeader, index, 1, value),
+            ByteOp::Greater => {
+                return self.compare(FieldBase::LinkHeader, index, 1, Rel::Gt, value);
+            }
             ByteOp::Less => {
-                let least = self.compare(From::LinkHeader, index, 1, Rel::Ge, value)?;
+                let least = self.compare(FieldBase::LinkHeader, index, 1, Rel::Ge, value)?;
                 return Ok(self.not(least));
             }
             ByteOp::And => (Op::And, self.build.exprs.number(0)),
             ByteOp::Or => (Op::Or, self.build.exprs.number(0)),
         };
-        let field = self.field(From::LinkHeader, index, 1)?;
+        let field = self.field(FieldBase::LinkHeader, index, 1)?;
         let result = self.with(op, field, value)?;
         let none = self.build.test(result, Rel::Eq, zero);
         Ok(self.not(none))

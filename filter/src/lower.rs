@@ -15,10 +15,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::error::Error;
+use crate::expression::{Expr, ExprId, Op, Rel};
 use crate::names::Names;
-use crate::program::{
-    ACCEPT, Builder, Expr, ExprId, Kind, MAX_NODES, Op, Part, Program, REJECT, Rel,
-};
+use crate::program::{ACCEPT, Builder, Fragment, MAX_NODES, NodeKind, Program, REJECT};
 use crate::tree::{Leaf, Step};
 
 /// What a compilation may be told.
@@ -41,7 +40,7 @@ impl Default for Options {
 
 /// The place of a header: a number, and a variable if it depends on the packet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Offset {
+struct HeaderOffset {
     constant: u32,
     variable: Option<u8>,
 }
@@ -52,9 +51,9 @@ enum LinkType {
     Ppp,
 }
 
-/// From where a field is counted.
+/// FieldBase where a field is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum FieldBase {
     LinkHeader,
     LinkType,
     /// The link's payload, without labels.
@@ -71,14 +70,14 @@ enum From {
     Transport6,
 }
 
-struct Generator<'a> {
+struct Lowering<'a> {
     build: Builder,
     names: &'a dyn Names,
     options: Options,
     link: LinkType,
-    link_header: Offset,
-    link_type: Offset,
-    payload: Offset,
+    link_header: HeaderOffset,
+    link_type: HeaderOffset,
+    payload: HeaderOffset,
     network: u32,
     network_llc: u32,
     labels: u32,
@@ -94,17 +93,17 @@ type Result<T> = core::result::Result<T, Error>;
 
 /// The program of an expression.
 pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Result<Program> {
-    let mut generator = Generator {
+    let mut generator = Lowering {
         build: Builder::default(),
         names,
         options,
         link: LinkType::Ethernet,
-        link_header: Offset::default(),
-        link_type: Offset {
+        link_header: HeaderOffset::default(),
+        link_type: HeaderOffset {
             constant: 12,
             variable: None,
         },
-        payload: Offset {
+        payload: HeaderOffset {
             constant: 14,
             variable: None,
         },
@@ -117,7 +116,7 @@ pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Re
         chain_variables: None,
         at: 0..0,
     };
-    let mut stack: Vec<Part> = Vec::new();
+    let mut stack: Vec<Fragment> = Vec::new();
     for step in steps {
         match step {
             Step::Leaf(leaf, at) => {
@@ -155,12 +154,12 @@ pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Re
     Ok(generator.build.finish(entry, options.snaplen))
 }
 
-impl Generator<'_> {
+impl Lowering<'_> {
     fn error(&self, message: impl Into<String>) -> Error {
         Error::new(self.at.clone(), message)
     }
 
-    fn leaf(&mut self, leaf: &Leaf) -> Result<Part> {
+    fn leaf(&mut self, leaf: &Leaf) -> Result<Fragment> {
         match leaf {
             Leaf::Id(qualifiers, id) => self.id(*qualifiers, id),
             Leaf::Proto(proto) => self.protocol(*proto),
@@ -182,7 +181,7 @@ impl Generator<'_> {
         }
     }
 
-    fn length(&mut self, rel: Rel, bytes: u32) -> Result<Part> {
+    fn length(&mut self, rel: Rel, bytes: u32) -> Result<Fragment> {
         let length = self.expr(Expr::Len)?;
         let bytes = self.build.exprs.number(bytes);
         Ok(self.build.test(length, rel, bytes))
@@ -211,14 +210,14 @@ impl Generator<'_> {
         Ok(self.variables - 1)
     }
 
-    fn variable_value(&mut self, offset: Offset) -> Result<Option<ExprId>> {
+    fn variable_value(&mut self, offset: HeaderOffset) -> Result<Option<ExprId>> {
         match offset.variable {
             Some(variable) => self.expr(Expr::Var(variable)).map(Some),
             None => Ok(None),
         }
     }
 
-    fn load(&mut self, size: u8, offset: Offset, off: u32) -> Result<ExprId> {
+    fn load(&mut self, size: u8, offset: HeaderOffset, off: u32) -> Result<ExprId> {
         let base = self.variable_value(offset)?;
         self.expr(Expr::Load {
             size,
@@ -239,16 +238,20 @@ impl Generator<'_> {
     }
 
     /// The field of `size` bytes.
-    fn field(&mut self, from: From, off: u32, size: u8) -> Result<ExprId> {
+    fn field(&mut self, from: FieldBase, off: u32, size: u8) -> Result<ExprId> {
         match from {
-            From::LinkHeader => self.load(size, self.link_header, off),
-            From::LinkType => self.load(size, self.link_type, off),
-            From::Llc => self.load(size, self.payload, off),
-            From::Network => self.load(size, self.payload, self.network.wrapping_add(off)),
-            From::NetworkLlc => self.load(size, self.payload, self.network_llc.wrapping_add(off)),
-            From::LastLabel => self.load(size, self.payload, (self.network + off).wrapping_sub(4)),
-            From::Transport6 => self.load(size, self.payload, self.network + 40 + off),
-            From::Transport4 => {
+            FieldBase::LinkHeader => self.load(size, self.link_header, off),
+            FieldBase::LinkType => self.load(size, self.link_type, off),
+            FieldBase::Llc => self.load(size, self.payload, off),
+            FieldBase::Network => self.load(size, self.payload, self.network.wrapping_add(off)),
+            FieldBase::NetworkLlc => {
+                self.load(size, self.payload, self.network_llc.wrapping_add(off))
+            }
+            FieldBase::LastLabel => {
+                self.load(size, self.payload, (self.network + off).wrapping_sub(4))
+            }
+            FieldBase::Transport6 => self.load(size, self.payload, self.network + 40 + off),
+            FieldBase::Transport4 => {
                 let base = Some(self.header_length()?);
                 let off = self.payload.constant + self.network + off;
                 self.expr(Expr::Load { size, base, off })
@@ -256,23 +259,30 @@ impl Generator<'_> {
         }
     }
 
-    fn compare(&mut self, from: From, off: u32, size: u8, rel: Rel, value: u32) -> Result<Part> {
+    fn compare(
+        &mut self,
+        from: FieldBase,
+        off: u32,
+        size: u8,
+        rel: Rel,
+        value: u32,
+    ) -> Result<Fragment> {
         self.masked(from, off, size, u32::MAX, rel, value)
     }
 
-    fn equal(&mut self, from: From, off: u32, size: u8, value: u32) -> Result<Part> {
+    fn equal(&mut self, from: FieldBase, off: u32, size: u8, value: u32) -> Result<Fragment> {
         self.compare(from, off, size, Rel::Eq, value)
     }
 
     fn masked(
         &mut self,
-        from: From,
+        from: FieldBase,
         off: u32,
         size: u8,
         mask: u32,
         rel: Rel,
         value: u32,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         let mut field = self.field(from, off, size)?;
         if mask != u32::MAX {
             field = self.with(Op::And, field, mask)?;
@@ -281,20 +291,20 @@ impl Generator<'_> {
         Ok(self.build.test(field, rel, value))
     }
 
-    fn not(&mut self, part: Part) -> Part {
+    fn not(&mut self, part: Fragment) -> Fragment {
         self.build.not(part)
     }
 
-    fn and(&mut self, a: Part, b: Part) -> Part {
+    fn and(&mut self, a: Fragment, b: Fragment) -> Fragment {
         self.build.and(a, b)
     }
 
-    fn or(&mut self, a: Part, b: Part) -> Part {
+    fn or(&mut self, a: Fragment, b: Fragment) -> Fragment {
         self.build.or(a, b)
     }
 
     /// The bytes at `off`, compared from the last word to the first, each as large as it can be.
-    fn bytes(&mut self, from: From, off: u32, bytes: &[u8]) -> Result<Part> {
+    fn bytes(&mut self, from: FieldBase, off: u32, bytes: &[u8]) -> Result<Fragment> {
         let mut end = bytes.len();
         let mut all = None;
         for size in [4, 2, 1] {
@@ -316,6 +326,6 @@ impl Generator<'_> {
     /// Rejects the packet; for chains that are longer than can be followed.
     fn give_up(&mut self) -> u32 {
         let zero = self.build.exprs.number(0);
-        self.build.node(Kind::Return(zero), REJECT, REJECT)
+        self.build.node(NodeKind::Return(zero), REJECT, REJECT)
     }
 }

@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 
 use super::protocol::{SCTP, TCP, UDP};
-use super::{From, Generator, Result, link};
-use crate::program::{Part, Rel};
+use super::{FieldBase, Lowering, Result, link};
+use crate::expression::Rel;
+use crate::keyword::{Direction, IdKind, Proto};
+use crate::program::Fragment;
 use crate::tree::{Id, Qualifiers};
-use crate::word::{Direction, Kind, Proto};
 
 /// One address of a packet, or one of both.
 enum Side {
@@ -27,8 +28,8 @@ impl Side {
     }
 }
 
-impl Generator<'_> {
-    pub(super) fn id(&mut self, qualifiers: Qualifiers, id: &Id) -> Result<Part> {
+impl Lowering<'_> {
+    pub(super) fn id(&mut self, qualifiers: Qualifiers, id: &Id) -> Result<Fragment> {
         if qualifiers.gateway {
             return Err(self
                 .error("`gateway` is not supported")
@@ -54,7 +55,7 @@ impl Generator<'_> {
             Id::Six(address, length) => self.six(qualifiers, *address, *length),
             Id::Ether(address) => {
                 if qualifiers.proto != Some(Proto::Link)
-                    || !matches!(qualifiers.kind, None | Some(Kind::Host))
+                    || !matches!(qualifiers.kind, None | Some(IdKind::Host))
                 {
                     return Err(self
                         .error("a link address belongs to `ether`")
@@ -65,33 +66,34 @@ impl Generator<'_> {
         }
     }
 
-    fn name(&mut self, qualifiers: Qualifiers, name: &str) -> Result<Part> {
+    fn name(&mut self, qualifiers: Qualifiers, name: &str) -> Result<Fragment> {
         let proto = qualifiers.proto;
         match qualifiers.kind {
-            Some(Kind::Net) => match self.names.network(name) {
+            Some(IdKind::Net) => match self.names.network(name) {
                 Some(0) | None => {
                     Err(self.unknown("network", name, "write it as a number, such as 10.0.0.0/8"))
                 }
                 Some(number) => self.number_of_network(qualifiers, number),
             },
-            None | Some(Kind::Host) if proto == Some(Proto::Link) => match self.names.ether(name) {
+            None | Some(IdKind::Host) if proto == Some(Proto::Link) => match self.names.ether(name)
+            {
                 Some(address) => self.ether(&address, qualifiers.direction),
                 None => Err(self.unknown("host", name, "write its link address")),
             },
-            None | Some(Kind::Host) => self.host_name(qualifiers, name),
-            Some(Kind::Port) => {
+            None | Some(IdKind::Host) => self.host_name(qualifiers, name),
+            Some(IdKind::Port) => {
                 let (port, transport) = self.port_name(name, proto)?;
                 self.port(port, transport, qualifiers.direction)
             }
-            Some(Kind::PortRange) => {
+            Some(IdKind::PortRange) => {
                 let (range, transport) = self.range_name(name, proto)?;
                 self.port_range(range, transport, qualifiers.direction)
             }
-            Some(Kind::Proto) => {
+            Some(IdKind::Proto) => {
                 let value = self.protocol_name(name, proto)?;
                 self.protocol_number(value, proto)
             }
-            Some(Kind::ProtoChain) => {
+            Some(IdKind::ProtoChain) => {
                 let value = self.protocol_name(name, proto)?;
                 self.chain(value, proto)
             }
@@ -107,7 +109,7 @@ impl Generator<'_> {
         }
     }
 
-    fn host_name(&mut self, qualifiers: Qualifiers, name: &str) -> Result<Part> {
+    fn host_name(&mut self, qualifiers: Qualifiers, name: &str) -> Result<Fragment> {
         let mut any = None;
         for address in self.names.host(name) {
             let one = match (address, qualifiers.proto) {
@@ -130,8 +132,10 @@ impl Generator<'_> {
                 "loopback" => Some(link::LOOPBACK),
                 "aarp" | "arp" | "atalk" | "decnet" | "ip" | "ip6" | "lat" | "mopdl" | "moprc"
                 | "rarp" | "sca" | "iso" | "stp" | "ipx" | "netbeui" => {
-                    match crate::word::word(name) {
-                        Some(crate::word::Word::Proto(proto)) => super::protocol::in_link(proto),
+                    match crate::keyword::keyword(name) {
+                        Some(crate::keyword::Keyword::Proto(proto)) => {
+                            super::protocol::in_link(proto)
+                        }
                         _ => None,
                     }
                 }
@@ -149,7 +153,7 @@ impl Generator<'_> {
     }
 
     /// `net 10`: the number's highest byte that is not zero is the first.
-    fn number_of_network(&mut self, qualifiers: Qualifiers, number: u32) -> Result<Part> {
+    fn number_of_network(&mut self, qualifiers: Qualifiers, number: u32) -> Result<Fragment> {
         let bits = if number == 0 {
             0
         } else {
@@ -158,29 +162,29 @@ impl Generator<'_> {
         self.host(qualifiers, number << bits, u32::MAX << bits)
     }
 
-    fn number(&mut self, qualifiers: Qualifiers, value: u32) -> Result<Part> {
+    fn number(&mut self, qualifiers: Qualifiers, value: u32) -> Result<Fragment> {
         match qualifiers.kind {
-            None | Some(Kind::Host | Kind::Net) => match (qualifiers.proto, qualifiers.kind) {
+            None | Some(IdKind::Host | IdKind::Net) => match (qualifiers.proto, qualifiers.kind) {
                 (Some(Proto::Link), _) => Err(self
                     .error("a number is no link address")
                     .suggest("write it as 02:00:00:00:00:01")),
                 (Some(Proto::Decnet), _) => self.decnet(value, qualifiers.direction),
-                (_, Some(Kind::Net)) => self.number_of_network(qualifiers, value),
+                (_, Some(IdKind::Net)) => self.number_of_network(qualifiers, value),
                 _ => self.host(qualifiers, value, u32::MAX),
             },
-            Some(Kind::Port | Kind::PortRange) => {
+            Some(IdKind::Port | IdKind::PortRange) => {
                 let transport = self.transport(qualifiers.proto)?;
                 let Ok(port) = u16::try_from(value) else {
                     return Err(self.error("ports go up to 65535"));
                 };
-                if qualifiers.kind == Some(Kind::Port) {
+                if qualifiers.kind == Some(IdKind::Port) {
                     self.port(port, transport, qualifiers.direction)
                 } else {
                     self.port_range((port, port), transport, qualifiers.direction)
                 }
             }
-            Some(Kind::Proto) => self.protocol_number(value, qualifiers.proto),
-            Some(Kind::ProtoChain) => self.chain(value, qualifiers.proto),
+            Some(IdKind::Proto) => self.protocol_number(value, qualifiers.proto),
+            Some(IdKind::ProtoChain) => self.chain(value, qualifiers.proto),
         }
     }
 
@@ -218,7 +222,7 @@ impl Generator<'_> {
         Ok((address, bits))
     }
 
-    fn dotted(&mut self, qualifiers: Qualifiers, text: &str) -> Result<Part> {
+    fn dotted(&mut self, qualifiers: Qualifiers, text: &str) -> Result<Fragment> {
         if qualifiers.proto == Some(Proto::Decnet) {
             let parts: Vec<&str> = text.split('.').collect();
             let [area, node] = parts[..] else {
@@ -228,7 +232,7 @@ impl Generator<'_> {
             let address = (number(area)? << 10 & 0xfc00) | (number(node)? & 0x03ff);
             return self.decnet(address, qualifiers.direction);
         }
-        if !matches!(qualifiers.kind, None | Some(Kind::Host | Kind::Net)) {
+        if !matches!(qualifiers.kind, None | Some(IdKind::Host | IdKind::Net)) {
             return Err(self
                 .error("an address stands where a port or protocol should")
                 .suggest(alloc::format!("write `host {text}`")));
@@ -242,7 +246,7 @@ impl Generator<'_> {
         self.host(qualifiers, shifted(address, bits), u32::MAX << (32 - bits))
     }
 
-    fn network(&mut self, qualifiers: Qualifiers, address: u32, mask: u32) -> Result<Part> {
+    fn network(&mut self, qualifiers: Qualifiers, address: u32, mask: u32) -> Result<Fragment> {
         if address & !mask != 0 {
             let right = core::net::Ipv4Addr::from_bits(address & mask);
             let length = mask.leading_ones();
@@ -255,7 +259,7 @@ impl Generator<'_> {
                 .error("the address has bits outside of its mask")
                 .suggest(alloc::format!("did you mean `{network}`?")));
         }
-        if qualifiers.kind != Some(Kind::Net) {
+        if qualifiers.kind != Some(IdKind::Net) {
             return Err(self
                 .error("a mask belongs to `net`")
                 .suggest("write `net` instead of `host`"));
@@ -268,7 +272,7 @@ impl Generator<'_> {
         qualifiers: Qualifiers,
         address: Ipv6Addr,
         length: Option<u32>,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         let length = length.unwrap_or(128);
         if length > 128 {
             return Err(self.error("an IPv6 prefix has at most 128 bits"));
@@ -282,15 +286,15 @@ impl Generator<'_> {
                 .suggest(alloc::format!("did you mean `net {right}/{length}`?")));
         }
         match qualifiers.kind {
-            None | Some(Kind::Host) if length != 128 => Err(self
+            None | Some(IdKind::Host) if length != 128 => Err(self
                 .error("a mask belongs to `net`")
                 .suggest("write `net` instead of `host`")),
-            None | Some(Kind::Host | Kind::Net) => self.host6(qualifiers, bits, mask),
+            None | Some(IdKind::Host | IdKind::Net) => self.host6(qualifiers, bits, mask),
             Some(_) => Err(self.error("an address stands where a port or protocol should")),
         }
     }
 
-    fn host(&mut self, qualifiers: Qualifiers, address: u32, mask: u32) -> Result<Part> {
+    fn host(&mut self, qualifiers: Qualifiers, address: u32, mask: u32) -> Result<Fragment> {
         let direction = qualifiers.direction;
         match qualifiers.proto {
             None => {
@@ -318,7 +322,7 @@ impl Generator<'_> {
         address: u32,
         mask: u32,
         protocol: u32,
-    ) -> Result<Part> {
+    ) -> Result<Fragment> {
         let (src, dst) = if protocol == link::IP {
             (12, 16)
         } else {
@@ -333,18 +337,18 @@ impl Generator<'_> {
             }
         };
         let link = self.link_protocol(protocol)?;
-        let equal = self.masked(From::Network, off, 4, mask, Rel::Eq, address)?;
+        let equal = self.masked(FieldBase::Network, off, 4, mask, Rel::Eq, address)?;
         Ok(self.and(link, equal))
     }
 
-    fn joined(&mut self, side: &Side, src: Part, dst: Part) -> Part {
+    fn joined(&mut self, side: &Side, src: Fragment, dst: Fragment) -> Fragment {
         match side {
             Side::Both => self.and(src, dst),
             _ => self.or(src, dst),
         }
     }
 
-    fn host6(&mut self, qualifiers: Qualifiers, address: u128, mask: u128) -> Result<Part> {
+    fn host6(&mut self, qualifiers: Qualifiers, address: u128, mask: u128) -> Result<Fragment> {
         if !matches!(qualifiers.proto, None | Some(Proto::Ip6)) {
             return Err(self
                 .error("this protocol has no IPv6 addresses")
@@ -353,7 +357,12 @@ impl Generator<'_> {
         self.side6(qualifiers.direction, address, mask)
     }
 
-    fn side6(&mut self, direction: Option<Direction>, address: u128, mask: u128) -> Result<Part> {
+    fn side6(
+        &mut self,
+        direction: Option<Direction>,
+        address: u128,
+        mask: u128,
+    ) -> Result<Fragment> {
         let off = match Side::of(direction, 8, 24) {
             Side::One(off) => off,
             side => {
@@ -366,19 +375,19 @@ impl Generator<'_> {
         for word in 0..4 {
             let shift = 96 - 32 * word;
             let (value, mask) = ((address >> shift) as u32, (mask >> shift) as u32);
-            let one = self.masked(From::Network, off + 4 * word, 4, mask, Rel::Eq, value)?;
+            let one = self.masked(FieldBase::Network, off + 4 * word, 4, mask, Rel::Eq, value)?;
             all = self.and(all, one);
         }
         Ok(all)
     }
 
-    fn ether(&mut self, address: &[u8; 6], direction: Option<Direction>) -> Result<Part> {
+    fn ether(&mut self, address: &[u8; 6], direction: Option<Direction>) -> Result<Fragment> {
         self.needs_ethernet("a link address")?;
         let part = match Side::of(direction, 6, 0) {
-            Side::One(off) => self.bytes(From::LinkHeader, off, address)?,
+            Side::One(off) => self.bytes(FieldBase::LinkHeader, off, address)?,
             side => {
-                let src = self.bytes(From::LinkHeader, 6, address)?;
-                let dst = self.bytes(From::LinkHeader, 0, address)?;
+                let src = self.bytes(FieldBase::LinkHeader, 6, address)?;
+                let dst = self.bytes(FieldBase::LinkHeader, 0, address)?;
                 self.joined(&side, src, dst)
             }
         };
@@ -386,7 +395,7 @@ impl Generator<'_> {
     }
 
     /// A DECnet node, in the long and the short header, with and without a byte of padding.
-    fn decnet(&mut self, address: u32, direction: Option<Direction>) -> Result<Part> {
+    fn decnet(&mut self, address: u32, direction: Option<Direction>) -> Result<Fragment> {
         let (long, short) = match direction {
             Some(Direction::Src) => (15, 3),
             Some(Direction::Dst) => (7, 1),
@@ -405,8 +414,8 @@ impl Generator<'_> {
             (2, 0xff07, 0x8102, 3 + short),
             (1, 0x07, 0x02, 2 + short),
         ] {
-            let form = self.masked(From::Network, 2, size, mask, Rel::Eq, value)?;
-            let node = self.equal(From::Network, off, 2, address)?;
+            let form = self.masked(FieldBase::Network, 2, size, mask, Rel::Eq, value)?;
+            let node = self.equal(FieldBase::Network, off, 2, address)?;
             let one = self.and(form, node);
             // Each form is tried before those that stand above it.
             any = Some(match any {
