@@ -2,24 +2,24 @@
 //! lowering, which knows more of them.
 
 use crate::ir::Op;
-use crate::tree::K;
+use crate::tree::Arithmetic;
 
 /// The instruction of an arithmetic operator on integers.
-pub(crate) fn operator(kind: K, unsigned: bool) -> Op {
-    match (kind, unsigned) {
-        (K::Add, _) => Op::Add,
-        (K::Sub, _) => Op::Sub,
-        (K::Mul, _) => Op::Mul,
-        (K::Div, false) => Op::Div,
-        (K::Div, true) => Op::UDiv,
-        (K::Mod, false) => Op::Mod,
-        (K::Mod, true) => Op::UMod,
-        (K::And, _) => Op::And,
-        (K::Or, _) => Op::Or,
-        (K::Xor, _) => Op::Xor,
-        (K::Shl, _) => Op::Shl,
-        (_, false) => Op::Sar,
-        (_, true) => Op::Shr,
+pub(crate) fn operator(operator: Arithmetic, unsigned: bool) -> Op {
+    match (operator, unsigned) {
+        (Arithmetic::Add, _) => Op::Add,
+        (Arithmetic::Sub, _) => Op::Sub,
+        (Arithmetic::Mul, _) => Op::Mul,
+        (Arithmetic::Div, false) => Op::Div,
+        (Arithmetic::Div, true) => Op::UDiv,
+        (Arithmetic::Rem, false) => Op::Mod,
+        (Arithmetic::Rem, true) => Op::UMod,
+        (Arithmetic::And, _) => Op::And,
+        (Arithmetic::Or, _) => Op::Or,
+        (Arithmetic::Xor, _) => Op::Xor,
+        (Arithmetic::Shl, _) => Op::Shl,
+        (Arithmetic::Shr, false) => Op::Sar,
+        (Arithmetic::Shr, true) => Op::Shr,
     }
 }
 

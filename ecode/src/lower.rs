@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 use crate::ir::{Code, Ins, NONE, NOP, Op, T, V, sym};
 use crate::limits::Limits;
-use crate::tree::{K, N, Tree};
+use crate::tree::{Expression, NodeId, Tree};
 use crate::types::{FLOAT, Type, Types, VOID};
 use crate::unit::Building;
 
@@ -29,9 +29,9 @@ pub(crate) use address::Addr;
 
 /// A value: a constant (of 32-bit types sign-extended, whatever their sign) or a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Val {
-    I(i64),
-    V(V),
+pub(crate) enum Value {
+    Constant(i64),
+    Register(V),
 }
 
 /// Where `break` and `continue` go.
@@ -157,10 +157,10 @@ impl Lowering<'_> {
     }
 
     /// The register of a value, which may have to be made.
-    pub(crate) fn register(&mut self, value: Val) -> V {
+    pub(crate) fn register(&mut self, value: Value) -> V {
         match value {
-            Val::V(v) => v,
-            Val::I(imm) => self.code.pure(Ins {
+            Value::Register(v) => v,
+            Value::Constant(imm) => self.code.pure(Ins {
                 op: Op::Imm,
                 ty: T::I64,
                 imm,
@@ -170,14 +170,14 @@ impl Lowering<'_> {
     }
 
     /// Keeps `value` as it is now while `later` is evaluated.
-    pub(crate) fn protect(&mut self, value: Val, ty: T, later: N) -> Val {
+    pub(crate) fn protect(&mut self, value: Value, ty: T, later: NodeId) -> Value {
         match value {
-            Val::V(v)
+            Value::Register(v)
                 if self.tree.get(later).effects
                     && !self.code.vregs[v as usize].temp
                     && self.modifies(later, v) =>
             {
-                Val::V(self.copy(v, ty))
+                Value::Register(self.copy(v, ty))
             }
             other => other,
         }
@@ -197,7 +197,8 @@ impl Lowering<'_> {
     }
 
     /// Whether evaluating the tree may assign to the register.
-    fn modifies(&self, n: N, v: V) -> bool {
+    fn modifies(&self, n: NodeId, v: V) -> bool {
+        use Expression::*;
         let node = self.tree.get(n);
         if !node.effects {
             return false;
@@ -205,24 +206,38 @@ impl Lowering<'_> {
         if node.weight > 64 {
             return true;
         }
-        let of = |n: u32| self.modifies(n, v);
-        match node.kind {
-            K::Assign | K::Compound => {
-                let target = self.tree.get(node.a);
-                target.kind == K::Register && self.variable(target) == v || of(node.a) || of(node.b)
+        let of = |n: NodeId| self.modifies(n, v);
+        let writes = |n: NodeId| match self.tree.get(n).expression {
+            Register(local) => self.place(local) == v,
+            _ => false,
+        };
+        match node.expression {
+            Assign { to, value } | Compound { to, value, .. } => writes(to) || of(to) || of(value),
+            CompoundPointer { to, index, .. } => writes(to) || of(to) || of(index),
+            Step { to, .. } => writes(to) || of(to),
+            Call {
+                callee,
+                first,
+                count,
+            } => of(callee) || self.tree.args(first, count).iter().any(|n| of(*n)),
+            Conditional { condition, yes, no } => of(condition) || of(yes) || of(no),
+            Literal { .. } => true,
+            Negate(a) | Invert(a) | Not(a) | Deref(a) | Address(a) | Cast(a) => of(a),
+            Member { of: a, .. } => of(a),
+            Arithmetic(_, a, b)
+            | Compare(_, a, b)
+            | LogicalAnd(a, b)
+            | LogicalOr(a, b)
+            | Comma(a, b)
+            | PointerAdd {
+                pointer: a,
+                index: b,
+                ..
             }
-            K::PreAdd | K::PostAdd => {
-                let target = self.tree.get(node.a);
-                target.kind == K::Register && self.variable(target) == v || of(node.a)
-            }
-            K::Call => of(node.a) || self.tree.args(node).iter().any(|n| of(*n)),
-            K::Cond => of(node.a) || of(node.b) || of(node.c),
-            K::Literal => true,
-            K::Neg | K::Not | K::LogicalNot | K::Deref | K::Address | K::Member | K::Cast => {
-                of(node.a)
-            }
-            K::Int | K::Float | K::Text | K::Register | K::Slot | K::Global | K::Error => false,
-            _ => of(node.a) || of(node.b),
+            | PointerDifference {
+                left: a, right: b, ..
+            } => of(a) || of(b),
+            Integer(_) | Float(_) | Text(_) | Register(_) | Memory(_) | Global(_) | Error => false,
         }
     }
 
@@ -248,17 +263,17 @@ impl Lowering<'_> {
     }
 
     /// Writes a value to a variable's register.
-    pub(crate) fn store_register(&mut self, variable: V, value: Val, ty: T) {
+    pub(crate) fn store_register(&mut self, variable: V, value: Value, ty: T) {
         match value {
-            Val::V(a) if a == variable => {}
-            Val::V(a) => self.code.push(Ins {
+            Value::Register(a) if a == variable => {}
+            Value::Register(a) => self.code.push(Ins {
                 op: Op::Mov,
                 ty,
                 dst: variable,
                 a,
                 ..NOP
             }),
-            Val::I(imm) => {
+            Value::Constant(imm) => {
                 self.code.push(Ins {
                     op: Op::Imm,
                     ty,

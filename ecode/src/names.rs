@@ -13,7 +13,7 @@ pub(crate) struct Name(pub u32);
 
 /// What is kept for each name. Zero means nothing in all fields.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meaning {
+pub(crate) struct NameInfo {
     start: u32,
     length: u32,
     hash: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Meaning {
 /// All names of a compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    list: Vec<Meaning>,
+    list: Vec<NameInfo>,
     table: Vec<u32>,
     /// A name was found behind too many others: somebody chose them so.
     pub crowded: bool,
@@ -152,10 +152,10 @@ impl Names {
             .chain(KNOWN.iter().copied());
         for (index, name) in known.enumerate() {
             let hash = hash_of(name.as_bytes());
-            self.list.push(Meaning {
+            self.list.push(NameInfo {
                 hash,
                 length: name.len() as u32,
-                ..Meaning::default()
+                ..NameInfo::default()
             });
             self.insert(hash, index as u32);
         }
@@ -211,11 +211,11 @@ impl Names {
         self.crowded |= probes > PROBES;
         let name = self.list.len() as u32;
         let (start, length) = (start as u32, text.len() as u32);
-        self.list.push(Meaning {
+        self.list.push(NameInfo {
             start,
             length,
             hash,
-            ..Meaning::default()
+            ..NameInfo::default()
         });
         self.table[at] = name + 1;
         if self.list.len() * 2 > self.table.len() {
@@ -244,12 +244,12 @@ impl Names {
     }
 
     #[inline]
-    pub fn get(&self, name: Name) -> &Meaning {
+    pub fn get(&self, name: Name) -> &NameInfo {
         &self.list[name.0 as usize]
     }
 
     #[inline]
-    pub fn get_mut(&mut self, name: Name) -> &mut Meaning {
+    pub fn get_mut(&mut self, name: Name) -> &mut NameInfo {
         &mut self.list[name.0 as usize]
     }
 

@@ -27,19 +27,19 @@ use crate::lex::{Tok, Token, Tokens};
 use crate::limits::Limits;
 use crate::names::{KNOWN, Name, Names, distance, is_name};
 use crate::report::Report;
-use crate::tree::{Function, Init, LocalId, Tree};
+use crate::tree::{Function, Initializer, LocalId, Tree};
 use crate::types::*;
 use crate::unit::Building;
 
-/// What an ordinary identifier stands for.
+/// Meaning an ordinary identifier stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum Meaning {
     Typedef,
     Constant(i64),
     /// A local in a register.
     Register(LocalId),
     /// A local in memory.
-    Slot(LocalId),
+    Memory(LocalId),
     /// A structure whose address is in a register: a parameter.
     Indirect(LocalId),
     Global(u32),
@@ -48,7 +48,7 @@ pub(crate) enum What {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
     pub name: Name,
-    pub what: What,
+    pub what: Meaning,
     pub ty: Type,
     pub at: u32,
     pub depth: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Switch {
     has_default: bool,
 }
 
-/// What is kept between compilations, so that its memory is used again.
+/// Meaning is kept between compilations, so that its memory is used again.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub names: Names,
@@ -92,7 +92,7 @@ pub(crate) struct State {
     tags: Vec<Tag>,
     labels: Vec<Label>,
     cases: Vec<i64>,
-    values: Vec<Init>,
+    values: Vec<Initializer>,
 }
 
 pub(crate) struct Parser<'a> {
@@ -110,7 +110,7 @@ pub(crate) struct Parser<'a> {
     /// Values of the cases of the switches being parsed.
     cases: Vec<i64>,
     /// Values of the initialisers being parsed.
-    values: Vec<Init>,
+    values: Vec<Initializer>,
     pos: usize,
     panic: bool,
     depth: u32,
@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
     fn declare_known(&mut self) {
         self.symbols.push(Symbol {
             name: Name(0),
-            what: What::Typedef,
+            what: Meaning::Typedef,
             ty: ERROR,
             at: 0,
             depth: 0,
@@ -251,13 +251,13 @@ impl<'a> Parser<'a> {
         ];
         for (index, ty) in types.into_iter().enumerate() {
             let what = match KNOWN[index] {
-                "true" => What::Constant(1),
-                "false" | "NULL" => What::Constant(0),
-                _ => What::Typedef,
+                "true" => Meaning::Constant(1),
+                "false" | "NULL" => Meaning::Constant(0),
+                _ => Meaning::Typedef,
             };
             self.bind(Names::known(index), what, ty, 0);
         }
-        // What the source declares at file scope replaces these.
+        // Meaning the source declares at file scope replaces these.
         self.depth = 1;
     }
 
@@ -490,7 +490,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Gives a name a meaning in the present scope. The caller has looked whether it has one already.
-    fn bind(&mut self, name: Name, what: What, ty: Type, at: u32) {
+    fn bind(&mut self, name: Name, what: Meaning, ty: Type, at: u32) {
         let previous = self.names.get(name).symbol;
         self.symbols.push(Symbol {
             name,
@@ -554,7 +554,7 @@ impl<'a> Parser<'a> {
         let message = format!("`{}` is not declared", self.spelling(name));
         self.error(Rule::UnknownName, at, message, &help);
         // Once is enough for each name in a scope.
-        self.bind(name, What::Constant(0), ERROR, at);
+        self.bind(name, Meaning::Constant(0), ERROR, at);
     }
 }
 

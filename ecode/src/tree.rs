@@ -1,7 +1,7 @@
 //! The typed tree of one function: made by the parser, consumed by the lowering, then forgotten.
 //!
 //! Invariant: operands have been converted, so that an operator's operands have the type that it computes in; constant
-//! subtrees are [`K::Int`] or [`K::Float`]. A tree of which no error was reported can be lowered whatever it is.
+//! subtrees are [`Expression::Integer`] or [`Expression::Float`]. A tree of which no error was reported can be lowered whatever it is.
 
 mod statement;
 
@@ -13,109 +13,157 @@ use crate::types::Type;
 use statement::Link;
 
 /// Index of a node.
-pub(crate) type N = u32;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeId(pub u32);
 /// Index of a local: a parameter, a variable of a block, or a compound literal.
 pub(crate) type LocalId = u32;
 /// Index of a label of the function.
 pub(crate) type LabelId = u32;
 
+/// Operators whose operands and result have one type; of shifts the right operand has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum K {
-    /// Integer or null pointer constant: `value`.
-    Int,
-    /// Floating constant: bits of an f64 in `value`.
-    Float,
-    /// A string: an array at `value` in the constants.
-    Text,
-    /// Local `a`, which lives in a register.
-    Register,
-    /// Local `a`, which lives in memory.
-    Slot,
-    /// Global number `a`, object or function.
-    Global,
-    /// Type-checked operators on converted operands.
-    Neg,
-    Not,
-    LogicalNot,
+pub(crate) enum Arithmetic {
     Add,
     Sub,
     Mul,
     Div,
-    Mod,
+    Rem,
     And,
     Or,
     Xor,
     Shl,
     Shr,
-    /// Comparisons; `a` and `b` have the same type.
+}
+
+/// Comparisons: operands of one type, and the result is 0 or 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Comparison {
     Less,
     Greater,
     LessEqual,
     GreaterEqual,
     Equal,
     NotEqual,
-    LogicalAnd,
-    LogicalOr,
-    /// Pointer `a` plus integer `b` times `value`, and minus.
-    PtrAdd,
-    PtrSub,
-    /// Difference of pointers divided by `value`.
-    PtrDiff,
-    /// `*a`, an lvalue or a function.
-    Deref,
-    /// `&a`, also an array or function used as a pointer.
-    Address,
-    /// The member of `a` at offset `value`.
-    Member,
-    Assign,
-    /// `a op= b`, computed in the type `c`; the operator's K in `value`.
-    Compound,
-    /// `++`, `--`: adds `value` (times 1) to `a`; the result is the new or the old value.
-    PreAdd,
-    PostAdd,
-    Cond,
-    Comma,
-    /// Call of `a` (a function or pointer) with the arguments in `args[b..b + c]`.
-    Call,
-    Cast,
-    /// A compound literal: local `a`, initialised by `initializers[b..b + c]`.
-    Literal,
+}
+
+/// What an expression does, its operands being nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expression {
+    /// Integer or null pointer constant, extended to 64 bits by its sign.
+    Integer(u64),
+    /// Floating constant: bits of an f64.
+    Float(u64),
+    /// A string: an array at this position of the constants.
+    Text(u32),
+    /// A local that lives in a register.
+    Register(LocalId),
+    /// A local that lives in memory.
+    Memory(LocalId),
+    /// An object or function by its number.
+    Global(u32),
+    Negate(NodeId),
+    /// `~`
+    Invert(NodeId),
+    /// `!`
+    Not(NodeId),
+    Arithmetic(Arithmetic, NodeId, NodeId),
+    Compare(Comparison, NodeId, NodeId),
+    LogicalAnd(NodeId, NodeId),
+    LogicalOr(NodeId, NodeId),
+    /// The pointer plus the integer times `size`, which is negative for a subtraction.
+    PointerAdd {
+        pointer: NodeId,
+        index: NodeId,
+        size: i32,
+    },
+    /// Divided by the size of what they point to.
+    PointerDifference {
+        left: NodeId,
+        right: NodeId,
+        size: u32,
+    },
+    /// `*`: an lvalue or a function.
+    Deref(NodeId),
+    /// `&`, also an array or function used as a pointer.
+    Address(NodeId),
+    Member {
+        of: NodeId,
+        offset: u32,
+    },
+    Assign {
+        to: NodeId,
+        value: NodeId,
+    },
+    /// `op=` of numbers, computed in a type that the value has already.
+    Compound {
+        operator: Arithmetic,
+        to: NodeId,
+        value: NodeId,
+        computed: Type,
+    },
+    /// `+=` of a pointer, by the integer times `size`, and `-=` if that is negative.
+    CompoundPointer {
+        to: NodeId,
+        index: NodeId,
+        size: i32,
+    },
+    /// `++` and `--`: adds `delta`; the value is the old one if `post`.
+    Step {
+        to: NodeId,
+        delta: i32,
+        post: bool,
+    },
+    Conditional {
+        condition: NodeId,
+        yes: NodeId,
+        no: NodeId,
+    },
+    Comma(NodeId, NodeId),
+    /// Call of a function or pointer; the arguments are a range of `args`.
+    Call {
+        callee: NodeId,
+        first: u32,
+        count: u32,
+    },
+    /// A conversion to the node's type.
+    Cast(NodeId),
+    /// A compound literal, initialised by a range of `initializers`.
+    Literal {
+        local: LocalId,
+        first: u32,
+        count: u32,
+    },
     /// Something with an error.
     Error,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Node {
-    pub kind: K,
-    /// Evaluating it changes something or calls.
-    pub effects: bool,
+    pub expression: Expression,
+    pub ty: Type,
+    pub at: u32,
     /// Number of nodes in it, roughly.
     pub weight: u16,
     /// Number of levels below it.
     pub depth: u16,
-    pub ty: Type,
-    pub a: u32,
-    pub b: u32,
-    pub c: u32,
-    pub at: u32,
-    pub value: u64,
+    /// Evaluating it changes something or calls.
+    pub effects: bool,
 }
 
 /// An initialiser's value for one scalar (or structure): `node` goes to `offset`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Init {
+pub(crate) struct Initializer {
     pub offset: u32,
     pub ty: Type,
-    pub node: N,
+    pub node: NodeId,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub nodes: Vec<Node>,
-    pub args: Vec<N>,
+    pub args: Vec<NodeId>,
     /// Values of variables and compound literals.
-    pub initializers: Vec<Init>,
+    pub initializers: Vec<Initializer>,
     pub locals: Vec<Local>,
     statements: Vec<Link>,
     /// The statements that are being read, innermost block.
@@ -123,23 +171,28 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub fn push(&mut self, node: Node) -> N {
+    pub fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
-        self.nodes.len() as u32 - 1
+        NodeId(self.nodes.len() as u32 - 1)
     }
 
     #[inline]
-    pub fn get(&self, n: N) -> &Node {
-        &self.nodes[n as usize]
+    pub fn get(&self, n: NodeId) -> &Node {
+        &self.nodes[n.0 as usize]
     }
 
-    /// The arguments of a call.
-    pub fn args(&self, call: &Node) -> &[N] {
-        &self.args[call.b as usize..(call.b + call.c) as usize]
+    #[inline]
+    pub fn get_mut(&mut self, n: NodeId) -> &mut Node {
+        &mut self.nodes[n.0 as usize]
+    }
+
+    /// Arguments of a call by their range.
+    pub fn args(&self, first: u32, count: u32) -> &[NodeId] {
+        &self.args[first as usize..(first + count) as usize]
     }
 
     /// Initialisers by their range.
-    pub fn initializers(&self, first: u32, count: u32) -> &[Init] {
+    pub fn initializers(&self, first: u32, count: u32) -> &[Initializer] {
         &self.initializers[first as usize..(first + count) as usize]
     }
 
@@ -151,5 +204,13 @@ impl Tree {
         self.locals.clear();
         self.statements.clear();
         self.open = Body::default();
+    }
+}
+
+impl Arithmetic {
+    /// Whether C has it for integers only.
+    pub fn is_for_integers(self) -> bool {
+        use Arithmetic::*;
+        matches!(self, Rem | And | Or | Xor | Shl | Shr)
     }
 }

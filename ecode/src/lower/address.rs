@@ -3,9 +3,9 @@
 //! An address counts modulo 2^32, so indices are taken as they are: whether an `int` index would have been sign-extended
 //! makes no difference, and constants inside an index move into the displacement.
 
-use super::{Lowering, Val};
+use super::{Lowering, Value};
 use crate::ir::{Ins, NONE, NOP, Op, T, V, sym};
-use crate::tree::{K, N};
+use crate::tree::{Arithmetic, Expression, NodeId};
 use crate::types::Type;
 
 /// A memory operand.
@@ -56,17 +56,21 @@ impl Addr {
 
 impl Lowering<'_> {
     /// The address of an lvalue, or of a structure that an expression makes.
-    pub(crate) fn address(&mut self, n: N) -> Addr {
-        let node = *self.tree.get(n);
-        let mut addr = match node.kind {
-            K::Slot => Addr::symbol(sym::FRAME + self.slot(&node)),
-            K::Global => Addr::symbol(sym::GLOBAL + node.a),
-            K::Text => Addr::symbol(sym::RODATA).plus(node.value as i64),
-            K::Deref => self.pointer_address(node.a),
-            K::Member => self.address(node.a).plus(node.value as i64),
-            K::Literal => {
-                self.initialize(node.a, node.b, node.c);
-                Addr::symbol(sym::FRAME + self.slot(&node))
+    pub(crate) fn address(&mut self, n: NodeId) -> Addr {
+        let node = self.node(n);
+        let mut addr = match node.expression {
+            Expression::Memory(local) => Addr::symbol(sym::FRAME + self.place(local)),
+            Expression::Global(global) => Addr::symbol(sym::GLOBAL + global),
+            Expression::Text(start) => Addr::symbol(sym::RODATA).plus(start.into()),
+            Expression::Deref(pointer) => self.pointer_address(pointer),
+            Expression::Member { of, offset } => self.address(of).plus(offset.into()),
+            Expression::Literal {
+                local,
+                first,
+                count,
+            } => {
+                self.initialize(local, first, count);
+                Addr::symbol(sym::FRAME + self.place(local))
             }
             _ => self.structure(n),
         };
@@ -75,53 +79,56 @@ impl Lowering<'_> {
     }
 
     /// Where a pointer points.
-    pub(crate) fn pointer_address(&mut self, n: N) -> Addr {
-        let node = *self.tree.get(n);
-        match node.kind {
-            K::Address => self.address(node.a),
-            K::PtrAdd | K::PtrSub => {
-                let addr = self.pointer_address(node.a);
-                let addr = self.protect_address(addr, node.b);
-                let size = if node.kind == K::PtrAdd {
-                    node.value as i64
-                } else {
-                    -(node.value as i64)
-                };
-                self.indexed(addr, node.b, size)
+    pub(crate) fn pointer_address(&mut self, n: NodeId) -> Addr {
+        let node = self.node(n);
+        match node.expression {
+            Expression::Address(object) => self.address(object),
+            Expression::PointerAdd {
+                pointer,
+                index,
+                size,
+            } => {
+                let addr = self.pointer_address(pointer);
+                let addr = self.protect_address(addr, index);
+                self.indexed(addr, index, size.into())
             }
-            K::Cast if self.types.is_pointer(self.tree.get(node.a).ty) => {
-                self.pointer_address(node.a)
+            Expression::Cast(from) if self.types.is_pointer(self.tree.get(from).ty) => {
+                self.pointer_address(from)
             }
-            K::PostAdd if self.tree.get(node.a).kind == K::Register => {
+            Expression::Step {
+                to,
+                delta,
+                post: true,
+            } if self.variable(to).is_some() => {
                 // The old value is the new one less what was added; nobody sees the difference.
-                let base = self.variable(self.tree.get(node.a));
-                self.add_to(&node, false);
-                Addr::at(base).plus(-(node.value as i64))
+                self.step(node, to, delta, false);
+                let base = self.variable(to).unwrap_or(NONE);
+                Addr::at(base).plus(-i64::from(delta))
             }
-            K::Int => Addr {
-                disp: node.value as i32,
+            Expression::Integer(value) => Addr {
+                disp: value as i32,
                 ..NOWHERE
             },
             _ => match self.lower(n) {
-                Val::I(constant) => Addr {
+                Value::Constant(constant) => Addr {
                     disp: constant as i32,
                     ..NOWHERE
                 },
-                Val::V(v) => Addr::at(v),
+                Value::Register(v) => Addr::at(v),
             },
         }
     }
 
     /// Keeps an address while `later` is evaluated.
-    pub(crate) fn protect_address(&mut self, addr: Addr, later: N) -> Addr {
+    pub(crate) fn protect_address(&mut self, addr: Addr, later: NodeId) -> Addr {
         if !self.tree.get(later).effects {
             return addr;
         }
         let mut keep = |v: V| match v {
             NONE => NONE,
-            _ => match self.protect(Val::V(v), T::I64, later) {
-                Val::V(v) => v,
-                Val::I(_) => v,
+            _ => match self.protect(Value::Register(v), T::I64, later) {
+                Value::Register(v) => v,
+                Value::Constant(_) => v,
             },
         };
         Addr {
@@ -132,43 +139,40 @@ impl Lowering<'_> {
     }
 
     /// `addr` plus the integer `n` times `size`.
-    fn indexed(&mut self, addr: Addr, n: N, size: i64) -> Addr {
-        let node = *self.tree.get(n);
-        match node.kind {
-            K::Int => return addr.plus((node.value as i64).wrapping_mul(size)),
-            // Conversions that only change upper bits.
-            K::Cast
-                if self.types.is_integer(self.tree.get(node.a).ty)
-                    && self.types.size(node.ty) >= 4
-                    && self.types.size(self.tree.get(node.a).ty) >= 4 =>
-            {
-                return self.indexed(addr, node.a, size);
+    fn indexed(&mut self, addr: Addr, n: NodeId, size: i64) -> Addr {
+        let node = self.node(n);
+        let wide = self.types.size(node.ty) >= 4;
+        match node.expression {
+            Expression::Integer(value) => {
+                return addr.plus((value as i64).wrapping_mul(size));
             }
-            K::Add | K::Sub if self.types.size(node.ty) >= 4 => {
-                let right = *self.tree.get(node.b);
-                if right.kind == K::Int {
-                    let offset = (right.value as i64).wrapping_mul(size);
-                    let offset = if node.kind == K::Add {
-                        offset
-                    } else {
-                        offset.wrapping_neg()
-                    };
-                    return self.indexed(addr.plus(offset), node.a, size);
+            // Conversions that only change upper bits.
+            Expression::Cast(from) if wide => {
+                let ty = self.tree.get(from).ty;
+                if self.types.is_integer(ty) && self.types.size(ty) >= 4 {
+                    return self.indexed(addr, from, size);
                 }
-                let left = *self.tree.get(node.a);
-                if left.kind == K::Int && node.kind == K::Add {
-                    return self.indexed(
-                        addr.plus((left.value as i64).wrapping_mul(size)),
-                        node.b,
-                        size,
-                    );
+            }
+            Expression::Arithmetic(kind @ (Arithmetic::Add | Arithmetic::Sub), left, right)
+                if wide =>
+            {
+                let minus = kind == Arithmetic::Sub;
+                if let Expression::Integer(value) = self.tree.get(right).expression {
+                    let offset = (value as i64).wrapping_mul(size);
+                    let offset = if minus { offset.wrapping_neg() } else { offset };
+                    return self.indexed(addr.plus(offset), left, size);
+                }
+                if let (Expression::Integer(value), false) = (self.tree.get(left).expression, minus)
+                {
+                    let offset = (value as i64).wrapping_mul(size);
+                    return self.indexed(addr.plus(offset), right, size);
                 }
             }
             _ => {}
         }
         let index = match self.lower(n) {
-            Val::I(constant) => return addr.plus(constant.wrapping_mul(size)),
-            Val::V(v) => v,
+            Value::Constant(constant) => return addr.plus(constant.wrapping_mul(size)),
+            Value::Register(v) => v,
         };
         if addr.index == NONE && matches!(size, 1 | 2 | 4 | 8) {
             return Addr {
@@ -180,9 +184,14 @@ impl Lowering<'_> {
         let size32 = size as i32 as i64;
         let (scaled, scale) = match size {
             _ if matches!(size, 1 | 2 | 4 | 8) => (index, size as u8),
-            _ => match self.arith(Op::Mul, T::I32, Val::V(index), Val::I(size32)) {
-                Val::V(v) => (v, 1),
-                Val::I(constant) => return addr.plus(constant),
+            _ => match self.arith(
+                Op::Mul,
+                T::I32,
+                Value::Register(index),
+                Value::Constant(size32),
+            ) {
+                Value::Register(v) => (v, 1),
+                Value::Constant(constant) => return addr.plus(constant),
             },
         };
         if addr.base == NONE && scale == 1 {
@@ -226,15 +235,15 @@ impl Lowering<'_> {
     }
 
     /// The address as a pointer value.
-    pub(crate) fn pointer(&mut self, addr: Addr) -> Val {
+    pub(crate) fn pointer(&mut self, addr: Addr) -> Value {
         if addr.sym == 0 && addr.index == NONE {
             if addr.base == NONE {
-                return Val::I(addr.disp as u32 as i64);
+                return Value::Constant(addr.disp as u32 as i64);
             }
             if addr.disp == 0 {
-                return Val::V(addr.base);
+                return Value::Register(addr.base);
             }
-            return Val::V(self.code.pure(Ins {
+            return Value::Register(self.code.pure(Ins {
                 op: Op::Add,
                 ty: T::I32,
                 a: addr.base,
@@ -242,7 +251,7 @@ impl Lowering<'_> {
                 ..NOP
             }));
         }
-        Val::V(self.code.pure(addr.on(Ins {
+        Value::Register(self.code.pure(addr.on(Ins {
             op: Op::Lea,
             ty: T::I32,
             ..NOP
@@ -250,7 +259,7 @@ impl Lowering<'_> {
     }
 
     /// Reads a scalar.
-    pub(crate) fn load(&mut self, addr: Addr, ty: Type) -> Val {
+    pub(crate) fn load(&mut self, addr: Addr, ty: Type) -> Value {
         let memory = self.memory_type(ty);
         let ins = addr.on(Ins {
             op: Op::Load,
@@ -261,13 +270,13 @@ impl Lowering<'_> {
             let dst = self.code.temp(memory.is_float());
             self.code.values.clobber();
             self.code.push(Ins { dst, cc: 1, ..ins });
-            return Val::V(dst);
+            return Value::Register(dst);
         }
-        Val::V(self.code.pure(ins))
+        Value::Register(self.code.pure(ins))
     }
 
     /// Writes a scalar.
-    pub(crate) fn store(&mut self, addr: Addr, ty: Type, value: Val) {
+    pub(crate) fn store(&mut self, addr: Addr, ty: Type, value: Value) {
         let memory = self.memory_type(ty);
         self.code.values.clobber();
         let ins = addr.on(Ins {
@@ -276,7 +285,9 @@ impl Lowering<'_> {
             ..NOP
         });
         match value {
-            Val::I(imm) if i32::try_from(imm).is_ok() => self.code.push(Ins { imm, ..ins }),
+            Value::Constant(imm) if i32::try_from(imm).is_ok() => {
+                self.code.push(Ins { imm, ..ins })
+            }
             _ => {
                 let a = self.register(value);
                 self.code.push(Ins { a, ..ins });

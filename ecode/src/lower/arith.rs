@@ -1,51 +1,51 @@
 //! Integer arithmetic with the cheap optimisations: constants are computed, products and quotients by constants become
 //! shifts and multiplications.
 
-use super::{Lowering, Val};
+use super::{Lowering, Value};
 use crate::fold::compute;
 use crate::ir::{Ins, NONE, NOP, Op, T};
 
 impl Lowering<'_> {
-    pub(crate) fn unary(&mut self, op: Op, ty: T, a: Val) -> Val {
+    pub(crate) fn unary(&mut self, op: Op, ty: T, a: Value) -> Value {
         match (a, op) {
-            (Val::I(a), Op::Neg) => Val::I(if ty.wide() {
+            (Value::Constant(a), Op::Neg) => Value::Constant(if ty.wide() {
                 a.wrapping_neg()
             } else {
                 (a as i32).wrapping_neg().into()
             }),
-            (Val::I(a), _) => Val::I(!a),
-            (Val::V(a), _) => Val::V(self.code.pure(Ins { op, ty, a, ..NOP })),
+            (Value::Constant(a), _) => Value::Constant(!a),
+            (Value::Register(a), _) => Value::Register(self.code.pure(Ins { op, ty, a, ..NOP })),
         }
     }
 
     /// `a op b` on integers of width `ty`.
-    pub(crate) fn arith(&mut self, op: Op, ty: T, a: Val, b: Val) -> Val {
-        if let (Val::I(a), Val::I(b)) = (a, b)
+    pub(crate) fn arith(&mut self, op: Op, ty: T, a: Value, b: Value) -> Value {
+        if let (Value::Constant(a), Value::Constant(b)) = (a, b)
             && let Some(value) = compute(op, ty.wide(), a, b)
         {
-            return Val::I(value);
+            return Value::Constant(value);
         }
         let commutes = matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor);
-        let (a, b) = if commutes && matches!(a, Val::I(_)) {
+        let (a, b) = if commutes && matches!(a, Value::Constant(_)) {
             (b, a)
         } else {
             (a, b)
         };
-        if let (Val::V(v), Val::I(constant)) = (a, b)
+        if let (Value::Register(v), Value::Constant(constant)) = (a, b)
             && let Some(value) = self.by_constant(op, ty, v, constant)
         {
             return value;
         }
-        if let (Op::Sub, Val::I(0)) = (op, a) {
+        if let (Op::Sub, Value::Constant(0)) = (op, a) {
             return self.unary(Op::Neg, ty, b);
         }
         let a = self.register(a);
         match b {
-            Val::I(imm)
+            Value::Constant(imm)
                 if i32::try_from(imm).is_ok()
                     && !matches!(op, Op::Div | Op::Mod | Op::UDiv | Op::UMod) =>
             {
-                Val::V(self.code.pure(Ins {
+                Value::Register(self.code.pure(Ins {
                     op,
                     ty,
                     a,
@@ -65,11 +65,11 @@ impl Lowering<'_> {
                         b,
                         ..NOP
                     });
-                    return Val::V(dst);
+                    return Value::Register(dst);
                 }
                 // One order for both, so that they are found to be the same.
                 let (a, b) = if commutes && a > b { (b, a) } else { (a, b) };
-                Val::V(self.code.pure(Ins {
+                Value::Register(self.code.pure(Ins {
                     op,
                     ty,
                     a,
@@ -80,13 +80,13 @@ impl Lowering<'_> {
         }
     }
 
-    fn simple(&mut self, op: Op, ty: T, a: Val, imm: i64) -> Val {
-        self.arith(op, ty, a, Val::I(imm))
+    fn simple(&mut self, op: Op, ty: T, a: Value, imm: i64) -> Value {
+        self.arith(op, ty, a, Value::Constant(imm))
     }
 
     /// The cheaper ways with a constant on the right.
-    fn by_constant(&mut self, op: Op, ty: T, v: u32, constant: i64) -> Option<Val> {
-        let a = Val::V(v);
+    fn by_constant(&mut self, op: Op, ty: T, v: u32, constant: i64) -> Option<Value> {
+        let a = Value::Register(v);
         let bits = if ty.wide() { 64 } else { 32 };
         let unsigned = if ty.wide() {
             constant as u64
@@ -95,8 +95,8 @@ impl Lowering<'_> {
         };
         match (op, constant) {
             (Op::Add | Op::Sub | Op::Or | Op::Xor, 0) | (Op::Mul, 1) | (Op::And, -1) => Some(a),
-            (Op::Mul | Op::And, 0) => Some(Val::I(0)),
-            (Op::Or, -1) => Some(Val::I(-1)),
+            (Op::Mul | Op::And, 0) => Some(Value::Constant(0)),
+            (Op::Or, -1) => Some(Value::Constant(-1)),
             (Op::Xor, -1) => Some(self.unary(Op::Not, ty, a)),
             (Op::Mul, -1) => Some(self.unary(Op::Neg, ty, a)),
             (Op::Shl | Op::Shr | Op::Sar, _) => {
@@ -114,7 +114,7 @@ impl Lowering<'_> {
             }
             (Op::Mul, 3 | 5 | 9) => {
                 let scale = constant as u8 - 1;
-                Some(Val::V(self.code.pure(Ins {
+                Some(Value::Register(self.code.pure(Ins {
                     op: Op::Lea,
                     ty,
                     b: v,
@@ -150,7 +150,7 @@ impl Lowering<'_> {
                 let log = 64 - ((constant - 1) as u64).leading_zeros();
                 let magic = ((1u64 << (31 + log)) / constant as u64 + 1) as i64;
                 let wide = self.extend(a, T::I32, false);
-                let product = self.arith(Op::Mul, T::I64, wide, Val::I(magic));
+                let product = self.arith(Op::Mul, T::I64, wide, Value::Constant(magic));
                 let high = self.simple(Op::Sar, T::I64, product, i64::from(31 + log));
                 let sign = self.simple(Op::Sar, T::I32, a, 31);
                 let quotient = self.arith(Op::Sub, T::I32, high, sign);
@@ -165,12 +165,12 @@ impl Lowering<'_> {
                 }
                 let wide = self.extend(a, T::I32, true);
                 let quotient = if magic < 1 << 32 {
-                    let product = self.arith(Op::Mul, T::I64, wide, Val::I(magic as i64));
+                    let product = self.arith(Op::Mul, T::I64, wide, Value::Constant(magic as i64));
                     self.simple(Op::Shr, T::I64, product, shift.into())
                 } else {
                     let magic = ((1u128 << 64) / u128::from(unsigned) + 1) as i64;
-                    let (a, b) = (self.register(wide), self.register(Val::I(magic)));
-                    Val::V(self.code.pure(Ins {
+                    let (a, b) = (self.register(wide), self.register(Value::Constant(magic)));
+                    Value::Register(self.code.pure(Ins {
                         op: Op::MulHigh,
                         ty: T::I64,
                         a,
@@ -184,7 +184,14 @@ impl Lowering<'_> {
         }
     }
 
-    fn remainder(&mut self, division: bool, ty: T, a: Val, quotient: Val, divisor: i64) -> Val {
+    fn remainder(
+        &mut self,
+        division: bool,
+        ty: T,
+        a: Value,
+        quotient: Value,
+        divisor: i64,
+    ) -> Value {
         if division {
             return quotient;
         }
@@ -193,9 +200,9 @@ impl Lowering<'_> {
     }
 
     /// Extends the low part of a value to 64 bits.
-    pub(crate) fn extend(&mut self, value: Val, from: T, zero: bool) -> Val {
+    pub(crate) fn extend(&mut self, value: Value, from: T, zero: bool) -> Value {
         match value {
-            Val::I(constant) => Val::I(match (from, zero) {
+            Value::Constant(constant) => Value::Constant(match (from, zero) {
                 (T::I8, _) => constant as i8 as i64,
                 (T::U8, _) => constant as u8 as i64,
                 (T::I16, _) => constant as i16 as i64,
@@ -204,9 +211,9 @@ impl Lowering<'_> {
                 (T::I32, true) => constant as u32 as i64,
                 _ => constant,
             }),
-            Val::V(a) => {
+            Value::Register(a) => {
                 let cc = u8::from(zero);
-                Val::V(self.code.pure(Ins {
+                Value::Register(self.code.pure(Ins {
                     op: Op::Extend,
                     ty: from,
                     cc,

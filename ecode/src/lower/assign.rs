@@ -1,83 +1,88 @@
 //! Assignments, increments, structures and initialisers.
 
-use super::{Addr, Lowering, Val};
-use crate::fold::operator;
-use crate::ir::{Ins, NOP, Op, T, sym};
-use crate::tree::{K, LocalId, N, Node};
+use super::{Addr, Lowering, Value};
+use crate::ir::{Ins, NOP, Op, T, V, sym};
+use crate::tree::{Arithmetic, Expression, LocalId, Node, NodeId};
 use crate::types::{Kind, Type};
 
 impl Lowering<'_> {
-    /// `a = b` of scalars; the value is the new one of `a`.
-    pub(crate) fn assignment(&mut self, node: &Node) -> Val {
+    /// `to = from` of scalars; the value is the new one.
+    pub(crate) fn assignment(&mut self, node: &Node, to: NodeId, from: NodeId) -> Value {
         if self.types.is_struct(node.ty) {
-            self.assign_structure(node);
-            return Val::I(0);
+            self.assign_structure(node, to, from);
+            return Value::Constant(0);
         }
-        let target = *self.tree.get(node.a);
-        if target.kind == K::Register {
+        let target = self.node(to);
+        if let Some(variable) = self.variable(to) {
             let fresh = self.code.ins.len();
-            let value = self.lower(node.b);
+            let value = self.lower(from);
             self.code.at = node.at;
-            return self.write_register(&target, value, fresh);
+            return self.write_register(variable, target.ty, value, fresh);
         }
         let size = self.types.size(node.ty);
-        let source =
-            if self.types.is_integer(node.ty) && self.types.kind(node.ty) != Kind::Bool && size < 4
-            {
-                self.narrowed(node.b, size)
-            } else {
-                node.b
-            };
-        let (addr, value) = if target.effects || self.tree.get(node.b).effects {
-            let addr = self.address(node.a);
+        let integer = self.types.is_integer(node.ty) && self.types.kind(node.ty) != Kind::Bool;
+        let source = if integer && size < 4 {
+            self.narrowed(from, size)
+        } else {
+            from
+        };
+        let (addr, value) = if target.effects || self.tree.get(from).effects {
+            let addr = self.address(to);
             let addr = self.protect_address(addr, source);
             (addr, self.lower(source))
         } else {
             let value = self.lower(source);
-            (self.address(node.a), value)
+            (self.address(to), value)
         };
         self.code.at = node.at;
         self.store(addr, target.ty, value);
-        if source == node.b {
+        if source == from {
             value
         } else {
             self.convert(value, self.tree.get(source).ty, node.ty)
         }
     }
 
-    /// `a op= b`.
-    pub(crate) fn compound(&mut self, node: &Node) -> Val {
-        let target = *self.tree.get(node.a);
-        let kind = (node.value & 0xff) as u8;
-        if target.kind == K::Register {
-            let variable = self.variable(&target);
-            let before = self.protect(Val::V(variable), self.register_type(node.ty), node.b);
-            let right = self.lower(node.b);
+    /// `to op= value`, where `combine` makes the new value of the old one and `value`.
+    pub(crate) fn compound(
+        &mut self,
+        node: &Node,
+        to: NodeId,
+        value: NodeId,
+        combine: impl FnOnce(&mut Self, Value, Value) -> Value,
+    ) -> Value {
+        let target = self.node(to);
+        if let Some(variable) = self.variable(to) {
+            let before = self.protect(
+                Value::Register(variable),
+                self.register_type(node.ty),
+                value,
+            );
+            let right = self.lower(value);
             let old = match (before, self.code.constant(variable)) {
-                (Val::V(v), Some(constant)) if v == variable => Val::I(constant),
+                (Value::Register(v), Some(constant)) if v == variable => Value::Constant(constant),
                 (before, _) => before,
             };
             let fresh = self.code.ins.len();
-            let value = self.combine(node, kind, old, right);
-            return self.write_register(&target, value, fresh);
+            let new = combine(self, old, right);
+            return self.write_register(variable, target.ty, new, fresh);
         }
-        let addr = self.address(node.a);
-        let addr = self.protect_address(addr, node.b);
-        let right = self.lower(node.b);
+        let addr = self.address(to);
+        let addr = self.protect_address(addr, value);
+        let right = self.lower(value);
         let old = self.load(addr, target.ty);
-        let value = self.combine(node, kind, old, right);
+        let new = combine(self, old, right);
         self.code.at = node.at;
-        self.store(addr, target.ty, value);
-        value
+        self.store(addr, target.ty, new);
+        new
     }
 
-    fn write_register(&mut self, target: &Node, value: Val, fresh: usize) -> Val {
-        let ty = self.register_type(target.ty);
-        let variable = self.variable(target);
+    fn write_register(&mut self, variable: V, of: Type, value: Value, fresh: usize) -> Value {
+        let ty = self.register_type(of);
         match value {
-            Val::V(v) => {
+            Value::Register(v) => {
                 self.code.assign(variable, v, ty, fresh);
-                Val::V(variable)
+                Value::Register(variable)
             }
             constant => {
                 self.store_register(variable, constant, ty);
@@ -86,81 +91,51 @@ impl Lowering<'_> {
         }
     }
 
-    /// The new value of a compound assignment.
-    fn combine(&mut self, node: &Node, kind: u8, old: Val, right: Val) -> Val {
-        if self.types.is_pointer(node.ty) {
-            let size = (node.value >> 8) as i64;
-            let offset = self.arith(Op::Mul, T::I32, right, Val::I(size));
-            let op = if kind == K::PtrAdd as u8 {
-                Op::Add
-            } else {
-                Op::Sub
-            };
-            return self.arith(op, T::I32, old, offset);
-        }
-        let compute = Type(node.c);
-        let left = self.convert(old, node.ty, compute);
-        let ty = self.register_type(compute);
-        const KINDS: [K; 10] = [
-            K::Mul,
-            K::Div,
-            K::Mod,
-            K::Add,
-            K::Sub,
-            K::Shl,
-            K::Shr,
-            K::And,
-            K::Xor,
-            K::Or,
-        ];
-        let kind = KINDS
-            .into_iter()
-            .find(|k| *k as u8 == kind)
-            .unwrap_or(K::Add);
-        let value = if ty.is_float() {
-            let op = match kind {
-                K::Add => Op::FAdd,
-                K::Sub => Op::FSub,
-                K::Mul => Op::FMul,
-                _ => Op::FDiv,
-            };
-            let (a, b) = (self.register(left), self.register(right));
-            Val::V(self.code.pure(Ins {
-                op,
-                ty,
-                a,
-                b,
-                ..NOP
-            }))
-        } else {
-            let op = operator(kind, self.types.is_unsigned(compute));
-            self.arith(op, ty, left, right)
-        };
-        self.convert(value, compute, node.ty)
+    /// The new value of a compound assignment to a number of type `of`.
+    pub(crate) fn combine(
+        &mut self,
+        kind: Arithmetic,
+        computed: Type,
+        of: Type,
+        old: Value,
+        right: Value,
+    ) -> Value {
+        let left = self.convert(old, of, computed);
+        let value = self.operate(kind, computed, left, right);
+        self.convert(value, computed, of)
+    }
+
+    /// A pointer plus an index times `size`, or minus if that is negative.
+    pub(crate) fn move_pointer(&mut self, old: Value, index: Value, size: i32) -> Value {
+        let distance = Value::Constant(i64::from(size).abs());
+        let offset = self.arith(Op::Mul, T::I32, index, distance);
+        let op = if size < 0 { Op::Sub } else { Op::Add };
+        self.arith(op, T::I32, old, offset)
     }
 
     /// `++` and `--`; the result is the old value if `post`, else the new one.
-    pub(crate) fn add_to(&mut self, node: &Node, post: bool) -> Val {
-        let target = *self.tree.get(node.a);
+    pub(crate) fn step(&mut self, node: &Node, to: NodeId, delta: i32, post: bool) -> Value {
+        let target = self.node(to);
         let ty = self.register_type(node.ty);
-        let addr = (target.kind != K::Register).then(|| self.address(node.a));
-        let old = match addr {
-            Some(addr) => self.load(addr, target.ty),
-            None => {
-                let variable = self.variable(&target);
-                match self.code.constant(variable) {
-                    Some(constant) => Val::I(constant),
-                    None if post => Val::V(self.copy(variable, ty)),
-                    None => Val::V(variable),
-                }
-            }
+        let variable = self.variable(to);
+        let addr = match variable {
+            Some(_) => None,
+            None => Some(self.address(to)),
+        };
+        let old = match (addr, variable) {
+            (Some(addr), _) => self.load(addr, target.ty),
+            (None, Some(variable)) => match self.code.constant(variable) {
+                Some(constant) => Value::Constant(constant),
+                None if post => Value::Register(self.copy(variable, ty)),
+                None => Value::Register(variable),
+            },
+            (None, None) => Value::Constant(0),
         };
         let fresh = self.code.ins.len();
-        let delta = node.value as i64;
         let new = if ty.is_float() {
-            let one = self.float_constant(node.ty, (delta as f64).to_bits());
+            let one = self.float_constant(node.ty, f64::from(delta).to_bits());
             let a = self.register(old);
-            Val::V(self.code.pure(Ins {
+            Value::Register(self.code.pure(Ins {
                 op: Op::FAdd,
                 ty,
                 a,
@@ -170,9 +145,9 @@ impl Lowering<'_> {
         } else if self.types.kind(node.ty) == Kind::Bool {
             // ++ makes it true, -- inverts it.
             if delta > 0 {
-                Val::I(1)
+                Value::Constant(1)
             } else {
-                self.arith(Op::Xor, T::I32, old, Val::I(1))
+                self.arith(Op::Xor, T::I32, old, Value::Constant(1))
             }
         } else {
             let width = if self.types.is_pointer(node.ty) {
@@ -180,7 +155,7 @@ impl Lowering<'_> {
             } else {
                 ty
             };
-            let sum = self.arith(Op::Add, width, old, Val::I(delta));
+            let sum = self.arith(Op::Add, width, old, Value::Constant(delta.into()));
             if self.types.size(node.ty) < 4 {
                 self.extend(sum, self.memory_type(node.ty), false)
             } else {
@@ -188,34 +163,36 @@ impl Lowering<'_> {
             }
         };
         self.code.at = node.at;
-        let new = match addr {
-            Some(addr) => {
+        let new = match (addr, variable) {
+            (Some(addr), _) => {
                 self.store(addr, target.ty, new);
                 new
             }
-            None => self.write_register(&target, new, fresh),
+            (None, Some(variable)) => self.write_register(variable, target.ty, new, fresh),
+            (None, None) => new,
         };
         if post { old } else { new }
     }
 
     /// The address of a structure that an expression gives.
-    pub(crate) fn structure(&mut self, n: N) -> Addr {
-        let node = *self.tree.get(n);
-        match node.kind {
-            K::Assign => self.assign_structure(&node),
-            K::Call => match self.call(n, true) {
-                Val::V(v) => Addr::at(v),
-                Val::I(_) => Addr::symbol(sym::NONE),
+    pub(crate) fn structure(&mut self, n: NodeId) -> Addr {
+        use Expression::*;
+        let node = self.node(n);
+        match node.expression {
+            Assign { to, value } => self.assign_structure(node, to, value),
+            Call { .. } => match self.call(n, true) {
+                Value::Register(v) => Addr::at(v),
+                Value::Constant(_) => Addr::symbol(sym::NONE),
             },
-            K::Comma => {
-                self.discard(node.a);
-                self.address(node.b)
+            Comma(first, last) => {
+                self.discard(first);
+                self.address(last)
             }
-            K::Cond => {
+            Conditional { condition, yes, no } => {
                 let result = self.code.variable(false);
                 let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
-                self.branch(node.a, t, f);
-                for (block, n) in [(t, node.b), (f, node.c)] {
+                self.branch(condition, t, f);
+                for (block, n) in [(t, yes), (f, no)] {
                     self.arm(block, end, |lower| {
                         let addr = lower.address(n);
                         let pointer = lower.pointer(addr);
@@ -225,16 +202,18 @@ impl Lowering<'_> {
                 self.code.begin(end);
                 Addr::at(result)
             }
-            K::Cast => self.structure(node.a),
-            K::Slot | K::Global | K::Deref | K::Member | K::Literal | K::Text => self.address(n),
+            Cast(from) => self.structure(from),
+            Memory(_) | Global(_) | Deref(_) | Member { .. } | Literal { .. } | Text(_) => {
+                self.address(n)
+            }
             _ => Addr::symbol(sym::NONE),
         }
     }
 
-    fn assign_structure(&mut self, node: &Node) -> Addr {
-        let to = self.address(node.a);
-        let to = self.protect_address(to, node.b);
-        let from = self.address(node.b);
+    fn assign_structure(&mut self, node: &Node, to: NodeId, from: NodeId) -> Addr {
+        let to = self.address(to);
+        let to = self.protect_address(to, from);
+        let from = self.address(from);
         self.copy_bytes(to, from, self.types.size(node.ty));
         to
     }
@@ -258,7 +237,7 @@ impl Lowering<'_> {
         let tree = self.tree;
         let inits = tree.initializers(first, count);
         let ty = tree.locals[local as usize].ty;
-        let addr = Addr::symbol(sym::FRAME + self.scratch.places[local as usize]);
+        let addr = Addr::symbol(sym::FRAME + self.place(local));
         let size = self.types.size(ty);
         let covered: u64 = inits
             .iter()

@@ -3,25 +3,31 @@
 
 use alloc::vec::Vec;
 
-use super::{Addr, Lowering, Val};
+use super::{Addr, Lowering, Value};
 use crate::ir::{Arg, Ins, NONE, NOP, Op, T, sym};
-use crate::tree::{K, N};
+use crate::tree::{Expression, NodeId};
 use crate::types::Kind;
 
 impl Lowering<'_> {
     /// Calls; the value is the result if it is `wanted`, or the address of the structure that was returned.
-    pub(crate) fn call(&mut self, n: N, wanted: bool) -> Val {
-        let node = *self.tree.get(n);
-        let callee = *self.tree.get(node.a);
-        let tree = self.tree;
-        let args = tree.args(&node);
+    pub(crate) fn call(&mut self, n: NodeId, wanted: bool) -> Value {
+        let node = self.node(n);
+        let Expression::Call {
+            callee,
+            first,
+            count,
+        } = node.expression
+        else {
+            return Value::Constant(0);
+        };
+        let args = self.tree.args(first, count);
         let effects = args.iter().any(|n| self.tree.get(*n).effects);
-        let direct = callee.kind == K::Address && self.tree.get(callee.a).kind == K::Global;
-        let (symbol, mut target) = if direct {
-            (sym::GLOBAL + self.tree.get(callee.a).a, NONE)
-        } else {
-            let value = self.lower(node.a);
-            (sym::NONE, self.register(value))
+        let (symbol, mut target) = match self.known_function(callee) {
+            Some(global) => (sym::GLOBAL + global, NONE),
+            None => {
+                let value = self.lower(callee);
+                (sym::NONE, self.register(value))
+            }
         };
         if target != NONE && effects && !self.code.vregs[target as usize].temp {
             target = self.copy(target, T::I64);
@@ -58,13 +64,13 @@ impl Lowering<'_> {
                 value = self.protect(value, ty, *later);
             }
             list.push(match value {
-                Val::V(v) => Arg { v, imm: 0, ty },
-                Val::I(imm) => Arg { v: NONE, imm, ty },
+                Value::Register(v) => Arg { v, imm: 0, ty },
+                Value::Constant(imm) => Arg { v: NONE, imm, ty },
             });
         }
         let (start, count) = (self.code.args.len() as u32, list.len() as u32);
         self.code.args.extend_from_slice(&list);
-        let function = self.types.get(callee.ty).of;
+        let function = self.types.get(self.tree.get(callee).ty).of;
         let open = self.types.get(function).flag;
         let void = self.types.kind(node.ty) == Kind::Void;
         let ty = if is_struct || void {
@@ -92,12 +98,22 @@ impl Lowering<'_> {
         };
         self.code.push(ins);
         if dst == NONE {
-            return Val::I(0);
+            return Value::Constant(0);
         }
         if !is_struct && self.types.is_integer(node.ty) && self.types.size(node.ty) < 4 {
             // Whoever returned it need not have extended it.
-            return self.extend(Val::V(dst), self.memory_type(node.ty), false);
+            return self.extend(Value::Register(dst), self.memory_type(node.ty), false);
         }
-        Val::V(dst)
+        Value::Register(dst)
+    }
+
+    /// The function that is called if it is named.
+    fn known_function(&self, callee: NodeId) -> Option<u32> {
+        if let Expression::Address(of) = self.tree.get(callee).expression
+            && let Expression::Global(global) = self.tree.get(of).expression
+        {
+            return Some(global);
+        }
+        None
     }
 }

@@ -1,8 +1,9 @@
 //! Conditions: as branches, with short circuits, and as values.
 
-use super::{Lowering, Val};
+use super::{Lowering, Value};
 use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
-use crate::tree::{K, N};
+use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
+use crate::types::Kind;
 
 /// A comparison of integers: operands of [`Op::Set`], [`Op::Branch`] and [`Op::Select`].
 #[derive(Clone, Copy, Debug)]
@@ -48,60 +49,59 @@ impl Test {
     }
 }
 
-fn is_comparison(kind: K) -> bool {
-    matches!(
-        kind,
-        K::Less | K::Greater | K::LessEqual | K::GreaterEqual | K::Equal | K::NotEqual
-    )
-}
-
 impl Lowering<'_> {
     /// Whether the condition is one comparison of integers or pointers.
-    pub(crate) fn integer_condition(&self, n: N) -> bool {
+    pub(crate) fn integer_condition(&self, n: NodeId) -> bool {
         let node = self.tree.get(n);
-        match node.kind {
-            K::LogicalNot => self.integer_condition(node.a),
-            K::LogicalAnd | K::LogicalOr | K::Int => false,
-            kind if is_comparison(kind) => !self.types.is_float(self.tree.get(node.a).ty),
+        match node.expression {
+            Expression::Not(inner) => self.integer_condition(inner),
+            Expression::LogicalAnd(..) | Expression::LogicalOr(..) | Expression::Integer(_) => {
+                false
+            }
+            Expression::Compare(_, left, _) => !self.types.is_float(self.tree.get(left).ty),
             _ => !self.types.is_float(node.ty),
         }
     }
 
     /// The comparison that an integer condition is.
-    pub(crate) fn comparison(&mut self, n: N) -> Test {
-        let node = *self.tree.get(n);
-        if node.kind == K::LogicalNot {
-            let test = self.comparison(node.a);
-            return Test {
-                cc: test.cc ^ 1,
-                ..test
-            };
-        }
-        if !is_comparison(node.kind) {
-            return self.nonzero(n, cc::NE);
-        }
-        let operand = self.tree.get(node.a).ty;
+    pub(crate) fn comparison(&mut self, n: NodeId) -> Test {
+        let (kind, left, right) = match self.tree.get(n).expression {
+            Expression::Not(inner) => {
+                let test = self.comparison(inner);
+                return Test {
+                    cc: test.cc ^ 1,
+                    ..test
+                };
+            }
+            Expression::Compare(kind, left, right) => (kind, left, right),
+            _ => return self.nonzero(n, cc::NE),
+        };
+        let operand = self.tree.get(left).ty;
         let ty = self.compare_type(operand);
         let unsigned = self.types.is_unsigned(operand);
-        let zero = |n: &crate::tree::Node| n.kind == K::Int && n.value == 0;
-        if matches!(node.kind, K::Equal | K::NotEqual) && zero(self.tree.get(node.b)) {
-            return self.nonzero(node.a, if node.kind == K::Equal { cc::E } else { cc::NE });
+        let zero = self.tree.get(right).expression == Expression::Integer(0);
+        match kind {
+            Comparison::Equal if zero => return self.nonzero(left, cc::E),
+            Comparison::NotEqual if zero => return self.nonzero(left, cc::NE),
+            _ => {}
         }
-        let code = code_of(node.kind, unsigned);
-        let a = self.lower(node.a);
-        let a = self.protect(a, ty, node.b);
-        let b = self.lower(node.b);
+        let code = code_of(kind, unsigned);
+        let a = self.lower(left);
+        let a = self.protect(a, ty, right);
+        let b = self.lower(right);
         match (a, b) {
-            (Val::I(_), Val::V(_)) => self.tested(false, cc::swapped(code), ty, b, a),
+            (Value::Constant(_), Value::Register(_)) => {
+                self.tested(false, cc::swapped(code), ty, b, a)
+            }
             _ => self.tested(false, code, ty, a, b),
         }
     }
 
     /// The test of `a` and `b`, which is the instruction's immediate if it fits there.
-    fn tested(&mut self, bits: bool, cc: u8, ty: T, a: Val, b: Val) -> Test {
+    fn tested(&mut self, bits: bool, cc: u8, ty: T, a: Value, b: Value) -> Test {
         let a = self.register(a);
         let (b, imm) = match b {
-            Val::I(imm) if i32::try_from(imm).is_ok() => (NONE, imm),
+            Value::Constant(imm) if i32::try_from(imm).is_ok() => (NONE, imm),
             _ => (self.register(b), 0),
         };
         Test {
@@ -115,9 +115,9 @@ impl Lowering<'_> {
     }
 
     /// Whether an integer or pointer is zero (`code` E) or not (NE); the bits of an `&` are tested without computing it.
-    fn nonzero(&mut self, n: N, code: u8) -> Test {
-        let node = *self.tree.get(n);
-        if is_comparison(node.kind) && self.integer_condition(n) {
+    fn nonzero(&mut self, n: NodeId, code: u8) -> Test {
+        let node = self.node(n);
+        if matches!(node.expression, Expression::Compare(..)) && self.integer_condition(n) {
             let test = self.comparison(n);
             return if code == cc::NE {
                 test
@@ -129,43 +129,42 @@ impl Lowering<'_> {
             };
         }
         let ty = self.compare_type(node.ty);
-        if node.kind == K::And {
-            let a = self.lower(node.a);
-            let a = self.protect(a, ty, node.b);
-            let b = self.lower(node.b);
+        if let Expression::Arithmetic(Arithmetic::And, left, right) = node.expression {
+            let a = self.lower(left);
+            let a = self.protect(a, ty, right);
+            let b = self.lower(right);
             return match a {
-                Val::I(_) => self.tested(true, code, ty, b, a),
-                Val::V(_) => self.tested(true, code, ty, a, b),
+                Value::Constant(_) => self.tested(true, code, ty, b, a),
+                Value::Register(_) => self.tested(true, code, ty, a, b),
             };
         }
         let value = self.lower(n);
-        self.tested(false, code, ty, value, Val::I(0))
+        self.tested(false, code, ty, value, Value::Constant(0))
     }
 
     /// Ends the block with a jump to `t` if the condition holds, else to `f`.
-    pub(crate) fn branch(&mut self, n: N, t: u32, f: u32) {
-        let node = *self.tree.get(n);
+    pub(crate) fn branch(&mut self, n: NodeId, t: u32, f: u32) {
+        let node = self.node(n);
         self.code.at = node.at;
-        match node.kind {
-            K::Int => self.code.jump(if node.value != 0 { t } else { f }),
-            K::LogicalNot => self.branch(node.a, f, t),
-            K::LogicalAnd | K::LogicalOr => {
+        match node.expression {
+            Expression::Integer(value) => self.code.jump(if value != 0 { t } else { f }),
+            Expression::Not(inner) => self.branch(inner, f, t),
+            Expression::LogicalAnd(first, last) => {
                 let right = self.code.block();
-                match node.kind {
-                    K::LogicalAnd => self.branch(node.a, right, f),
-                    _ => self.branch(node.a, t, right),
-                }
-                self.code.values.enter();
-                self.code.begin(right);
-                self.branch(node.b, t, f);
-                self.code.values.leave();
+                self.branch(first, right, f);
+                self.branch_right(right, last, t, f);
             }
-            K::Comma => {
-                self.discard(node.a);
-                self.branch(node.b, t, f);
+            Expression::LogicalOr(first, last) => {
+                let right = self.code.block();
+                self.branch(first, t, right);
+                self.branch_right(right, last, t, f);
             }
-            K::Cast if self.types.kind(node.ty) == crate::types::Kind::Bool => {
-                self.branch(node.a, t, f)
+            Expression::Comma(first, last) => {
+                self.discard(first);
+                self.branch(last, t, f);
+            }
+            Expression::Cast(from) if self.types.kind(node.ty) == Kind::Bool => {
+                self.branch(from, t, f)
             }
             _ if self.integer_condition(n) => {
                 let test = self.comparison(n);
@@ -194,6 +193,14 @@ impl Lowering<'_> {
                 );
             }
         }
+    }
+
+    /// The right side of a condition, which one of the ways through the left leads to.
+    fn branch_right(&mut self, block: u32, n: NodeId, t: u32, f: u32) {
+        self.code.values.enter();
+        self.code.begin(block);
+        self.branch(n, t, f);
+        self.code.values.leave();
     }
 
     /// Whether the comparison of two constants holds, if they are constants.
@@ -233,50 +240,49 @@ impl Lowering<'_> {
     }
 
     /// Code, type and operands of a comparison of floats, or of one with zero. Codes: A, AE (operands swapped for less), E, NE.
-    fn float_comparison(&mut self, n: N) -> (u8, T, V, V) {
-        let node = *self.tree.get(n);
-        if !is_comparison(node.kind) {
+    fn float_comparison(&mut self, n: NodeId) -> (u8, T, V, V) {
+        let node = self.node(n);
+        let Expression::Compare(kind, left, right) = node.expression else {
             let value = self.lower(n);
             let (a, ty) = (self.register(value), self.register_type(node.ty));
             return (cc::NE, ty, a, self.float_constant(node.ty, 0));
-        }
-        let ty = self.register_type(self.tree.get(node.a).ty);
-        let a = self.lower(node.a);
-        let a = self.protect(a, ty, node.b);
-        let b = self.lower(node.b);
+        };
+        let ty = self.register_type(self.tree.get(left).ty);
+        let a = self.lower(left);
+        let a = self.protect(a, ty, right);
+        let b = self.lower(right);
         let (a, b) = (self.register(a), self.register(b));
-        match node.kind {
-            K::Less => (cc::A, ty, b, a),
-            K::LessEqual => (cc::AE, ty, b, a),
-            K::Greater => (cc::A, ty, a, b),
-            K::GreaterEqual => (cc::AE, ty, a, b),
-            K::Equal => (cc::E, ty, a, b),
-            _ => (cc::NE, ty, a, b),
+        match kind {
+            Comparison::Less => (cc::A, ty, b, a),
+            Comparison::LessEqual => (cc::AE, ty, b, a),
+            Comparison::Greater => (cc::A, ty, a, b),
+            Comparison::GreaterEqual => (cc::AE, ty, a, b),
+            Comparison::Equal => (cc::E, ty, a, b),
+            Comparison::NotEqual => (cc::NE, ty, a, b),
         }
     }
 
     /// A comparison or `!` as 0 or 1.
-    pub(crate) fn truth(&mut self, n: N) -> Val {
-        let node = *self.tree.get(n);
+    pub(crate) fn truth(&mut self, n: NodeId) -> Value {
         if self.integer_condition(n) {
             let test = self.comparison(n);
             if test.b == NONE
                 && let Some(known) = self.known(&test)
             {
-                return Val::I(known.into());
+                return Value::Constant(known.into());
             }
-            return Val::V(self.code.pure(test.instruction(test.set())));
+            return Value::Register(self.code.pure(test.instruction(test.set())));
         }
-        if node.kind == K::LogicalNot {
-            let inner = self.truth_of(node.a);
-            return self.arith(Op::Xor, T::I32, inner, Val::I(1));
+        if let Expression::Not(inner) = self.tree.get(n).expression {
+            let inner = self.truth_of(inner);
+            return self.arith(Op::Xor, T::I32, inner, Value::Constant(1));
         }
         self.float_truth(n)
     }
 
-    fn float_truth(&mut self, n: N) -> Val {
+    fn float_truth(&mut self, n: NodeId) -> Value {
         let (cc, ty, a, b) = self.float_comparison(n);
-        Val::V(self.code.pure(Ins {
+        Value::Register(self.code.pure(Ins {
             op: Op::FSet,
             ty,
             cc,
@@ -287,35 +293,34 @@ impl Lowering<'_> {
     }
 
     /// Whether any scalar is not zero, as 0 or 1.
-    pub(crate) fn truth_of(&mut self, n: N) -> Val {
-        let node = *self.tree.get(n);
-        match node.kind {
-            K::Int => Val::I((node.value != 0).into()),
-            K::LogicalAnd | K::LogicalOr => self.lower(n),
-            K::LogicalNot => self.truth(n),
-            kind if is_comparison(kind) => self.truth(n),
+    pub(crate) fn truth_of(&mut self, n: NodeId) -> Value {
+        let node = self.node(n);
+        match node.expression {
+            Expression::Integer(value) => Value::Constant((value != 0).into()),
+            Expression::LogicalAnd(..) | Expression::LogicalOr(..) => self.lower(n),
+            Expression::Not(_) | Expression::Compare(..) => self.truth(n),
             _ if self.types.is_float(node.ty) => self.float_truth(n),
-            _ if self.types.kind(node.ty) == crate::types::Kind::Bool => self.lower(n),
+            _ if self.types.kind(node.ty) == Kind::Bool => self.lower(n),
             _ => {
                 let test = self.nonzero(n, cc::NE);
-                Val::V(self.code.pure(test.instruction(test.set())))
+                Value::Register(self.code.pure(test.instruction(test.set())))
             }
         }
     }
 }
 
 /// The condition code of a comparison.
-fn code_of(kind: K, unsigned: bool) -> u8 {
+fn code_of(kind: Comparison, unsigned: bool) -> u8 {
     match (kind, unsigned) {
-        (K::Less, false) => cc::L,
-        (K::Less, true) => cc::B,
-        (K::Greater, false) => cc::G,
-        (K::Greater, true) => cc::A,
-        (K::LessEqual, false) => cc::LE,
-        (K::LessEqual, true) => cc::BE,
-        (K::GreaterEqual, false) => cc::GE,
-        (K::GreaterEqual, true) => cc::AE,
-        (K::Equal, _) => cc::E,
-        _ => cc::NE,
+        (Comparison::Less, false) => cc::L,
+        (Comparison::Less, true) => cc::B,
+        (Comparison::Greater, false) => cc::G,
+        (Comparison::Greater, true) => cc::A,
+        (Comparison::LessEqual, false) => cc::LE,
+        (Comparison::LessEqual, true) => cc::BE,
+        (Comparison::GreaterEqual, false) => cc::GE,
+        (Comparison::GreaterEqual, true) => cc::AE,
+        (Comparison::Equal, _) => cc::E,
+        (Comparison::NotEqual, _) => cc::NE,
     }
 }

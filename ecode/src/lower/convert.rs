@@ -1,19 +1,19 @@
 //! Conversions between scalar types.
 
-use super::{Lowering, Val};
+use super::{Lowering, Value};
 use crate::ir::{Ins, NOP, Op, T, cc};
-use crate::tree::{K, N};
+use crate::tree::{Expression, NodeId};
 use crate::types::{DOUBLE, FLOAT, Kind, Type};
 
 /// 2^63.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
 impl Lowering<'_> {
-    pub(crate) fn cast(&mut self, n: N, to: Type) -> Val {
+    pub(crate) fn cast(&mut self, n: NodeId, to: Type) -> Value {
         let from = self.tree.get(n).ty;
         if self.types.kind(to) == Kind::Void {
             self.discard(n);
-            return Val::I(0);
+            return Value::Constant(0);
         }
         if self.types.kind(to) == Kind::Bool {
             return self.truth_of(n);
@@ -33,35 +33,35 @@ impl Lowering<'_> {
     }
 
     /// The tree without conversions that do not change the low `size` bytes.
-    pub(crate) fn narrowed(&self, mut n: N, size: u32) -> N {
+    pub(crate) fn narrowed(&self, mut n: NodeId, size: u32) -> NodeId {
         loop {
             let node = self.tree.get(n);
-            if node.kind != K::Cast
-                || !self.types.is_integer(node.ty)
-                || self.types.kind(node.ty) == Kind::Bool
-            {
+            let Expression::Cast(from) = node.expression else {
+                return n;
+            };
+            if !self.types.is_integer(node.ty) || self.types.kind(node.ty) == Kind::Bool {
                 return n;
             }
-            let inner = self.tree.get(node.a).ty;
+            let inner = self.tree.get(from).ty;
             if !self.types.is_integer(inner)
                 || self.types.size(inner) < size
                 || self.types.size(node.ty) < size
             {
                 return n;
             }
-            n = node.a;
+            n = from;
         }
     }
 
     /// A value of type `from` as one of type `to`.
-    pub(crate) fn convert(&mut self, value: Val, from: Type, to: Type) -> Val {
+    pub(crate) fn convert(&mut self, value: Value, from: Type, to: Type) -> Value {
         let (from_float, to_float) = (self.types.is_float(from), self.types.is_float(to));
         match (from_float, to_float) {
             (false, false) => self.convert_integer(value, from, to),
             (true, true) if self.types.size(from) == self.types.size(to) => value,
             (true, true) => {
                 let (a, ty) = (self.register(value), self.register_type(to));
-                Val::V(self.code.pure(Ins {
+                Value::Register(self.code.pure(Ins {
                     op: Op::FCvt,
                     ty,
                     a,
@@ -73,17 +73,17 @@ impl Lowering<'_> {
         }
     }
 
-    fn convert_integer(&mut self, value: Val, from: Type, to: Type) -> Val {
+    fn convert_integer(&mut self, value: Value, from: Type, to: Type) -> Value {
         let (from_size, to_size) = (self.types.size(from), self.types.size(to));
         if self.types.kind(to) == Kind::Bool {
             if self.types.kind(from) == Kind::Bool {
                 return value;
             }
             return match value {
-                Val::I(constant) => Val::I(i64::from(constant != 0)),
-                Val::V(a) => {
+                Value::Constant(constant) => Value::Constant(i64::from(constant != 0)),
+                Value::Register(a) => {
                     let ty = self.compare_type(from);
-                    Val::V(self.code.pure(Ins {
+                    Value::Register(self.code.pure(Ins {
                         op: Op::Set,
                         ty,
                         cc: cc::NE,
@@ -109,16 +109,16 @@ impl Lowering<'_> {
             return self.extend(value, T::I32, self.types.is_unsigned(from));
         }
         match value {
-            Val::I(constant) if to_size == 4 => Val::I(constant as i32 as i64),
+            Value::Constant(constant) if to_size == 4 => Value::Constant(constant as i32 as i64),
             other => other,
         }
     }
 
-    fn make_float(&mut self, value: Val, from: Type, to: Type) -> Val {
+    fn make_float(&mut self, value: Value, from: Type, to: Type) -> Value {
         let ty = self.register_type(to);
         let unsigned = self.types.is_unsigned(from);
         let size = self.types.size(from);
-        if let Val::I(constant) = value {
+        if let Value::Constant(constant) = value {
             let exact = match (size, unsigned) {
                 (8, true) => constant as u64 as f64,
                 (4, true) => f64::from(constant as u32),
@@ -129,7 +129,7 @@ impl Lowering<'_> {
                 (T::F32, _, false) => f64::from(constant as f32),
                 _ => exact,
             };
-            return Val::V(self.float_constant(to, exact.to_bits()));
+            return Value::Register(self.float_constant(to, exact.to_bits()));
         }
         let (value, width) = match (size, unsigned) {
             (8, _) => (value, 8),
@@ -138,7 +138,7 @@ impl Lowering<'_> {
         };
         let a = self.register(value);
         if !(size == 8 && unsigned) {
-            return Val::V(self.code.pure(Ins {
+            return Value::Register(self.code.pure(Ins {
                 op: Op::ToFloat,
                 ty,
                 cc: width,
@@ -171,8 +171,8 @@ impl Lowering<'_> {
             });
         });
         self.arm(large, end, |lower| {
-            let half = lower.arith(Op::Shr, T::I64, Val::V(a), Val::I(1));
-            let odd = lower.arith(Op::And, T::I64, Val::V(a), Val::I(1));
+            let half = lower.arith(Op::Shr, T::I64, Value::Register(a), Value::Constant(1));
+            let odd = lower.arith(Op::And, T::I64, Value::Register(a), Value::Constant(1));
             let half = lower.arith(Op::Or, T::I64, half, odd);
             let half = lower.register(half);
             let half = lower.code.pure(Ins {
@@ -192,16 +192,16 @@ impl Lowering<'_> {
             });
         });
         self.code.begin(end);
-        Val::V(result)
+        Value::Register(result)
     }
 
-    fn make_integer(&mut self, value: Val, from: Type, to: Type) -> Val {
+    fn make_integer(&mut self, value: Value, from: Type, to: Type) -> Value {
         let ty = self.register_type(from);
         let a = self.register(value);
         let (size, unsigned) = (self.types.size(to), self.types.is_unsigned(to));
         if self.types.kind(to) == Kind::Bool {
             let zero = self.float_constant(if ty == T::F32 { FLOAT } else { DOUBLE }, 0);
-            return Val::V(self.code.pure(Ins {
+            return Value::Register(self.code.pure(Ins {
                 op: Op::FSet,
                 ty,
                 cc: cc::NE,
@@ -216,7 +216,7 @@ impl Lowering<'_> {
             } else {
                 4
             };
-            let whole = Val::V(self.code.pure(Ins {
+            let whole = Value::Register(self.code.pure(Ins {
                 op: Op::ToInt,
                 ty,
                 cc: width,
@@ -270,7 +270,7 @@ impl Lowering<'_> {
                 a: less,
                 ..NOP
             });
-            let top = lower.register(Val::I(i64::MIN));
+            let top = lower.register(Value::Constant(i64::MIN));
             lower.code.push(Ins {
                 op: Op::Xor,
                 ty: T::I64,
@@ -281,6 +281,6 @@ impl Lowering<'_> {
             });
         });
         self.code.begin(end);
-        Val::V(result)
+        Value::Register(result)
     }
 }

@@ -1,51 +1,62 @@
 //! Expressions: which construct is lowered where, operators, and conditionals.
 
-use super::{Lowering, Val};
+use super::{Lowering, Value};
 use crate::fold::operator;
 use crate::ir::{Ins, NOP, Op, T};
-use crate::tree::{K, N, Node};
-use crate::types::Kind;
+use crate::tree::{Arithmetic, Expression, Node, NodeId};
+use crate::types::{Kind, Type};
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    /// A node of the tree, which does not change.
+    #[inline]
+    pub(crate) fn node(&self, n: NodeId) -> &'a Node {
+        self.tree.get(n)
+    }
+
     /// Evaluates for effects only.
-    pub(crate) fn discard(&mut self, n: N) {
-        let node = *self.tree.get(n);
+    pub(crate) fn discard(&mut self, n: NodeId) {
+        use Expression::*;
+        let node = self.node(n);
         self.code.at = node.at;
-        match node.kind {
-            _ if !node.effects => {}
-            K::PostAdd | K::PreAdd => {
-                self.add_to(&node, false);
+        if !node.effects {
+            return;
+        }
+        let structure = self.types.is_struct(node.ty);
+        match node.expression {
+            Step { to, delta, .. } => {
+                self.step(node, to, delta, false);
             }
-            K::Comma => {
-                self.discard(node.a);
-                self.discard(node.b);
+            Comma(first, last) => {
+                self.discard(first);
+                self.discard(last);
             }
-            K::Cast | K::Neg | K::Not | K::Address | K::Member
-                if !self.types.is_struct(node.ty) =>
-            {
-                self.discard(node.a)
+            Cast(a) | Negate(a) | Invert(a) | Address(a) | Member { of: a, .. } if !structure => {
+                self.discard(a)
             }
-            K::Cond => {
+            Conditional { condition, yes, no } => {
                 let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
-                self.branch(node.a, t, f);
-                for (block, n) in [(t, node.b), (f, node.c)] {
+                self.branch(condition, t, f);
+                for (block, n) in [(t, yes), (f, no)] {
                     self.arm(block, end, |lower| lower.discard(n));
                 }
                 self.code.begin(end);
             }
-            K::Call => {
+            Call { .. } => {
                 self.call(n, false);
             }
-            K::LogicalAnd | K::LogicalOr => {
+            LogicalAnd(first, last) => {
                 let (right, end) = (self.code.block(), self.code.block());
-                match node.kind {
-                    K::LogicalAnd => self.branch(node.a, right, end),
-                    _ => self.branch(node.a, end, right),
-                }
-                self.arm(right, end, |lower| lower.discard(node.b));
+                self.branch(first, right, end);
+                self.arm(right, end, |lower| lower.discard(last));
                 self.code.begin(end);
             }
-            _ if self.types.is_struct(node.ty) => {
+            LogicalOr(first, last) => {
+                let (right, end) = (self.code.block(), self.code.block());
+                self.branch(first, end, right);
+                self.arm(right, end, |lower| lower.discard(last));
+                self.code.begin(end);
+            }
+            _ if structure => {
                 self.structure(n);
             }
             _ => {
@@ -55,152 +66,153 @@ impl Lowering<'_> {
     }
 
     /// Evaluates to a scalar.
-    pub(crate) fn lower(&mut self, n: N) -> Val {
-        let node = *self.tree.get(n);
-        match node.kind {
-            K::Int => Val::I(if self.types.size(node.ty) <= 4 {
-                node.value as i32 as i64
+    pub(crate) fn lower(&mut self, n: NodeId) -> Value {
+        use Expression::*;
+        let node = self.node(n);
+        match node.expression {
+            Integer(value) => Value::Constant(if self.types.size(node.ty) <= 4 {
+                value as i32 as i64
             } else {
-                node.value as i64
+                value as i64
             }),
-            K::Float => Val::V(self.float_constant(node.ty, node.value)),
-            K::Register => {
-                let v = self.variable(&node);
+            Float(bits) => Value::Register(self.float_constant(node.ty, bits)),
+            Register(local) => {
+                let v = self.place(local);
                 match self.code.constant(v) {
-                    Some(constant) => Val::I(constant),
-                    None => Val::V(v),
+                    Some(constant) => Value::Constant(constant),
+                    None => Value::Register(v),
                 }
             }
-            K::Slot | K::Global | K::Deref | K::Member => {
+            Memory(_) | Global(_) | Deref(_) | Member { .. } | Literal { .. } => {
+                let addr = self.address(n);
                 if self.types.kind(node.ty) == Kind::Function {
-                    let addr = self.address(n);
                     return self.pointer(addr);
                 }
-                let addr = self.address(n);
                 self.load(addr, node.ty)
             }
-            K::Text | K::Address => {
-                let addr = self.address(if node.kind == K::Text { n } else { node.a });
+            Text(_) => {
+                let addr = self.address(n);
                 self.pointer(addr)
             }
-            K::PtrAdd | K::PtrSub => {
+            Address(object) => {
+                let addr = self.address(object);
+                self.pointer(addr)
+            }
+            PointerAdd { .. } => {
                 let addr = self.pointer_address(n);
                 self.pointer(addr)
             }
-            K::PtrDiff => self.pointer_difference(&node),
-            K::Neg | K::Not => {
-                let a = self.lower(node.a);
-                let ty = self.register_type(node.ty);
-                if ty.is_float() {
-                    let a = self.register(a);
-                    return Val::V(self.code.pure(Ins {
-                        op: Op::FNeg,
-                        ty,
-                        a,
-                        ..NOP
-                    }));
-                }
-                self.unary(
-                    if node.kind == K::Neg {
-                        Op::Neg
-                    } else {
-                        Op::Not
-                    },
-                    ty,
-                    a,
-                )
+            PointerDifference { left, right, size } => self.pointer_difference(left, right, size),
+            Negate(a) => self.negate(node, a, Op::Neg),
+            Invert(a) => self.negate(node, a, Op::Not),
+            Arithmetic(kind, a, b) => self.binary(node, kind, a, b),
+            Not(_) | Compare(..) => self.truth(n),
+            LogicalAnd(..) | LogicalOr(..) => self.logical(n),
+            Assign { to, value } => self.assignment(node, to, value),
+            Compound {
+                operator,
+                to,
+                value,
+                computed,
+            } => self.compound(node, to, value, |lower, old, right| {
+                lower.combine(operator, computed, node.ty, old, right)
+            }),
+            CompoundPointer { to, index, size } => {
+                self.compound(node, to, index, |lower, old, index| {
+                    lower.move_pointer(old, index, size)
+                })
             }
-            K::Add
-            | K::Sub
-            | K::Mul
-            | K::Div
-            | K::Mod
-            | K::And
-            | K::Or
-            | K::Xor
-            | K::Shl
-            | K::Shr => self.binary(&node),
-            K::LogicalNot
-            | K::Less
-            | K::Greater
-            | K::LessEqual
-            | K::GreaterEqual
-            | K::Equal
-            | K::NotEqual => self.truth(n),
-            K::LogicalAnd | K::LogicalOr => self.logical(n),
-            K::Assign => self.assignment(&node),
-            K::Compound => self.compound(&node),
-            K::PreAdd => self.add_to(&node, false),
-            K::PostAdd => self.add_to(&node, true),
-            K::Cond => self.conditional(&node),
-            K::Comma => {
-                self.discard(node.a);
-                self.lower(node.b)
+            Step { to, delta, post } => self.step(node, to, delta, post),
+            Conditional { condition, yes, no } => self.conditional(node.ty, condition, yes, no),
+            Comma(first, last) => {
+                self.discard(first);
+                self.lower(last)
             }
-            K::Call => self.call(n, true),
-            K::Cast => self.cast(node.a, node.ty),
-            K::Literal => {
-                let addr = self.address(n);
-                self.load(addr, node.ty)
-            }
-            K::Error => Val::I(0),
+            Call { .. } => self.call(n, true),
+            Cast(from) => self.cast(from, node.ty),
+            Error => Value::Constant(0),
         }
     }
 
-    fn binary(&mut self, node: &Node) -> Val {
+    /// `-`, or `~`, which only integers have.
+    fn negate(&mut self, node: &Node, a: NodeId, op: Op) -> Value {
+        let a = self.lower(a);
         let ty = self.register_type(node.ty);
-        if let (K::Or | K::Xor | K::Add, false) = (node.kind, node.effects)
-            && let Some(rotated) = self.rotate(node)
+        if !ty.is_float() {
+            return self.unary(op, ty, a);
+        }
+        let a = self.register(a);
+        Value::Register(self.code.pure(Ins {
+            op: Op::FNeg,
+            ty,
+            a,
+            ..NOP
+        }))
+    }
+
+    fn binary(&mut self, node: &Node, kind: Arithmetic, left: NodeId, right: NodeId) -> Value {
+        let ty = self.register_type(node.ty);
+        if let (Arithmetic::Or | Arithmetic::Xor | Arithmetic::Add, false) = (kind, node.effects)
+            && let Some(rotated) = self.rotate(node, left, right)
         {
             return rotated;
         }
-        let a = self.lower(node.a);
-        let a = self.protect(a, ty, node.b);
-        let b = self.lower(node.b);
-        if ty.is_float() {
-            let op = match node.kind {
-                K::Add => Op::FAdd,
-                K::Sub => Op::FSub,
-                K::Mul => Op::FMul,
-                _ => Op::FDiv,
-            };
-            let (a, b) = (self.register(a), self.register(b));
-            return Val::V(self.code.pure(Ins {
-                op,
-                ty,
-                a,
-                b,
-                ..NOP
-            }));
+        let a = self.lower(left);
+        let a = self.protect(a, ty, right);
+        let b = self.lower(right);
+        self.operate(kind, node.ty, a, b)
+    }
+
+    /// An arithmetic operator on values of this type.
+    pub(crate) fn operate(&mut self, kind: Arithmetic, of: Type, a: Value, b: Value) -> Value {
+        let ty = self.register_type(of);
+        if !ty.is_float() {
+            let op = operator(kind, self.types.is_unsigned(of));
+            return self.arith(op, ty, a, b);
         }
-        let unsigned = self.types.is_unsigned(node.ty);
-        let op = operator(node.kind, unsigned);
-        self.arith(op, ty, a, b)
+        let op = match kind {
+            Arithmetic::Add => Op::FAdd,
+            Arithmetic::Sub => Op::FSub,
+            Arithmetic::Mul => Op::FMul,
+            _ => Op::FDiv,
+        };
+        let (a, b) = (self.register(a), self.register(b));
+        Value::Register(self.code.pure(Ins {
+            op,
+            ty,
+            a,
+            b,
+            ..NOP
+        }))
     }
 
     /// `x << n | x >> (w - n)` of an unsigned x and a constant n, as one rotation.
-    fn rotate(&mut self, node: &Node) -> Option<Val> {
-        let (left, right) = (*self.tree.get(node.a), *self.tree.get(node.b));
-        let (shl, shr) = match (left.kind, right.kind) {
-            (K::Shl, K::Shr) => (left, right),
-            (K::Shr, K::Shl) => (right, left),
+    fn rotate(&mut self, node: &Node, left: NodeId, right: NodeId) -> Option<Value> {
+        use Arithmetic::{Shl, Shr};
+        let (left, right) = (self.node(left), self.node(right));
+        let ((shl, x, up), (shr, y, down)) = match (left.expression, right.expression) {
+            (Expression::Arithmetic(Shl, x, up), Expression::Arithmetic(Shr, y, down)) => {
+                ((left, x, up), (right, y, down))
+            }
+            (Expression::Arithmetic(Shr, y, down), Expression::Arithmetic(Shl, x, up)) => {
+                ((right, x, up), (left, y, down))
+            }
             _ => return None,
         };
         let width = u64::from(self.types.size(node.ty)) * 8;
-        let constant = |n: N| {
-            Some(self.tree.get(n))
-                .filter(|node| node.kind == K::Int)
-                .map(|node| node.value)
+        let constant = |n: NodeId| match self.tree.get(n).expression {
+            Expression::Integer(value) => Some(value),
+            _ => None,
         };
-        let (up, down) = (constant(shl.b)?, constant(shr.b)?);
+        let (up, down) = (constant(up)?, constant(down)?);
         let unsigned = self.types.is_unsigned(shr.ty) && shl.ty.plain() == shr.ty.plain();
-        if !unsigned || up == 0 || up >= width || up + down != width || !self.alike(shl.a, shr.a) {
+        if !unsigned || up == 0 || up >= width || up + down != width || !self.alike(x, y) {
             return None;
         }
         let ty = self.register_type(node.ty);
-        let value = self.lower(shl.a);
+        let value = self.lower(x);
         let a = self.register(value);
-        Some(Val::V(self.code.pure(Ins {
+        Some(Value::Register(self.code.pure(Ins {
             op: Op::Rol,
             ty,
             a,
@@ -210,39 +222,69 @@ impl Lowering<'_> {
     }
 
     /// Whether two trees without effects are the same expression.
-    fn alike(&self, x: N, y: N) -> bool {
-        let (a, b) = (self.tree.get(x), self.tree.get(y));
-        if a.kind != b.kind
-            || a.ty.plain() != b.ty.plain()
-            || a.value != b.value
-            || a.weight != b.weight
-            || a.effects
-        {
+    fn alike(&self, x: NodeId, y: NodeId) -> bool {
+        use Expression::*;
+        let (x, y) = (self.tree.get(x), self.tree.get(y));
+        if x.ty.plain() != y.ty.plain() || x.weight != y.weight || x.effects {
             return false;
         }
-        match a.kind {
-            K::Int | K::Float | K::Text => true,
-            K::Register | K::Slot | K::Global => a.a == b.a,
-            K::Neg | K::Not | K::LogicalNot | K::Deref | K::Address | K::Member | K::Cast => {
-                self.alike(a.a, b.a)
+        match (x.expression, y.expression) {
+            (Negate(a), Negate(b))
+            | (Invert(a), Invert(b))
+            | (Not(a), Not(b))
+            | (Deref(a), Deref(b))
+            | (Address(a), Address(b))
+            | (Cast(a), Cast(b)) => self.alike(a, b),
+            (Member { of: a, offset }, Member { of: b, offset: o }) => {
+                offset == o && self.alike(a, b)
             }
-            K::Cond | K::Call | K::Literal | K::Error => false,
-            _ => self.alike(a.a, b.a) && self.alike(a.b, b.b),
+            (Arithmetic(k, a, b), Arithmetic(l, c, d)) => {
+                k == l && self.alike(a, c) && self.alike(b, d)
+            }
+            (Compare(k, a, b), Compare(l, c, d)) => k == l && self.alike(a, c) && self.alike(b, d),
+            (LogicalAnd(a, b), LogicalAnd(c, d))
+            | (LogicalOr(a, b), LogicalOr(c, d))
+            | (Comma(a, b), Comma(c, d)) => self.alike(a, c) && self.alike(b, d),
+            (
+                PointerAdd {
+                    pointer: a,
+                    index: b,
+                    size,
+                },
+                PointerAdd {
+                    pointer: c,
+                    index: d,
+                    size: s,
+                },
+            ) => size == s && self.alike(a, c) && self.alike(b, d),
+            (
+                PointerDifference {
+                    left: a,
+                    right: b,
+                    size,
+                },
+                PointerDifference {
+                    left: c,
+                    right: d,
+                    size: s,
+                },
+            ) => size == s && self.alike(a, c) && self.alike(b, d),
+            (Conditional { .. } | Error, _) => false,
+            (a, b) => a == b, // what has no operands; the rest has effects
         }
     }
 
     /// The difference of two pointers: exact if they point into one object of at most 2 GiB.
-    fn pointer_difference(&mut self, node: &Node) -> Val {
-        let a = self.lower(node.a);
-        let a = self.protect(a, T::I64, node.b);
-        let b = self.lower(node.b);
+    fn pointer_difference(&mut self, left: NodeId, right: NodeId, size: u32) -> Value {
+        let a = self.lower(left);
+        let a = self.protect(a, T::I64, right);
+        let b = self.lower(right);
         let difference = self.arith(Op::Sub, T::I32, a, b);
-        let size = node.value as i64;
         // The difference is a multiple of the size, so a division is a shift and a product with an odd number's inverse.
-        let shift = size.trailing_zeros();
+        let shift = u64::from(size).trailing_zeros();
         let wide = self.extend(difference, T::I32, false);
-        let shifted = self.arith(Op::Sar, T::I64, wide, Val::I(shift.into()));
-        let odd = (size >> shift) as u64;
+        let shifted = self.arith(Op::Sar, T::I64, wide, Value::Constant(shift.into()));
+        let odd = u64::from(size).checked_shr(shift).unwrap_or(0);
         if odd == 1 {
             return shifted;
         }
@@ -250,41 +292,42 @@ impl Lowering<'_> {
         for _ in 0..6 {
             inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
         }
-        self.arith(Op::Mul, T::I64, shifted, Val::I(inverse as i64))
+        self.arith(Op::Mul, T::I64, shifted, Value::Constant(inverse as i64))
     }
 
-    fn conditional(&mut self, node: &Node) -> Val {
-        let ty = self.register_type(node.ty);
-        let (yes, no) = (*self.tree.get(node.b), *self.tree.get(node.c));
-        let simple = |node: &Node| matches!(node.kind, K::Int | K::Register);
+    fn conditional(&mut self, of: Type, condition: NodeId, yes: NodeId, no: NodeId) -> Value {
+        use Expression::{Integer, Register};
+        let ty = self.register_type(of);
+        let simple = |n| matches!(self.tree.get(n).expression, Integer(_) | Register(_));
+        let simple = simple(yes) && simple(no);
         let result = self.code.variable(ty.is_float());
-        if !ty.is_float() && simple(&yes) && simple(&no) && self.integer_condition(node.a) {
+        if !ty.is_float() && simple && self.integer_condition(condition) {
             // Neither costs anything, so both are computed and a conditional move chooses.
-            let test = self.comparison(node.a);
-            let c = self.lower(node.b);
+            let test = self.comparison(condition);
+            let c = self.lower(yes);
             let c = self.register(c);
-            let otherwise = self.lower(node.c);
+            let otherwise = self.lower(no);
             self.store_register(result, otherwise, ty);
             self.code.push(Ins {
                 c,
                 dst: result,
                 ..test.instruction(test.select())
             });
-            return Val::V(result);
+            return Value::Register(result);
         }
         let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
-        self.branch(node.a, t, f);
-        for (block, n) in [(t, node.b), (f, node.c)] {
+        self.branch(condition, t, f);
+        for (block, n) in [(t, yes), (f, no)] {
             self.arm(block, end, |lower| {
                 let fresh = lower.code.ins.len();
                 match lower.lower(n) {
-                    Val::V(v) => lower.code.assign(result, v, ty, fresh),
+                    Value::Register(v) => lower.code.assign(result, v, ty, fresh),
                     constant => lower.store_register(result, constant, ty),
                 }
             });
         }
         self.code.begin(end);
-        Val::V(result)
+        Value::Register(result)
     }
 
     /// One of the ways that lead to the block `end`: what `emit` learns about values holds nowhere else.
@@ -297,7 +340,7 @@ impl Lowering<'_> {
     }
 
     /// `&&` and `||` as values.
-    fn logical(&mut self, n: N) -> Val {
+    fn logical(&mut self, n: NodeId) -> Value {
         let result = self.code.variable(false);
         let (t, f, end) = (self.code.block(), self.code.block(), self.code.block());
         self.branch(n, t, f);
@@ -313,6 +356,6 @@ impl Lowering<'_> {
             });
         }
         self.code.begin(end);
-        Val::V(result)
+        Value::Register(result)
     }
 }

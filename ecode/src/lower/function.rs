@@ -1,8 +1,8 @@
 //! Functions: where parameters and locals are, how a function begins and ends.
 
-use super::{Addr, Lowering, Val};
+use super::{Addr, Lowering, Value};
 use crate::ir::{Ins, NOP, Op, T, V, sym};
-use crate::tree::{Function, LocalId, Node};
+use crate::tree::{Expression, Function, LocalId, NodeId};
 use crate::types::Type;
 
 impl Lowering<'_> {
@@ -15,7 +15,7 @@ impl Lowering<'_> {
         self.parameters(function);
         self.body(function.body);
         if function.returns_zero {
-            let zero = self.register(Val::I(0));
+            let zero = self.register(Value::Constant(0));
             let result = Ins {
                 op: Op::Return,
                 ty: T::I32,
@@ -63,7 +63,7 @@ impl Lowering<'_> {
         }
         self.scratch.places[local as usize] = if declared.memory {
             let slot = self.slot_of(ty, declared.at);
-            self.store(Addr::symbol(sym::FRAME + slot), ty, Val::V(v));
+            self.store(Addr::symbol(sym::FRAME + slot), ty, Value::Register(v));
             slot
         } else {
             v
@@ -81,16 +81,18 @@ impl Lowering<'_> {
         };
     }
 
-    /// The register of the local that a node mentions.
+    /// Where a local is: its register, or its slot of the frame.
     #[inline]
-    pub(crate) fn variable(&self, node: &Node) -> V {
-        self.scratch.places[node.a as usize]
+    pub(crate) fn place(&self, local: LocalId) -> u32 {
+        self.scratch.places[local as usize]
     }
 
-    /// The slot of the frame of the local that a node mentions.
-    #[inline]
-    pub(crate) fn slot(&self, node: &Node) -> u32 {
-        self.scratch.places[node.a as usize]
+    /// The register of an lvalue that is one.
+    pub(crate) fn variable(&self, n: NodeId) -> Option<V> {
+        match self.tree.get(n).expression {
+            Expression::Register(local) => Some(self.place(local)),
+            _ => None,
+        }
     }
 
     /// A slot of the frame for a value of this type; it stays empty if the frame gets too large.

@@ -2,7 +2,7 @@
 
 use super::{BreakTargets, Lowering};
 use crate::ir::Loop;
-use crate::tree::{Body, N};
+use crate::tree::{Body, NodeId};
 
 /// Conditions up to this size are tested once before a loop and again at its end, so that the loop has one jump.
 const TWICE: u16 = 16;
@@ -54,7 +54,12 @@ impl Lowering<'_> {
     }
 
     /// A loop with its condition at both ends.
-    pub(crate) fn loop_statement(&mut self, condition: Option<N>, step: Option<N>, inner: Body) {
+    pub(crate) fn loop_statement(
+        &mut self,
+        condition: Option<NodeId>,
+        step: Option<NodeId>,
+        inner: Body,
+    ) {
         let (exit, before) = (self.code.block(), self.code.block());
         let twice = condition.is_none_or(|n| self.tree.get(n).weight <= TWICE);
         match condition {
@@ -83,7 +88,7 @@ impl Lowering<'_> {
         self.end_loop();
     }
 
-    pub(crate) fn do_statement(&mut self, inner: Body, condition: N) {
+    pub(crate) fn do_statement(&mut self, inner: Body, condition: NodeId) {
         let (exit, before) = (self.code.block(), self.code.block());
         self.code.jump(before);
         self.code.begin(before);

@@ -2,7 +2,7 @@
 
 use super::{Addr, Lowering};
 use crate::ir::{Ins, NONE, NOP, Op, T};
-use crate::tree::{Body, LabelId, N, Statement};
+use crate::tree::{Body, LabelId, NodeId, Statement};
 
 impl Lowering<'_> {
     /// Statements in a row.
@@ -62,14 +62,14 @@ impl Lowering<'_> {
     }
 
     /// Lowers an expression for its effects.
-    pub(crate) fn evaluate(&mut self, n: N) {
+    pub(crate) fn evaluate(&mut self, n: NodeId) {
         if !self.stopped() {
             self.discard(n);
         }
     }
 
     /// Lowers a condition.
-    pub(crate) fn test(&mut self, n: N, t: u32, f: u32) {
+    pub(crate) fn test(&mut self, n: NodeId, t: u32, f: u32) {
         if self.stopped() {
             self.code.jump(t);
         } else {
@@ -83,7 +83,7 @@ impl Lowering<'_> {
         self.code.begin(block);
     }
 
-    fn if_statement(&mut self, condition: N, yes: Body, no: Option<Body>) {
+    fn if_statement(&mut self, condition: NodeId, yes: Body, no: Option<Body>) {
         let (then, otherwise) = (self.code.block(), self.code.block());
         self.test(condition, then, otherwise);
         self.code.values.enter();
@@ -101,7 +101,7 @@ impl Lowering<'_> {
         self.code.begin(end);
     }
 
-    fn return_statement(&mut self, n: N) {
+    fn return_statement(&mut self, n: NodeId) {
         let (at, result) = (self.code.at, self.result);
         let (ty, a) = if self.types.is_struct(result) {
             let from = self.address(n);

@@ -1,15 +1,15 @@
 //! `switch`: the cases are sorted and found by comparing, in about as many steps as their number has bits.
 
-use super::{BreakTargets, Case, Lowering, Switch, Val};
+use super::{BreakTargets, Case, Lowering, Switch, Value};
 use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
-use crate::tree::{Body, N};
+use crate::tree::{Body, NodeId};
 
 impl Lowering<'_> {
-    pub(crate) fn switch_statement(&mut self, n: N, inner: Body) {
+    pub(crate) fn switch_statement(&mut self, n: NodeId, inner: Body) {
         let register = self.register_type(self.tree.get(n).ty);
         let mut value = self.lower(n);
-        if let Val::V(v) = value {
-            value = Val::V(self.copy(v, register));
+        if let Value::Register(v) = value {
+            value = Value::Register(self.copy(v, register));
         }
         let (dispatch, exit) = (self.code.block(), self.code.block());
         self.code.jump(dispatch);
@@ -53,16 +53,16 @@ impl Lowering<'_> {
         }
     }
 
-    fn dispatch(&mut self, value: Val, ty: T, first_case: usize, default: u32) {
+    fn dispatch(&mut self, value: Value, ty: T, first_case: usize, default: u32) {
         let cases = &mut self.scratch.cases[first_case..];
         cases.sort_unstable_by_key(|case| case.value);
         match value {
-            Val::I(constant) => {
+            Value::Constant(constant) => {
                 let case = cases.iter().find(|case| case.value == constant);
                 let to = case.map_or(default, |case| case.block);
                 self.code.jump(to);
             }
-            Val::V(v) => self.search(v, ty, first_case, self.scratch.cases.len(), default),
+            Value::Register(v) => self.search(v, ty, first_case, self.scratch.cases.len(), default),
         }
     }
 

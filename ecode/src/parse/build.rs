@@ -5,84 +5,84 @@ use alloc::format;
 use super::Parser;
 use crate::diagnostics::Rule;
 use crate::fold::{compute, operator};
-use crate::tree::{K, N, Node};
+use crate::tree::{Arithmetic, Comparison, Expression, Node, NodeId};
 use crate::types::*;
 
 impl Parser<'_> {
-    pub(crate) fn node(&mut self, kind: K, ty: Type, a: u32, b: u32, at: u32) -> N {
-        self.leaf(kind, ty, (a, b), 0, at)
-    }
-
     /// A node without operands.
-    fn leaf(&mut self, kind: K, ty: Type, (a, b): (u32, u32), value: u64, at: u32) -> N {
+    pub(crate) fn leaf(&mut self, expression: Expression, ty: Type, at: u32) -> NodeId {
         self.tree.push(Node {
-            kind,
-            effects: false,
+            expression,
+            ty,
+            at,
             weight: 1,
             depth: 0,
-            ty,
-            a,
-            b,
-            c: 0,
-            at,
-            value,
+            effects: false,
         })
     }
 
-    pub(crate) fn unary_node(&mut self, kind: K, ty: Type, a: N, value: u64, at: u32) -> N {
-        let inner = self.tree.get(a);
-        let (effects, weight) = (inner.effects, inner.weight.saturating_add(1));
-        let depth = inner.depth.saturating_add(1);
-        self.tree.push(Node {
-            kind,
-            effects,
-            weight,
-            depth,
+    /// A node with this operand, which `expression` names, too.
+    pub(crate) fn unary(
+        &mut self,
+        expression: Expression,
+        ty: Type,
+        operand: NodeId,
+        at: u32,
+    ) -> NodeId {
+        let inner = self.tree.get(operand);
+        let node = Node {
+            expression,
             ty,
-            a,
-            b: 0,
-            c: 0,
             at,
-            value,
-        })
+            weight: inner.weight.saturating_add(1),
+            depth: inner.depth.saturating_add(1),
+            effects: inner.effects || matches!(expression, Expression::Step { .. }),
+        };
+        self.tree.push(node)
     }
 
-    pub(crate) fn binary_node(&mut self, kind: K, ty: Type, a: N, b: N, value: u64, at: u32) -> N {
-        let (x, y) = (self.tree.get(a), self.tree.get(b));
-        let effects = x.effects || y.effects || matches!(kind, K::Assign | K::Compound);
-        let weight = x.weight.saturating_add(y.weight).saturating_add(1);
-        let depth = x.depth.max(y.depth).saturating_add(1);
-        self.tree.push(Node {
-            kind,
-            effects,
-            weight,
-            depth,
+    /// A node with these operands, which `expression` names, too.
+    pub(crate) fn binary(
+        &mut self,
+        expression: Expression,
+        ty: Type,
+        (left, right): (NodeId, NodeId),
+        at: u32,
+    ) -> NodeId {
+        use Expression::{Assign, Compound, CompoundPointer};
+        let (x, y) = (self.tree.get(left), self.tree.get(right));
+        let writes = matches!(
+            expression,
+            Assign { .. } | Compound { .. } | CompoundPointer { .. }
+        );
+        let node = Node {
+            expression,
             ty,
-            a,
-            b,
-            c: 0,
             at,
-            value,
-        })
+            weight: x.weight.saturating_add(y.weight).saturating_add(1),
+            depth: x.depth.max(y.depth).saturating_add(1),
+            effects: x.effects || y.effects || writes,
+        };
+        self.tree.push(node)
     }
 
-    pub(crate) fn integer(&mut self, ty: Type, value: u64, at: u32) -> N {
+    pub(crate) fn integer(&mut self, ty: Type, value: u64, at: u32) -> NodeId {
         let value = self.wrapped(ty, value);
-        self.leaf(K::Int, ty, (0, 0), value, at)
+        self.leaf(Expression::Integer(value), ty, at)
     }
 
-    pub(crate) fn float(&mut self, ty: Type, value: f64, at: u32) -> N {
+    pub(crate) fn float(&mut self, ty: Type, value: f64, at: u32) -> NodeId {
         let value = if ty.plain() == FLOAT {
             f64::from(value as f32)
         } else {
             value
         }
         .to_bits();
-        self.leaf(K::Float, ty, (0, 0), value, at)
+        self.leaf(Expression::Float(value), ty, at)
     }
 
-    pub(crate) fn error_node(&mut self, at: u32) -> N {
-        self.node(K::Error, ERROR, 0, 0, at)
+    pub(crate) fn error_node(&mut self, at: u32) -> NodeId {
+        self.leaf(Expression::Error, ERROR, at)
     }
 
     /// `value` as the integer type holds it, extended to 64 bits by its sign.
@@ -100,33 +100,36 @@ impl Parser<'_> {
         }
     }
 
-    pub(crate) fn constant_of(&self, n: N) -> Option<u64> {
-        let node = self.tree.get(n);
-        (node.kind == K::Int).then_some(node.value)
+    pub(crate) fn constant_of(&self, n: NodeId) -> Option<u64> {
+        match self.tree.get(n).expression {
+            Expression::Integer(value) => Some(value),
+            _ => None,
+        }
     }
 
-    fn float_of(&self, n: N) -> Option<f64> {
-        let node = self.tree.get(n);
-        (node.kind == K::Float).then(|| f64::from_bits(node.value))
+    fn float_of(&self, n: NodeId) -> Option<f64> {
+        match self.tree.get(n).expression {
+            Expression::Float(bits) => Some(f64::from_bits(bits)),
+            _ => None,
+        }
     }
 
     /// Arrays and functions as pointers; everything else as it is.
-    pub(crate) fn decay(&mut self, n: N) -> N {
+    pub(crate) fn decay(&mut self, n: NodeId) -> NodeId {
         let node = *self.tree.get(n);
         let info = *self.types.get(node.ty);
         match info.kind {
             Kind::Array => {
                 let of = info.of.with(node.ty.qualifiers());
                 let ty = self.types.pointer(of);
-                self.unary_node(K::Address, ty, n, 0, node.at)
+                self.unary(Expression::Address(n), ty, n, node.at)
             }
             Kind::Function => {
                 let ty = self.types.pointer(node.ty.plain());
                 // A pointer that is called through is a function already.
-                if node.kind == K::Deref {
-                    node.a
-                } else {
-                    self.unary_node(K::Address, ty, n, 0, node.at)
+                match node.expression {
+                    Expression::Deref(pointer) => pointer,
+                    _ => self.unary(Expression::Address(n), ty, n, node.at),
                 }
             }
             _ => n,
@@ -134,7 +137,7 @@ impl Parser<'_> {
     }
 
     /// A conversion that the source asks for, or that is known to be allowed.
-    pub(crate) fn convert_node(&mut self, n: N, to: Type) -> N {
+    pub(crate) fn convert_node(&mut self, n: NodeId, to: Type) -> NodeId {
         let node = *self.tree.get(n);
         let to = to.plain();
         if node.ty.plain() == to || node.ty == ERROR || to == ERROR {
@@ -142,28 +145,28 @@ impl Parser<'_> {
         }
         let to_kind = self.types.kind(to);
         if to_kind == Kind::Void {
-            return self.unary_node(K::Cast, to, n, 0, node.at);
+            return self.unary(Expression::Cast(n), to, n, node.at);
         }
-        match node.kind {
-            K::Int if to_kind == Kind::Float => {
+        match node.expression {
+            Expression::Integer(value) if to_kind == Kind::Float => {
                 let unsigned = self.types.is_unsigned(node.ty);
                 let value = match (to, unsigned) {
-                    (FLOAT, true) => f64::from(node.value as f32),
-                    (FLOAT, false) => f64::from(node.value as i64 as f32),
-                    (_, true) => node.value as f64,
-                    (_, false) => node.value as i64 as f64,
+                    (FLOAT, true) => f64::from(value as f32),
+                    (FLOAT, false) => f64::from(value as i64 as f32),
+                    (_, true) => value as f64,
+                    (_, false) => value as i64 as f64,
                 };
                 return self.float(to, value, node.at);
             }
-            K::Int => return self.integer(to, node.value, node.at),
-            K::Float if to_kind == Kind::Float => {
-                return self.float(to, f64::from_bits(node.value), node.at);
+            Expression::Integer(value) => return self.integer(to, value, node.at),
+            Expression::Float(bits) if to_kind == Kind::Float => {
+                return self.float(to, f64::from_bits(bits), node.at);
             }
-            K::Float if to_kind == Kind::Bool => {
-                return self.integer(to, u64::from(f64::from_bits(node.value) != 0.0), node.at);
+            Expression::Float(bits) if to_kind == Kind::Bool => {
+                return self.integer(to, u64::from(f64::from_bits(bits) != 0.0), node.at);
             }
-            K::Float => {
-                let value = f64::from_bits(node.value);
+            Expression::Float(bits) => {
+                let value = f64::from_bits(bits);
                 let in_range = value > -2147483649.0 && value < 2147483648.0;
                 if in_range
                     || to_kind == Kind::Unsigned && (0.0..18446744073709551616.0).contains(&value)
@@ -178,21 +181,28 @@ impl Parser<'_> {
             }
             _ => {}
         }
-        self.unary_node(K::Cast, to, n, 0, node.at)
+        self.unary(Expression::Cast(n), to, n, node.at)
     }
 
     /// An arithmetic operator on operands of one type.
-    pub(crate) fn arithmetic(&mut self, kind: K, ty: Type, a: N, b: N, at: u32) -> N {
+    pub(crate) fn arithmetic(
+        &mut self,
+        kind: Arithmetic,
+        ty: Type,
+        (a, b): (NodeId, NodeId),
+        at: u32,
+    ) -> NodeId {
+        use Arithmetic::{Add, Mul, Sub};
         if let (Some(x), Some(y)) = (self.float_of(a), self.float_of(b)) {
             let (x32, y32) = (x as f32, y as f32);
             let value = match (kind, ty == FLOAT) {
-                (K::Add, false) => x + y,
-                (K::Sub, false) => x - y,
-                (K::Mul, false) => x * y,
+                (Add, false) => x + y,
+                (Sub, false) => x - y,
+                (Mul, false) => x * y,
                 (_, false) => x / y,
-                (K::Add, true) => (x32 + y32).into(),
-                (K::Sub, true) => (x32 - y32).into(),
-                (K::Mul, true) => (x32 * y32).into(),
+                (Add, true) => (x32 + y32).into(),
+                (Sub, true) => (x32 - y32).into(),
+                (Mul, true) => (x32 * y32).into(),
                 (_, true) => (x32 / y32).into(),
             };
             if !value.is_nan() {
@@ -211,11 +221,17 @@ impl Parser<'_> {
                 return self.integer(ty, value as u64, at);
             }
         }
-        self.binary_node(kind, ty, a, b, 0, at)
+        self.binary(Expression::Arithmetic(kind, a, b), ty, (a, b), at)
     }
 
     /// A comparison of operands of one type, with the result 0 or 1.
-    pub(crate) fn compare_nodes(&mut self, kind: K, a: N, b: N, at: u32) -> N {
+    pub(crate) fn compare(
+        &mut self,
+        kind: Comparison,
+        (a, b): (NodeId, NodeId),
+        at: u32,
+    ) -> NodeId {
+        use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
         if let (Some(x), Some(y)) = (self.constant_of(a), self.constant_of(b)) {
             let unsigned = self.types.is_unsigned(self.tree.get(a).ty);
             let order = if unsigned {
@@ -224,37 +240,35 @@ impl Parser<'_> {
                 (x as i64).cmp(&(y as i64))
             };
             let value = match kind {
-                K::Less => order.is_lt(),
-                K::Greater => order.is_gt(),
-                K::LessEqual => order.is_le(),
-                K::GreaterEqual => order.is_ge(),
-                K::Equal => order.is_eq(),
-                _ => order.is_ne(),
+                Less => order.is_lt(),
+                Greater => order.is_gt(),
+                LessEqual => order.is_le(),
+                GreaterEqual => order.is_ge(),
+                Equal => order.is_eq(),
+                NotEqual => order.is_ne(),
             };
             return self.integer(INT, value.into(), at);
         }
         if let (Some(x), Some(y)) = (self.float_of(a), self.float_of(b)) {
             let value = match kind {
-                K::Less => x < y,
-                K::Greater => x > y,
-                K::LessEqual => x <= y,
-                K::GreaterEqual => x >= y,
-                K::Equal => x == y,
-                _ => x != y,
+                Less => x < y,
+                Greater => x > y,
+                LessEqual => x <= y,
+                GreaterEqual => x >= y,
+                Equal => x == y,
+                NotEqual => x != y,
             };
             return self.integer(INT, value.into(), at);
         }
-        self.binary_node(kind, INT, a, b, 0, at)
+        self.binary(Expression::Compare(kind, a, b), INT, (a, b), at)
     }
 
     /// Whether a constant is true, if the node is one.
-    pub(crate) fn known_truth(&self, n: N) -> Option<bool> {
-        let text = matches!(self.tree.get(n).kind, K::Address)
-            && matches!(
-                self.tree.get(self.tree.get(n).a).kind,
-                K::Text | K::Slot | K::Global
-            );
-        if text {
+    pub(crate) fn known_truth(&self, n: NodeId) -> Option<bool> {
+        if let Expression::Address(of) = self.tree.get(n).expression
+            && let Expression::Text(_) | Expression::Memory(_) | Expression::Global(_) =
+                self.tree.get(of).expression
+        {
             return Some(true);
         }
         self.constant_of(n)
@@ -263,7 +277,7 @@ impl Parser<'_> {
     }
 
     /// A condition: a scalar.
-    pub(crate) fn condition_node(&mut self, n: N) -> N {
+    pub(crate) fn condition_node(&mut self, n: NodeId) -> NodeId {
         let n = self.decay(n);
         let node = *self.tree.get(n);
         if !self.types.is_scalar(node.ty) && node.ty != ERROR {
@@ -281,7 +295,7 @@ impl Parser<'_> {
     }
 
     /// The value of `n` as it is stored in an object of type `to`: for assignments, arguments, initialisers and returns.
-    pub(crate) fn assigned(&mut self, n: N, to: Type, what: &str) -> N {
+    pub(crate) fn assigned(&mut self, n: NodeId, to: Type, what: &str) -> NodeId {
         let n = self.decay(n);
         let node = *self.tree.get(n);
         let from = node.ty;
@@ -295,7 +309,7 @@ impl Parser<'_> {
         } else if types.is_pointer(to) && types.is_pointer(from) {
             return self.assigned_pointer(n, to, what);
         } else if types.is_pointer(to) && types.is_integer(from) {
-            node.kind == K::Int && node.value == 0
+            node.expression == Expression::Integer(0)
         } else {
             types.is_struct(to) && types.same(to, from)
         };
@@ -321,14 +335,14 @@ impl Parser<'_> {
         self.convert_node(n, to)
     }
 
-    fn assigned_pointer(&mut self, n: N, to: Type, what: &str) -> N {
+    fn assigned_pointer(&mut self, n: NodeId, to: Type, what: &str) -> NodeId {
         let node = *self.tree.get(n);
         let (x, y) = (self.types.get(to).of, self.types.get(node.ty).of);
         let void = self.types.kind(x) == Kind::Void || self.types.kind(y) == Kind::Void;
         let sign_only = self.types.is_integer(x)
             && self.types.is_integer(y)
             && self.types.size(x) == self.types.size(y);
-        let null = node.kind == K::Int && node.value == 0;
+        let null = node.expression == Expression::Integer(0);
         if !void && !self.types.same(x, y) && !sign_only && !null {
             let message = format!(
                 "{what} needs `{}`, this is `{}`",

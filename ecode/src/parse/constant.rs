@@ -7,7 +7,7 @@ use alloc::vec;
 use super::Parser;
 use crate::diagnostics::Rule;
 use crate::ir::sym;
-use crate::tree::{K, N};
+use crate::tree::{Expression, NodeId};
 use crate::types::*;
 use crate::unit::{Place, Reference};
 
@@ -16,10 +16,12 @@ impl Parser<'_> {
     pub(crate) fn constant_expression(&mut self) -> Option<i64> {
         let n = self.conditional_expression();
         let node = *self.tree.get(n);
-        if node.kind == K::Int && !self.types.is_pointer(node.ty) {
-            return Some(node.value as i64);
+        if let Expression::Integer(value) = node.expression
+            && !self.types.is_pointer(node.ty)
+        {
+            return Some(value as i64);
         }
-        if node.kind != K::Error && node.ty != ERROR {
+        if node.expression != Expression::Error && node.ty != ERROR {
             self.error(
                 Rule::NotConstant,
                 node.at,
@@ -31,45 +33,40 @@ impl Parser<'_> {
     }
 
     /// The symbol and offset that an address constant is made of.
-    fn address_constant(&self, n: N) -> Option<(u32, i64)> {
+    fn address_constant(&self, n: NodeId) -> Option<(u32, i64)> {
         let node = self.tree.get(n);
-        match node.kind {
-            K::Int => Some((sym::NONE, node.value as i64)),
-            K::Address => self.place_constant(node.a),
-            K::Cast
-                if self.types.size(node.ty) == 8
-                    && !self.types.is_float(self.tree.get(node.a).ty)
-                    && self.types.size(self.tree.get(node.a).ty) == 8 =>
-            {
-                self.address_constant(node.a)
+        match node.expression {
+            Expression::Integer(value) => Some((sym::NONE, value as i64)),
+            Expression::Address(object) => self.place_constant(object),
+            Expression::Cast(from) => {
+                let ty = self.tree.get(from).ty;
+                let whole = self.types.size(node.ty) == 8 && self.types.size(ty) == 8;
+                (whole && !self.types.is_float(ty))
+                    .then(|| self.address_constant(from))
+                    .flatten()
             }
-            K::PtrAdd | K::PtrSub => {
-                let (symbol, offset) = self.address_constant(node.a)?;
-                let index = self.constant_of(node.b)? as i64;
-                let index = index.wrapping_mul(node.value as i64);
-                Some((
-                    symbol,
-                    if node.kind == K::PtrAdd {
-                        offset.wrapping_add(index)
-                    } else {
-                        offset.wrapping_sub(index)
-                    },
-                ))
+            Expression::PointerAdd {
+                pointer,
+                index,
+                size,
+            } => {
+                let (symbol, offset) = self.address_constant(pointer)?;
+                let index = self.constant_of(index)? as i64;
+                Some((symbol, offset.wrapping_add(index.wrapping_mul(size.into()))))
             }
-            K::Text => self.place_constant(n),
+            Expression::Text(_) => self.place_constant(n),
             _ => None,
         }
     }
 
-    fn place_constant(&self, n: N) -> Option<(u32, i64)> {
-        let node = self.tree.get(n);
-        match node.kind {
-            K::Global => Some((sym::GLOBAL + node.a, 0)),
-            K::Text => Some((sym::RODATA, node.value as i64)),
-            K::Member => self
-                .place_constant(node.a)
-                .map(|(symbol, offset)| (symbol, offset + node.value as i64)),
-            K::Deref => self.address_constant(node.a),
+    fn place_constant(&self, n: NodeId) -> Option<(u32, i64)> {
+        match self.tree.get(n).expression {
+            Expression::Global(global) => Some((sym::GLOBAL + global, 0)),
+            Expression::Text(start) => Some((sym::RODATA, start.into())),
+            Expression::Member { of, offset } => self
+                .place_constant(of)
+                .map(|(symbol, start)| (symbol, start + i64::from(offset))),
+            Expression::Deref(pointer) => self.address_constant(pointer),
             _ => None,
         }
     }
@@ -111,20 +108,23 @@ impl Parser<'_> {
                 }
             }
             behind = behind.max(end);
-            if self.types.kind(init.ty) == Kind::Array {
-                let start = node.value as usize;
+            if let (Kind::Array, Expression::Text(start)) =
+                (self.types.kind(init.ty), node.expression)
+            {
+                let start = start as usize;
                 let length = (self.types.size(node.ty) as usize).min(size);
                 target.fill(0);
                 target[..length].copy_from_slice(&self.unit.rodata[start..start + length]);
                 continue;
             }
-            match node.kind {
-                K::Int => target.copy_from_slice(&node.value.to_le_bytes()[..size]),
-                K::Float if size == 4 => {
-                    target.copy_from_slice(&(f64::from_bits(node.value) as f32).to_le_bytes())
+            match node.expression {
+                Expression::Float(bits) if size == 4 => {
+                    target.copy_from_slice(&(f64::from_bits(bits) as f32).to_le_bytes())
                 }
-                K::Float => target.copy_from_slice(&node.value.to_le_bytes()[..size]),
-                K::Error => {}
+                Expression::Integer(bits) | Expression::Float(bits) => {
+                    target.copy_from_slice(&bits.to_le_bytes()[..size])
+                }
+                Expression::Error => {}
                 _ => match self.address_constant(init.node) {
                     Some((sym::NONE, value)) if size == 8 => {
                         target.copy_from_slice(&value.to_le_bytes())

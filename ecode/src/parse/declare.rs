@@ -5,12 +5,12 @@ use alloc::string::String;
 
 use super::declarator::Declarator;
 use super::specifier::Specifiers;
-use super::{Parser, What};
+use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
 use crate::limits;
 use crate::names::Name;
-use crate::tree::{K, Local, LocalId, Statement};
+use crate::tree::{Expression, Local, LocalId, Statement};
 use crate::types::*;
 use crate::unit::{Global, Place};
 
@@ -123,11 +123,13 @@ impl Parser<'_> {
             .copied();
         if specifiers.typedef {
             match here {
-                Some(symbol) if symbol.what != What::Typedef || !self.types.same(symbol.ty, ty) => {
+                Some(symbol)
+                    if symbol.what != Meaning::Typedef || !self.types.same(symbol.ty, ty) =>
+                {
                     self.redeclared(name, at)
                 }
                 Some(_) => {}
-                None => self.bind(name, What::Typedef, ty, at),
+                None => self.bind(name, Meaning::Typedef, ty, at),
             }
             return;
         }
@@ -187,7 +189,7 @@ impl Parser<'_> {
                 at,
                 memory: true,
             });
-            self.bind(name, What::Slot(local), ty, at);
+            self.bind(name, Meaning::Memory(local), ty, at);
             let first = self.values.len();
             ty = self.initializer(ty);
             let symbol = self.names.get(name).symbol as usize;
@@ -204,7 +206,7 @@ impl Parser<'_> {
             return;
         }
         if !self.complete(ty, at) {
-            self.bind(name, What::Constant(0), ERROR, at);
+            self.bind(name, Meaning::Constant(0), ERROR, at);
             if self.accept(Tok::Assign) {
                 self.assignment_expression();
             }
@@ -216,24 +218,20 @@ impl Parser<'_> {
                 at,
                 memory: false,
             });
-            self.bind(name, What::Register(local), ty, at);
-            self.node(K::Register, ty.plain(), local, 0, at)
+            self.bind(name, Meaning::Register(local), ty, at);
+            self.leaf(Expression::Register(local), ty.plain(), at)
         } else {
             let local = self.local_in_memory(ty, at);
-            self.bind(name, What::Slot(local), ty, at);
-            self.node(
-                K::Slot,
-                ty.plain().with(ty.qualifiers() & VOLATILE),
-                local,
-                0,
-                at,
-            )
+            self.bind(name, Meaning::Memory(local), ty, at);
+            let ty = ty.plain().with(ty.qualifiers() & VOLATILE);
+            self.leaf(Expression::Memory(local), ty, at)
         };
         if !self.accept(Tok::Assign) {
             return;
         }
         let value = self.scalar_initializer(ty);
-        let assign = self.binary_node(K::Assign, ty.plain(), node, value, 0, at);
+        let assign = Expression::Assign { to: node, value };
+        let assign = self.binary(assign, ty.plain(), (node, value), at);
         self.tree.add(Statement::Expression(assign), 0);
     }
 
@@ -268,7 +266,7 @@ impl Parser<'_> {
             local: true,
             ..Global::default()
         });
-        self.bind(name, What::Global(global), ty, at);
+        self.bind(name, Meaning::Global(global), ty, at);
         if self.accept(Tok::Assign) {
             let first = self.values.len();
             ty = self.initializer(ty);
@@ -293,7 +291,7 @@ impl Parser<'_> {
         if ty == ERROR {
             self.skip_initializer();
             if self.lookup(name).is_none() {
-                self.bind(name, What::Constant(0), ERROR, at);
+                self.bind(name, Meaning::Constant(0), ERROR, at);
             }
             return None;
         }
@@ -342,14 +340,14 @@ impl Parser<'_> {
         };
         self.unit.globals[global as usize].ty = ty;
         match self.lookup(name).copied() {
-            Some(symbol) if symbol.what == What::Global(global) => {
+            Some(symbol) if symbol.what == Meaning::Global(global) => {
                 let index = self.names.get(name).symbol as usize;
                 self.symbols[index].ty = ty;
             }
             Some(symbol) if symbol.depth == self.depth && self.depth > 1 => {
                 self.redeclared(name, at)
             }
-            _ => self.bind(name, What::Global(global), ty, at),
+            _ => self.bind(name, Meaning::Global(global), ty, at),
         }
         if function {
             if self.peek() == Tok::Assign {

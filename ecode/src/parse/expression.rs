@@ -5,61 +5,71 @@ use alloc::format;
 use super::Parser;
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
-use crate::tree::{K, N};
+use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
 use crate::types::*;
 
-/// Precedence of a binary operator, and its node; 0 if it is none.
-fn binary(tok: Tok) -> (u8, K) {
-    match tok {
-        Tok::Star => (10, K::Mul),
-        Tok::Slash => (10, K::Div),
-        Tok::Percent => (10, K::Mod),
-        Tok::Plus => (9, K::Add),
-        Tok::Minus => (9, K::Sub),
-        Tok::Shl => (8, K::Shl),
-        Tok::Shr => (8, K::Shr),
-        Tok::Less => (7, K::Less),
-        Tok::Greater => (7, K::Greater),
-        Tok::LessEqual => (7, K::LessEqual),
-        Tok::GreaterEqual => (7, K::GreaterEqual),
-        Tok::Equal => (6, K::Equal),
-        Tok::NotEqual => (6, K::NotEqual),
-        Tok::Amp => (5, K::And),
-        Tok::Caret => (4, K::Xor),
-        Tok::Pipe => (3, K::Or),
-        Tok::AndAnd => (2, K::LogicalAnd),
-        Tok::OrOr => (1, K::LogicalOr),
-        _ => (0, K::Error),
-    }
+/// A binary operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Arithmetic(Arithmetic),
+    Compare(Comparison),
+    And,
+    Or,
+}
+
+/// A binary operator and its precedence.
+fn binary(tok: Tok) -> Option<(u8, Operator)> {
+    use {Arithmetic as A, Comparison as C};
+    Some(match tok {
+        Tok::Star => (10, Operator::Arithmetic(A::Mul)),
+        Tok::Slash => (10, Operator::Arithmetic(A::Div)),
+        Tok::Percent => (10, Operator::Arithmetic(A::Rem)),
+        Tok::Plus => (9, Operator::Arithmetic(A::Add)),
+        Tok::Minus => (9, Operator::Arithmetic(A::Sub)),
+        Tok::Shl => (8, Operator::Arithmetic(A::Shl)),
+        Tok::Shr => (8, Operator::Arithmetic(A::Shr)),
+        Tok::Less => (7, Operator::Compare(C::Less)),
+        Tok::Greater => (7, Operator::Compare(C::Greater)),
+        Tok::LessEqual => (7, Operator::Compare(C::LessEqual)),
+        Tok::GreaterEqual => (7, Operator::Compare(C::GreaterEqual)),
+        Tok::Equal => (6, Operator::Compare(C::Equal)),
+        Tok::NotEqual => (6, Operator::Compare(C::NotEqual)),
+        Tok::Amp => (5, Operator::Arithmetic(A::And)),
+        Tok::Caret => (4, Operator::Arithmetic(A::Xor)),
+        Tok::Pipe => (3, Operator::Arithmetic(A::Or)),
+        Tok::AndAnd => (2, Operator::And),
+        Tok::OrOr => (1, Operator::Or),
+        _ => return None,
+    })
 }
 
 /// The operator of a compound assignment.
-fn compound(tok: Tok) -> Option<K> {
+fn compound(tok: Tok) -> Option<Arithmetic> {
     Some(match tok {
-        Tok::StarAssign => K::Mul,
-        Tok::SlashAssign => K::Div,
-        Tok::PercentAssign => K::Mod,
-        Tok::PlusAssign => K::Add,
-        Tok::MinusAssign => K::Sub,
-        Tok::ShlAssign => K::Shl,
-        Tok::ShrAssign => K::Shr,
-        Tok::AmpAssign => K::And,
-        Tok::CaretAssign => K::Xor,
-        Tok::PipeAssign => K::Or,
+        Tok::StarAssign => Arithmetic::Mul,
+        Tok::SlashAssign => Arithmetic::Div,
+        Tok::PercentAssign => Arithmetic::Rem,
+        Tok::PlusAssign => Arithmetic::Add,
+        Tok::MinusAssign => Arithmetic::Sub,
+        Tok::ShlAssign => Arithmetic::Shl,
+        Tok::ShrAssign => Arithmetic::Shr,
+        Tok::AmpAssign => Arithmetic::And,
+        Tok::CaretAssign => Arithmetic::Xor,
+        Tok::PipeAssign => Arithmetic::Or,
         _ => return None,
     })
 }
 
 impl Parser<'_> {
     /// A full expression, commas included.
-    pub(crate) fn expression(&mut self) -> N {
+    pub(crate) fn expression(&mut self) -> NodeId {
         let mut left = self.assignment_expression();
         while self.peek() == Tok::Comma && !self.panic {
             let at = self.advance().at;
             let right = self.assignment_expression();
             let right = self.decay(right);
             let ty = self.tree.get(right).ty.plain();
-            left = self.binary_node(K::Comma, ty, left, right, 0, at);
+            left = self.binary(Expression::Comma(left, right), ty, (left, right), at);
             if self.too_deep(left, at) {
                 break;
             }
@@ -67,7 +77,7 @@ impl Parser<'_> {
         left
     }
 
-    pub(crate) fn assignment_expression(&mut self) -> N {
+    pub(crate) fn assignment_expression(&mut self) -> NodeId {
         if !self.nest() {
             self.nested -= 1;
             return self.error_node(self.at());
@@ -77,7 +87,7 @@ impl Parser<'_> {
         n
     }
 
-    fn assignment_inner(&mut self) -> N {
+    fn assignment_inner(&mut self) -> NodeId {
         let left = self.conditional_expression();
         let tok = self.peek();
         if tok < Tok::Assign || tok > Tok::PipeAssign {
@@ -93,36 +103,37 @@ impl Parser<'_> {
         match compound(tok) {
             None => {
                 let right = self.assigned(right, ty, "this assignment");
-                self.binary_node(K::Assign, ty, left, right, 0, at)
+                let assign = Expression::Assign {
+                    to: left,
+                    value: right,
+                };
+                self.binary(assign, ty, (left, right), at)
             }
             Some(kind) => self.compound_node(kind, left, right, at),
         }
     }
 
-    fn compound_node(&mut self, kind: K, left: N, right: N, at: u32) -> N {
+    fn compound_node(&mut self, kind: Arithmetic, left: NodeId, right: NodeId, at: u32) -> NodeId {
         let ty = self.tree.get(left).ty.plain();
         let right_ty = self.tree.get(right).ty;
         if ty == ERROR || right_ty == ERROR {
             return self.error_node(at);
         }
         if self.types.is_pointer(ty)
-            && matches!(kind, K::Add | K::Sub)
+            && matches!(kind, Arithmetic::Add | Arithmetic::Sub)
             && self.types.is_integer(right_ty)
         {
             let Some(size) = self.element_size(ty, at) else {
                 return self.error_node(at);
             };
-            let op = if kind == K::Add { K::PtrAdd } else { K::PtrSub };
-            return self.binary_node(
-                K::Compound,
-                ty,
-                left,
-                right,
-                op as u64 | u64::from(size) << 8,
-                at,
-            );
+            let compound = Expression::CompoundPointer {
+                to: left,
+                index: right,
+                size: if kind == Arithmetic::Add { size } else { -size },
+            };
+            return self.binary(compound, ty, (left, right), at);
         }
-        let integers = matches!(kind, K::Mod | K::Shl | K::Shr | K::And | K::Or | K::Xor);
+        let integers = kind.is_for_integers();
         let fits = |ty| {
             if integers {
                 self.types.is_integer(ty)
@@ -133,7 +144,7 @@ impl Parser<'_> {
         if !fits(ty) || !fits(right_ty) {
             return self.bad_operands(ty, right_ty, at);
         }
-        let shift = matches!(kind, K::Shl | K::Shr);
+        let shift = matches!(kind, Arithmetic::Shl | Arithmetic::Shr);
         let compute = if shift {
             self.types.promoted(ty)
         } else {
@@ -145,16 +156,21 @@ impl Parser<'_> {
             compute
         };
         let right = self.convert_node(right, wanted);
-        let n = self.binary_node(K::Compound, ty, left, right, kind as u64, at);
-        self.tree.nodes[n as usize].c = compute.0;
-        n
+        let compound = Expression::Compound {
+            operator: kind,
+            to: left,
+            value: right,
+            computed: compute,
+        };
+        self.binary(compound, ty, (left, right), at)
     }
 
     /// Whether something can be assigned to `n`; says so if not.
-    pub(crate) fn assignable(&mut self, n: N, at: u32) -> bool {
+    pub(crate) fn assignable(&mut self, n: NodeId, at: u32) -> bool {
         let node = *self.tree.get(n);
-        if node.ty == ERROR || node.kind == K::Error {
-            return node.kind != K::Error;
+        let error = node.expression == Expression::Error;
+        if node.ty == ERROR || error {
+            return !error;
         }
         if !self.is_lvalue(n)
             || matches!(
@@ -162,7 +178,8 @@ impl Parser<'_> {
                 Kind::Array | Kind::Function | Kind::Void
             )
         {
-            let help = if node.kind == K::Equal {
+            let comparison = matches!(node.expression, Expression::Compare(Comparison::Equal, ..));
+            let help = if comparison {
                 "`==` compares; is `=` meant?"
             } else {
                 ""
@@ -192,16 +209,16 @@ impl Parser<'_> {
         true
     }
 
-    pub(crate) fn is_lvalue(&self, n: N) -> bool {
-        let node = self.tree.get(n);
-        match node.kind {
-            K::Register | K::Slot | K::Global | K::Deref | K::Text | K::Literal => true,
-            K::Member => self.is_lvalue(node.a),
+    pub(crate) fn is_lvalue(&self, n: NodeId) -> bool {
+        use Expression::*;
+        match self.tree.get(n).expression {
+            Register(_) | Memory(_) | Global(_) | Deref(_) | Text(_) | Literal { .. } => true,
+            Member { of, .. } => self.is_lvalue(of),
             _ => false,
         }
     }
 
-    pub(crate) fn conditional_expression(&mut self) -> N {
+    pub(crate) fn conditional_expression(&mut self) -> NodeId {
         let condition = self.binary_expression(1);
         if self.peek() != Tok::Question {
             return condition;
@@ -222,15 +239,15 @@ impl Parser<'_> {
         };
         if let Some(known) = self.constant_of(condition) {
             let chosen = if known != 0 { yes } else { no };
-            let kind = self.tree.get(chosen).kind;
-            if matches!(kind, K::Int | K::Float | K::Address) {
+            use Expression::{Address, Float, Integer};
+            if let Integer(_) | Float(_) | Address(_) = self.tree.get(chosen).expression {
                 return chosen;
             }
         }
-        let n = self.binary_node(K::Cond, ty, condition, yes, 0, at);
+        let conditional = Expression::Conditional { condition, yes, no };
+        let n = self.binary(conditional, ty, (condition, yes), at);
         let other = *self.tree.get(no);
-        let node = &mut self.tree.nodes[n as usize];
-        node.c = no;
+        let node = self.tree.get_mut(n);
         node.effects |= other.effects;
         node.weight = node.weight.saturating_add(other.weight);
         node.depth = node.depth.max(other.depth.saturating_add(1));
@@ -238,7 +255,7 @@ impl Parser<'_> {
     }
 
     /// Both values of a conditional in their common type.
-    fn common(&mut self, yes: N, no: N, at: u32) -> Option<(N, N, Type)> {
+    fn common(&mut self, yes: NodeId, no: NodeId, at: u32) -> Option<(NodeId, NodeId, Type)> {
         let (x, y) = (self.tree.get(yes).ty.plain(), self.tree.get(no).ty.plain());
         if x == ERROR || y == ERROR {
             return None;
@@ -248,7 +265,7 @@ impl Parser<'_> {
             return Some((self.convert_node(yes, ty), self.convert_node(no, ty), ty));
         }
         let null =
-            |n: N| self.constant_of(n) == Some(0) && !self.types.is_float(self.tree.get(n).ty);
+            |n: NodeId| self.constant_of(n) == Some(0) && !self.types.is_float(self.tree.get(n).ty);
         let ty = if self.types.is_pointer(x) && self.types.is_pointer(y) {
             let (a, b) = (self.types.get(x).of, self.types.get(y).of);
             if self.types.same(a, b) || null(no) {
@@ -282,7 +299,7 @@ impl Parser<'_> {
     }
 
     #[cold]
-    pub(crate) fn bad_operands(&mut self, x: Type, y: Type, at: u32) -> N {
+    pub(crate) fn bad_operands(&mut self, x: Type, y: Type, at: u32) -> NodeId {
         let message = format!(
             "`{}` and `{}` do not go together here",
             self.spell(x.plain()),
@@ -293,7 +310,7 @@ impl Parser<'_> {
     }
 
     /// Whether operators that follow each other have made a tree deeper than the compiler wants to descend.
-    pub(crate) fn too_deep(&mut self, n: N, at: u32) -> bool {
+    pub(crate) fn too_deep(&mut self, n: NodeId, at: u32) -> bool {
         let deep = u32::from(self.tree.get(n).depth) > 2 * self.limits.nesting;
         if deep {
             self.limit(at, "operators in one expression");
@@ -301,11 +318,13 @@ impl Parser<'_> {
         deep
     }
 
-    fn binary_expression(&mut self, lowest: u8) -> N {
+    fn binary_expression(&mut self, lowest: u8) -> NodeId {
         let mut left = self.cast_expression();
         loop {
-            let (precedence, kind) = binary(self.peek());
-            if precedence < lowest || precedence == 0 || self.panic {
+            let Some((precedence, operator)) = binary(self.peek()) else {
+                return left;
+            };
+            if precedence < lowest || self.panic {
                 return left;
             }
             let at = self.advance().at;
@@ -315,7 +334,7 @@ impl Parser<'_> {
             }
             let right = self.binary_expression(precedence + 1);
             self.nested -= 1;
-            left = self.operator_node(kind, left, right, at);
+            left = self.operator_node(operator, left, right, at);
             if self.too_deep(left, at) {
                 return left;
             }

@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::declarator::Declarator;
 use super::specifier::Specifiers;
-use super::{Parser, What};
+use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
 use crate::names::Name;
@@ -106,7 +106,7 @@ impl Parser<'_> {
                 continue;
             }
             if param == ERROR {
-                self.bind(name, What::Constant(0), ERROR, at);
+                self.bind(name, Meaning::Constant(0), ERROR, at);
                 continue;
             }
             let structure = self.types.is_struct(param);
@@ -120,9 +120,9 @@ impl Parser<'_> {
                 memory,
             });
             let what = match (structure, memory) {
-                (true, _) => What::Indirect(local),
-                (_, true) => What::Slot(local),
-                _ => What::Register(local),
+                (true, _) => Meaning::Indirect(local),
+                (_, true) => Meaning::Memory(local),
+                _ => Meaning::Register(local),
             };
             self.bind(name, what, param, at);
         }
@@ -187,7 +187,7 @@ impl Parser<'_> {
             Tok::RParen => before(2).is_some_and(|token| match token.kind {
                 Tok::Name => {
                     self.lookup(Name(token.value))
-                        .is_none_or(|symbol| symbol.what == What::Typedef)
+                        .is_none_or(|symbol| symbol.what == Meaning::Typedef)
                         && before(3).is_some_and(|token| token.kind == Tok::LParen)
                 }
                 Tok::Star => true,

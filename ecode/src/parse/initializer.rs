@@ -6,12 +6,12 @@ use super::Parser;
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
 use crate::names::Name;
-use crate::tree::{Init, K, N};
+use crate::tree::{Expression, Initializer, NodeId};
 use crate::types::*;
 
 impl Parser<'_> {
     /// The initialiser of a scalar, braces allowed.
-    pub(crate) fn scalar_initializer(&mut self, ty: Type) -> N {
+    pub(crate) fn scalar_initializer(&mut self, ty: Type) -> NodeId {
         let braces = self.accept(Tok::LBrace);
         let n = self.assignment_expression();
         if braces {
@@ -53,12 +53,12 @@ impl Parser<'_> {
         }
     }
 
-    fn put(&mut self, offset: u32, ty: Type, node: N) {
-        self.values.push(Init { offset, ty, node });
+    fn put(&mut self, offset: u32, ty: Type, node: NodeId) {
+        self.values.push(Initializer { offset, ty, node });
     }
 
     /// An object at `offset`, whose first expression may have been parsed already. Returns the number of elements of an array.
-    fn object(&mut self, ty: Type, offset: u32, first: Option<N>) -> u32 {
+    fn object(&mut self, ty: Type, offset: u32, first: Option<NodeId>) -> u32 {
         if self.panic || ty == ERROR {
             self.panic |= ty == ERROR;
             return 0;
@@ -72,7 +72,7 @@ impl Parser<'_> {
         count
     }
 
-    fn object_inner(&mut self, ty: Type, offset: u32, mut first: Option<N>) -> u32 {
+    fn object_inner(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let info = *self.types.get(ty);
         match info.kind {
             Kind::Array if self.types.is_integer(info.of) && self.types.size(info.of) == 1 => {
@@ -90,7 +90,7 @@ impl Parser<'_> {
                     self.expect(Tok::RBrace, "`}`");
                 }
                 if let Some(text) = first
-                    && self.tree.get(text).kind == K::Text
+                    && matches!(self.tree.get(text).expression, Expression::Text(_))
                 {
                     return self.text_object(ty, offset, text);
                 }
@@ -120,7 +120,7 @@ impl Parser<'_> {
         }
     }
 
-    fn text_object(&mut self, ty: Type, offset: u32, text: N) -> u32 {
+    fn text_object(&mut self, ty: Type, offset: u32, text: NodeId) -> u32 {
         let info = *self.types.get(ty);
         let length = self.types.get(self.tree.get(text).ty).count;
         if info.count == UNKNOWN {
@@ -142,7 +142,7 @@ impl Parser<'_> {
     }
 
     /// The parts of an array, structure or union, in braces or, if `first` is given or there are none, without.
-    fn list(&mut self, ty: Type, offset: u32, mut first: Option<N>) -> u32 {
+    fn list(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let at = self.at();
         let braces = first.is_none() && self.accept(Tok::LBrace);
         let (mut index, mut most) = (0u32, 0u32);
@@ -283,7 +283,7 @@ impl Parser<'_> {
     }
 
     /// `(type){ … }`: an object of the enclosing block.
-    pub(crate) fn compound_literal(&mut self, ty: Type, at: u32) -> N {
+    pub(crate) fn compound_literal(&mut self, ty: Type, at: u32) -> NodeId {
         if self.depth == 1 || self.functions == 0 {
             self.fail(
                 Rule::Unsupported,
@@ -308,11 +308,14 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         let local = self.local_in_memory(ty, at);
-        let n = self.node(K::Literal, ty, local, first, at);
-        let node = &mut self.tree.nodes[n as usize];
-        node.c = count;
-        node.effects = true;
-        node.weight = 100;
+        let literal = Expression::Literal {
+            local,
+            first,
+            count,
+        };
+        let n = self.leaf(literal, ty, at);
+        let node = self.tree.get_mut(n);
+        (node.effects, node.weight) = (true, 100);
         n
     }
 

@@ -3,13 +3,20 @@
 use alloc::format;
 
 use super::Parser;
+use super::expression::Operator;
 use crate::diagnostics::Rule;
-use crate::tree::{K, N};
+use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
 use crate::types::*;
 
 impl Parser<'_> {
     /// `left op right`, checked and converted.
-    pub(crate) fn operator_node(&mut self, kind: K, left: N, right: N, at: u32) -> N {
+    pub(crate) fn operator_node(
+        &mut self,
+        operator: Operator,
+        left: NodeId,
+        right: NodeId,
+        at: u32,
+    ) -> NodeId {
         let (left, right) = (self.decay(left), self.decay(right));
         let (x, y) = (
             self.tree.get(left).ty.plain(),
@@ -18,40 +25,54 @@ impl Parser<'_> {
         if x == ERROR || y == ERROR {
             return self.error_node(at);
         }
+        match operator {
+            Operator::Arithmetic(kind) => self.arithmetic_node(kind, (left, right), (x, y), at),
+            Operator::Compare(kind) => self.comparison_node(kind, left, right, at),
+            Operator::And | Operator::Or => {
+                self.logical_node(operator == Operator::Or, left, right, at)
+            }
+        }
+    }
+
+    fn arithmetic_node(
+        &mut self,
+        kind: Arithmetic,
+        (left, right): (NodeId, NodeId),
+        (x, y): (Type, Type),
+        at: u32,
+    ) -> NodeId {
         let types = &self.types;
         match kind {
-            K::LogicalAnd | K::LogicalOr => return self.logical_node(kind, left, right, at),
-            K::Shl | K::Shr if types.is_integer(x) && types.is_integer(y) => {
+            Arithmetic::Shl | Arithmetic::Shr if types.is_integer(x) && types.is_integer(y) => {
                 let ty = types.promoted(x);
                 let count = types.promoted(y);
-                let (left, right) = (self.convert_node(left, ty), self.convert_node(right, count));
-                return self.arithmetic(kind, ty, left, right, at);
+                let operands = (self.convert_node(left, ty), self.convert_node(right, count));
+                return self.arithmetic(kind, ty, operands, at);
             }
-            K::Mod | K::And | K::Or | K::Xor if !types.is_integer(x) || !types.is_integer(y) => {}
-            K::Shl | K::Shr => {}
-            K::Less | K::Greater | K::LessEqual | K::GreaterEqual | K::Equal | K::NotEqual => {
-                return self.comparison_node(kind, left, right, at);
-            }
+            Arithmetic::Shl | Arithmetic::Shr => {}
+            _ if kind.is_for_integers() && !(types.is_integer(x) && types.is_integer(y)) => {}
             _ if types.is_arithmetic(x) && types.is_arithmetic(y) => {
                 let ty = types.usual(x, y);
-                let (left, right) = (self.convert_node(left, ty), self.convert_node(right, ty));
-                return self.arithmetic(kind, ty, left, right, at);
+                let operands = (self.convert_node(left, ty), self.convert_node(right, ty));
+                return self.arithmetic(kind, ty, operands, at);
             }
-            K::Add if types.is_pointer(x) && types.is_integer(y) => {
-                return self.offset(K::PtrAdd, left, right, at);
+            Arithmetic::Add if types.is_pointer(x) && types.is_integer(y) => {
+                return self.offset(left, right, false, at);
             }
-            K::Add if types.is_integer(x) && types.is_pointer(y) => {
-                return self.offset(K::PtrAdd, right, left, at);
+            Arithmetic::Add if types.is_integer(x) && types.is_pointer(y) => {
+                return self.offset(right, left, false, at);
             }
-            K::Sub if types.is_pointer(x) && types.is_integer(y) => {
-                return self.offset(K::PtrSub, left, right, at);
+            Arithmetic::Sub if types.is_pointer(x) && types.is_integer(y) => {
+                return self.offset(left, right, true, at);
             }
-            K::Sub if types.is_pointer(x) && types.is_pointer(y) => {
+            Arithmetic::Sub if types.is_pointer(x) && types.is_pointer(y) => {
                 let (a, b) = (types.get(x).of.plain(), types.get(y).of.plain());
                 if types.same(a, b)
                     && let Some(size) = self.element_size(x, at)
                 {
-                    return self.binary_node(K::PtrDiff, LONG, left, right, size.into(), at);
+                    let size = size as u32;
+                    let difference = Expression::PointerDifference { left, right, size };
+                    return self.binary(difference, LONG, (left, right), at);
                 }
             }
             _ => {}
@@ -59,20 +80,31 @@ impl Parser<'_> {
         self.bad_operands(x, y, at)
     }
 
-    /// A pointer plus or minus an integer.
-    pub(crate) fn offset(&mut self, kind: K, pointer: N, index: N, at: u32) -> N {
+    /// A pointer plus, or minus, an integer.
+    pub(crate) fn offset(
+        &mut self,
+        pointer: NodeId,
+        index: NodeId,
+        minus: bool,
+        at: u32,
+    ) -> NodeId {
         let ty = self.tree.get(pointer).ty.plain();
         let Some(size) = self.element_size(ty, at) else {
             return self.error_node(at);
         };
-        self.binary_node(kind, ty, pointer, index, size.into(), at)
+        let sum = Expression::PointerAdd {
+            pointer,
+            index,
+            size: if minus { -size } else { size },
+        };
+        self.binary(sum, ty, (pointer, index), at)
     }
 
     /// The size of what a pointer points to.
-    pub(crate) fn element_size(&mut self, ty: Type, at: u32) -> Option<u32> {
+    pub(crate) fn element_size(&mut self, ty: Type, at: u32) -> Option<i32> {
         let of = self.types.get(ty).of;
         if self.types.is_complete(of) {
-            return Some(self.types.size(of));
+            return Some(self.types.size(of) as i32); // less than 2^30
         }
         if matches!(self.types.kind(of), Kind::Void | Kind::Function) {
             return Some(1); // as gcc does
@@ -87,12 +119,13 @@ impl Parser<'_> {
         None
     }
 
-    fn logical_node(&mut self, kind: K, left: N, right: N, at: u32) -> N {
+    /// `||` if `or`, else `&&`.
+    fn logical_node(&mut self, or: bool, left: NodeId, right: NodeId, at: u32) -> NodeId {
         let (left, right) = (self.condition_node(left), self.condition_node(right));
-        let decides = |value: u64| (value != 0) == (kind == K::LogicalOr);
+        let decides = |value: u64| (value != 0) == or;
         match self.constant_of(left) {
             Some(value) if decides(value) => {
-                return self.integer(INT, u64::from(kind == K::LogicalOr), at);
+                return self.integer(INT, u64::from(or), at);
             }
             Some(_) => {
                 if let Some(value) = self.constant_of(right) {
@@ -101,10 +134,21 @@ impl Parser<'_> {
             }
             None => {}
         }
-        self.binary_node(kind, INT, left, right, 0, at)
+        let logical = if or {
+            Expression::LogicalOr(left, right)
+        } else {
+            Expression::LogicalAnd(left, right)
+        };
+        self.binary(logical, INT, (left, right), at)
     }
 
-    fn comparison_node(&mut self, kind: K, left: N, right: N, at: u32) -> N {
+    fn comparison_node(
+        &mut self,
+        kind: Comparison,
+        left: NodeId,
+        right: NodeId,
+        at: u32,
+    ) -> NodeId {
         let (x, y) = (
             self.tree.get(left).ty.plain(),
             self.tree.get(right).ty.plain(),
@@ -113,7 +157,7 @@ impl Parser<'_> {
         if types.is_arithmetic(x) && types.is_arithmetic(y) {
             let ty = types.usual(x, y);
             let (left, right) = (self.convert_node(left, ty), self.convert_node(right, ty));
-            return self.compare_nodes(kind, left, right, at);
+            return self.compare(kind, (left, right), at);
         }
         if types.is_pointer(x) && types.is_pointer(y) {
             let (a, b) = (types.get(x).of.plain(), types.get(y).of.plain());
@@ -126,7 +170,7 @@ impl Parser<'_> {
             if !void && !null && !sign_only && !types.same(a, b) {
                 return self.bad_operands(x, y, at);
             }
-            return self.compare_nodes(kind, left, right, at);
+            return self.compare(kind, (left, right), at);
         }
         let (pointer, number) = if types.is_pointer(x) {
             (left, right)
@@ -141,6 +185,6 @@ impl Parser<'_> {
             self.convert_node(left, pointer_ty),
             self.convert_node(right, pointer_ty),
         );
-        self.compare_nodes(kind, left, right, at)
+        self.compare(kind, (left, right), at)
     }
 }

@@ -6,11 +6,11 @@ use super::Parser;
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
 use crate::names::Name;
-use crate::tree::{K, N};
+use crate::tree::{Expression, Node, NodeId};
 use crate::types::*;
 
 impl Parser<'_> {
-    pub(crate) fn postfix(&mut self, mut n: N) -> N {
+    pub(crate) fn postfix(&mut self, mut n: NodeId) -> NodeId {
         loop {
             if self.panic {
                 return n;
@@ -38,7 +38,7 @@ impl Parser<'_> {
                     } else if !self.types.is_pointer(x) || !self.types.is_integer(y) {
                         self.bad_operands(x, y, token.at)
                     } else {
-                        let sum = self.offset(K::PtrAdd, pointer, index, token.at);
+                        let sum = self.offset(pointer, index, false, token.at);
                         if self.constant_of(index) == Some(0) {
                             self.deref_node(pointer, token.at)
                         } else {
@@ -56,7 +56,7 @@ impl Parser<'_> {
                 }
                 Tok::PlusPlus | Tok::MinusMinus => {
                     self.advance();
-                    n = self.step(K::PostAdd, n, token.kind == Tok::PlusPlus, token.at);
+                    n = self.step(true, n, token.kind == Tok::PlusPlus, token.at);
                 }
                 _ => return n,
             }
@@ -66,7 +66,7 @@ impl Parser<'_> {
         }
     }
 
-    fn member_node(&mut self, n: N, arrow: bool, at: u32) -> N {
+    fn member_node(&mut self, n: NodeId, arrow: bool, at: u32) -> NodeId {
         let n = if arrow {
             let n = self.decay(n);
             let ty = self.tree.get(n).ty;
@@ -123,16 +123,11 @@ impl Parser<'_> {
             self.error(Rule::UnknownMember, token.at, message, &help);
             return self.error_node(at);
         };
-        self.unary_node(
-            K::Member,
-            ty.with(node.ty.qualifiers()),
-            n,
-            offset.into(),
-            at,
-        )
+        let member = Expression::Member { of: n, offset };
+        self.unary(member, ty.with(node.ty.qualifiers()), n, at)
     }
 
-    fn call_node(&mut self, n: N, at: u32) -> N {
+    fn call_node(&mut self, n: NodeId, at: u32) -> NodeId {
         let n = self.decay(n);
         let ty = self.tree.get(n).ty;
         let mut args = alloc::vec::Vec::new();
@@ -216,7 +211,7 @@ impl Parser<'_> {
                 "define the structure before this",
             );
         }
-        let start = self.tree.args.len() as u32;
+        let first = self.tree.args.len() as u32;
         let mut weight = 2 + self.tree.get(n).weight;
         let mut depth = self.tree.get(n).depth;
         for arg in &args {
@@ -224,13 +219,19 @@ impl Parser<'_> {
             depth = depth.max(self.tree.get(*arg).depth);
         }
         self.tree.args.extend_from_slice(&args);
-        let call = self.node(K::Call, result, n, start, at);
-        let node = &mut self.tree.nodes[call as usize];
-        node.c = args.len() as u32;
-        node.effects = true;
-        node.weight = weight;
-        node.depth = depth.saturating_add(1);
-        call
+        let call = Expression::Call {
+            callee: n,
+            first,
+            count: args.len() as u32,
+        };
+        self.tree.push(Node {
+            expression: call,
+            ty: result,
+            at,
+            weight,
+            depth: depth.saturating_add(1),
+            effects: true,
+        })
     }
 }
 

@@ -3,11 +3,11 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::{Parser, What};
+use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::lex::{Literal, Tok};
 use crate::names::Name;
-use crate::tree::{K, N};
+use crate::tree::{Expression, NodeId};
 use crate::types::*;
 
 impl Parser<'_> {
@@ -32,13 +32,13 @@ impl Parser<'_> {
             Tok::Name => {
                 let name = Name(self.tokens.list[self.pos + ahead].value);
                 self.lookup(name)
-                    .is_some_and(|symbol| symbol.what == What::Typedef)
+                    .is_some_and(|symbol| symbol.what == Meaning::Typedef)
             }
             _ => false,
         }
     }
 
-    pub(crate) fn cast_expression(&mut self) -> N {
+    pub(crate) fn cast_expression(&mut self) -> NodeId {
         if self.peek() != Tok::LParen || !self.is_type_at(1) {
             return self.unary_expression();
         }
@@ -77,7 +77,7 @@ impl Parser<'_> {
             // Not an lvalue any more.
             let at = self.tree.get(n).at;
             return if self.is_lvalue(n) {
-                self.unary_node(K::Cast, ty.plain(), n, 0, at)
+                self.unary(Expression::Cast(n), ty.plain(), n, at)
             } else {
                 n
             };
@@ -85,14 +85,14 @@ impl Parser<'_> {
         self.convert_node(n, ty)
     }
 
-    fn unary_expression(&mut self) -> N {
+    fn unary_expression(&mut self) -> NodeId {
         let token = self.token();
         let at = token.at;
         match token.kind {
             Tok::PlusPlus | Tok::MinusMinus => {
                 self.advance();
                 let n = self.nested_unary();
-                self.step(K::PreAdd, n, token.kind == Tok::PlusPlus, at)
+                self.step(false, n, token.kind == Tok::PlusPlus, at)
             }
             Tok::Amp => {
                 self.advance();
@@ -115,7 +115,7 @@ impl Parser<'_> {
                 let n = self.condition_node(n);
                 match self.constant_of(n) {
                     Some(value) => self.integer(INT, u64::from(value == 0), at),
-                    None => self.unary_node(K::LogicalNot, INT, n, 0, at),
+                    None => self.unary(Expression::Not(n), INT, n, at),
                 }
             }
             Tok::Sizeof | Tok::Alignof => self.size_of(token.kind == Tok::Alignof),
@@ -126,7 +126,7 @@ impl Parser<'_> {
         }
     }
 
-    fn nested_cast(&mut self) -> N {
+    fn nested_cast(&mut self) -> NodeId {
         let n = if self.nest() {
             self.cast_expression()
         } else {
@@ -136,7 +136,7 @@ impl Parser<'_> {
         n
     }
 
-    fn nested_unary(&mut self) -> N {
+    fn nested_unary(&mut self) -> NodeId {
         let n = if self.nest() {
             self.unary_expression()
         } else {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         n
     }
 
-    fn sign(&mut self, kind: Tok, n: N, at: u32) -> N {
+    fn sign(&mut self, kind: Tok, n: NodeId, at: u32) -> NodeId {
         let n = self.decay(n);
         let ty = self.tree.get(n).ty.plain();
         if ty == ERROR {
@@ -164,21 +164,21 @@ impl Parser<'_> {
         }
         let ty = self.types.promoted(ty);
         let n = self.convert_node(n, ty);
-        let node = *self.tree.get(n);
-        match (kind, node.kind) {
+        use Expression::{Cast, Float, Integer, Invert, Negate};
+        match (kind, self.tree.get(n).expression) {
             // Not an lvalue, and promoted.
-            (Tok::Plus, _) if self.is_lvalue(n) => self.unary_node(K::Cast, ty, n, 0, at),
+            (Tok::Plus, _) if self.is_lvalue(n) => self.unary(Cast(n), ty, n, at),
             (Tok::Plus, _) => n,
-            (Tok::Minus, K::Int) => self.integer(ty, node.value.wrapping_neg(), at),
-            (Tok::Minus, K::Float) => self.float(ty, -f64::from_bits(node.value), at),
-            (Tok::Minus, _) => self.unary_node(K::Neg, ty, n, 0, at),
-            (_, K::Int) => self.integer(ty, !node.value, at),
-            _ => self.unary_node(K::Not, ty, n, 0, at),
+            (Tok::Minus, Integer(value)) => self.integer(ty, value.wrapping_neg(), at),
+            (Tok::Minus, Float(bits)) => self.float(ty, -f64::from_bits(bits), at),
+            (Tok::Minus, _) => self.unary(Negate(n), ty, n, at),
+            (_, Integer(value)) => self.integer(ty, !value, at),
+            _ => self.unary(Invert(n), ty, n, at),
         }
     }
 
-    /// `++` and `--`.
-    pub(super) fn step(&mut self, kind: K, n: N, up: bool, at: u32) -> N {
+    /// `++`, if `up`, and `--`.
+    pub(super) fn step(&mut self, post: bool, n: NodeId, up: bool, at: u32) -> NodeId {
         if !self.assignable(n, at) {
             return self.error_node(at);
         }
@@ -193,22 +193,18 @@ impl Parser<'_> {
             self.error(Rule::Operands, at, message, "");
             return self.error_node(at);
         }
-        let delta = if up {
-            i64::from(size)
-        } else {
-            -i64::from(size)
-        };
-        let n = self.unary_node(kind, ty, n, delta as u64, at);
-        self.tree.nodes[n as usize].effects = true;
-        n
+        let delta = if up { size } else { -size };
+        self.unary(Expression::Step { to: n, delta, post }, ty, n, at)
     }
 
-    pub(crate) fn address_node(&mut self, n: N, at: u32) -> N {
+    pub(crate) fn address_node(&mut self, n: NodeId, at: u32) -> NodeId {
         let node = *self.tree.get(n);
-        match node.kind {
-            K::Error => return n,
-            K::Deref if self.types.kind(node.ty) != Kind::Function => return node.a,
-            K::Register => {
+        match node.expression {
+            Expression::Error => return n,
+            Expression::Deref(pointer) if self.types.kind(node.ty) != Kind::Function => {
+                return pointer;
+            }
+            Expression::Register(_) => {
                 let help = "write the operand of & in parentheses with it, as in (&x)";
                 self.error(
                     Rule::NotLvalue,
@@ -233,10 +229,10 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         let ty = self.types.pointer(node.ty);
-        self.unary_node(K::Address, ty, n, 0, at)
+        self.unary(Expression::Address(n), ty, n, at)
     }
 
-    pub(crate) fn deref_node(&mut self, n: N, at: u32) -> N {
+    pub(crate) fn deref_node(&mut self, n: NodeId, at: u32) -> NodeId {
         let n = self.decay(n);
         let node = *self.tree.get(n);
         if node.ty == ERROR {
@@ -261,8 +257,10 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         // `*&x` is x.
-        if node.kind == K::Address && self.tree.get(node.a).ty.plain() == of.plain() {
-            return node.a;
+        if let Expression::Address(object) = node.expression
+            && self.tree.get(object).ty.plain() == of.plain()
+        {
+            return object;
         }
         if !self.types.is_complete(of) && self.types.is_struct(of) && self.peek() != Tok::RParen {
             let message = format!(
@@ -277,10 +275,10 @@ impl Parser<'_> {
             );
             return self.error_node(at);
         }
-        self.unary_node(K::Deref, of, n, 0, at)
+        self.unary(Expression::Deref(n), of, n, at)
     }
 
-    fn size_of(&mut self, align: bool) -> N {
+    fn size_of(&mut self, align: bool) -> NodeId {
         let at = self.advance().at;
         let ty = if self.peek() == Tok::LParen && self.is_type_at(1) {
             self.advance();
@@ -316,7 +314,7 @@ impl Parser<'_> {
         self.integer(ULONG, u64::from(if align { info.align } else { size }), at)
     }
 
-    fn primary(&mut self) -> N {
+    fn primary(&mut self) -> NodeId {
         let token = self.token();
         let at = token.at;
         match token.kind {
@@ -384,7 +382,7 @@ impl Parser<'_> {
         }
     }
 
-    fn name_node(&mut self, name: Name, at: u32) -> N {
+    fn name_node(&mut self, name: Name, at: u32) -> NodeId {
         let Some(symbol) = self.lookup(name) else {
             let call = self.peek() == Tok::LParen;
             self.unknown_name(name, at, call);
@@ -392,22 +390,22 @@ impl Parser<'_> {
         };
         let Symbol { what, ty, .. } = *symbol;
         match what {
-            What::Constant(_) if ty == ERROR => self.error_node(at),
-            What::Constant(value) => self.integer(ty, value as u64, at),
-            What::Register(v) => self.node(K::Register, ty, v, 0, at),
-            What::Slot(slot) => self.node(K::Slot, ty, slot, 0, at),
-            What::Global(global) => {
+            Meaning::Constant(_) if ty == ERROR => self.error_node(at),
+            Meaning::Constant(value) => self.integer(ty, value as u64, at),
+            Meaning::Register(local) => self.leaf(Expression::Register(local), ty, at),
+            Meaning::Memory(local) => self.leaf(Expression::Memory(local), ty, at),
+            Meaning::Global(global) => {
                 if self.unevaluated == 0 {
                     self.unit.globals[global as usize].used = true;
                 }
-                self.node(K::Global, ty, global, 0, at)
+                self.leaf(Expression::Global(global), ty, at)
             }
-            What::Indirect(v) => {
+            Meaning::Indirect(local) => {
                 let pointer = self.types.pointer(ty);
-                let n = self.node(K::Register, pointer, v, 0, at);
-                self.unary_node(K::Deref, ty, n, 0, at)
+                let n = self.leaf(Expression::Register(local), pointer, at);
+                self.unary(Expression::Deref(n), ty, n, at)
             }
-            What::Typedef => {
+            Meaning::Typedef => {
                 let message = format!(
                     "expected an expression, `{}` is a type",
                     self.spelling(name)
@@ -419,7 +417,7 @@ impl Parser<'_> {
     }
 
     /// Strings beside each other are one.
-    fn text_node(&mut self) -> N {
+    fn text_node(&mut self) -> NodeId {
         let at = self.at();
         let mut bytes = alloc::vec::Vec::new();
         while self.peek() == Tok::Text {
@@ -434,9 +432,7 @@ impl Parser<'_> {
         }
         let offset = self.unit.text_constant(&bytes);
         let ty = self.types.array(CHAR, bytes.len() as u32).unwrap_or(ERROR);
-        let n = self.node(K::Text, ty, 0, 0, at);
-        self.tree.nodes[n as usize].value = offset.into();
-        n
+        self.leaf(Expression::Text(offset), ty, at)
     }
 }
 

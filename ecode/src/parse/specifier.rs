@@ -4,13 +4,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Parser, Tag, What};
+use super::{Meaning, Parser, Tag};
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
 use crate::names::Name;
 use crate::types::*;
 
-/// What the specifiers of a declaration say.
+/// Meaning the specifiers of a declaration say.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Specifiers {
     pub ty: Type,
@@ -104,7 +104,7 @@ impl Parser<'_> {
                 Tok::Name if base.is_none() && long == 0 && !short && sign.is_none() => {
                     let name = Name(token.value);
                     match self.lookup(name) {
-                        Some(symbol) if symbol.what == What::Typedef => {
+                        Some(symbol) if symbol.what == Meaning::Typedef => {
                             base = Some(symbol.ty);
                             seen += 1;
                         }
@@ -209,7 +209,7 @@ impl Parser<'_> {
                 other.0 < 35
                     || parser
                         .lookup(other)
-                        .is_some_and(|symbol| symbol.what == What::Typedef)
+                        .is_some_and(|symbol| symbol.what == Meaning::Typedef)
             });
             help = near.unwrap_or("every declaration begins with a type".into());
         }
@@ -423,7 +423,7 @@ impl Parser<'_> {
             {
                 self.redeclared(name, token.at);
             } else {
-                self.bind(name, What::Constant(value), INT, token.at);
+                self.bind(name, Meaning::Constant(value), INT, token.at);
             }
             value += 1;
             if !self.accept(Tok::Comma) || self.peek() == Tok::RBrace {

@@ -6,7 +6,7 @@ use super::{Label, Parser};
 use crate::diagnostics::Rule;
 use crate::lex::Tok;
 use crate::names::Name;
-use crate::tree::{Body, LabelId, N, Statement};
+use crate::tree::{Body, LabelId, NodeId, Statement};
 use crate::types::*;
 
 impl Parser<'_> {
@@ -103,7 +103,7 @@ impl Parser<'_> {
     }
 
     /// Notes that an expression was read, for errors about the statement around it.
-    fn reach(&mut self, n: N) {
+    fn reach(&mut self, n: NodeId) {
         if !self.report.any() {
             self.reached = self.tree.get(n).at;
         }
@@ -116,7 +116,7 @@ impl Parser<'_> {
         self.tree.close(around)
     }
 
-    fn condition(&mut self) -> N {
+    fn condition(&mut self) -> NodeId {
         self.expect(Tok::LParen, "`(`");
         let n = self.expression();
         let n = self.condition_node(n);
@@ -162,7 +162,7 @@ impl Parser<'_> {
     }
 
     /// A loop whose head has been read.
-    fn loop_with(&mut self, condition: Option<N>, step: Option<N>, at: u32) {
+    fn loop_with(&mut self, condition: Option<NodeId>, step: Option<NodeId>, at: u32) {
         self.loops += 1;
         let body = self.body_of(Parser::body);
         self.loops -= 1;
@@ -199,7 +199,7 @@ impl Parser<'_> {
         self.tree.add(Statement::Block(body), at);
     }
 
-    /// What is behind `for`: the first part stands before the loop.
+    /// Meaning is behind `for`: the first part stands before the loop.
     fn for_parts(&mut self) {
         self.expect(Tok::LParen, "`(`");
         if self.is_declaration() {

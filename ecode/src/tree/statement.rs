@@ -3,7 +3,7 @@
 //! Invariant: a local is declared, by a statement or as a parameter, before a node mentions it; a compound literal is
 //! declared in the block around the expression that it stands in, where C says that it lives.
 
-use super::{LabelId, LocalId, N, Tree};
+use super::{LabelId, LocalId, NodeId, Tree};
 use crate::types::Type;
 
 /// A function that has been read.
@@ -36,7 +36,7 @@ pub(crate) struct Local {
 pub(crate) enum Statement {
     Empty,
     /// Evaluated for its effects.
-    Expression(N),
+    Expression(NodeId),
     /// The local gets its place.
     Declare(LocalId),
     /// The local gets the values `initializers[first..first + count]`, and zeros elsewhere.
@@ -47,23 +47,23 @@ pub(crate) enum Statement {
     },
     Block(Body),
     If {
-        condition: N,
+        condition: NodeId,
         yes: Body,
         no: Option<Body>,
     },
     /// `while` and `for`.
     Loop {
-        condition: Option<N>,
-        step: Option<N>,
+        condition: Option<NodeId>,
+        step: Option<NodeId>,
         body: Body,
     },
     DoWhile {
         body: Body,
-        condition: N,
+        condition: NodeId,
     },
     /// The value has been promoted.
     Switch {
-        value: N,
+        value: NodeId,
         body: Body,
     },
     /// A value of the innermost switch, in its type.
@@ -73,7 +73,7 @@ pub(crate) enum Statement {
     Goto(LabelId),
     Break,
     Continue,
-    Return(Option<N>),
+    Return(Option<NodeId>),
 }
 
 /// Statements one after the other: first and last, if there are any.
