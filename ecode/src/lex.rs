@@ -329,7 +329,8 @@ impl Lexer<'_> {
                     self.names.get_mut(Name(token.value)).macro_ = 0;
                 }
             }
-            Tok::Name if name == names::INCLUDE => {
+            // Behind a lone `#` the name is the next line's.
+            Tok::Name if name == names::INCLUDE && self.at <= end => {
                 let header = core::str::from_utf8(&self.source[self.at..end])
                     .unwrap_or("")
                     .trim();

@@ -360,6 +360,18 @@ fn functions_too_large_to_look_at_are_refused() {
 }
 
 #[test]
+fn a_directive_ends_with_its_line() {
+    for source in [
+        "#\ninclude",
+        "#\ninclude <stddef.h>\nint x;",
+        "int x;\n#\n\ninclude",
+        "#include",
+    ] {
+        assert_eq!(rule(source), Some(Rule::Directive), "{source}");
+    }
+}
+
+#[test]
 fn bytes_that_are_no_source() {
     let mut random = fastrand::Rng::with_seed(1);
     for length in 0..600 {
