@@ -9,7 +9,7 @@ use crate::ir::Code;
 use crate::names::Names;
 use crate::optimize::optimize;
 use crate::types::*;
-use crate::unit::{Building, Import, Place, Symbol, Unit, global_of};
+use crate::unit::{Building, Import, Symbol, Unit, global_of};
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
 use postern_x86::ReferenceKind;
@@ -60,12 +60,9 @@ impl Finish<'_> {
             } else {
                 String::new()
             };
-            let section = match global.place {
-                Place::Text => Section::Text,
-                Place::Rodata => Section::Rodata,
-                Place::Data => Section::Data,
-                Place::Bss => Section::Bss,
-                Place::Nowhere => {
+            let section = match global.section {
+                Some(section) => section,
+                None => {
                     if global.used {
                         *place = unit.imports.len() as u32;
                         unit.imports.push(Import {
@@ -77,8 +74,8 @@ impl Finish<'_> {
                     continue;
                 }
             };
-            if !global.local {
-                let exported = !global.fixed;
+            if !global.in_block {
+                let exported = !global.is_static;
                 unit.symbols.push(Symbol {
                     name,
                     section,
@@ -100,14 +97,10 @@ impl Finish<'_> {
             return (Target::Section(Section::Rodata), 0);
         };
         let global = &self.unit.globals[index];
-        let section = match global.place {
-            Place::Text => Section::Text,
-            Place::Rodata => Section::Rodata,
-            Place::Data => Section::Data,
-            Place::Bss => Section::Bss,
-            Place::Nowhere => return (Target::Import(imports[index]), 0),
-        };
-        (Target::Section(section), global.offset.into())
+        match global.section {
+            Some(section) => (Target::Section(section), global.offset.into()),
+            None => (Target::Import(imports[index]), 0),
+        }
     }
 
     fn relocations(&self, unit: &mut Unit, imports: &[u32]) {
@@ -118,7 +111,7 @@ impl Finish<'_> {
             let relative = reference.kind == ReferenceKind::Relative;
             let fixed = || {
                 let global = global_of(symbol).map(|i| &self.unit.globals[i]);
-                !self.replaceable || global.is_none_or(|g| g.fixed)
+                !self.replaceable || global.is_none_or(|g| g.is_static)
             };
             if relative && target == Target::Section(Section::Text) && fixed() {
                 // Within this text: known now, and behind the landing pad.
@@ -192,25 +185,25 @@ impl Finish<'_> {
     fn signature(&self, ty: Type) -> String {
         let mut text = String::new();
         let info = self.types.get(ty);
-        if info.flag && info.count > 0 {
+        if info.open && info.count > 0 {
             return text;
         }
         let letter = |ty: Type| {
             let info = self.types.get(ty);
             Some(match (info.kind, info.size) {
-                (Kind::Void, _) => 'v',
-                (Kind::Bool, _) => 'z',
-                (Kind::Unsigned, 1) => 'B',
-                (Kind::Int, 1) => 'b',
-                (Kind::Int, 2) => 'h',
-                (Kind::Unsigned, 2) => 'H',
-                (Kind::Int, 4) => 'i',
-                (Kind::Unsigned, 4) => 'I',
-                (Kind::Int, _) => 'l',
-                (Kind::Unsigned, _) => 'L',
-                (Kind::Float, 4) => 'f',
-                (Kind::Float, _) => 'd',
-                (Kind::Pointer, _) => 'p',
+                (TypeKind::Void, _) => 'v',
+                (TypeKind::Bool, _) => 'z',
+                (TypeKind::Unsigned, 1) => 'B',
+                (TypeKind::Int, 1) => 'b',
+                (TypeKind::Int, 2) => 'h',
+                (TypeKind::Unsigned, 2) => 'H',
+                (TypeKind::Int, 4) => 'i',
+                (TypeKind::Unsigned, 4) => 'I',
+                (TypeKind::Int, _) => 'l',
+                (TypeKind::Unsigned, _) => 'L',
+                (TypeKind::Float, 4) => 'f',
+                (TypeKind::Float, _) => 'd',
+                (TypeKind::Pointer, _) => 'p',
                 _ => return None,
             })
         };

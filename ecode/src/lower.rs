@@ -125,7 +125,7 @@ impl<'a> Lowering<'a> {
 impl Lowering<'_> {
     /// How values of a scalar type are kept in memory.
     pub(crate) fn memory_type(&self, ty: Type) -> T {
-        use crate::types::Kind::*;
+        use crate::types::TypeKind::*;
         let info = self.types.get(ty);
         match (info.kind, info.size) {
             (Float, 4) => T::F32,

@@ -35,23 +35,23 @@ pub(crate) const DOUBLE: Type = Type(14);
 pub(crate) const ERROR: Type = Type(15);
 
 /// Names and sizes of the basic types.
-const BASIC: [(&str, Kind, u32); 16] = [
-    ("void", Kind::Void, 1),
-    ("_Bool", Kind::Bool, 1),
-    ("char", Kind::Int, 1),
-    ("signed char", Kind::Int, 1),
-    ("unsigned char", Kind::Unsigned, 1),
-    ("short", Kind::Int, 2),
-    ("unsigned short", Kind::Unsigned, 2),
-    ("int", Kind::Int, 4),
-    ("unsigned int", Kind::Unsigned, 4),
-    ("long", Kind::Int, 8),
-    ("unsigned long", Kind::Unsigned, 8),
-    ("long long", Kind::Int, 8),
-    ("unsigned long long", Kind::Unsigned, 8),
-    ("float", Kind::Float, 4),
-    ("double", Kind::Float, 8),
-    ("?", Kind::Error, 1),
+const BASIC: [(&str, TypeKind, u32); 16] = [
+    ("void", TypeKind::Void, 1),
+    ("_Bool", TypeKind::Bool, 1),
+    ("char", TypeKind::Int, 1),
+    ("signed char", TypeKind::Int, 1),
+    ("unsigned char", TypeKind::Unsigned, 1),
+    ("short", TypeKind::Int, 2),
+    ("unsigned short", TypeKind::Unsigned, 2),
+    ("int", TypeKind::Int, 4),
+    ("unsigned int", TypeKind::Unsigned, 4),
+    ("long", TypeKind::Int, 8),
+    ("unsigned long", TypeKind::Unsigned, 8),
+    ("long long", TypeKind::Int, 8),
+    ("unsigned long long", TypeKind::Unsigned, 8),
+    ("float", TypeKind::Float, 4),
+    ("double", TypeKind::Float, 8),
+    ("?", TypeKind::Error, 1),
 ];
 
 impl Type {
@@ -77,7 +77,7 @@ impl Type {
 
 /// What a type is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum TypeKind {
     Void,
     Bool,
     Int,
@@ -95,8 +95,8 @@ pub(crate) enum Kind {
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Info {
-    pub kind: Kind,
+pub(crate) struct TypeInfo {
+    pub kind: TypeKind,
     /// In bytes; of arrays and structures only if complete.
     pub size: u32,
     pub align: u32,
@@ -106,8 +106,10 @@ pub(crate) struct Info {
     pub first: u32,
     /// Number of elements, parameters or members.
     pub count: u32,
-    /// Function: no prototype, or `...`. Structure: complete.
-    pub flag: bool,
+    /// Of a function: it has no prototype (if it has no parameters), or `...`.
+    pub open: bool,
+    /// Of a structure: its members are known.
+    pub complete: bool,
     /// Tag of a structure, or name + 1 of what an enumeration was called.
     pub tag: Name,
     /// Number of types that it is made of, with repetition.
@@ -128,7 +130,7 @@ pub(crate) struct Member {
 /// All types of a compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Types {
-    list: Vec<Info>,
+    list: Vec<TypeInfo>,
     pub params: Vec<Type>,
     pub members: Vec<Member>,
 }
@@ -139,7 +141,7 @@ impl Types {
         self.params.clear();
         self.members.clear();
         for (_, kind, size) in BASIC {
-            self.list.push(Info {
+            self.list.push(TypeInfo {
                 size,
                 align: size,
                 ..info(kind)
@@ -148,10 +150,10 @@ impl Types {
     }
 
     #[inline]
-    pub fn get(&self, ty: Type) -> &Info {
+    pub fn get(&self, ty: Type) -> &TypeInfo {
         &self.list[ty.plain().0 as usize]
     }
-    pub fn kind(&self, ty: Type) -> Kind {
+    pub fn kind(&self, ty: Type) -> TypeKind {
         self.get(ty).kind
     }
     pub fn size(&self, ty: Type) -> u32 {
@@ -163,7 +165,7 @@ impl Types {
         self.get(ty).weight
     }
 
-    fn push(&mut self, info: Info) -> Type {
+    fn push(&mut self, info: TypeInfo) -> Type {
         self.list.push(info);
         Type(self.list.len() as u32 - 1)
     }
@@ -172,12 +174,12 @@ impl Types {
         if of.qualifiers() == 0 && self.get(of).pointer != Type(0) {
             return self.get(of).pointer;
         }
-        let ty = self.push(Info {
+        let ty = self.push(TypeInfo {
             size: 8,
             align: 8,
             of,
             weight: self.weight(of).saturating_add(1),
-            ..info(Kind::Pointer)
+            ..info(TypeKind::Pointer)
         });
         if of.qualifiers() == 0 {
             self.list[of.0 as usize].pointer = ty;
@@ -187,19 +189,19 @@ impl Types {
 
     /// An array, or `None` if it is too large.
     pub fn array(&mut self, of: Type, count: u32) -> Option<Type> {
-        let Info { size, align, .. } = *self.get(of);
+        let TypeInfo { size, align, .. } = *self.get(of);
         let size = if count == UNKNOWN {
             0
         } else {
             size.checked_mul(count).filter(|s| *s < 1 << 30)?
         };
-        Some(self.push(Info {
+        Some(self.push(TypeInfo {
             size,
             align,
             of,
             count,
             weight: self.weight(of).saturating_add(1),
-            ..info(Kind::Array)
+            ..info(TypeKind::Array)
         }))
     }
 
@@ -211,19 +213,19 @@ impl Types {
             .fold(self.weight(of).saturating_add(1), |sum, param| {
                 sum.saturating_add(self.weight(*param))
             });
-        self.push(Info {
+        self.push(TypeInfo {
             of,
             weight,
             first,
             count: params.len() as u32,
-            flag: open,
-            ..info(Kind::Function)
+            open,
+            ..info(TypeKind::Function)
         })
     }
 
     /// A structure or union without members so far.
-    pub fn structure(&mut self, kind: Kind, tag: Name) -> Type {
-        self.push(Info {
+    pub fn structure(&mut self, kind: TypeKind, tag: Name) -> Type {
+        self.push(TypeInfo {
             tag,
             size: 0,
             align: 1,
@@ -234,7 +236,7 @@ impl Types {
     /// Gives a structure its members, laid out as the System V ABI does; false if it is too large.
     pub fn complete(&mut self, ty: Type, members: &mut [Member]) -> bool {
         let (mut size, mut align) = (0u64, 1u32);
-        let union = self.kind(ty) == Kind::Union;
+        let union = self.kind(ty) == TypeKind::Union;
         for member in members.iter_mut() {
             let info = self.get(member.ty);
             align = align.max(info.align);
@@ -256,7 +258,7 @@ impl Types {
         info.align = align;
         info.first = first;
         info.count = members.len() as u32;
-        info.flag = true;
+        info.complete = true;
         true
     }
 
@@ -288,34 +290,37 @@ impl Types {
     pub fn is_complete(&self, ty: Type) -> bool {
         let info = self.get(ty);
         match info.kind {
-            Kind::Void | Kind::Function => false,
-            Kind::Array => info.count != UNKNOWN && self.is_complete(info.of),
-            Kind::Struct | Kind::Union => info.flag,
+            TypeKind::Void | TypeKind::Function => false,
+            TypeKind::Array => info.count != UNKNOWN && self.is_complete(info.of),
+            TypeKind::Struct | TypeKind::Union => info.complete,
             _ => true,
         }
     }
 
     pub fn is_integer(&self, ty: Type) -> bool {
-        matches!(self.kind(ty), Kind::Bool | Kind::Int | Kind::Unsigned)
+        matches!(
+            self.kind(ty),
+            TypeKind::Bool | TypeKind::Int | TypeKind::Unsigned
+        )
     }
     pub fn is_float(&self, ty: Type) -> bool {
-        self.kind(ty) == Kind::Float
+        self.kind(ty) == TypeKind::Float
     }
     pub fn is_arithmetic(&self, ty: Type) -> bool {
         self.is_integer(ty) || self.is_float(ty)
     }
     pub fn is_pointer(&self, ty: Type) -> bool {
-        self.kind(ty) == Kind::Pointer
+        self.kind(ty) == TypeKind::Pointer
     }
     pub fn is_scalar(&self, ty: Type) -> bool {
         self.is_arithmetic(ty) || self.is_pointer(ty)
     }
     pub fn is_struct(&self, ty: Type) -> bool {
-        matches!(self.kind(ty), Kind::Struct | Kind::Union)
+        matches!(self.kind(ty), TypeKind::Struct | TypeKind::Union)
     }
     /// Whether the integer type is unsigned once it is promoted or is as wide as `int`.
     pub fn is_unsigned(&self, ty: Type) -> bool {
-        !matches!(self.kind(ty), Kind::Int)
+        !matches!(self.kind(ty), TypeKind::Int)
     }
 
     /// The type that an operand of this integer type has in an expression.
@@ -359,16 +364,16 @@ impl Types {
             return false;
         }
         match x.kind {
-            Kind::Pointer => x.of.qualifiers() == y.of.qualifiers() && self.same(x.of, y.of),
-            Kind::Array => {
+            TypeKind::Pointer => x.of.qualifiers() == y.of.qualifiers() && self.same(x.of, y.of),
+            TypeKind::Array => {
                 (x.count == y.count || x.count == UNKNOWN || y.count == UNKNOWN)
                     && self.same(x.of, y.of)
             }
-            Kind::Function => {
-                let open = x.flag && x.count == 0 || y.flag && y.count == 0;
+            TypeKind::Function => {
+                let open = x.open && x.count == 0 || y.open && y.count == 0;
                 self.same(x.of, y.of)
                     && (open
-                        || x.flag == y.flag
+                        || x.open == y.open
                             && x.count == y.count
                             && self
                                 .params(a)
@@ -408,8 +413,8 @@ impl Types {
             " "
         };
         match info.kind {
-            Kind::Pointer => {
-                let nested = matches!(self.kind(info.of), Kind::Array | Kind::Function);
+            TypeKind::Pointer => {
+                let nested = matches!(self.kind(info.of), TypeKind::Array | TypeKind::Function);
                 let inner = format!("*{qualifier}{inner}");
                 self.declare(
                     source,
@@ -418,7 +423,7 @@ impl Types {
                     if nested { format!("({inner})") } else { inner },
                 )
             }
-            Kind::Array => {
+            TypeKind::Array => {
                 let count = if info.count == UNKNOWN {
                     String::new()
                 } else {
@@ -426,7 +431,7 @@ impl Types {
                 };
                 self.declare(source, names, info.of, format!("{inner}[{count}]"))
             }
-            Kind::Function => {
+            TypeKind::Function => {
                 let mut list = String::new();
                 for param in self.params(ty) {
                     if !list.is_empty() {
@@ -434,15 +439,15 @@ impl Types {
                     }
                     list.push_str(&self.declare(source, names, *param, String::new()));
                 }
-                if info.flag && info.count > 0 {
+                if info.open && info.count > 0 {
                     list.push_str(", ...");
-                } else if info.count == 0 && !info.flag {
+                } else if info.count == 0 && !info.open {
                     list.push_str("void");
                 }
                 self.declare(source, names, info.of, format!("{inner}({list})"))
             }
-            Kind::Struct | Kind::Union => {
-                let word = if info.kind == Kind::Struct {
+            TypeKind::Struct | TypeKind::Union => {
+                let word = if info.kind == TypeKind::Struct {
                     "struct"
                 } else {
                     "union"
@@ -465,15 +470,16 @@ impl Types {
     }
 }
 
-fn info(kind: Kind) -> Info {
-    Info {
+fn info(kind: TypeKind) -> TypeInfo {
+    TypeInfo {
         kind,
         size: 1,
         align: 1,
         of: VOID,
         first: 0,
         count: 0,
-        flag: false,
+        open: false,
+        complete: false,
         tag: Name(0),
         weight: 1,
         pointer: Type(0),

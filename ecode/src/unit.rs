@@ -134,17 +134,6 @@ pub struct Placed {
     pub data: Vec<u8>,
 }
 
-/// Where a global is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
-    #[default]
-    Nowhere,
-    Text,
-    Rodata,
-    Data,
-    Bss,
-}
-
 /// A function or object of file scope, or a static one of a block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Global {
@@ -152,14 +141,15 @@ pub(crate) struct Global {
     pub ty: Type,
     pub at: u32,
     pub function: bool,
-    /// Static.
-    pub fixed: bool,
-    /// Static inside a function.
-    pub local: bool,
+    /// Nobody outside the source can use it.
+    pub is_static: bool,
+    /// It belongs to a block.
+    pub in_block: bool,
     /// Declared without `extern` and without a value.
     pub tentative: bool,
     pub used: bool,
-    pub place: Place,
+    /// Where it is, if it is defined here.
+    pub section: Option<Section>,
     pub offset: u32,
     pub size: u32,
 }

@@ -3,7 +3,7 @@
 use super::{Addr, Lowering, Value};
 use crate::ir::{Ins, NOP, Op, T, V, sym};
 use crate::tree::{Arithmetic, Expression, LocalId, Node, NodeId};
-use crate::types::{Kind, Type};
+use crate::types::{Type, TypeKind};
 
 impl Lowering<'_> {
     /// `to = from` of scalars; the value is the new one.
@@ -20,7 +20,7 @@ impl Lowering<'_> {
             return self.write_register(variable, target.ty, value, fresh);
         }
         let size = self.types.size(node.ty);
-        let integer = self.types.is_integer(node.ty) && self.types.kind(node.ty) != Kind::Bool;
+        let integer = self.types.is_integer(node.ty) && self.types.kind(node.ty) != TypeKind::Bool;
         let source = if integer && size < 4 {
             self.narrowed(from, size)
         } else {
@@ -142,7 +142,7 @@ impl Lowering<'_> {
                 b: one,
                 ..NOP
             }))
-        } else if self.types.kind(node.ty) == Kind::Bool {
+        } else if self.types.kind(node.ty) == TypeKind::Bool {
             // ++ makes it true, -- inverts it.
             if delta > 0 {
                 Value::Constant(1)
@@ -261,7 +261,7 @@ impl Lowering<'_> {
             if self.types.is_struct(init.ty) {
                 let from = self.address(init.node);
                 self.copy_bytes(place, from, self.types.size(init.ty));
-            } else if self.types.kind(init.ty) == Kind::Array {
+            } else if self.types.kind(init.ty) == TypeKind::Array {
                 let from = self.address(init.node); // a string
                 let length = self.types.size(init.ty).min(self.types.size(node.ty));
                 self.copy_bytes(place, from, length);

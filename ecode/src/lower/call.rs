@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{Addr, Lowering, Value};
 use crate::ir::{Arg, Ins, NONE, NOP, Op, T, sym};
 use crate::tree::{Expression, NodeId};
-use crate::types::Kind;
+use crate::types::TypeKind;
 
 impl Lowering<'_> {
     /// Calls; the value is the result if it is `wanted`, or the address of the structure that was returned.
@@ -71,8 +71,8 @@ impl Lowering<'_> {
         let (start, count) = (self.code.args.len() as u32, list.len() as u32);
         self.code.args.extend_from_slice(&list);
         let function = self.types.get(self.tree.get(callee).ty).of;
-        let open = self.types.get(function).flag;
-        let void = self.types.kind(node.ty) == Kind::Void;
+        let open = self.types.get(function).open;
+        let void = self.types.kind(node.ty) == TypeKind::Void;
         let ty = if is_struct || void {
             T::I64
         } else {

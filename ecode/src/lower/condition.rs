@@ -3,7 +3,7 @@
 use super::{Lowering, Value};
 use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
 use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
-use crate::types::Kind;
+use crate::types::TypeKind;
 
 /// A comparison of integers: operands of [`Op::Set`], [`Op::Branch`] and [`Op::Select`].
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ impl Lowering<'_> {
                 self.discard(first);
                 self.branch(last, t, f);
             }
-            Expression::Cast(from) if self.types.kind(node.ty) == Kind::Bool => {
+            Expression::Cast(from) if self.types.kind(node.ty) == TypeKind::Bool => {
                 self.branch(from, t, f)
             }
             _ if self.integer_condition(n) => {
@@ -300,7 +300,7 @@ impl Lowering<'_> {
             Expression::LogicalAnd(..) | Expression::LogicalOr(..) => self.lower(n),
             Expression::Not(_) | Expression::Compare(..) => self.truth(n),
             _ if self.types.is_float(node.ty) => self.float_truth(n),
-            _ if self.types.kind(node.ty) == Kind::Bool => self.lower(n),
+            _ if self.types.kind(node.ty) == TypeKind::Bool => self.lower(n),
             _ => {
                 let test = self.nonzero(n, cc::NE);
                 Value::Register(self.code.pure(test.instruction(test.set())))

@@ -3,7 +3,7 @@
 use super::{Lowering, Value};
 use crate::ir::{Ins, NOP, Op, T, cc};
 use crate::tree::{Expression, NodeId};
-use crate::types::{DOUBLE, FLOAT, Kind, Type};
+use crate::types::{DOUBLE, FLOAT, Type, TypeKind};
 
 /// 2^63.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -11,11 +11,11 @@ const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 impl Lowering<'_> {
     pub(crate) fn cast(&mut self, n: NodeId, to: Type) -> Value {
         let from = self.tree.get(n).ty;
-        if self.types.kind(to) == Kind::Void {
+        if self.types.kind(to) == TypeKind::Void {
             self.discard(n);
             return Value::Constant(0);
         }
-        if self.types.kind(to) == Kind::Bool {
+        if self.types.kind(to) == TypeKind::Bool {
             return self.truth_of(n);
         }
         let n = if self.types.is_integer(to) {
@@ -39,7 +39,7 @@ impl Lowering<'_> {
             let Expression::Cast(from) = node.expression else {
                 return n;
             };
-            if !self.types.is_integer(node.ty) || self.types.kind(node.ty) == Kind::Bool {
+            if !self.types.is_integer(node.ty) || self.types.kind(node.ty) == TypeKind::Bool {
                 return n;
             }
             let inner = self.tree.get(from).ty;
@@ -75,8 +75,8 @@ impl Lowering<'_> {
 
     fn convert_integer(&mut self, value: Value, from: Type, to: Type) -> Value {
         let (from_size, to_size) = (self.types.size(from), self.types.size(to));
-        if self.types.kind(to) == Kind::Bool {
-            if self.types.kind(from) == Kind::Bool {
+        if self.types.kind(to) == TypeKind::Bool {
+            if self.types.kind(from) == TypeKind::Bool {
                 return value;
             }
             return match value {
@@ -199,7 +199,7 @@ impl Lowering<'_> {
         let ty = self.register_type(from);
         let a = self.register(value);
         let (size, unsigned) = (self.types.size(to), self.types.is_unsigned(to));
-        if self.types.kind(to) == Kind::Bool {
+        if self.types.kind(to) == TypeKind::Bool {
             let zero = self.float_constant(if ty == T::F32 { FLOAT } else { DOUBLE }, 0);
             return Value::Register(self.code.pure(Ins {
                 op: Op::FSet,

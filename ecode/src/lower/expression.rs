@@ -4,7 +4,7 @@ use super::{Lowering, Value};
 use crate::fold::operator;
 use crate::ir::{Ins, NOP, Op, T};
 use crate::tree::{Arithmetic, Expression, Node, NodeId};
-use crate::types::{Kind, Type};
+use crate::types::{Type, TypeKind};
 
 impl<'a> Lowering<'a> {
     /// A node of the tree, which does not change.
@@ -85,7 +85,7 @@ impl<'a> Lowering<'a> {
             }
             Memory(_) | Global(_) | Deref(_) | Member { .. } | Literal { .. } => {
                 let addr = self.address(n);
-                if self.types.kind(node.ty) == Kind::Function {
+                if self.types.kind(node.ty) == TypeKind::Function {
                     return self.pointer(addr);
                 }
                 self.load(addr, node.ty)

@@ -89,13 +89,13 @@ impl Parser<'_> {
     pub(crate) fn wrapped(&self, ty: Type, value: u64) -> u64 {
         let info = self.types.get(ty);
         match (info.kind, info.size) {
-            (Kind::Bool, _) => u64::from(value != 0),
-            (Kind::Int, 1) => value as i8 as u64,
-            (Kind::Int, 2) => value as i16 as u64,
-            (Kind::Int, 4) => value as i32 as u64,
-            (Kind::Unsigned, 1) => value & 0xff,
-            (Kind::Unsigned, 2) => value & 0xffff,
-            (Kind::Unsigned, 4) => value & 0xffff_ffff,
+            (TypeKind::Bool, _) => u64::from(value != 0),
+            (TypeKind::Int, 1) => value as i8 as u64,
+            (TypeKind::Int, 2) => value as i16 as u64,
+            (TypeKind::Int, 4) => value as i32 as u64,
+            (TypeKind::Unsigned, 1) => value & 0xff,
+            (TypeKind::Unsigned, 2) => value & 0xffff,
+            (TypeKind::Unsigned, 4) => value & 0xffff_ffff,
             _ => value,
         }
     }
@@ -119,12 +119,12 @@ impl Parser<'_> {
         let node = *self.tree.get(n);
         let info = *self.types.get(node.ty);
         match info.kind {
-            Kind::Array => {
+            TypeKind::Array => {
                 let of = info.of.with(node.ty.qualifiers());
                 let ty = self.types.pointer(of);
                 self.unary(Expression::Address(n), ty, n, node.at)
             }
-            Kind::Function => {
+            TypeKind::Function => {
                 let ty = self.types.pointer(node.ty.plain());
                 // A pointer that is called through is a function already.
                 match node.expression {
@@ -144,11 +144,11 @@ impl Parser<'_> {
             return n;
         }
         let to_kind = self.types.kind(to);
-        if to_kind == Kind::Void {
+        if to_kind == TypeKind::Void {
             return self.unary(Expression::Cast(n), to, n, node.at);
         }
         match node.expression {
-            Expression::Integer(value) if to_kind == Kind::Float => {
+            Expression::Integer(value) if to_kind == TypeKind::Float => {
                 let unsigned = self.types.is_unsigned(node.ty);
                 let value = match (to, unsigned) {
                     (FLOAT, true) => f64::from(value as f32),
@@ -159,17 +159,18 @@ impl Parser<'_> {
                 return self.float(to, value, node.at);
             }
             Expression::Integer(value) => return self.integer(to, value, node.at),
-            Expression::Float(bits) if to_kind == Kind::Float => {
+            Expression::Float(bits) if to_kind == TypeKind::Float => {
                 return self.float(to, f64::from_bits(bits), node.at);
             }
-            Expression::Float(bits) if to_kind == Kind::Bool => {
+            Expression::Float(bits) if to_kind == TypeKind::Bool => {
                 return self.integer(to, u64::from(f64::from_bits(bits) != 0.0), node.at);
             }
             Expression::Float(bits) => {
                 let value = f64::from_bits(bits);
                 let in_range = value > -2147483649.0 && value < 2147483648.0;
                 if in_range
-                    || to_kind == Kind::Unsigned && (0.0..18446744073709551616.0).contains(&value)
+                    || to_kind == TypeKind::Unsigned
+                        && (0.0..18446744073709551616.0).contains(&value)
                 {
                     let whole = if value < 0.0 {
                         value as i64 as u64
@@ -303,7 +304,7 @@ impl Parser<'_> {
             return n;
         }
         let types = &self.types;
-        let truth = types.kind(to) == Kind::Bool && types.is_pointer(from);
+        let truth = types.kind(to) == TypeKind::Bool && types.is_pointer(from);
         let good = if truth || types.is_arithmetic(to) && types.is_arithmetic(from) {
             true
         } else if types.is_pointer(to) && types.is_pointer(from) {
@@ -338,7 +339,7 @@ impl Parser<'_> {
     fn assigned_pointer(&mut self, n: NodeId, to: Type, what: &str) -> NodeId {
         let node = *self.tree.get(n);
         let (x, y) = (self.types.get(to).of, self.types.get(node.ty).of);
-        let void = self.types.kind(x) == Kind::Void || self.types.kind(y) == Kind::Void;
+        let void = self.types.kind(x) == TypeKind::Void || self.types.kind(y) == TypeKind::Void;
         let sign_only = self.types.is_integer(x)
             && self.types.is_integer(y)
             && self.types.size(x) == self.types.size(y);

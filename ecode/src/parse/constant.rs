@@ -9,7 +9,8 @@ use crate::diagnostics::Rule;
 use crate::ir::sym;
 use crate::tree::{Expression, NodeId};
 use crate::types::*;
-use crate::unit::{Place, Reference};
+use crate::unit::Reference;
+use postern_verifier::relocation::Section;
 
 impl Parser<'_> {
     /// An integer constant expression; reports what is none.
@@ -108,7 +109,7 @@ impl Parser<'_> {
                 }
             }
             behind = behind.max(end);
-            if let (Kind::Array, Expression::Text(start)) =
+            if let (TypeKind::Array, Expression::Text(start)) =
                 (self.types.kind(init.ty), node.expression)
             {
                 let start = start as usize;
@@ -171,7 +172,11 @@ impl Parser<'_> {
                 }),
         );
         let entry = &mut self.unit.globals[global as usize];
-        entry.place = if constant { Place::Rodata } else { Place::Data };
+        entry.section = Some(if constant {
+            Section::Rodata
+        } else {
+            Section::Data
+        });
         entry.offset = start as u32;
         entry.size = info.size;
     }
@@ -179,7 +184,8 @@ impl Parser<'_> {
     /// Whether nothing in an object of the type can be written.
     fn is_constant_object(&self, ty: Type) -> bool {
         ty.is_const() && !ty.is_volatile()
-            || self.types.kind(ty) == Kind::Array && self.is_constant_object(self.types.get(ty).of)
+            || self.types.kind(ty) == TypeKind::Array
+                && self.is_constant_object(self.types.get(ty).of)
     }
 
     pub(crate) fn place_zeroed(&mut self, global: u32, ty: Type, at: u32) {
@@ -192,7 +198,7 @@ impl Parser<'_> {
         }
         self.unit.bss = end;
         let entry = &mut self.unit.globals[global as usize];
-        entry.place = Place::Bss;
+        entry.section = Some(Section::Bss);
         entry.offset = start as u32;
         entry.size = info.size;
     }

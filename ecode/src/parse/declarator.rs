@@ -185,7 +185,7 @@ impl Parser<'_> {
                 if of == ERROR || self.panic {
                     return ERROR;
                 }
-                if matches!(self.types.kind(of), Kind::Array | Kind::Function) {
+                if matches!(self.types.kind(of), TypeKind::Array | TypeKind::Function) {
                     self.error(
                         Rule::BadType,
                         at,
@@ -239,9 +239,9 @@ impl Parser<'_> {
             let declarator = self.declarator(specifiers.ty, false);
             let info = *self.types.get(declarator.ty);
             let ty = match info.kind {
-                Kind::Array => self.types.pointer(info.of),
-                Kind::Function => self.types.pointer(declarator.ty.plain()),
-                Kind::Void => {
+                TypeKind::Array => self.types.pointer(info.of),
+                TypeKind::Function => self.types.pointer(declarator.ty.plain()),
+                TypeKind::Void => {
                     self.error(Rule::BadType, at, "a parameter cannot be void".into(), "");
                     ERROR
                 }

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::names::Name;
 use crate::tree::{Expression, Local, LocalId, Statement};
 use crate::types::*;
-use crate::unit::{Global, Place};
+use crate::unit::Global;
 
 impl Parser<'_> {
     pub(crate) fn external_declaration(&mut self) {
@@ -50,7 +50,7 @@ impl Parser<'_> {
             if self.panic {
                 return false;
             }
-            if self.depth == 1 && self.types.kind(declarator.ty) == Kind::Function {
+            if self.depth == 1 && self.types.kind(declarator.ty) == TypeKind::Function {
                 if self.peek() == Tok::LBrace {
                     self.function_definition(specifiers, declarator, name);
                     return false;
@@ -133,7 +133,7 @@ impl Parser<'_> {
             }
             return;
         }
-        let function = self.types.kind(ty) == Kind::Function;
+        let function = self.types.kind(ty) == TypeKind::Function;
         if self.depth == 1 || specifiers.external || function {
             self.declare_global(specifiers, declarator, name);
             return;
@@ -142,7 +142,7 @@ impl Parser<'_> {
             self.redeclared(name, at);
             return;
         }
-        if specifiers.fixed {
+        if specifiers.is_static {
             self.static_local(declarator, name);
             return;
         }
@@ -156,7 +156,7 @@ impl Parser<'_> {
                 "an object cannot have the type `{}`",
                 self.spell(ty.plain())
             );
-            let array = self.types.kind(ty) == Kind::Array;
+            let array = self.types.kind(ty) == TypeKind::Array;
             self.error(
                 Rule::Incomplete,
                 at,
@@ -179,7 +179,7 @@ impl Parser<'_> {
         if self.peek() == Tok::Assign && !scalar {
             // An array's length may come from its initialiser.
             self.advance();
-            let unknown = self.types.kind(ty) == Kind::Array && !self.types.is_complete(ty);
+            let unknown = self.types.kind(ty) == TypeKind::Array && !self.types.is_complete(ty);
             if !unknown && !self.complete(ty, at) {
                 self.panic = true;
                 return;
@@ -262,8 +262,8 @@ impl Parser<'_> {
             ty,
             at,
             function: false,
-            fixed: true,
-            local: true,
+            is_static: true,
+            in_block: true,
             ..Global::default()
         });
         self.bind(name, Meaning::Global(global), ty, at);
@@ -287,7 +287,7 @@ impl Parser<'_> {
         name: Name,
     ) -> Option<u32> {
         let Declarator { mut ty, at, .. } = declarator;
-        let function = self.types.kind(ty) == Kind::Function;
+        let function = self.types.kind(ty) == TypeKind::Function;
         if ty == ERROR {
             self.skip_initializer();
             if self.lookup(name).is_none() {
@@ -307,7 +307,7 @@ impl Parser<'_> {
                 // The more complete of both types is the one that counts.
                 let old_info = self.types.get(old.ty);
                 let keep = if function {
-                    !(old_info.flag && old_info.count == 0)
+                    !(old_info.open && old_info.count == 0)
                 } else {
                     self.types.is_complete(old.ty)
                 };
@@ -325,13 +325,13 @@ impl Parser<'_> {
                     self.skip_initializer();
                     return None;
                 }
-                let fixed = specifiers.fixed || specifiers.inline && !specifiers.external;
+                let is_static = specifiers.is_static || specifiers.inline && !specifiers.external;
                 let global = self.unit.add(Global {
                     name,
                     ty,
                     at,
                     function,
-                    fixed,
+                    is_static,
                     ..Global::default()
                 });
                 self.names.get_mut(name).global = global + 1;
@@ -362,7 +362,7 @@ impl Parser<'_> {
             return Some(global);
         }
         if self.accept(Tok::Assign) {
-            if self.unit.globals[global as usize].place != Place::Nowhere {
+            if self.unit.globals[global as usize].section.is_some() {
                 let message = format!("`{}` has a value already", self.spelling(name));
                 self.error(Rule::Redeclared, at, message, "initialise it once");
                 self.panic = true;
@@ -410,11 +410,11 @@ impl Parser<'_> {
     pub(crate) fn finish_unit(&mut self) {
         for index in 0..self.unit.globals.len() {
             let global = self.unit.globals[index];
-            if !global.tentative || global.place != Place::Nowhere || global.function {
+            if !global.tentative || global.section.is_some() || global.function {
                 continue;
             }
             let mut ty = global.ty;
-            if self.types.kind(ty) == Kind::Array && self.types.get(ty).count == UNKNOWN {
+            if self.types.kind(ty) == TypeKind::Array && self.types.get(ty).count == UNKNOWN {
                 let of = self.types.get(ty).of;
                 ty = self.types.array(of, 1).unwrap_or(ERROR);
                 self.unit.globals[index].ty = ty;
@@ -425,7 +425,7 @@ impl Parser<'_> {
         }
         for index in 0..self.unit.globals.len() {
             let global = self.unit.globals[index];
-            if global.fixed && global.used && global.place == Place::Nowhere && !self.report.any() {
+            if global.is_static && global.used && global.section.is_none() && !self.report.any() {
                 let message = format!(
                     "`{}` is static, but nothing defines it",
                     self.spelling(global.name)

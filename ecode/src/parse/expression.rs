@@ -175,7 +175,7 @@ impl Parser<'_> {
         if !self.is_lvalue(n)
             || matches!(
                 self.types.kind(node.ty),
-                Kind::Array | Kind::Function | Kind::Void
+                TypeKind::Array | TypeKind::Function | TypeKind::Void
             )
         {
             let comparison = matches!(node.expression, Expression::Compare(Comparison::Equal, ..));
@@ -185,7 +185,7 @@ impl Parser<'_> {
                 ""
             };
             let message = match self.types.kind(node.ty) {
-                Kind::Array => "an array cannot be assigned to".into(),
+                TypeKind::Array => "an array cannot be assigned to".into(),
                 _ => "this cannot be assigned to".into(),
             };
             self.error(
@@ -271,10 +271,10 @@ impl Parser<'_> {
             if self.types.same(a, b) || null(no) {
                 if b.is_const() { y } else { x }
             } else if null(yes)
-                || self.types.kind(a) != Kind::Void && self.types.kind(b) == Kind::Void
+                || self.types.kind(a) != TypeKind::Void && self.types.kind(b) == TypeKind::Void
             {
                 y
-            } else if self.types.kind(a) == Kind::Void {
+            } else if self.types.kind(a) == TypeKind::Void {
                 x
             } else {
                 self.bad_operands(x, y, at);
@@ -284,7 +284,7 @@ impl Parser<'_> {
             x
         } else if self.types.is_pointer(y) && null(yes) {
             y
-        } else if self.types.kind(x) == Kind::Void || self.types.kind(y) == Kind::Void {
+        } else if self.types.kind(x) == TypeKind::Void || self.types.kind(y) == TypeKind::Void {
             VOID
         } else if self.types.is_struct(x) && self.types.same(x, y) {
             x

@@ -10,7 +10,7 @@ use crate::lex::Tok;
 use crate::names::Name;
 use crate::tree::{Function, Local};
 use crate::types::*;
-use crate::unit::Place;
+use postern_verifier::relocation::Section;
 
 impl Parser<'_> {
     pub(crate) fn function_definition(
@@ -23,7 +23,7 @@ impl Parser<'_> {
         let names = core::mem::take(&mut self.params);
         let mut ty = declarator.ty;
         let info = *self.types.get(ty);
-        if info.flag && info.count > 0 {
+        if info.open && info.count > 0 {
             let help = "pass a pointer to an array";
             self.error(
                 Rule::Unsupported,
@@ -31,7 +31,7 @@ impl Parser<'_> {
                 "E-code cannot define functions with `...`".into(),
                 help,
             );
-        } else if info.flag {
+        } else if info.open {
             // `f() { … }` has no parameters.
             ty = self.types.function(info.of, &[], true);
         }
@@ -40,7 +40,7 @@ impl Parser<'_> {
             self.panic = true;
             return;
         };
-        if self.unit.globals[global as usize].place != Place::Nowhere {
+        if self.unit.globals[global as usize].section.is_some() {
             let message = format!("`{}` is defined already", self.spelling(name));
             self.error(Rule::Redeclared, at, message, "");
         }
@@ -61,7 +61,7 @@ impl Parser<'_> {
         let body = self.tree.close(around);
         self.close_scope(scope);
         self.check_labels();
-        self.unit.globals[global as usize].place = Place::Text;
+        self.unit.globals[global as usize].section = Some(Section::Text);
         let main = self.names.spelling(self.source, name) == b"main";
         self.defined = Some(Function {
             global,
@@ -70,13 +70,13 @@ impl Parser<'_> {
             parameters,
             labels: self.labels.len() as u32,
             body,
-            returns_zero: main && self.types.kind(result) != Kind::Void,
+            returns_zero: main && self.types.kind(result) != TypeKind::Void,
         });
     }
 
     fn bind_parameters(&mut self, ty: Type, names: &[(Name, u32)], at: u32) {
         if self.result != ERROR
-            && self.types.kind(self.result) != Kind::Void
+            && self.types.kind(self.result) != TypeKind::Void
             && !self.types.is_complete(self.result)
         {
             self.error(

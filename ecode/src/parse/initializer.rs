@@ -26,8 +26,8 @@ impl Parser<'_> {
     pub(crate) fn initializer(&mut self, ty: Type) -> Type {
         let at = self.at();
         let info = *self.types.get(ty);
-        let unknown = info.kind == Kind::Array && info.count == UNKNOWN;
-        let array = info.kind == Kind::Array;
+        let unknown = info.kind == TypeKind::Array && info.count == UNKNOWN;
+        let array = info.kind == TypeKind::Array;
         let plain_text = self.peek() == Tok::Text
             && matches!(self.peek_at(1), Tok::Semi | Tok::Comma | Tok::Text);
         if array && self.peek() != Tok::LBrace && !(plain_text && self.types.size(info.of) == 1) {
@@ -75,7 +75,7 @@ impl Parser<'_> {
     fn object_inner(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let info = *self.types.get(ty);
         match info.kind {
-            Kind::Array if self.types.is_integer(info.of) && self.types.size(info.of) == 1 => {
+            TypeKind::Array if self.types.is_integer(info.of) && self.types.size(info.of) == 1 => {
                 let braced_text = first.is_none()
                     && self.peek() == Tok::LBrace
                     && self.peek_at(1) == Tok::Text
@@ -96,8 +96,8 @@ impl Parser<'_> {
                 }
                 self.list(ty, offset, first)
             }
-            Kind::Array => self.list(ty, offset, first),
-            Kind::Struct | Kind::Union => {
+            TypeKind::Array => self.list(ty, offset, first),
+            TypeKind::Struct | TypeKind::Union => {
                 if first.is_none() && self.peek() != Tok::LBrace {
                     first = Some(self.assignment_expression());
                 }
@@ -209,13 +209,13 @@ impl Parser<'_> {
     fn part(&self, ty: Type, index: u32) -> Option<(Type, u32)> {
         let info = self.types.get(ty);
         match info.kind {
-            Kind::Array if info.count == UNKNOWN || index < info.count => {
+            TypeKind::Array if info.count == UNKNOWN || index < info.count => {
                 let size = self.types.size(info.of);
                 let offset = size.checked_mul(index).filter(|offset| *offset < 1 << 30)?;
                 Some((info.of, offset))
             }
-            Kind::Struct | Kind::Union => {
-                let most = if info.kind == Kind::Union {
+            TypeKind::Struct | TypeKind::Union => {
+                let most = if info.kind == TypeKind::Union {
                     1
                 } else {
                     info.count
@@ -239,7 +239,7 @@ impl Parser<'_> {
             let index = if self.advance().kind == Tok::LBracket {
                 let index = self.constant_expression()?;
                 self.expect(Tok::RBracket, "`]`");
-                if self.types.kind(part) != Kind::Array || !(0..1 << 30).contains(&index) {
+                if self.types.kind(part) != TypeKind::Array || !(0..1 << 30).contains(&index) {
                     None
                 } else {
                     self.part(part, index as u32)

@@ -106,7 +106,7 @@ impl Parser<'_> {
         if self.types.is_complete(of) {
             return Some(self.types.size(of) as i32); // less than 2^30
         }
-        if matches!(self.types.kind(of), Kind::Void | Kind::Function) {
+        if matches!(self.types.kind(of), TypeKind::Void | TypeKind::Function) {
             return Some(1); // as gcc does
         }
         let message = format!("the size of `{}` is not known here", self.spell(of.plain()));
@@ -161,7 +161,7 @@ impl Parser<'_> {
         }
         if types.is_pointer(x) && types.is_pointer(y) {
             let (a, b) = (types.get(x).of.plain(), types.get(y).of.plain());
-            let void = types.kind(a) == Kind::Void || types.kind(b) == Kind::Void;
+            let void = types.kind(a) == TypeKind::Void || types.kind(b) == TypeKind::Void;
             let null = [left, right]
                 .iter()
                 .any(|n| self.constant_of(*n) == Some(0));

@@ -149,7 +149,7 @@ impl Parser<'_> {
         } else {
             VOID
         };
-        if self.types.kind(function) != Kind::Function {
+        if self.types.kind(function) != TypeKind::Function {
             let message = format!(
                 "only functions can be called, this is `{}`",
                 self.spell(ty.plain())
@@ -160,7 +160,7 @@ impl Parser<'_> {
         let info = *self.types.get(function);
         let (given, wanted) = (args.len() as u32, info.count);
         let too_few = given < wanted;
-        if too_few || given > wanted && !info.flag {
+        if too_few || given > wanted && !info.open {
             let message = format!(
                 "this call has {given} argument{}, the function {wanted} parameter{}",
                 plural(given),
@@ -203,7 +203,7 @@ impl Parser<'_> {
             };
         }
         let result = info.of.plain();
-        if self.types.kind(result) != Kind::Void && !self.types.is_complete(result) {
+        if self.types.kind(result) != TypeKind::Void && !self.types.is_complete(result) {
             self.error(
                 Rule::Incomplete,
                 at,

@@ -61,7 +61,7 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         let types = &self.types;
-        let void = types.kind(ty) == Kind::Void;
+        let void = types.kind(ty) == TypeKind::Void;
         let pointer_and_float = types.is_pointer(ty) && types.is_float(from)
             || types.is_float(ty) && types.is_pointer(from);
         if !void && (!types.is_scalar(ty) || !types.is_scalar(from) || pointer_and_float) {
@@ -201,7 +201,7 @@ impl Parser<'_> {
         let node = *self.tree.get(n);
         match node.expression {
             Expression::Error => return n,
-            Expression::Deref(pointer) if self.types.kind(node.ty) != Kind::Function => {
+            Expression::Deref(pointer) if self.types.kind(node.ty) != TypeKind::Function => {
                 return pointer;
             }
             Expression::Register(_) => {
@@ -247,7 +247,7 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         let of = self.types.get(node.ty).of;
-        if self.types.kind(of) == Kind::Void {
+        if self.types.kind(of) == TypeKind::Void {
             self.error(
                 Rule::Operands,
                 at,
@@ -301,12 +301,13 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         let info = *self.types.get(ty);
-        if !self.types.is_complete(ty) && !matches!(info.kind, Kind::Void | Kind::Function) {
+        if !self.types.is_complete(ty) && !matches!(info.kind, TypeKind::Void | TypeKind::Function)
+        {
             let message = format!("the size of `{}` is not known here", self.spell(ty.plain()));
             self.error(Rule::Incomplete, at, message, "");
             return self.error_node(at);
         }
-        let size = if info.kind == Kind::Function {
+        let size = if info.kind == TypeKind::Function {
             1
         } else {
             info.size

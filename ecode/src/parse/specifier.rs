@@ -16,7 +16,7 @@ pub(crate) struct Specifiers {
     pub ty: Type,
     pub typedef: bool,
     pub external: bool,
-    pub fixed: bool,
+    pub is_static: bool,
     pub inline: bool,
 }
 
@@ -44,7 +44,7 @@ impl Parser<'_> {
             ty: ERROR,
             typedef: false,
             external: false,
-            fixed: false,
+            is_static: false,
             inline: false,
         };
         let (mut qualifiers, mut seen) = (0, 0u32);
@@ -55,7 +55,7 @@ impl Parser<'_> {
             match token.kind {
                 Tok::Typedef => result.typedef = true,
                 Tok::Extern => result.external = true,
-                Tok::Static => result.fixed = true,
+                Tok::Static => result.is_static = true,
                 Tok::Inline => result.inline = true,
                 Tok::Register | Tok::Auto | Tok::Restrict => {}
                 Tok::Const => qualifiers |= CONST,
@@ -90,9 +90,9 @@ impl Parser<'_> {
                     base = Some(match token.kind {
                         Tok::Enum => self.enumeration(),
                         kind => self.structure_specifier(if kind == Tok::Struct {
-                            Kind::Struct
+                            TypeKind::Struct
                         } else {
-                            Kind::Union
+                            TypeKind::Union
                         }),
                     });
                     seen += 1;
@@ -241,7 +241,7 @@ impl Parser<'_> {
         self.names.get_mut(name).tag = self.tags.len() as u32 - 1;
     }
 
-    fn structure_specifier(&mut self, kind: Kind) -> Type {
+    fn structure_specifier(&mut self, kind: TypeKind) -> Type {
         let at = self.at();
         let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
         let body = self.peek() == Tok::LBrace;
@@ -310,7 +310,8 @@ impl Parser<'_> {
                 loop {
                     let mut declarator = self.declarator(specifiers.ty, true);
                     let info = *self.types.get(declarator.ty);
-                    if info.kind == Kind::Array && info.count == UNKNOWN && !members.is_empty() {
+                    if info.kind == TypeKind::Array && info.count == UNKNOWN && !members.is_empty()
+                    {
                         // As many as there is room for behind the structure.
                         declarator.ty = self.types.array(info.of, 0).unwrap_or(ERROR);
                     }

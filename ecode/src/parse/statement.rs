@@ -225,7 +225,7 @@ impl Parser<'_> {
     fn return_statement(&mut self) {
         let at = self.advance().at;
         let result = self.result;
-        let void = self.types.kind(result) == Kind::Void;
+        let void = self.types.kind(result) == TypeKind::Void;
         if self.accept(Tok::Semi) {
             if !void && result != ERROR {
                 let message = format!("this function returns `{}`", self.spell(result));
@@ -237,7 +237,9 @@ impl Parser<'_> {
         let n = self.expression();
         self.expect(Tok::Semi, "`;`");
         if void {
-            if self.types.kind(self.tree.get(n).ty) != Kind::Void && self.tree.get(n).ty != ERROR {
+            if self.types.kind(self.tree.get(n).ty) != TypeKind::Void
+                && self.tree.get(n).ty != ERROR
+            {
                 self.error(
                     Rule::Return,
                     at,
