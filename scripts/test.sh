@@ -1,7 +1,17 @@
 #!/usr/bin/env bash
-# Every test, in the order of layers; stops at the first that fails. `make test` and continuous integration run it.
+# Every test. `make test` and continuous integration run it.
+#
+# Everything is built once, with the features that tests need, and then all test programs run side by side, longest first by what
+# they took the last time (target/test-times): some compute, some wait for deadlines. A line tells the end of each; what a failed
+# one said stands at the end. JOBS=N runs N at a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+jobs=${JOBS:-$(($(nproc) + 1))}
+times=target/test-times
+queue=$(mktemp -d)
+trap 'rm -rf "$queue"' EXIT
+export POSTERN_TEST_QUEUE=$queue
 
 step() {
 	printf '\n== %s\n' "$1"
@@ -9,8 +19,93 @@ step() {
 	"$@"
 }
 
-step "build" cargo build --release --workspace --quiet
-step "the image parser without the standard library" cargo build --release --package postern-image --no-default-features --quiet
-step "unit, integration and documentation tests" cargo test --release --workspace --no-fail-fast
-step "demonstration" demo/run.sh
-step "fuzzing, briefly" fuzz/run.sh 10
+# What a manifest leaves out of the tests has none.
+nothing_left_out() {
+	local manifest folder file wrong=0
+	while read -r manifest; do
+		folder=$(dirname "$manifest")
+		if grep -q '^autotests = false' "$manifest"; then
+			for file in "$folder"/tests/*.rs; do
+				file=$(basename "$file" .rs)
+				grep -q "^mod $file;" "$folder/tests/all.rs" || grep -q "\"tests/$file.rs\"" "$manifest" ||
+					{ echo "$folder/tests/$file.rs is in no test program" && wrong=1; }
+			done
+		fi
+		if sed -n '/^\[lib\]/,/^$/p' "$manifest" | grep -q '^test = false' && grep -rqE '#\[(tokio::)?test\]' "$folder/src"; then
+			echo "$manifest says that $folder/src has no tests" && wrong=1
+		fi
+		if grep -q '^doctest = false' "$manifest" && grep -rqE '^\s*//[/!] ```' "$folder/src"; then
+			echo "$manifest says that $folder/src has no code in its documentation" && wrong=1
+		fi
+	done < <(git ls-files '*Cargo.toml')
+	return $wrong
+}
+
+# Notes a command for later: name, command.
+later() {
+	printf '%s\n' "$2" >"$queue/$1.job"
+}
+
+# Asks cargo for all test programs; it hands each to the runner, which notes it.
+find_programs() {
+	local triple
+	triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+	env "CARGO_TARGET_${triple}_RUNNER=$PWD/scripts/test-later.sh" \
+		cargo test --release --workspace --tests --quiet
+	echo "$(find "$queue" -name '*.job' | wc -l) test programs"
+}
+
+# Runs a noted command; says when it has ended.
+run_job() {
+	local name=$1 verdict=ok TIMEFORMAT='%R %U %S' passed
+	{ time bash "$POSTERN_TEST_QUEUE/$name.job" >"$POSTERN_TEST_QUEUE/$name.log" 2>&1 </dev/null || verdict=FAILED; } \
+		2>"$POSTERN_TEST_QUEUE/$name.time"
+	[[ $verdict == ok ]] || touch "$POSTERN_TEST_QUEUE/$name.failed"
+	passed=$(awk '/^test result:/ { sum += $4 } END { if (sum) print sum " tests" }' "$POSTERN_TEST_QUEUE/$name.log")
+	awk -v verdict="$verdict" -v name="$name" -v passed="$passed" \
+		'{ printf "%-6s %7.1f s, of processors %7.1f s  %s  %s\n", verdict, $1, $2 + $3, name, passed }' "$POSTERN_TEST_QUEUE/$name.time"
+}
+export -f run_job
+
+# The names of all jobs: those of unknown length first, then the longest.
+order() {
+	local job name
+	for job in "$queue"/*.job; do
+		name=$(basename "$job" .job)
+		printf '%s %s\n' "$(awk -v name="$name" '$1 == name { print $2 }' "$times" 2>/dev/null | grep . || echo 1000000)" "$name"
+	done | sort -rn | cut -d' ' -f2
+}
+
+run_jobs() {
+	order | xargs -P "$jobs" -I{} bash -c 'run_job {}'
+	local file
+	for file in "$queue"/*.time; do
+		echo "$(basename "$file" .time) $(cat "$file")"
+	done | sort -k2 -rn >"$times"
+}
+
+report() {
+	grep -hs '^SKIPPED' "$queue"/*.log || true
+	local failed=("$queue"/*.failed) file name
+	[[ -e ${failed[0]} ]] || return 0
+	for file in "${failed[@]}"; do
+		name=$(basename "$file" .failed)
+		printf '\n== failed: %s\n' "$name"
+		cat "$queue/$name.log"
+	done
+	printf '\nfailed:'
+	for file in "${failed[@]}"; do
+		printf ' %s' "$(basename "$file" .failed)"
+	done
+	printf '\n'
+	return 1
+}
+
+step "no test is left out" nothing_left_out
+step "build" cargo build --release --workspace --all-targets --quiet
+step "test programs" find_programs
+later documentation "cargo test --release --workspace --doc --no-fail-fast"
+later demonstration demo/run.sh
+later fuzzing "fuzz/run.sh 10"
+step "tests, $jobs programs at a time" run_jobs
+report

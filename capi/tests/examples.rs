@@ -1,6 +1,6 @@
 //! `examples/host-c` builds, with the flags of its readers, and says what its README would.
 
-mod support;
+use crate::support;
 
 use postern_toolchain::Language;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! The headers and the library agree: the same functions with the same types, the same values, the same structures.
 
-mod support;
+use crate::support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{

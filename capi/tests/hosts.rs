@@ -1,6 +1,6 @@
 //! C programs that use the library as their authors would: each file of `tests/c` is a host.
 
-mod support;
+use crate::support;
 
 use support::extension;
 

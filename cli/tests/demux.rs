@@ -1,6 +1,6 @@
 //! `postern demux`: one capture spread over files, sockets and extensions.
 
-mod support;
+use crate::support;
 
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;

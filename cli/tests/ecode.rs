@@ -1,6 +1,6 @@
 //! `postern ecode`: compiling, judging, showing and calling, as a user meets them.
 
-mod program;
+use crate::program;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

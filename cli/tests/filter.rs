@@ -1,6 +1,6 @@
 //! `postern filter`: capture files in and out, pipes, damaged files, programs and handlers, classic programs, and bad expressions.
 
-mod support;
+use crate::support;
 
 use std::io::Write;
 use std::path::Path;

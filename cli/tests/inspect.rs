@@ -1,6 +1,6 @@
 //! `postern inspect` shows what is in the file; `postern doctor` what is in the machine; both for programs, too.
 
-mod program;
+use crate::program;
 
 use postern_image::ImageBuilder;
 use program::{file, postern};

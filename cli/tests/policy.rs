@@ -1,7 +1,7 @@
 //! `postern run` of programs: arguments, environment, streams, files, status and faults, for extensions that make system calls
 //! without any library between.
 
-mod program;
+use crate::program;
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! `postern run`: values, buffers, services, faults, as a user meets them. Extensions are compiled by `postern cc`.
 
-mod program;
+use crate::program;
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
 //! `postern verify`: verdicts, exit codes, what is shown of a violation.
 
-mod program;
+use crate::program;
 
 use postern_image::ImageBuilder;
 use program::{file, postern};

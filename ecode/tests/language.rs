@@ -1,5 +1,5 @@
 //! What E-code defines where C leaves it open, and bugs that were.
-mod support;
+use crate::support;
 use postern::{CallError, Caller, Domain};
 
 /// Compiles `source` and calls its `long f(void)`.

@@ -1,8 +1,8 @@
 //! Programs with random changes: each gives errors, or code that the verifier accepts; nothing panics.
 //!
 //! `ECODE_MUTATIONS=N` tries N of them.
-#[path = "support/generate.rs"]
-mod generate;
+
+use crate::support::generate;
 use fastrand::Rng;
 use postern_ecode::{Compiler, Limits, Options, Unit};
 use postern_verifier::{Layout, Profile, Rule, buffer_len, verify, window};

@@ -2,7 +2,7 @@
 //!
 //! The example `random` does the same to other programs for as long as it is told to. `--example program SEED FUNCTIONS`
 //! prints a program that it found.
-mod support;
+use crate::support;
 use support::differential::random_programs;
 
 #[test]

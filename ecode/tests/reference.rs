@@ -1,5 +1,5 @@
 //! The examples of the reference page: E-code and gcc make the same of them.
-mod support;
+use crate::support;
 use support::differential;
 
 #[test]

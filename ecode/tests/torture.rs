@@ -1,7 +1,7 @@
 //! GCC's own execution tests, those that are in the language: each aborts if it was compiled wrongly.
 //!
 //! A part of them runs each time; `ECODE_TORTURE=all` runs all and says how many there are of what.
-mod support;
+use crate::support;
 use std::collections::BTreeMap;
 
 use postern_conformance::suite;

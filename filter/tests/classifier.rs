@@ -1,6 +1,6 @@
 //! Sets as machine code in a domain give the answers that their filters give one by one, after every change.
 
-mod support;
+use crate::support;
 
 use fastrand::Rng;
 use postern::Shared;

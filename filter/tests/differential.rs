@@ -1,6 +1,6 @@
 //! The same expression by libpcap and here: the same verdict on every packet.
 
-mod support;
+use crate::support;
 
 use fastrand::Rng;
 use postern_filter::Filter;

@@ -1,6 +1,6 @@
 //! Sets give the answers that their filters give one by one, whatever was inserted and removed before.
 
-mod support;
+use crate::support;
 
 use fastrand::Rng;
 use postern_filter::set::{Claim, Id, Scratch, Set, SetError};

@@ -1,0 +1,14 @@
+//! The tests of this crate in one program, for one is linked in a fraction of the time of many.
+//! Apart: live, for each of its tests runs this program again with nothing but itself.
+
+mod bench;
+mod demux;
+mod ecode;
+mod filter;
+mod inspect;
+mod policy;
+mod program;
+mod run;
+mod support;
+mod sysroot;
+mod verify;

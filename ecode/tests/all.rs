@@ -1,0 +1,10 @@
+//! The tests of this crate in one program, for one is linked in a fraction of the time of many.
+
+mod errors;
+mod hostile;
+mod language;
+mod mutation;
+mod random;
+mod reference;
+mod support;
+mod torture;

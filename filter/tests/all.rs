@@ -1,0 +1,7 @@
+//! The tests of this crate in one program, for one is linked in a fraction of the time of many.
+
+mod classifier;
+mod differential;
+mod errors;
+mod set;
+mod support;

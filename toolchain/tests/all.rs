@@ -1,0 +1,12 @@
+//! The tests of this crate in one program, for one is linked in a fraction of the time of many.
+
+mod allocator;
+mod cxx;
+mod differential;
+mod driver;
+mod filetests;
+mod libc;
+mod namespaces;
+mod project;
+mod robust;
+mod wasm;
