@@ -10,12 +10,12 @@ pub(crate) use live::successors;
 
 use alloc::vec::Vec;
 
-use crate::ir::{Code, Ins, NONE, Op, V};
+use crate::ir::{Code, Inst, NONE, Op, VReg};
 use postern_x86::{Gpr, Xmm};
 
 /// Where a virtual register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loc {
+pub(crate) enum Location {
     /// Nobody uses it.
     None,
     /// A general register.
@@ -26,13 +26,13 @@ pub(crate) enum Loc {
     Stack(u32),
 }
 
-impl Loc {
+impl Location {
     /// The register's number in its class.
     fn number(self) -> Option<u8> {
         match self {
-            Loc::Gpr(register) => Some(register.number()),
-            Loc::Xmm(register) => Some(register.number()),
-            Loc::None | Loc::Stack(_) => None,
+            Location::Gpr(register) => Some(register.number()),
+            Location::Xmm(register) => Some(register.number()),
+            Location::None | Location::Stack(_) => None,
         }
     }
 }
@@ -50,8 +50,8 @@ const ORDER: [u8; 13] = [0, 1, 2, 6, 7, 8, 9, 10, 3, 5, 12, 13, 14];
 
 /// What is kept between functions, so that its memory is used again.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
-    pub locations: Vec<Loc>,
+pub(crate) struct Allocator {
+    pub locations: Vec<Location>,
     /// Slots that are used.
     pub spilled: u32,
     /// Callee-saved registers that are used.
@@ -60,13 +60,13 @@ pub(crate) struct Work {
     start: Vec<u32>,
     end: Vec<u32>,
     weight: Vec<u32>,
-    hint: Vec<V>,
+    hint: Vec<VReg>,
     fixed_hint: Vec<u8>,
-    list: Vec<(u32, V)>,
+    list: Vec<(u32, VReg)>,
     calls: Vec<u32>,
     divisions: Vec<u32>,
     shifts: Vec<u32>,
-    live: live::Sets,
+    live: live::LiveSets,
     /// Steps of finding out what is live, in all functions so far.
     pub steps: u64,
 }
@@ -74,36 +74,36 @@ pub(crate) struct Work {
 const NO_HINT: u8 = 0xff;
 
 /// Gives every register of `code` its place. False if that takes more than `most` steps in all functions together.
-pub(crate) fn allocate(code: &mut Code, work: &mut Work, most: u32) -> bool {
+pub(crate) fn allocate(code: &mut Code, allocator: &mut Allocator, most: u32) -> bool {
     let count = code.vregs.len();
-    work.start.clear();
-    work.start.resize(count, u32::MAX);
-    work.end.clear();
-    work.end.resize(count, 0);
-    work.weight.clear();
-    work.weight.resize(count, 0);
-    work.hint.clear();
-    work.hint.resize(count, NONE);
-    work.fixed_hint.clear();
-    work.fixed_hint.resize(count, NO_HINT);
-    work.locations.clear();
-    work.locations.resize(count, Loc::None);
-    work.calls.clear();
-    work.divisions.clear();
-    work.shifts.clear();
-    work.spilled = 0;
-    work.saved = 0;
-    if !live::intervals(code, work, most) {
+    allocator.start.clear();
+    allocator.start.resize(count, u32::MAX);
+    allocator.end.clear();
+    allocator.end.resize(count, 0);
+    allocator.weight.clear();
+    allocator.weight.resize(count, 0);
+    allocator.hint.clear();
+    allocator.hint.resize(count, NONE);
+    allocator.fixed_hint.clear();
+    allocator.fixed_hint.resize(count, NO_HINT);
+    allocator.locations.clear();
+    allocator.locations.resize(count, Location::None);
+    allocator.calls.clear();
+    allocator.divisions.clear();
+    allocator.shifts.clear();
+    allocator.spilled = 0;
+    allocator.saved = 0;
+    if !live::intervals(code, allocator, most) {
         return false;
     }
-    work.has_calls = !work.calls.is_empty();
-    work.scan(code);
+    allocator.has_calls = !allocator.calls.is_empty();
+    allocator.scan(code);
     true
 }
 
-impl Work {
+impl Allocator {
     /// Notes one use or definition of `v` at a position.
-    fn touch(&mut self, v: V, at: u32, depth: u32) {
+    fn touch(&mut self, v: VReg, at: u32, depth: u32) {
         let v = v as usize;
         self.start[v] = self.start[v].min(at);
         self.end[v] = self.end[v].max(at);
@@ -111,13 +111,13 @@ impl Work {
         self.weight[v] = self.weight[v].saturating_add(weight);
     }
 
-    fn extend(&mut self, v: V, from: u32, to: u32) {
+    fn extend(&mut self, v: VReg, from: u32, to: u32) {
         let v = v as usize;
         self.start[v] = self.start[v].min(from);
         self.end[v] = self.end[v].max(to);
     }
 
-    fn hints(&mut self, code: &Code, ins: &Ins) {
+    fn hints(&mut self, code: &Code, ins: &Inst) {
         match ins.op {
             Op::Mov | Op::Select | Op::SelectTest => {
                 let other = if ins.op == Op::Mov { ins.a } else { ins.c };
@@ -164,7 +164,7 @@ impl Work {
         }
     }
 
-    fn forbidden(&self, v: V, float: bool) -> u32 {
+    fn forbidden(&self, v: VReg, float: bool) -> u32 {
         let (start, end) = (self.start[v as usize], self.end[v as usize]);
         let crosses = |list: &[u32]| {
             let next = list.partition_point(|at| *at <= start);
@@ -187,7 +187,7 @@ impl Work {
     }
 
     /// How bad it is to have `v` in memory.
-    fn cost(&self, v: V) -> u64 {
+    fn cost(&self, v: VReg) -> u64 {
         let v = v as usize;
         (u64::from(self.weight[v]) << 16) / u64::from(self.end[v] - self.start[v] + 4)
     }
@@ -221,9 +221,9 @@ impl Work {
             match chosen {
                 Some(register) => {
                     self.locations[v as usize] = if float {
-                        Loc::Xmm(Xmm::from_number(register))
+                        Location::Xmm(Xmm::from_number(register))
                     } else {
-                        Loc::Gpr(Gpr::from_number(register))
+                        Location::Gpr(Gpr::from_number(register))
                     };
                     owner[class][register as usize] = v;
                     until[class][register as usize] = self.end[v as usize];
@@ -237,7 +237,7 @@ impl Work {
         self.list = list;
     }
 
-    fn choose(&self, v: V, free: u32, float: bool) -> u8 {
+    fn choose(&self, v: VReg, free: u32, float: bool) -> u8 {
         let fixed = self.fixed_hint[v as usize];
         if fixed != NO_HINT && free >> fixed & 1 != 0 {
             return fixed;
@@ -250,7 +250,7 @@ impl Work {
             {
                 return register;
             }
-            if location == Loc::None {
+            if location == Location::None {
                 // Where that one would like to be.
                 let fixed = self.fixed_hint[hint as usize];
                 if fixed != NO_HINT && free >> fixed & 1 != 0 {
@@ -268,7 +268,7 @@ impl Work {
     }
 
     /// Takes a register from somebody who needs it less.
-    fn evict(&mut self, v: V, allowed: u32, owner: &mut [V; 16]) -> Option<u8> {
+    fn evict(&mut self, v: VReg, allowed: u32, owner: &mut [VReg; 16]) -> Option<u8> {
         let mut best: Option<(u64, u8)> = None;
         for register in 0..16u8 {
             let holder = owner[register as usize];
@@ -287,8 +287,8 @@ impl Work {
         Some(register)
     }
 
-    fn spill(&mut self, v: V) {
-        self.locations[v as usize] = Loc::Stack(self.spilled);
+    fn spill(&mut self, v: VReg) {
+        self.locations[v as usize] = Location::Stack(self.spilled);
         self.spilled += 1;
     }
 }

@@ -9,8 +9,8 @@ mod memory;
 
 use alloc::vec::Vec;
 
-use crate::allocate::{Loc, Work};
-use crate::ir::{Code, Ins, NONE, Op, T, V};
+use crate::allocate::{Allocator, Location};
+use crate::ir::{Code, Inst, NONE, Op, Scalar, VReg};
 use crate::unit::Building;
 use postern_verifier::window::{FILL, PAD};
 use postern_x86::{Assembler, Cond, Gpr, Label, Mem, Precision, Reach, Rm, Width, Xmm};
@@ -26,7 +26,7 @@ const GUESS: u32 = 11;
 
 pub(crate) struct Encoder<'a> {
     code: &'a mut Code,
-    work: &'a Work,
+    allocator: &'a Allocator,
     /// Labels are the numbers of blocks, then [`Encoder::trap`], then those inside an instruction of the intermediate form.
     asm: &'a mut Assembler,
     labels: u32,
@@ -45,14 +45,14 @@ pub(crate) struct Encoder<'a> {
 }
 
 /// Appends the function's machine code to the unit; returns where it begins, and its size.
-pub(crate) fn encode(code: &mut Code, work: &Work, unit: &mut Building) -> (u32, u32) {
+pub(crate) fn encode(code: &mut Code, allocator: &Allocator, unit: &mut Building) -> (u32, u32) {
     unit.asm.align(16, FILL);
     let (start, lines) = (unit.asm.mark(), unit.lines.len());
     let offset = unit.asm.position();
     let blocks = code.blocks.len();
     let mut encoder = Encoder {
         code,
-        work,
+        allocator,
         asm: &mut unit.asm,
         labels: 0,
         lines: &mut unit.lines,
@@ -177,7 +177,7 @@ impl Encoder<'_> {
             Op::Return => {
                 if ins.a != NONE {
                     if ins.ty.is_float() {
-                        self.move_float(Loc::Xmm(Xmm::Xmm0), self.location(ins.a), ins.ty);
+                        self.move_float(Location::Xmm(Xmm::Xmm0), self.location(ins.a), ins.ty);
                     } else {
                         self.fetch(Gpr::Rax, ins.a, width(ins.ty));
                     }
@@ -199,39 +199,39 @@ impl Encoder<'_> {
         }
     }
 
-    fn location(&self, v: V) -> Loc {
-        self.work.locations[v as usize]
+    fn location(&self, v: VReg) -> Location {
+        self.allocator.locations[v as usize]
     }
 
-    fn gpr(&self, v: V) -> Option<Gpr> {
-        match self.work.locations.get(v as usize) {
-            Some(Loc::Gpr(register)) => Some(*register),
+    fn gpr(&self, v: VReg) -> Option<Gpr> {
+        match self.allocator.locations.get(v as usize) {
+            Some(Location::Gpr(register)) => Some(*register),
             _ => None,
         }
     }
 
-    fn xmm(&self, v: V) -> Option<Xmm> {
-        match self.work.locations.get(v as usize) {
-            Some(Loc::Xmm(register)) => Some(*register),
+    fn xmm(&self, v: VReg) -> Option<Xmm> {
+        match self.allocator.locations.get(v as usize) {
+            Some(Location::Xmm(register)) => Some(*register),
             _ => None,
         }
     }
 
     /// The register or memory of an integer.
-    fn rm(&self, v: V) -> Rm<Gpr> {
+    fn rm(&self, v: VReg) -> Rm<Gpr> {
         match self.location(v) {
-            Loc::Gpr(register) => Rm::Reg(register),
-            Loc::Stack(slot) => Rm::Mem(self.spill_slot(slot)),
-            Loc::Xmm(_) | Loc::None => Rm::Reg(SCRATCH),
+            Location::Gpr(register) => Rm::Reg(register),
+            Location::Stack(slot) => Rm::Mem(self.spill_slot(slot)),
+            Location::Xmm(_) | Location::None => Rm::Reg(SCRATCH),
         }
     }
 
     /// The register or memory of a float.
-    fn xmm_rm(&self, v: V) -> Rm<Xmm> {
+    fn xmm_rm(&self, v: VReg) -> Rm<Xmm> {
         match self.location(v) {
-            Loc::Xmm(register) => Rm::Reg(register),
-            Loc::Stack(slot) => Rm::Mem(self.spill_slot(slot)),
-            Loc::Gpr(_) | Loc::None => Rm::Reg(FLOAT_SCRATCH),
+            Location::Xmm(register) => Rm::Reg(register),
+            Location::Stack(slot) => Rm::Mem(self.spill_slot(slot)),
+            Location::Gpr(_) | Location::None => Rm::Reg(FLOAT_SCRATCH),
         }
     }
 
@@ -239,7 +239,7 @@ impl Encoder<'_> {
         on_stack(self.spills + 8 * slot)
     }
 
-    fn instruction(&mut self, ins: &Ins) {
+    fn instruction(&mut self, ins: &Inst) {
         match ins.op {
             Op::Nop => {}
             Op::Mov if ins.ty.is_float() => {
@@ -268,7 +268,7 @@ impl Encoder<'_> {
     }
 }
 
-fn weight(ins: &Ins) -> u32 {
+fn weight(ins: &Inst) -> u32 {
     match ins.op {
         Op::Nop => 0,
         Op::Call | Op::Copy | Op::Zero => 120,
@@ -288,23 +288,18 @@ fn on_stack(at: u32) -> Mem {
 }
 
 /// The width of an operation on integers: those of less than 32 bits are done with 32.
-fn width(ty: T) -> Width {
-    if ty == T::I64 {
+fn width(ty: Scalar) -> Width {
+    if ty == Scalar::I64 {
         Width::Qword
     } else {
         Width::Dword
     }
 }
 
-fn precision(ty: T) -> Precision {
-    if ty == T::F32 {
+fn precision(ty: Scalar) -> Precision {
+    if ty == Scalar::F32 {
         Precision::Single
     } else {
         Precision::Double
     }
-}
-
-/// The condition of a comparison.
-fn cond(ins: &Ins) -> Cond {
-    Cond::TABLE[usize::from(ins.cc & 15)].0
 }

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::allocate::{Work, allocate};
+use crate::allocate::{Allocator, allocate};
 use crate::encode::encode;
 use crate::ir::Code;
 use crate::names::Names;
@@ -18,13 +18,13 @@ use postern_x86::ReferenceKind;
 /// variables and branches.
 pub(crate) fn generate(
     code: &mut Code,
-    work: &mut Work,
+    allocator: &mut Allocator,
     unit: &mut Building,
     liveness: u32,
 ) -> Option<(u32, u32)> {
     code.steps += (code.ins.len() + code.blocks.len()) as u64;
     optimize(code);
-    allocate(code, work, liveness).then(|| encode(code, work, unit))
+    allocate(code, allocator, liveness).then(|| encode(code, allocator, unit))
 }
 
 /// What a unit is made of when all of the source has been read without an error.

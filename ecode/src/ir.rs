@@ -7,10 +7,14 @@
 
 use alloc::vec::Vec;
 
+use postern_x86::Cond;
+
+use crate::facts::{Fact, Values};
+
 /// A virtual register.
-pub(crate) type V = u32;
+pub(crate) type VReg = u32;
 /// No register.
-pub(crate) const NONE: V = u32::MAX;
+pub(crate) const NONE: VReg = u32::MAX;
 
 /// What an instruction does. `dst = a op b`, where `b` may be the immediate; memory operands are `sym + disp + b + c * scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub(crate) enum Op {
     MulHigh,
     /// Sign or zero extension from `ty` to 64 bits (or 32, which is the lower part of it).
     Extend,
-    /// 1 if the comparison `cc` of `a` and `b` (width `ty`) holds, else 0.
+    /// 1 if the comparison `detail` of `a` and `b` (width `ty`) holds, else 0.
     Set,
     /// The same of `a & b` with zero.
     SetTest,
@@ -63,11 +67,11 @@ pub(crate) enum Op {
     FNeg,
     /// Between the two float types; `ty` is the target.
     FCvt,
-    /// Integer (width in `cc`: 4 or 8) to float `ty`.
+    /// Integer (width in `detail`) to float `ty`.
     ToFloat,
-    /// Float `ty` to integer, truncating; width in `cc`.
+    /// Float `ty` to integer, truncating; width in `detail`.
     ToInt,
-    /// `dst = cc(a, b) ? c : dst`, where dst was set just before.
+    /// `dst = detail(a, b) ? c : dst`, where dst was set just before.
     Select,
     SelectTest,
     // Terminators
@@ -79,10 +83,10 @@ pub(crate) enum Op {
     Trap,
 }
 
-/// Width and kind of an operation or a memory operand.
+/// What an operation or a memory operand works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum T {
+pub(crate) enum Scalar {
     I8,
     U8,
     I16,
@@ -93,40 +97,49 @@ pub(crate) enum T {
     F64,
 }
 
-impl T {
+impl Scalar {
     pub fn is_float(self) -> bool {
-        matches!(self, T::F32 | T::F64)
+        matches!(self, Scalar::F32 | Scalar::F64)
     }
     pub fn wide(self) -> bool {
-        self == T::I64
+        self == Scalar::I64
     }
 }
 
-/// Condition codes, numbered as x86 does.
-pub(crate) mod cc {
-    pub const B: u8 = 2;
-    pub const AE: u8 = 3;
-    pub const E: u8 = 4;
-    pub const NE: u8 = 5;
-    pub const BE: u8 = 6;
-    pub const A: u8 = 7;
-    pub const L: u8 = 12;
-    pub const GE: u8 = 13;
-    pub const LE: u8 = 14;
-    pub const G: u8 = 15;
+/// What an operation is told beyond its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Nothing,
+    /// Of comparisons, and what depends on them.
+    Cond(Cond),
+    /// Of a load: it is made even if nobody wants its value.
+    Volatile,
+    /// Of [`Op::Extend`] from 32 bits.
+    ZeroExtend,
+    /// Of a call: it has a variable number of arguments.
+    Variadic,
+    /// Of conversions between integers and floats: how many bits the integer has.
+    Integer32,
+    Integer64,
+}
 
-    /// The condition for swapped operands.
-    pub fn swapped(code: u8) -> u8 {
-        match code {
-            B => A,
-            A => B,
-            AE => BE,
-            BE => AE,
-            L => G,
-            G => L,
-            LE => GE,
-            GE => LE,
-            _ => code,
+impl Detail {
+    /// For hashing.
+    pub fn number(self) -> u8 {
+        match self {
+            Detail::Nothing => 0,
+            Detail::Cond(cond) => cond.code(),
+            Detail::Volatile | Detail::ZeroExtend | Detail::Variadic => 1,
+            Detail::Integer32 => 4,
+            Detail::Integer64 => 8,
+        }
+    }
+
+    /// The condition; of what has none, any.
+    pub fn cond(self) -> Cond {
+        match self {
+            Detail::Cond(cond) => cond,
+            _ => Cond::Overflow,
         }
     }
 }
@@ -143,25 +156,25 @@ pub(crate) mod sym {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ins {
+pub(crate) struct Inst {
     pub op: Op,
-    pub ty: T,
-    pub cc: u8,
+    pub ty: Scalar,
+    pub detail: Detail,
     pub scale: u8,
-    pub dst: V,
-    pub a: V,
-    pub b: V,
-    pub c: V,
+    pub dst: VReg,
+    pub a: VReg,
+    pub b: VReg,
+    pub c: VReg,
     pub sym: u32,
     pub disp: i32,
     pub at: u32,
     pub imm: i64,
 }
 
-pub(crate) const NOP: Ins = Ins {
+pub(crate) const NOP: Inst = Inst {
     op: Op::Nop,
-    ty: T::I32,
-    cc: 0,
+    ty: Scalar::I32,
+    detail: Detail::Nothing,
     scale: 1,
     dst: NONE,
     a: NONE,
@@ -173,7 +186,7 @@ pub(crate) const NOP: Ins = Ins {
     imm: 0,
 };
 
-impl Ins {
+impl Inst {
     /// Whether it may be left out, moved, or done once instead of twice.
     pub fn is_pure(&self) -> bool {
         use Op::*;
@@ -186,7 +199,7 @@ impl Ins {
     pub fn is_removable(&self) -> bool {
         self.is_pure()
             || matches!(self.op, Op::Select | Op::SelectTest)
-            || self.op == Op::Load && self.cc == 0
+            || self.op == Op::Load && self.detail != Detail::Volatile
     }
 }
 
@@ -201,7 +214,7 @@ impl PartialOrd for Op {
 pub(crate) struct Block {
     pub first: u32,
     pub last: u32,
-    pub term: Ins,
+    pub term: Inst,
     pub t: u32,
     pub f: u32,
     /// Number of loops around it.
@@ -210,7 +223,7 @@ pub(crate) struct Block {
 
 /// A virtual register.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct VInfo {
+pub(crate) struct VRegInfo {
     pub float: bool,
     /// It has one definition.
     pub temp: bool,
@@ -221,20 +234,12 @@ pub(crate) struct VInfo {
     pub fact: Fact,
 }
 
-/// When something that was found out while code was made still holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Fact {
-    pub epoch: u32,
-    pub scope: u32,
-    pub version: u32,
-}
-
 /// An argument of a call: a register, or a constant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arg {
-    pub v: V,
+    pub v: VReg,
     pub imm: i64,
-    pub ty: T,
+    pub ty: Scalar,
 }
 
 /// A loop: the block before it, and the range of block numbers that it consists of.
@@ -249,7 +254,7 @@ pub(crate) struct Loop {
 
 /// A piece of the frame.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct FrameSlot {
     pub size: u32,
     pub align: u32,
     pub offset: u32,
@@ -258,24 +263,24 @@ pub(crate) struct Slot {
 /// A function in the intermediate form.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
-    pub ins: Vec<Ins>,
+    pub ins: Vec<Inst>,
     pub blocks: Vec<Block>,
     /// Blocks in the order of the machine code.
     pub order: Vec<u32>,
-    pub vregs: Vec<VInfo>,
+    pub vregs: Vec<VRegInfo>,
     pub args: Vec<Arg>,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<FrameSlot>,
     /// Bytes of all slots together.
     pub frame: u64,
     pub loops: Vec<Loop>,
     /// Parameters in order: register and type, or none with a slot.
-    pub params: Vec<(V, T)>,
+    pub params: Vec<(VReg, Scalar)>,
     pub current: u32,
     pub depth: u32,
     pub at: u32,
     /// Where the function stands in the source.
     pub from: u32,
-    pub values: crate::lower::values::Values,
+    pub values: Values,
     /// Number of instructions allowed.
     pub most: u32,
     pub overflow: bool,
@@ -305,7 +310,7 @@ impl Code {
 
     /// A new block, nowhere yet.
     pub fn block(&mut self) -> u32 {
-        let term = Ins {
+        let term = Inst {
             op: Op::Trap,
             ..NOP
         };
@@ -334,19 +339,19 @@ impl Code {
     }
 
     /// Ends the present block.
-    pub fn end(&mut self, term: Ins, t: u32, f: u32) {
+    pub fn end(&mut self, term: Inst, t: u32, f: u32) {
         let last = self.ins.len() as u32;
         let at = self.at;
         let b = &mut self.blocks[self.current as usize];
         b.last = last;
-        b.term = Ins { at, ..term };
+        b.term = Inst { at, ..term };
         b.t = t;
         b.f = f;
     }
 
     pub fn jump(&mut self, to: u32) {
         self.end(
-            Ins {
+            Inst {
                 op: Op::Jump,
                 ..NOP
             },
@@ -355,9 +360,9 @@ impl Code {
         );
     }
 
-    fn vreg(&mut self, float: bool, temp: bool) -> V {
+    fn vreg(&mut self, float: bool, temp: bool) -> VReg {
         let fact = Fact::default();
-        self.vregs.push(VInfo {
+        self.vregs.push(VRegInfo {
             float,
             temp,
             version: 0,
@@ -366,17 +371,17 @@ impl Code {
         });
         self.vregs.len() as u32 - 1
     }
-    pub fn temp(&mut self, float: bool) -> V {
+    pub fn temp(&mut self, float: bool) -> VReg {
         self.vreg(float, true)
     }
     /// A register with many definitions.
-    pub fn variable(&mut self, float: bool) -> V {
+    pub fn variable(&mut self, float: bool) -> VReg {
         self.vreg(float, false)
     }
 
     /// A slot of the frame without a size so far.
     pub fn slot(&mut self) -> u32 {
-        self.slots.push(Slot {
+        self.slots.push(FrameSlot {
             size: 0,
             align: 1,
             offset: 0,
@@ -386,7 +391,7 @@ impl Code {
 
     /// Appends an instruction as it is.
     #[inline]
-    pub fn push(&mut self, ins: Ins) {
+    pub fn push(&mut self, ins: Inst) {
         if self.ins.len() >= self.most as usize {
             self.overflow = true;
             return;
@@ -394,6 +399,6 @@ impl Code {
         if ins.dst != NONE {
             self.vregs[ins.dst as usize].version += 1;
         }
-        self.ins.push(Ins { at: self.at, ..ins });
+        self.ins.push(Inst { at: self.at, ..ins });
     }
 }

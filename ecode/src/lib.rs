@@ -25,6 +25,7 @@ extern crate std;
 mod allocate;
 mod diagnostics;
 mod encode;
+mod facts;
 mod fold;
 mod generate;
 #[cfg(feature = "image")]
@@ -48,7 +49,7 @@ pub use limits::Limits;
 pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};
 pub use unit::{Import, PlaceError, Placed, Symbol, Unit};
 
-use allocate::Work;
+use allocate::Allocator;
 use generate::{Finish, generate};
 use ir::Code;
 use lower::{Lowering, Scratch};
@@ -72,7 +73,7 @@ pub struct Compiler {
     state: State,
     code: Code,
     scratch: Scratch,
-    work: Work,
+    allocator: Allocator,
 }
 
 impl Compiler {
@@ -89,7 +90,7 @@ impl Compiler {
     /// # Errors
     /// All that is wrong with the source, up to [`Limits::errors`].
     pub fn compile(&mut self, source: &str) -> Result<Unit, Errors> {
-        (self.code.steps, self.work.steps) = (0, 0);
+        (self.code.steps, self.allocator.steps) = (0, 0);
         let mut parser = Parser::new(source.as_bytes(), self.options.limits, &mut self.state);
         if parser.lex() {
             while let Some(function) = parser.next_function() {
@@ -130,7 +131,7 @@ impl Compiler {
             return;
         }
         let unit = &mut parser.unit;
-        match generate(&mut self.code, &mut self.work, unit, limits.liveness) {
+        match generate(&mut self.code, &mut self.allocator, unit, limits.liveness) {
             Some((offset, size)) => {
                 let global = &mut parser.unit.globals[function.global as usize];
                 (global.offset, global.size) = (offset, size);
@@ -147,7 +148,7 @@ impl Compiler {
     pub fn steps(&self) -> u64 {
         let state = &self.state;
         let tokens = state.tokens.list.len() as u64 + state.names.probes;
-        tokens + self.code.steps + self.work.steps
+        tokens + self.code.steps + self.allocator.steps
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) mod values;
 
 use alloc::vec::Vec;
 
-use crate::ir::{Code, Ins, NONE, NOP, Op, T, V, sym};
+use crate::ir::{Code, Inst, NONE, NOP, Op, Scalar, VReg, sym};
 use crate::limits::Limits;
 use crate::tree::{Expression, NodeId, Tree};
 use crate::types::{FLOAT, Type, Types, VOID};
@@ -31,7 +31,7 @@ pub(crate) use address::Addr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Constant(i64),
-    Register(V),
+    Register(VReg),
 }
 
 /// Where `break` and `continue` go.
@@ -99,7 +99,7 @@ pub(crate) struct Lowering<'a> {
     scratch: &'a mut Scratch,
     result: Type,
     /// Where a returned structure goes.
-    result_pointer: V,
+    result_pointer: VReg,
 }
 
 impl<'a> Lowering<'a> {
@@ -124,45 +124,45 @@ impl<'a> Lowering<'a> {
 
 impl Lowering<'_> {
     /// How values of a scalar type are kept in memory.
-    pub(crate) fn memory_type(&self, ty: Type) -> T {
+    pub(crate) fn memory_type(&self, ty: Type) -> Scalar {
         use crate::types::TypeKind::*;
         let info = self.types.get(ty);
         match (info.kind, info.size) {
-            (Float, 4) => T::F32,
-            (Float, _) => T::F64,
-            (Int, 1) => T::I8,
-            (Bool | Unsigned, 1) => T::U8,
-            (Int, 2) => T::I16,
-            (Unsigned, 2) => T::U16,
-            (Int | Unsigned, 4) => T::I32,
-            _ => T::I64,
+            (Float, 4) => Scalar::F32,
+            (Float, _) => Scalar::F64,
+            (Int, 1) => Scalar::I8,
+            (Bool | Unsigned, 1) => Scalar::U8,
+            (Int, 2) => Scalar::I16,
+            (Unsigned, 2) => Scalar::U16,
+            (Int | Unsigned, 4) => Scalar::I32,
+            _ => Scalar::I64,
         }
     }
 
     /// How values of a scalar type are kept in registers.
-    pub(crate) fn register_type(&self, ty: Type) -> T {
+    pub(crate) fn register_type(&self, ty: Type) -> Scalar {
         match self.memory_type(ty) {
-            T::I8 | T::U8 | T::I16 | T::U16 => T::I32,
+            Scalar::I8 | Scalar::U8 | Scalar::I16 | Scalar::U16 => Scalar::I32,
             other => other,
         }
     }
 
     /// The width in which integers or pointers of the type are compared and tested: pointers by their low 32 bits.
-    pub(crate) fn compare_type(&self, ty: Type) -> T {
+    pub(crate) fn compare_type(&self, ty: Type) -> Scalar {
         if self.types.is_pointer(ty) {
-            T::I32
+            Scalar::I32
         } else {
             self.register_type(ty)
         }
     }
 
     /// The register of a value, which may have to be made.
-    pub(crate) fn register(&mut self, value: Value) -> V {
+    pub(crate) fn register(&mut self, value: Value) -> VReg {
         match value {
             Value::Register(v) => v,
-            Value::Constant(imm) => self.code.pure(Ins {
+            Value::Constant(imm) => self.code.pure(Inst {
                 op: Op::Imm,
-                ty: T::I64,
+                ty: Scalar::I64,
                 imm,
                 ..NOP
             }),
@@ -170,7 +170,7 @@ impl Lowering<'_> {
     }
 
     /// Keeps `value` as it is now while `later` is evaluated.
-    pub(crate) fn protect(&mut self, value: Value, ty: T, later: NodeId) -> Value {
+    pub(crate) fn protect(&mut self, value: Value, ty: Scalar, later: NodeId) -> Value {
         match value {
             Value::Register(v)
                 if self.tree.get(later).effects
@@ -184,9 +184,9 @@ impl Lowering<'_> {
     }
 
     /// A temporary with the present value of `v`.
-    pub(crate) fn copy(&mut self, v: V, ty: T) -> V {
+    pub(crate) fn copy(&mut self, v: VReg, ty: Scalar) -> VReg {
         let dst = self.code.temp(ty.is_float());
-        self.code.push(Ins {
+        self.code.push(Inst {
             op: Op::Mov,
             ty,
             dst,
@@ -197,7 +197,7 @@ impl Lowering<'_> {
     }
 
     /// Whether evaluating the tree may assign to the register.
-    fn modifies(&self, n: NodeId, v: V) -> bool {
+    fn modifies(&self, n: NodeId, v: VReg) -> bool {
         use Expression::*;
         let node = self.tree.get(n);
         if !node.effects {
@@ -242,18 +242,18 @@ impl Lowering<'_> {
     }
 
     /// A register with a floating constant, from the unit's constants.
-    pub(crate) fn float_constant(&mut self, ty: Type, bits: u64) -> V {
+    pub(crate) fn float_constant(&mut self, ty: Type, bits: u64) -> VReg {
         let (ty, bits, size) = if ty.plain() == FLOAT {
             (
-                T::F32,
+                Scalar::F32,
                 u64::from((f64::from_bits(bits) as f32).to_bits()),
                 4,
             )
         } else {
-            (T::F64, bits, 8)
+            (Scalar::F64, bits, 8)
         };
         let disp = self.unit.constant(bits, size) as i32;
-        self.code.pure(Ins {
+        self.code.pure(Inst {
             op: Op::Load,
             ty,
             sym: sym::RODATA,
@@ -263,10 +263,10 @@ impl Lowering<'_> {
     }
 
     /// Writes a value to a variable's register.
-    pub(crate) fn store_register(&mut self, variable: V, value: Value, ty: T) {
+    pub(crate) fn store_register(&mut self, variable: VReg, value: Value, ty: Scalar) {
         match value {
             Value::Register(a) if a == variable => {}
-            Value::Register(a) => self.code.push(Ins {
+            Value::Register(a) => self.code.push(Inst {
                 op: Op::Mov,
                 ty,
                 dst: variable,
@@ -274,7 +274,7 @@ impl Lowering<'_> {
                 ..NOP
             }),
             Value::Constant(imm) => {
-                self.code.push(Ins {
+                self.code.push(Inst {
                     op: Op::Imm,
                     ty,
                     dst: variable,

@@ -3,21 +3,21 @@
 use alloc::vec::Vec;
 
 use crate::allocate::successors;
-use crate::ir::{Code, Ins, NONE, NOP, Op, sym};
+use crate::ir::{Code, Detail, Inst, NONE, NOP, Op, sym};
 
 /// Values of one kind that are moved out of one loop at most: each occupies a register all through it.
-const MOVED: usize = 8;
+const HOISTED: usize = 8;
 
 /// All of it.
 pub(crate) fn optimize(code: &mut Code) {
-    reach(code);
+    drop_unreachable(code);
     // Inner loops come after those around them.
     let mut mark = alloc::vec![0; if code.loops.is_empty() { 0 } else { code.vregs.len() }];
     for index in (0..code.loops.len()).rev() {
-        move_out(code, index, &mut mark);
+        hoist(code, index, &mut mark);
     }
-    straighten(code);
-    reach(code);
+    thread_jumps(code);
+    drop_unreachable(code);
 }
 
 /// Where a jump to `block` really goes.
@@ -33,7 +33,7 @@ fn final_target(code: &Code, mut block: u32) -> u32 {
 }
 
 /// Jumps to empty blocks go where those go.
-fn straighten(code: &mut Code) {
+fn thread_jumps(code: &mut Code) {
     for index in 0..code.order.len() {
         let block = code.order[index] as usize;
         let (t, f) = successors(&code.blocks[block]);
@@ -42,7 +42,7 @@ fn straighten(code: &mut Code) {
         let b = &mut code.blocks[block];
         (b.t, b.f) = (t, f);
         if t == f && t != NONE {
-            b.term = Ins {
+            b.term = Inst {
                 op: Op::Jump,
                 at: b.term.at,
                 ..NOP
@@ -52,7 +52,7 @@ fn straighten(code: &mut Code) {
 }
 
 /// Drops blocks that nothing reaches.
-fn reach(code: &mut Code) {
+fn drop_unreachable(code: &mut Code) {
     let mut reached = alloc::vec![false; code.blocks.len()];
     let mut todo = alloc::vec![code.order[0]];
     while let Some(block) = todo.pop() {
@@ -76,7 +76,7 @@ fn reach(code: &mut Code) {
 
 /// Moves what does not change in a loop to before it. Only what has no effects and cannot fault is moved, so it does not
 /// matter whether the loop would have come to it.
-fn move_out(code: &mut Code, index: usize, mark: &mut [u32]) {
+fn hoist(code: &mut Code, index: usize, mark: &mut [u32]) {
     let l = code.loops[index];
     if !l.natural {
         return;
@@ -91,13 +91,13 @@ fn move_out(code: &mut Code, index: usize, mark: &mut [u32]) {
                 mark[ins.dst as usize] = stamp;
             }
             writes |= matches!(ins.op, Op::Store | Op::Copy | Op::Zero | Op::Call)
-                || ins.op == Op::Load && ins.cc != 0;
+                || ins.op == Op::Load && ins.detail == Detail::Volatile;
         }
     }
     if code.blocks[l.before as usize].term.op != Op::Jump {
         return;
     }
-    let mut moved: Vec<Ins> = Vec::new();
+    let mut hoisted: Vec<Inst> = Vec::new();
     let mut counts = [0usize; 2];
     for block in l.first..l.last {
         let b = code.blocks[block as usize];
@@ -105,7 +105,7 @@ fn move_out(code: &mut Code, index: usize, mark: &mut [u32]) {
             let ins = code.ins[at];
             let steady = |v: u32| v == NONE || mark[v as usize] != stamp;
             let fixed_load = ins.op == Op::Load
-                && ins.cc == 0
+                && ins.detail != Detail::Volatile
                 && ins.b == NONE
                 && ins.c == NONE
                 && (ins.sym == sym::RODATA || ins.sym != sym::NONE && !writes);
@@ -120,16 +120,16 @@ fn move_out(code: &mut Code, index: usize, mark: &mut [u32]) {
                 continue;
             }
             let class = usize::from(code.vregs[ins.dst as usize].float);
-            if counts[class] >= MOVED {
+            if counts[class] >= HOISTED {
                 continue;
             }
             counts[class] += 1;
             mark[ins.dst as usize] = 0;
-            moved.push(ins);
+            hoisted.push(ins);
             code.ins[at] = NOP;
         }
     }
-    if moved.is_empty() {
+    if hoisted.is_empty() {
         return;
     }
     let before = code.blocks[l.before as usize];
@@ -138,7 +138,7 @@ fn move_out(code: &mut Code, index: usize, mark: &mut [u32]) {
         let ins = code.ins[at as usize];
         code.ins.push(ins);
     }
-    code.ins.extend_from_slice(&moved);
+    code.ins.extend_from_slice(&hoisted);
     let last = code.ins.len() as u32;
     let b = &mut code.blocks[l.before as usize];
     (b.first, b.last) = (first, last);

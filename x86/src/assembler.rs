@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::branch::Branch;
+use crate::label::Branch;
 use crate::operand::Symbol;
 
 /// What the four bytes of a [`Reference`] become.
@@ -32,7 +32,7 @@ pub struct Reference {
 pub struct Assembler {
     code: Vec<u8>,
     references: Vec<Reference>,
-    /// Where each label is, or [`UNBOUND`](crate::branch::UNBOUND).
+    /// Where each label is, or [`UNBOUND`](crate::label::UNBOUND).
     pub(crate) labels: Vec<u32>,
     pub(crate) branches: Vec<Branch>,
 }

@@ -35,13 +35,14 @@ mod condition;
 mod encode;
 mod float;
 mod integer;
+mod label;
 mod operand;
 mod register;
 
 pub use assembler::{Assembler, Mark, Reference, ReferenceKind};
-pub use branch::{Label, LinkError, Reach};
 pub use condition::Cond;
 pub use float::{FloatOp, Precision};
 pub use integer::{Alu, Shift};
+pub use label::{Label, LinkError, Reach};
 pub use operand::{Mem, Rm, Scale, Segment, Symbol};
 pub use register::{Gpr, Width, Xmm};

@@ -3,15 +3,15 @@
 
 use alloc::vec::Vec;
 
-use super::Work;
-use crate::ir::{Code, Ins, NONE, NOP, Op, V};
+use super::Allocator;
+use crate::ir::{Code, Inst, NONE, NOP, Op, VReg};
 
 /// Sets of registers for each block; only registers that occur in more than one block are in them.
 #[derive(Debug, Default)]
-pub(crate) struct Sets {
+pub(crate) struct LiveSets {
     /// Each register's number in the sets, or NOWHERE; before that, the block in which it occurs.
     number: Vec<u32>,
-    members: Vec<V>,
+    members: Vec<VReg>,
     uses: Vec<u64>,
     defines: Vec<u64>,
     live_in: Vec<u64>,
@@ -26,7 +26,7 @@ const MANY: u32 = u32::MAX - 1;
 
 /// Calls `f` with every register that an instruction reads.
 #[inline]
-pub(crate) fn each_use(code: &Code, ins: &Ins, mut f: impl FnMut(V)) {
+pub(crate) fn each_use(code: &Code, ins: &Inst, mut f: impl FnMut(VReg)) {
     if ins.op == Op::Call {
         if ins.a != NONE {
             f(ins.a);
@@ -49,22 +49,22 @@ pub(crate) fn each_use(code: &Code, ins: &Ins, mut f: impl FnMut(V)) {
 }
 
 /// Computes the interval of every register. False if that would take too much time or memory.
-pub(crate) fn intervals(code: &mut Code, work: &mut Work, most: u32) -> bool {
-    let mut sets = core::mem::take(&mut work.live);
+pub(crate) fn intervals(code: &mut Code, allocator: &mut Allocator, most: u32) -> bool {
+    let mut sets = core::mem::take(&mut allocator.live);
     let words = sets.find_members(code);
     let size = words as u64 * code.blocks.len() as u64;
-    let fits = size <= u64::from(most / 8) && sets.solve(code, words, &mut work.steps, most);
+    let fits = size <= u64::from(most / 8) && sets.solve(code, words, &mut allocator.steps, most);
     if fits {
-        sets.walk(code, work, words);
+        sets.walk(code, allocator, words);
     }
-    work.live = sets;
+    allocator.live = sets;
     fits
 }
 
 /// Members of sets that are visited in about the time of one step.
 const VISITS: u64 = 4;
 
-impl Sets {
+impl LiveSets {
     /// Finds the registers that occur in more than one block; returns the words of a set.
     fn find_members(&mut self, code: &Code) -> usize {
         self.number.clear();
@@ -76,7 +76,7 @@ impl Sets {
         for &block in &code.order {
             let b = &code.blocks[block as usize];
             let number = &mut self.number;
-            let mut seen = |v: V| {
+            let mut seen = |v: VReg| {
                 let entry = &mut number[v as usize];
                 *entry = if *entry == NOWHERE || *entry == block {
                     block
@@ -166,7 +166,7 @@ impl Sets {
     }
 
     /// Walks every block backwards: intervals, weights, hints, and what can go.
-    fn walk(&mut self, code: &mut Code, work: &mut Work, words: usize) {
+    fn walk(&mut self, code: &mut Code, allocator: &mut Allocator, words: usize) {
         let mut position = 2;
         self.starts.clear();
         for &block in &code.order {
@@ -193,31 +193,35 @@ impl Sets {
                     }
                 }
             }
-            self.extend_live(work, end - 1, end);
+            self.extend_live(allocator, end - 1, end);
             let mut at = end - 2;
-            self.read(code, work, &b.term, block, b.depth, at);
+            self.read(code, allocator, &b.term, block, b.depth, at);
             for index in (b.first..b.last).rev() {
                 at -= 2;
                 let ins = code.ins[index as usize];
-                if ins.op != Op::Nop && !self.written(code, work, index, block, b.depth, at) {
+                if ins.op != Op::Nop && !self.written(code, allocator, index, block, b.depth, at) {
                     let ins = code.ins[index as usize];
-                    self.read(code, work, &ins, block, b.depth, at);
+                    self.read(code, allocator, &ins, block, b.depth, at);
                 }
             }
-            self.extend_live(work, first, first);
+            self.extend_live(allocator, first, first);
         }
-        self.parameters(code, work);
-        for list in [&mut work.calls, &mut work.divisions, &mut work.shifts] {
+        self.parameters(code, allocator);
+        for list in [
+            &mut allocator.calls,
+            &mut allocator.divisions,
+            &mut allocator.shifts,
+        ] {
             list.sort_unstable();
         }
     }
 
-    fn extend_live(&self, work: &mut Work, from: u32, to: u32) {
+    fn extend_live(&self, allocator: &mut Allocator, from: u32, to: u32) {
         for (word, bits) in self.live.iter().enumerate() {
             let mut bits = *bits;
             while bits != 0 {
                 let v = self.members[word * 64 + bits.trailing_zeros() as usize];
-                work.extend(v, from, to);
+                allocator.extend(v, from, to);
                 bits &= bits - 1;
             }
         }
@@ -227,7 +231,7 @@ impl Sets {
     fn written(
         &mut self,
         code: &mut Code,
-        work: &mut Work,
+        allocator: &mut Allocator,
         index: u32,
         block: u32,
         depth: u32,
@@ -251,9 +255,9 @@ impl Sets {
         if !alive && ins.op == Op::Call {
             code.ins[index as usize].dst = NONE;
         } else {
-            work.touch(dst, at + 1, depth);
+            allocator.touch(dst, at + 1, depth);
             // Even if it is never read, its register is written here.
-            work.extend(dst, at + 1, at + 2);
+            allocator.extend(dst, at + 1, at + 2);
         }
         if !matches!(ins.op, Op::Select | Op::SelectTest) {
             match n {
@@ -265,34 +269,42 @@ impl Sets {
     }
 
     /// The uses of one instruction.
-    fn read(&mut self, code: &Code, work: &mut Work, ins: &Ins, block: u32, depth: u32, at: u32) {
+    fn read(
+        &mut self,
+        code: &Code,
+        allocator: &mut Allocator,
+        ins: &Inst,
+        block: u32,
+        depth: u32,
+        at: u32,
+    ) {
         match ins.op {
-            Op::Call => work.calls.push(at),
-            Op::Div | Op::Mod | Op::UDiv | Op::UMod | Op::MulHigh => work.divisions.push(at),
-            Op::Shl | Op::Shr | Op::Sar if ins.b != NONE => work.shifts.push(at),
+            Op::Call => allocator.calls.push(at),
+            Op::Div | Op::Mod | Op::UDiv | Op::UMod | Op::MulHigh => allocator.divisions.push(at),
+            Op::Shl | Op::Shr | Op::Sar if ins.b != NONE => allocator.shifts.push(at),
             _ => {}
         }
         let (number, live, wanted) = (&self.number, &mut self.live, &mut self.wanted);
         each_use(code, ins, |v| {
-            work.touch(v, at, depth);
+            allocator.touch(v, at, depth);
             match number[v as usize] {
                 NOWHERE => wanted[v as usize] = block,
                 n => set(live, n),
             }
         });
-        work.hints(code, ins);
+        allocator.hints(code, ins);
     }
 
     /// Parameters are written before anything else.
-    fn parameters(&self, code: &Code, work: &mut Work) {
+    fn parameters(&self, code: &Code, allocator: &mut Allocator) {
         let mut counts = [0; 2];
         for (v, ty) in &code.params {
             let float = ty.is_float();
             let number = counts[usize::from(float)];
             counts[usize::from(float)] += 1;
-            work.extend(*v, 0, 1);
+            allocator.extend(*v, 0, 1);
             if number < if float { 8 } else { 6 } {
-                work.fixed_hint[*v as usize] = if float {
+                allocator.fixed_hint[*v as usize] = if float {
                     number as u8
                 } else {
                     super::ARGS[number].number()

@@ -1,8 +1,8 @@
 //! Calls: arguments to where the convention wants them, then the call; through a pointer, by the guarded sequence.
 
 use super::{Encoder, SCRATCH, confined, on_stack};
-use crate::allocate::{ARGS, Loc};
-use crate::ir::{Arg, Ins, NONE, T};
+use crate::allocate::{ARGS, Location};
+use crate::ir::{Arg, Detail, Inst, NONE, Scalar};
 use postern_verifier::window::{INFO, PAD};
 use postern_x86::{Cond, Gpr, Mem, Precision, Reach, Symbol, Width, Xmm};
 
@@ -12,24 +12,25 @@ const TARGET: Gpr = Gpr::R10;
 const PAD_WORD: i32 = i32::from_le_bytes([PAD[0], PAD[1], PAD[2], PAD[3]]);
 
 impl Encoder<'_> {
-    pub(crate) fn call(&mut self, ins: &Ins) {
+    pub(crate) fn call(&mut self, ins: &Inst) {
         let args = ins.b as usize..(ins.b + ins.c) as usize;
         let (mut general, mut vector, mut stack) = (0usize, 0usize, 0u32);
         let mut moves = [(TARGET, TARGET); ARGS.len() + 1];
         let mut floats = [(Xmm::Xmm0, Xmm::Xmm0); 8];
         let (mut count, mut float_count) = (0, 0);
         // What comes from memory or is constant goes last, when the registers are free.
-        let mut late = [(Loc::None, 0usize); 16];
+        let mut late = [(Location::None, 0usize); 16];
         let mut late_count = 0;
         for index in args {
             let arg = self.code.args[index];
             let to = if arg.ty.is_float() {
                 vector += 1;
                 let register = Xmm::ALL.get(vector - 1).filter(|_| vector <= floats.len());
-                register.map(|register| Loc::Xmm(*register))
+                register.map(|register| Location::Xmm(*register))
             } else {
                 general += 1;
-                ARGS.get(general - 1).map(|register| Loc::Gpr(*register))
+                ARGS.get(general - 1)
+                    .map(|register| Location::Gpr(*register))
             };
             let Some(to) = to else {
                 self.stack_argument(arg, stack);
@@ -37,11 +38,11 @@ impl Encoder<'_> {
                 continue;
             };
             match (to, self.gpr(arg.v), self.xmm(arg.v)) {
-                (Loc::Xmm(to), _, Some(from)) => {
+                (Location::Xmm(to), _, Some(from)) => {
                     floats[float_count] = (to, from);
                     float_count += 1;
                 }
-                (Loc::Gpr(to), Some(from), _) => {
+                (Location::Gpr(to), Some(from), _) => {
                     moves[count] = (to, from);
                     count += 1;
                 }
@@ -64,7 +65,7 @@ impl Encoder<'_> {
         if ins.a != NONE && target.is_none() {
             self.fetch(TARGET, ins.a, Width::Qword);
         }
-        if ins.cc != 0 {
+        if ins.detail == Detail::Variadic {
             self.constant(Gpr::Rax, vector.min(floats.len()) as i64);
         }
         match Symbol::new(ins.sym).filter(|_| ins.a == NONE) {
@@ -73,7 +74,7 @@ impl Encoder<'_> {
         }
         if ins.dst != NONE {
             if ins.ty.is_float() {
-                self.move_float(self.location(ins.dst), Loc::Xmm(Xmm::Xmm0), ins.ty);
+                self.move_float(self.location(ins.dst), Location::Xmm(Xmm::Xmm0), ins.ty);
             } else {
                 self.finish(ins.dst, Gpr::Rax);
             }
@@ -81,10 +82,10 @@ impl Encoder<'_> {
     }
 
     /// An argument that is constant or in memory, to its register.
-    fn late_argument(&mut self, to: Loc, arg: Arg) {
+    fn late_argument(&mut self, to: Location, arg: Arg) {
         match to {
-            Loc::Gpr(to) if arg.v == NONE => {
-                let narrow = arg.ty == T::I32;
+            Location::Gpr(to) if arg.v == NONE => {
+                let narrow = arg.ty == Scalar::I32;
                 self.constant(
                     to,
                     if narrow {
@@ -94,7 +95,7 @@ impl Encoder<'_> {
                     },
                 );
             }
-            Loc::Gpr(to) => self.fetch(to, arg.v, Width::Qword),
+            Location::Gpr(to) => self.fetch(to, arg.v, Width::Qword),
             to => self.move_float(to, self.location(arg.v), arg.ty),
         }
     }
@@ -107,13 +108,13 @@ impl Encoder<'_> {
             return;
         }
         match self.location(arg.v) {
-            Loc::Xmm(from) => self.asm.mov_scalar_mr(Precision::Double, to, from),
-            Loc::Gpr(from) => self.asm.mov_mr(Width::Qword, to, from),
-            Loc::Stack(slot) => {
+            Location::Xmm(from) => self.asm.mov_scalar_mr(Precision::Double, to, from),
+            Location::Gpr(from) => self.asm.mov_mr(Width::Qword, to, from),
+            Location::Stack(slot) => {
                 self.asm.mov(Width::Qword, SCRATCH, self.spill_slot(slot));
                 self.asm.mov_mr(Width::Qword, to, SCRATCH);
             }
-            Loc::None => {}
+            Location::None => {}
         }
     }
 

@@ -1,23 +1,23 @@
 //! Floating-point instructions (SSE2), with xmm15 for what does not fit.
 
-use super::{Encoder, FLOAT_SCRATCH, SCRATCH, cond, precision};
-use crate::allocate::Loc;
-use crate::ir::{Ins, Op, T, V};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, precision};
+use crate::allocate::Location;
+use crate::ir::{Detail, Inst, Op, Scalar, VReg};
 use postern_x86::{Cond, FloatOp, Gpr, Rm, Width, Xmm};
 
 impl Encoder<'_> {
-    pub(crate) fn move_float(&mut self, to: Loc, from: Loc, ty: T) {
+    pub(crate) fn move_float(&mut self, to: Location, from: Location, ty: Scalar) {
         let precision = precision(ty);
         match (to, from) {
-            (Loc::Xmm(to), Loc::Xmm(from)) if to != from => self.asm.movaps(to, from),
-            (Loc::Xmm(to), Loc::Stack(slot)) => {
+            (Location::Xmm(to), Location::Xmm(from)) if to != from => self.asm.movaps(to, from),
+            (Location::Xmm(to), Location::Stack(slot)) => {
                 self.asm.mov_scalar(precision, to, self.spill_slot(slot));
             }
-            (Loc::Stack(slot), Loc::Xmm(from)) => {
+            (Location::Stack(slot), Location::Xmm(from)) => {
                 self.asm
                     .mov_scalar_mr(precision, self.spill_slot(slot), from);
             }
-            (Loc::Stack(a), Loc::Stack(b)) if a != b => {
+            (Location::Stack(a), Location::Stack(b)) if a != b => {
                 self.asm
                     .mov_scalar(precision, FLOAT_SCRATCH, self.spill_slot(b));
                 self.asm
@@ -27,19 +27,19 @@ impl Encoder<'_> {
         }
     }
 
-    fn float_target(&self, dst: V) -> Xmm {
+    fn float_target(&self, dst: VReg) -> Xmm {
         self.xmm(dst).unwrap_or(FLOAT_SCRATCH)
     }
 
-    fn float_fetch(&mut self, register: Xmm, v: V, ty: T) {
-        self.move_float(Loc::Xmm(register), self.location(v), ty);
+    fn float_fetch(&mut self, register: Xmm, v: VReg, ty: Scalar) {
+        self.move_float(Location::Xmm(register), self.location(v), ty);
     }
 
-    fn float_finish(&mut self, dst: V, register: Xmm, ty: T) {
-        self.move_float(self.location(dst), Loc::Xmm(register), ty);
+    fn float_finish(&mut self, dst: VReg, register: Xmm, ty: Scalar) {
+        self.move_float(self.location(dst), Location::Xmm(register), ty);
     }
 
-    pub(crate) fn float_arithmetic(&mut self, ins: &Ins) {
+    pub(crate) fn float_arithmetic(&mut self, ins: &Inst) {
         let op = match ins.op {
             Op::FAdd => FloatOp::Add,
             Op::FMul => FloatOp::Mul,
@@ -62,10 +62,10 @@ impl Encoder<'_> {
         self.float_finish(ins.dst, work, ins.ty);
     }
 
-    pub(crate) fn float_negate(&mut self, ins: &Ins) {
+    pub(crate) fn float_negate(&mut self, ins: &Inst) {
         // The sign bit, by way of r11.
         let (width, sign) = match ins.ty {
-            T::F64 => (Width::Qword, i64::MIN),
+            Scalar::F64 => (Width::Qword, i64::MIN),
             _ => (Width::Dword, 1 << 31),
         };
         self.constant(SCRATCH, sign);
@@ -87,8 +87,8 @@ impl Encoder<'_> {
         self.float_finish(ins.dst, target, ins.ty);
     }
 
-    pub(crate) fn float_convert(&mut self, ins: &Ins) {
-        let width = if ins.cc == 8 {
+    pub(crate) fn float_convert(&mut self, ins: &Inst) {
+        let width = if ins.detail == Detail::Integer64 {
             Width::Qword
         } else {
             Width::Dword
@@ -118,9 +118,9 @@ impl Encoder<'_> {
         }
     }
 
-    fn float_compare(&mut self, ins: &Ins) {
+    fn float_compare(&mut self, ins: &Inst) {
         let a = match self.location(ins.a) {
-            Loc::Xmm(register) => register,
+            Location::Xmm(register) => register,
             _ => {
                 self.float_fetch(FLOAT_SCRATCH, ins.a, ins.ty);
                 FLOAT_SCRATCH
@@ -130,10 +130,10 @@ impl Encoder<'_> {
         self.asm.ucomis(precision(ins.ty), a, b);
     }
 
-    pub(crate) fn float_set(&mut self, ins: &Ins) {
+    pub(crate) fn float_set(&mut self, ins: &Inst) {
         let target = self.target(ins.dst);
         self.float_compare(ins);
-        match cond(ins) {
+        match ins.detail.cond() {
             // Not a number: neither equal nor anything else. The other register holds parity.
             cond @ (Cond::Equal | Cond::NotEqual) => {
                 let other = if target == SCRATCH { Gpr::R10 } else { SCRATCH };
@@ -159,9 +159,9 @@ impl Encoder<'_> {
         self.finish(ins.dst, target);
     }
 
-    pub(crate) fn float_branch(&mut self, ins: &Ins, t: u32, f: u32, next: u32) {
+    pub(crate) fn float_branch(&mut self, ins: &Inst, t: u32, f: u32, next: u32) {
         self.float_compare(ins);
-        match cond(ins) {
+        match ins.detail.cond() {
             Cond::Equal => {
                 self.jump(Some(Cond::NotEqual), f);
                 self.jump(Some(Cond::Parity), f);

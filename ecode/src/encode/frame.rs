@@ -2,8 +2,8 @@
 //! and ends.
 
 use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, on_stack};
-use crate::allocate::{ARGS, Loc, SAVED};
-use crate::ir::{Op, T};
+use crate::allocate::{ARGS, Location, SAVED};
+use crate::ir::{Op, Scalar};
 use postern_x86::{Assembler, Gpr, Mem, Precision, Width, Xmm};
 
 /// A register of one of the two classes.
@@ -47,7 +47,7 @@ impl Encoder<'_> {
     /// Gives everything in the frame its offset from r15.
     pub(crate) fn lay_out_frame(&mut self) {
         let mut outgoing = 0;
-        let mut borrows = self.work.spilled > 0;
+        let mut borrows = self.allocator.spilled > 0;
         for &block in &self.code.order {
             let b = &self.code.blocks[block as usize];
             for ins in &self.code.ins[b.first as usize..b.last as usize] {
@@ -60,9 +60,9 @@ impl Encoder<'_> {
         borrows |= self.code.slots.iter().any(|slot| slot.size > 0);
         let mut at = outgoing * 8;
         self.spills = at;
-        at += self.work.spilled * 8;
+        at += self.allocator.spilled * 8;
         self.borrowed = at;
-        if borrows && self.work.spilled > 0 {
+        if borrows && self.allocator.spilled > 0 {
             at += 16;
         }
         for slot in &mut self.code.slots {
@@ -72,13 +72,13 @@ impl Encoder<'_> {
         }
         at = at.next_multiple_of(8);
         self.saves = at;
-        at += self.work.saved.count_ones() * 8;
+        at += self.allocator.saved.count_ones() * 8;
         self.frame = at.next_multiple_of(16);
     }
 
     /// Registers of the caller that are used, and where they wait.
     fn saved(&self) -> impl Iterator<Item = (Gpr, Mem)> + use<> {
-        let (mask, saves) = (self.work.saved & SAVED, self.saves);
+        let (mask, saves) = (self.allocator.saved & SAVED, self.saves);
         Gpr::ALL
             .into_iter()
             .filter(move |register| mask >> register.number() & 1 != 0)
@@ -114,7 +114,7 @@ impl Encoder<'_> {
         let mut floats = [(Home::Nowhere, Xmm::Xmm0); 8];
         let (mut general, mut vector, mut stack) = (0, 0, 0);
         let params = core::mem::take(&mut self.code.params);
-        let mut late = [(Loc::None, 0u32); 17];
+        let mut late = [(Location::None, 0u32); 17];
         let mut late_count = 0;
         for (v, ty) in &params {
             let to = self.location(*v);
@@ -138,10 +138,10 @@ impl Encoder<'_> {
         for (to, at) in late.into_iter().take(late_count) {
             let from = on_stack(at);
             match to {
-                Loc::None => {}
-                Loc::Gpr(to) => self.asm.mov(Width::Qword, to, from),
-                Loc::Xmm(to) => self.asm.mov_scalar(Precision::Double, to, from),
-                Loc::Stack(slot) => {
+                Location::None => {}
+                Location::Gpr(to) => self.asm.mov(Width::Qword, to, from),
+                Location::Xmm(to) => self.asm.mov_scalar(Precision::Double, to, from),
+                Location::Stack(slot) => {
                     self.asm.mov(Width::Qword, SCRATCH, from);
                     self.asm
                         .mov_mr(Width::Qword, self.spill_slot(slot), SCRATCH);
@@ -205,28 +205,28 @@ impl Encoder<'_> {
     }
 }
 
-impl From<Loc> for Home<Gpr> {
-    fn from(location: Loc) -> Home<Gpr> {
+impl From<Location> for Home<Gpr> {
+    fn from(location: Location) -> Home<Gpr> {
         match location {
-            Loc::Gpr(register) => Home::Register(register),
-            Loc::Stack(slot) => Home::Spilled(slot),
-            Loc::Xmm(_) | Loc::None => Home::Nowhere,
+            Location::Gpr(register) => Home::Register(register),
+            Location::Stack(slot) => Home::Spilled(slot),
+            Location::Xmm(_) | Location::None => Home::Nowhere,
         }
     }
 }
 
-impl From<Loc> for Home<Xmm> {
-    fn from(location: Loc) -> Home<Xmm> {
+impl From<Location> for Home<Xmm> {
+    fn from(location: Location) -> Home<Xmm> {
         match location {
-            Loc::Xmm(register) => Home::Register(register),
-            Loc::Stack(slot) => Home::Spilled(slot),
-            Loc::Gpr(_) | Loc::None => Home::Nowhere,
+            Location::Xmm(register) => Home::Register(register),
+            Location::Stack(slot) => Home::Spilled(slot),
+            Location::Gpr(_) | Location::None => Home::Nowhere,
         }
     }
 }
 
 /// How many arguments of these types lie on the stack.
-pub(crate) fn stack_words(types: impl Iterator<Item = T>) -> u32 {
+pub(crate) fn stack_words(types: impl Iterator<Item = Scalar>) -> u32 {
     let (mut general, mut vector) = (0u32, 0u32);
     for ty in types {
         if ty.is_float() {

@@ -1,22 +1,22 @@
 //! Integer instructions. Whatever registers the operands and the result have, r11 makes them fit.
 
-use super::{Encoder, SCRATCH, cond, width};
-use crate::allocate::Loc;
-use crate::ir::{Ins, NONE, Op, T, V};
+use super::{Encoder, SCRATCH, width};
+use crate::allocate::Location;
+use crate::ir::{Detail, Inst, NONE, Op, Scalar, VReg};
 use postern_x86::{Alu, Cond, Gpr, Mem, Rm, Scale, Shift, Width};
 
 impl Encoder<'_> {
     /// Copies a value between places; through r11 if both are memory.
-    pub(crate) fn move_int(&mut self, to: Loc, from: Loc, width: Width) {
+    pub(crate) fn move_int(&mut self, to: Location, from: Location, width: Width) {
         match (to, from) {
-            (Loc::Gpr(to), Loc::Gpr(from)) if to != from => self.asm.mov(width, to, from),
-            (Loc::Gpr(to), Loc::Stack(slot)) => {
+            (Location::Gpr(to), Location::Gpr(from)) if to != from => self.asm.mov(width, to, from),
+            (Location::Gpr(to), Location::Stack(slot)) => {
                 self.asm.mov(Width::Qword, to, self.spill_slot(slot));
             }
-            (Loc::Stack(slot), Loc::Gpr(from)) => {
+            (Location::Stack(slot), Location::Gpr(from)) => {
                 self.asm.mov_mr(Width::Qword, self.spill_slot(slot), from);
             }
-            (Loc::Stack(a), Loc::Stack(b)) if a != b => {
+            (Location::Stack(a), Location::Stack(b)) if a != b => {
                 self.asm.mov(Width::Qword, SCRATCH, self.spill_slot(b));
                 self.asm.mov_mr(Width::Qword, self.spill_slot(a), SCRATCH);
             }
@@ -25,26 +25,26 @@ impl Encoder<'_> {
     }
 
     /// The register that a result is computed in: its own, or r11.
-    pub(crate) fn target(&self, dst: V) -> Gpr {
+    pub(crate) fn target(&self, dst: VReg) -> Gpr {
         self.gpr(dst).unwrap_or(SCRATCH)
     }
 
     /// Puts what was computed in `register` where the result belongs.
-    pub(crate) fn finish(&mut self, dst: V, register: Gpr) {
-        self.move_int(self.location(dst), Loc::Gpr(register), Width::Qword);
+    pub(crate) fn finish(&mut self, dst: VReg, register: Gpr) {
+        self.move_int(self.location(dst), Location::Gpr(register), Width::Qword);
     }
 
     /// `register = v`.
-    pub(crate) fn fetch(&mut self, register: Gpr, v: V, width: Width) {
-        self.move_int(Loc::Gpr(register), self.location(v), width);
+    pub(crate) fn fetch(&mut self, register: Gpr, v: VReg, width: Width) {
+        self.move_int(Location::Gpr(register), self.location(v), width);
     }
 
     /// The register of `v`, which may be r11 holding a copy.
-    pub(crate) fn in_register(&mut self, v: V) -> Gpr {
+    pub(crate) fn in_register(&mut self, v: VReg) -> Gpr {
         match self.location(v) {
-            Loc::Gpr(register) => register,
+            Location::Gpr(register) => register,
             other => {
-                self.move_int(Loc::Gpr(SCRATCH), other, Width::Qword);
+                self.move_int(Location::Gpr(SCRATCH), other, Width::Qword);
                 SCRATCH
             }
         }
@@ -59,15 +59,15 @@ impl Encoder<'_> {
         }
     }
 
-    pub(crate) fn immediate(&mut self, ins: &Ins) {
-        let value = if ins.ty == T::I32 {
+    pub(crate) fn immediate(&mut self, ins: &Inst) {
+        let value = if ins.ty == Scalar::I32 {
             i64::from(ins.imm as u32)
         } else {
             ins.imm
         };
         match (self.location(ins.dst), i32::try_from(value)) {
-            (Loc::Gpr(register), _) => self.constant(register, value),
-            (Loc::Stack(slot), Ok(value)) => {
+            (Location::Gpr(register), _) => self.constant(register, value),
+            (Location::Stack(slot), Ok(value)) => {
                 self.asm.mov_mi(Width::Qword, self.spill_slot(slot), value);
             }
             _ => {
@@ -77,11 +77,11 @@ impl Encoder<'_> {
         }
     }
 
-    pub(crate) fn arithmetic(&mut self, ins: &Ins) {
+    pub(crate) fn arithmetic(&mut self, ins: &Inst) {
         let width = width(ins.ty);
         let op = alu(ins.op);
         // In memory, both before and after: one instruction.
-        if let (Some(op), Loc::Stack(to), Loc::Stack(from)) =
+        if let (Some(op), Location::Stack(to), Location::Stack(from)) =
             (op, self.location(ins.dst), self.location(ins.a))
             && to == from
             && width == Width::Qword
@@ -139,7 +139,7 @@ impl Encoder<'_> {
         self.finish(ins.dst, work);
     }
 
-    fn with_constant(&mut self, ins: &Ins, op: Alu, target: Gpr, width: Width) {
+    fn with_constant(&mut self, ins: &Inst, op: Alu, target: Gpr, width: Width) {
         let imm = ins.imm as i32;
         if let (Op::Add, Some(a)) = (ins.op, self.gpr(ins.a))
             && a != target
@@ -167,7 +167,7 @@ impl Encoder<'_> {
         self.asm.alu_mi(op, width, target, imm);
     }
 
-    pub(crate) fn shift(&mut self, ins: &Ins) {
+    pub(crate) fn shift(&mut self, ins: &Inst) {
         let width = width(ins.ty);
         let op = match ins.op {
             Op::Rol => Shift::Rol,
@@ -207,7 +207,7 @@ impl Encoder<'_> {
         self.finish(ins.dst, work);
     }
 
-    pub(crate) fn divide(&mut self, ins: &Ins) {
+    pub(crate) fn divide(&mut self, ins: &Inst) {
         let width = width(ins.ty);
         let mut divisor = self.rm(ins.b);
         if matches!(divisor, Rm::Reg(Gpr::Rax | Gpr::Rdx)) {
@@ -239,7 +239,7 @@ impl Encoder<'_> {
         }
     }
 
-    pub(crate) fn unary(&mut self, ins: &Ins) {
+    pub(crate) fn unary(&mut self, ins: &Inst) {
         let (target, width) = (self.target(ins.dst), width(ins.ty));
         self.fetch(target, ins.a, width);
         match ins.op {
@@ -249,22 +249,22 @@ impl Encoder<'_> {
         self.finish(ins.dst, target);
     }
 
-    pub(crate) fn extend(&mut self, ins: &Ins) {
+    pub(crate) fn extend(&mut self, ins: &Inst) {
         let target = self.target(ins.dst);
         let from = self.rm(ins.a);
-        match (ins.ty, ins.cc) {
-            (T::I8, _) => self.asm.movsx8(Width::Dword, target, from),
-            (T::U8, _) => self.asm.movzx8(Width::Dword, target, from),
-            (T::I16, _) => self.asm.movsx16(Width::Dword, target, from),
-            (T::U16, _) => self.asm.movzx16(Width::Dword, target, from),
-            (_, 0) => self.asm.movsxd(target, from),
-            _ => self.asm.mov(Width::Dword, target, from),
+        match (ins.ty, ins.detail) {
+            (Scalar::I8, _) => self.asm.movsx8(Width::Dword, target, from),
+            (Scalar::U8, _) => self.asm.movzx8(Width::Dword, target, from),
+            (Scalar::I16, _) => self.asm.movsx16(Width::Dword, target, from),
+            (Scalar::U16, _) => self.asm.movzx16(Width::Dword, target, from),
+            (_, Detail::ZeroExtend) => self.asm.mov(Width::Dword, target, from),
+            _ => self.asm.movsxd(target, from),
         }
         self.finish(ins.dst, target);
     }
 
     /// Compares or tests; returns the condition to look at.
-    pub(crate) fn compare(&mut self, ins: &Ins) -> Cond {
+    pub(crate) fn compare(&mut self, ins: &Inst) -> Cond {
         let bits = matches!(ins.op, Op::BranchTest | Op::SetTest | Op::SelectTest);
         match (bits, ins.b) {
             (true, NONE) => self.test_constant(ins, ins.imm as i32),
@@ -283,10 +283,10 @@ impl Encoder<'_> {
                 }
             }
         }
-        cond(ins)
+        ins.detail.cond()
     }
 
-    fn compare_constant(&mut self, ins: &Ins, imm: i32) {
+    fn compare_constant(&mut self, ins: &Inst, imm: i32) {
         let width = width(ins.ty);
         match (imm, self.gpr(ins.a)) {
             (0, Some(a)) => self.asm.test(width, a, a),
@@ -297,7 +297,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn test_constant(&mut self, ins: &Ins, imm: i32) {
+    fn test_constant(&mut self, ins: &Inst, imm: i32) {
         let a = self.rm(ins.a);
         let has_byte = matches!(a, Rm::Reg(Gpr::Rax | Gpr::Rcx | Gpr::Rdx | Gpr::Rbx));
         let width = match width(ins.ty) {
@@ -308,7 +308,7 @@ impl Encoder<'_> {
         self.asm.test_mi(width, a, imm);
     }
 
-    pub(crate) fn set(&mut self, ins: &Ins) {
+    pub(crate) fn set(&mut self, ins: &Inst) {
         let target = self.target(ins.dst);
         let overlaps =
             target == SCRATCH || self.gpr(ins.a) == Some(target) || self.gpr(ins.b) == Some(target);
@@ -324,7 +324,7 @@ impl Encoder<'_> {
     }
 
     /// A conditional move over what the result holds already.
-    pub(crate) fn select(&mut self, ins: &Ins) {
+    pub(crate) fn select(&mut self, ins: &Inst) {
         let cond = self.compare(ins);
         let target = self.target(ins.dst);
         self.fetch(target, ins.dst, Width::Qword);

@@ -1,8 +1,8 @@
 //! Loads, stores, addresses, and blocks of bytes.
 
 use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined, on_stack, precision, width};
-use crate::allocate::Loc;
-use crate::ir::{Ins, NONE, Op, T, V, sym};
+use crate::allocate::Location;
+use crate::ir::{Inst, NONE, Op, Scalar, VReg, sym};
 use postern_x86::{Cond, Gpr, Mem, Reach, Scale, Shift, Symbol, Width};
 
 /// Registers that may be borrowed for an instruction.
@@ -35,7 +35,7 @@ impl Address {
 
 impl Encoder<'_> {
     /// The memory operand of an instruction with real registers. Uses r11 if it must.
-    pub(crate) fn address(&mut self, ins: &Ins) -> Address {
+    pub(crate) fn address(&mut self, ins: &Inst) -> Address {
         let frame = ins.sym & sym::FRAME != 0;
         let mut address = Address {
             base: self.gpr(ins.b),
@@ -93,32 +93,32 @@ impl Encoder<'_> {
         address
     }
 
-    pub(crate) fn load(&mut self, ins: &Ins) {
+    pub(crate) fn load(&mut self, ins: &Inst) {
         let mem = confined(self.address(ins).operand());
         if ins.ty.is_float() {
             let target = self.xmm(ins.dst).unwrap_or(FLOAT_SCRATCH);
             self.asm.mov_scalar(precision(ins.ty), target, mem);
-            self.move_float(self.location(ins.dst), Loc::Xmm(target), ins.ty);
+            self.move_float(self.location(ins.dst), Location::Xmm(target), ins.ty);
             return;
         }
         let target = self.target(ins.dst);
         match ins.ty {
-            T::I8 => self.asm.movsx8(Width::Dword, target, mem),
-            T::U8 => self.asm.movzx8(Width::Dword, target, mem),
-            T::I16 => self.asm.movsx16(Width::Dword, target, mem),
-            T::U16 => self.asm.movzx16(Width::Dword, target, mem),
-            T::I32 => self.asm.mov(Width::Dword, target, mem),
+            Scalar::I8 => self.asm.movsx8(Width::Dword, target, mem),
+            Scalar::U8 => self.asm.movzx8(Width::Dword, target, mem),
+            Scalar::I16 => self.asm.movsx16(Width::Dword, target, mem),
+            Scalar::U16 => self.asm.movzx16(Width::Dword, target, mem),
+            Scalar::I32 => self.asm.mov(Width::Dword, target, mem),
             _ => self.asm.mov(Width::Qword, target, mem),
         }
         self.finish(ins.dst, target);
     }
 
-    pub(crate) fn store(&mut self, ins: &Ins) {
+    pub(crate) fn store(&mut self, ins: &Inst) {
         let address = self.address(ins);
         let mem = confined(address.operand());
         if ins.ty.is_float() {
             let from = self.xmm(ins.a).unwrap_or(FLOAT_SCRATCH);
-            self.move_float(Loc::Xmm(from), self.location(ins.a), ins.ty);
+            self.move_float(Location::Xmm(from), self.location(ins.a), ins.ty);
             self.asm.mov_scalar_mr(precision(ins.ty), mem, from);
             return;
         }
@@ -143,7 +143,7 @@ impl Encoder<'_> {
         }
     }
 
-    pub(crate) fn lea(&mut self, ins: &Ins) {
+    pub(crate) fn lea(&mut self, ins: &Inst) {
         let address = self.address(ins);
         let target = self.target(ins.dst);
         match (address.base, address.index, address.symbol) {
@@ -172,10 +172,10 @@ impl Encoder<'_> {
     }
 
     /// Copies or clears a block. `a` is where it goes, `b` where it comes from.
-    pub(crate) fn block(&mut self, ins: &Ins) {
+    pub(crate) fn block(&mut self, ins: &Inst) {
         let (mut to, mut from) = (self.gpr(ins.a), self.gpr(ins.b));
         let mut lent = [None; 2];
-        let operands: [(V, &mut Option<Gpr>); 2] = [(ins.a, &mut to), (ins.b, &mut from)];
+        let operands: [(VReg, &mut Option<Gpr>); 2] = [(ins.a, &mut to), (ins.b, &mut from)];
         let mut used = [self.gpr(ins.a), self.gpr(ins.b)];
         for (place, (v, register)) in operands.into_iter().enumerate() {
             if v != NONE && register.is_none() {
@@ -274,11 +274,11 @@ impl Encoder<'_> {
 }
 
 /// How much of a value is stored.
-fn stored(ty: T) -> Width {
+fn stored(ty: Scalar) -> Width {
     match ty {
-        T::I8 | T::U8 => Width::Byte,
-        T::I16 | T::U16 => Width::Word,
-        T::I32 => Width::Dword,
+        Scalar::I8 | Scalar::U8 => Width::Byte,
+        Scalar::I16 | Scalar::U16 => Width::Word,
+        Scalar::I32 => Width::Dword,
         _ => Width::Qword,
     }
 }

@@ -4,15 +4,15 @@
 //! makes no difference, and constants inside an index move into the displacement.
 
 use super::{Lowering, Value};
-use crate::ir::{Ins, NONE, NOP, Op, T, V, sym};
+use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Arithmetic, Expression, NodeId};
 use crate::types::Type;
 
 /// A memory operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Addr {
-    pub base: V,
-    pub index: V,
+    pub base: VReg,
+    pub index: VReg,
     pub scale: u8,
     pub sym: u32,
     pub disp: i32,
@@ -32,7 +32,7 @@ impl Addr {
     pub fn symbol(sym: u32) -> Addr {
         Addr { sym, ..NOWHERE }
     }
-    pub fn at(base: V) -> Addr {
+    pub fn at(base: VReg) -> Addr {
         Addr { base, ..NOWHERE }
     }
     pub fn plus(self, offset: i64) -> Addr {
@@ -42,8 +42,8 @@ impl Addr {
         }
     }
     /// `ins` with this memory operand.
-    pub fn on(self, ins: Ins) -> Ins {
-        Ins {
+    pub fn on(self, ins: Inst) -> Inst {
+        Inst {
             b: self.base,
             c: self.index,
             scale: self.scale,
@@ -124,9 +124,9 @@ impl Lowering<'_> {
         if !self.tree.get(later).effects {
             return addr;
         }
-        let mut keep = |v: V| match v {
+        let mut keep = |v: VReg| match v {
             NONE => NONE,
-            _ => match self.protect(Value::Register(v), T::I64, later) {
+            _ => match self.protect(Value::Register(v), Scalar::I64, later) {
                 Value::Register(v) => v,
                 Value::Constant(_) => v,
             },
@@ -186,7 +186,7 @@ impl Lowering<'_> {
             _ if matches!(size, 1 | 2 | 4 | 8) => (index, size as u8),
             _ => match self.arith(
                 Op::Mul,
-                T::I32,
+                Scalar::I32,
                 Value::Register(index),
                 Value::Constant(size32),
             ) {
@@ -221,9 +221,9 @@ impl Lowering<'_> {
             disp: addr.disp - disp,
             ..addr
         };
-        let base = self.code.pure(inner.on(Ins {
+        let base = self.code.pure(inner.on(Inst {
             op: Op::Lea,
-            ty: T::I32,
+            ty: Scalar::I32,
             ..NOP
         }));
         Addr {
@@ -243,17 +243,17 @@ impl Lowering<'_> {
             if addr.disp == 0 {
                 return Value::Register(addr.base);
             }
-            return Value::Register(self.code.pure(Ins {
+            return Value::Register(self.code.pure(Inst {
                 op: Op::Add,
-                ty: T::I32,
+                ty: Scalar::I32,
                 a: addr.base,
                 imm: addr.disp.into(),
                 ..NOP
             }));
         }
-        Value::Register(self.code.pure(addr.on(Ins {
+        Value::Register(self.code.pure(addr.on(Inst {
             op: Op::Lea,
-            ty: T::I32,
+            ty: Scalar::I32,
             ..NOP
         })))
     }
@@ -261,7 +261,7 @@ impl Lowering<'_> {
     /// Reads a scalar.
     pub(crate) fn load(&mut self, addr: Addr, ty: Type) -> Value {
         let memory = self.memory_type(ty);
-        let ins = addr.on(Ins {
+        let ins = addr.on(Inst {
             op: Op::Load,
             ty: memory,
             ..NOP
@@ -269,7 +269,11 @@ impl Lowering<'_> {
         if addr.volatile || ty.is_volatile() {
             let dst = self.code.temp(memory.is_float());
             self.code.values.clobber();
-            self.code.push(Ins { dst, cc: 1, ..ins });
+            self.code.push(Inst {
+                dst,
+                detail: Detail::Volatile,
+                ..ins
+            });
             return Value::Register(dst);
         }
         Value::Register(self.code.pure(ins))
@@ -279,18 +283,18 @@ impl Lowering<'_> {
     pub(crate) fn store(&mut self, addr: Addr, ty: Type, value: Value) {
         let memory = self.memory_type(ty);
         self.code.values.clobber();
-        let ins = addr.on(Ins {
+        let ins = addr.on(Inst {
             op: Op::Store,
             ty: memory,
             ..NOP
         });
         match value {
             Value::Constant(imm) if i32::try_from(imm).is_ok() => {
-                self.code.push(Ins { imm, ..ins })
+                self.code.push(Inst { imm, ..ins })
             }
             _ => {
                 let a = self.register(value);
-                self.code.push(Ins { a, ..ins });
+                self.code.push(Inst { a, ..ins });
             }
         }
     }

@@ -3,10 +3,10 @@
 
 use super::{Lowering, Value};
 use crate::fold::compute;
-use crate::ir::{Ins, NONE, NOP, Op, T};
+use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar};
 
 impl Lowering<'_> {
-    pub(crate) fn unary(&mut self, op: Op, ty: T, a: Value) -> Value {
+    pub(crate) fn unary(&mut self, op: Op, ty: Scalar, a: Value) -> Value {
         match (a, op) {
             (Value::Constant(a), Op::Neg) => Value::Constant(if ty.wide() {
                 a.wrapping_neg()
@@ -14,12 +14,12 @@ impl Lowering<'_> {
                 (a as i32).wrapping_neg().into()
             }),
             (Value::Constant(a), _) => Value::Constant(!a),
-            (Value::Register(a), _) => Value::Register(self.code.pure(Ins { op, ty, a, ..NOP })),
+            (Value::Register(a), _) => Value::Register(self.code.pure(Inst { op, ty, a, ..NOP })),
         }
     }
 
     /// `a op b` on integers of width `ty`.
-    pub(crate) fn arith(&mut self, op: Op, ty: T, a: Value, b: Value) -> Value {
+    pub(crate) fn arith(&mut self, op: Op, ty: Scalar, a: Value, b: Value) -> Value {
         if let (Value::Constant(a), Value::Constant(b)) = (a, b)
             && let Some(value) = compute(op, ty.wide(), a, b)
         {
@@ -45,7 +45,7 @@ impl Lowering<'_> {
                 if i32::try_from(imm).is_ok()
                     && !matches!(op, Op::Div | Op::Mod | Op::UDiv | Op::UMod) =>
             {
-                Value::Register(self.code.pure(Ins {
+                Value::Register(self.code.pure(Inst {
                     op,
                     ty,
                     a,
@@ -57,7 +57,7 @@ impl Lowering<'_> {
                 let b = self.register(b);
                 if matches!(op, Op::Div | Op::Mod | Op::UDiv | Op::UMod) {
                     let dst = self.code.temp(false);
-                    self.code.push(Ins {
+                    self.code.push(Inst {
                         op,
                         ty,
                         dst,
@@ -69,7 +69,7 @@ impl Lowering<'_> {
                 }
                 // One order for both, so that they are found to be the same.
                 let (a, b) = if commutes && a > b { (b, a) } else { (a, b) };
-                Value::Register(self.code.pure(Ins {
+                Value::Register(self.code.pure(Inst {
                     op,
                     ty,
                     a,
@@ -80,12 +80,12 @@ impl Lowering<'_> {
         }
     }
 
-    fn simple(&mut self, op: Op, ty: T, a: Value, imm: i64) -> Value {
+    fn simple(&mut self, op: Op, ty: Scalar, a: Value, imm: i64) -> Value {
         self.arith(op, ty, a, Value::Constant(imm))
     }
 
     /// The cheaper ways with a constant on the right.
-    fn by_constant(&mut self, op: Op, ty: T, v: u32, constant: i64) -> Option<Value> {
+    fn by_constant(&mut self, op: Op, ty: Scalar, v: u32, constant: i64) -> Option<Value> {
         let a = Value::Register(v);
         let bits = if ty.wide() { 64 } else { 32 };
         let unsigned = if ty.wide() {
@@ -114,7 +114,7 @@ impl Lowering<'_> {
             }
             (Op::Mul, 3 | 5 | 9) => {
                 let scale = constant as u8 - 1;
-                Some(Value::Register(self.code.pure(Ins {
+                Some(Value::Register(self.code.pure(Inst {
                     op: Op::Lea,
                     ty,
                     b: v,
@@ -149,11 +149,11 @@ impl Lowering<'_> {
             (Op::Div | Op::Mod, 3..) if !ty.wide() => {
                 let log = 64 - ((constant - 1) as u64).leading_zeros();
                 let magic = ((1u64 << (31 + log)) / constant as u64 + 1) as i64;
-                let wide = self.extend(a, T::I32, false);
-                let product = self.arith(Op::Mul, T::I64, wide, Value::Constant(magic));
-                let high = self.simple(Op::Sar, T::I64, product, i64::from(31 + log));
-                let sign = self.simple(Op::Sar, T::I32, a, 31);
-                let quotient = self.arith(Op::Sub, T::I32, high, sign);
+                let wide = self.extend(a, Scalar::I32, false);
+                let product = self.arith(Op::Mul, Scalar::I64, wide, Value::Constant(magic));
+                let high = self.simple(Op::Sar, Scalar::I64, product, i64::from(31 + log));
+                let sign = self.simple(Op::Sar, Scalar::I32, a, 31);
+                let quotient = self.arith(Op::Sub, Scalar::I32, high, sign);
                 Some(self.remainder(op == Op::Div, ty, a, quotient, constant))
             }
             (Op::UDiv | Op::UMod, _) if !ty.wide() && unsigned > 2 => {
@@ -163,16 +163,17 @@ impl Lowering<'_> {
                 while magic & 1 == 0 && shift > 32 {
                     (magic, shift) = (magic >> 1, shift - 1);
                 }
-                let wide = self.extend(a, T::I32, true);
+                let wide = self.extend(a, Scalar::I32, true);
                 let quotient = if magic < 1 << 32 {
-                    let product = self.arith(Op::Mul, T::I64, wide, Value::Constant(magic as i64));
-                    self.simple(Op::Shr, T::I64, product, shift.into())
+                    let product =
+                        self.arith(Op::Mul, Scalar::I64, wide, Value::Constant(magic as i64));
+                    self.simple(Op::Shr, Scalar::I64, product, shift.into())
                 } else {
                     let magic = ((1u128 << 64) / u128::from(unsigned) + 1) as i64;
                     let (a, b) = (self.register(wide), self.register(Value::Constant(magic)));
-                    Value::Register(self.code.pure(Ins {
+                    Value::Register(self.code.pure(Inst {
                         op: Op::MulHigh,
-                        ty: T::I64,
+                        ty: Scalar::I64,
                         a,
                         b,
                         ..NOP
@@ -187,7 +188,7 @@ impl Lowering<'_> {
     fn remainder(
         &mut self,
         division: bool,
-        ty: T,
+        ty: Scalar,
         a: Value,
         quotient: Value,
         divisor: i64,
@@ -200,23 +201,27 @@ impl Lowering<'_> {
     }
 
     /// Extends the low part of a value to 64 bits.
-    pub(crate) fn extend(&mut self, value: Value, from: T, zero: bool) -> Value {
+    pub(crate) fn extend(&mut self, value: Value, from: Scalar, zero: bool) -> Value {
         match value {
             Value::Constant(constant) => Value::Constant(match (from, zero) {
-                (T::I8, _) => constant as i8 as i64,
-                (T::U8, _) => constant as u8 as i64,
-                (T::I16, _) => constant as i16 as i64,
-                (T::U16, _) => constant as u16 as i64,
-                (T::I32, false) => constant as i32 as i64,
-                (T::I32, true) => constant as u32 as i64,
+                (Scalar::I8, _) => constant as i8 as i64,
+                (Scalar::U8, _) => constant as u8 as i64,
+                (Scalar::I16, _) => constant as i16 as i64,
+                (Scalar::U16, _) => constant as u16 as i64,
+                (Scalar::I32, false) => constant as i32 as i64,
+                (Scalar::I32, true) => constant as u32 as i64,
                 _ => constant,
             }),
             Value::Register(a) => {
-                let cc = u8::from(zero);
-                Value::Register(self.code.pure(Ins {
+                let detail = if zero {
+                    Detail::ZeroExtend
+                } else {
+                    Detail::Nothing
+                };
+                Value::Register(self.code.pure(Inst {
                     op: Op::Extend,
                     ty: from,
-                    cc,
+                    detail,
                     a,
                     b: NONE,
                     ..NOP

@@ -1,7 +1,7 @@
 //! Assignments, increments, structures and initialisers.
 
 use super::{Addr, Lowering, Value};
-use crate::ir::{Ins, NOP, Op, T, V, sym};
+use crate::ir::{Inst, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Arithmetic, Expression, LocalId, Node, NodeId};
 use crate::types::{Type, TypeKind};
 
@@ -77,7 +77,7 @@ impl Lowering<'_> {
         new
     }
 
-    fn write_register(&mut self, variable: V, of: Type, value: Value, fresh: usize) -> Value {
+    fn write_register(&mut self, variable: VReg, of: Type, value: Value, fresh: usize) -> Value {
         let ty = self.register_type(of);
         match value {
             Value::Register(v) => {
@@ -108,9 +108,9 @@ impl Lowering<'_> {
     /// A pointer plus an index times `size`, or minus if that is negative.
     pub(crate) fn move_pointer(&mut self, old: Value, index: Value, size: i32) -> Value {
         let distance = Value::Constant(i64::from(size).abs());
-        let offset = self.arith(Op::Mul, T::I32, index, distance);
+        let offset = self.arith(Op::Mul, Scalar::I32, index, distance);
         let op = if size < 0 { Op::Sub } else { Op::Add };
-        self.arith(op, T::I32, old, offset)
+        self.arith(op, Scalar::I32, old, offset)
     }
 
     /// `++` and `--`; the result is the old value if `post`, else the new one.
@@ -135,7 +135,7 @@ impl Lowering<'_> {
         let new = if ty.is_float() {
             let one = self.float_constant(node.ty, f64::from(delta).to_bits());
             let a = self.register(old);
-            Value::Register(self.code.pure(Ins {
+            Value::Register(self.code.pure(Inst {
                 op: Op::FAdd,
                 ty,
                 a,
@@ -147,11 +147,11 @@ impl Lowering<'_> {
             if delta > 0 {
                 Value::Constant(1)
             } else {
-                self.arith(Op::Xor, T::I32, old, Value::Constant(1))
+                self.arith(Op::Xor, Scalar::I32, old, Value::Constant(1))
             }
         } else {
             let width = if self.types.is_pointer(node.ty) {
-                T::I32
+                Scalar::I32
             } else {
                 ty
             };
@@ -196,7 +196,7 @@ impl Lowering<'_> {
                     self.arm(block, end, |lower| {
                         let addr = lower.address(n);
                         let pointer = lower.pointer(addr);
-                        lower.store_register(result, pointer, T::I64);
+                        lower.store_register(result, pointer, Scalar::I64);
                     });
                 }
                 self.code.begin(end);
@@ -223,7 +223,7 @@ impl Lowering<'_> {
         let (to, from) = (self.pointer(to), self.pointer(from));
         let (a, b) = (self.register(to), self.register(from));
         self.code.values.clobber();
-        self.code.push(Ins {
+        self.code.push(Inst {
             op: Op::Copy,
             a,
             b,
@@ -247,7 +247,7 @@ impl Lowering<'_> {
             let pointer = self.pointer(addr);
             let a = self.register(pointer);
             self.code.values.clobber();
-            self.code.push(Ins {
+            self.code.push(Inst {
                 op: Op::Zero,
                 a,
                 imm: size.into(),

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use super::{Addr, Lowering, Value};
-use crate::ir::{Arg, Ins, NONE, NOP, Op, T, sym};
+use crate::ir::{Arg, Detail, Inst, NONE, NOP, Op, Scalar, sym};
 use crate::tree::{Expression, NodeId};
 use crate::types::TypeKind;
 
@@ -30,7 +30,7 @@ impl Lowering<'_> {
             }
         };
         if target != NONE && effects && !self.code.vregs[target as usize].temp {
-            target = self.copy(target, T::I64);
+            target = self.copy(target, Scalar::I64);
         }
         let mut list: Vec<Arg> = Vec::with_capacity(args.len() + 1);
         let is_struct = self.types.is_struct(node.ty);
@@ -40,7 +40,7 @@ impl Lowering<'_> {
             list.push(Arg {
                 v: self.register(pointer),
                 imm: 0,
-                ty: T::I64,
+                ty: Scalar::I64,
             });
         }
         for (index, n) in args.iter().enumerate() {
@@ -54,7 +54,7 @@ impl Lowering<'_> {
                 list.push(Arg {
                     v: self.register(pointer),
                     imm: 0,
-                    ty: T::I64,
+                    ty: Scalar::I64,
                 });
                 continue;
             }
@@ -74,7 +74,7 @@ impl Lowering<'_> {
         let open = self.types.get(function).open;
         let void = self.types.kind(node.ty) == TypeKind::Void;
         let ty = if is_struct || void {
-            T::I64
+            Scalar::I64
         } else {
             self.register_type(node.ty)
         };
@@ -85,10 +85,14 @@ impl Lowering<'_> {
         };
         self.code.values.clobber();
         self.code.at = node.at;
-        let ins = Ins {
+        let ins = Inst {
             op: Op::Call,
             ty,
-            cc: open.into(),
+            detail: if open {
+                Detail::Variadic
+            } else {
+                Detail::Nothing
+            },
             dst,
             a: target,
             b: start,

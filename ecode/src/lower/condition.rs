@@ -1,29 +1,30 @@
 //! Conditions: as branches, with short circuits, and as values.
 
 use super::{Lowering, Value};
-use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
+use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg};
 use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
 use crate::types::TypeKind;
+use postern_x86::Cond;
 
 /// A comparison of integers: operands of [`Op::Set`], [`Op::Branch`] and [`Op::Select`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Test {
     /// Of `a & b` with zero instead of `a` with `b`.
     pub bits: bool,
-    pub cc: u8,
-    pub ty: T,
-    pub a: V,
-    pub b: V,
+    pub cond: Cond,
+    pub ty: Scalar,
+    pub a: VReg,
+    pub b: VReg,
     pub imm: i64,
 }
 
 impl Test {
     /// The instruction with this operation.
-    pub fn instruction(&self, op: Op) -> Ins {
-        Ins {
+    pub fn instruction(&self, op: Op) -> Inst {
+        Inst {
             op,
             ty: self.ty,
-            cc: self.cc,
+            detail: Detail::Cond(self.cond),
             a: self.a,
             b: self.b,
             imm: self.imm,
@@ -69,36 +70,36 @@ impl Lowering<'_> {
             Expression::Not(inner) => {
                 let test = self.comparison(inner);
                 return Test {
-                    cc: test.cc ^ 1,
+                    cond: test.cond.negated(),
                     ..test
                 };
             }
             Expression::Compare(kind, left, right) => (kind, left, right),
-            _ => return self.nonzero(n, cc::NE),
+            _ => return self.nonzero(n, Cond::NotEqual),
         };
         let operand = self.tree.get(left).ty;
         let ty = self.compare_type(operand);
         let unsigned = self.types.is_unsigned(operand);
         let zero = self.tree.get(right).expression == Expression::Integer(0);
         match kind {
-            Comparison::Equal if zero => return self.nonzero(left, cc::E),
-            Comparison::NotEqual if zero => return self.nonzero(left, cc::NE),
+            Comparison::Equal if zero => return self.nonzero(left, Cond::Equal),
+            Comparison::NotEqual if zero => return self.nonzero(left, Cond::NotEqual),
             _ => {}
         }
-        let code = code_of(kind, unsigned);
+        let code = condition_of(kind, unsigned);
         let a = self.lower(left);
         let a = self.protect(a, ty, right);
         let b = self.lower(right);
         match (a, b) {
             (Value::Constant(_), Value::Register(_)) => {
-                self.tested(false, cc::swapped(code), ty, b, a)
+                self.tested(false, code.swapped(), ty, b, a)
             }
             _ => self.tested(false, code, ty, a, b),
         }
     }
 
     /// The test of `a` and `b`, which is the instruction's immediate if it fits there.
-    fn tested(&mut self, bits: bool, cc: u8, ty: T, a: Value, b: Value) -> Test {
+    fn tested(&mut self, bits: bool, cond: Cond, ty: Scalar, a: Value, b: Value) -> Test {
         let a = self.register(a);
         let (b, imm) = match b {
             Value::Constant(imm) if i32::try_from(imm).is_ok() => (NONE, imm),
@@ -106,7 +107,7 @@ impl Lowering<'_> {
         };
         Test {
             bits,
-            cc,
+            cond,
             ty,
             a,
             b,
@@ -114,16 +115,16 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether an integer or pointer is zero (`code` E) or not (NE); the bits of an `&` are tested without computing it.
-    fn nonzero(&mut self, n: NodeId, code: u8) -> Test {
+    /// Whether an integer or pointer is zero (`Equal`) or not (`NotEqual`); the bits of an `&` are tested without computing it.
+    fn nonzero(&mut self, n: NodeId, code: Cond) -> Test {
         let node = self.node(n);
         if matches!(node.expression, Expression::Compare(..)) && self.integer_condition(n) {
             let test = self.comparison(n);
-            return if code == cc::NE {
+            return if code == Cond::NotEqual {
                 test
             } else {
                 Test {
-                    cc: test.cc ^ 1,
+                    cond: test.cond.negated(),
                     ..test
                 }
             };
@@ -178,12 +179,12 @@ impl Lowering<'_> {
                 self.code.end(branch, t, f);
             }
             _ => {
-                let (cc, ty, a, b) = self.float_comparison(n);
+                let (cond, ty, a, b) = self.float_comparison(n);
                 self.code.end(
-                    Ins {
+                    Inst {
                         op: Op::FBranch,
                         ty,
-                        cc,
+                        detail: Detail::Cond(cond),
                         a,
                         b,
                         ..NOP
@@ -216,7 +217,7 @@ impl Lowering<'_> {
             (i64::from(a as i32), i64::from(b as i32))
         };
         if test.bits {
-            return Some((a & b == 0) == (test.cc == cc::E));
+            return Some((a & b == 0) == (test.cond == Cond::Equal));
         }
         let unsigned = |x: i64| {
             if test.ty.wide() {
@@ -225,27 +226,28 @@ impl Lowering<'_> {
                 u64::from(x as u32)
             }
         };
-        Some(match test.cc {
-            cc::E => a == b,
-            cc::NE => a != b,
-            cc::L => a < b,
-            cc::LE => a <= b,
-            cc::G => a > b,
-            cc::GE => a >= b,
-            cc::B => unsigned(a) < unsigned(b),
-            cc::BE => unsigned(a) <= unsigned(b),
-            cc::A => unsigned(a) > unsigned(b),
+        Some(match test.cond {
+            Cond::Equal => a == b,
+            Cond::NotEqual => a != b,
+            Cond::Less => a < b,
+            Cond::LessOrEqual => a <= b,
+            Cond::Greater => a > b,
+            Cond::GreaterOrEqual => a >= b,
+            Cond::Below => unsigned(a) < unsigned(b),
+            Cond::BelowOrEqual => unsigned(a) <= unsigned(b),
+            Cond::Above => unsigned(a) > unsigned(b),
             _ => unsigned(a) >= unsigned(b),
         })
     }
 
-    /// Code, type and operands of a comparison of floats, or of one with zero. Codes: A, AE (operands swapped for less), E, NE.
-    fn float_comparison(&mut self, n: NodeId) -> (u8, T, V, V) {
+    /// Condition, type and operands of a comparison of floats, or of one with zero. The condition is above, above or equal
+    /// (for less, operands are swapped), equal, or not equal.
+    fn float_comparison(&mut self, n: NodeId) -> (Cond, Scalar, VReg, VReg) {
         let node = self.node(n);
         let Expression::Compare(kind, left, right) = node.expression else {
             let value = self.lower(n);
             let (a, ty) = (self.register(value), self.register_type(node.ty));
-            return (cc::NE, ty, a, self.float_constant(node.ty, 0));
+            return (Cond::NotEqual, ty, a, self.float_constant(node.ty, 0));
         };
         let ty = self.register_type(self.tree.get(left).ty);
         let a = self.lower(left);
@@ -253,12 +255,12 @@ impl Lowering<'_> {
         let b = self.lower(right);
         let (a, b) = (self.register(a), self.register(b));
         match kind {
-            Comparison::Less => (cc::A, ty, b, a),
-            Comparison::LessEqual => (cc::AE, ty, b, a),
-            Comparison::Greater => (cc::A, ty, a, b),
-            Comparison::GreaterEqual => (cc::AE, ty, a, b),
-            Comparison::Equal => (cc::E, ty, a, b),
-            Comparison::NotEqual => (cc::NE, ty, a, b),
+            Comparison::Less => (Cond::Above, ty, b, a),
+            Comparison::LessEqual => (Cond::AboveOrEqual, ty, b, a),
+            Comparison::Greater => (Cond::Above, ty, a, b),
+            Comparison::GreaterEqual => (Cond::AboveOrEqual, ty, a, b),
+            Comparison::Equal => (Cond::Equal, ty, a, b),
+            Comparison::NotEqual => (Cond::NotEqual, ty, a, b),
         }
     }
 
@@ -275,17 +277,17 @@ impl Lowering<'_> {
         }
         if let Expression::Not(inner) = self.tree.get(n).expression {
             let inner = self.truth_of(inner);
-            return self.arith(Op::Xor, T::I32, inner, Value::Constant(1));
+            return self.arith(Op::Xor, Scalar::I32, inner, Value::Constant(1));
         }
         self.float_truth(n)
     }
 
     fn float_truth(&mut self, n: NodeId) -> Value {
-        let (cc, ty, a, b) = self.float_comparison(n);
-        Value::Register(self.code.pure(Ins {
+        let (cond, ty, a, b) = self.float_comparison(n);
+        Value::Register(self.code.pure(Inst {
             op: Op::FSet,
             ty,
-            cc,
+            detail: Detail::Cond(cond),
             a,
             b,
             ..NOP
@@ -302,25 +304,25 @@ impl Lowering<'_> {
             _ if self.types.is_float(node.ty) => self.float_truth(n),
             _ if self.types.kind(node.ty) == TypeKind::Bool => self.lower(n),
             _ => {
-                let test = self.nonzero(n, cc::NE);
+                let test = self.nonzero(n, Cond::NotEqual);
                 Value::Register(self.code.pure(test.instruction(test.set())))
             }
         }
     }
 }
 
-/// The condition code of a comparison.
-fn code_of(kind: Comparison, unsigned: bool) -> u8 {
+/// The condition of a comparison.
+fn condition_of(kind: Comparison, unsigned: bool) -> Cond {
     match (kind, unsigned) {
-        (Comparison::Less, false) => cc::L,
-        (Comparison::Less, true) => cc::B,
-        (Comparison::Greater, false) => cc::G,
-        (Comparison::Greater, true) => cc::A,
-        (Comparison::LessEqual, false) => cc::LE,
-        (Comparison::LessEqual, true) => cc::BE,
-        (Comparison::GreaterEqual, false) => cc::GE,
-        (Comparison::GreaterEqual, true) => cc::AE,
-        (Comparison::Equal, _) => cc::E,
-        (Comparison::NotEqual, _) => cc::NE,
+        (Comparison::Less, false) => Cond::Less,
+        (Comparison::Less, true) => Cond::Below,
+        (Comparison::Greater, false) => Cond::Greater,
+        (Comparison::Greater, true) => Cond::Above,
+        (Comparison::LessEqual, false) => Cond::LessOrEqual,
+        (Comparison::LessEqual, true) => Cond::BelowOrEqual,
+        (Comparison::GreaterEqual, false) => Cond::GreaterOrEqual,
+        (Comparison::GreaterEqual, true) => Cond::AboveOrEqual,
+        (Comparison::Equal, _) => Cond::Equal,
+        (Comparison::NotEqual, _) => Cond::NotEqual,
     }
 }

@@ -1,9 +1,10 @@
 //! Conversions between scalar types.
 
 use super::{Lowering, Value};
-use crate::ir::{Ins, NOP, Op, T, cc};
+use crate::ir::{Detail, Inst, NOP, Op, Scalar};
 use crate::tree::{Expression, NodeId};
 use crate::types::{DOUBLE, FLOAT, Type, TypeKind};
+use postern_x86::Cond;
 
 /// 2^63.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
@@ -61,7 +62,7 @@ impl Lowering<'_> {
             (true, true) if self.types.size(from) == self.types.size(to) => value,
             (true, true) => {
                 let (a, ty) = (self.register(value), self.register_type(to));
-                Value::Register(self.code.pure(Ins {
+                Value::Register(self.code.pure(Inst {
                     op: Op::FCvt,
                     ty,
                     a,
@@ -83,10 +84,10 @@ impl Lowering<'_> {
                 Value::Constant(constant) => Value::Constant(i64::from(constant != 0)),
                 Value::Register(a) => {
                     let ty = self.compare_type(from);
-                    Value::Register(self.code.pure(Ins {
+                    Value::Register(self.code.pure(Inst {
                         op: Op::Set,
                         ty,
-                        cc: cc::NE,
+                        detail: Detail::Cond(Cond::NotEqual),
                         a,
                         ..NOP
                     }))
@@ -106,7 +107,7 @@ impl Lowering<'_> {
         }
         if to_size == 8 && from_size < 8 {
             // Values of small types are kept extended to 32 bits.
-            return self.extend(value, T::I32, self.types.is_unsigned(from));
+            return self.extend(value, Scalar::I32, self.types.is_unsigned(from));
         }
         match value {
             Value::Constant(constant) if to_size == 4 => Value::Constant(constant as i32 as i64),
@@ -125,23 +126,23 @@ impl Lowering<'_> {
                 _ => constant as f64,
             };
             let exact = match (ty, size, unsigned) {
-                (T::F32, 8, true) => f64::from(constant as u64 as f32),
-                (T::F32, _, false) => f64::from(constant as f32),
+                (Scalar::F32, 8, true) => f64::from(constant as u64 as f32),
+                (Scalar::F32, _, false) => f64::from(constant as f32),
                 _ => exact,
             };
             return Value::Register(self.float_constant(to, exact.to_bits()));
         }
         let (value, width) = match (size, unsigned) {
-            (8, _) => (value, 8),
-            (4, true) => (self.extend(value, T::I32, true), 8),
-            _ => (value, 4),
+            (8, _) => (value, Detail::Integer64),
+            (4, true) => (self.extend(value, Scalar::I32, true), Detail::Integer64),
+            _ => (value, Detail::Integer32),
         };
         let a = self.register(value);
         if !(size == 8 && unsigned) {
-            return Value::Register(self.code.pure(Ins {
+            return Value::Register(self.code.pure(Inst {
                 op: Op::ToFloat,
                 ty,
-                cc: width,
+                detail: width,
                 a,
                 ..NOP
             }));
@@ -150,10 +151,10 @@ impl Lowering<'_> {
         let result = self.code.variable(true);
         let (small, large, end) = (self.code.block(), self.code.block(), self.code.block());
         self.code.end(
-            Ins {
+            Inst {
                 op: Op::Branch,
-                ty: T::I64,
-                cc: cc::GE,
+                ty: Scalar::I64,
+                detail: Detail::Cond(Cond::GreaterOrEqual),
                 a,
                 ..NOP
             },
@@ -161,28 +162,28 @@ impl Lowering<'_> {
             large,
         );
         self.arm(small, end, |lower| {
-            lower.code.push(Ins {
+            lower.code.push(Inst {
                 op: Op::ToFloat,
                 ty,
-                cc: 8,
+                detail: Detail::Integer64,
                 a,
                 dst: result,
                 ..NOP
             });
         });
         self.arm(large, end, |lower| {
-            let half = lower.arith(Op::Shr, T::I64, Value::Register(a), Value::Constant(1));
-            let odd = lower.arith(Op::And, T::I64, Value::Register(a), Value::Constant(1));
-            let half = lower.arith(Op::Or, T::I64, half, odd);
+            let half = lower.arith(Op::Shr, Scalar::I64, Value::Register(a), Value::Constant(1));
+            let odd = lower.arith(Op::And, Scalar::I64, Value::Register(a), Value::Constant(1));
+            let half = lower.arith(Op::Or, Scalar::I64, half, odd);
             let half = lower.register(half);
-            let half = lower.code.pure(Ins {
+            let half = lower.code.pure(Inst {
                 op: Op::ToFloat,
                 ty,
-                cc: 8,
+                detail: Detail::Integer64,
                 a: half,
                 ..NOP
             });
-            lower.code.push(Ins {
+            lower.code.push(Inst {
                 op: Op::FAdd,
                 ty,
                 a: half,
@@ -200,11 +201,11 @@ impl Lowering<'_> {
         let a = self.register(value);
         let (size, unsigned) = (self.types.size(to), self.types.is_unsigned(to));
         if self.types.kind(to) == TypeKind::Bool {
-            let zero = self.float_constant(if ty == T::F32 { FLOAT } else { DOUBLE }, 0);
-            return Value::Register(self.code.pure(Ins {
+            let zero = self.float_constant(if ty == Scalar::F32 { FLOAT } else { DOUBLE }, 0);
+            return Value::Register(self.code.pure(Inst {
                 op: Op::FSet,
                 ty,
-                cc: cc::NE,
+                detail: Detail::Cond(Cond::NotEqual),
                 a,
                 b: zero,
                 ..NOP
@@ -212,14 +213,14 @@ impl Lowering<'_> {
         }
         if !(size == 8 && unsigned) {
             let width = if size == 8 || size == 4 && unsigned {
-                8
+                Detail::Integer64
             } else {
-                4
+                Detail::Integer32
             };
-            let whole = Value::Register(self.code.pure(Ins {
+            let whole = Value::Register(self.code.pure(Inst {
                 op: Op::ToInt,
                 ty,
-                cc: width,
+                detail: width,
                 a,
                 ..NOP
             }));
@@ -229,15 +230,17 @@ impl Lowering<'_> {
                 whole
             };
         }
-        let limit =
-            self.float_constant(if ty == T::F32 { FLOAT } else { DOUBLE }, TWO_63.to_bits());
+        let limit = self.float_constant(
+            if ty == Scalar::F32 { FLOAT } else { DOUBLE },
+            TWO_63.to_bits(),
+        );
         let result = self.code.variable(false);
         let (large, small, end) = (self.code.block(), self.code.block(), self.code.block());
         self.code.end(
-            Ins {
+            Inst {
                 op: Op::FBranch,
                 ty,
-                cc: cc::AE,
+                detail: Detail::Cond(Cond::AboveOrEqual),
                 a,
                 b: limit,
                 ..NOP
@@ -246,34 +249,34 @@ impl Lowering<'_> {
             small,
         );
         self.arm(small, end, |lower| {
-            lower.code.push(Ins {
+            lower.code.push(Inst {
                 op: Op::ToInt,
                 ty,
-                cc: 8,
+                detail: Detail::Integer64,
                 a,
                 dst: result,
                 ..NOP
             });
         });
         self.arm(large, end, |lower| {
-            let less = lower.code.pure(Ins {
+            let less = lower.code.pure(Inst {
                 op: Op::FSub,
                 ty,
                 a,
                 b: limit,
                 ..NOP
             });
-            let less = lower.code.pure(Ins {
+            let less = lower.code.pure(Inst {
                 op: Op::ToInt,
                 ty,
-                cc: 8,
+                detail: Detail::Integer64,
                 a: less,
                 ..NOP
             });
             let top = lower.register(Value::Constant(i64::MIN));
-            lower.code.push(Ins {
+            lower.code.push(Inst {
                 op: Op::Xor,
-                ty: T::I64,
+                ty: Scalar::I64,
                 a: less,
                 b: top,
                 dst: result,

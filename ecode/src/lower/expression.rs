@@ -2,7 +2,7 @@
 
 use super::{Lowering, Value};
 use crate::fold::operator;
-use crate::ir::{Ins, NOP, Op, T};
+use crate::ir::{Inst, NOP, Op, Scalar};
 use crate::tree::{Arithmetic, Expression, Node, NodeId};
 use crate::types::{Type, TypeKind};
 
@@ -142,7 +142,7 @@ impl<'a> Lowering<'a> {
             return self.unary(op, ty, a);
         }
         let a = self.register(a);
-        Value::Register(self.code.pure(Ins {
+        Value::Register(self.code.pure(Inst {
             op: Op::FNeg,
             ty,
             a,
@@ -177,7 +177,7 @@ impl<'a> Lowering<'a> {
             _ => Op::FDiv,
         };
         let (a, b) = (self.register(a), self.register(b));
-        Value::Register(self.code.pure(Ins {
+        Value::Register(self.code.pure(Inst {
             op,
             ty,
             a,
@@ -212,7 +212,7 @@ impl<'a> Lowering<'a> {
         let ty = self.register_type(node.ty);
         let value = self.lower(x);
         let a = self.register(value);
-        Some(Value::Register(self.code.pure(Ins {
+        Some(Value::Register(self.code.pure(Inst {
             op: Op::Rol,
             ty,
             a,
@@ -277,13 +277,13 @@ impl<'a> Lowering<'a> {
     /// The difference of two pointers: exact if they point into one object of at most 2 GiB.
     fn pointer_difference(&mut self, left: NodeId, right: NodeId, size: u32) -> Value {
         let a = self.lower(left);
-        let a = self.protect(a, T::I64, right);
+        let a = self.protect(a, Scalar::I64, right);
         let b = self.lower(right);
-        let difference = self.arith(Op::Sub, T::I32, a, b);
+        let difference = self.arith(Op::Sub, Scalar::I32, a, b);
         // The difference is a multiple of the size, so a division is a shift and a product with an odd number's inverse.
         let shift = u64::from(size).trailing_zeros();
-        let wide = self.extend(difference, T::I32, false);
-        let shifted = self.arith(Op::Sar, T::I64, wide, Value::Constant(shift.into()));
+        let wide = self.extend(difference, Scalar::I32, false);
+        let shifted = self.arith(Op::Sar, Scalar::I64, wide, Value::Constant(shift.into()));
         let odd = u64::from(size).checked_shr(shift).unwrap_or(0);
         if odd == 1 {
             return shifted;
@@ -292,7 +292,12 @@ impl<'a> Lowering<'a> {
         for _ in 0..6 {
             inverse = inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse)));
         }
-        self.arith(Op::Mul, T::I64, shifted, Value::Constant(inverse as i64))
+        self.arith(
+            Op::Mul,
+            Scalar::I64,
+            shifted,
+            Value::Constant(inverse as i64),
+        )
     }
 
     fn conditional(&mut self, of: Type, condition: NodeId, yes: NodeId, no: NodeId) -> Value {
@@ -308,7 +313,7 @@ impl<'a> Lowering<'a> {
             let c = self.register(c);
             let otherwise = self.lower(no);
             self.store_register(result, otherwise, ty);
-            self.code.push(Ins {
+            self.code.push(Inst {
                 c,
                 dst: result,
                 ..test.instruction(test.select())
@@ -346,9 +351,9 @@ impl<'a> Lowering<'a> {
         self.branch(n, t, f);
         for (block, imm) in [(t, 1), (f, 0)] {
             self.arm(block, end, |lower| {
-                lower.code.push(Ins {
+                lower.code.push(Inst {
                     op: Op::Imm,
-                    ty: T::I32,
+                    ty: Scalar::I32,
                     dst: result,
                     imm,
                     ..NOP

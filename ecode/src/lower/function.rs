@@ -1,7 +1,7 @@
 //! Functions: where parameters and locals are, how a function begins and ends.
 
 use super::{Addr, Lowering, Value};
-use crate::ir::{Ins, NOP, Op, T, V, sym};
+use crate::ir::{Inst, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Expression, Function, LocalId, NodeId};
 use crate::types::Type;
 
@@ -16,9 +16,9 @@ impl Lowering<'_> {
         self.body(function.body);
         if function.returns_zero {
             let zero = self.register(Value::Constant(0));
-            let result = Ins {
+            let result = Inst {
                 op: Op::Return,
-                ty: T::I32,
+                ty: Scalar::I32,
                 a: zero,
                 ..NOP
             };
@@ -31,7 +31,7 @@ impl Lowering<'_> {
     fn parameters(&mut self, function: &Function) {
         if self.types.is_struct(self.result) {
             self.result_pointer = self.code.temp(false);
-            self.code.params.push((self.result_pointer, T::I64));
+            self.code.params.push((self.result_pointer, Scalar::I64));
         }
         for local in 0..function.parameters {
             self.parameter(local);
@@ -43,7 +43,7 @@ impl Lowering<'_> {
         let ty = declared.ty;
         if self.types.is_struct(ty) {
             let v = self.code.variable(false);
-            self.code.params.push((v, T::I64));
+            self.code.params.push((v, Scalar::I64));
             self.scratch.places[local as usize] = v;
             return;
         }
@@ -53,7 +53,7 @@ impl Lowering<'_> {
         if self.types.is_integer(ty) && self.types.size(ty) < 4 {
             // Callers need not have extended it.
             let ty = self.memory_type(ty);
-            self.code.push(Ins {
+            self.code.push(Inst {
                 op: Op::Extend,
                 ty,
                 dst: v,
@@ -88,7 +88,7 @@ impl Lowering<'_> {
     }
 
     /// The register of an lvalue that is one.
-    pub(crate) fn variable(&self, n: NodeId) -> Option<V> {
+    pub(crate) fn variable(&self, n: NodeId) -> Option<VReg> {
         match self.tree.get(n).expression {
             Expression::Register(local) => Some(self.place(local)),
             _ => None,
@@ -111,7 +111,7 @@ impl Lowering<'_> {
 
     /// Ends the block with a return without a value.
     pub(crate) fn end_with_nothing(&mut self) {
-        let nothing = Ins {
+        let nothing = Inst {
             op: Op::Return,
             ..NOP
         };

@@ -1,7 +1,7 @@
 //! Statements, but for loops and `switch`.
 
 use super::{Addr, Lowering};
-use crate::ir::{Ins, NONE, NOP, Op, T};
+use crate::ir::{Inst, NONE, NOP, Op, Scalar};
 use crate::tree::{Body, LabelId, NodeId, Statement};
 
 impl Lowering<'_> {
@@ -107,13 +107,13 @@ impl Lowering<'_> {
             let from = self.address(n);
             let to = self.result_pointer;
             self.copy_bytes(Addr::at(to), from, self.types.size(result));
-            (T::I64, to)
+            (Scalar::I64, to)
         } else {
             let value = self.lower(n);
             (self.register_type(result), self.register(value))
         };
         self.code.at = at;
-        let result = Ins {
+        let result = Inst {
             op: Op::Return,
             ty,
             a,

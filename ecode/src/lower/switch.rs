@@ -1,8 +1,9 @@
 //! `switch`: the cases are sorted and found by comparing, in about as many steps as their number has bits.
 
 use super::{BreakTargets, Case, Lowering, Switch, Value};
-use crate::ir::{Ins, NONE, NOP, Op, T, V, cc};
+use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg};
 use crate::tree::{Body, NodeId};
+use postern_x86::Cond;
 
 impl Lowering<'_> {
     pub(crate) fn switch_statement(&mut self, n: NodeId, inner: Body) {
@@ -53,7 +54,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn dispatch(&mut self, value: Value, ty: T, first_case: usize, default: u32) {
+    fn dispatch(&mut self, value: Value, ty: Scalar, first_case: usize, default: u32) {
         let cases = &mut self.scratch.cases[first_case..];
         cases.sort_unstable_by_key(|case| case.value);
         match value {
@@ -67,12 +68,12 @@ impl Lowering<'_> {
     }
 
     /// Finds the case among `cases[low..high]` by halving; few are tried one after the other.
-    fn search(&mut self, v: V, ty: T, low: usize, high: usize, default: u32) {
+    fn search(&mut self, v: VReg, ty: Scalar, low: usize, high: usize, default: u32) {
         if high - low <= 3 {
             for index in low..high {
                 let case = self.scratch.cases[index];
                 let next = self.code.block();
-                self.compare_case(v, ty, cc::E, case.value, case.block, next);
+                self.compare_case(v, ty, Cond::Equal, case.value, case.block, next);
                 self.code.begin(next);
             }
             self.code.jump(default);
@@ -80,23 +81,30 @@ impl Lowering<'_> {
         }
         let middle = low + (high - low) / 2;
         let (less, more) = (self.code.block(), self.code.block());
-        self.compare_case(v, ty, cc::L, self.scratch.cases[middle].value, less, more);
+        self.compare_case(
+            v,
+            ty,
+            Cond::Less,
+            self.scratch.cases[middle].value,
+            less,
+            more,
+        );
         self.code.begin(less);
         self.search(v, ty, low, middle, default);
         self.code.begin(more);
         self.search(v, ty, middle, high, default);
     }
 
-    fn compare_case(&mut self, a: V, ty: T, cc: u8, value: i64, t: u32, f: u32) {
-        let branch = Ins {
+    fn compare_case(&mut self, a: VReg, ty: Scalar, cond: Cond, value: i64, t: u32, f: u32) {
+        let branch = Inst {
             op: Op::Branch,
             ty,
-            cc,
+            detail: Detail::Cond(cond),
             a,
             ..NOP
         };
         if i32::try_from(value).is_ok() {
-            let branch = Ins {
+            let branch = Inst {
                 b: NONE,
                 imm: value,
                 ..branch
@@ -104,14 +112,14 @@ impl Lowering<'_> {
             self.code.end(branch, t, f);
         } else {
             let b = self.code.temp(false);
-            self.code.push(Ins {
+            self.code.push(Inst {
                 op: Op::Imm,
-                ty: T::I64,
+                ty: Scalar::I64,
                 dst: b,
                 imm: value,
                 ..NOP
             });
-            self.code.end(Ins { b, ..branch }, t, f);
+            self.code.end(Inst { b, ..branch }, t, f);
         }
     }
 }
