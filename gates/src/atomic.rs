@@ -1,7 +1,7 @@
 //! What the state machines ask of an atomic word: the processor's words have it, and a model's, which tries every order in which
 //! threads may see what others wrote.
 
-use super::control::Pause;
+use super::pause::Pause;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// An atomic word.

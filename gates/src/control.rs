@@ -13,6 +13,7 @@ use super::lifecycle::{Lifecycle, Phase};
 use super::map::{self, MapError, Mapping};
 use super::switch::Switch;
 use super::thread;
+use postern_verifier::window::PAGE;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -204,27 +205,6 @@ pub struct ServiceEntry {
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Default)]
 pub struct FloatMask(pub [u64; 2]);
-
-/// Waits for what takes microseconds.
-#[derive(Default)]
-pub struct Pause(u32);
-
-impl Pause {
-    /// Waits a moment, the longer the more often it was called.
-    pub fn again(&mut self) {
-        self.0 += 1;
-        match self.0 {
-            0..=100 => std::hint::spin_loop(),
-            101..=200 => std::thread::yield_now(),
-            _ => std::thread::sleep(std::time::Duration::from_micros(50)),
-        }
-    }
-
-    /// Times it was called.
-    pub fn count(&self) -> u32 {
-        self.0
-    }
-}
 
 /// The reserved table and its free list.
 pub struct Table {
@@ -449,6 +429,13 @@ impl Control {
     /// Notes where the domain's window lies. For [`super::window`], which knows.
     pub(super) fn lie_at(&self, base: u64) {
         self.base.store(base, Ordering::SeqCst);
+    }
+
+    /// How far down a call may begin on the data stack with this top: above the page without access, with some room.
+    pub(super) fn stack_bottom(&self, top: u32) -> u32 {
+        let size = 1u32 << self.stack_log2.load(Ordering::Relaxed);
+        let guard = if size > PAGE { PAGE } else { 0 };
+        (top & !(size - 1)) + guard + 1024
     }
 
     /// Where `offset` is in the host's address space.

@@ -1,7 +1,7 @@
 //! Typed calls: registers filled, the gate called, results taken out.
 
 use super::control::{Control, Entry};
-use super::{memory, slow, thread};
+use super::{memory, thread};
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
@@ -104,7 +104,7 @@ impl<'a> Freight<'a> {
         let bytes = self.parts[0].len().checked_add(self.parts[1].len())?;
         let bytes = u32::try_from(bytes).ok()?.checked_next_multiple_of(16)?;
         r15.checked_sub(bytes)
-            .filter(|&at| at >= slow::stack_bottom(control, r15))
+            .filter(|&at| at >= control.stack_bottom(r15))
     }
 
     /// Lays the bytes there. The window must be held by a published call.

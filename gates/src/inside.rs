@@ -4,7 +4,8 @@
 //! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
 
 use super::call_state;
-use super::control::{Control, Pause, ServiceEntry};
+use super::control::{Control, ServiceEntry};
+use super::pause::Pause;
 use super::thread::{self, Registry, Thread};
 use super::{machine, mask, slow};
 use std::ptr;

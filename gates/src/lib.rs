@@ -39,6 +39,7 @@
 //! | [`window`] | windows and their parts, owned |
 //! | [`text`] | verified text, which alone may run in windows |
 //! | [`map`], [`memory`] | address space; bytes in it |
+//! | [`pause`] | waiting for some microseconds |
 //! | [`machine`] | what the processor and the kernel must have |
 
 // Until the items that the runtime uses are told from those that only this crate does.
@@ -65,6 +66,7 @@ pub mod mask;
 pub mod memory;
 pub mod outcome;
 pub mod pages;
+pub mod pause;
 pub mod peer;
 pub mod record;
 pub mod register;

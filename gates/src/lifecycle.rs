@@ -40,7 +40,7 @@
 //! transition that lets calls in publishes what was done before it: gates read what they use of the control block after this word.
 
 use super::atomic::Atomic;
-use super::control::Pause;
+use super::pause::Pause;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 

@@ -83,6 +83,7 @@ pub fn lacks_stack(thread: &Thread, here: u64, need: u64) -> bool {
 }
 
 /// Whether the running service's call ends when the service returns.
+#[inline]
 pub fn ending(thread: &Thread) -> bool {
     thread.pending.load(Ordering::SeqCst) == thread.sequence.load(Ordering::Relaxed)
 }

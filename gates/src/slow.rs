@@ -18,7 +18,6 @@ use super::record::Record;
 use super::register;
 use super::stale::{discard_stale, is_stale};
 use super::thread::{self, Thread};
-use postern_verifier::window::PAGE;
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
@@ -472,17 +471,10 @@ fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32
     let Some(r15) = lowest else { return Ok(top) };
     // The extension's r15 is untrusted: it must lie in the thread's own data stack.
     let r15 = r15 & !15;
-    if r15 > top || r15 < stack_bottom(control, top) {
+    if r15 > top || r15 < control.stack_bottom(top) {
         return Err(Refusal::NoDataStack);
     }
     Ok(r15)
-}
-
-/// How far down a call may begin on the data stack with this top: above the page without access, with some room.
-pub fn stack_bottom(control: &Control, top: u32) -> u32 {
-    let size = 1u32 << control.stack_log2.load(Ordering::Relaxed);
-    let guard = if size > PAGE { PAGE } else { 0 };
-    (top & !(size - 1)) + guard + 1024
 }
 
 /// The record of the innermost call of a registered thread.

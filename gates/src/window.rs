@@ -203,6 +203,7 @@ impl Window {
     }
 
     /// Keeps the window where it is, for whoever is about to touch it.
+    #[inline]
     pub fn pin(&self) -> Pin<'_> {
         self.0.pins.add();
         Pin(&self.0)

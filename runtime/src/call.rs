@@ -362,6 +362,7 @@ pub fn nesting() -> usize {
 ///
 /// # Safety
 /// The services of the forgotten calls never return: their stack frames are gone.
+#[expect(unsafe_code, reason = "the caller's promise")]
 pub unsafe fn unwind(nesting: usize) -> bool {
     // SAFETY: the caller's promise.
     let left = unsafe { slow::unwind(thread::current(), nesting) };

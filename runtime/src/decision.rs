@@ -5,6 +5,7 @@
 
 mod guard;
 mod module;
+#[expect(unsafe_code, reason = "its name says so")]
 mod trusted;
 
 pub(crate) use guard::Guard;

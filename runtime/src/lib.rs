@@ -4,6 +4,8 @@
 //!
 //! All `unsafe` is in the crate `postern-gates`, and in modules that are named `trusted`; the rest is ordinary Rust.
 
+#![deny(unsafe_code)]
+
 mod access;
 mod at_fork;
 mod call;
@@ -80,6 +82,7 @@ pub use value::{Offset, Output, Value};
 ///
 /// # Safety
 /// Call it first thing in an `SA_SIGINFO | SA_ONSTACK` handler, with the handler's own arguments. When it returns true, return at once.
+#[expect(unsafe_code, reason = "the caller's promise")]
 pub unsafe fn handle_signal(
     signal: i32,
     info: *mut libc::siginfo_t,

@@ -154,6 +154,7 @@ impl Shared {
     ///
     /// # Safety
     /// As there.
+    #[expect(unsafe_code, reason = "the caller's promise")]
     pub unsafe fn expose(memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
         // SAFETY: the caller promises the same.
         unsafe { Shared::builder().expose(memory, len) }

@@ -10,8 +10,9 @@
 use crate::engine;
 use crate::placement::{self, Busiest};
 use postern_gates::call_state::CallPhase;
-use postern_gates::control::{Control, Pause};
+use postern_gates::control::Control;
 use postern_gates::lifecycle::Phase;
+use postern_gates::pause::Pause;
 use postern_gates::{machine, mask, outcome, signal, thread};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -5,10 +5,11 @@
 
 use super::part::Part;
 use super::{Reservation, Window};
-use crate::control::{Control, Pause};
+use crate::control::Control;
 use crate::map::{self, MapError, Protection};
 use crate::memory::{self, Gone};
 use crate::pages::{self, Run};
+use crate::pause::Pause;
 use crate::text::Text;
 use postern_verifier::window::{INFO, LIMIT, WINDOW_SIZE};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ const PATIENCE: u32 = 2000;
 pub(super) struct Pins(AtomicU32);
 
 impl Pins {
+    #[inline]
     pub(super) fn add(&self) {
         let mut pause = Pause::default();
         while self.0.fetch_add(1, Ordering::SeqCst) & MOVING != 0 {
@@ -68,6 +70,7 @@ impl Drop for Moving<'_> {
 pub struct Pin<'w>(pub(super) &'w Reservation);
 
 impl Drop for Pin<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.0.pins.0.fetch_sub(1, Ordering::SeqCst);
     }

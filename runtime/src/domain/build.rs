@@ -145,6 +145,7 @@ impl DomainBuilder {
     /// # Safety
     /// `function` must be a function of the C calling convention with this signature, callable with any argument values from any
     /// thread, that neither unwinds nor longjmps into frames below the entry gate.
+    #[expect(unsafe_code, reason = "the caller's promise")]
     pub unsafe fn service_c(
         mut self,
         name: &str,

@@ -103,6 +103,7 @@ impl AreaBuilder {
     ///
     /// # Safety
     /// `[memory, memory + len)` stays mapped during the call, and there is no Rust reference to it while a domain may write it.
+    #[expect(unsafe_code, reason = "the caller's promise")]
     pub unsafe fn expose(self, memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
         let start = memory as usize;
         let misplaced = [start, len].into_iter().find(|n| n % PAGE as usize != 0);
