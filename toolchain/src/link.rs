@@ -1,16 +1,17 @@
 //! From objects to an extension file.
 //!
-//! Two links: the first finds out what is left after unused sections are gone, above all which symbols nobody defines.
-//! Those are the imports; each becomes the absolute address of its gate slot. The second link places text behind the
-//! slots and adds the notes. Then the verifier judges the text; a file that it refuses does not stay.
+//! Trial links find out what has to be linked and what is left when unused sections are gone ([`needs`]), above all which
+//! symbols nobody defines. Those are the imports; each becomes the absolute address of its gate slot. The last link places
+//! text behind the slots and adds the notes. Then the verifier judges the text; a file that it refuses does not stay.
 
 mod judge;
+mod linker;
+mod needs;
 mod notes;
 mod script;
 mod signatures;
 mod symbols;
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use postern_verifier::window::{MAX_IMPORTS, MAX_SHIFT, PAGE, text_start};
@@ -19,6 +20,9 @@ use crate::cxx::CxxLibrary;
 use crate::driver::DriverError;
 use crate::driver::tools::{Tool, ToolError};
 use crate::sysroot::Sysroot;
+use linker::Linker;
+use signatures::DebugInfo;
+use symbols::Found;
 
 /// The section of an object that names the functions which are the host's, whatever library has one of that name.
 pub const SERVICES: &str = ".postern.services";
@@ -170,138 +174,35 @@ pub fn link(
     scratch: &Path,
     options: &LinkOptions,
 ) -> Result<(), LinkError> {
-    let exports_wanted = if options.exports.is_empty() {
-        symbols::exported_functions(inputs)?
-    } else {
-        options.exports.clone()
-    };
-    let mut keep: Vec<String> = options.keep.clone();
-    if options.library.is_some() {
-        keep.extend(symbols::ALLOCATOR.iter().map(|name| (*name).to_owned()));
-    }
-    if options.libc.is_some() && exports_wanted.iter().any(|name| name == "main") {
-        keep.push(symbols::MAIN.to_owned());
-    }
-    keep.extend(exports_wanted);
-    // They go into a script of the linker's.
-    if let Some(name) = keep.iter().find(|name| !notes::is_name(name)) {
-        return Err(LinkError::Name(name.clone()));
-    }
-
-    let mut linker = Linker {
+    let keep = kept(inputs, options)?;
+    let linker = Linker {
         inputs,
         scratch,
         options,
-        keep,
-        libc: None,
-        cxx: None,
-        imports: Vec::new(),
+        keep: &keep,
     };
-    let mut trial = scratch.join("trial.elf");
-    let mut plan = script::Plan::trial(options.stack_log2);
-    linker.run(&plan, &[], &trial, None)?;
-    let mut found = symbols::read(&trial)?;
-    if let Some(cxx) = &options.cxx
-        && found
-            .undefined
-            .iter()
-            .any(|name| CxxLibrary::may_define(name))
-    {
-        linker.cxx = Some(
-            cxx.archive()
-                .map_err(|error| LinkError::Sysroot(Box::new(error)))?,
-        );
-        // What the tables of frames refer to may ask for more of the C library.
-        plan.frames = true;
-        linker.run(&plan, &[], &trial, None)?;
-        found = symbols::read(&trial)?;
-        if !found.throws {
-            plan.frames = false;
-            linker.run(&plan, &[], &trial, None)?;
-            found = symbols::read(&trial)?;
-        }
-    }
-    if let Some(libc) = &options.libc {
-        let sysroot = &libc.0;
-        // A service of the host goes before a function of the library.
-        let mut imports = options.imports.clone();
-        imports.extend(symbols::services(inputs)?);
-        let undefined: HashSet<&String> = found.undefined.iter().collect();
-        imports.retain(|name| undefined.contains(name) && notes::is_name(name));
-        let left = found.undefined.iter().map(String::as_str);
-        let left: HashSet<&str> = left
-            .filter(|name| !imports.iter().any(|import| import == name))
-            .collect();
-        if left.contains(symbols::MAIN) || sysroot.declares_one_of(&left) {
-            let folder = sysroot
-                .library()
-                .map_err(|error| LinkError::Sysroot(Box::new(error)))?;
-            linker.libc = Some(folder);
-            linker.imports = imports;
-            trial = scratch.join("trial1.elf");
-            linker.run(&plan, &[], &trial, None)?;
-            found = symbols::read(&trial)?;
-            found.undefined.extend(linker.imports.iter().cloned());
-            found.undefined.sort_unstable();
-            found.undefined.dedup();
-        }
-    }
-    let constructors = found.has_constructors && options.library.is_some();
-    let pure = found.pure && options.library.is_some();
-    if constructors || found.throws || pure {
-        // The function that runs them, and what the tables of frames refer to, are linked only now.
-        if constructors {
-            linker.keep.push(symbols::INIT.to_owned());
-        }
-        if pure {
-            linker.keep.push(symbols::PURE.to_owned());
-        }
-        plan.frames = found.throws;
-        trial = scratch.join("trial2.elf");
-        linker.run(&plan, &[], &trial, None)?;
-        found = symbols::read(&trial)?;
-        found.undefined.extend(linker.imports.iter().cloned());
-        found.undefined.sort_unstable();
-        found.undefined.dedup();
-    }
+    let (needs, mut found) = needs::find(&linker)?;
     if !found.has_text {
         return Err(LinkError::Empty);
     }
     found.choose_exports(&options.exports)?;
-    let debug = signatures::read(&trial, &found);
-    if let Some(name) = found
-        .undefined
-        .iter()
-        .find(|name| debug.variables.contains(*name))
-    {
-        return Err(LinkError::Variable(name.clone()));
-    }
-    if found.undefined.len() > MAX_IMPORTS as usize {
-        return Err(LinkError::TooManyImports(found.undefined.len()));
-    }
-    if let Some(name) = found.undefined.iter().find(|name| !notes::is_name(name)) {
-        return Err(LinkError::ImportName(name.clone()));
-    }
+    let debug = signatures::read(&linker.trial(), &found);
+    check_imports(&found, &debug)?;
 
-    let notes_source = scratch.join("notes.s");
-    let notes_object = scratch.join("notes.o");
     let chosen = options.shift.map(|shift| shift.min(MAX_SHIFT));
     let shift = chosen.unwrap_or((found.code % (u64::from(MAX_SHIFT) + 1)) as u32);
     let source = notes::assembly(&found, &debug, options.stack_log2, options.heap, shift);
-    write(&notes_source, &source)?;
-    Tool::Assembler
-        .command()
-        .args(["--64", "-o"])
-        .arg(&notes_object)
-        .arg(&notes_source)
-        .run()?;
+    let notes = assemble(scratch, &source)?;
     let imports = found.undefined.len() as u32;
-    plan.text = text_start(imports) + shift * PAGE;
-    plan.data = found.has_data;
-    plan.thread_locals = found
-        .thread_locals
-        .or(found.wants_thread_pointer.then_some(1));
-    linker.run(&plan, &[&notes_object], output, options.map.as_deref())?;
+    let plan = script::Plan {
+        text: text_start(imports) + shift * PAGE,
+        data: found.has_data,
+        thread_locals: found
+            .thread_locals
+            .or(found.wants_thread_pointer.then_some(1)),
+        ..linker.plan(&needs)
+    };
+    linker.link(&plan, &needs, &notes, output)?;
     let judged = judge::judge(output, imports, shift);
     if judged.is_err() {
         let _ = std::fs::remove_file(output);
@@ -313,94 +214,59 @@ pub fn link(
     Ok(())
 }
 
+/// The symbols from which everything else must be reachable.
+fn kept(inputs: &[LinkInput], options: &LinkOptions) -> Result<Vec<String>, LinkError> {
+    let exports = if options.exports.is_empty() {
+        symbols::exported_functions(inputs)?
+    } else {
+        options.exports.clone()
+    };
+    let mut keep = options.keep.clone();
+    if options.library.is_some() {
+        keep.extend(symbols::ALLOCATOR.iter().map(|name| (*name).to_owned()));
+    }
+    if options.libc.is_some() && exports.iter().any(|name| name == "main") {
+        keep.push(symbols::MAIN.to_owned());
+    }
+    keep.extend(exports);
+    // They go into a script of the linker's.
+    match keep.iter().find(|name| !notes::is_name(name)) {
+        Some(name) => Err(LinkError::Name(name.clone())),
+        None => Ok(keep),
+    }
+}
+
+/// Whether what nobody defines can be imported.
+fn check_imports(found: &Found, debug: &DebugInfo) -> Result<(), LinkError> {
+    let find = |wrong: &dyn Fn(&String) -> bool| found.undefined.iter().find(|name| wrong(name));
+    if let Some(name) = find(&|name| debug.variables.contains(name)) {
+        return Err(LinkError::Variable(name.clone()));
+    }
+    if found.undefined.len() > MAX_IMPORTS as usize {
+        return Err(LinkError::TooManyImports(found.undefined.len()));
+    }
+    match find(&|name| !notes::is_name(name)) {
+        Some(name) => Err(LinkError::ImportName(name.clone())),
+        None => Ok(()),
+    }
+}
+
+/// Makes an object of the notes.
+fn assemble(scratch: &Path, source: &str) -> Result<PathBuf, LinkError> {
+    let [text, object] = ["notes.s", "notes.o"].map(|name| scratch.join(name));
+    write(&text, source)?;
+    Tool::Assembler
+        .command()
+        .args(["--64", "-o"])
+        .arg(&object)
+        .arg(&text)
+        .run()?;
+    Ok(object)
+}
+
 fn write(path: &Path, text: &str) -> Result<(), LinkError> {
     std::fs::write(path, text).map_err(|source| LinkError::File {
         path: path.to_owned(),
         source,
     })
-}
-
-struct Linker<'a> {
-    inputs: &'a [LinkInput],
-    scratch: &'a Path,
-    options: &'a LinkOptions,
-    keep: Vec<String>,
-    /// The folder of the C library, if it is linked.
-    libc: Option<PathBuf>,
-    /// The archive of the C++ library, if it is linked.
-    cxx: Option<PathBuf>,
-    /// The host's functions that no archive is to be searched for.
-    imports: Vec<String>,
-}
-
-impl Linker<'_> {
-    fn run(
-        &self,
-        plan: &script::Plan,
-        first: &[&Path],
-        output: &Path,
-        map: Option<&Path>,
-    ) -> Result<(), LinkError> {
-        let script = self.scratch.join("link.ld");
-        write(&script, &plan.script(&self.keep))?;
-        let mut command = Tool::Linker.command();
-        command
-            .args([
-                "-m",
-                "elf_x86_64",
-                "-nostdlib",
-                "--build-id=none",
-                "-e",
-                "0",
-                "-z",
-                "noexecstack",
-                "-z",
-                "max-page-size=4096",
-            ])
-            .args([
-                "-z",
-                "norelro",
-                "--eh-frame-hdr",
-                "--no-warn-rwx-segments",
-                "--no-warn-mismatch",
-                "-T",
-            ])
-            .arg(&script);
-        if self.options.collect {
-            command.arg("--gc-sections");
-        }
-        if first.is_empty() {
-            command.arg("--unresolved-symbols=ignore-all");
-            for name in &self.imports {
-                command.arg(format!("--defsym={name}=0"));
-            }
-        }
-        if let Some(map) = map {
-            command.arg("-Map").arg(map);
-        }
-        command.arg("-o").arg(output).args(first);
-        command.arg("--start-group");
-        for input in self.inputs {
-            match input {
-                LinkInput::Object(path) | LinkInput::Archive(path) => command.arg(path),
-                LinkInput::Option(option) => command.arg(option),
-            };
-        }
-        command.arg("--end-group");
-        // The C++ library goes before ours, which has a simple `operator new`, and so does the C library, which can run what is
-        // left for a program's exit.
-        command.arg("--start-group");
-        command.args(&self.cxx);
-        if let Some(folder) = &self.libc {
-            command
-                .arg(folder.join("libc.a"))
-                .arg(folder.join("libm.a"));
-        }
-        if let Some(library) = &self.options.library {
-            command.arg(library);
-        }
-        command.arg("--end-group");
-        command.run()?;
-        Ok(())
-    }
 }
