@@ -94,7 +94,7 @@ fn stragglers_can_be_ended() {
 
 #[test]
 fn modules_in_the_child() {
-    support::succeeds_in_child("modules_in_the_child", || {
+    support::succeeds_in_child("ends::modules_in_the_child", || {
         let m = module();
         let count = m.func::<fn() -> i64>("count").unwrap();
         assert_eq!(count.call().unwrap(), 0);
@@ -140,7 +140,7 @@ fn modules_in_the_child() {
 
 #[test]
 fn nothing_is_left_over() {
-    support::succeeds_in_child("nothing_is_left_over", || {
+    support::succeeds_in_child("ends::nothing_is_left_over", || {
         let images: Vec<Image> = (0..3).map(version).collect();
         let round = || {
             let m = Module::new(&images[0], configure).unwrap();

@@ -119,7 +119,7 @@ fn on_a_coroutines_stack() {
 /// The child of a fork finds both as the parent left them; who waits in the parent's other threads is poisoned there.
 #[test]
 fn fork_with_peers() {
-    support::succeeds_in_child("fork_with_peers", || {
+    support::succeeds_in_child("stacks::fork_with_peers", || {
         let (enter, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
         let (e, l) = (enter.clone(), leave.clone());
         let b = serving(move |_, x| {

@@ -162,11 +162,15 @@ pub fn in_child(test: &str, body: impl FnOnce()) -> Output {
         body();
         std::process::exit(0);
     }
-    Command::new(std::env::current_exe().unwrap())
+    let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD, test)
         .output()
-        .unwrap()
+        .unwrap();
+    // Nothing would fail where nothing runs.
+    let none = String::from_utf8_lossy(&output.stdout).contains("running 0 tests");
+    assert!(!none, "no test here is called {test}");
+    output
 }
 
 /// As [`in_child`], and the child must succeed.
