@@ -10,6 +10,11 @@ pub trait Atomic<T> {
     fn load(&self, order: Ordering) -> T;
     /// As of `std`'s atomics.
     fn store(&self, value: T, order: Ordering);
+    /// Stores, and what the thread loads afterwards is loaded when others can see that: a sequentially consistent store, where all that
+    /// is loaded so is sequentially consistent, too. (The model's are only acquired and released, so it needs a fence.)
+    fn store_ahead(&self, value: T);
+    /// As of `std`'s atomics. (In the model a plain store may come before exchanges that it did not see.)
+    fn swap(&self, value: T, order: Ordering) -> T;
     /// As of `std`'s atomics; a failure orders as a success.
     fn compare_exchange(&self, from: T, to: T, order: Ordering) -> Result<T, T>;
     /// A fence between what the thread did before and what it does after.
@@ -28,6 +33,14 @@ macro_rules! processor {
             #[inline(always)]
             fn store(&self, value: $value, order: Ordering) {
                 self.store(value, order);
+            }
+            #[inline(always)]
+            fn store_ahead(&self, value: $value) {
+                self.store(value, Ordering::SeqCst);
+            }
+            #[inline(always)]
+            fn swap(&self, value: $value, order: Ordering) -> $value {
+                self.swap(value, order)
             }
             #[inline(always)]
             fn compare_exchange(

@@ -72,6 +72,13 @@ impl CallPhase {
 pub struct CallState<A = AtomicU32>(A);
 
 impl<A: Atomic<u32>> CallState<A> {
+    /// Outside, in a model's word.
+    #[cfg(test)]
+    pub(super) fn new(word: A) -> CallState<A> {
+        word.store(CallPhase::Outside as u32, SeqCst);
+        CallState(word)
+    }
+
     /// For the thread itself, and its signal handlers.
     pub fn own(&self) -> CallPhase {
         CallPhase::of(self.0.load(Relaxed))
@@ -84,30 +91,29 @@ impl<A: Atomic<u32>> CallState<A> {
 
     /// Outside, InService (a new call), Inside, InService, Leaving (a waiting call comes back) → Entering: from here on the thread's state is
     /// written.
-    pub fn begin_entering(&self) {
+    pub(crate) fn begin_entering(&self) {
         self.0.store(CallPhase::Entering as u32, Release);
     }
 
     /// Entering → Inside. The thread's state is complete before, and what it reads of its domain's lifecycle after this is no older: with
     /// the fence, either this sees that the domain has closed, or who closed it sees this.
-    pub fn publish(&self) {
+    pub(crate) fn publish(&self) {
         self.0.store(CallPhase::Inside as u32, Release);
         A::fence(SeqCst);
     }
 
     /// Entering → InService: a call that waited is the innermost again.
-    pub fn back_in_service(&self) {
+    pub(crate) fn back_in_service(&self) {
         self.0.store(CallPhase::InService as u32, Release);
     }
 
-    /// Inside, InService, Leaving → Outside. Relaxed: nobody waits for the outermost call's end but by looking again and again, and whatever
-    /// the thread did inside was seen by the processor's own order.
-    pub fn leave(&self) {
-        self.0.store(CallPhase::Outside as u32, Relaxed);
+    /// Inside, InService, Leaving → Outside. Whoever sees that sees all that the call did.
+    pub(crate) fn leave(&self) {
+        self.0.store(CallPhase::Outside as u32, Release);
     }
 
     /// Any → Outside, of a thread that is not in the registry any more: nobody looks.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.0.store(CallPhase::Outside as u32, SeqCst);
     }
 }

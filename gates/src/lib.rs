@@ -12,7 +12,9 @@
 //! | [`above`] | what is asked of the code that is built on it |
 //! | [`lifecycle`] | a domain's lifecycle: its phases and the transitions between them |
 //! | [`call_state`] | where a thread is with its innermost call, and what others may read of that |
-//! | [`atomic`] | what both ask of an atomic word, so that a model can stand in for it |
+//! | [`end_request`] | another thread's wish that a call end |
+//! | [`atomic`] | what these three ask of an atomic word, so that a model can stand in for it |
+//! | `model` | a test: calls, aborts, resets and closes in every order in which threads can see each other's stores |
 //! | [`control`] | what gates read of a domain |
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`register`] | how a thread becomes known, and is forgotten |
@@ -52,6 +54,7 @@ pub mod code;
 pub mod control;
 pub mod copies;
 pub mod debugger;
+pub mod end_request;
 pub mod enter;
 pub mod gate;
 pub mod guard;
@@ -64,6 +67,8 @@ pub mod machine;
 pub mod map;
 pub mod mask;
 pub mod memory;
+#[cfg(test)]
+mod model;
 pub mod outcome;
 pub mod pages;
 pub mod pause;

@@ -90,6 +90,13 @@ impl Phase {
 pub struct Lifecycle<A = AtomicU32>(A);
 
 impl<A: Atomic<u32>> Lifecycle<A> {
+    /// Closed, in a model's word.
+    #[cfg(test)]
+    pub(super) fn new(word: A) -> Lifecycle<A> {
+        word.store(Phase::Closed as u32, SeqCst);
+        Lifecycle(word)
+    }
+
     /// The phase of this moment.
     pub fn now(&self) -> Phase {
         Phase::of(self.0.load(SeqCst))
@@ -126,12 +133,12 @@ impl<A: Atomic<u32>> Lifecycle<A> {
 
     /// Closed → Open: a new domain is complete. Only its maker knows it.
     pub fn open(&self) {
-        self.0.store(Phase::Open as u32, SeqCst);
+        self.0.swap(Phase::Open as u32, SeqCst);
     }
 
     /// Any → Closed, for good: no transition leads out of it. Who is inside is still inside.
     pub fn close(&self) {
-        self.0.store(Phase::Closed as u32, SeqCst);
+        self.0.swap(Phase::Closed as u32, SeqCst);
     }
 
     /// Open, MovePending, Retiring → Poisoned, after a fault. True if this call did it. A domain that somebody has for itself is not

@@ -152,12 +152,9 @@ fn asked_to_end(thread: &Thread) -> bool {
     let sequence = thread.sequence.load(Ordering::SeqCst);
     // The peer gate may have been interrupted by the wish while it undid what it had begun.
     let record = &thread.records()[thread.depth()];
-    for (request, kind) in [
-        (&thread.request, &thread.request_kind),
-        (&record.request, &record.request_kind),
-    ] {
-        if request.load(Ordering::SeqCst) == sequence {
-            shim::end_when_back(thread, kind.load(Ordering::SeqCst), 0, None);
+    for wish in [thread.end_request(), record.end_request()] {
+        if wish.is_for(sequence) {
+            shim::end_when_back(thread, wish.kind(), 0, None);
             return true;
         }
     }

@@ -9,6 +9,7 @@
 //! - Only the thread itself writes records, save the wishes of other threads, and those look under the registry's lock.
 
 use super::control::{Control, ServiceEntry};
+use super::end_request::EndRequest;
 use super::thread::Thread;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -58,8 +59,12 @@ impl Record {
 
     /// Asks for the end of this call, once it is the innermost again, if it still has the number `sequence`.
     pub fn end(&self, sequence: u64, kind: u32) {
-        self.request_kind.store(kind, Ordering::SeqCst);
-        self.request.store(sequence, Ordering::SeqCst);
+        self.end_request().put(sequence, kind);
+    }
+
+    /// Another thread's wish that this call end.
+    pub fn end_request(&self) -> EndRequest<'_> {
+        EndRequest::new(&self.request, &self.request_kind)
     }
 
     /// Stack pointer with which the service gate called the service in which the call waits; 0 in the peer gate.

@@ -314,14 +314,11 @@ pub fn request_end(thread: &Thread, sequence: u64, kind: u32) {
         // That call is over, and a wish for the present one must not be overwritten.
         return;
     }
-    if thread.request.load(Ordering::SeqCst) == sequence {
-        // Asked already. The signal is one of those that queue, and a thread that is sent them faster than it handles them
-        // would never get on; the watchdog reminds in its own time.
-        return;
+    // Asked already, perhaps. The signal is one of those that queue, and a thread that is sent them faster than it handles them
+    // would never get on; the watchdog reminds in its own time.
+    if thread.end_request().ask(sequence, kind) {
+        remind(thread);
     }
-    thread.request_kind.store(kind, Ordering::SeqCst);
-    thread.request.store(sequence, Ordering::SeqCst);
-    remind(thread);
 }
 
 /// Sends the abort signal for a request that was made. The caller holds the registry.
@@ -376,8 +373,8 @@ fn in_window(control: &Control, pc: usize) -> bool {
 
 fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool {
     let sequence = thread.sequence.load(Ordering::Relaxed);
-    let wanted = thread.request.load(Ordering::SeqCst);
-    let kind = thread.request_kind.load(Ordering::Relaxed);
+    let wish = thread.end_request();
+    let (wanted, kind) = (wish.wanted(), wish.kind());
     let waiting = thread.waiting().find(|&(number, _)| number == wanted);
     // SAFETY: control blocks are never unmapped; the pointer is null before the thread's first call.
     let control = unsafe { thread.control.load(Ordering::Relaxed).as_ref() };
@@ -394,7 +391,7 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
     match (found.decide(), waiting, control) {
         (OnAbort::ToRecord, Some((_, call)), _) => {
             call.end(wanted, kind);
-            thread.request.store(0, Ordering::SeqCst);
+            wish.done(wanted);
             true
         }
         (OnAbort::WhenServiceReturns, ..) => {
@@ -403,7 +400,7 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
                 thread.pending.store(sequence, Ordering::SeqCst);
                 thread.abort_kind.store(kind, Ordering::SeqCst);
             }
-            thread.request.store(0, Ordering::SeqCst);
+            wish.done(wanted);
             true
         }
         (OnAbort::Now, _, Some(control)) => {
@@ -420,7 +417,9 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
 /// Makes the interrupted thread continue at the gates' way out.
 fn end(thread: &Thread, context: &mut ucontext_t, kind: u32) {
     thread.abort_kind.store(kind, Ordering::Relaxed);
-    thread.request.store(0, Ordering::Relaxed);
+    // Whatever the reason, nobody need ask for this call any more.
+    let sequence = thread.sequence.load(Ordering::Relaxed);
+    thread.end_request().done(sequence);
     let registers = &mut context.uc_mcontext.gregs;
     registers[libc::REG_RIP as usize] = Label::postern_aborted.address() as i64;
     registers[libc::REG_RSP as usize] = thread.frame.load(Ordering::Relaxed) as i64;

@@ -516,14 +516,13 @@ pub(super) fn leave(thread: &Thread) -> bool {
     record.sequence.store(0, Ordering::Release);
     // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did before is seen.
     fence(Ordering::SeqCst);
-    let requested = record.request.load(Ordering::Relaxed) == sequence;
-    if requested {
-        record.request.store(0, Ordering::Relaxed);
-    }
+    let wish = record.end_request();
+    let requested = wish.is_for(sequence);
+    wish.done(sequence);
     let settled = |control: &Control| control.lifecycle.settled();
     let reason = match record.domain().map_or(Phase::Closed, settled) {
         Phase::Poisoned | Phase::Closed => outcome::ANOTHER,
-        _ if requested => record.request_kind.load(Ordering::SeqCst),
+        _ if requested => wish.kind(),
         _ => return peer,
     };
     if thread.pending.load(Ordering::SeqCst) != sequence {

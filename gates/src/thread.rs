@@ -9,6 +9,7 @@
 
 use super::call_state::{CallPhase, CallState, CallWord, one_call};
 use super::control::{self, Control, ServiceEntry};
+use super::end_request::EndRequest;
 use super::enter::Freight;
 use super::host::X87;
 use super::machine;
@@ -243,6 +244,11 @@ impl Thread {
     pub fn innermost(&self) -> Option<&'static Control> {
         // SAFETY: control blocks are never unmapped.
         unsafe { self.control.load(Ordering::SeqCst).as_ref() }
+    }
+
+    /// Another thread's wish that the innermost call end.
+    pub fn end_request(&self) -> EndRequest<'_> {
+        EndRequest::new(&self.request, &self.request_kind)
     }
 
     /// A word as other threads read it.

@@ -212,7 +212,7 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
     let phase = control.lifecycle.now();
     if t.pending.load(Ordering::SeqCst) == sequence {
         // In a service; it ends when that returns.
-    } else if t.request.load(Ordering::SeqCst) == sequence {
+    } else if t.end_request().is_for(sequence) {
         // It was asked while a signal handler of the host had interrupted it.
         signal::remind(t);
     } else if matches!(phase, Phase::Poisoned | Phase::Closed) {

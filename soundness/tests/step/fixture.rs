@@ -5,7 +5,7 @@ use postern::testing;
 use postern::{CallError, Caller, Domain, FaultKind, Image, Limits, Placement};
 use postern_image::ImageBuilder;
 use postern_soundness::host::HostCall;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What a call needs.
 pub struct Fixture {
@@ -28,10 +28,15 @@ pub enum Expected {
     Float(f64),
     Fault(FaultKind),
     Poisoned,
+    /// A service that the call reaches interrupts it.
+    InterruptedByService,
 }
 
 /// How an inner call, made by a service, failed: a request kind.
 pub static INNER: AtomicU32 = AtomicU32::new(0);
+
+/// A service has done what it is there for in this call.
+pub static ACTED: AtomicBool = AtomicBool::new(false);
 
 pub fn request_kind(error: &CallError) -> u32 {
     error.fault().map_or(WRONG, |fault| fault_kind(fault.kind))
@@ -63,6 +68,7 @@ impl Fixture {
         let mut call = HostCall::new(pointer, &self.integers, &self.floats);
         postern::clear_last_error();
         INNER.store(0, Ordering::Relaxed);
+        ACTED.store(false, Ordering::Relaxed);
         // SAFETY: the pointer is to a stub for a function whose arguments are in registers or, for the scenario with
         // arguments on the stack, are the known words there; the debugger takes the traps.
         unsafe {
@@ -99,6 +105,18 @@ impl Fixture {
             // The watchdog may see the call before the gate has looked at the domain's state.
             (Some(CallError::Fault(fault)), Expected::Poisoned)
                 if fault.kind == FaultKind::AnotherThread =>
+            {
+                (AS_USUAL, String::new())
+            }
+            // The wish was for both, or for the inner call, and the outer one ends by its own service.
+            (Some(CallError::Fault(fault)), Expected::InterruptedByService)
+                if inner != 0 && fault.kind == FaultKind::Interrupted =>
+            {
+                (inner, "in the inner call".into())
+            }
+            // Before the service acted, it is the debugger's wish.
+            (Some(CallError::Fault(fault)), Expected::InterruptedByService)
+                if ACTED.load(Ordering::Relaxed) && fault.kind == FaultKind::Interrupted =>
             {
                 (AS_USUAL, String::new())
             }

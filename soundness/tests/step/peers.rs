@@ -59,6 +59,7 @@ pub fn peer_whose_service(acts: fn(&Domain), expected: Expected) -> Fixture {
         .service("s", move |_: &Caller<'_>, x: i32| {
             let outer = OUTER.lock().unwrap().clone();
             outer.iter().for_each(acts);
+            ACTED.store(true, Ordering::Relaxed);
             x
         })
         .on_fault(note)

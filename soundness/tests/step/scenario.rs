@@ -302,6 +302,11 @@ pub const SCENARIOS: &[Scenario] = &[
         fresh: true,
         host_signal: false,
     },
+    // The way back of the peer gate finds the wish in the caller's record. The domain stays open, so the watchdog, which asks for the end
+    // of calls in closed ones, is not there before it.
+    scenario("peer that interrupts its caller", || {
+        peer_whose_service(Domain::interrupt, Expected::InterruptedByService)
+    }),
     scenario("peer with a service", || {
         peer_whose_service(|_| {}, Expected::Integer(22))
     }),
