@@ -96,6 +96,8 @@ struct Placed {
     linked: u32,
     /// It has its landing pads.
     open: bool,
+    /// How many barriers there were when it was written.
+    since: u64,
 }
 
 impl Placed {
@@ -116,8 +118,9 @@ pub struct Area {
     image: Arc<Text>,
     /// Ends of what is mapped executable of slots and of text.
     open: [u32; 2],
-    /// Slots that were made before the last barrier.
+    /// Slots that were made before the last barrier, and how many barriers there were.
     seen: u32,
+    barriers: u64,
     /// Where each slot that is made leads; 0 is its trap.
     targets: Vec<u32>,
     placed: BTreeMap<u32, Placed>,
@@ -146,6 +149,7 @@ impl Area {
             part,
             image,
             seen: 0,
+            barriers: 0,
             targets: Vec::new(),
             placed: BTreeMap::new(),
             constants: BTreeMap::new(),
@@ -181,6 +185,7 @@ impl Area {
     pub fn barrier(&mut self) -> std::io::Result<()> {
         machine::code_barrier()?;
         self.seen = self.slots();
+        self.barriers += 1;
         Ok(())
     }
 
@@ -294,14 +299,17 @@ impl Area {
             judged,
             linked: 0,
             open: false,
+            since: self.barriers,
         };
         self.placed.insert(at, placed);
         true
     }
 
-    /// Gives text its landing pads: one byte each, so that a pad is there or not. All threads see the rest: [`Area::barrier`] was called.
+    /// Gives text its landing pads: one byte each, so that a pad is there or not. Nothing happens before all threads see the rest: after
+    /// [`Area::place`] comes [`Area::barrier`].
     pub fn open_pads(&mut self, at: u32) {
-        let Some(placed) = self.placed.get_mut(&at) else {
+        let seen = |placed: &&mut Placed| placed.since < self.barriers;
+        let Some(placed) = self.placed.get_mut(&at).filter(seen) else {
             return;
         };
         placed.open = true;

@@ -52,7 +52,7 @@ pub mod atomic;
 pub mod call_state;
 pub mod code;
 pub mod control;
-pub mod copies;
+mod copies;
 pub mod debugger;
 pub mod end_request;
 pub mod enter;
@@ -66,7 +66,7 @@ pub mod lock;
 pub mod machine;
 pub mod map;
 pub mod mask;
-pub mod memory;
+mod memory;
 #[cfg(test)]
 mod model;
 pub mod outcome;

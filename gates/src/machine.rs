@@ -136,9 +136,15 @@ pub fn seal_writers(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes `number`, which must be the caller's own descriptor, one for `file`.
-pub fn replace_descriptor(number: i32, file: &File) -> bool {
-    // SAFETY: the caller's own descriptor is closed and opened again in one step; nobody else has an interest in it.
+/// Makes `number` a descriptor for `file`, if it is one of a memory file of this name, which the runtime alone makes. If the host has
+/// closed that, its number may be anybody's.
+pub fn replace_memory_file(number: i32, name: &CStr, file: &File) -> bool {
+    let is = format!("/memfd:{}", name.to_string_lossy());
+    let link = std::fs::read_link(format!("/proc/self/fd/{number}"));
+    if !link.is_ok_and(|link| link.to_string_lossy().starts_with(&is)) {
+        return false;
+    }
+    // SAFETY: the runtime's own descriptor is closed and opened again in one step; nobody else has an interest in it.
     unsafe { libc::dup3(file.as_raw_fd(), number, libc::O_CLOEXEC) == number }
 }
 

@@ -121,7 +121,7 @@ unsafe extern "C" {
 }
 
 /// Where the interrupted thread goes on if `pc` is in a copy. None uses the stack, so it returns from there.
-pub fn after_fault(pc: usize) -> Option<usize> {
+pub(crate) fn after_fault(pc: usize) -> Option<usize> {
     let gone = &raw const postern_gone as usize;
     (&raw const postern_touches as usize..gone)
         .contains(&pc)
@@ -192,7 +192,7 @@ pub(super) unsafe fn set_host_word(address: u64, value: u64) {
 }
 
 /// The host's memory of a mapped file of the runtime's own, for building images.
-pub struct FileView(Mapping);
+pub(crate) struct FileView(Mapping);
 
 impl FileView {
     /// Maps the first `bytes` bytes of `file` readable.
@@ -207,7 +207,7 @@ impl FileView {
     }
 
     /// The bytes. The file is sealed, so they never change.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         let (start, bytes) = (self.0.address(), self.0.bytes());
         // SAFETY: mapped readable for the view's life, as nobody else has the mapping, over a file that is sealed against writing and
         // shrinking.

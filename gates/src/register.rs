@@ -28,7 +28,7 @@ const MARGIN: u64 = 16 << 10;
 const REACH: u64 = 256 << 10;
 
 /// Registers the calling thread, or says why it cannot enter extensions.
-pub fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
+pub(super) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
     let checked = signal::generation();
     signal::check_thread()?;
     let bounds = own_stack_bounds();

@@ -77,7 +77,7 @@ pub fn end_when_back(thread: &Thread, kind: u32, detail: u64, message: Option<St
 
 /// Whether the thread is on its own stack with less than `need` bytes of it left below `here`. Of a coroutine's only the host knows
 /// how large it is.
-pub fn lacks_stack(thread: &Thread, here: u64, need: u64) -> bool {
+pub(super) fn lacks_stack(thread: &Thread, here: u64, need: u64) -> bool {
     let left = here.wrapping_sub(thread.stack_low.load(Ordering::Relaxed));
     left < need && left < thread.stack_size.load(Ordering::Relaxed)
 }

@@ -185,7 +185,8 @@ impl Stubs {
         let stub = self.new_stub()?;
         // It stays for good, and its place with it.
         let own: &'static Entry = Box::leak(Box::new(entry.clone()));
-        point(stub, std::ptr::from_ref(own).cast_mut());
+        // SAFETY: both stay for good.
+        unsafe { point(stub, std::ptr::from_ref(own).cast_mut()) };
         self.places.push(Place {
             stub,
             entry: own,
@@ -232,15 +233,22 @@ fn template() -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A C function pointer that calls `entry`, which lives for good: [`point`] may exchange that.
-pub fn make(entry: *mut Entry) -> Result<usize, MapError> {
+/// A C function pointer that calls `entry`: [`point`] may exchange that.
+///
+/// # Safety
+/// The entry lives for good.
+pub(super) unsafe fn make(entry: *mut Entry) -> Result<usize, MapError> {
     let stub = stubs().get_or_insert_default().new_stub()?;
-    point(stub, entry);
+    // SAFETY: it was just made; the rest is the caller's promise.
+    unsafe { point(stub, entry) };
     Ok(stub)
 }
 
-/// Lets a stub call another entry, which lives for good, too.
-pub fn point(stub: usize, entry: *mut Entry) {
+/// Lets a stub call another entry.
+///
+/// # Safety
+/// [`make`] gave the stub, and the entry lives for good.
+pub(super) unsafe fn point(stub: usize, entry: *mut Entry) {
     // Spaces begin at pages, and stubs at multiples of their size, but not at multiples of the space's: the data's place is in the code.
     // SAFETY: `new_stub` mapped the stub, for good, with the template's code, in which the distance stands right before `LOADED`.
     let distance = unsafe { ((stub + LOADED - 4) as *const u32).read_unaligned() };

@@ -93,7 +93,8 @@ impl Switch {
         self.current.store(entry, Ordering::SeqCst);
         let stub = self.stub.load(Ordering::SeqCst);
         if stub != 0 {
-            stub::point(stub, entry);
+            // SAFETY: `stub` made it, and keeps the switch for good, with its entries.
+            unsafe { stub::point(stub, entry) };
         }
     }
 
@@ -117,13 +118,17 @@ impl Switch {
         if known != 0 {
             return Ok(known);
         }
-        let stub = stub::make(self.current.load(Ordering::SeqCst))?;
-        std::mem::forget(self.clone());
+        // So the switch stays for good, with its entries.
+        let kept = self.clone();
+        // SAFETY: `kept` is forgotten before anybody has the pointer.
+        let stub = unsafe { stub::make(self.current.load(Ordering::SeqCst))? };
+        std::mem::forget(kept);
         let first = self
             .stub
             .compare_exchange(0, stub, Ordering::SeqCst, Ordering::SeqCst);
         // It may have been switched meanwhile.
-        stub::point(stub, self.current.load(Ordering::SeqCst));
+        // SAFETY: as above.
+        unsafe { stub::point(stub, self.current.load(Ordering::SeqCst)) };
         Ok(first.err().unwrap_or(stub))
     }
 }

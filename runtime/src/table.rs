@@ -214,10 +214,7 @@ pub(crate) fn after_fork() {
     if mapped.share(file.as_fd(), Prot::ReadWrite).is_err() {
         return;
     }
-    // If the host has closed the old descriptor, its number may be anybody's.
-    let ours =
-        std::fs::read_link(format!("/proc/self/fd/{old}")).is_ok_and(|link| read::is_table(&link));
-    if !(ours && machine::replace_descriptor(old, &file)) {
+    if !machine::replace_memory_file(old, FILE, &file) {
         DESCRIPTOR.store(file.as_raw_fd(), Ordering::Relaxed);
         std::mem::forget(file);
     }

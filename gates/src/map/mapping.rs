@@ -25,7 +25,7 @@ impl Mapping {
     }
 
     /// Address space without access, parts of which will be touched here and there: a touch costs a page, and not 2 MiB.
-    pub fn sparse(bytes: usize) -> Result<Mapping, MapError> {
+    pub(crate) fn sparse(bytes: usize) -> Result<Mapping, MapError> {
         let mapping = Mapping::reserve(bytes)?;
         // SAFETY: advice about memory that was just mapped.
         unsafe { libc::madvise(mapping.start as *mut _, bytes, libc::MADV_NOHUGEPAGE) };
@@ -33,7 +33,7 @@ impl Mapping {
     }
 
     /// Address space at a place that nobody can guess.
-    pub fn hidden(bytes: usize) -> Result<Mapping, MapError> {
+    pub(crate) fn hidden(bytes: usize) -> Result<Mapping, MapError> {
         /// Below the end of user space on every processor.
         const SPACE: u64 = 1 << 46;
         for _ in 0..8 {
@@ -48,7 +48,7 @@ impl Mapping {
     }
 
     /// The first bytes of a file, readable.
-    pub fn of_file(file: BorrowedFd<'_>, bytes: usize) -> Result<Mapping, MapError> {
+    pub(crate) fn of_file(file: BorrowedFd<'_>, bytes: usize) -> Result<Mapping, MapError> {
         let mapping = Mapping::reserve(bytes)?;
         // SAFETY: the range was just reserved and nobody refers to it.
         unsafe { place(mapping.start, bytes, Protection::Read, Some((file, 0)))? };
@@ -63,14 +63,14 @@ impl Mapping {
     }
 
     /// Maps the first bytes of a file executable over the first of the range.
-    pub fn place_code(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), MapError> {
+    pub(crate) fn place_code(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), MapError> {
         let start = self.part(0..bytes);
         // SAFETY: the range is this mapping's, to which its owner has no reference that expects anything else.
         unsafe { place(start, bytes, Protection::ReadExecute, Some((file, 0))) }
     }
 
     /// Allows a part that was only reserved to be read and written.
-    pub fn open(&self, part: Range<usize>) -> Result<(), MapError> {
+    pub(crate) fn open(&self, part: Range<usize>) -> Result<(), MapError> {
         let bytes = part.len();
         let start = self.part(part);
         // SAFETY: as in `place_code`.
@@ -84,7 +84,7 @@ impl Mapping {
     }
 
     /// Leaves it out of core dumps, unless they are to have it.
-    pub fn hide(&self) {
+    pub(crate) fn hide(&self) {
         // SAFETY: the range is this mapping's.
         unsafe { hide(self.start, self.bytes) };
     }
@@ -99,12 +99,12 @@ impl Mapping {
     }
 
     /// Its first address.
-    pub fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         self.start
     }
 
     /// Its length.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
