@@ -65,15 +65,15 @@ fn every_error_has_a_remedy() {
         ("runtime/src/table/read.rs", "TableError"),
         ("runtime/src/call.rs", "CallError"),
         ("gates/src/map.rs", "MapError"),
-        ("runtime/src/policy/rules.rs", "GrantError"),
+        ("policy/src/rules.rs", "GrantError"),
         ("runtime/src/decision.rs", "DecisionError"),
         ("runtime/src/revoke.rs", "RevokeError"),
         ("runtime/src/revoke.rs", "Reluctance"),
-        ("runtime/src/pool.rs", "PoolError"),
-        ("runtime/src/module/replace.rs", "ReplaceError"),
-        ("runtime/src/namespace/error.rs", "CreateError"),
-        ("runtime/src/namespace.rs", "NamespaceError"),
-        ("runtime/src/namespace/call.rs", "IdCallError"),
+        ("supervision/src/pool.rs", "PoolError"),
+        ("supervision/src/module/replace.rs", "ReplaceError"),
+        ("namespaces/src/error.rs", "CreateError"),
+        ("namespaces/src/lib.rs", "NamespaceError"),
+        ("namespaces/src/call.rs", "IdCallError"),
     ] {
         let found = variants(&read(file), name);
         assert!(found.len() > 1, "{name}");
@@ -92,7 +92,7 @@ fn every_configuration_field_is_listed() {
     for (file, name) in [
         ("runtime/src/engine.rs", "Config"),
         ("runtime/src/domain/build.rs", "Limits"),
-        ("runtime/src/namespace.rs", "Room"),
+        ("namespaces/src/lib.rs", "Capacity"),
     ] {
         let source = read(file);
         let start = source.find(&format!("pub struct {name} {{")).unwrap();

@@ -26,23 +26,32 @@
 
 #![forbid(unsafe_code)]
 
-pub use postern_runtime::policy;
+/// The former name of [`Capacity`].
+#[doc(hidden)]
+pub use postern_namespaces::Capacity as Room;
+pub use postern_namespaces::{
+    Capacity, CreateError, Created, FunctionId, IdCallError, Namespace, NamespaceBuilder,
+    NamespaceCounters, NamespaceError, Recovery, RegisterUse,
+};
+pub use postern_policy as policy;
+pub use postern_policy::{Access, Policy, Rules, Verdict};
 #[cfg(feature = "testing")]
 pub use postern_runtime::testing;
 #[doc(hidden)]
 pub use postern_runtime::without_reserve;
 pub use postern_runtime::{
-    Access, AreaBuilder, Asked, BackOff, BindError, Bounds, Busy, By, CallError, Caller, Cell,
-    Column, Config, Counters, CreateError, Created, DEFAULT_STACK, Decider, DecisionError, Domain,
-    DomainBuilder, Facts, Fault, FaultKind, Func, FuncType, FunctionId, Grant, Grants, HotWindow,
-    IdCallError, Image, InstantiateError, Lendable, Limits, LoadError, MapError, MemoryError,
-    MemoryTable, Metrics, Module, ModuleBuilder, ModuleCounters, ModuleEvent, ModuleFunc,
-    Namespace, NamespaceBuilder, NamespaceCounters, NamespaceError, Offset, Output, Pages,
-    PeerError, PeerExport, Perf, Placement, Policy, Pool, PoolBuilder, PoolCounters, PoolError,
-    Pooled, Prot, Question, ReadError, Recovery, Recycle, RegisterUse, Registers, Reluctance,
-    ReplaceError, Replaced, Replacement, Repossession, RestartPolicy, RevokeError, Revoked, Room,
-    Row, Rules, Service, ShareError, Shared, SharedPage, Signature, StartError, SymbolError,
-    SystemLimit, TableDomain, TableError, Type, Value, Verdict, Violation, clear_last_error,
+    AreaBuilder, Asked, BindError, Bounds, Busy, By, CallError, Caller, Cell, Column, Config,
+    Counters, DEFAULT_STACK, Decider, DecisionError, Domain, DomainBuilder, Facts, Fault,
+    FaultKind, Func, FuncType, Grant, Grants, HotWindow, Image, InstantiateError, Limits,
+    LoadError, MapError, MemoryError, MemoryTable, Metrics, Offset, Output, Pages, PeerError,
+    PeerExport, Perf, Placement, Prot, Question, ReadError, Registers, Reluctance, Repossession,
+    RevokeError, Revoked, Row, Service, ShareError, Shared, SharedPage, Signature, StartError,
+    SymbolError, SystemLimit, TableDomain, TableError, Type, Value, Violation, clear_last_error,
     handle_signal, hot_domain, hot_window, init, input, last_error, memory_table, metrics, nesting,
     rearm, set_last_error, unsupported, unwind,
+};
+pub use postern_supervision::{
+    BackOff, Lendable, Module, ModuleBuilder, ModuleCounters, ModuleEvent, ModuleFunc, Pool,
+    PoolBuilder, PoolCounters, PoolError, Pooled, Recycle, ReplaceError, Replaced, Replacement,
+    RestartPolicy,
 };

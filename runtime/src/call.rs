@@ -1,10 +1,9 @@
 //! Calls: typed entries, and what comes of a call that did not return.
 
 use crate::Domain;
+use crate::code::Recovery;
 use crate::domain::{Inner, retired};
 use crate::fault::{Fault, FaultKind};
-use crate::module;
-use crate::namespace::Recovery;
 use crate::peer;
 use crate::value::{Output, Value};
 use postern_gates::above::{Ended, Failure, Held};
@@ -12,7 +11,6 @@ use postern_gates::control::{Entry, MAX_THREADS};
 use postern_gates::enter;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::outcome::{self, RawFault, Refusal};
-use postern_gates::switch::Switch;
 use postern_gates::{shim, slow, thread};
 use postern_image::Signature;
 use std::cell::Cell;
@@ -248,9 +246,9 @@ fn fault(
     let code = inner.code.get();
     let recovery = code.map(|code| code.recovery(recovery));
     if raw.kind != outcome::INTERRUPT && !untouched && recovery != Some(Recovery::Continue) {
-        if let Some(module) = inner.module.get().and_then(Weak::upgrade) {
+        if let Some(supervisor) = inner.supervisor.get().and_then(Weak::upgrade) {
             // Before the domain closes, so that no call finds it closed.
-            module.faulted(inner, &fault);
+            supervisor.faulted(inner.id(), &fault);
         }
         // Whoever ended it from another thread had closed the domain before; now, outside, it may have begun anew already.
         if raw.kind != outcome::ANOTHER {
@@ -327,7 +325,7 @@ pub(crate) fn failure() -> Failure {
 /// # Panics
 /// Goes on with the panic of a service.
 #[cold]
-pub(crate) fn failed() -> CallError {
+pub fn failed() -> CallError {
     match take_left() {
         Left::Error(error) => error,
         Left::Panic(panic) => std::panic::resume_unwind(panic),
@@ -339,7 +337,7 @@ pub(crate) fn failed() -> CallError {
 /// # Panics
 /// As [`failed`].
 #[cold]
-pub(crate) fn failed_and_kept() -> CallError {
+pub fn failed_and_kept() -> CallError {
     last_error().unwrap_or_else(failed)
 }
 
@@ -381,7 +379,7 @@ pub(crate) fn kill(reason: String) {
 }
 
 /// Whether the running service's call ends as soon as the service returns.
-pub(crate) fn ending() -> bool {
+pub fn ending() -> bool {
     shim::ending(thread::current())
 }
 
@@ -410,7 +408,7 @@ impl<F: FuncType> Func<F> {
     }
 
     /// One of a namespace, that holds its slot.
-    pub(crate) fn held(domain: &Domain, entry: Entry, held: Arc<()>) -> Func<F> {
+    pub fn held(domain: &Domain, entry: Entry, held: Arc<()>) -> Func<F> {
         Func {
             entry: Box::new(entry),
             domain: domain.clone(),
@@ -447,27 +445,43 @@ impl<F> std::fmt::Debug for Func<F> {
     }
 }
 
-/// A typed entry of a [`Module`](crate::Module): each call goes to the version of that moment. It keeps the module alive.
-pub struct ModuleFunc<F> {
-    pub(crate) switch: Arc<Switch>,
-    pub(crate) module: Arc<module::Inner>,
-    pub(crate) types: PhantomData<fn() -> F>,
-}
-
-impl<F> Clone for ModuleFunc<F> {
-    fn clone(&self) -> Self {
-        ModuleFunc {
-            switch: self.switch.clone(),
-            module: self.module.clone(),
-            types: PhantomData,
-        }
-    }
-}
-
 /// Function types of entries: `fn(A, B, …) -> R` of up to ten [`Value`]s.
 pub trait FuncType: 'static {
     /// The C types.
     fn signature() -> Signature;
+}
+
+/// Function types whose entries can be called with arguments in a tuple: all [`FuncType`]s.
+pub trait Enter: FuncType {
+    /// The arguments.
+    type Arguments;
+    /// The result.
+    type Result;
+
+    /// Calls an entry.
+    fn enter(entry: &Entry, arguments: Self::Arguments) -> enter::Returned;
+
+    /// The result in the registers of a call that returned.
+    fn result(returned: &enter::Returned) -> Self::Result;
+}
+
+/// Calls a macro with the parameters of each [`FuncType`], and names for them.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! for_each_function_type {
+    ($each:ident) => {
+        $each!();
+        $each!(A a);
+        $each!(A a, B b);
+        $each!(A a, B b, C c);
+        $each!(A a, B b, C c, D d);
+        $each!(A a, B b, C c, D d, E e);
+        $each!(A a, B b, C c, D d, E e, G g);
+        $each!(A a, B b, C c, D d, E e, G g, H h);
+        $each!(A a, B b, C c, D d, E e, G g, H h, I j);
+        $each!(A a, B b, C c, D d, E e, G g, H h, I j, J k);
+        $each!(A a, B b, C c, D d, E e, G g, H h, I j, J k, K l);
+    };
 }
 
 macro_rules! function {
@@ -478,27 +492,13 @@ macro_rules! function {
             }
         }
 
-        impl<R: Output, $($a: Value),*> Func<fn($($a),*) -> R> {
-            /// Calls the extension.
-            ///
-            /// # Errors
-            /// The call was refused, or ended in another way than by returning.
-            ///
-            /// # Panics
-            /// Goes on with the panic of a service that the extension called.
-            #[inline]
-            #[allow(clippy::too_many_arguments)]
-            pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
-                let returned = Self::enter(&self.entry, $($v),*);
-                if returned.status != STATUS_OK {
-                    return Err(failed());
-                }
-                Ok(R::from_registers(returned.integer, returned.float))
-            }
+        impl<R: Output, $($a: Value),*> Enter for fn($($a),*) -> R {
+            type Arguments = ($($a,)*);
+            type Result = R;
 
             #[inline(always)]
-            #[allow(clippy::too_many_arguments, unused_mut, unused_variables, unused_assignments)]
-            fn enter(entry: &Entry, $($v: $a),*) -> enter::Returned {
+            #[allow(unused_mut, unused_variables, unused_assignments)]
+            fn enter(entry: &Entry, ($($v,)*): ($($a,)*)) -> enter::Returned {
                 let (mut integers, mut floats, mut stack) = ([0u64; 6], [0u64; 8], [0u64; 10]);
                 let (mut in_integers, mut in_floats, mut on_stack) = (0, 0, 0);
                 $(
@@ -520,60 +520,46 @@ macro_rules! function {
                     enter::all(entry, integers, floats, &stack[..on_stack])
                 }
             }
+
+            #[inline(always)]
+            fn result(returned: &enter::Returned) -> R {
+                R::from_registers(returned.integer, returned.float)
+            }
         }
 
-        impl<R: Output, $($a: Value),*> ModuleFunc<fn($($a),*) -> R> {
-            /// Calls the module's present version.
+        impl<R: Output, $($a: Value),*> Func<fn($($a),*) -> R> {
+            /// Calls the extension.
             ///
             /// # Errors
-            /// As of [`Func`]; never because the version is being replaced.
+            /// The call was refused, or ended in another way than by returning.
             ///
             /// # Panics
             /// Goes on with the panic of a service that the extension called.
             #[inline]
             #[allow(clippy::too_many_arguments)]
             pub fn call(&self, $($v: $a),*) -> Result<R, CallError> {
-                let entry = self.switch.current();
-                let returned = Func::<fn($($a),*) -> R>::enter(entry, $($v),*);
-                let late = !std::ptr::eq(entry, self.switch.current());
+                let returned = <fn($($a),*) -> R>::enter(&self.entry, ($($v,)*));
                 if returned.status != STATUS_OK {
-                    let error = failed();
-                    if late {
-                        self.module.late();
-                    }
-                    return Err(error);
+                    return Err(failed());
                 }
-                if late {
-                    self.module.late();
-                }
-                Ok(R::from_registers(returned.integer, returned.float))
+                Ok(<fn($($a),*) -> R>::result(&returned))
             }
         }
     };
 }
-function!();
-function!(A a);
-function!(A a, B b);
-function!(A a, B b, C c);
-function!(A a, B b, C c, D d);
-function!(A a, B b, C c, D d, E e);
-function!(A a, B b, C c, D d, E e, G g);
-function!(A a, B b, C c, D d, E e, G g, H h);
-function!(A a, B b, C c, D d, E e, G g, H h, I j);
-function!(A a, B b, C c, D d, E e, G g, H h, I j, J k);
-function!(A a, B b, C c, D d, E e, G g, H h, I j, J k, K l);
+for_each_function_type!(function);
 
-#[cfg(all(test, feature = "ecode"))]
+#[cfg(test)]
 mod tests {
-    use crate::Namespace;
+    use crate::sample;
     use postern_gates::register;
 
     /// Their stacks have been those of threads that called extensions at their very end.
     #[test]
     fn threads_on_used_stacks_are_not_taken_for_ending_ones() {
-        let space = Namespace::builder().build().unwrap();
-        space.create("p", "int one(void) { return 1; }").unwrap();
-        let one = space.func::<fn() -> i32>("one").unwrap();
+        let domain = sample::domain("int one(void) { return 1; }");
+        let domain = domain.build().unwrap();
+        let one = domain.func::<fn() -> i32>("one").unwrap();
         struct Last(crate::Func<fn() -> i32>);
         impl Drop for Last {
             fn drop(&mut self) {

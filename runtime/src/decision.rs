@@ -11,8 +11,8 @@ mod trusted;
 pub(crate) use guard::Guard;
 pub(crate) use trusted::Deciding;
 
-use crate::policy::Request;
 use crate::service::Caller;
+use crate::system::Request;
 use crate::{CallError, Domain, SymbolError, Verdict};
 use module::Module;
 use std::fmt;

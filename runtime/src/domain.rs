@@ -1,25 +1,27 @@
 //! Domains: one instance of an image each, with its window, limits, services and counters.
 
+mod above;
 mod build;
 mod leave;
 pub(crate) mod retired;
 
+pub use above::{Supervisor, inner};
 pub use build::{DomainBuilder, Limits, Placement};
 
 use crate::call::{self, CallError, Func, FuncType};
+use crate::code::AddedCode;
 use crate::counters::metrics;
 use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
-use crate::module;
-use crate::namespace::Code;
 use crate::peer::Bound;
 use crate::placement::{self, Place};
-use crate::policy::{Policy, System};
 use crate::restart::Restarts;
 use crate::revoke::Repossessions;
-use crate::service::{self, Services};
+use crate::service::Services;
+use crate::signature;
+use crate::system::System;
 use postern_gates::above::Held;
 use postern_gates::control::{Block, Control, Entry};
 use postern_gates::lifecycle::Phase;
@@ -39,10 +41,10 @@ type OnFault = Box<dyn Fn(&Fault) + Send + Sync>;
 pub struct Domain(pub(crate) Arc<Inner>);
 
 /// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call is inside ([`retired`]).
-pub(crate) struct Inner(Option<Box<Parts>>);
+pub struct Inner(Option<Box<Parts>>);
 
 /// What a domain is made of. Whoever is inside may use all of it, without a reference to show for it.
-pub(crate) struct Parts {
+pub struct Parts {
     pub(crate) image: Arc<ImageInner>,
     pub(crate) name: Arc<str>,
     pub(crate) control: Block,
@@ -63,10 +65,10 @@ pub(crate) struct Parts {
     pub(crate) place: Place,
     pub(crate) repossessions: Repossessions,
     pub(crate) restarts: Restarts,
-    /// The module of which this is a version.
-    pub(crate) module: OnceLock<Weak<module::Inner>>,
+    /// Who is told of faults before they close it.
+    pub(crate) supervisor: OnceLock<Weak<dyn Supervisor>>,
     /// What makes it a namespace.
-    pub(crate) code: OnceLock<Code>,
+    pub(crate) code: OnceLock<Arc<dyn AddedCode>>,
     /// The last handle is gone, and the calls of other threads were asked to end.
     ending: AtomicBool,
 }
@@ -117,9 +119,7 @@ impl Domain {
 
     /// A number that no other domain of the process has or had.
     pub fn id(&self) -> u64 {
-        let control = &self.0.control;
-        let number = u64::from(control.number.load(Ordering::Relaxed));
-        number << 32 | u64::from(control.generation.load(Ordering::Relaxed))
+        self.0.id()
     }
 
     /// A typed entry: `domain.func::<fn(i32, i32) -> i64>("add")`.
@@ -129,8 +129,8 @@ impl Domain {
     pub fn func<F: FuncType>(&self, name: &str) -> Result<Func<F>, SymbolError> {
         let export = self.export(name)?;
         let wanted = F::signature();
-        service::alleged(name, export.signature)?;
-        service::agrees(name, export.signature, &wanted)?;
+        signature::alleged(name, export.signature)?;
+        signature::agrees(name, export.signature, &wanted)?;
         Ok(Func::new(self, export.offset, &wanted))
     }
 
@@ -177,7 +177,7 @@ impl Domain {
     /// # Errors
     /// No such export, or the image does not say.
     pub fn signature(&self, name: &str) -> Result<Signature, SymbolError> {
-        service::alleged(name, self.export(name)?.signature)
+        signature::alleged(name, self.export(name)?.signature)
     }
 
     /// As [`Domain::function_pointer`] for a function pointer that came from the extension.
@@ -196,33 +196,15 @@ impl Domain {
     }
 
     fn pointer(&self, offset: u32, signature: &Signature) -> Result<*const (), SymbolError> {
-        self.pointer_to(self.entry(offset, signature), signature)
+        self.0.pointer_to(self.entry(offset, signature), signature)
     }
 
-    /// A plain C function pointer to an entry of this domain's.
-    pub(crate) fn pointer_to(
-        &self,
-        entry: Entry,
-        signature: &Signature,
-    ) -> Result<*const (), SymbolError> {
-        self.0.pointed_to.store(true, Ordering::SeqCst);
-        let entry = self.0.for_c(entry, signature);
-        Ok(self.0.stubs.pointer(entry)? as *const ())
-    }
-
-    /// The offset of an export that can be called with `wanted`, as far as the image says its types.
     pub(crate) fn typed_export(&self, name: &str, wanted: &Signature) -> Result<u32, SymbolError> {
-        let export = self.export(name)?;
-        service::agrees(name, export.signature, wanted)?;
-        Ok(export.offset)
+        self.0.typed_export(name, wanted)
     }
 
     pub(crate) fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {
-        let tables = &self.0.image.tables;
-        tables.export(name).ok_or_else(|| SymbolError::Missing {
-            name: name.to_owned(),
-            nearest: service::nearest(name, tables.exports.iter().map(|e| &*e.name)),
-        })
+        self.0.export(name)
     }
 
     /// An entry whose calls bring freight: its first parameter is the offset of that.
@@ -251,12 +233,6 @@ impl Domain {
         self.0.start_again(None)?;
         self.0.restarts.forget();
         Ok(())
-    }
-
-    /// Another policy from now on, for calls that begin after this one. Open files of the extension are closed; a call that is
-    /// being done is finished as it began.
-    pub fn set_policy(&self, policy: Policy) {
-        self.0.system.set_policy(policy);
     }
 
     /// Ends every call that is inside now. Each returns a fault of kind `Interrupted`; the domain stays usable unless
@@ -301,12 +277,41 @@ impl std::fmt::Debug for Domain {
 }
 
 impl Inner {
-    pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
-        service::entry(&self.control, offset, signature, |entry| self.gates(entry))
+    /// The offset of an export that can be called with `wanted`, as far as the image says its types.
+    pub(crate) fn typed_export(&self, name: &str, wanted: &Signature) -> Result<u32, SymbolError> {
+        let export = self.export(name)?;
+        signature::agrees(name, export.signature, wanted)?;
+        Ok(export.offset)
     }
 
-    /// The same with a limit of time and a recovery of its own.
-    pub(crate) fn own_entry(
+    pub(crate) fn export(&self, name: &str) -> Result<&postern_image::ExportOwned, SymbolError> {
+        let tables = &self.image.tables;
+        tables.export(name).ok_or_else(|| SymbolError::Missing {
+            name: name.to_owned(),
+            nearest: signature::nearest(name, tables.exports.iter().map(|e| &*e.name)),
+        })
+    }
+
+    pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
+        signature::entry(&self.control, offset, signature, |entry| self.gates(entry))
+    }
+
+    /// A plain C function pointer to an entry of this domain's.
+    ///
+    /// # Errors
+    /// The kernel's, if no stub can be made.
+    pub fn pointer_to(
+        &self,
+        entry: Entry,
+        signature: &Signature,
+    ) -> Result<*const (), SymbolError> {
+        self.pointed_to.store(true, Ordering::SeqCst);
+        let entry = self.for_c(entry, signature);
+        Ok(self.stubs.pointer(entry)? as *const ())
+    }
+
+    /// As `entry`, with a limit of time in nanoseconds and a recovery of its own.
+    pub fn own_entry(
         &self,
         offset: u32,
         signature: &Signature,

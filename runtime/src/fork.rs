@@ -31,7 +31,7 @@ static PROCESS: AtomicU64 = AtomicU64::new(0);
 static FORKED_BY: AtomicU64 = AtomicU64::new(0);
 
 /// Which process this is, among those that forks made of one another.
-pub(crate) fn process() -> u64 {
+pub fn process() -> u64 {
     PROCESS.load(Ordering::SeqCst)
 }
 
@@ -43,14 +43,14 @@ pub(crate) fn child_begins() {
 
 /// A thread of a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ThreadId {
+pub struct ThreadId {
     process: u64,
     thread: u64,
 }
 
 impl ThreadId {
     /// The calling thread's.
-    pub(crate) fn mine() -> ThreadId {
+    pub fn mine() -> ThreadId {
         ThreadId {
             process: process(),
             thread: std::ptr::from_ref(thread::current()) as u64,
@@ -58,24 +58,24 @@ impl ThreadId {
     }
 
     /// Whether the thread was not left behind by a fork.
-    pub(crate) fn is_here(&self) -> bool {
+    pub fn is_here(&self) -> bool {
         self.process == process() || self.thread == FORKED_BY.load(Ordering::SeqCst)
     }
 }
 
 /// The lock of a single object, of which there are many.
-pub(crate) struct Held<'a, T> {
+pub struct Held<'a, T> {
     value: MutexGuard<'a, T>,
     _objects: MutexGuard<'static, ()>,
 }
 
 /// Locks an object. At most one at a time, and no other lock of the runtime that a fork takes under it but the pool's.
-pub(crate) fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
+pub fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
     lock_under(&OBJECTS, object)
 }
 
 /// As [`lock`], for objects that are locked often. `number` is the object's own. No other lock of the runtime is taken under it.
-pub(crate) fn lock_one_of_many<T>(number: usize, object: &Mutex<T>) -> Held<'_, T> {
+pub fn lock_one_of_many<T>(number: usize, object: &Mutex<T>) -> Held<'_, T> {
     lock_under(&MANY[number % MANY.len()], object)
 }
 

@@ -30,16 +30,17 @@ impl Domain {
     /// What the domain is granted now.
     pub fn grants(&self) -> Grants {
         let inner = &*self.0;
-        let (policy, custom, directories) = inner.system.granted();
+        let granted = inner.system.service().map(|service| service.granted());
+        let granted = granted.unwrap_or_default();
         let (start, end) = inner.instance.heap();
         let areas = inner.instance.areas().into_iter();
         Grants {
             domain: self.name().to_owned(),
             services: inner.services.granted(inner),
             decider: inner.services.decider_name(),
-            policy,
-            custom,
-            directories,
+            policy: granted.policy,
+            custom: granted.custom,
+            directories: granted.directories,
             areas: areas
                 .map(|(name, start, bytes, most)| (name.to_string(), Offset(start), bytes, most))
                 .collect(),

@@ -8,29 +8,32 @@
 
 mod access;
 mod at_fork;
-mod call;
+mod builtin;
+pub mod call;
+pub mod code;
 mod counters;
 mod decision;
 mod domain;
 mod engine;
 mod error;
 mod fault;
-mod fork;
+pub mod fork;
 mod grants;
 mod image;
 mod instance;
 mod maps;
-mod module;
-mod namespace;
 mod peer;
 mod placement;
-pub mod policy;
-mod pool;
-mod restart;
+mod program;
+pub mod restart;
 mod revoke;
+#[cfg(test)]
+mod sample;
 mod service;
 mod share;
+pub mod signature;
 mod symbols;
+pub mod system;
 mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -38,12 +41,13 @@ mod value;
 mod watchdog;
 
 pub use call::{
-    CallError, Func, FuncType, ModuleFunc, clear_last_error, last_error, nesting, set_last_error,
-    unwind,
+    CallError, Enter, Func, FuncType, clear_last_error, last_error, nesting, set_last_error, unwind,
 };
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
-pub use domain::{Busy, Domain, DomainBuilder, Limits, Placement};
+pub use domain::{
+    Busy, Domain, DomainBuilder, Inner as DomainInner, Limits, Placement, Supervisor, inner,
+};
 pub use engine::{Config, init, rearm, unsupported};
 pub use error::{
     BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
@@ -51,17 +55,8 @@ pub use error::{
 pub use fault::{Fault, FaultKind, Registers, SharedPage};
 pub use grants::Grants;
 pub use image::Image;
-pub use module::{
-    Module, ModuleBuilder, ModuleCounters, ModuleEvent, ReplaceError, Replaced, Replacement,
-};
-pub use namespace::{
-    CreateError, Created, FunctionId, IdCallError, Namespace, NamespaceBuilder, NamespaceCounters,
-    NamespaceError, Recovery, RegisterUse, Room,
-};
 pub use peer::PeerExport;
 pub use placement::hot_domain;
-pub use policy::{Access, Policy, Rules, Verdict};
-pub use pool::{Lendable, Pool, PoolBuilder, PoolCounters, PoolError, Pooled, Recycle};
 #[doc(hidden)]
 pub use postern_gates::map::without_reserve;
 pub use postern_gates::map::{MapError, SystemLimit};
@@ -70,11 +65,11 @@ pub use postern_gates::window::{HotWindow, hot_window};
 pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Bounds, Facts, Violation};
-pub use restart::{BackOff, RestartPolicy};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
 pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use symbols::Perf;
+pub use system::{Access, SystemPolicy, Verdict};
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 pub use value::{Offset, Output, Value};
 

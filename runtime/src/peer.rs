@@ -14,7 +14,7 @@ use crate::domain::{Domain, DomainBuilder};
 use crate::error::{BindError, SymbolError};
 use crate::fault::FaultKind;
 use crate::fork;
-use crate::service::{self, compatible};
+use crate::signature::{self, compatible};
 use postern_gates::control::{Entry, FloatMask};
 use postern_gates::gate;
 use postern_gates::peer::{Peer, PeerError, SLOW};
@@ -169,8 +169,8 @@ impl Domain {
     /// No such export, its types are unknown, or not all of its parameters fit registers: six integers and eight floats.
     pub fn peer_export(&self, name: &str) -> Result<PeerExport, SymbolError> {
         let export = self.export(name)?;
-        let (offset, signature) = (export.offset, service::alleged(name, export.signature)?);
-        if !service::in_registers(&signature, true) {
+        let (offset, signature) = (export.offset, signature::alleged(name, export.signature)?);
+        if !signature::in_registers(&signature, true) {
             return Err(SymbolError::Parameters(name.to_owned()));
         }
         self.0.pointed_to.store(true, Ordering::SeqCst);

@@ -255,16 +255,18 @@ impl Domain {
 }
 
 fn holds(inner: &Inner, grant: &Grant) -> bool {
+    let files = inner.system.service();
     match grant {
         Grant::Service(name) => inner.services.is_granted(inner, name),
-        Grant::Directory(path) => inner.system.is_open_below(path).is_some(),
-        Grant::Descriptor(number) => inner.system.is_open(*number),
+        Grant::Directory(path) => files.is_some_and(|f| f.is_open_below(path).is_some()),
+        Grant::Descriptor(number) => files.is_some_and(|f| f.is_open(*number)),
         Grant::Area(offset) => inner.instance.areas().iter().any(|area| area.1 == offset.0),
     }
 }
 
 /// Takes it, whatever the extension says; whether it was still in use. With `wait`, nobody is in a service's function any more then.
 fn take(inner: &Inner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
+    let files = inner.system.service();
     Ok(match grant {
         Grant::Service(name) => {
             let taken = inner.services.set_revoked(inner, name, true);
@@ -273,8 +275,8 @@ fn take(inner: &Inner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
             }
             false
         }
-        Grant::Directory(path) => inner.system.take_directory(path).unwrap_or(false),
-        Grant::Descriptor(number) => inner.system.take_descriptor(*number),
+        Grant::Directory(path) => files.is_some_and(|f| f.take_directory(path).unwrap_or(false)),
+        Grant::Descriptor(number) => files.is_some_and(|f| f.take_descriptor(*number)),
         Grant::Area(offset) => {
             let taken = inner.instance.take_area(offset.0);
             inner.ends_if_torn();

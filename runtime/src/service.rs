@@ -8,17 +8,14 @@ use crate::call;
 use crate::decision::{Decider, Deciding, Guard};
 use crate::domain;
 use crate::domain::Inner;
-use crate::error::{InstantiateError, SymbolError};
+use crate::error::InstantiateError;
 use crate::fork;
-use crate::policy::{self, System};
-use crate::revoke;
-use crate::value::{Offset, Output, Value};
-use postern_gates::control::{Control, Entry, FloatMask, ServiceEntry};
-use postern_gates::gate::{FLAG_FLOATS, GateClass};
-use postern_gates::lifecycle::Phase;
+use crate::signature::{compatible, in_registers};
+use crate::value::{Output, Value};
+use postern_gates::control::{Control, FloatMask, ServiceEntry};
 use postern_gates::registers::{float_mask, integer_mask};
 use postern_gates::shim::{self, Body};
-use postern_gates::{jump, peer, thread};
+use postern_gates::{peer, thread};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
@@ -31,7 +28,7 @@ pub const DEFAULT_STACK: usize = shim::DEFAULT_STACK;
 
 /// Who calls a service: a handle that costs nothing until it is used.
 pub struct Caller<'a> {
-    control: &'a Control,
+    pub(crate) control: &'a Control,
 }
 
 impl<'a> Caller<'a> {
@@ -224,76 +221,15 @@ impl Services {
         self.table.get(number).filter(|_| offer.peer)
     }
 
-    /// The services that every domain is granted, as far as the image imports them.
-    fn add_builtin(&mut self, imports: &[ImportOwned]) {
-        let names = imports.iter().map(|import| &*import.name);
-        for name in names.filter(|name| name.starts_with("__postern_")) {
-            match name {
-                "__postern_exit" => self.add(name, |caller: &Caller<'_>, status: i32| {
-                    caller.exit(status);
-                }),
-                "__postern_abort" => self.add(name, |caller: &Caller<'_>, message: Offset| {
-                    let domain = caller.domain();
-                    let text = domain.read_c_string(message, 4096);
-                    caller.abort(
-                        text.unwrap_or_else(|e| format!("(the message cannot be read: {e})")),
-                    );
-                }),
-                "__postern_setjmp" => self.add(name, |caller: &Caller<'_>| {
-                    jump::mark(thread::current(), caller.control).unwrap_or_else(|error| {
-                        caller.abort(error.to_string());
-                        0
-                    })
-                }),
-                "__postern_longjmp" => self.add(name, |caller: &Caller<'_>, depth: u32| {
-                    if let Err(error) = jump::jump(thread::current(), caller.control, depth) {
-                        caller.abort(error.to_string());
-                    }
-                }),
-                "__postern_peer_error" => {
-                    self.add(name, |_: &Caller<'_>| peer::error(thread::current()));
-                }
-                "__postern_return" => self.add(name, |caller: &Caller<'_>, depth: u32| {
-                    let found = jump::return_of(thread::current(), caller.control, depth);
-                    found.unwrap_or_else(|error| {
-                        caller.abort(error.to_string());
-                        -1
-                    })
-                }),
-                "__postern_repossessed" => self.add(name, revoke::tell),
-                _ => {}
-            }
-        }
-    }
-
-    /// The system calls, which do what the domain's policy grants.
-    fn add_system(&mut self, system: Arc<System>) {
-        self.add(
-            "sys",
-            move |caller: &Caller<'_>,
-                  number: i64,
-                  a: u64,
-                  b: u64,
-                  c: u64,
-                  d: u64,
-                  e: u64|
-                  -> i64 { system.call(caller, number, [a, b, c, d, e]) },
-        );
-        if let Some(offer) = self.offers.get_mut("sys") {
-            offer.stack = policy::STACK;
+    /// What a service needs of stack, if that is not [`DEFAULT_STACK`].
+    pub(crate) fn needs_stack(&mut self, name: &str, stack: usize) {
+        if let Some(offer) = self.offers.get_mut(name) {
+            offer.stack = stack;
         }
     }
 
     /// Binds the imports, in their order.
-    pub(crate) fn resolve(
-        mut self,
-        imports: &[ImportOwned],
-        system: &Arc<System>,
-    ) -> Result<Services, InstantiateError> {
-        self.add_builtin(imports);
-        if imports.iter().any(|import| &*import.name == "sys") {
-            self.add_system(system.clone());
-        }
+    pub(crate) fn resolve(mut self, imports: &[ImportOwned]) -> Result<Services, InstantiateError> {
         let mut table = Vec::with_capacity(imports.len());
         for import in imports {
             let offer = self
@@ -474,119 +410,4 @@ impl std::fmt::Debug for Offer {
             .field("closure", &self.context.is_some())
             .finish_non_exhaustive()
     }
-}
-
-/// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs do not matter to registers
-/// of 32 bits and more, a pointer is a `uint32_t` to C hosts (`pt_offset`), and a caller may ignore a result.
-pub(crate) fn compatible(found: &Signature, wanted: &Signature) -> bool {
-    let offset = |t: Type| matches!(t, Type::Pointer | Type::U32);
-    let same = |a: Type, b: Type| {
-        a == b
-            || (a.is_integer() && b.is_integer() && a.size() == b.size() && a.size() >= 4)
-            || (offset(a) && offset(b))
-    };
-    let results = match (found.result(), wanted.result()) {
-        (_, None) => true,
-        (Some(a), Some(b)) => same(a, b),
-        (None, Some(_)) => false,
-    };
-    results
-        && found.parameters().len() == wanted.parameters().len()
-        && found
-            .parameters()
-            .iter()
-            .zip(wanted.parameters())
-            .all(|(&a, &b)| same(a, b))
-}
-
-/// Whether the function `name` may be called by the types `wanted`, as far as the file says anything of them: what it says is an
-/// allegation and is compared, no call is ever made by it.
-pub(crate) fn agrees(
-    name: &str,
-    found: Option<Signature>,
-    wanted: &Signature,
-) -> Result<(), SymbolError> {
-    match found {
-        Some(found) if !compatible(&found, wanted) => Err(SymbolError::Signature {
-            name: name.to_owned(),
-            found,
-            wanted: *wanted,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// What the file says of the types of `name`, where that must be known.
-pub(crate) fn alleged(name: &str, found: Option<Signature>) -> Result<Signature, SymbolError> {
-    found.ok_or_else(|| SymbolError::Untyped(name.to_owned()))
-}
-
-/// Whether all parameters are passed in registers, as the service gate has them: of services at most six in all.
-pub(crate) fn in_registers(signature: &Signature, peer: bool) -> bool {
-    let parameters = signature.parameters();
-    let floats = parameters.iter().filter(|t| t.is_float()).count();
-    let integers = parameters.len() - floats;
-    match peer {
-        true => integers <= 6 && floats <= 8,
-        false => parameters.len() <= 6,
-    }
-}
-
-/// The entry of a function at `offset` with `signature`: which registers carry arguments, and which gate it takes.
-pub(crate) fn entry(
-    control: &Control,
-    offset: u32,
-    signature: &Signature,
-    class: impl FnOnce(&Entry) -> GateClass,
-) -> Entry {
-    let mut entry = Entry {
-        control: AtomicPtr::new(std::ptr::from_ref(control).cast_mut()),
-        offset: offset.into(),
-        expected: Control::word(Phase::Open, control.generation.load(Ordering::SeqCst)).into(),
-        ..Entry::nowhere()
-    };
-    let (mut integers, mut floats) = (0, 0);
-    for &t in signature.parameters() {
-        if t.is_float() && floats < 8 {
-            entry.float_masks.0[floats][0] = float_mask(t);
-            entry.flags |= FLAG_FLOATS;
-            floats += 1;
-        } else if !t.is_float() && integers < 6 {
-            entry.int_masks[integers] = integer_mask(t);
-            integers += 1;
-        } else {
-            entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
-            entry.stack_words += 1;
-        }
-    }
-    let class = class(&entry);
-    entry.gate = class.gate;
-    entry.body = class.body;
-    entry
-}
-
-/// The name that is spelt most like `name`, if any is close.
-pub(crate) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    names
-        .map(|n| (distance(name, n), n))
-        .min()
-        .filter(|&(d, _)| d <= name.len().div_ceil(3))
-        .map(|(_, n)| n.to_owned())
-}
-
-/// Edit distance (Levenshtein), bounded in time by looking at the first 64 bytes only.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let (a, b) = (&a[..a.len().min(64)], &b[..b.len().min(64)]);
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

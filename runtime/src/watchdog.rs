@@ -236,34 +236,28 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
     true
 }
 
-#[cfg(all(test, feature = "ecode"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FaultKind, Namespace};
+    use crate::{FaultKind, sample};
 
     /// A call that the watchdog neither saw nor was woken by would never end.
     #[test]
     fn nobody_enters_unseen_while_it_goes_to_rest() {
         const THREADS: u64 = 4;
         const ROUNDS: u64 = 150;
-        let space = || {
+        let domain = || {
+            let source = "int one(void) { return 1; } void spin(void) { for (;;) ; }";
             let limit = Some(Duration::from_micros(100));
-            let space = Namespace::builder().quantum(limit).build().unwrap();
-            space
-                .create(
-                    "p",
-                    "int one(void) { return 1; } void spin(void) { for (;;) ; }",
-                )
-                .unwrap();
-            space
+            sample::domain(source).deadline(limit).build().unwrap()
         };
         EAGER.store(true, Ordering::SeqCst);
         std::thread::scope(|scope| {
             for seed in 0..THREADS {
                 scope.spawn(move || {
-                    let space = space();
-                    let one = space.func::<fn() -> i32>("one").unwrap();
-                    let spin = space.func::<fn()>("spin").unwrap();
+                    let domain = domain();
+                    let one = domain.func::<fn() -> i32>("one").unwrap();
+                    let spin = domain.func::<fn()>("spin").unwrap();
                     let mut random = fastrand::Rng::with_seed(seed);
                     for _ in 0..ROUNDS {
                         // It goes to rest at some moment of this.
@@ -275,7 +269,7 @@ mod tests {
                         }
                         let ended = spin.call().unwrap_err();
                         assert_eq!(ended.fault().unwrap().kind, FaultKind::Deadline);
-                        space.reset().unwrap();
+                        domain.reset().unwrap();
                     }
                 });
             }

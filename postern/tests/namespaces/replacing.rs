@@ -1,7 +1,7 @@
 //! Functions that are replaced while others run them: old or new, and freed when nobody can be inside.
 
 use crate::empty;
-use postern::{Caller, CreateError, FaultKind, Namespace, Offset, Room};
+use postern::{Caller, Capacity, CreateError, FaultKind, Namespace, Offset};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -137,7 +137,7 @@ fn variables_stay_if_they_are_the_same() {
 
 #[test]
 fn room_is_given_back() {
-    let mut room = Room::default();
+    let mut room = Capacity::default();
     room.functions = 1;
     (room.code, room.constants, room.variables) = (8192, 8192, 8192);
     let space = Namespace::builder().room(room).build().unwrap();

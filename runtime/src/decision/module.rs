@@ -4,7 +4,7 @@
 //! only what the module says with its verdict, once. The form is that of `struct postern_request` in `postern/policy.h`.
 
 use super::{Asked, DecisionError, Question};
-use crate::policy::{Request, SYSTEM_CALLS};
+use crate::system::{Request, SYSTEM_CALLS};
 use crate::{Domain, Offset, SymbolError, Verdict, call};
 use postern_gates::control::Entry;
 use postern_gates::enter::{self, Freight};

@@ -1,6 +1,7 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
 
 use super::{Domain, Inner, OnFault, Parts, domains, retired};
+use crate::builtin;
 use crate::decision::Decider;
 use crate::engine;
 use crate::error::InstantiateError;
@@ -9,10 +10,10 @@ use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::peer::Bound;
 use crate::placement::{self, Place};
-use crate::policy::{Policy, System};
-use crate::restart::{Clock, RestartPolicy, Restarts};
+use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
+use crate::system::{System, SystemPolicy, SystemService};
 use postern_gates::control::Block;
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
@@ -71,10 +72,10 @@ pub struct DomainBuilder {
     limits: Limits,
     placement: Placement,
     pub(crate) services: Services,
-    policy: Policy,
+    system: Option<Arc<dyn SystemService>>,
     decider: Option<Decider>,
     on_fault: Option<OnFault>,
-    restart: RestartPolicy,
+    restart: Option<Box<dyn RestartRule>>,
     clock: Clock,
 }
 
@@ -87,10 +88,10 @@ impl Domain {
             limits: Limits::default(),
             placement: Placement::default(),
             services: Services::default(),
-            policy: Policy::none(),
+            system: None,
             decider: None,
             on_fault: None,
-            restart: RestartPolicy::default(),
+            restart: None,
             clock: Clock::default(),
         }
     }
@@ -158,9 +159,9 @@ impl DomainBuilder {
         self
     }
 
-    /// What the system calls of the extension may do. Default: [`Policy::none`].
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+    /// What the system calls of the extension may do. Default: nothing, as by `Policy::none`.
+    pub fn policy(mut self, policy: impl SystemPolicy) -> Self {
+        self.system = Some(policy.service());
         self
     }
 
@@ -177,9 +178,9 @@ impl DomainBuilder {
         self
     }
 
-    /// What happens after a fault. Default: [`RestartPolicy::Never`].
-    pub fn restart(mut self, policy: RestartPolicy) -> Self {
-        self.restart = policy;
+    /// What happens after a fault. Default: as by `RestartPolicy::Never`.
+    pub fn restart(mut self, policy: impl RestartRule) -> Self {
+        self.restart = Some(Box::new(policy));
         self
     }
 
@@ -189,24 +190,24 @@ impl DomainBuilder {
         self
     }
 
-    /// Offers for imports, by name, with their types where those are known.
-    pub(crate) fn offers(&self) -> Vec<(String, Option<Signature>)> {
-        self.services.offers()
-    }
-
     /// Makes the domain.
     ///
     /// # Errors
     /// An import has no service or another type, limits do not fit the window, no memory, or the extension's initialisation failed.
-    pub fn build(self) -> Result<Domain, InstantiateError> {
+    pub fn build(mut self) -> Result<Domain, InstantiateError> {
         let image = self.image.0;
         let name = self.name.unwrap_or_else(|| default_name(&image)).into();
         let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);
         let _entered = span.enter();
         retired::sweep();
         let deciding = self.services.deciding().clone();
-        let system = Arc::new(System::new(self.policy, deciding));
-        let services = self.services.resolve(&image.tables.imports, &system)?;
+        let system = Arc::new(System::new(self.system, deciding));
+        let imports = &image.tables.imports;
+        builtin::offer(&mut self.services, imports);
+        if imports.iter().any(|import| &*import.name == "sys") {
+            system.offer(&mut self.services);
+        }
+        let services = self.services.resolve(imports)?;
         let layout = image.tables.layout;
         let heap = heap_range(&image, &layout, &self.limits)?;
         let instance = Instance::new(&image, heap, placement::take(self.placement))?;
@@ -247,7 +248,7 @@ impl DomainBuilder {
             place: Place::new(self.placement),
             repossessions: Default::default(),
             restarts: Restarts::new(self.restart, self.clock, number),
-            module: OnceLock::new(),
+            supervisor: OnceLock::new(),
             code: OnceLock::new(),
             ending: AtomicBool::new(false),
         }))));

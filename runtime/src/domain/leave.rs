@@ -62,14 +62,14 @@ impl Inner {
     }
 
     /// Whether the calling thread is inside, or waits in a service of a call of this domain.
-    pub(crate) fn occupied_by_me(&self) -> bool {
+    pub fn occupied_by_me(&self) -> bool {
         let me = thread::current();
         self.occupied_by(|t| std::ptr::eq(t, me))
     }
 
     /// Runs `work` while nobody is inside and nobody else can enter; the calling thread can, if the domain is open. If `work` says so,
     /// the domain is [left](Inner::leave_open) then.
-    pub(crate) fn alone<R>(
+    pub fn alone<R>(
         &self,
         work: impl FnOnce() -> R,
         leave: impl FnOnce(&R) -> bool,
@@ -98,17 +98,17 @@ impl Inner {
     }
 
     /// Lets nobody in any more; who is inside goes on.
-    pub(crate) fn leave_open(&self) {
+    pub fn leave_open(&self) {
         self.control.lifecycle.retire();
     }
 
     /// Lets everybody in again after [`Inner::leave_open`].
-    pub(crate) fn come_back(&self) {
+    pub fn come_back(&self) {
         self.control.lifecycle.readmit();
     }
 
     /// Closes the domain for good if nobody is inside; otherwise changes nothing. Whether it is closed.
-    pub(crate) fn close_if_empty(&self) -> bool {
+    pub fn close_if_empty(&self) -> bool {
         let _ = self.exclusive_from(None, |_, _| Ok(Phase::Closed));
         self.control.lifecycle.now() == Phase::Closed
     }
@@ -187,25 +187,23 @@ impl Inner {
     }
 }
 
-#[cfg(all(test, feature = "ecode"))]
+#[cfg(test)]
 mod tests {
-    use crate::{Namespace, Recovery};
+    use crate::sample::{self, AtOnce};
 
     #[test]
     fn a_fault_of_a_life_that_is_over_closes_nothing() {
-        for recovery in [Recovery::Terminate, Recovery::Restart] {
-            let space = Namespace::builder().recovery(recovery).build().unwrap();
-            space
-                .create("p", "int n; int next(void) { return ++n; }")
-                .unwrap();
-            let next = space.func::<fn() -> i32>("next").unwrap();
+        for stays in [true, false] {
+            let builder = sample::domain("int n; int next(void) { return ++n; }");
+            let domain = builder.restart(AtOnce).build().unwrap();
+            let next = domain.func::<fn() -> i32>("next").unwrap();
             assert_eq!(next.call().unwrap(), 1);
-            let inner = &space.domain().0;
-            let (before, stays) = (inner.restarts.life(), recovery == Recovery::Terminate);
-            space.reset().unwrap();
+            let inner = &domain.0;
+            let before = inner.restarts.life();
+            domain.reset().unwrap();
             // Told late, after its thread had left and the host began anew.
             inner.poison(before, stays);
-            assert!(!space.domain().is_poisoned());
+            assert!(!domain.is_poisoned());
             assert_eq!((next.call().unwrap(), next.call().unwrap()), (1, 2));
             inner.poison(inner.restarts.life(), stays);
             assert_eq!(next.call().is_err(), stays);

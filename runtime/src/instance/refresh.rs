@@ -88,29 +88,28 @@ impl Instance {
     }
 }
 
-#[cfg(all(test, feature = "ecode"))]
+#[cfg(test)]
 mod tests {
-    use crate::Namespace;
+    use crate::sample;
 
     #[test]
     fn a_window_that_is_not_whole_is_not_touched() {
-        let space = Namespace::builder().build().unwrap();
         let source = "int n; int next(void) { return ++n; }";
-        space.create("p", source).unwrap();
-        let next = space.func::<fn() -> i32>("next").unwrap();
+        let domain = sample::domain(source).build().unwrap();
+        let next = domain.func::<fn() -> i32>("next").unwrap();
         assert_eq!(next.call().unwrap(), 1);
-        let instance = &space.domain().0.instance;
-        space.reset().unwrap();
+        let instance = &domain.0.instance;
+        domain.reset().unwrap();
         let at = instance.heap().0;
         instance.pin().part(at, at + 4096).lose();
         // In truth the page is still there.
-        space.domain().write(crate::Offset(at), &[7]).unwrap();
-        assert!(space.reset().is_err() && space.domain().is_poisoned());
+        domain.write(crate::Offset(at), &[7]).unwrap();
+        assert!(domain.reset().is_err() && domain.is_poisoned());
         assert!(next.call().is_err());
         let mut byte = [0];
-        space.domain().read(crate::Offset(at), &mut byte).unwrap();
+        domain.read(crate::Offset(at), &mut byte).unwrap();
         assert_eq!(byte, [7]);
-        space.domain().0.ends_if_torn();
-        assert!(space.domain().is_closed());
+        domain.0.ends_if_torn();
+        assert!(domain.is_closed());
     }
 }

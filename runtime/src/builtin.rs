@@ -1,0 +1,49 @@
+//! The services that every domain is granted: their names begin with `__postern_`.
+//!
+//! Invariant: none of them gives an extension anything but ends of its own calls and what it was told before.
+
+use crate::revoke;
+use crate::service::{Caller, Services};
+use crate::value::Offset;
+use postern_gates::{jump, peer, thread};
+use postern_image::ImportOwned;
+
+/// Offers those that the image imports.
+pub(crate) fn offer(services: &mut Services, imports: &[ImportOwned]) {
+    let names = imports.iter().map(|import| &*import.name);
+    for name in names.filter(|name| name.starts_with("__postern_")) {
+        match name {
+            "__postern_exit" => services.add(name, |caller: &Caller<'_>, status: i32| {
+                caller.exit(status);
+            }),
+            "__postern_abort" => services.add(name, |caller: &Caller<'_>, message: Offset| {
+                let domain = caller.domain();
+                let text = domain.read_c_string(message, 4096);
+                caller.abort(text.unwrap_or_else(|e| format!("(the message cannot be read: {e})")));
+            }),
+            "__postern_setjmp" => services.add(name, |caller: &Caller<'_>| {
+                jump::mark(thread::current(), caller.control).unwrap_or_else(|error| {
+                    caller.abort(error.to_string());
+                    0
+                })
+            }),
+            "__postern_longjmp" => services.add(name, |caller: &Caller<'_>, depth: u32| {
+                if let Err(error) = jump::jump(thread::current(), caller.control, depth) {
+                    caller.abort(error.to_string());
+                }
+            }),
+            "__postern_peer_error" => {
+                services.add(name, |_: &Caller<'_>| peer::error(thread::current()));
+            }
+            "__postern_return" => services.add(name, |caller: &Caller<'_>, depth: u32| {
+                let found = jump::return_of(thread::current(), caller.control, depth);
+                found.unwrap_or_else(|error| {
+                    caller.abort(error.to_string());
+                    -1
+                })
+            }),
+            "__postern_repossessed" => services.add(name, revoke::tell),
+            _ => {}
+        }
+    }
+}

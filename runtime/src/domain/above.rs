@@ -1,0 +1,88 @@
+//! What the crates above may do with a domain, and hosts may not: `postern` does not name what is here.
+
+use super::{Domain, Inner};
+use crate::code::AddedCode;
+use crate::error::SymbolError;
+use crate::fault::Fault;
+use postern_gates::control::{Control, Entry};
+use postern_gates::window::Pin;
+use postern_image::Signature;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// Who is told of a domain's faults before they close it: the module of which it is a version.
+pub trait Supervisor: Send + Sync {
+    /// A call of the domain with this number ([`Domain::id`]) ended in a fault, and the domain is about to be closed.
+    fn faulted(&self, domain: u64, fault: &Arc<Fault>);
+}
+
+/// What stands behind a domain.
+pub fn inner(domain: &Domain) -> &Inner {
+    &domain.0
+}
+
+impl Inner {
+    /// [`Domain::id`].
+    pub(crate) fn id(&self) -> u64 {
+        let number = u64::from(self.control.number.load(Ordering::Relaxed));
+        number << 32 | u64::from(self.control.generation.load(Ordering::Relaxed))
+    }
+
+    /// Of its control block, for its share of the locks: [`crate::fork::lock_one_of_many`].
+    pub fn number(&self) -> usize {
+        self.control.number.load(Ordering::Relaxed) as usize
+    }
+
+    /// Its control block.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// What its image, or what may be added to it, does with registers: bits of [`postern_gates::gate`].
+    pub fn fact_bits(&self) -> u32 {
+        self.image.fact_bits
+    }
+
+    /// Whether the text of its image may be entered at `offset`.
+    pub fn is_image_start(&self, offset: u32) -> bool {
+        self.image.text.is_start(offset)
+    }
+
+    /// The number of an import's gate slot, by its name.
+    pub fn service_number(&self, name: &str) -> Option<u32> {
+        self.image.services.get(name).copied()
+    }
+
+    /// The entry of an export of this type, for callers in Rust or in C.
+    ///
+    /// # Errors
+    /// No such export, or the image says that its types are others.
+    pub fn entry_of(
+        &self,
+        name: &str,
+        signature: &Signature,
+        c: bool,
+    ) -> Result<Entry, SymbolError> {
+        let offset = self.typed_export(name, signature)?;
+        Ok(match c {
+            true => self.c_entry(offset, signature),
+            false => self.entry(offset, signature),
+        })
+    }
+
+    /// Its window, which is not moved while this is there.
+    pub fn pin(&self) -> Pin<'_> {
+        self.instance.pin()
+    }
+
+    /// Says who is told of faults. Only the first one counts. Its calls hold no reference to the domain.
+    pub fn supervise(&self, by: Weak<dyn Supervisor>) {
+        self.pointed_to.store(true, Ordering::SeqCst);
+        let _ = self.supervisor.set(by);
+    }
+
+    /// Says what code was added. Only the first one counts.
+    pub fn attach(&self, code: Arc<dyn AddedCode>) {
+        let _ = self.code.set(code);
+    }
+}
