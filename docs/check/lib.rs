@@ -6,6 +6,7 @@
 //! - `console`: every line that begins with `$` is run, and what it prints is compared with what the page shows.
 //!
 //! A block with the word `norun` is not run (it installs something, say).
+#![forbid(unsafe_code)]
 
 mod extensions;
 pub mod output;

@@ -72,9 +72,18 @@ pub fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
-/// All pages, by their path from the project's root: README.md and everything in the book.
+/// What a person expects to find at the root of a repository.
+const AT_THE_ROOT: [&str; 5] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+];
+
+/// All pages, by their path from the project's root: those at the root and everything in the book.
 pub fn pages(root: &Path) -> Vec<PathBuf> {
-    let mut pages = vec![PathBuf::from("README.md")];
+    let mut pages = AT_THE_ROOT.map(PathBuf::from).to_vec();
     let mut folders = vec![PathBuf::from("docs/src")];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(root.join(&folder)) else {

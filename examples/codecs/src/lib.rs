@@ -1,6 +1,7 @@
 //! A codec that is not trusted: a C library in a domain of its own, from bytes to bytes.
 //!
 //! The extension sees copies of the input and of nothing else. Whatever it is fed, the host gets bytes or an error.
+#![forbid(unsafe_code)]
 
 use postern::{CallError, Domain, Func, MemoryError, Offset, SymbolError};
 

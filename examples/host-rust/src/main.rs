@@ -1,4 +1,6 @@
 //! A host in twenty lines: `postern cc -O2 -g -o add.px ../host-c/add.c && cargo run -- add.px`
+#![forbid(unsafe_code)]
+
 use postern::{Caller, Domain, Image, Offset};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

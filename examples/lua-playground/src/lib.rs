@@ -2,6 +2,7 @@
 //!
 //! A script has all of Lua's standard library, a deadline, a heap, and a limit of output. It reads no file and no
 //! variable of the environment, because the domain's policy has none. However it ends, the next script finds nothing of it.
+#![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
