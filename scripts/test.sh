@@ -62,6 +62,7 @@ run_job() {
 		2>"$POSTERN_TEST_QUEUE/$name.time"
 	[[ $verdict == ok ]] || touch "$POSTERN_TEST_QUEUE/$name.failed"
 	passed=$(awk '/^test result:/ { sum += $4 } END { if (sum) print sum " tests" }' "$POSTERN_TEST_QUEUE/$name.log")
+	{ grep -E '^test (result: |.* \.\.\. )' "$POSTERN_TEST_QUEUE/$name.log" || true; }
 	awk -v verdict="$verdict" -v name="$name" -v passed="$passed" \
 		'{ printf "%-6s %7.1f s, of processors %7.1f s  %s  %s\n", verdict, $1, $2 + $3, name, passed }' "$POSTERN_TEST_QUEUE/$name.time"
 }
