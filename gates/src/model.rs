@@ -23,9 +23,9 @@
 
 use super::atomic::Atomic;
 use super::call_state::{CallState, CallWord, Interrupted, OnAbort, holds, one_call};
-use super::control::Pause;
 use super::end_request::EndRequest;
 use super::lifecycle::{Lifecycle, Phase};
+use super::pause::Pause;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
 use loom::sync::{Arc, Mutex};
