@@ -1,5 +1,5 @@
-//! Arithmetic on constants, as the machine does it: for the parser, which needs values of constant expressions, and for the
-//! lowering, which knows more of them.
+//! Arithmetic on constants, as the machine does it: for the parser, which needs values of constant
+//! expressions, and for the lowering, which knows more of them.
 
 use crate::ir::Op;
 use crate::tree::Arithmetic;
@@ -23,7 +23,8 @@ pub(crate) fn operator(operator: Arithmetic, unsigned: bool) -> Op {
     }
 }
 
-/// What the operation gives for constants, or `None` where it faults. Constants of 32 bits are sign-extended.
+/// What the operation gives for constants, or `None` where it faults. Constants of 32 bits are
+/// sign-extended.
 pub(crate) fn compute(op: Op, wide: bool, a: i64, b: i64) -> Option<i64> {
     let bits = if wide { 63 } else { 31 };
     let (ua, ub) = if wide {

@@ -14,8 +14,8 @@ use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
 use postern_x86::ReferenceKind;
 
-/// Makes machine code of a function in the intermediate form: position and size in the text, or nothing if it has too many
-/// variables and branches.
+/// Makes machine code of a function in the intermediate form: position and size in the text, or
+/// nothing if it has too many variables and branches.
 pub(crate) fn generate(
     code: &mut Code,
     allocator: &mut Allocator,

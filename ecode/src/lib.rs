@@ -1,12 +1,15 @@
-//! E-code: a subset of C, compiled in the process, in microseconds, to machine code that the verifier accepts.
+//! E-code: a subset of C, compiled in the process, in microseconds, to machine code that the
+//! verifier accepts.
 //!
-//! [`compile`] turns source text into a [`Unit`]: text, constants, data, and relocations for what it calls by name. Whoever
-//! loads the unit gives it a place ([`Unit::place`]) and has the verifier judge the text. The compiler is outside what is
-//! trusted: a mistake of it makes code that is refused, or that computes something else inside its window.
+//! [`compile`] turns source text into a [`Unit`]: text, constants, data, and relocations for what
+//! it calls by name. Whoever loads the unit gives it a place ([`Unit::place`]) and has the verifier
+//! judge the text. The compiler is outside what is trusted: a mistake of it makes code that is
+//! refused, or that computes something else inside its window.
 //!
-//! The way of a function, in the order of reading: `lex` (tokens, of the whole source), `parse` (a tree with types), `lower`
-//! (the tree to the intermediate form, `ir`), `optimize`, `allocate` (registers), `encode` (bytes). Each function goes all the
-//! way before the next one is read, so that one tree and one function's code are kept at a time.
+//! The way of a function, in the order of reading: `lex` (tokens, of the whole source), `parse` (a
+//! tree with types), `lower` (the tree to the intermediate form, `ir`), `optimize`, `allocate`
+//! (registers), `encode` (bytes). Each function goes all the way before the next one is read, so
+//! that one tree and one function's code are kept at a time.
 //!
 //! ```
 //! let unit = postern_ecode::compile("int twice(int x) { return 2 * x; }").unwrap();

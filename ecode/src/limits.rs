@@ -1,7 +1,7 @@
 //! What a compilation may cost: every list that source text can make longer has a limit here.
 //!
-//! Invariant: with these limits the time of a compilation is linear in the length of its source, its memory is bounded,
-//! and its own stack is bounded by [`Limits::nesting`].
+//! Invariant: with these limits the time of a compilation is linear in the length of its source,
+//! its memory is bounded, and its own stack is bounded by [`Limits::nesting`].
 
 /// Limits of one compilation. [`Limits::default`] suits a server that compiles for strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,9 @@ pub struct Limits {
     pub frame: u32,
     /// Intermediate instructions of one function, and its blocks.
     pub function: u32,
-    /// Steps of finding out where values are still wanted, in all functions together: for each function the values that
-    /// live in more than one block, divided by 64, times its blocks, times the passes that it takes.
+    /// Steps of finding out where values are still wanted, in all functions together: for each
+    /// function the values that live in more than one block, divided by 64, times its blocks, times
+    /// the passes that it takes.
     pub liveness: u32,
     /// Errors that are reported before the compiler gives up.
     pub errors: u32,

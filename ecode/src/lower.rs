@@ -1,8 +1,8 @@
 //! The tree of one function to the intermediate form.
 //!
-//! Invariant: only trees without errors come here, and nothing here reports any but limits. Operands are evaluated from left
-//! to right; a variable whose register is an operand is copied first if something evaluated later, but before the operator,
-//! assigns to it.
+//! Invariant: only trees without errors come here, and nothing here reports any but limits.
+//! Operands are evaluated from left to right; a variable whose register is an operand is copied
+//! first if something evaluated later, but before the operator, assigns to it.
 
 mod address;
 mod arith;
@@ -12,6 +12,7 @@ mod condition;
 mod convert;
 mod expression;
 mod function;
+mod initializer;
 mod loops;
 mod statement;
 mod switch;
@@ -57,7 +58,8 @@ struct Case {
     block: u32,
 }
 
-/// What the lowering of a function keeps beside the code; its memory is used again for the next one.
+/// What the lowering of a function keeps beside the code; its memory is used again for the next
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Of each local: its register, or its slot of the frame if it lives in memory.
@@ -147,7 +149,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The width in which integers or pointers of the type are compared and tested: pointers by their low 32 bits.
+    /// The width in which integers or pointers of the type are compared and tested: pointers by
+    /// their low 32 bits.
     pub(crate) fn compare_type(&self, ty: Type) -> Scalar {
         if self.types.is_pointer(ty) {
             Scalar::I32

@@ -1,7 +1,8 @@
 //! Names as small numbers: each spelling of an identifier is interned once.
 //!
-//! Invariant: two identifiers of one source have the same [`Name`] if and only if they are spelled alike. What a name
-//! means now (in each of C's name spaces) is stored beside it, so looking it up is an index.
+//! Invariant: two identifiers of one source have the same [`Name`] if and only if they are spelled
+//! alike. What a name means now (in each of C's name spaces) is stored beside it, so looking it up
+//! is an index.
 
 use alloc::vec::Vec;
 
@@ -27,7 +28,8 @@ pub(crate) struct NameInfo {
     pub macro_: u32,
     /// File-scope object or function of this name, index + 1.
     pub global: u32,
-    /// Number of the last function in which the name's address is taken, as far as a look at its tokens tells.
+    /// Number of the last function in which the name's address is taken, as far as a look at its
+    /// tokens tells.
     pub address_taken: u32,
 }
 

@@ -1,8 +1,9 @@
-//! The parser: recursive descent over the tokens, types checked as it goes. A function becomes a tree, everything else is
-//! done when it is read: types, names, objects and their values.
+//! The parser: recursive descent over the tokens, types checked as it goes. A function becomes a
+//! tree, everything else is done when it is read: types, names, objects and their values.
 //!
-//! Invariant: after an error the parser is in *panic* until the end of the statement or declaration, says nothing, and
-//! always goes forward; nothing that it made is used once there is an error.
+//! Invariant: after an error the parser is in *panic* until the end of the statement or
+//! declaration, says nothing, and always goes forward; nothing that it made is used once there is
+//! an error.
 
 mod build;
 mod constant;
@@ -31,7 +32,7 @@ use crate::tree::{Function, Initializer, LocalId, Tree};
 use crate::types::*;
 use crate::unit::Building;
 
-/// Meaning an ordinary identifier stands for.
+/// What an ordinary identifier stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Meaning {
     Typedef,
@@ -48,7 +49,7 @@ pub(crate) enum Meaning {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
     pub name: Name,
-    pub what: Meaning,
+    pub meaning: Meaning,
     pub ty: Type,
     pub at: u32,
     pub depth: u32,
@@ -79,7 +80,7 @@ pub(crate) struct Switch {
     has_default: bool,
 }
 
-/// Meaning is kept between compilations, so that its memory is used again.
+/// What is kept between compilations, so that its memory is used again.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub names: Names,
@@ -212,7 +213,8 @@ impl<'a> Parser<'a> {
         !self.report.any() // what follows from missing tokens helps nobody
     }
 
-    /// Reads until the end of the next function, whose tree stays until this is called again; `None` at the end of the source.
+    /// Reads until the end of the next function, whose tree stays until this is called again;
+    /// `None` at the end of the source.
     pub fn next_function(&mut self) -> Option<Function> {
         while self.peek() != Tok::End && !self.report.full() {
             let before = self.pos;
@@ -232,7 +234,7 @@ impl<'a> Parser<'a> {
     fn declare_known(&mut self) {
         self.symbols.push(Symbol {
             name: Name(0),
-            what: Meaning::Typedef,
+            meaning: Meaning::Typedef,
             ty: ERROR,
             at: 0,
             depth: 0,
@@ -250,14 +252,14 @@ impl<'a> Parser<'a> {
             ULONG, LONG, ULONG,
         ];
         for (index, ty) in types.into_iter().enumerate() {
-            let what = match KNOWN[index] {
+            let meaning = match KNOWN[index] {
                 "true" => Meaning::Constant(1),
                 "false" | "NULL" => Meaning::Constant(0),
                 _ => Meaning::Typedef,
             };
-            self.bind(Names::known(index), what, ty, 0);
+            self.bind(Names::known(index), meaning, ty, 0);
         }
-        // Meaning the source declares at file scope replaces these.
+        // What the source declares at file scope replaces these.
         self.depth = 1;
     }
 
@@ -400,7 +402,8 @@ impl<'a> Parser<'a> {
         self.report.error(rule, at, length, message, help.into());
     }
 
-    /// Whether an error at this place would be reported, so that it is worth while to look for a suggestion.
+    /// Whether an error at this place would be reported, so that it is worth while to look for a
+    /// suggestion.
     pub(crate) fn wants(&self, at: u32) -> bool {
         !self.panic && self.report.wants(at)
     }
@@ -489,12 +492,13 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Gives a name a meaning in the present scope. The caller has looked whether it has one already.
-    fn bind(&mut self, name: Name, what: Meaning, ty: Type, at: u32) {
+    /// Gives a name a meaning in the present scope. The caller has looked whether it has one
+    /// already.
+    fn bind(&mut self, name: Name, meaning: Meaning, ty: Type, at: u32) {
         let previous = self.names.get(name).symbol;
         self.symbols.push(Symbol {
             name,
-            what,
+            meaning,
             ty,
             at,
             depth: self.depth,

@@ -1,7 +1,8 @@
 //! The typed tree of one function: made by the parser, consumed by the lowering, then forgotten.
 //!
-//! Invariant: operands have been converted, so that an operator's operands have the type that it computes in; constant
-//! subtrees are [`Expression::Integer`] or [`Expression::Float`]. A tree of which no error was reported can be lowered whatever it is.
+//! Invariant: operands have been converted, so that an operator's operands have the type that it
+//! computes in; constant subtrees are [`Expression::Integer`] or [`Expression::Float`]. A tree of
+//! which no error was reported can be lowered whatever it is.
 
 mod statement;
 

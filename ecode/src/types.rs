@@ -1,7 +1,8 @@
 //! C's types, by the rules of LP64: `int` has 32 bits, `long` and pointers 64.
 //!
-//! Invariant: a [`Type`] is an index into a table that only grows, with two bits for `const` and `volatile` on top; types
-//! with the same structure may have different indices, so [`Types::same`] compares them.
+//! Invariant: a [`Type`] is an index into a table that only grows, with two bits for `const` and
+//! `volatile` on top; types with the same structure may have different indices, so [`Types::same`]
+//! compares them.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -160,7 +161,8 @@ impl Types {
         self.get(ty).size
     }
 
-    /// Number of types that it is made of, with repetition: how long comparing or spelling it takes.
+    /// Number of types that it is made of, with repetition: how long comparing or spelling it
+    /// takes.
     pub fn weight(&self, ty: Type) -> u16 {
         self.get(ty).weight
     }

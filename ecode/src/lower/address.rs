@@ -1,7 +1,8 @@
 //! Where lvalues are: addresses as the processor's operands, `sym + disp + base + index * scale`.
 //!
-//! An address counts modulo 2^32, so indices are taken as they are: whether an `int` index would have been sign-extended
-//! makes no difference, and constants inside an index move into the displacement.
+//! An address counts modulo 2^32, so indices are taken as they are: whether an `int` index would
+//! have been sign-extended makes no difference, and constants inside an index move into the
+//! displacement.
 
 use super::{Lowering, Value};
 use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg, sym};

@@ -1,5 +1,5 @@
-//! Integer arithmetic with the cheap optimisations: constants are computed, products and quotients by constants become
-//! shifts and multiplications.
+//! Integer arithmetic with the cheap optimisations: constants are computed, products and quotients
+//! by constants become shifts and multiplications.
 
 use super::{Lowering, Value};
 use crate::fold::compute;

@@ -1,8 +1,8 @@
-//! Assignments, increments, structures and initialisers.
+//! Assignments, increments, and structures.
 
 use super::{Addr, Lowering, Value};
 use crate::ir::{Inst, NOP, Op, Scalar, VReg, sym};
-use crate::tree::{Arithmetic, Expression, LocalId, Node, NodeId};
+use crate::tree::{Arithmetic, Expression, Node, NodeId};
 use crate::types::{Type, TypeKind};
 
 impl Lowering<'_> {
@@ -230,45 +230,5 @@ impl Lowering<'_> {
             imm: size.into(),
             ..NOP
         });
-    }
-
-    /// Gives a local its first values: zeros where nothing is said.
-    pub(crate) fn initialize(&mut self, local: LocalId, first: u32, count: u32) {
-        let tree = self.tree;
-        let inits = tree.initializers(first, count);
-        let ty = tree.locals[local as usize].ty;
-        let addr = Addr::symbol(sym::FRAME + self.place(local));
-        let size = self.types.size(ty);
-        let covered: u64 = inits
-            .iter()
-            .map(|init| u64::from(self.types.size(init.ty)))
-            .sum();
-        if covered < u64::from(size) && size > 0 {
-            let pointer = self.pointer(addr);
-            let a = self.register(pointer);
-            self.code.values.clobber();
-            self.code.push(Inst {
-                op: Op::Zero,
-                a,
-                imm: size.into(),
-                ..NOP
-            });
-        }
-        for init in inits {
-            let node = *self.tree.get(init.node);
-            let place = addr.plus(init.offset.into());
-            self.code.at = node.at;
-            if self.types.is_struct(init.ty) {
-                let from = self.address(init.node);
-                self.copy_bytes(place, from, self.types.size(init.ty));
-            } else if self.types.kind(init.ty) == TypeKind::Array {
-                let from = self.address(init.node); // a string
-                let length = self.types.size(init.ty).min(self.types.size(node.ty));
-                self.copy_bytes(place, from, length);
-            } else {
-                let value = self.lower(init.node);
-                self.store(place, init.ty, value);
-            }
-        }
     }
 }

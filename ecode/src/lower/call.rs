@@ -1,5 +1,6 @@
-//! Calls. Scalars travel as the System V ABI says. A structure travels as the address of a copy that the caller makes; a
-//! function that returns one gets, before its other arguments, the address where it goes.
+//! Calls. Scalars travel as the System V ABI says. A structure travels as the address of a copy
+//! that the caller makes; a function that returns one gets, before its other arguments, the address
+//! where it goes.
 
 use alloc::vec::Vec;
 
@@ -9,7 +10,8 @@ use crate::tree::{Expression, NodeId};
 use crate::types::TypeKind;
 
 impl Lowering<'_> {
-    /// Calls; the value is the result if it is `wanted`, or the address of the structure that was returned.
+    /// Calls; the value is the result if it is `wanted`, or the address of the structure that was
+    /// returned.
     pub(crate) fn call(&mut self, n: NodeId, wanted: bool) -> Value {
         let node = self.node(n);
         let Expression::Call {

@@ -115,7 +115,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Whether an integer or pointer is zero (`Equal`) or not (`NotEqual`); the bits of an `&` are tested without computing it.
+    /// Whether an integer or pointer is zero (`Equal`) or not (`NotEqual`); the bits of an `&` are
+    /// tested without computing it.
     fn nonzero(&mut self, n: NodeId, code: Cond) -> Test {
         let node = self.node(n);
         if matches!(node.expression, Expression::Compare(..)) && self.integer_condition(n) {
@@ -240,8 +241,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// Condition, type and operands of a comparison of floats, or of one with zero. The condition is above, above or equal
-    /// (for less, operands are swapped), equal, or not equal.
+    /// Condition, type and operands of a comparison of floats, or of one with zero. The condition
+    /// is above, above or equal (for less, operands are swapped), equal, or not equal.
     fn float_comparison(&mut self, n: NodeId) -> (Cond, Scalar, VReg, VReg) {
         let node = self.node(n);
         let Expression::Compare(kind, left, right) = node.expression else {

@@ -280,7 +280,8 @@ impl<'a> Lowering<'a> {
         let a = self.protect(a, Scalar::I64, right);
         let b = self.lower(right);
         let difference = self.arith(Op::Sub, Scalar::I32, a, b);
-        // The difference is a multiple of the size, so a division is a shift and a product with an odd number's inverse.
+        // The difference is a multiple of the size, so a division is a shift and a product with an
+        // odd number's inverse.
         let shift = u64::from(size).trailing_zeros();
         let wide = self.extend(difference, Scalar::I32, false);
         let shifted = self.arith(Op::Sar, Scalar::I64, wide, Value::Constant(shift.into()));
@@ -335,7 +336,8 @@ impl<'a> Lowering<'a> {
         Value::Register(result)
     }
 
-    /// One of the ways that lead to the block `end`: what `emit` learns about values holds nowhere else.
+    /// One of the ways that lead to the block `end`: what `emit` learns about values holds nowhere
+    /// else.
     pub(crate) fn arm(&mut self, block: u32, end: u32, emit: impl FnOnce(&mut Self)) {
         self.code.values.enter();
         self.code.begin(block);

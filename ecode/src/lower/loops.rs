@@ -4,12 +4,13 @@ use super::{BreakTargets, Lowering};
 use crate::ir::Loop;
 use crate::tree::{Body, NodeId};
 
-/// Conditions up to this size are tested once before a loop and again at its end, so that the loop has one jump.
+/// Conditions up to this size are tested once before a loop and again at its end, so that the loop
+/// has one jump.
 const TWICE: u16 = 16;
 
 impl Lowering<'_> {
-    /// Begins a loop: what is emitted until [`Lowering::end_loop`] belongs to it. Returns its first block and the one that
-    /// `continue` goes to.
+    /// Begins a loop: what is emitted until [`Lowering::end_loop`] belongs to it. Returns its first
+    /// block and the one that `continue` goes to.
     fn begin_loop(&mut self, before: u32, exit: u32) -> (u32, u32) {
         let first = self.code.blocks.len() as u32;
         self.scratch.loops.push(self.code.loops.len());

@@ -142,8 +142,8 @@ impl Lowering<'_> {
         self.code.begin(block);
     }
 
-    /// Control may come here from outside the loops around, but for the outermost `but`: they are no places to move code out
-    /// of.
+    /// Control may come here from outside the loops around, but for the outermost `but`: they are
+    /// no places to move code out of.
     pub(crate) fn enter_from_anywhere(&mut self, but: usize) {
         for index in &self.scratch.loops[but..] {
             self.code.loops[*index].natural = false;

@@ -1,4 +1,5 @@
-//! `switch`: the cases are sorted and found by comparing, in about as many steps as their number has bits.
+//! `switch`: the cases are sorted and found by comparing, in about as many steps as their number
+//! has bits.
 
 use super::{BreakTargets, Case, Lowering, Switch, Value};
 use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg};

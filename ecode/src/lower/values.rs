@@ -1,7 +1,9 @@
-//! Value numbering while code is made: an instruction whose result is already in a register is not made again.
+//! Value numbering while code is made: an instruction whose result is already in a register is not
+//! made again.
 //!
-//! Invariant: a remembered value is used only where its instruction dominates (its scope is open) and where none of the
-//! registers and memory that it was made from has changed (versions); [`crate::facts`] keeps count of both.
+//! Invariant: a remembered value is used only where its instruction dominates (its scope is open)
+//! and where none of the registers and memory that it was made from has changed (versions);
+//! [`crate::facts`] keeps count of both.
 
 use crate::facts::{Remembered, SIZE};
 use crate::ir::{Code, Inst, NONE, Op, Scalar, VReg, VRegInfo};

@@ -295,7 +295,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The value of `n` as it is stored in an object of type `to`: for assignments, arguments, initialisers and returns.
+    /// The value of `n` as it is stored in an object of type `to`: for assignments, arguments,
+    /// initialisers and returns.
     pub(crate) fn assigned(&mut self, n: NodeId, to: Type, what: &str) -> NodeId {
         let n = self.decay(n);
         let node = *self.tree.get(n);

@@ -93,7 +93,8 @@ impl Parser<'_> {
         result
     }
 
-    /// `( declarator ) suffixes`: what follows the parentheses belongs to the base of what is inside.
+    /// `( declarator ) suffixes`: what follows the parentheses belongs to the base of what is
+    /// inside.
     fn inner_declarator(&mut self, base: Type) -> Declarator {
         let open = self.advance();
         let start = self.pos;

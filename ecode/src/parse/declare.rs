@@ -40,7 +40,8 @@ impl Parser<'_> {
         (!self.panic && !self.accept(Tok::Semi)).then_some(specifiers)
     }
 
-    /// The declarators behind specifiers, or at file scope a function definition; false if the declaration ends with them.
+    /// The declarators behind specifiers, or at file scope a function definition; false if the
+    /// declaration ends with them.
     fn declarators(&mut self, specifiers: &Specifiers) -> bool {
         loop {
             let declarator = self.declarator(specifiers.ty, true);
@@ -124,7 +125,7 @@ impl Parser<'_> {
         if specifiers.typedef {
             match here {
                 Some(symbol)
-                    if symbol.what != Meaning::Typedef || !self.types.same(symbol.ty, ty) =>
+                    if symbol.meaning != Meaning::Typedef || !self.types.same(symbol.ty, ty) =>
                 {
                     self.redeclared(name, at)
                 }
@@ -340,7 +341,7 @@ impl Parser<'_> {
         };
         self.unit.globals[global as usize].ty = ty;
         match self.lookup(name).copied() {
-            Some(symbol) if symbol.what == Meaning::Global(global) => {
+            Some(symbol) if symbol.meaning == Meaning::Global(global) => {
                 let index = self.names.get(name).symbol as usize;
                 self.symbols[index].ty = ty;
             }
@@ -406,7 +407,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Places the objects that were only declared with `int x;`, when all of the source has been read.
+    /// Places the objects that were only declared with `int x;`, when all of the source has been
+    /// read.
     pub(crate) fn finish_unit(&mut self) {
         for index in 0..self.unit.globals.len() {
             let global = self.unit.globals[index];

@@ -309,7 +309,8 @@ impl Parser<'_> {
         self.error_node(at)
     }
 
-    /// Whether operators that follow each other have made a tree deeper than the compiler wants to descend.
+    /// Whether operators that follow each other have made a tree deeper than the compiler wants to
+    /// descend.
     pub(crate) fn too_deep(&mut self, n: NodeId, at: u32) -> bool {
         let deep = u32::from(self.tree.get(n).depth) > 2 * self.limits.nesting;
         if deep {

@@ -119,12 +119,12 @@ impl Parser<'_> {
                 at,
                 memory,
             });
-            let what = match (structure, memory) {
+            let meaning = match (structure, memory) {
                 (true, _) => Meaning::Indirect(local),
                 (_, true) => Meaning::Memory(local),
                 _ => Meaning::Register(local),
             };
-            self.bind(name, what, param, at);
+            self.bind(name, meaning, param, at);
         }
     }
 
@@ -133,8 +133,8 @@ impl Parser<'_> {
         self.names.get(name).address_taken == self.functions || ty.is_volatile()
     }
 
-    /// Looks through the function's tokens for `&name`, and marks those names: their variables live in memory. Marking too
-    /// many costs speed only.
+    /// Looks through the function's tokens for `&name`, and marks those names: their variables live
+    /// in memory. Marking too many costs speed only.
     fn mark_addresses(&mut self) {
         let mut braces = 0;
         let mut index = self.pos;
@@ -187,7 +187,7 @@ impl Parser<'_> {
             Tok::RParen => before(2).is_some_and(|token| match token.kind {
                 Tok::Name => {
                     self.lookup(Name(token.value))
-                        .is_none_or(|symbol| symbol.what == Meaning::Typedef)
+                        .is_none_or(|symbol| symbol.meaning == Meaning::Typedef)
                         && before(3).is_some_and(|token| token.kind == Tok::LParen)
                 }
                 Tok::Star => true,

@@ -21,8 +21,8 @@ impl Parser<'_> {
         self.assigned(n, ty, "this initialiser")
     }
 
-    /// Parses the initialiser of an object; what it says is appended to `values`. Returns the object's type, in which an
-    /// array has the length that the initialiser gives it.
+    /// Parses the initialiser of an object; what it says is appended to `values`. Returns the
+    /// object's type, in which an array has the length that the initialiser gives it.
     pub(crate) fn initializer(&mut self, ty: Type) -> Type {
         let at = self.at();
         let info = *self.types.get(ty);
@@ -57,7 +57,8 @@ impl Parser<'_> {
         self.values.push(Initializer { offset, ty, node });
     }
 
-    /// An object at `offset`, whose first expression may have been parsed already. Returns the number of elements of an array.
+    /// An object at `offset`, whose first expression may have been parsed already. Returns the
+    /// number of elements of an array.
     fn object(&mut self, ty: Type, offset: u32, first: Option<NodeId>) -> u32 {
         if self.panic || ty == ERROR {
             self.panic |= ty == ERROR;
@@ -141,7 +142,8 @@ impl Parser<'_> {
         info.count
     }
 
-    /// The parts of an array, structure or union, in braces or, if `first` is given or there are none, without.
+    /// The parts of an array, structure or union, in braces or, if `first` is given or there are
+    /// none, without.
     fn list(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let at = self.at();
         let braces = first.is_none() && self.accept(Tok::LBrace);
@@ -319,7 +321,8 @@ impl Parser<'_> {
         n
     }
 
-    /// Moves the values from the index on to the tree: where they begin there, and how many they are.
+    /// Moves the values from the index on to the tree: where they begin there, and how many they
+    /// are.
     pub(crate) fn keep_values(&mut self, from: usize) -> (u32, u32) {
         let first = self.tree.initializers.len() as u32;
         self.tree.initializers.extend(self.values.drain(from..));

@@ -32,7 +32,7 @@ impl Parser<'_> {
             Tok::Name => {
                 let name = Name(self.tokens.list[self.pos + ahead].value);
                 self.lookup(name)
-                    .is_some_and(|symbol| symbol.what == Meaning::Typedef)
+                    .is_some_and(|symbol| symbol.meaning == Meaning::Typedef)
             }
             _ => false,
         }
@@ -389,8 +389,8 @@ impl Parser<'_> {
             self.unknown_name(name, at, call);
             return self.error_node(at);
         };
-        let Symbol { what, ty, .. } = *symbol;
-        match what {
+        let Symbol { meaning, ty, .. } = *symbol;
+        match meaning {
             Meaning::Constant(_) if ty == ERROR => self.error_node(at),
             Meaning::Constant(value) => self.integer(ty, value as u64, at),
             Meaning::Register(local) => self.leaf(Expression::Register(local), ty, at),

@@ -10,7 +10,7 @@ use crate::lex::Tok;
 use crate::names::Name;
 use crate::types::*;
 
-/// Meaning the specifiers of a declaration say.
+/// What the specifiers of a declaration say.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Specifiers {
     pub ty: Type,
@@ -104,7 +104,7 @@ impl Parser<'_> {
                 Tok::Name if base.is_none() && long == 0 && !short && sign.is_none() => {
                     let name = Name(token.value);
                     match self.lookup(name) {
-                        Some(symbol) if symbol.what == Meaning::Typedef => {
+                        Some(symbol) if symbol.meaning == Meaning::Typedef => {
                             base = Some(symbol.ty);
                             seen += 1;
                         }
@@ -209,7 +209,7 @@ impl Parser<'_> {
                 other.0 < 35
                     || parser
                         .lookup(other)
-                        .is_some_and(|symbol| symbol.what == Meaning::Typedef)
+                        .is_some_and(|symbol| symbol.meaning == Meaning::Typedef)
             });
             help = near.unwrap_or("every declaration begins with a type".into());
         }

@@ -199,7 +199,7 @@ impl Parser<'_> {
         self.tree.add(Statement::Block(body), at);
     }
 
-    /// Meaning is behind `for`: the first part stands before the loop.
+    /// What is behind `for`: the first part stands before the loop.
     fn for_parts(&mut self) {
         self.expect(Tok::LParen, "`(`");
         if self.is_declaration() {

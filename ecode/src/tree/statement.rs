@@ -1,7 +1,8 @@
 //! Statements of a function, one after the other in chains, and what they declare.
 //!
-//! Invariant: a local is declared, by a statement or as a parameter, before a node mentions it; a compound literal is
-//! declared in the block around the expression that it stands in, where C says that it lives.
+//! Invariant: a local is declared, by a statement or as a parameter, before a node mentions it; a
+//! compound literal is declared in the block around the expression that it stands in, where C says
+//! that it lives.
 
 use super::{LabelId, LocalId, NodeId, Tree};
 use crate::types::Type;
@@ -94,7 +95,8 @@ pub(super) struct Link {
 const END: u32 = u32::MAX;
 
 impl Tree {
-    /// Appends a statement to those that are being read. `at` is its position, or 0 if it is a part of the one before.
+    /// Appends a statement to those that are being read. `at` is its position, or 0 if it is a part
+    /// of the one before.
     pub fn add(&mut self, statement: Statement, at: u32) {
         let index = self.statements.len() as u32;
         self.statements.push(Link {
