@@ -1,4 +1,4 @@
-//! The table of protections: which domain may do what with which range of offsets.
+//! The protection table: which domain may do what with which range of offsets.
 //!
 //! The kernel knows the protections of every window. What it does not know are names: of domains and areas. Those the runtime
 //! keeps in a memory file with records of fixed size, which other processes of the same user find among its descriptors; so a look

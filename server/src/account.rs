@@ -4,8 +4,8 @@
 
 use crate::admission::ClientPermit;
 use crate::body::{Body, Cut};
+use crate::counters::Counters;
 use crate::log::Log;
-use crate::metrics::Counters;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Response, StatusCode};

@@ -1,6 +1,5 @@
 //! Bodies of answers: bytes that are there, or a stream with back-pressure.
 
-use crate::failure::Failure;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use std::convert::Infallible;
@@ -18,15 +17,6 @@ pub enum Cut {
     /// The client broke off what the program needed of it.
     #[error("the request was broken off")]
     Client,
-}
-
-impl From<&Failure> for Cut {
-    fn from(failure: &Failure) -> Cut {
-        match failure.is_ours() {
-            true => Cut::Program,
-            false => Cut::Client,
-        }
-    }
 }
 
 /// What is sent behind the head.

@@ -1,15 +1,17 @@
 //! What a server can have besides its own: programs in processes, routes that somebody else answers, and a page. Each is a crate that
 //! knows the server; the server knows these types, and goes without any of them.
 //!
+//! (`config.rs` and this file are one idea: a site says what it needs of components, and they read their part of its file.)
+//!
 //! Invariant: the site's file has the same keys whatever a server is made of. One that needs a component which is not there is an error
 //! that names the key.
 
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::config::{Checker, ConfigError, HandlerSettings};
+use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::log::Log;
-use crate::metrics::Counters;
 use crate::registry::Registry;
 use crate::request_body::RequestBody;
 use crate::timeouts::Timeouts;

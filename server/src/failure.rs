@@ -1,6 +1,6 @@
 //! Why a request got no answer of its program, and what the client is told instead.
 
-use crate::body::Body;
+use crate::body::{Body, Cut};
 use crate::head::HeadError;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
@@ -115,6 +115,15 @@ impl Failure {
             headers.insert(RETRY_AFTER, seconds.into());
         }
         response
+    }
+}
+
+impl From<&Failure> for Cut {
+    fn from(failure: &Failure) -> Cut {
+        match failure.is_ours() {
+            true => Cut::Program,
+            false => Cut::Client,
+        }
     }
 }
 

@@ -15,11 +15,14 @@ mod answer;
 mod body;
 mod components;
 mod config;
+mod counters;
 mod failure;
+mod file_stamp;
 mod files;
 mod handler;
 pub mod head;
 mod in_process;
+mod lease;
 mod log;
 mod metrics;
 mod program;
@@ -54,11 +57,11 @@ pub use components::{
     BoxFuture, Components, ProcessProgram, Processes, ReadRoutes, RouteContext, RouteSettings,
     Routes, ServePage, StartProcesses,
 };
+pub use counters::Counters;
 pub use failure::{Failure, FailureId};
+pub use file_stamp::{FileStamp, stamps};
 pub use files::has_tag;
-pub use metrics::Counters;
 pub use registry::{ActiveCall, RegisteredDomain, Registry};
-pub use reload::{FileStamp, stamps};
 pub use request_body::RequestBody;
 pub use router::unescaped;
 pub use timeouts::{Timeouts, Waited};

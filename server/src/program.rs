@@ -130,3 +130,17 @@ fn compile(
         false => Err(BuildError(said.trim_end().to_owned())),
     }
 }
+
+/// The files that a program is made of: its sources, and if it has some, the headers beside the first.
+pub fn sources(settings: &HandlerSettings) -> Vec<PathBuf> {
+    let mut files = vec![settings.program.clone()];
+    files.extend(settings.sources.iter().cloned());
+    if BuildFolder::is_source(&settings.program) {
+        let folder = settings.program.parent().unwrap_or(Path::new("."));
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let headers = entries.map(|entry| entry.path());
+        files.extend(headers.filter(|path| path.extension().is_some_and(|e| e == "h")));
+    }
+    files.sort();
+    files
+}

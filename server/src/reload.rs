@@ -1,18 +1,12 @@
 //! Handlers and routes whose files change are made again, while requests go on.
 
-use crate::config::HandlerSettings;
 use crate::log::Log;
-use crate::program::BuildFolder;
 use crate::router::Router;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(500);
-
-/// What a file looked like: gone, or its size and time.
-pub type FileStamp = (PathBuf, Option<(u64, SystemTime)>);
 
 /// Watches for as long as it is polled.
 pub async fn watch(router: Arc<Router>, log: Arc<Log>) {
@@ -41,28 +35,4 @@ pub async fn watch(router: Arc<Router>, log: Arc<Log>) {
             let _ = work.await;
         }
     }
-}
-
-/// The files that a program is made of: its sources, and if it has some, the headers beside the first.
-pub fn sources(settings: &HandlerSettings) -> Vec<PathBuf> {
-    let mut files = vec![settings.program.clone()];
-    files.extend(settings.sources.iter().cloned());
-    if BuildFolder::is_source(&settings.program) {
-        let folder = settings.program.parent().unwrap_or(Path::new("."));
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let headers = entries.map(|entry| entry.path());
-        files.extend(headers.filter(|path| path.extension().is_some_and(|e| e == "h")));
-    }
-    files.sort();
-    files
-}
-
-/// What files look like now.
-pub fn stamps(files: Vec<PathBuf>) -> Vec<FileStamp> {
-    let stamp = |path: PathBuf| {
-        let found = std::fs::metadata(&path).ok();
-        let found = found.and_then(|found| Some((found.len(), found.modified().ok()?)));
-        (path, found)
-    };
-    files.into_iter().map(stamp).collect()
 }

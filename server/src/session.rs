@@ -1,4 +1,4 @@
-//! A session: the place of one instance of a program, and the conversation between it and the server during a request.
+//! A session: the memory of one instance of a program, and the conversation between it and the server during a request.
 //!
 //! The program runs on one thread from the beginning of its answer to the end. What it hands over before it ends goes to the client at
 //! once, and it waits until there is room for more: while one half of the answer's memory is sent, and cannot be written, it fills the
@@ -8,12 +8,12 @@ use crate::answer::Answer;
 use crate::body::{Body, Cut};
 use crate::failure::Failure;
 use crate::head::{self, Promise};
+use crate::lease::{Lease, WriteHold};
 use crate::log::Log;
 use crate::request_body::RequestBody;
 use crate::shared_buffer::{PIECE, SharedBuffer};
 use bytes::Bytes;
 use postern::Domain;
-use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -21,16 +21,6 @@ use tokio::time::{Instant, timeout_at};
 
 /// Bytes in which a head is looked for first.
 const SHORT: usize = 512;
-
-/// Whoever holds one has the session for himself.
-pub type Loan = Arc<dyn Any + Send + Sync>;
-
-/// Stands for this: nobody writes the half. Made when the program has left, or has lost the right to; it gets neither the session nor the
-/// half back before this is dropped.
-pub struct Kept {
-    _permit: Option<OwnedSemaphorePermit>,
-    _loan: Loan,
-}
 
 /// The place of one instance.
 pub struct Session {
@@ -56,7 +46,7 @@ struct Call {
     runtime: Handle,
     until: Instant,
     input: RequestBody,
-    loan: Loan,
+    lease: Lease,
     /// Where the head goes, until it went.
     answer: Option<Answer>,
     /// The request was for that only.
@@ -90,12 +80,12 @@ impl Session {
     }
 
     /// Begins a call: the program may be entered then.
-    pub fn begin(&self, input: RequestBody, answer: Answer, loan: Loan, until: Instant) {
+    pub fn begin(&self, input: RequestBody, answer: Answer, lease: Lease, until: Instant) {
         *self.call() = Some(Call {
             runtime: Handle::current(),
             until,
             input,
-            loan,
+            lease,
             brief: answer.brief,
             answer: Some(answer),
             half: 0,
@@ -196,10 +186,7 @@ fn wait<T>(runtime: &Handle, until: Instant, what: impl Future<Output = T>) -> O
 impl Call {
     /// The bytes `[from, to)` of the current half, and what keeps others away until they are sent.
     fn bytes(&mut self, session: &Session, from: usize, to: usize) -> Bytes {
-        let kept = Kept {
-            _permit: self.permit.take(),
-            _loan: self.loan.clone(),
-        };
+        let kept = WriteHold::new(self.permit.take(), self.lease.clone());
         session.buffer.view(self.half, from, to, kept)
     }
 

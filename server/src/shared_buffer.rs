@@ -4,7 +4,7 @@
 //! Invariant: the program can write the answer's halves only, and of these none that is being sent. The request's area is written by
 //! the server alone.
 
-use crate::session::Kept;
+use crate::lease::WriteHold;
 use crate::trusted::view;
 use bytes::Bytes;
 use postern::{Domain, MemoryError, Prot, ShareError, Shared};
@@ -183,7 +183,7 @@ impl SharedBuffer {
     }
 
     /// Bytes of a half, where they lie.
-    pub fn view(&self, half: usize, from: usize, to: usize, kept: Kept) -> Bytes {
+    pub fn view(&self, half: usize, from: usize, to: usize, kept: WriteHold) -> Bytes {
         let (from, to) = (from.min(to), to.min(self.half));
         view::bytes(
             &self.answer,

@@ -4,8 +4,8 @@
 //! by one at a time, and as many clients as [`STREAMS`] get reports without asking again.
 
 use crate::body::Body;
+use crate::counters::Counters;
 use crate::failure::Failure;
-use crate::metrics::Counters;
 use crate::registry::{RegisteredDomain, Registry};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};

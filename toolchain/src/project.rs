@@ -24,7 +24,7 @@ pub use sources::Unit;
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// There is no description.
-    #[error("there is no {FILE_NAME} in {}; the page \"Other people's code\" of the guide has one to begin with", .0.display())]
+    #[error("there is no {FILE_NAME} in {}; the page \"Third-party libraries\" of the guide has one to begin with", .0.display())]
     Missing(PathBuf),
     /// The description is wrong.
     #[error("{}:{line}: error: {message}", path.display())]

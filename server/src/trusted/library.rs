@@ -59,7 +59,7 @@ impl Library {
     /// Calls it.
     pub fn call(&self) -> i64 {
         let buffer = self.session.buffer.address() as *const c_void;
-        // SAFETY: the function is loaded as long as `self`, and called by whoever has the session's loan, one at a time; the buffer
+        // SAFETY: the function is loaded as long as `self`, and called by whoever has the session's lease, one at a time; the buffer
         // was written for it and lives as long as the session. That it keeps to what is there is trusted.
         unsafe { (self.serve)(buffer) }
     }
