@@ -5,13 +5,13 @@
 //! extension can reach, and the file is sealed so that no further writable mapping can be made.
 //!
 //! Invariants, from which `docs/src/internals/namespaces.md` argues:
-//! - Text is written only as [`Area::judge`] accepted it, for the place where it is written, with the slots that exist: there is no
-//!   other way to a [`Judged`], and no other than [`Area::place`] for it.
+//! - Text is written only as [`CodeArena::judge`] accepted it, for the place where it is written, with the slots that exist: there is no
+//!   other way to a [`Judged`], and no other than [`CodeArena::place`] for it.
 //! - The window's pages of the area are the area's alone, from when it is made until the window is wiped ([`CodePart`]).
 //! - Of slots and text only that much is mapped as was in use: there, where no text is, and between any two, stands `CC`.
 //! - A slot's instructions never change once made. They jump to what the slot's target says: a start of text that is placed, or
 //!   the slot's own trap. Targets are data, changed by one aligned store.
-//! - Text has its landing pads only from [`Area::open_pads`] on, when all threads see the rest of it. Before, nothing leads there.
+//! - Text has its landing pads only from [`CodeArena::open_pads`] on, when all threads see the rest of it. Before, nothing leads there.
 //! - Text that has had its pads is removed only while nobody is inside the domain and nobody can enter: any thread inside may jump to
 //!   a pad whenever it likes, whether a target leads there or not.
 
@@ -107,7 +107,7 @@ impl Placed {
 }
 
 /// The code area.
-pub struct Area {
+pub struct CodeArena {
     /// No other area has it.
     number: u64,
     plan: Plan,
@@ -127,12 +127,12 @@ pub struct Area {
     constants: BTreeMap<u32, Arc<[u8]>>,
 }
 
-impl Area {
+impl CodeArena {
     /// Makes an area in a window that has an image and no area yet.
     ///
     /// # Errors
     /// The range is not free, or somebody uses the window all the time; the kernel refused.
-    pub fn new(plan: Plan, window: &Window) -> Result<Area, MapError> {
+    pub fn new(plan: Plan, window: &Window) -> Result<CodeArena, MapError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         machine::register_code_barrier()
             .map_err(|error| failed("register for membarrier", error))?;
@@ -141,7 +141,7 @@ impl Area {
         let alias = Mapping::hidden(bytes)?;
         // The mappings keep the file, so that a namespace needs no descriptor.
         map_data(&plan, &alias, &part, &new_file(bytes)?)?;
-        let area = Area {
+        let area = CodeArena {
             number: MADE.fetch_add(1, Ordering::Relaxed),
             open: [plan.start, plan.text().start],
             plan,
@@ -274,7 +274,7 @@ impl Area {
         })
     }
 
-    /// Writes text to its place, if there is none. Nobody can be led there before [`Area::link`].
+    /// Writes text to its place, if there is none. Nobody can be led there before [`CodeArena::link`].
     #[must_use]
     pub fn place(&mut self, judged: Judged) -> bool {
         let range = judged.at..judged.at + judged.text.len() as u32;
@@ -306,7 +306,7 @@ impl Area {
     }
 
     /// Gives text its landing pads: one byte each, so that a pad is there or not. Nothing happens before all threads see the rest: after
-    /// [`Area::place`] comes [`Area::barrier`].
+    /// [`CodeArena::place`] comes [`CodeArena::barrier`].
     pub fn open_pads(&mut self, at: u32) {
         let seen = |placed: &&mut Placed| placed.since < self.barriers;
         let Some(placed) = self.placed.get_mut(&at).filter(seen) else {

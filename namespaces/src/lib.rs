@@ -25,7 +25,7 @@ pub use error::CreateError;
 pub use postern_runtime::code::Recovery;
 pub use state::Created;
 
-use postern_gates::code::{Area, Plan};
+use postern_gates::code::{CodeArena, Plan};
 use postern_gates::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
 use postern_gates::machine;
 use postern_image::{ImageBuilder, ImportOwned, Signature};
@@ -457,7 +457,7 @@ impl NamespaceBuilder {
         let builder = builder.restart(restart.unwrap_or(RestartPolicy::Immediate));
         let domain = builder.placement(Placement::Cold).build()?;
         let made = code::give_room(&domain, (bytes, data), |start, window| {
-            Area::new(Plan { start, ..plan }, window)
+            CodeArena::new(Plan { start, ..plan }, window)
         });
         let made = made.map_err(InstantiateError::Map)?;
         let (start, area) = made.ok_or(NamespaceError::Room)?;

@@ -12,7 +12,7 @@ use super::free::FreeRanges;
 use super::object::{Symbol, Variables};
 use super::recovery::Settings;
 use super::{CreateError, Recovery};
-use postern_gates::code::{Area, TRAP};
+use postern_gates::code::{CodeArena, TRAP};
 use postern_gates::control::Entry;
 use postern_gates::inside::{self, Nobody};
 use postern_gates::window::Pin;
@@ -102,7 +102,7 @@ struct Data {
 }
 
 pub(super) struct State {
-    area: Area,
+    area: CodeArena,
     text: FreeRanges,
     constants: FreeRanges,
     data_room: FreeRanges,
@@ -137,7 +137,12 @@ pub struct Created {
 }
 
 impl Code {
-    pub(super) fn new(number: usize, area: Area, data: Range<u32>, recovery: Recovery) -> Code {
+    pub(super) fn new(
+        number: usize,
+        area: CodeArena,
+        data: Range<u32>,
+        recovery: Recovery,
+    ) -> Code {
         let plan = *area.plan();
         let text = plan.text();
         let state = State {

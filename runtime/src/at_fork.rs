@@ -16,7 +16,7 @@ struct All {
     registry: MutexGuard<'static, thread::Registry>,
     domains: MutexGuard<'static, domain::Domains>,
     // Released last, as it was taken first.
-    _seat: MutexGuard<'static, placement::Seat>,
+    _owner: MutexGuard<'static, placement::HotWindowOwner>,
     _others: Vec<Box<dyn Any>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn prepare() {
 
 /// Takes all locks, those first under which others are taken.
 extern "C" fn before() {
-    let seat = placement::seat();
+    let owner = placement::owner();
     let objects = fork::hold_objects();
     let retired = domain::retired::list();
     let domains = domain::domains();
@@ -56,7 +56,7 @@ extern "C" fn before() {
     let all = All {
         registry,
         domains,
-        _seat: seat,
+        _owner: owner,
         _others: others,
     };
     ALL.with(|place| place.set(Some(Box::new(all))));

@@ -2,7 +2,7 @@
 
 use crate::Domain;
 use crate::code::Recovery;
-use crate::domain::{Inner, retired};
+use crate::domain::{DomainInner, retired};
 use crate::fault::{Fault, FaultKind};
 use crate::peer;
 use crate::value::{Output, Value};
@@ -201,7 +201,7 @@ pub(crate) fn thread_ends() {
 /// For the gates: a call was ended, and has left.
 pub(crate) fn ended(held: Option<Held>, ended: Ended) {
     let life = held.as_ref().map_or(0, |held| held.life);
-    let domain = held.and_then(|held| held.domain.downcast::<Inner>().ok());
+    let domain = held.and_then(|held| held.domain.downcast::<DomainInner>().ok());
     let (raw, message, recovery) = (ended.fault, ended.message, ended.recovery);
     let mut left = match (raw.kind, ended.panic) {
         (outcome::PANIC, Some(panic)) => Left::Panic(panic),
@@ -234,7 +234,7 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
 }
 
 fn fault(
-    inner: &Arc<Inner>,
+    inner: &Arc<DomainInner>,
     raw: &RawFault,
     message: Option<String>,
     life: u64,

@@ -6,7 +6,7 @@ mod pages;
 pub use metrics::{By, Metrics, metrics};
 pub use pages::Pages;
 
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::{Domain, FaultKind};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -95,7 +95,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    fn of(inner: &Inner) -> Totals {
+    fn of(inner: &DomainInner) -> Totals {
         let (system_calls, refused_system_calls) = inner.system.counters();
         let mut faults = [0; FaultKind::ALL.len()];
         for (place, count) in faults.iter_mut().zip(&inner.faults) {

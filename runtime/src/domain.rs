@@ -38,10 +38,10 @@ type OnFault = Box<dyn Fn(&Fault) + Send + Sync>;
 /// An instance of an image: a protection domain. Cloning shares it. With the last clone it closes; its window returns to the pool,
 /// and what its services own is dropped, once no call is inside: a service may drop the domain that called it.
 #[derive(Clone)]
-pub struct Domain(pub(crate) Arc<Inner>);
+pub struct Domain(pub(crate) Arc<DomainInner>);
 
 /// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call is inside ([`retired`]).
-pub struct Inner(Option<Box<Parts>>);
+pub struct DomainInner(Option<Box<Parts>>);
 
 /// What a domain is made of. Whoever is inside may use all of it, without a reference to show for it.
 pub struct Parts {
@@ -73,14 +73,14 @@ pub struct Parts {
     ending: AtomicBool,
 }
 
-impl Deref for Inner {
+impl Deref for DomainInner {
     type Target = Parts;
     fn deref(&self) -> &Parts {
         self.0.as_deref().expect("taken only by drop")
     }
 }
 
-pub(crate) type Domains = Vec<Weak<Inner>>;
+pub(crate) type Domains = Vec<Weak<DomainInner>>;
 static DOMAINS: Mutex<Domains> = Mutex::new(Vec::new());
 
 /// Live domains by the number of their control block.
@@ -89,7 +89,7 @@ pub(crate) fn domains() -> MutexGuard<'static, Domains> {
 }
 
 /// The domain of a control block, if it is still there.
-pub(crate) fn of(control: &Control) -> Option<Arc<Inner>> {
+pub(crate) fn of(control: &Control) -> Option<Arc<DomainInner>> {
     let number = control.number.load(Ordering::Relaxed) as usize;
     domains().get(number)?.upgrade()
 }
@@ -276,7 +276,7 @@ impl std::fmt::Debug for Domain {
     }
 }
 
-impl Inner {
+impl DomainInner {
     /// The offset of an export that can be called with `wanted`, as far as the image says its types.
     pub(crate) fn typed_export(&self, name: &str, wanted: &Signature) -> Result<u32, SymbolError> {
         let export = self.export(name)?;
@@ -419,7 +419,7 @@ pub(crate) fn renew_thread(index: usize) {
     if !crate::image::THREAD_LOCALS_EXIST.load(Ordering::SeqCst) {
         return;
     }
-    let live: Vec<Arc<Inner>> = domains().iter().filter_map(Weak::upgrade).collect();
+    let live: Vec<Arc<DomainInner>> = domains().iter().filter_map(Weak::upgrade).collect();
     for inner in live {
         let first = inner.control.slot(index).stack.load(Ordering::SeqCst);
         inner.instance.renew_stack_top(first);
@@ -427,7 +427,7 @@ pub(crate) fn renew_thread(index: usize) {
     }
 }
 
-impl Drop for Inner {
+impl Drop for DomainInner {
     fn drop(&mut self) {
         if self.0.is_none() {
             return;

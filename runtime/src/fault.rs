@@ -1,7 +1,7 @@
 //! Faults: what an extension did that ended its call, with the place, as a value.
 
 use crate::call::signal_name;
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::image::ImageInner;
 use crate::share::{self, Prot};
 use crate::value::Offset;
@@ -179,7 +179,7 @@ pub struct SharedPage {
 
 impl SharedPage {
     /// The page at `offset`, if any area of the process is there and nothing else of the domain's.
-    fn at(inner: &Inner, offset: u32) -> Option<SharedPage> {
+    fn at(inner: &DomainInner, offset: u32) -> Option<SharedPage> {
         let seen = inner.instance.shared_at(offset);
         if seen.is_none() && inner.instance.accessible(offset, 1, false) {
             return None;
@@ -224,7 +224,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(inner: &Inner, raw: &RawFault, message: Option<String>) -> Fault {
+    pub(crate) fn new(inner: &DomainInner, raw: &RawFault, message: Option<String>) -> Fault {
         let image = inner.image.clone();
         let mut fault = Fault {
             kind: FaultKind::Aborted,
@@ -260,7 +260,7 @@ impl Fault {
     }
 
     /// Notes the names and lines of all offsets in units.
-    fn name_units(&mut self, inner: &Inner) {
+    fn name_units(&mut self, inner: &DomainInner) {
         let Some(code) = inner.code.get() else {
             return;
         };
@@ -282,7 +282,7 @@ impl Fault {
     }
 
     /// From the processor's facts to a kind. Where the access went decides, then what it was.
-    fn classify(&mut self, inner: &Inner, raw: &RawFault) -> FaultKind {
+    fn classify(&mut self, inner: &DomainInner, raw: &RawFault) -> FaultKind {
         const WRITE: u64 = 2;
         const FETCH: u64 = 16;
         const GENERAL_PROTECTION: u64 = 13;
@@ -357,7 +357,7 @@ impl Fault {
     }
 
     /// Whether the instruction at the fault's place begins with these bytes.
-    fn text_is(&self, inner: &Inner, expected: &[u8]) -> bool {
+    fn text_is(&self, inner: &DomainInner, expected: &[u8]) -> bool {
         let in_unit = |o: Offset| inner.code.get().is_some_and(|c| c.text_is(o.0, expected));
         self.offset
             .is_some_and(|o| self.image.text.is(o.0, expected) || in_unit(o))
@@ -412,7 +412,7 @@ impl Fault {
 }
 
 /// Whether an access at `address` is one that ran off the low end of a data stack.
-fn below_a_stack(layout: &MemoryLayout, inner: &Inner, address: u32, r15: u32) -> bool {
+fn below_a_stack(layout: &MemoryLayout, inner: &DomainInner, address: u32, r15: u32) -> bool {
     const REACH: u32 = 1 << 20;
     let near = |bottom: u32| {
         (bottom.saturating_sub(REACH)..bottom).contains(&address)

@@ -45,9 +45,7 @@ pub use call::{
 };
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
-pub use domain::{
-    Busy, Domain, DomainBuilder, Inner as DomainInner, Limits, Placement, Supervisor, inner,
-};
+pub use domain::{Busy, Domain, DomainBuilder, DomainInner, Limits, Placement, Supervisor, inner};
 pub use engine::{Config, init, rearm, unsupported};
 pub use error::{
     BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,

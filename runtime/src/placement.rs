@@ -11,7 +11,7 @@ mod busiest;
 
 pub(crate) use busiest::Busiest;
 
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::instance::Stays;
 use crate::{Domain, Placement, watchdog};
 use postern_gates::call_state::CallPhase;
@@ -66,18 +66,18 @@ impl Place {
 }
 
 /// Who has the hot window and who wants it.
-pub(crate) struct Seat {
-    occupant: Weak<Inner>,
+pub(crate) struct HotWindowOwner {
+    occupant: Weak<DomainInner>,
     /// Who asked for it, first come first served.
-    asked: Vec<Weak<Inner>>,
+    asked: Vec<Weak<DomainInner>>,
     /// Who did not ask, and has clearly more time inside than the occupant.
-    favourite: Weak<Inner>,
+    favourite: Weak<DomainInner>,
     /// When the calls of those concerned are next held back.
     again: Option<Instant>,
     pace: Duration,
 }
 
-static SEAT: Mutex<Seat> = Mutex::new(Seat {
+static OWNER: Mutex<HotWindowOwner> = Mutex::new(HotWindowOwner {
     occupant: Weak::new(),
     asked: Vec::new(),
     favourite: Weak::new(),
@@ -88,41 +88,41 @@ static SEAT: Mutex<Seat> = Mutex::new(Seat {
 /// Whether somebody is not where they belong.
 static UNSETTLED: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn seat() -> MutexGuard<'static, Seat> {
-    SEAT.lock().unwrap_or_else(|e| e.into_inner())
+pub(crate) fn owner() -> MutexGuard<'static, HotWindowOwner> {
+    OWNER.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 /// A move that was made, to be told when no lock is held.
 struct Moved {
-    inner: Arc<Inner>,
+    inner: Arc<DomainInner>,
     hot: bool,
     time: Duration,
 }
 
 /// The lock, held with signals blocked; domains that were looked at live on until it is released.
 struct Session {
-    seat: Option<MutexGuard<'static, Seat>>,
+    owner: Option<MutexGuard<'static, HotWindowOwner>>,
     signals: Option<SignalsBlocked>,
-    kept: Vec<Arc<Inner>>,
+    kept: Vec<Arc<DomainInner>>,
     moved: Vec<Moved>,
-    failed: Vec<(Arc<Inner>, String)>,
+    failed: Vec<(Arc<DomainInner>, String)>,
 }
 
 impl Session {
     fn open() -> Session {
         let signals = SignalsBlocked::new();
-        Session::with(signals, seat())
+        Session::with(signals, owner())
     }
 
     fn try_open() -> Option<Session> {
         let signals = SignalsBlocked::new();
-        let seat = SEAT.try_lock().ok()?;
-        Some(Session::with(signals, seat))
+        let owner = OWNER.try_lock().ok()?;
+        Some(Session::with(signals, owner))
     }
 
-    fn with(signals: SignalsBlocked, seat: MutexGuard<'static, Seat>) -> Session {
+    fn with(signals: SignalsBlocked, owner: MutexGuard<'static, HotWindowOwner>) -> Session {
         Session {
-            seat: Some(seat),
+            owner: Some(owner),
             signals: Some(signals),
             kept: Vec::new(),
             moved: Vec::new(),
@@ -130,24 +130,24 @@ impl Session {
         }
     }
 
-    fn seat(&mut self) -> &mut Seat {
-        self.seat.as_mut().expect("released by drop only")
+    fn owner(&mut self) -> &mut HotWindowOwner {
+        self.owner.as_mut().expect("released by drop only")
     }
 
-    fn keep(&mut self, weak: &Weak<Inner>) -> Option<Arc<Inner>> {
+    fn keep(&mut self, weak: &Weak<DomainInner>) -> Option<Arc<DomainInner>> {
         let inner = weak.upgrade()?;
         self.kept.push(inner.clone());
         Some(inner)
     }
 
-    fn occupant(&mut self) -> Option<Arc<Inner>> {
-        let weak = self.seat().occupant.clone();
+    fn occupant(&mut self) -> Option<Arc<DomainInner>> {
+        let weak = self.owner().occupant.clone();
         self.keep(&weak).filter(|inner| inner.instance.is_hot())
     }
 
     /// Who is to have the hot window next.
-    fn wishes(&mut self) -> Option<Arc<Inner>> {
-        let asked = std::mem::take(&mut self.seat().asked);
+    fn wishes(&mut self) -> Option<Arc<DomainInner>> {
+        let asked = std::mem::take(&mut self.owner().asked);
         let mut first = None;
         for weak in asked {
             let alive = self.keep(&weak).filter(|inner| {
@@ -156,11 +156,11 @@ impl Session {
             });
             if let Some(inner) = alive {
                 first.get_or_insert(inner);
-                self.seat().asked.push(weak);
+                self.owner().asked.push(weak);
             }
         }
         first.or_else(|| {
-            let weak = self.seat().favourite.clone();
+            let weak = self.owner().favourite.clone();
             self.keep(&weak)
                 .filter(|inner| inner.place.wanted() == Placement::Auto && !inner.instance.is_hot())
         })
@@ -174,8 +174,8 @@ impl Session {
             watchdog::wake();
         }
         if settled {
-            let seat = self.seat();
-            (seat.again, seat.pace) = (None, SHORTEST);
+            let owner = self.owner();
+            (owner.again, owner.pace) = (None, SHORTEST);
         }
         settled
     }
@@ -197,7 +197,7 @@ impl Session {
         match occupant.filter(|inner| inner.instance.is_hot()) {
             Some(inner) if inner.place.wanted() == Placement::Hot => {
                 // The first keeps it; its end brings us back.
-                self.seat().favourite = Weak::new();
+                self.owner().favourite = Weak::new();
                 return true;
             }
             Some(inner) => {
@@ -214,15 +214,15 @@ impl Session {
         if !self.shift(&next, true) {
             return !next.place.can_move();
         }
-        let seat = self.seat();
-        seat.occupant = Arc::downgrade(&next);
-        seat.favourite = Weak::new();
+        let owner = self.owner();
+        owner.occupant = Arc::downgrade(&next);
+        owner.favourite = Weak::new();
         // Others may have asked, too; they wait for this one's end.
         true
     }
 
     /// Moves a domain into the hot window, or out of it, if nobody is inside.
-    fn shift(&mut self, inner: &Arc<Inner>, hot: bool) -> bool {
+    fn shift(&mut self, inner: &Arc<DomainInner>, hot: bool) -> bool {
         let started = Instant::now();
         if inner.occupied() {
             return false;
@@ -267,12 +267,12 @@ impl Session {
     /// Sends the next calls of those concerned to the slow path, where they make the move. Each time later than the last.
     fn hold_back(&mut self) {
         let now = Instant::now();
-        let seat = self.seat();
-        if seat.again.is_some_and(|again| now < again) {
+        let owner = self.owner();
+        if owner.again.is_some_and(|again| now < again) {
             return;
         }
-        seat.again = Some(now + seat.pace);
-        seat.pace = (2 * seat.pace).min(LONGEST);
+        owner.again = Some(now + owner.pace);
+        owner.pace = (2 * owner.pace).min(LONGEST);
         for inner in [self.occupant(), self.wishes()].into_iter().flatten() {
             inner.control.lifecycle.want_move();
         }
@@ -281,7 +281,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.seat = None;
+        self.owner = None;
         self.signals = None;
         // From here on the host's code may run: subscribers, and what a domain's closures own. A gate may be around us, which takes no
         // panic of theirs.
@@ -307,7 +307,7 @@ impl Drop for Session {
 
 /// Drops a domain that its last user may have dropped meanwhile: on a thread of its own, because closures of the host go with it,
 /// and neither the watchdog nor a gate can wait for those or take their panics.
-pub(crate) fn let_go(inner: Arc<Inner>) {
+pub(crate) fn let_go(inner: Arc<DomainInner>) {
     if let Some(last) = Arc::into_inner(inner) {
         let thread = std::thread::Builder::new().name("postern-drop".into());
         // If there can be no thread, the closure is dropped here, and the domain with it.
@@ -337,23 +337,23 @@ pub(crate) fn take(placement: Placement) -> Option<Window> {
 }
 
 /// Notes where a new domain has come to lie.
-pub(crate) fn seated(inner: &Arc<Inner>) {
+pub(crate) fn seated(inner: &Arc<DomainInner>) {
     if inner.instance.is_hot() {
-        Session::open().seat().occupant = Arc::downgrade(inner);
+        Session::open().owner().occupant = Arc::downgrade(inner);
     } else if inner.place.wanted() == Placement::Hot {
         ask(inner);
     }
 }
 
-fn ask(inner: &Arc<Inner>) {
+fn ask(inner: &Arc<DomainInner>) {
     let mut session = Session::open();
-    let seat = session.seat();
-    if !seat
+    let owner = session.owner();
+    if !owner
         .asked
         .iter()
         .any(|w| std::ptr::eq(w.as_ptr(), &**inner))
     {
-        seat.asked.push(Arc::downgrade(inner));
+        owner.asked.push(Arc::downgrade(inner));
     }
     if !session.settle() {
         session.hold_back();
@@ -361,8 +361,8 @@ fn ask(inner: &Arc<Inner>) {
 }
 
 /// The domain is going: somebody may wait for that.
-pub(crate) fn leaves(inner: &Inner) {
-    if inner.instance.is_hot() && seat().asked.iter().any(|w| w.strong_count() != 0) {
+pub(crate) fn leaves(inner: &DomainInner) {
+    if inner.instance.is_hot() && owner().asked.iter().any(|w| w.strong_count() != 0) {
         UNSETTLED.store(true, Ordering::SeqCst);
         watchdog::wake();
     }
@@ -407,9 +407,9 @@ pub(crate) fn at_call(control: &Control) {
 }
 
 /// Makes a domain that did not ask the next one, if the occupant did not ask either.
-pub(crate) fn favour(inner: &Arc<Inner>) {
+pub(crate) fn favour(inner: &Arc<DomainInner>) {
     let mut session = Session::open();
-    session.seat().favourite = Arc::downgrade(inner);
+    session.owner().favourite = Arc::downgrade(inner);
     if !session.settle() {
         session.hold_back();
     }
@@ -417,7 +417,7 @@ pub(crate) fn favour(inner: &Arc<Inner>) {
 
 /// The domain in the hot window.
 pub fn hot_domain() -> Option<Domain> {
-    let weak = seat().occupant.clone();
+    let weak = owner().occupant.clone();
     weak.upgrade()
         .filter(|inner| inner.instance.is_hot())
         .map(Domain)

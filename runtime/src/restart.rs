@@ -4,7 +4,7 @@
 //! [`RestartRule`] says whether the domain begins anew (once for all who wait), rests, or stays as it is. A fault is over only when
 //! every thread has left, so a restart waits for them. A domain without a rule stays closed until the host resets it.
 
-use crate::domain::{self, Inner};
+use crate::domain::{self, DomainInner};
 use crate::fork;
 use postern_gates::control::Entry;
 use postern_gates::lifecycle::Phase;
@@ -174,7 +174,7 @@ pub(crate) fn instead(entry: &Entry, refusal: Refusal) -> Result<&Entry, Refusal
     inner.revive(refusal).map(|()| entry)
 }
 
-impl Inner {
+impl DomainInner {
     /// Opens the domain as its policy says, or says why not.
     fn revive(&self, refusal: Refusal) -> Result<(), Refusal> {
         /// How long a call waits for others to leave the domain, or to open it.

@@ -5,7 +5,7 @@
 //! Invariant: when [`Domain::revoke`] returns, no call that begins afterwards has the resource.
 
 use crate::call::{self, CallError};
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::error::SymbolError;
 use crate::fork;
 use crate::service::Caller;
@@ -254,7 +254,7 @@ impl Domain {
     }
 }
 
-fn holds(inner: &Inner, grant: &Grant) -> bool {
+fn holds(inner: &DomainInner, grant: &Grant) -> bool {
     let files = inner.system.service();
     match grant {
         Grant::Service(name) => inner.services.is_granted(inner, name),
@@ -265,7 +265,7 @@ fn holds(inner: &Inner, grant: &Grant) -> bool {
 }
 
 /// Takes it, whatever the extension says; whether it was still in use. With `wait`, nobody is in a service's function any more then.
-fn take(inner: &Inner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
+fn take(inner: &DomainInner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
     let files = inner.system.service();
     Ok(match grant {
         Grant::Service(name) => {

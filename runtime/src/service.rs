@@ -7,7 +7,7 @@ use crate::Domain;
 use crate::call;
 use crate::decision::{Decider, Deciding, Guard};
 use crate::domain;
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::error::InstantiateError;
 use crate::fork;
 use crate::signature::{compatible, in_registers};
@@ -284,7 +284,7 @@ impl Services {
         &self.deciding
     }
 
-    fn guards(&self, inner: &Inner) -> &[Arc<Guard>] {
+    fn guards(&self, inner: &DomainInner) -> &[Arc<Guard>] {
         self.guards.get_or_init(|| {
             let imports = inner.image.tables.imports.iter().enumerate();
             imports
@@ -331,7 +331,7 @@ impl Services {
     }
 
     /// Another decider from now on.
-    pub(crate) fn set_decider(&self, inner: &Inner, decider: Option<Decider>) {
+    pub(crate) fn set_decider(&self, inner: &DomainInner, decider: Option<Decider>) {
         let on = decider.is_some();
         let mut former = fork::lock(&self.former);
         former.extend(self.deciding.replace(decider));
@@ -354,7 +354,7 @@ impl Services {
     /// let through before may still begin.
     pub(crate) fn set_revoked(
         &self,
-        inner: &Inner,
+        inner: &DomainInner,
         name: &str,
         revoked: bool,
     ) -> Option<&ServiceEntry> {
@@ -368,7 +368,7 @@ impl Services {
     }
 
     /// Whether a service is imported, and neither revoked nor one that every domain is granted.
-    pub(crate) fn is_granted(&self, inner: &Inner, name: &str) -> bool {
+    pub(crate) fn is_granted(&self, inner: &DomainInner, name: &str) -> bool {
         let mut guards = self.guards(inner).iter();
         guards.any(|guard| {
             &*guard.name == name
@@ -378,7 +378,7 @@ impl Services {
     }
 
     /// The services by name, and whether each is revoked.
-    pub(crate) fn granted(&self, inner: &Inner) -> Vec<(String, bool)> {
+    pub(crate) fn granted(&self, inner: &DomainInner) -> Vec<(String, bool)> {
         let guards = self.guards(inner).iter();
         let mine = guards.filter(|guard| !guard.is_always_granted());
         mine.map(|guard| (guard.name.to_string(), guard.revoked.load(Ordering::SeqCst)))

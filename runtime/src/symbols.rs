@@ -6,7 +6,7 @@
 mod jitdump;
 mod map;
 
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::engine;
 use postern_gates::debugger;
 use postern_image::debug::{Function, LineTable, Lines, Listing, Symbols};
@@ -66,7 +66,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// Of a domain whose image's file is `file`.
-    fn of(inner: &'a Inner, file: &'a [u8], with_lines: bool) -> Shown<'a> {
+    fn of(inner: &'a DomainInner, file: &'a [u8], with_lines: bool) -> Shown<'a> {
         let (start, text) = inner.image.text.bytes();
         let mut lines = if with_lines {
             Lines::parse(file)
@@ -110,7 +110,7 @@ fn name(shown: &Shown<'_>, function: &Function<'_>) -> String {
 }
 
 /// Shows a domain where it lies now.
-pub(crate) fn show(inner: &Inner) {
+pub(crate) fn show(inner: &DomainInner) {
     let config = engine::config();
     if config.perf == Perf::Off && !config.debugger {
         return;
@@ -169,7 +169,7 @@ fn write(perf: Perf, shown: &Shown<'_>) -> std::io::Result<()> {
 }
 
 /// The domain goes, or goes elsewhere. True if a debugger knew of it.
-pub(crate) fn hide(inner: &Inner) -> bool {
+pub(crate) fn hide(inner: &DomainInner) -> bool {
     let number = inner
         .control
         .number

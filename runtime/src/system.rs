@@ -24,7 +24,7 @@ pub use table::{SYSTEM_CALLS, SystemCall};
 use crate::Domain;
 use crate::call::{ending, kill};
 use crate::decision::{self, Asked, Deciding, Question};
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::service::{Caller, Services};
 use postern_gates::guard;
 use rustix::io::Errno;
@@ -68,7 +68,7 @@ pub fn answer(verdict: Verdict) -> Option<Answer> {
 /// The system calls of one domain: who grants them, and how many were.
 pub(crate) struct System {
     /// Set once the domain is there, so that no call has to look for it among all.
-    domain: OnceLock<Weak<Inner>>,
+    domain: OnceLock<Weak<DomainInner>>,
     /// Who is asked before the policy is.
     deciding: Arc<Deciding>,
     /// What the domain's policy made. Without one nothing is granted.
@@ -92,7 +92,7 @@ impl System {
     }
 
     /// Says whose calls these are.
-    pub(crate) fn belongs_to(&self, domain: &Arc<Inner>) {
+    pub(crate) fn belongs_to(&self, domain: &Arc<DomainInner>) {
         let _ = self.domain.set(Arc::downgrade(domain));
     }
 

@@ -17,7 +17,7 @@ mod show;
 
 pub use read::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 
-use crate::domain::Inner;
+use crate::domain::DomainInner;
 use crate::share;
 use postern_gates::control::MAX_DOMAINS;
 use postern_gates::machine;
@@ -143,7 +143,7 @@ fn put_name(room: &mut [u8], name: &str) {
 }
 
 /// Notes a domain, or where it lies now. The caller holds the lock of the domains, or for one that is noted already, that of moves.
-pub(crate) fn note_domain(inner: &Inner) {
+pub(crate) fn note_domain(inner: &DomainInner) {
     let number = inner.control.number.load(Ordering::Relaxed);
     let mut record = [0; DOMAIN];
     record[8..16].copy_from_slice(&inner.instance.base().to_le_bytes());

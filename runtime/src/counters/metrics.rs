@@ -4,7 +4,7 @@
 //! [`IMAGES`] names are kept; others are summed up.
 
 use super::Totals;
-use crate::domain::{self, Inner};
+use crate::domain::{self, DomainInner};
 use crate::placement::let_go;
 use crate::{Domain, FaultKind};
 use postern_gates::window::{HotWindow, hot_window};
@@ -56,7 +56,7 @@ pub(crate) fn gone() -> MutexGuard<'static, Gone> {
 }
 
 /// Keeps what a domain has counted.
-pub(crate) fn keep(inner: &Inner) {
+pub(crate) fn keep(inner: &DomainInner) {
     let totals = Totals::of(inner);
     let mut gone = gone();
     let name = match gone.contains_key(&inner.image.name) || gone.len() < IMAGES {
@@ -107,7 +107,7 @@ impl Row {
 
 /// The counters of the process's domains as Prometheus reads them. Serve it as `text/plain; version=0.0.4`.
 pub fn metrics(which: &Metrics) -> String {
-    let live: Vec<Arc<Inner>> = domain::domains()
+    let live: Vec<Arc<DomainInner>> = domain::domains()
         .iter()
         .filter_map(|d| d.upgrade())
         .collect();

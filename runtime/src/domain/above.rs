@@ -1,6 +1,6 @@
 //! What the crates above may do with a domain, and hosts may not: `postern` does not name what is here.
 
-use super::{Domain, Inner};
+use super::{Domain, DomainInner};
 use crate::code::AddedCode;
 use crate::error::SymbolError;
 use crate::fault::Fault;
@@ -17,11 +17,11 @@ pub trait Supervisor: Send + Sync {
 }
 
 /// What stands behind a domain.
-pub fn inner(domain: &Domain) -> &Inner {
+pub fn inner(domain: &Domain) -> &DomainInner {
     &domain.0
 }
 
-impl Inner {
+impl DomainInner {
     /// [`Domain::id`].
     pub(crate) fn id(&self) -> u64 {
         let number = u64::from(self.control.number.load(Ordering::Relaxed));

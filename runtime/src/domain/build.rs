@@ -1,6 +1,6 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
 
-use super::{Domain, Inner, OnFault, Parts, domains, retired};
+use super::{Domain, DomainInner, OnFault, Parts, domains, retired};
 use crate::builtin;
 use crate::decision::Decider;
 use crate::engine;
@@ -232,7 +232,7 @@ impl DomainBuilder {
             Ordering::Relaxed,
         );
         let number = control.number.load(Ordering::Relaxed) as usize;
-        let inner = Arc::new(Inner(Some(Box::new(Parts {
+        let inner = Arc::new(DomainInner(Some(Box::new(Parts {
             image,
             name,
             control,
@@ -277,7 +277,7 @@ fn default_name(image: &ImageInner) -> String {
 }
 
 /// Makes the domain findable by its control block.
-fn register(inner: &Arc<Inner>) {
+fn register(inner: &Arc<DomainInner>) {
     let number = inner.control.number.load(Ordering::Relaxed) as usize;
     let mut domains = domains();
     if domains.len() <= number {

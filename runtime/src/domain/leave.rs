@@ -1,7 +1,7 @@
-//! Who is inside a domain, and how they are made to leave. Whoever changes a window works in [`Inner::exclusive`]: nobody is inside
+//! Who is inside a domain, and how they are made to leave. Whoever changes a window works in [`DomainInner::exclusive`]: nobody is inside
 //! then, and nobody can enter.
 
-use super::{Busy, Inner};
+use super::{Busy, DomainInner};
 use postern_gates::call_state::CallPhase;
 use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
@@ -11,7 +11,7 @@ use postern_gates::{machine, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 
-impl Inner {
+impl DomainInner {
     /// Whether any thread is inside, or waits in a call of this domain for a service or a peer.
     pub(crate) fn occupied(&self) -> bool {
         self.occupied_by(|_| true)
@@ -68,7 +68,7 @@ impl Inner {
     }
 
     /// Runs `work` while nobody is inside and nobody else can enter; the calling thread can, if the domain is open. If `work` says so,
-    /// the domain is [left](Inner::leave_open) then.
+    /// the domain is [left](DomainInner::leave_open) then.
     pub fn alone<R>(
         &self,
         work: impl FnOnce() -> R,
@@ -102,7 +102,7 @@ impl Inner {
         self.control.lifecycle.retire();
     }
 
-    /// Lets everybody in again after [`Inner::leave_open`].
+    /// Lets everybody in again after [`DomainInner::leave_open`].
     pub fn come_back(&self) {
         self.control.lifecycle.readmit();
     }
@@ -118,7 +118,7 @@ impl Inner {
     pub(crate) fn exclusive_from(
         &self,
         from: Option<Phase>,
-        work: impl FnOnce(&Inner, Phase) -> Result<Phase, MapError>,
+        work: impl FnOnce(&DomainInner, Phase) -> Result<Phase, MapError>,
     ) -> Result<(), Busy> {
         let exclusive = self.control.lifecycle.begin_exclusive(from).ok_or(Busy)?;
         thread::barrier();

@@ -8,11 +8,11 @@
 //! A call that comes back into a closed domain is ended, if it does not end before it could be asked to; so the way out of ended calls ([`crate::call::ended`]) is where a thread looks
 //! here. Who builds another domain looks, too, for the few that are left: by longjmp, or by a call that was quicker than the wish.
 
-use super::Inner;
+use super::DomainInner;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
 
-pub(crate) type Retired = Vec<Inner>;
+pub(crate) type Retired = Vec<DomainInner>;
 static RETIRED: Mutex<Retired> = Mutex::new(Vec::new());
 /// How many there are, or are about to be.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -23,7 +23,7 @@ pub(crate) fn list() -> MutexGuard<'static, Retired> {
 }
 
 /// Takes over the parts of a domain that is being dropped. False if everybody has left meanwhile.
-pub(super) fn keep(inner: &mut Inner) -> bool {
+pub(super) fn keep(inner: &mut DomainInner) -> bool {
     let mut list = list();
     // Whoever leaves from here on finds it; whoever has left is not seen inside.
     COUNT.fetch_add(1, Ordering::SeqCst);
@@ -31,7 +31,7 @@ pub(super) fn keep(inner: &mut Inner) -> bool {
         COUNT.fetch_sub(1, Ordering::SeqCst);
         return false;
     }
-    list.push(Inner(inner.0.take()));
+    list.push(DomainInner(inner.0.take()));
     true
 }
 
