@@ -43,7 +43,7 @@ pub struct Above {
     /// A thread that ended had calls inside, which are forgotten now. A panic is dropped.
     pub forgotten: fn(),
     /// The thread ends: the destructors of thread-specific data run, and this is called in one of them.
-    pub thread_ends: fn(),
+    pub thread_exited: fn(),
 }
 
 /// A domain that a call is leaving, as [`Above::hold`] gave it: it stays until this is dropped.

@@ -15,7 +15,7 @@
 //! - Text that has had its pads is removed only while nobody is inside the domain and nobody can enter: any thread inside may jump to
 //!   a pad whenever it likes, whether a target leads there or not.
 
-use super::inside::Nobody;
+use super::inside::Quiescent;
 use super::machine;
 use super::map::{self, MapError, Mapping, Prot};
 use super::text::Text;
@@ -356,7 +356,7 @@ impl CodeArena {
 
     /// Takes text away while nobody is inside. False if a slot leads there.
     #[must_use]
-    pub fn remove(&mut self, at: u32, _: &Nobody) -> bool {
+    pub fn remove(&mut self, at: u32, _: &Quiescent) -> bool {
         self.take_away(at, true)
     }
 

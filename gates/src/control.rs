@@ -117,7 +117,7 @@ pub struct Entry {
     pub control: AtomicPtr<Control>,
     /// Offset of the function.
     pub offset: AtomicU32,
-    /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_FREIGHT`].
+    /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_PAYLOAD`].
     pub flags: u32,
     /// Words of arguments on the caller's stack, above its return address.
     pub stack_words: u32,
@@ -321,7 +321,7 @@ impl std::ops::Deref for Block {
 impl Drop for Block {
     fn drop(&mut self) {
         self.0.lifecycle.close();
-        // Nobody is inside, nor waits in a call: a domain's parts go last of all (`domain::retired`).
+        // Nobody is inside, nor waits in a call: a domain's parts go last of all (`domain::reclaim`).
         if let Some(table) = table().as_mut() {
             table
                 .free

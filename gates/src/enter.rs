@@ -82,7 +82,7 @@ pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
 
 /// What a call brings besides its arguments: bytes that are laid below the domain's data stack, whose offset is the first argument,
 /// and a limit of time.
-pub struct Freight<'a> {
+pub struct CallPayload<'a> {
     parts: [&'a [u8]; 2],
     /// Where the bytes were laid.
     pub at: u32,
@@ -90,9 +90,9 @@ pub struct Freight<'a> {
     pub limit: u64,
 }
 
-impl<'a> Freight<'a> {
-    pub fn new(parts: [&'a [u8]; 2]) -> Freight<'a> {
-        Freight {
+impl<'a> CallPayload<'a> {
+    pub fn new(parts: [&'a [u8]; 2]) -> CallPayload<'a> {
+        CallPayload {
             parts,
             at: 0,
             limit: 0,
@@ -120,21 +120,21 @@ impl<'a> Freight<'a> {
     }
 }
 
-/// Calls an entry with [`super::gate::FLAG_FREIGHT`]: `a[0]` is filled in.
-pub fn with(entry: &Entry, a: [u64; 6], freight: &mut Freight<'_>) -> Returned {
+/// Calls an entry with [`super::gate::FLAG_PAYLOAD`]: `a[0]` is filled in.
+pub fn with(entry: &Entry, a: [u64; 6], payload: &mut CallPayload<'_>) -> Returned {
     let thread = thread::current();
     let former = (
         thread.limited.load(Ordering::Relaxed),
         thread.limit.load(Ordering::Relaxed),
     );
-    let pointer: *mut Freight<'_> = freight;
-    thread.freight.store(pointer.cast(), Ordering::Relaxed);
+    let pointer: *mut CallPayload<'_> = payload;
+    thread.payload.store(pointer.cast(), Ordering::Relaxed);
     let returned = integers(entry, a);
     // Refused calls leave it there.
     thread
-        .freight
+        .payload
         .store(std::ptr::null_mut(), Ordering::Relaxed);
-    if freight.limit != 0 {
+    if payload.limit != 0 {
         thread.set_limit(former.0, former.1);
     }
     returned

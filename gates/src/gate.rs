@@ -22,8 +22,8 @@ pub const STATUS_PEER: u32 = 3;
 
 /// Entry flag: at least one floating-point parameter.
 pub const FLAG_FLOATS: u32 = 1;
-/// Entry flag: calls bring more than arguments, in `Thread::freight`.
-pub const FLAG_FREIGHT: u32 = 2;
+/// Entry flag: calls bring more than arguments, in `Thread::payload`.
+pub const FLAG_PAYLOAD: u32 = 2;
 /// Bytes below the recorded frame where the slow path keeps the argument registers, rdi lowest.
 pub const SAVED: u64 = 184;
 /// Fact bits as the gates test them.
@@ -208,7 +208,7 @@ pub fn narrow(result: Option<Type>) -> Option<usize> {
 
 /// Where an interrupted instruction of the gates stands, for the decision to abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PcRegion {
     /// The call can be ended here and now: T_FRAME is right and the extension's work is not complete.
     Abortable,
     /// The call is already leaving (or has not begun); nothing is to be done.
@@ -218,7 +218,7 @@ pub enum Place {
 }
 
 /// Classifies a program counter while the thread's phase is `Inside`.
-pub fn place(pc: usize) -> Place {
+pub fn region_of(pc: usize) -> PcRegion {
     use Label::*;
     const ABORTABLE: [(Label, Label); 11] = [
         (postern_marked_none, postern_returned_none),
@@ -235,14 +235,14 @@ pub fn place(pc: usize) -> Place {
         (postern_peer_pop, postern_peer_failed),
     ];
     if pc < postern_masked_none.address() || pc >= postern_gates_end.address() {
-        Place::Elsewhere
+        PcRegion::Elsewhere
     } else if ABORTABLE
         .iter()
         .any(|(from, to)| (from.address()..to.address()).contains(&pc))
     {
-        Place::Abortable
+        PcRegion::Abortable
     } else {
-        Place::Leaving
+        PcRegion::Leaving
     }
 }
 

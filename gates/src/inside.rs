@@ -12,14 +12,14 @@ use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 
 /// Nobody is inside a domain, and nobody can enter while this is there.
-pub struct Nobody(());
+pub struct Quiescent(());
 
 /// Runs `work` if nobody is inside a domain, as [`while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
 /// takes, so that no child finds the domain waiting for this.
-pub fn while_nobody(control: &Control, work: impl FnOnce(&Nobody)) -> bool {
+pub fn while_quiescent(control: &Control, work: impl FnOnce(&Quiescent)) -> bool {
     // A handler on this thread that calls the domain would wait for itself.
     let _signals = mask::SignalsBlocked::new();
-    while_empty(control, || (work(&Nobody(())), true)).is_some()
+    while_empty(control, || (work(&Quiescent(())), true)).is_some()
 }
 
 /// Runs `work` if nobody is inside a domain. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is

@@ -279,7 +279,7 @@ extern "C" fn at_end(value: *mut libc::c_void, from: u64) {
         return;
     }
     unregister(current());
-    (above().thread_ends)();
+    (above().thread_exited)();
 }
 
 /// Makes the key, and a thread that ends at once and tells where destructors are called from. Called at start, by one thread at a time,

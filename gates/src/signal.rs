@@ -5,7 +5,7 @@
 
 use super::call_state::{CallPhase, Interrupted, OnAbort};
 use super::control::Control;
-use super::gate::{self, Label, Place};
+use super::gate::{self, Label, PcRegion};
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, Thread};
@@ -355,7 +355,7 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     }
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
-    if !in_window(control, pc) && gate::place(pc) != Place::Abortable {
+    if !in_window(control, pc) && gate::region_of(pc) != PcRegion::Abortable {
         return false;
     }
     record(thread, control, context, outcome::SIGNAL);
@@ -386,7 +386,7 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
         waits: waiting.is_some(),
         abortable: phase == CallPhase::Inside
             && (control.is_some_and(|control| in_window(control, pc))
-                || gate::place(pc) == Place::Abortable),
+                || gate::region_of(pc) == PcRegion::Abortable),
     };
     match (found.decide(), waiting, control) {
         (OnAbort::ToRecord, Some((_, call)), _) => {

@@ -6,8 +6,8 @@
 use super::above::{Ended, above};
 use super::call_state::CallPhase;
 use super::control::{Control, Entry};
-use super::enter::Freight;
-use super::gate::{FACT_YMM, FLAG_FREIGHT, Label, SAVED, STATUS_ENDED, STATUS_PEER};
+use super::enter::CallPayload;
+use super::gate::{FACT_YMM, FLAG_PAYLOAD, Label, SAVED, STATUS_ENDED, STATUS_PEER};
 use super::host;
 use super::lifecycle::Phase;
 use super::mask;
@@ -246,9 +246,9 @@ fn plan(
     r15 = r15
         .checked_sub((words * 8).next_multiple_of(16))
         .ok_or(Refusal::NoDataStack)?;
-    let freight = freight(thread, entry);
-    if let Some(freight) = &freight {
-        r15 = freight.place(control, r15).ok_or(Refusal::NoDataStack)?;
+    let payload = payload(thread, entry);
+    if let Some(payload) = &payload {
+        r15 = payload.place(control, r15).ok_or(Refusal::NoDataStack)?;
     }
     let depth = control.call_depth.load(Ordering::Relaxed);
     let own = foreign || depth != 0 || (nested && thread.foreign.load(Ordering::Relaxed) != 0);
@@ -297,9 +297,9 @@ fn plan(
     if let Err(refusal) = check_state(thread, control, entry, false) {
         bring_back_host(thread);
         leave(thread);
-        if let Some(freight) = freight {
+        if let Some(payload) = payload {
             // For the next attempt, if there is one.
-            thread.freight.store(freight, Ordering::Relaxed);
+            thread.payload.store(payload, Ordering::Relaxed);
         }
         return Err(refusal);
     }
@@ -314,13 +314,13 @@ fn plan(
         // SAFETY: r15 was lowered by that much on the thread's data stack, above whose bottom it still is.
         let _ = unsafe { memory::write(control, r15 + i * 8, &word.to_ne_bytes()) };
     }
-    if let Some(freight) = freight {
-        freight.unload(control, r15);
+    if let Some(payload) = payload {
+        payload.unload(control, r15);
         // SAFETY: the gate's own frame, where it saved rdi and will restore it.
         unsafe { memory::set_host_word(frame - SAVED, r15.into()) };
-        if freight.limit != 0 {
+        if payload.limit != 0 {
             let sequence = thread.sequence.load(Ordering::Relaxed);
-            thread.set_limit(sequence, freight.limit);
+            thread.set_limit(sequence, payload.limit);
         }
     }
     thread.extra().next_limit = 0;
@@ -330,16 +330,16 @@ fn plan(
 }
 
 /// What a call of this entry brings, if it is one for it. No other call finds it.
-fn freight<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut Freight<'static>> {
-    if entry.flags & FLAG_FREIGHT == 0 {
+fn payload<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut CallPayload<'static>> {
+    if entry.flags & FLAG_PAYLOAD == 0 {
         return None;
     }
     // SAFETY: null, or stored by `enter::with`, which waits for the call that this is.
-    let freight = unsafe { thread.freight.load(Ordering::Relaxed).as_mut() };
+    let payload = unsafe { thread.payload.load(Ordering::Relaxed).as_mut() };
     thread
-        .freight
+        .payload
         .store(std::ptr::null_mut(), Ordering::Relaxed);
-    freight
+    payload
 }
 
 /// Adds to a counter that only its own thread writes.

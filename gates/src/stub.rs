@@ -64,7 +64,7 @@ impl Shape {
 }
 
 /// A stub with its entry.
-struct Place {
+struct StubSlot {
     stub: usize,
     entry: &'static Entry,
     shape: u32,
@@ -82,7 +82,7 @@ pub struct Stubs {
     space: usize,
     used: usize,
     /// By number, from 1.
-    places: Vec<Place>,
+    places: Vec<StubSlot>,
     shapes: HashMap<Shape, u32>,
     /// Places that were given back, by shape, the first that was first.
     free: Vec<VecDeque<u32>>,
@@ -169,7 +169,7 @@ impl Stubs {
     }
 
     /// The place with this number, which was given by `take`.
-    fn place(&mut self, number: u32) -> &mut Place {
+    fn place(&mut self, number: u32) -> &mut StubSlot {
         &mut self.places[number as usize - 1]
     }
 
@@ -187,7 +187,7 @@ impl Stubs {
         let own: &'static Entry = Box::leak(Box::new(entry.clone()));
         // SAFETY: both stay for good.
         unsafe { point(stub, std::ptr::from_ref(own).cast_mut()) };
-        self.places.push(Place {
+        self.places.push(StubSlot {
             stub,
             entry: own,
             shape,

@@ -10,7 +10,7 @@
 use super::call_state::{CallPhase, CallState, CallWord, one_call};
 use super::control::{self, Control, ServiceEntry};
 use super::end_request::EndRequest;
-use super::enter::Freight;
+use super::enter::CallPayload;
 use super::host::X87;
 use super::machine;
 use super::map::Mapping;
@@ -76,7 +76,7 @@ pub struct Thread {
     /// The rest, or null while the thread is not registered.
     pub extra: AtomicPtr<Extra>,
     /// What the next call of an entry for it brings; the slow path takes it.
-    pub freight: AtomicPtr<Freight<'static>>,
+    pub payload: AtomicPtr<CallPayload<'static>>,
     /// Number of a call with a limit of time of its own …
     pub limited: AtomicU64,
     /// … in nanoseconds.

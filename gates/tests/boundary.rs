@@ -31,7 +31,7 @@ const MEASURES: &[&str] = &[
 /// Functions that take a number of another name, or a pointer: where, and why nothing can come of it.
 const ALLOWED: &[(&str, &str)] = &[
     (
-        "gate::place",
+        "gate::region_of",
         "compares a program counter with the bounds of the gates",
     ),
     (
@@ -85,7 +85,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("thread::Thread.awaits_service", STATE),
     ("thread::Thread.control", STATE),
     ("thread::Thread.extra", STATE),
-    ("thread::Thread.freight", STATE),
+    ("thread::Thread.payload", STATE),
     ("thread::Thread.last_record", STATE),
     ("thread::Thread.record", STATE),
     ("thread::Thread.records", STATE),

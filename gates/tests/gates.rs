@@ -75,7 +75,7 @@ static ABOVE: Above = Above {
     forgotten: || {
         FORGOTTEN.fetch_add(1, Ordering::SeqCst);
     },
-    thread_ends: || {},
+    thread_exited: || {},
 };
 
 fn start() {
@@ -376,7 +376,7 @@ fn a_guard_is_asked_first() {
 fn work_is_done_while_nobody_is_inside() {
     let small = Small::new(SPIN, Vec::new());
     let mut done = false;
-    assert!(inside::while_nobody(&small.control, |_| done = true));
+    assert!(inside::while_quiescent(&small.control, |_| done = true));
     assert!(done);
     assert_eq!(small.control.lifecycle.now(), Phase::Open);
     let whole = inside::while_empty(&small.control, || ((), false));

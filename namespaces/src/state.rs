@@ -14,7 +14,7 @@ use super::recovery::Settings;
 use super::{CreateError, Recovery};
 use postern_gates::code::{CodeArena, TRAP};
 use postern_gates::control::Entry;
-use postern_gates::inside::{self, Nobody};
+use postern_gates::inside::{self, Quiescent};
 use postern_gates::window::Pin;
 use postern_image::Signature;
 use postern_runtime::code::AddedCode;
@@ -39,7 +39,7 @@ pub(crate) struct Code {
     pub(super) reason: Mutex<Option<Arc<Fault>>>,
     /// Held while units are freed.
     freeing: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<NamespaceState>,
 }
 
 /// What a name leads to.
@@ -52,7 +52,7 @@ pub(super) enum Name {
 }
 
 /// A function's place for good, whatever body it has.
-pub(super) struct Slot {
+pub(super) struct FunctionSlot {
     pub name: Arc<str>,
     pub signature: Option<Signature>,
     /// How often it was another function's.
@@ -101,7 +101,7 @@ struct Data {
     constants: Vec<Range<u32>>,
 }
 
-pub(super) struct State {
+pub(super) struct NamespaceState {
     area: CodeArena,
     text: FreeRanges,
     constants: FreeRanges,
@@ -111,7 +111,7 @@ pub(super) struct State {
     pub names: HashMap<Arc<str>, Name>,
     /// Slots of functions that were deleted, for others of the same names.
     dead: HashMap<Arc<str>, u32>,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<FunctionSlot>,
     /// Where the next slot of a deleted function is looked for.
     reused: usize,
     units: BTreeMap<u64, Unit>,
@@ -145,7 +145,7 @@ impl Code {
     ) -> Code {
         let plan = *area.plan();
         let text = plan.text();
-        let state = State {
+        let state = NamespaceState {
             text: FreeRanges::new(text.start + APART..text.end),
             constants: FreeRanges::new(plan.constants()),
             fresh: data.start,
@@ -171,7 +171,7 @@ impl Code {
         }
     }
 
-    pub(super) fn lock(&self) -> Held<'_, State> {
+    pub(super) fn lock(&self) -> Held<'_, NamespaceState> {
         fork::lock_one_of_many(self.number, &self.state)
     }
 
@@ -182,7 +182,7 @@ impl Code {
         }
         // Before the registry's lock, which the look for threads takes; this object's own comes after that.
         let _one = fork::lock(&self.freeing);
-        let done = inside::while_nobody(inner(domain).control(), |nobody| {
+        let done = inside::while_quiescent(inner(domain).control(), |nobody| {
             let mut state = self.lock();
             for unit in std::mem::take(&mut state.unlinked) {
                 state.free(unit, nobody);
@@ -268,7 +268,7 @@ fn describe(unit: &str, functions: &[Symbol], lines: &[(u32, u32)], at: u32) -> 
     }
 }
 
-impl State {
+impl NamespaceState {
     fn unit_at(&self, offset: u32) -> Option<&Unit> {
         let (_, id) = self.by_text.range(..=offset).next_back()?;
         let unit = self.units.get(id)?;
@@ -276,7 +276,7 @@ impl State {
     }
 
     /// The slot that an id means, if its function is there.
-    pub fn live(&mut self, id: super::FunctionId) -> Option<&mut Slot> {
+    pub fn live(&mut self, id: super::FunctionId) -> Option<&mut FunctionSlot> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation && !slot.dead).then_some(slot)
     }
@@ -296,7 +296,7 @@ impl State {
 
     /// A slot that is nobody's, for a function of this name and type.
     fn new_slot(&mut self, name: &str, signature: Option<Signature>) -> Option<u32> {
-        let unused = |s: &Slot| s.dead && s.users == 0 && Arc::strong_count(&s.held) == 1;
+        let unused = |s: &FunctionSlot| s.dead && s.users == 0 && Arc::strong_count(&s.held) == 1;
         if let Some(number) = self.dead.remove(name) {
             let slot = &mut self.slots[number as usize];
             if slot.signature == signature || unused(slot) {
@@ -316,7 +316,7 @@ impl State {
                 found as u32
             }
         };
-        let slot = Slot {
+        let slot = FunctionSlot {
             name: name.into(),
             signature,
             generation: 0,
@@ -330,7 +330,7 @@ impl State {
             Some(old) => {
                 self.dead.remove(&old.name);
                 let generation = old.generation + 1;
-                *old = Slot { generation, ..slot };
+                *old = FunctionSlot { generation, ..slot };
             }
             None => self.slots.push(slot),
         }
@@ -479,7 +479,7 @@ impl State {
     }
 
     /// Frees a unit that nothing leads to.
-    fn free(&mut self, id: u64, nobody: &Nobody) {
+    fn free(&mut self, id: u64, nobody: &Quiescent) {
         let Some(unit) = self.units.remove(&id) else {
             return;
         };

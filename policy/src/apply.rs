@@ -4,7 +4,7 @@ mod found;
 mod paths;
 
 use super::descriptors::Open;
-use super::file::{Directory, Room};
+use super::file::{Directory, WriteBudget};
 use super::{Answer, Base, Done, Failure, Policy, System, compute};
 use crate::{Call, LockAction};
 use postern_runtime::Caller;
@@ -126,8 +126,8 @@ pub(super) fn apply(
 }
 
 impl<'a> Work<'a> {
-    fn room(&self) -> Room<'a> {
-        Room {
+    fn room(&self) -> WriteBudget<'a> {
+        WriteBudget {
             written: &self.system.written,
             most: self.policy.rules.written,
             file_size: self.policy.rules.file_size,

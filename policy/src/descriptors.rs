@@ -71,14 +71,14 @@ impl Open {
 }
 
 #[derive(Clone)]
-struct Slot {
+struct OpenDescriptor {
     open: Arc<Open>,
     close_on_exec: bool,
 }
 
 /// The table.
-pub(super) struct Table {
-    slots: Vec<Option<Slot>>,
+pub(super) struct DescriptorTable {
+    slots: Vec<Option<OpenDescriptor>>,
     /// Descriptors at most.
     limit: usize,
     /// The working directory, absolute, in the extension's eyes.
@@ -89,15 +89,15 @@ pub(super) struct Table {
     pub(super) locks: HashMap<(u64, u64), Arc<Open>>,
 }
 
-impl Table {
-    pub(super) fn new(limit: usize, streams: [Stream; 3]) -> Table {
+impl DescriptorTable {
+    pub(super) fn new(limit: usize, streams: [Stream; 3]) -> DescriptorTable {
         let slots = streams.map(|stream| {
-            Some(Slot {
+            Some(OpenDescriptor {
                 open: Arc::new(Open::Stream(stream)),
                 close_on_exec: false,
             })
         });
-        Table {
+        DescriptorTable {
             slots: slots.into(),
             limit: limit.max(3),
             directory: b"/".into(),
@@ -106,7 +106,7 @@ impl Table {
         }
     }
 
-    fn slot(&mut self, number: i32) -> Result<&mut Slot, Errno> {
+    fn slot(&mut self, number: i32) -> Result<&mut OpenDescriptor, Errno> {
         let index = usize::try_from(number).map_err(|_| Errno::BADF)?;
         self.slots
             .get_mut(index)
@@ -171,7 +171,7 @@ impl Table {
         if self.slots.len() <= number {
             self.slots.resize(number + 1, None);
         }
-        let slot = Slot {
+        let slot = OpenDescriptor {
             open,
             close_on_exec,
         };

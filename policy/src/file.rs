@@ -21,7 +21,7 @@ use std::time::Duration;
 const LISTING: usize = 32 << 10;
 
 /// What a write may still do.
-pub(super) struct Room<'a> {
+pub(super) struct WriteBudget<'a> {
     /// Bytes written so far by the domain.
     pub(super) written: &'a AtomicU64,
     /// How many it may write.
@@ -30,7 +30,7 @@ pub(super) struct Room<'a> {
     pub(super) file_size: u64,
 }
 
-impl Room<'_> {
+impl WriteBudget<'_> {
     /// Takes up to `bytes` of what is left.
     pub(super) fn take(&self, bytes: u64) -> Result<u64, Errno> {
         let mut taken = 0;
@@ -137,7 +137,7 @@ impl File {
         Ok(Done::counted(bytes))
     }
 
-    pub(super) fn write(&self, at: Option<i64>, bytes: &[u8], room: &Room<'_>) -> Answer {
+    pub(super) fn write(&self, at: Option<i64>, bytes: &[u8], room: &WriteBudget<'_>) -> Answer {
         if !self.status.writable() {
             return Err(Errno::BADF.into());
         }
@@ -163,7 +163,7 @@ impl File {
         Ok(Done::value(done? as i64))
     }
 
-    fn write_at(&self, place: u64, bytes: &[u8], room: &Room<'_>) -> Result<u64, Failure> {
+    fn write_at(&self, place: u64, bytes: &[u8], room: &WriteBudget<'_>) -> Result<u64, Failure> {
         let length = bytes.len() as u64;
         let below = room.file_size.min(i64::MAX as u64).saturating_sub(place);
         if below == 0 && length > 0 {
@@ -203,7 +203,7 @@ impl File {
         Ok(Done::value(place as i64))
     }
 
-    pub(super) fn set_length(&self, length: i64, room: &Room<'_>) -> Answer {
+    pub(super) fn set_length(&self, length: i64, room: &WriteBudget<'_>) -> Answer {
         let length = u64::try_from(length).map_err(|_| Errno::INVAL)?;
         if !self.status.writable() {
             return Err(Errno::INVAL.into());

@@ -26,7 +26,7 @@ pub use postern_runtime::system::{
 pub use rules::{GrantError, Rules};
 pub use stream::{Input, ReadFunction, Sink, WriteFunction};
 
-use descriptors::Table;
+use descriptors::DescriptorTable;
 use postern_runtime::fork::{self, Held};
 use postern_runtime::system::{
     self, Answer, Done, Failure, Granted, SystemPolicy, SystemService, interruption,
@@ -138,13 +138,13 @@ impl Policy {
     }
 
     /// A fresh table of descriptors: the three streams.
-    fn table(&self) -> Table {
+    fn table(&self) -> DescriptorTable {
         let streams = [
             Stream::input(&self.input),
             Stream::output(&self.output, false),
             Stream::output(&self.error, true),
         ];
-        Table::new(self.rules.open_files, streams)
+        DescriptorTable::new(self.rules.open_files, streams)
     }
 }
 
@@ -183,14 +183,14 @@ fn waiting<T>(mut attempt: impl FnMut(Duration) -> Result<Option<T>, Errno>) -> 
 /// What the system calls of one domain leave behind: its policy and its open files.
 struct System {
     shard: usize,
-    state: Mutex<State>,
+    state: Mutex<PolicyState>,
     /// Bytes that were written to files, and 4096 for every name that was made.
     written: AtomicU64,
 }
 
-struct State {
+struct PolicyState {
     policy: Arc<Policy>,
-    table: Table,
+    table: DescriptorTable,
 }
 
 impl System {
@@ -198,7 +198,7 @@ impl System {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         System {
             shard: NEXT.fetch_add(1, Ordering::Relaxed),
-            state: Mutex::new(State {
+            state: Mutex::new(PolicyState {
                 table: policy.table(),
                 policy: Arc::new(policy),
             }),
@@ -206,7 +206,7 @@ impl System {
         }
     }
 
-    fn state(&self) -> Held<'_, State> {
+    fn state(&self) -> Held<'_, PolicyState> {
         fork::lock_one_of_many(self.shard, &self.state)
     }
 
@@ -239,7 +239,7 @@ impl SystemService for System {
         let policy = policy.downcast().map_or_else(|_| Policy::none(), |p| *p);
         let table = policy.table();
         let policy = Arc::new(policy);
-        let before = std::mem::replace(&mut *self.state(), State { policy, table });
+        let before = std::mem::replace(&mut *self.state(), PolicyState { policy, table });
         drop(before);
     }
 

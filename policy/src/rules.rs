@@ -55,7 +55,7 @@ pub(super) struct Grant {
 }
 
 /// Where a path leads.
-pub(super) enum Place<'a> {
+pub(super) enum PathTarget<'a> {
     /// Below a granted directory: never empty, relative.
     In(&'a Grant, PathBuf),
     /// To a directory above granted ones; the names in it.
@@ -178,7 +178,7 @@ impl Rules {
 
     /// Finds out where `path` leads, seen from the directory `base`. `..` at a granted directory's top leads to what is above it in
     /// the extension's eyes; below the top it is `cap-std`'s to follow.
-    pub(super) fn locate(&self, base: &[u8], path: &[u8]) -> Result<Place<'_>, Errno> {
+    pub(super) fn locate(&self, base: &[u8], path: &[u8]) -> Result<PathTarget<'_>, Errno> {
         if path.is_empty() {
             return Err(Errno::NOENT);
         }
@@ -229,7 +229,7 @@ impl Rules {
             } else if path.ends_with(b"/.") {
                 below.extend(b"/.");
             }
-            return Ok(Place::In(grant, OsString::from_vec(below).into()));
+            return Ok(PathTarget::In(grant, OsString::from_vec(below).into()));
         }
         let mut names: Vec<Vec<u8>> = self
             .grants
@@ -242,8 +242,8 @@ impl Rules {
         names.sort();
         names.dedup();
         Ok(match names.is_empty() && !words.is_empty() {
-            true => Place::Outside,
-            false => Place::Above(names),
+            true => PathTarget::Outside,
+            false => PathTarget::Above(names),
         })
     }
 }
@@ -314,12 +314,12 @@ mod tests {
             .unwrap();
         match rules.locate(base.as_bytes(), path.as_bytes()) {
             Err(error) => format!("{error:?}"),
-            Ok(Place::Outside) => "outside".into(),
-            Ok(Place::Above(names)) => {
+            Ok(PathTarget::Outside) => "outside".into(),
+            Ok(PathTarget::Above(names)) => {
                 let names: Vec<_> = names.iter().map(|n| String::from_utf8_lossy(n)).collect();
                 format!("above {}", names.join(" "))
             }
-            Ok(Place::In(grant, path)) => {
+            Ok(PathTarget::In(grant, path)) => {
                 let at: Vec<_> = grant
                     .at
                     .iter()

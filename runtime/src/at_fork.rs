@@ -35,7 +35,7 @@ pub(crate) fn prepare() {
 extern "C" fn before() {
     let owner = placement::owner();
     let objects = fork::hold_objects();
-    let retired = domain::retired::list();
+    let retired = domain::reclaim::list();
     let domains = domain::domains();
     let registry = thread::registry();
     let many = fork::hold_many();

@@ -2,7 +2,7 @@
 
 use crate::Domain;
 use crate::code::Recovery;
-use crate::domain::{DomainInner, retired};
+use crate::domain::{DomainInner, reclaim};
 use crate::fault::{Fault, FaultKind};
 use crate::peer;
 use crate::value::{Output, Value};
@@ -170,7 +170,7 @@ impl CallError {
 }
 
 /// What `ended` leaves for whoever made the call.
-enum Left {
+enum CallFailure {
     Error(CallError),
     Panic(Box<dyn std::any::Any + Send>),
 }
@@ -180,22 +180,22 @@ enum Left {
 thread_local! {
     /// Which of the two is meant: [`NOTHING`], [`IN_LEFT`], or a refusal's word.
     static SHOWN: Cell<u64> = const { Cell::new(NOTHING) };
-    static LEFT: ManuallyDrop<Cell<Option<Box<Left>>>> =
+    static FAILURE: ManuallyDrop<Cell<Option<Box<CallFailure>>>> =
         const { ManuallyDrop::new(Cell::new(None)) };
 }
 
 const NOTHING: u64 = 0;
 const IN_LEFT: u64 = 1;
 
-fn leave(left: Left) {
-    drop(LEFT.with(|place| place.replace(Some(Box::new(left)))));
+fn leave(left: CallFailure) {
+    drop(FAILURE.with(|place| place.replace(Some(Box::new(left)))));
     SHOWN.set(IN_LEFT);
 }
 
 /// When a thread ends. (What calls leave after that, in its last destructors, and nobody asks for, stays.)
-pub(crate) fn thread_ends() {
+pub(crate) fn thread_exited() {
     SHOWN.set(NOTHING);
-    drop(LEFT.with(|place| place.take()));
+    drop(FAILURE.with(|place| place.take()));
 }
 
 /// For the gates: a call was ended, and has left.
@@ -204,30 +204,30 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
     let domain = held.and_then(|held| held.domain.downcast::<DomainInner>().ok());
     let (raw, message, recovery) = (ended.fault, ended.message, ended.recovery);
     let mut left = match (raw.kind, ended.panic) {
-        (outcome::PANIC, Some(panic)) => Left::Panic(panic),
-        (outcome::EXIT, _) => Left::Error(CallError::Exited(ended.detail as i32)),
+        (outcome::PANIC, Some(panic)) => CallFailure::Panic(panic),
+        (outcome::EXIT, _) => CallFailure::Error(CallError::Exited(ended.detail as i32)),
         _ => match &domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
             Some(inner) => {
                 match catch_unwind(AssertUnwindSafe(|| {
                     fault(inner, &raw, message, life, recovery)
                 })) {
-                    Ok(error) => Left::Error(error),
-                    Err(panic) => Left::Panic(panic),
+                    Ok(error) => CallFailure::Error(error),
+                    Err(panic) => CallFailure::Panic(panic),
                 }
             }
-            None => Left::Error(CallError::Closed),
+            None => CallFailure::Error(CallError::Closed),
         },
     };
     // The last reference may be this one, and the last call inside may have been this one: destructors of the host's run, too.
     let dropped = catch_unwind(AssertUnwindSafe(|| {
         drop(domain);
-        retired::sweep();
+        reclaim::sweep();
     }));
     match (dropped, &left) {
-        (Err(panic), Left::Error(_)) => left = Left::Panic(panic),
+        (Err(panic), CallFailure::Error(_)) => left = CallFailure::Panic(panic),
         // Two panics: the first one goes on. Dropping the other might panic.
-        (Err(panic), Left::Panic(_)) => std::mem::forget(panic),
+        (Err(panic), CallFailure::Panic(_)) => std::mem::forget(panic),
         (Ok(()), _) => {}
     }
     leave(left);
@@ -278,10 +278,10 @@ pub(crate) fn refused(refusal: Refusal) {
 pub fn last_error() -> Option<CallError> {
     match SHOWN.get() {
         NOTHING => None,
-        IN_LEFT => LEFT.with(|place| {
+        IN_LEFT => FAILURE.with(|place| {
             let left = place.take();
             let error = match left.as_deref() {
-                Some(Left::Error(error)) => Some(error.clone()),
+                Some(CallFailure::Error(error)) => Some(error.clone()),
                 _ => None,
             };
             place.set(left);
@@ -293,7 +293,7 @@ pub fn last_error() -> Option<CallError> {
 
 /// What [`last_error`] shows from now on: for faces of other languages, which hand an error on that they got.
 pub fn set_last_error(error: CallError) {
-    leave(Left::Error(error));
+    leave(CallFailure::Error(error));
 }
 
 /// Forgets what [`last_error`] shows. Frees nothing, so signal handlers may call it.
@@ -302,21 +302,21 @@ pub fn clear_last_error() {
 }
 
 /// What the call that did not return left.
-fn take_left() -> Left {
+fn take_failure() -> CallFailure {
     let left = match SHOWN.replace(NOTHING) {
         NOTHING => None,
-        IN_LEFT => LEFT.with(|place| place.take()).map(|left| *left),
-        word => Refusal::of_word(word).map(|r| Left::Error(CallError::from_refusal(r))),
+        IN_LEFT => FAILURE.with(|place| place.take()).map(|left| *left),
+        word => Refusal::of_word(word).map(|r| CallFailure::Error(CallError::from_refusal(r))),
     };
     // Nothing, if a signal handler has called extensions in between.
-    left.unwrap_or(Left::Error(CallError::Closed))
+    left.unwrap_or(CallFailure::Error(CallError::Closed))
 }
 
 /// For the gates: what the extension that called a peer is told of the peer's call, which did not return.
 pub(crate) fn failure() -> Failure {
-    match take_left() {
-        Left::Error(error) => Failure::Error(peer::error(&error)),
-        Left::Panic(panic) => Failure::Panic(panic),
+    match take_failure() {
+        CallFailure::Error(error) => Failure::Error(peer::error(&error)),
+        CallFailure::Panic(panic) => Failure::Panic(panic),
     }
 }
 
@@ -326,9 +326,9 @@ pub(crate) fn failure() -> Failure {
 /// Goes on with the panic of a service.
 #[cold]
 pub fn failed() -> CallError {
-    match take_left() {
-        Left::Error(error) => error,
-        Left::Panic(panic) => std::panic::resume_unwind(panic),
+    match take_failure() {
+        CallFailure::Error(error) => error,
+        CallFailure::Panic(panic) => std::panic::resume_unwind(panic),
     }
 }
 
@@ -364,7 +364,7 @@ pub fn nesting() -> usize {
 pub unsafe fn unwind(nesting: usize) -> bool {
     // SAFETY: the caller's promise.
     let left = unsafe { slow::unwind(thread::current(), nesting) };
-    retired::sweep();
+    reclaim::sweep();
     left
 }
 

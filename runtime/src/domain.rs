@@ -2,8 +2,8 @@
 
 mod above;
 mod build;
-mod leave;
-pub(crate) mod retired;
+mod quiesce;
+pub(crate) mod reclaim;
 
 pub use above::{Supervisor, inner};
 pub use build::{DomainBuilder, Limits, Placement};
@@ -16,7 +16,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::peer::Bound;
-use crate::placement::{self, Place};
+use crate::placement::{self, PlacementState};
 use crate::restart::Restarts;
 use crate::revoke::Repossessions;
 use crate::service::Services;
@@ -40,7 +40,7 @@ type OnFault = Box<dyn Fn(&Fault) + Send + Sync>;
 #[derive(Clone)]
 pub struct Domain(pub(crate) Arc<DomainInner>);
 
-/// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call is inside ([`retired`]).
+/// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call is inside ([`reclaim`]).
 pub struct DomainInner(Option<Box<Parts>>);
 
 /// What a domain is made of. Whoever is inside may use all of it, without a reference to show for it.
@@ -62,7 +62,7 @@ pub struct Parts {
     /// What was bound to imports that were left open.
     pub(crate) peers: Bound,
     pub(crate) system: Arc<System>,
-    pub(crate) place: Place,
+    pub(crate) place: PlacementState,
     pub(crate) repossessions: Repossessions,
     pub(crate) restarts: Restarts,
     /// Who is told of faults before they close it.
@@ -207,13 +207,13 @@ impl Domain {
         self.0.export(name)
     }
 
-    /// An entry whose calls bring freight: its first parameter is the offset of that.
+    /// An entry whose calls bring payload: its first parameter is the offset of that.
     pub(crate) fn freight_entry(&self, name: &str, signature: &str) -> Result<Entry, SymbolError> {
         let wanted: Signature = signature
             .parse()
             .map_err(|_| SymbolError::Untyped(name.to_owned()))?;
         let mut entry = self.entry(self.typed_export(name, &wanted)?, &wanted);
-        entry.flags |= gate::FLAG_FREIGHT;
+        entry.flags |= gate::FLAG_PAYLOAD;
         let class = self.0.gates(&entry);
         (entry.gate, entry.body) = (class.gate, class.body);
         Ok(entry)
@@ -387,7 +387,7 @@ impl DomainInner {
 
     pub(crate) fn needs_full(&self, entry: &Entry) -> bool {
         entry.stack_words != 0
-            || entry.flags & gate::FLAG_FREIGHT != 0
+            || entry.flags & gate::FLAG_PAYLOAD != 0
             || entry.limit != 0
             || entry.recovery != 0
             || self.limits.call_depth.is_some()
@@ -439,7 +439,7 @@ impl Drop for DomainInner {
                 self.drain();
             }
         }
-        if self.occupied() && retired::keep(self) {
+        if self.occupied() && reclaim::keep(self) {
             return;
         }
         self.stubs.retire();

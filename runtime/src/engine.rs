@@ -138,8 +138,8 @@ static ABOVE: Above = Above {
     ended: call::ended,
     failure: call::failure,
     renew_thread: domain::renew_thread,
-    forgotten: domain::retired::sweep,
-    thread_ends: call::thread_ends,
+    forgotten: domain::reclaim::sweep,
+    thread_exited: call::thread_exited,
 };
 
 fn begin(config: Config) -> Result<Config, StartError> {

@@ -35,7 +35,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// A domain's part.
-pub(crate) struct Place {
+pub(crate) struct PlacementState {
     wanted: AtomicU8,
     /// The kernel refused to move it, and would again.
     stuck: AtomicBool,
@@ -43,9 +43,9 @@ pub(crate) struct Place {
     pub(crate) moves: AtomicU64,
 }
 
-impl Place {
-    pub(crate) fn new(placement: Placement) -> Place {
-        Place {
+impl PlacementState {
+    pub(crate) fn new(placement: Placement) -> PlacementState {
+        PlacementState {
             wanted: AtomicU8::new(placement as u8),
             stuck: AtomicBool::new(false),
             moves: AtomicU64::new(0),

@@ -10,7 +10,7 @@ use crate::error::SymbolError;
 use crate::fork;
 use crate::service::Caller;
 use crate::{Domain, FaultKind, Offset};
-use postern_gates::enter::{self, Freight};
+use postern_gates::enter::{self, CallPayload};
 use postern_gates::gate::STATUS_OK;
 use postern_gates::inside::{self, Target};
 use std::fmt;
@@ -218,11 +218,11 @@ impl Domain {
         let time = self.0.limits.deadline.map_or(deadline, |d| d.min(deadline));
         let mut name = grant.name().into_bytes();
         name.push(0);
-        let mut freight = Freight::new([&name, &[]]);
-        freight.limit = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let mut payload = CallPayload::new([&name, &[]]);
+        payload.limit = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).max(1);
         let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let words = [0, grant.kind() as u64, microseconds, 0, 0, 0];
-        let returned = enter::with(&entry, words, &mut freight);
+        let returned = enter::with(&entry, words, &mut payload);
         if returned.status == STATUS_OK {
             return match returned.integer as i32 {
                 0 => Ok(()),

@@ -108,14 +108,14 @@ struct Versions {
     number: usize,
     configure: Configure,
     on_event: Option<OnEvent>,
-    state: Mutex<State>,
+    state: Mutex<ModuleState>,
     replaced: AtomicU64,
     refused: AtomicU64,
     rolled_back: AtomicU64,
     held: AtomicU64,
 }
 
-struct State {
+struct ModuleState {
     current: Version,
     /// The version to come back if the current one faults, and the calls after which it will not.
     previous: Option<(Version, u32)>,
@@ -147,7 +147,7 @@ impl ModuleBuilder {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed) as usize,
             configure: self.configure,
             on_event: self.on_event,
-            state: Mutex::new(State {
+            state: Mutex::new(ModuleState {
                 current: Version { number: 1, domain },
                 previous: None,
                 draining: Vec::new(),

@@ -3,7 +3,9 @@
 //!
 //! Invariant: until the commit nothing of it shows, and whatever fails before gives back all that was taken ([`Taken`]).
 
-use super::{ALIGNMENT, APART, Created, Data, Name, State, Target, Unit, defined, describe};
+use super::{
+    ALIGNMENT, APART, Created, Data, Name, NamespaceState, Target, Unit, defined, describe,
+};
 use crate::object::{Import, Object, Symbol, Variables};
 use crate::{CreateError, Namespace};
 use postern_gates::code::Judged;
@@ -55,7 +57,7 @@ struct Verified {
     starts: Vec<(u32, u32)>,
 }
 
-impl State {
+impl NamespaceState {
     /// Finds or takes a slot for each function that others may use, and finds what is imported.
     fn resolve(
         &mut self,

@@ -5,7 +5,7 @@ use super::{PERMISSIONS, Work};
 use crate::Access;
 use crate::descriptors::Open;
 use crate::file::{Directory, File};
-use crate::rules::{self, Grant, Place};
+use crate::rules::{self, Grant, PathTarget};
 use crate::{Answer, Base, Done, Failure, layout};
 use crate::{FileTime, GuestPath, Target, WORKING_DIRECTORY};
 use cap_std::fs::Dir;
@@ -45,7 +45,7 @@ struct NewFile {
 
 impl<'a> Work<'a> {
     /// Where a path leads, in a policy that grants files at all.
-    fn locate(&self, path: &GuestPath) -> Result<(Place<'a>, Vec<u8>), Failure> {
+    fn locate(&self, path: &GuestPath) -> Result<(PathTarget<'a>, Vec<u8>), Failure> {
         if self.policy.base != Base::Files {
             return Err(Failure::Refused(Errno::ACCESS));
         }
@@ -76,7 +76,7 @@ impl<'a> Work<'a> {
     /// A path below a directory in which things may be changed.
     fn changeable(&self, path: &GuestPath) -> Result<(&'a Grant, PathBuf), Failure> {
         let (grant, below) = match self.locate(path)?.0 {
-            Place::In(grant, below) => (grant, below),
+            PathTarget::In(grant, below) => (grant, below),
             _ => return Err(Failure::Refused(Errno::ACCESS)),
         };
         match grant.access {
@@ -118,16 +118,16 @@ impl<'a> Work<'a> {
         let changes = libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND;
         let (place, joined) = self.locate(path)?;
         let (grant, below) = match place {
-            Place::In(grant, below) => (grant, below),
-            Place::Above(_) if writes => return Err(Errno::ISDIR.into()),
-            Place::Above(names) => {
+            PathTarget::In(grant, below) => (grant, below),
+            PathTarget::Above(_) if writes => return Err(Errno::ISDIR.into()),
+            PathTarget::Above(names) => {
                 let directory = Directory::new(None, joined, names);
                 return self.add(Open::Directory(directory), close_on_exec);
             }
-            Place::Outside if flags & libc::O_CREAT != 0 => {
+            PathTarget::Outside if flags & libc::O_CREAT != 0 => {
                 return Err(Failure::Refused(Errno::ACCESS));
             }
-            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+            PathTarget::Outside => return Err(Failure::Refused(Errno::NOENT)),
         };
         let read_only = grant.access == Access::Read;
         if read_only && (writes || flags & (changes & !libc::O_CREAT) != 0) {
@@ -257,9 +257,9 @@ impl<'a> Work<'a> {
                 Open::Directory(_) => above(),
             },
             Target::Path { path, follow } => match self.locate(path)?.0 {
-                Place::In(grant, below) => stat(&Found::look(grant, &below, *follow)?.stat),
-                Place::Above(_) => above(),
-                Place::Outside => Err(Failure::Refused(Errno::NOENT)),
+                PathTarget::In(grant, below) => stat(&Found::look(grant, &below, *follow)?.stat),
+                PathTarget::Above(_) => above(),
+                PathTarget::Outside => Err(Failure::Refused(Errno::NOENT)),
             },
         }
     }
@@ -269,10 +269,10 @@ impl<'a> Work<'a> {
             return Err(Errno::INVAL.into());
         }
         let (grant, below) = match self.locate(path)?.0 {
-            Place::In(grant, below) => (grant, below),
-            Place::Above(_) if mode & libc::W_OK == 0 => return Ok(Done::value(0)),
-            Place::Above(_) => return Err(Failure::Refused(Errno::ACCESS)),
-            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+            PathTarget::In(grant, below) => (grant, below),
+            PathTarget::Above(_) if mode & libc::W_OK == 0 => return Ok(Done::value(0)),
+            PathTarget::Above(_) => return Err(Failure::Refused(Errno::ACCESS)),
+            PathTarget::Outside => return Err(Failure::Refused(Errno::NOENT)),
         };
         let stat = Found::look(grant, &below, true)?.stat;
         if mode & libc::W_OK != 0 && grant.access == Access::Read {
@@ -289,9 +289,9 @@ impl<'a> Work<'a> {
             return Err(Errno::INVAL.into());
         }
         let (grant, below) = match self.locate(path)?.0 {
-            Place::In(grant, below) => (grant, below),
-            Place::Above(_) => return Err(Errno::INVAL.into()),
-            Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+            PathTarget::In(grant, below) => (grant, below),
+            PathTarget::Above(_) => return Err(Errno::INVAL.into()),
+            PathTarget::Outside => return Err(Failure::Refused(Errno::NOENT)),
         };
         let text = grant.directory.read_link_contents(below).map_err(failure)?;
         let mut bytes = text.into_os_string().into_encoded_bytes();
@@ -363,8 +363,8 @@ impl<'a> Work<'a> {
     pub(super) fn make_directory(&self, path: &GuestPath, mode: u32) -> Answer {
         let (_, Name { directory, name }) = match self.locate(path)?.0 {
             // It exists, which matters more to programs that make all of a path's directories.
-            Place::Above(_) => return Err(Errno::EXIST.into()),
-            Place::In(_, below) if below == Path::new(".") => return Err(Errno::EXIST.into()),
+            PathTarget::Above(_) => return Err(Errno::EXIST.into()),
+            PathTarget::In(_, below) if below == Path::new(".") => return Err(Errno::EXIST.into()),
             _ => self.name(path, Errno::EXIST)?,
         };
         let mask = self.system.state().table.mask;
@@ -460,13 +460,13 @@ impl<'a> Work<'a> {
             Target::Path { path, .. } => {
                 let (place, joined) = self.locate(path)?;
                 match place {
-                    Place::In(grant, below) => {
+                    PathTarget::In(grant, below) => {
                         if Found::look(grant, &below, true)?.kind() != FileType::Directory {
                             return Err(Errno::NOTDIR.into());
                         }
                     }
-                    Place::Above(_) => {}
-                    Place::Outside => return Err(Failure::Refused(Errno::NOENT)),
+                    PathTarget::Above(_) => {}
+                    PathTarget::Outside => return Err(Failure::Refused(Errno::NOENT)),
                 }
                 joined
             }

@@ -7,7 +7,7 @@ use super::{Asked, DecisionError, Question};
 use crate::system::{Request, SYSTEM_CALLS};
 use crate::{Domain, Offset, SymbolError, Verdict, call};
 use postern_gates::control::Entry;
-use postern_gates::enter::{self, Freight};
+use postern_gates::enter::{self, CallPayload};
 use postern_gates::gate::STATUS_OK;
 use postern_gates::thread;
 use std::sync::atomic::Ordering;
@@ -74,8 +74,8 @@ impl Module {
                 (head, &*more)
             }
         };
-        let mut freight = Freight::new([enter::bytes_of(&head), texts]);
-        let returned = enter::with(&self.entry, [0; 6], &mut freight);
+        let mut payload = CallPayload::new([enter::bytes_of(&head), texts]);
+        let returned = enter::with(&self.entry, [0; 6], &mut payload);
         if returned.status != STATUS_OK {
             return Err(DecisionError::Unanswered {
                 module: self.name().to_owned(),
@@ -85,7 +85,7 @@ impl Module {
         match returned.integer as i64 {
             ALLOW => Ok(Verdict::Allow),
             errno @ 1..ERRNOS => Ok(Verdict::Deny(errno as i32)),
-            answer => self.answered(answer, freight.at, question),
+            answer => self.answered(answer, payload.at, question),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
 
-use super::{Domain, DomainInner, OnFault, Parts, domains, retired};
+use super::{Domain, DomainInner, OnFault, Parts, domains, reclaim};
 use crate::builtin;
 use crate::decision::Decider;
 use crate::engine;
@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::peer::Bound;
-use crate::placement::{self, Place};
+use crate::placement::{self, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
@@ -199,7 +199,7 @@ impl DomainBuilder {
         let name = self.name.unwrap_or_else(|| default_name(&image)).into();
         let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);
         let _entered = span.enter();
-        retired::sweep();
+        reclaim::sweep();
         let deciding = self.services.deciding().clone();
         let system = Arc::new(System::new(self.system, deciding));
         let imports = &image.tables.imports;
@@ -245,7 +245,7 @@ impl DomainBuilder {
             services,
             peers: Bound::default(),
             system,
-            place: Place::new(self.placement),
+            place: PlacementState::new(self.placement),
             repossessions: Default::default(),
             restarts: Restarts::new(self.restart, self.clock, number),
             supervisor: OnceLock::new(),

@@ -1,9 +1,9 @@
-//! State that extensions hand over themselves: one writes it into a shared area, the other reads it there.
+//! ModuleState that extensions hand over themselves: one writes it into a shared area, the other reads it there.
 
 use postern_runtime::{CallError, Domain, Offset, Prot, ShareError, Shared, SymbolError};
 use thiserror::Error;
 
-/// State could not be carried by the extension's own functions.
+/// ModuleState could not be carried by the extension's own functions.
 #[derive(Debug, Error)]
 pub(super) enum CarryError {
     #[error(transparent)]

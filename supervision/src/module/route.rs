@@ -4,7 +4,7 @@
 //! Ordinary calls never come here: their entry lets them in. Those that a gate refuses ask [`Versions::route`], and so does every call
 //! while the switches say *ask*: during a hand-over, and during a probation, whose calls are counted here.
 
-use super::{Function, ModuleEvent, State, Version, Versions};
+use super::{Function, ModuleEvent, ModuleState, Version, Versions};
 use postern_gates::control::Entry;
 use postern_gates::switch::{Route, Switch};
 use postern_image::Signature;
@@ -27,7 +27,7 @@ impl Function {
     }
 }
 
-impl State {
+impl ModuleState {
     /// Whether calls ask where to go.
     fn asks(&self) -> bool {
         self.previous.is_some() || self.holding.is_some()
@@ -63,7 +63,7 @@ impl State {
 
 impl Versions {
     /// The state; what a thread that a fork left behind was doing is given up.
-    pub(super) fn state(&self) -> Held<'_, State> {
+    pub(super) fn state(&self) -> Held<'_, ModuleState> {
         let mut state = fork::lock_one_of_many(self.number, &self.state);
         let elsewhere = |id: &Option<ThreadId>| id.is_some_and(|id| !id.is_here());
         if elsewhere(&state.replacing) {

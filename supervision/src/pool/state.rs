@@ -31,7 +31,7 @@ type Grant<T> = Option<Box<Item<T>>>;
 pub(crate) struct Shared<T: Lendable> {
     pub number: u64,
     options: Options,
-    state: Mutex<State<T>>,
+    state: Mutex<PoolState<T>>,
     /// Callers that wait: who puts a domain into a home looks here afterwards.
     waiting: AtomicUsize,
     /// The kind of the domains that are made now; 0 is closed.
@@ -44,7 +44,7 @@ pub(crate) struct Shared<T: Lendable> {
     abandoned: AtomicU64,
 }
 
-struct State<T: Lendable> {
+struct PoolState<T: Lendable> {
     make: Make<T>,
     /// Most domains.
     size: usize,
@@ -75,7 +75,7 @@ impl<T: Lendable> Shared<T> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         Shared {
             number: NUMBERS.fetch_add(1, Relaxed),
-            state: Mutex::new(State {
+            state: Mutex::new(PoolState {
                 make,
                 size: options.size,
                 total: 0,
@@ -100,7 +100,7 @@ impl<T: Lendable> Shared<T> {
         }
     }
 
-    fn state(&self) -> fork::Held<'_, State<T>> {
+    fn state(&self) -> fork::Held<'_, PoolState<T>> {
         let mut state = fork::lock_one_of_many(self.number as usize, &self.state);
         if state.process != fork::process() {
             state.process = fork::process();
@@ -220,7 +220,7 @@ impl<T: Lendable> Shared<T> {
     /// Something to lend, or room for it. What is of an old kind goes to `dropped`, for the caller to drop without the lock.
     fn find(
         &self,
-        state: &mut State<T>,
+        state: &mut PoolState<T>,
         now: Duration,
         dropped: &mut Vec<Box<Item<T>>>,
     ) -> Result<Found<T>, PoolError> {
@@ -501,7 +501,7 @@ impl<T: Lendable> Shared<T> {
     }
 }
 
-impl<T: Lendable> State<T> {
+impl<T: Lendable> PoolState<T> {
     /// Everything that lies idle, for the caller to drop without the lock.
     fn empty(&mut self) -> Vec<Box<Item<T>>> {
         let mut all = std::mem::take(&mut self.idle);
