@@ -18,6 +18,10 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+mod block;
+
+pub use block::{Block, Terms};
+
 /// Domains that can exist at once.
 pub const MAX_DOMAINS: usize = 32_768;
 /// Bytes of a control block in each layer.
@@ -62,40 +66,40 @@ const _: () = assert!(LAYERS * LAYER <= u32::MAX as usize && BLOCK % 64 == 0);
 #[repr(C)]
 pub struct Control {
     /// Window base address.
-    pub base: AtomicU64,
+    pub(crate) base: AtomicU64,
     /// Whether calls are let in. Gates compare it with `generation` behind it as one word.
-    pub lifecycle: Lifecycle,
+    pub(crate) lifecycle: Lifecycle,
     /// Number of the domain that has this block, which no domain of another block has either; 0 only before the first.
-    pub generation: AtomicU32,
+    pub(crate) generation: AtomicU32,
     /// Fact bits ([`super::gate::FACT_XMM`] and so on).
-    pub facts: AtomicU32,
+    pub(crate) facts: AtomicU32,
     /// Array of [`ServiceEntry`], one for each import.
-    pub services: AtomicPtr<ServiceEntry>,
+    pub(crate) services: AtomicPtr<ServiceEntry>,
     /// Deadline of a call in nanoseconds; 0 is none.
-    pub deadline: AtomicU64,
+    pub(crate) deadline: AtomicU64,
     /// Control-stack limit in return addresses; 0 is none.
-    pub call_depth: AtomicU64,
+    pub(crate) call_depth: AtomicU64,
     /// Time inside, sampled by the watchdog, in nanoseconds.
-    pub time_inside: AtomicU64,
+    pub(crate) time_inside: AtomicU64,
     /// How much of it was in the hot window.
-    pub time_hot: AtomicU64,
+    pub(crate) time_hot: AtomicU64,
     /// The thread that may enter while the domain is [`Phase::Exclusive`]: address of its state, or 0.
-    pub owner: AtomicU64,
+    pub(crate) owner: AtomicU64,
     /// Number of this block.
-    pub number: AtomicU32,
+    pub(crate) number: AtomicU32,
     /// Data stacks of the image's own: binary logarithm of the size.
-    pub stack_log2: AtomicU32,
+    pub(crate) stack_log2: AtomicU32,
 }
 
 /// What a domain holds for one thread.
 #[repr(C)]
 pub struct Slot {
     /// Where the thread's data stack begins (its highest usable offset), or 0 when it has none yet.
-    pub stack: AtomicU32,
+    pub(crate) stack: AtomicU32,
     /// Calls into the domain that wait, on this thread, in a service from which another call was made.
-    pub waiting: AtomicU32,
+    pub(crate) waiting: AtomicU32,
     /// Calls by this thread.
-    pub calls: AtomicU64,
+    pub(crate) calls: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Control>() <= SLOTS);
@@ -267,69 +271,6 @@ pub fn open_slots(index: usize) -> Result<(), MapError> {
     Ok(())
 }
 
-/// A control block in use; returned to the table on drop, closed.
-pub struct Block(&'static Control);
-
-impl Block {
-    /// Takes a free block. Its slots and counters are zero, it is [`Phase::Closed`].
-    pub fn take() -> Result<Block, MapError> {
-        let threads = thread::registered_ever();
-        let mut guard = table();
-        let table = match guard.as_mut() {
-            Some(table) => table,
-            None => guard.insert(Table {
-                memory: Mapping::sparse(LAYERS * LAYER)?,
-                layers: 1,
-                open: 0,
-                next: 0,
-                generation: 0,
-                free: Vec::new(),
-            }),
-        };
-        let (number, used) = match table.free.pop() {
-            Some(number) => (number, true),
-            None if table.next < MAX_DOMAINS => {
-                table.open_block(table.next)?;
-                table.next += 1;
-                (table.next - 1, false)
-            }
-            None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
-        };
-        let block = table.memory.address() + number * BLOCK;
-        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, and it is open, for good; zeros or a former domain's are
-        // a valid Control (atomics only).
-        let control: &'static Control = unsafe { &*(block as *const Control) };
-        if used {
-            control.wipe(threads);
-        }
-        table.generation = table.generation.wrapping_add(1).max(1);
-        let generation = table.generation;
-        control.number.store(number as u32, Ordering::Relaxed);
-        control.lifecycle.close();
-        control.generation.store(generation, Ordering::SeqCst);
-        Ok(Block(control))
-    }
-}
-
-impl std::ops::Deref for Block {
-    type Target = Control;
-    fn deref(&self) -> &Control {
-        self.0
-    }
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        self.0.lifecycle.close();
-        // Nobody is inside, nor waits in a call: a domain's parts go last of all (`domain::reclaim`).
-        if let Some(table) = table().as_mut() {
-            table
-                .free
-                .push(self.0.number.load(Ordering::Relaxed) as usize);
-        }
-    }
-}
-
 impl Entry {
     /// What knows where calls of this function go, if it is a module's.
     pub fn switch(&self) -> Option<&Switch> {
@@ -382,12 +323,80 @@ impl Control {
     }
 
     /// The slot of thread `index`.
-    pub fn slot(&self, index: usize) -> &Slot {
+    pub(crate) fn slot(&self, index: usize) -> &Slot {
         assert!(index < MAX_THREADS);
         let first = (self as *const Control as *const u8).wrapping_add(SLOTS);
         // SAFETY: every Control stands at the start of a block of the table's first layer, and slots of indices below MAX_THREADS lie
         // in blocks of its layers, as `slot_at` says, which are open if a thread ever had the index; zero is a valid Slot.
         unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const Slot) }
+    }
+
+    /// Where the domain is in its life, and what leads it on.
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
+    }
+
+    /// Number of this block.
+    pub fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Number of the domain that has this block now; no two domains have the same.
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Fact bits ([`super::gate::FACT_XMM`] and so on).
+    pub fn facts(&self) -> u32 {
+        self.facts.load(Ordering::Relaxed)
+    }
+
+    /// Deadline of a call in nanoseconds; 0 is none.
+    pub fn deadline(&self) -> u64 {
+        self.deadline.load(Ordering::Relaxed)
+    }
+
+    /// How long threads were seen inside, and for how much of it the domain was in the hot window: nanoseconds.
+    pub fn times(&self) -> (u64, u64) {
+        let read = |time: &AtomicU64| time.load(Ordering::Relaxed);
+        (read(&self.time_inside), read(&self.time_hot))
+    }
+
+    /// Somebody was seen inside for so many nanoseconds.
+    pub fn note_time(&self, nanoseconds: u64) {
+        self.time_inside.fetch_add(nanoseconds, Ordering::Relaxed);
+        if self.base.load(Ordering::Relaxed) == 0 {
+            self.time_hot.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the calling thread let in while the domain is [`Phase::Exclusive`], or with `false` nobody.
+    pub fn admit_me(&self, me: bool) {
+        let owner = match me {
+            true => std::ptr::from_ref(thread::current()) as u64,
+            false => 0,
+        };
+        self.owner.store(owner, Ordering::SeqCst);
+    }
+
+    /// Has nobody let in any more while the domain is [`Phase::Exclusive`]. Whether somebody was.
+    pub fn admit_nobody(&self) -> bool {
+        self.owner.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Whether a call of the thread with this index waits in a call into the domain.
+    pub fn waits(&self, index: usize) -> bool {
+        self.slot(index).waiting.load(Ordering::Relaxed) != 0
+    }
+
+    /// Where the data stack of the thread with this index begins, or 0 when it has none yet.
+    pub fn data_stack(&self, index: usize) -> u32 {
+        self.slot(index).stack.load(Ordering::SeqCst)
+    }
+
+    /// Gives the thread with this index a data stack, which begins there.
+    pub fn give_data_stack(&self, index: usize, stack: u32) {
+        self.slot(index).stack.store(stack, Ordering::SeqCst);
     }
 
     /// Forgets the former domain, into which threads with indices below `threads` may have gone, but not its generation, and not that
@@ -424,6 +433,11 @@ impl Control {
         (0..threads)
             .map(|i| self.slot(i).calls.load(Ordering::Relaxed))
             .sum()
+    }
+
+    /// Whether that is where the domain's window lies.
+    pub(super) fn lies_at(&self, base: u64) -> bool {
+        self.base.load(Ordering::SeqCst) == base
     }
 
     /// Notes where the domain's window lies. For [`super::window`], which knows.
@@ -465,7 +479,8 @@ mod tests {
     #[test]
     fn a_used_block_is_wiped_but_for_its_generation() {
         let block = Block::take().unwrap();
-        let (control, generation) = (block.0, block.generation.load(Ordering::SeqCst));
+        let (control, generation): (&Control, u32) =
+            (&block, block.generation.load(Ordering::SeqCst));
         open_slots(FIRST).unwrap();
         control.deadline.store(7, Ordering::SeqCst);
         control.slot(FIRST).calls.store(8, Ordering::SeqCst);

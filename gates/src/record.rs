@@ -23,31 +23,31 @@ const RECORDS: usize = MAX_NESTING + 1;
 #[repr(C, align(128))]
 pub struct Record {
     /// Its sequence number while it waits; 0 is nobody.
-    pub sequence: AtomicU64,
+    pub(crate) sequence: AtomicU64,
     /// Its domain.
-    pub control: AtomicPtr<Control>,
+    pub(crate) control: AtomicPtr<Control>,
     /// Another thread's wish: end the call with this sequence number …
-    pub request: AtomicU64,
+    pub(crate) request: AtomicU64,
     /// … for this reason.
-    pub request_kind: AtomicU32,
+    pub(crate) request_kind: AtomicU32,
     /// Data stack pointer where it waits.
-    pub service_r15: AtomicU32,
+    pub(crate) service_r15: AtomicU32,
     /// Longest time of the call whose record this is, waiting or not, in nanoseconds, besides its domain's deadline; 0 is none.
-    pub limit: AtomicU64,
+    pub(crate) limit: AtomicU64,
     /// Stack pointer that its entry gate recorded.
-    pub frame: AtomicU64,
+    pub(crate) frame: AtomicU64,
     /// The service or peer that it waits for.
-    pub service: AtomicPtr<ServiceEntry>,
+    pub(crate) service: AtomicPtr<ServiceEntry>,
     /// Stack pointer at the service gate; 0: it waits in the peer gate, whose frame is the next call's.
-    pub service_rsp: AtomicU64,
-    pub context: AtomicU64,
-    pub foreign: AtomicU32,
-    pub pending_kind: AtomicU32,
-    pub pending: AtomicU64,
-    pub plan_rsp: AtomicU64,
-    pub detail: AtomicU64,
+    pub(crate) service_rsp: AtomicU64,
+    pub(crate) context: AtomicU64,
+    pub(crate) foreign: AtomicU32,
+    pub(crate) pending_kind: AtomicU32,
+    pub(crate) pending: AtomicU64,
+    pub(crate) plan_rsp: AtomicU64,
+    pub(crate) detail: AtomicU64,
     /// [`super::control::Entry::recovery`] of the call whose record this is, waiting or not.
-    pub recovery: AtomicU32,
+    pub(crate) recovery: AtomicU32,
 }
 
 impl Record {
@@ -55,6 +55,17 @@ impl Record {
     pub fn domain(&self) -> Option<&'static Control> {
         // SAFETY: control blocks are never unmapped.
         unsafe { self.control.load(Ordering::SeqCst).as_ref() }
+    }
+
+    /// Whether it is that of a call of this domain's, or was a moment ago.
+    pub fn is_of(&self, control: &Control) -> bool {
+        std::ptr::eq(self.control.load(Ordering::SeqCst), control)
+    }
+
+    /// The longest time of the call with this number in nanoseconds (0 is none), if the record is still that call's.
+    pub fn limit_of(&self, sequence: u64) -> Option<u64> {
+        let limit = self.limit.load(Ordering::SeqCst);
+        (self.sequence.load(Ordering::SeqCst) == sequence).then_some(limit)
     }
 
     /// Asks for the end of this call, once it is the innermost again, if it still has the number `sequence`.

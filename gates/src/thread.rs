@@ -29,85 +29,85 @@ pub(super) const NESTED: u64 = 1 << 63;
 #[repr(C, align(64))]
 pub struct Thread {
     /// Lowest admissible stack pointer.
-    pub stack_low: AtomicU64,
+    pub(crate) stack_low: AtomicU64,
     /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered.
-    pub stack_span: AtomicU64,
+    pub(crate) stack_span: AtomicU64,
     /// Where the thread is with its innermost call.
-    pub call_state: CallState,
+    pub(crate) call_state: CallState,
     /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's, which sends the next call to the
     /// slow path ([`divert_all`]). Besides `request`, the only word that other threads write.
-    pub entry_slot: AtomicU32,
+    pub(crate) entry_slot: AtomicU32,
     /// Number of the innermost call; never repeats in a thread.
-    pub sequence: AtomicU64,
+    pub(crate) sequence: AtomicU64,
     /// Stack pointer that the innermost entry gate recorded.
-    pub frame: AtomicU64,
+    pub(crate) frame: AtomicU64,
     /// Innermost domain.
-    pub control: AtomicPtr<Control>,
+    pub(crate) control: AtomicPtr<Control>,
     /// Sequence number of a call that is to be ended when its service returns.
-    pub pending: AtomicU64,
+    pub(crate) pending: AtomicU64,
     /// Why a call is being ended ([`super::outcome`]).
-    pub abort_kind: AtomicU32,
+    pub(crate) abort_kind: AtomicU32,
     /// Data stack pointer at the service gate.
-    pub service_r15: AtomicU32,
+    pub(crate) service_r15: AtomicU32,
     /// Stack pointer at the service gate.
-    pub service_rsp: AtomicU64,
+    pub(crate) service_rsp: AtomicU64,
     /// The service that runs.
-    pub service: AtomicPtr<ServiceEntry>,
+    pub(crate) service: AtomicPtr<ServiceEntry>,
     /// Its context.
-    pub context: AtomicU64,
+    pub(crate) context: AtomicU64,
     /// Not 0 while the extension runs on a control stack of the runtime's own.
-    pub foreign: AtomicU32,
+    pub(crate) foreign: AtomicU32,
     /// The host's MXCSR while an extension may have changed it ([`super::host`]).
-    pub mxcsr: AtomicU32,
+    pub(crate) mxcsr: AtomicU32,
     /// For the full gate: data stack pointer.
-    pub plan_r15: AtomicU32,
+    pub(crate) plan_r15: AtomicU32,
     /// How far behind the first slot of a control block the thread's own is ([`control::slot_at`]).
-    pub slot: AtomicU32,
+    pub(crate) slot: AtomicU32,
     /// For the full gate: control stack pointer.
-    pub plan_rsp: AtomicU64,
+    pub(crate) plan_rsp: AtomicU64,
     /// Another thread's wish: end the call with this sequence number …
-    pub request: AtomicU64,
+    pub(crate) request: AtomicU64,
     /// … for this reason.
-    pub request_kind: AtomicU32,
+    pub(crate) request_kind: AtomicU32,
     /// The kernel's thread id.
-    pub tid: AtomicU32,
+    pub(crate) tid: AtomicU32,
     /// Address of the service gate: gate slots jump through this word.
-    pub service_gate: AtomicU64,
+    pub(crate) service_gate: AtomicU64,
     /// The rest, or null while the thread is not registered.
-    pub extra: AtomicPtr<Extra>,
+    pub(crate) extra: AtomicPtr<Extra>,
     /// What the next call of an entry for it brings; the slow path takes it.
-    pub payload: AtomicPtr<CallPayload<'static>>,
+    pub(crate) payload: AtomicPtr<CallPayload<'static>>,
     /// Number of a call with a limit of time of its own …
-    pub limited: AtomicU64,
+    pub(crate) limited: AtomicU64,
     /// … in nanoseconds.
-    pub limit: AtomicU64,
+    pub(crate) limit: AtomicU64,
     /// The first record ([`Record`]), or null.
-    pub records: AtomicPtr<Record>,
+    pub(crate) records: AtomicPtr<Record>,
     /// The innermost call's record.
-    pub record: AtomicPtr<Record>,
+    pub(crate) record: AtomicPtr<Record>,
     /// The last one: no call can be made from a call that has it.
-    pub last_record: AtomicPtr<Record>,
+    pub(crate) last_record: AtomicPtr<Record>,
     /// At least the number of the last nested call. It changes before the call that will wait for a new one ceases to be the
     /// innermost, and again before that call is the innermost once more, so that others can tell: [`one_call`].
-    pub nested: AtomicU64,
+    pub(crate) nested: AtomicU64,
     /// The call whose last call of a peer failed, and how ([`super::peer`]).
-    pub peer_failed: AtomicU64,
-    pub peer_error: AtomicU32,
+    pub(crate) peer_failed: AtomicU64,
+    pub(crate) peer_error: AtomicU32,
     /// Where gates look at MXCSR.
-    pub mxcsr_now: AtomicU32,
+    pub(crate) mxcsr_now: AtomicU32,
     /// Not 0 while the slow path decides: a signal handler of the thread's own is refused.
-    pub deciding: AtomicU32,
+    pub(crate) deciding: AtomicU32,
     /// How many handlers that replaced ours a signal that is being passed on has gone through.
-    pub chained: AtomicU32,
+    pub(crate) chained: AtomicU32,
     /// The host's gs base while an extension runs, if the host wants it back.
-    pub host_gs: AtomicU64,
+    pub(crate) host_gs: AtomicU64,
     /// Bytes from `stack_low` to the stack's top, also where the fast path admits no calls.
-    pub stack_size: AtomicU64,
+    pub(crate) stack_size: AtomicU64,
     /// The domain, and the service of it if it is only that, which the thread waits for others to leave; null while it does not.
-    pub awaits: AtomicPtr<Control>,
-    pub awaits_service: AtomicPtr<ServiceEntry>,
+    pub(crate) awaits: AtomicPtr<Control>,
+    pub(crate) awaits_service: AtomicPtr<ServiceEntry>,
     /// Stack pointer with which the service gate called the service that runs; 0 while none does.
-    pub host_rsp: AtomicU64,
+    pub(crate) host_rsp: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Thread>() <= 320);
@@ -118,33 +118,33 @@ pub const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
 /// What only the thread itself (and its signal handlers) uses.
 pub struct Extra {
     /// Words that go with the ends of calls that wait, by depth.
-    pub messages: Vec<Option<String>>,
+    pub(crate) messages: Vec<Option<String>>,
     /// The limit of the next nested call ([`Record::limit`]).
-    pub next_limit: u64,
+    pub(crate) next_limit: u64,
     /// What the last ended call left.
-    pub fault: RawFault,
+    pub(crate) fault: RawFault,
     /// A value that goes with it: exit status.
-    pub detail: u64,
+    pub(crate) detail: u64,
     /// Words that go with it.
-    pub message: Option<String>,
+    pub(crate) message: Option<String>,
     /// A panic of a service, on its way around the extension.
-    pub panic: Option<Box<dyn std::any::Any + Send>>,
+    pub(crate) panic: Option<Box<dyn std::any::Any + Send>>,
     /// The host's x87 environment while an extension may have changed it ([`super::host`]).
-    pub x87: X87,
+    pub(crate) x87: X87,
     /// Bounds of the thread's own stack: lowest usable address, top.
-    pub stack: (u64, u64),
+    pub(crate) stack: (u64, u64),
     /// Control stack of the runtime's own: lowest usable address, top; made when first needed.
-    pub own_stack: Option<Mapping>,
+    pub(crate) own_stack: Option<Mapping>,
     /// Index in the registry.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Whether the fast path may be used on the thread's own stack.
-    pub admitted: bool,
+    pub(crate) admitted: bool,
     /// The thread runs its last destructors, so it is registered for the length of a call only.
-    pub ending: bool,
+    pub(crate) ending: bool,
     /// [`signal::generation`] when the thread's signals were looked at.
-    pub checked: u64,
+    pub(crate) checked: u64,
     /// An alternate signal stack that we installed.
-    pub signal_stack: Option<SignalStack>,
+    pub(crate) signal_stack: Option<SignalStack>,
 }
 
 /// Registered threads by index, and what is not in use.
@@ -304,6 +304,26 @@ impl Thread {
         // SAFETY: null, or a control block, which is never unmapped.
         let control = unsafe { self.awaits.load(Ordering::SeqCst).as_ref() }?;
         Some((control, self.awaits_service.load(Ordering::SeqCst)))
+    }
+
+    /// Where the thread is with its innermost call, as the thread itself knows it.
+    pub fn own_phase(&self) -> CallPhase {
+        self.call_state.own()
+    }
+
+    /// The same as other threads see it.
+    pub fn seen_phase(&self) -> CallPhase {
+        self.call_state.seen()
+    }
+
+    /// The kernel's thread id.
+    pub fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// Whether the call with this number ends as soon as its service returns.
+    pub fn ends_when_back(&self, sequence: u64) -> bool {
+        self.pending.load(Ordering::SeqCst) == sequence
     }
 
     /// Index in the registry and in every domain's slots.

@@ -35,10 +35,6 @@ const ALLOWED: &[(&str, &str)] = &[
         "compares a program counter with the bounds of the gates",
     ),
     (
-        "memory::after_fault",
-        "compares a program counter with the bounds of the copies",
-    ),
-    (
         "window::part::OwnedPart::read",
         "an index, checked against the part",
     ),
@@ -49,10 +45,6 @@ const ALLOWED: &[(&str, &str)] = &[
     (
         "map::mapping::Mapping::write",
         "an index, checked against the mapping",
-    ),
-    (
-        "map::mapping::Mapping::open",
-        "a range of indices, checked against the mapping",
     ),
     (
         "window::part::Part::map_file",
@@ -75,21 +67,9 @@ const ALLOWED: &[(&str, &str)] = &[
 
 /// Fields that are pointers and that others may name.
 const FIELDS: &[(&str, &str)] = &[
-    ("control::Control.services", STATE),
     ("control::Entry.control", STATE),
     ("control::Entry.switch", STATE),
     ("control::ServiceEntry.guard", STATE),
-    ("record::Record.control", STATE),
-    ("record::Record.service", STATE),
-    ("thread::Thread.awaits", STATE),
-    ("thread::Thread.awaits_service", STATE),
-    ("thread::Thread.control", STATE),
-    ("thread::Thread.extra", STATE),
-    ("thread::Thread.payload", STATE),
-    ("thread::Thread.last_record", STATE),
-    ("thread::Thread.record", STATE),
-    ("thread::Thread.records", STATE),
-    ("thread::Thread.service", STATE),
 ];
 
 /// Why such a field is still there: something to be done.

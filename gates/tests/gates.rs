@@ -2,7 +2,7 @@
 //! little more than note what it is told.
 
 use postern_gates::above::{self, Above, Ended, Failure, Held};
-use postern_gates::control::{Block, Control, Entry, FloatMask, ServiceEntry};
+use postern_gates::control::{Block, Control, Entry, FloatMask, ServiceEntry, Terms};
 use postern_gates::enter::{self, Returned};
 use postern_gates::gate::{self, STATUS_ENDED, STATUS_OK};
 use postern_gates::guard::{Answer, Decide, GuardedCall};
@@ -44,7 +44,7 @@ fn watch() -> std::io::Result<()> {
 
 fn give_data_stack(control: &Control, index: usize) -> Result<(), Refusal> {
     let top = STACK.get();
-    control.slot(index).stack.store(top, Ordering::SeqCst);
+    control.give_data_stack(index, top);
     match top {
         0 => Err(Refusal::NoDataStack),
         _ => Ok(()),
@@ -92,7 +92,7 @@ fn start() {
 struct Small {
     control: Block,
     text: Arc<Text>,
-    services: Vec<ServiceEntry>,
+    services: Arc<[ServiceEntry]>,
     _window: Window,
 }
 
@@ -115,14 +115,11 @@ impl Small {
             .map(Prot::ReadWrite)
             .unwrap();
         let control = Block::take().unwrap();
-        pin.tell(&control);
+        let services: Arc<[ServiceEntry]> = services.into();
+        pin.furnish(&control, services.clone(), &Terms::default())
+            .unwrap();
         drop(pin);
-        control
-            .stack_log2
-            .store(layout.stack_size.trailing_zeros(), Ordering::SeqCst);
-        let table = services.as_ptr().cast_mut();
-        control.services.store(table, Ordering::SeqCst);
-        control.lifecycle.open();
+        control.lifecycle().open();
         STACK.set(layout.data);
         Small {
             control,
@@ -138,7 +135,7 @@ impl Small {
 
     fn entry(&self) -> Entry {
         let class = gate::class(0, false);
-        let generation = self.control.generation.load(Ordering::SeqCst);
+        let generation = self.control.generation();
         let control: *const Control = &*self.control;
         assert!(self.text.is_start(self.start()));
         Entry {
@@ -236,7 +233,7 @@ fn a_fault_is_told_in_raw_facts() {
         assert_eq!((fault.registers[15], fault.depth), (rip, 0));
         assert!(fault.located && message.is_none());
         // What becomes of the domain is not for the gates to say.
-        assert_eq!(small.control.lifecycle.now(), Phase::Open);
+        assert_eq!(small.control.lifecycle().now(), Phase::Open);
         assert!(!small.occupied());
     }
 }
@@ -286,18 +283,18 @@ fn who_may_not_enter_is_refused() {
         assert_eq!(small.call(1, 2).status, REFUSED);
         last_refusal()
     };
-    assert!(small.control.lifecycle.poison());
+    assert!(small.control.lifecycle().poison());
     assert_eq!(
         (refused(&small), INSTEAD.replace(0)),
         (Refusal::Poisoned, 1)
     );
-    small.control.lifecycle.open();
+    small.control.lifecycle().open();
     assert_eq!(small.call(1, 2).integer, 3);
-    let exclusive = small.control.lifecycle.begin_exclusive(None).unwrap();
+    let exclusive = small.control.lifecycle().begin_exclusive(None).unwrap();
     assert_eq!(refused(&small), Refusal::Busy);
     exclusive.end(Phase::Open);
     assert_eq!(small.call(1, 2).integer, 3);
-    small.control.lifecycle.close();
+    small.control.lifecycle().close();
     assert_eq!(refused(&small), Refusal::Closed);
     // An entry of a domain that is gone, whose block is another one's.
     let entry = small.entry();
@@ -378,8 +375,8 @@ fn work_is_done_while_nobody_is_inside() {
     let mut done = false;
     assert!(inside::while_quiescent(&small.control, |_| done = true));
     assert!(done);
-    assert_eq!(small.control.lifecycle.now(), Phase::Open);
+    assert_eq!(small.control.lifecycle().now(), Phase::Open);
     let whole = inside::while_empty(&small.control, || ((), false));
     assert_eq!(whole, Some(()));
-    assert_eq!(small.control.lifecycle.now(), Phase::Poisoned);
+    assert_eq!(small.control.lifecycle().now(), Phase::Poisoned);
 }

@@ -72,13 +72,13 @@ extern "C" fn after_in_child() {
     fork::child_begins();
     if let Some(mut all) = ALL.with(|place| place.take()) {
         thread::after_fork(&mut all.registry, |control| {
-            control.lifecycle.poison();
+            control.lifecycle().poison();
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
-            domain.control.lifecycle.orphaned();
+            domain.control.lifecycle().orphaned();
             domain.instance.window().after_fork();
             if domain.code.get().is_some_and(|code| !code.after_fork()) {
-                domain.control.lifecycle.close();
+                domain.control.lifecycle().close();
             }
         }
     }

@@ -97,6 +97,7 @@ pub(crate) struct Totals {
 impl Totals {
     fn of(inner: &DomainInner) -> Totals {
         let (system_calls, refused_system_calls) = inner.system.counters();
+        let (time_inside, time_hot) = inner.control.times();
         let mut faults = [0; FaultKind::ALL.len()];
         for (place, count) in faults.iter_mut().zip(&inner.faults) {
             *place = count.load(Ordering::Relaxed);
@@ -105,8 +106,8 @@ impl Totals {
             calls: inner.control.calls(),
             faults,
             restarts: inner.restarts.count(),
-            time_inside: inner.control.time_inside.load(Ordering::Relaxed),
-            time_hot: inner.control.time_hot.load(Ordering::Relaxed),
+            time_inside,
+            time_hot,
             moves: inner.place.moves.load(Ordering::Relaxed),
             services: inner
                 .services

@@ -90,7 +90,7 @@ pub(crate) fn domains() -> MutexGuard<'static, Domains> {
 
 /// The domain of a control block, if it is still there.
 pub(crate) fn of(control: &Control) -> Option<Arc<DomainInner>> {
-    let number = control.number.load(Ordering::Relaxed) as usize;
+    let number = control.number() as usize;
     domains().get(number)?.upgrade()
 }
 
@@ -245,18 +245,18 @@ impl Domain {
     /// when the service that closes their domain returns, and those of threads that wait for this one, since one of two services that
     /// close each other's domains must be the first to go on. These, too, end as soon as their services return.
     pub fn close(&self) {
-        self.0.control.lifecycle.close();
+        self.0.control.lifecycle().close();
         self.0.drain();
     }
 
     /// Whether a fault has closed the domain until it is reset.
     pub fn is_poisoned(&self) -> bool {
-        self.0.control.lifecycle.settled() == Phase::Poisoned
+        self.0.control.lifecycle().settled() == Phase::Poisoned
     }
 
     /// Whether the domain was closed for good.
     pub fn is_closed(&self) -> bool {
-        self.0.control.lifecycle.now() == Phase::Closed
+        self.0.control.lifecycle().now() == Phase::Closed
     }
 
     /// Address of offset 0 now, for tools that look at the process from outside. A domain may be moved between calls, unless its
@@ -346,7 +346,7 @@ impl DomainInner {
         };
         let nothing = <fn() as FuncType>::signature();
         let mut entry = self.entry(export.offset, &nothing);
-        let generation = self.control.generation.load(Ordering::SeqCst);
+        let generation = self.control.generation();
         entry.expected = Control::word(phase, generation).into();
         call::run(&entry)
     }
@@ -375,7 +375,7 @@ impl DomainInner {
 
     /// The gates that calls of an entry go through.
     pub(crate) fn gates(&self, entry: &Entry) -> gate::GateClass {
-        let facts = self.control.facts.load(Ordering::Relaxed);
+        let facts = self.control.facts();
         gate::class(facts, self.needs_full(entry))
     }
 
@@ -410,7 +410,7 @@ pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Ref
     }
     // A gate cannot be unwound.
     placement::let_go(inner);
-    control.slot(index).stack.store(given?, Ordering::SeqCst);
+    control.give_data_stack(index, given?);
     Ok(())
 }
 
@@ -421,7 +421,7 @@ pub(crate) fn renew_thread(index: usize) {
     }
     let live: Vec<Arc<DomainInner>> = domains().iter().filter_map(Weak::upgrade).collect();
     for inner in live {
-        let first = inner.control.slot(index).stack.load(Ordering::SeqCst);
+        let first = inner.control.data_stack(index);
         inner.instance.renew_stack_top(first);
         placement::let_go(inner);
     }
@@ -433,7 +433,7 @@ impl Drop for DomainInner {
             return;
         }
         if !self.ending.swap(true, Ordering::SeqCst) {
-            self.control.lifecycle.close();
+            self.control.lifecycle().close();
             if self.pointed_to.load(Ordering::SeqCst) {
                 // C function pointers and peers hold no reference: their calls may be inside.
                 self.drain();
@@ -446,7 +446,7 @@ impl Drop for DomainInner {
         placement::leaves(self);
         metrics::keep(self);
         crate::symbols::hide(self);
-        let number = self.control.number.load(Ordering::Relaxed) as usize;
+        let number = self.control.number() as usize;
         // A failed build drops a domain that was never registered.
         if let Some(place) = domains().get_mut(number) {
             *place = Weak::new();

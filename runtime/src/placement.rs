@@ -274,7 +274,7 @@ impl Session {
         owner.again = Some(now + owner.pace);
         owner.pace = (2 * owner.pace).min(LONGEST);
         for inner in [self.occupant(), self.wishes()].into_iter().flatten() {
-            inner.control.lifecycle.want_move();
+            inner.control.lifecycle().want_move();
         }
     }
 }
@@ -388,9 +388,9 @@ pub(crate) fn tick() {
 /// The part of a call that found its domain wanted elsewhere: makes the move if nobody is inside, or will not be in a moment. The
 /// domain is open afterwards.
 pub(crate) fn at_call(control: &Control) {
-    let wanted = || control.lifecycle.now() == Phase::MovePending;
+    let wanted = || control.lifecycle().now() == Phase::MovePending;
     // A call from a service may be what somebody inside waits for.
-    let nested = thread::current().call_state.own() == CallPhase::InService;
+    let nested = thread::current().own_phase() == CallPhase::InService;
     let mut pause = Pause::default();
     while wanted() {
         if let Some(mut session) = Session::try_open() {
@@ -403,7 +403,7 @@ pub(crate) fn at_call(control: &Control) {
             pause.again();
         }
     }
-    control.lifecycle.move_settled();
+    control.lifecycle().move_settled();
 }
 
 /// Makes a domain that did not ask the next one, if the occupant did not ask either.

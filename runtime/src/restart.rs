@@ -185,7 +185,7 @@ impl DomainInner {
         }
         let begin = Instant::now();
         loop {
-            match self.control.lifecycle.settled() {
+            match self.control.lifecycle().settled() {
                 Phase::Open | Phase::MovePending => return Ok(()),
                 Phase::Poisoned => match self.restarts.outlook() {
                     Outlook::Rests(left) => return Err(Refusal::Resting(left)),
@@ -194,7 +194,7 @@ impl DomainInner {
                         self.restarts.done.fetch_add(1, Ordering::Relaxed);
                         tracing::info!(domain = %self.name, "restarted after a fault");
                         // The constructors may have failed.
-                        return match self.control.lifecycle.settled() {
+                        return match self.control.lifecycle().settled() {
                             Phase::Poisoned => Err(Refusal::Poisoned),
                             _ => Ok(()),
                         };

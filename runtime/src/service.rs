@@ -122,7 +122,7 @@ impl<A: 'static, F: Service<A>> Body for Closure<A, F> {
 #[derive(Default)]
 pub(crate) struct Services {
     offers: HashMap<String, Offer>,
-    table: Box<[ServiceEntry]>,
+    table: Arc<[ServiceEntry]>,
     deciding: Arc<Deciding>,
     /// One for each entry of the table, once any is needed.
     guards: OnceLock<Box<[Arc<Guard>]>>,
@@ -274,9 +274,9 @@ impl Services {
         Ok(self)
     }
 
-    /// The table that the service gate reads. It stays where it is as long as `self`.
-    pub(crate) fn table(&self) -> *mut ServiceEntry {
-        self.table.as_ptr().cast_mut()
+    /// The table that the service gate reads.
+    pub(crate) fn table(&self) -> Arc<[ServiceEntry]> {
+        self.table.clone()
     }
 
     /// Who decides here.
@@ -398,7 +398,7 @@ impl Services {
     ) -> impl Iterator<Item = (&'a str, u64)> {
         imports
             .iter()
-            .zip(&self.table)
+            .zip(&*self.table)
             .map(|(import, entry)| (&*import.name, entry.calls.load(Ordering::Relaxed)))
     }
 }

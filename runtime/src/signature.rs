@@ -8,7 +8,7 @@ use postern_gates::gate::{FLAG_FLOATS, GateClass};
 use postern_gates::lifecycle::Phase;
 use postern_gates::registers::{float_mask, integer_mask};
 use postern_image::{Signature, Type};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 /// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs do not matter to registers
 /// of 32 bits and more, a pointer is a `uint32_t` to C hosts (`pt_offset`), and a caller may ignore a result.
@@ -78,7 +78,7 @@ pub(crate) fn entry(
     let mut entry = Entry {
         control: AtomicPtr::new(std::ptr::from_ref(control).cast_mut()),
         offset: offset.into(),
-        expected: Control::word(Phase::Open, control.generation.load(Ordering::SeqCst)).into(),
+        expected: Control::word(Phase::Open, control.generation()).into(),
         ..Entry::nowhere()
     };
     let (mut integers, mut floats) = (0, 0);

@@ -119,10 +119,7 @@ pub(crate) fn show(inner: &DomainInner) {
     let with_lines = config.perf == Perf::Jitdump || config.debugger;
     let shown = Shown::of(inner, &file, with_lines);
     if config.debugger {
-        let number = inner
-            .control
-            .number
-            .load(std::sync::atomic::Ordering::Relaxed);
+        let number = inner.control.number();
         let (start, text) = &shown.text;
         let listing = Listing {
             name: shown.domain,
@@ -170,9 +167,6 @@ fn write(perf: Perf, shown: &Shown<'_>) -> std::io::Result<()> {
 
 /// The domain goes, or goes elsewhere. True if a debugger knew of it.
 pub(crate) fn hide(inner: &DomainInner) -> bool {
-    let number = inner
-        .control
-        .number
-        .load(std::sync::atomic::Ordering::Relaxed);
+    let number = inner.control.number();
     debugger::hide(number)
 }

@@ -144,7 +144,7 @@ fn put_name(room: &mut [u8], name: &str) {
 
 /// Notes a domain, or where it lies now. The caller holds the lock of the domains, or for one that is noted already, that of moves.
 pub(crate) fn note_domain(inner: &DomainInner) {
-    let number = inner.control.number.load(Ordering::Relaxed);
+    let number = inner.control.number();
     let mut record = [0; DOMAIN];
     record[8..16].copy_from_slice(&inner.instance.base().to_le_bytes());
     put_name(&mut record[DOMAIN_NAMES[0].clone()], &inner.name);

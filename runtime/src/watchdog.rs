@@ -121,7 +121,7 @@ impl Calls {
         control: &Control,
         peer_limit: u64,
     ) -> Option<u32> {
-        let key = (t.tid.load(Ordering::Relaxed), sequence);
+        let key = (t.tid(), sequence);
         let (since, round) = (self.now, self.round);
         let call = self.seen.entry(key).or_insert(Seen { since, round });
         call.round = round;
@@ -130,7 +130,7 @@ impl Calls {
         if over(t.limit_of(sequence)) {
             return Some(outcome::INTERRUPT);
         }
-        let deadline = control.deadline.load(Ordering::Relaxed);
+        let deadline = control.deadline();
         (over(deadline) || over(peer_limit)).then_some(outcome::DEADLINE)
     }
 }
@@ -193,7 +193,7 @@ fn watch() {
 
 /// Looks at one thread; true if it is inside.
 fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
-    if t.call_state.seen() == CallPhase::Outside {
+    if t.seen_phase() == CallPhase::Outside {
         return false;
     }
     let Some((sequence, control)) = t.innermost_call() else {
@@ -203,14 +203,11 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
         return true;
     };
     let nanos = passed.as_nanos() as u64;
-    control.time_inside.fetch_add(nanos, Ordering::Relaxed);
-    if control.base.load(Ordering::Relaxed) == 0 {
-        control.time_hot.fetch_add(nanos, Ordering::Relaxed);
-    }
+    control.note_time(nanos);
     calls.busiest.note(control, passed);
     let overdue = calls.overdue(t, sequence, control, limit);
-    let phase = control.lifecycle.now();
-    if t.pending.load(Ordering::SeqCst) == sequence {
+    let phase = control.lifecycle().now();
+    if t.ends_when_back(sequence) {
         // In a service; it ends when that returns.
     } else if t.end_request().is_for(sequence) {
         // It was asked while a signal handler of the host had interrupted it.
@@ -221,14 +218,11 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
         signal::request_end(t, sequence, kind);
     }
     for (sequence, waiting) in t.waiting() {
-        let limit = waiting.limit.load(Ordering::SeqCst);
-        let Some(domain) = waiting.domain() else {
+        let domain = waiting.domain();
+        // The record may be another call's by now.
+        let (Some(domain), Some(limit)) = (domain, waiting.limit_of(sequence)) else {
             continue;
         };
-        // The record may be another call's by now.
-        if waiting.sequence.load(Ordering::SeqCst) != sequence {
-            continue;
-        }
         if let Some(kind) = calls.overdue(t, sequence, domain, limit) {
             waiting.end(sequence, kind);
         }

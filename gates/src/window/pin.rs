@@ -5,7 +5,7 @@
 
 use super::part::Part;
 use super::{Reservation, Window};
-use crate::control::Control;
+use crate::control::{Block, Control, ServiceEntry, Terms};
 use crate::map::{self, MapError, Protection};
 use crate::memory::{self, Gone};
 use crate::pages::{self, Run};
@@ -159,9 +159,21 @@ impl Pin<'_> {
         }))
     }
 
-    /// Has gates and handlers find the window where it is: `control` is that of the domain whose window this is.
-    pub fn tell(&self, control: &Control) {
-        control.lie_at(self.0.start() as u64);
+    /// Makes the window that of a domain, whose block has none yet: gates and handlers find it where it is, with its text and these
+    /// services, one for each of the text's gate slots.
+    ///
+    /// # Errors
+    /// No text is mapped, there are fewer services, or the block has a window.
+    pub fn furnish(
+        &self,
+        block: &Block,
+        services: Arc<[ServiceEntry]>,
+        terms: &Terms,
+    ) -> Result<(), MapError> {
+        let text = self.0.image().clone().ok_or(MapError::Taken)?;
+        block.made_of(text, services, terms)?;
+        block.lie_at(self.0.start() as u64);
+        Ok(())
     }
 }
 
@@ -177,8 +189,11 @@ impl Unpinned<'_> {
     /// Exchanges the places of two windows; `control` is that of the domain whose window this is.
     ///
     /// # Errors
-    /// [`MapError::Code`]: somebody owns a part of one of them, which cannot follow.
+    /// [`MapError::Code`]: somebody owns a part of one of them, which cannot follow. [`MapError::Taken`]: it is another domain's window.
     pub fn exchange(&self, other: &mut Window, control: &Control) -> Result<(), MapError> {
+        if !control.lies_at(self.0.start() as u64) {
+            return Err(MapError::Taken);
+        }
         let Some(other) = Arc::get_mut(&mut other.0).filter(|_| Arc::strong_count(self.0) == 1)
         else {
             return Err(MapError::Code);

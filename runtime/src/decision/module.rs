@@ -10,7 +10,6 @@ use postern_gates::control::Entry;
 use postern_gates::enter::{self, CallPayload};
 use postern_gates::gate::STATUS_OK;
 use postern_gates::thread;
-use std::sync::atomic::Ordering;
 
 /// Words of the block's head.
 const HEAD: usize = 24;
@@ -54,7 +53,7 @@ impl Module {
     ) -> Result<Verdict, DecisionError> {
         let control = &*self.domain.0.control;
         let thread = thread::current();
-        let waits = control.slot(thread.index()).waiting.load(Ordering::Relaxed) != 0;
+        let waits = control.waits(thread.index());
         if waits || thread.innermost().is_some_and(|c| std::ptr::eq(c, control)) {
             return Err(DecisionError::Circular {
                 module: self.name().to_owned(),

@@ -24,13 +24,13 @@ pub fn inner(domain: &Domain) -> &DomainInner {
 impl DomainInner {
     /// [`Domain::id`].
     pub(crate) fn id(&self) -> u64 {
-        let number = u64::from(self.control.number.load(Ordering::Relaxed));
-        number << 32 | u64::from(self.control.generation.load(Ordering::Relaxed))
+        let number = u64::from(self.control.number());
+        number << 32 | u64::from(self.control.generation())
     }
 
     /// Of its control block, for its share of the locks: [`crate::fork::lock_one_of_many`].
     pub fn number(&self) -> usize {
-        self.control.number.load(Ordering::Relaxed) as usize
+        self.control.number() as usize
     }
 
     /// Its control block.

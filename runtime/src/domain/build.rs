@@ -14,7 +14,7 @@ use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
 use crate::system::{System, SystemPolicy, SystemService};
-use postern_gates::control::Block;
+use postern_gates::control::{Block, Terms};
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
 use postern_image::{MemoryLayout, Signature};
@@ -212,26 +212,20 @@ impl DomainBuilder {
         let heap = heap_range(&image, &layout, &self.limits)?;
         let instance = Instance::new(&image, heap, placement::take(self.placement))?;
         let control = Block::take()?;
-        instance.pin().tell(&control);
         let gs = if engine::config().restore_gs {
             FACT_GS
         } else {
             0
         };
-        control.facts.store(image.fact_bits | gs, Ordering::Relaxed);
-        control.services.store(services.table(), Ordering::Relaxed);
-        control
-            .stack_log2
-            .store(image.tables.header.stack_log2, Ordering::Relaxed);
-        let deadline = self.limits.deadline.map_or(0, |d| {
-            u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1)
-        });
-        control.deadline.store(deadline, Ordering::Relaxed);
-        control.call_depth.store(
-            self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
-            Ordering::Relaxed,
-        );
-        let number = control.number.load(Ordering::Relaxed) as usize;
+        let terms = Terms {
+            facts: image.fact_bits | gs,
+            deadline: self.limits.deadline.map_or(0, |d| {
+                u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1)
+            }),
+            call_depth: self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
+        };
+        instance.pin().furnish(&control, services.table(), &terms)?;
+        let number = control.number() as usize;
         let inner = Arc::new(DomainInner(Some(Box::new(Parts {
             image,
             name,
@@ -257,7 +251,7 @@ impl DomainBuilder {
         if self.decider.is_some() {
             inner.services.set_decider(&inner, self.decider);
         }
-        inner.control.lifecycle.open();
+        inner.control.lifecycle().open();
         symbols::show(&inner);
         placement::seated(&inner);
         inner
@@ -278,7 +272,7 @@ fn default_name(image: &ImageInner) -> String {
 
 /// Makes the domain findable by its control block.
 fn register(inner: &Arc<DomainInner>) {
-    let number = inner.control.number.load(Ordering::Relaxed) as usize;
+    let number = inner.control.number() as usize;
     let mut domains = domains();
     if domains.len() <= number {
         domains.resize(number + 1, Weak::new());

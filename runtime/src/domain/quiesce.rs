@@ -9,7 +9,6 @@ use postern_gates::lifecycle::Phase;
 use postern_gates::map::MapError;
 use postern_gates::{machine, outcome, shim, signal, slow, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::Ordering;
 
 impl DomainInner {
     /// Whether any thread is inside, or waits in a call of this domain for a service or a peer.
@@ -31,10 +30,10 @@ impl DomainInner {
     /// Ends the calls inside a closed domain and waits until they have left. Calls of this very thread are not waited for, nor those of
     /// threads that wait for it: they end when the service in which they are returns.
     pub(super) fn drain(&self) {
-        let here: *const Control = &*self.control;
+        let here: &Control = &self.control;
         let me = thread::current();
         slow::forget_left(me);
-        if me.call_state.own() == CallPhase::InService
+        if me.own_phase() == CallPhase::InService
             && me.innermost().is_some_and(|c| std::ptr::eq(c, here))
         {
             // Nothing that a closed domain does counts any more, so the service does not return into it.
@@ -42,7 +41,7 @@ impl DomainInner {
         }
         for (sequence, call) in me.waiting() {
             // Nor do these.
-            if std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
+            if call.is_of(here) {
                 call.end(sequence, outcome::ANOTHER);
             }
         }
@@ -56,7 +55,7 @@ impl DomainInner {
     pub(crate) fn ends_if_torn(&self) {
         if self.instance.whole().is_err() {
             tracing::error!(domain = %self.name, "closed: a part of its memory is not its own any more");
-            self.control.lifecycle.close();
+            self.control.lifecycle().close();
             self.end_all(outcome::ANOTHER);
         }
     }
@@ -76,16 +75,14 @@ impl DomainInner {
     ) -> Result<R, Busy> {
         let mut done = None;
         self.exclusive_from(None, |inner, before| {
-            let me = std::ptr::from_ref(thread::current()) as u64;
             let open = before.admits();
-            let owner = if open { me } else { 0 };
-            inner.control.owner.store(owner, Ordering::SeqCst);
+            inner.control.admit_me(open);
             let result = catch_unwind(AssertUnwindSafe(work));
             let leave = result.as_ref().is_ok_and(leave);
             done = Some(result);
-            Ok(match inner.control.owner.swap(0, Ordering::SeqCst) {
+            Ok(match inner.control.admit_nobody() {
                 // A fault of the thread's own took the domain away from it.
-                0 if open => Phase::Poisoned,
+                false if open => Phase::Poisoned,
                 _ if open && leave => Phase::Retiring,
                 _ => before,
             })
@@ -99,18 +96,18 @@ impl DomainInner {
 
     /// Lets nobody in any more; who is inside goes on.
     pub fn leave_open(&self) {
-        self.control.lifecycle.retire();
+        self.control.lifecycle().retire();
     }
 
     /// Lets everybody in again after [`DomainInner::leave_open`].
     pub fn come_back(&self) {
-        self.control.lifecycle.readmit();
+        self.control.lifecycle().readmit();
     }
 
     /// Closes the domain for good if nobody is inside; otherwise changes nothing. Whether it is closed.
     pub fn close_if_empty(&self) -> bool {
         let _ = self.exclusive_from(None, |_, _| Ok(Phase::Closed));
-        self.control.lifecycle.now() == Phase::Closed
+        self.control.lifecycle().now() == Phase::Closed
     }
 
     /// Runs `work` while nobody is inside and nobody can enter, from phase `from` or from any but closed, which it is told; leaves the
@@ -120,7 +117,7 @@ impl DomainInner {
         from: Option<Phase>,
         work: impl FnOnce(&DomainInner, Phase) -> Result<Phase, MapError>,
     ) -> Result<(), Busy> {
-        let exclusive = self.control.lifecycle.begin_exclusive(from).ok_or(Busy)?;
+        let exclusive = self.control.lifecycle().begin_exclusive(from).ok_or(Busy)?;
         thread::barrier();
         slow::forget_left(thread::current());
         if self.occupied() {
@@ -152,7 +149,7 @@ impl DomainInner {
 
     /// Asks every thread that is seen inside to end its call.
     fn end_inside(&self, kind: u32) {
-        let here: *const Control = &*self.control;
+        let here: &Control = &self.control;
         let registry = thread::registry();
         for (_, t) in registry.iter() {
             let innermost = || {
@@ -165,7 +162,7 @@ impl DomainInner {
             // Before and after, because a call may begin or cease to wait meanwhile.
             innermost();
             for (sequence, call) in t.waiting() {
-                if std::ptr::eq(call.control.load(Ordering::SeqCst), here) {
+                if call.is_of(here) {
                     call.end(sequence, kind);
                 }
             }
@@ -178,8 +175,8 @@ impl DomainInner {
     pub(crate) fn poison(&self, life: u64, stays: bool) {
         let close = || {
             // A thread that has the domain for itself: `alone` closes it.
-            self.control.owner.store(0, Ordering::SeqCst);
-            self.control.lifecycle.poison()
+            self.control.admit_nobody();
+            self.control.lifecycle().poison()
         };
         if self.restarts.poisoned(life, stays, close) {
             self.end_inside(outcome::ANOTHER);

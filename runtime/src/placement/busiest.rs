@@ -7,7 +7,6 @@ use crate::{Domain, Placement};
 use postern_gates::control::Control;
 use postern_gates::window::{HotWindow, hot_window};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How often domains are compared. What a domain did in one period counts half in the next.
@@ -39,14 +38,11 @@ impl Busiest {
 
     /// Somebody was inside for this long.
     pub(crate) fn note(&mut self, control: &Control, time: Duration) {
-        let generation = control.generation.load(Ordering::Relaxed);
-        let share = self
-            .shares
-            .entry(control.number.load(Ordering::Relaxed))
-            .or_insert(Share {
-                generation,
-                lately: 0.0,
-            });
+        let generation = control.generation();
+        let share = self.shares.entry(control.number()).or_insert(Share {
+            generation,
+            lately: 0.0,
+        });
         if share.generation != generation {
             (share.generation, share.lately) = (generation, 0.0);
         }
@@ -91,8 +87,8 @@ impl Busiest {
     }
 
     fn of(&self, control: &Control) -> f64 {
-        let generation = control.generation.load(Ordering::Relaxed);
-        let share = self.shares.get(&control.number.load(Ordering::Relaxed));
+        let generation = control.generation();
+        let share = self.shares.get(&control.number());
         share
             .filter(|share| share.generation == generation)
             .map_or(0.0, |share| share.lately)
@@ -110,7 +106,7 @@ impl Busiest {
                 .get(number as usize)
                 .and_then(|weak| weak.upgrade());
             let Some(inner) = found else { continue };
-            let fits = inner.control.generation.load(Ordering::Relaxed) == share.generation
+            let fits = inner.control.generation() == share.generation
                 && inner.place.wanted() == Placement::Auto
                 && inner.place.can_move()
                 && !inner.instance.is_hot();
