@@ -41,6 +41,7 @@ mod names;
 mod optimize;
 mod parse;
 mod report;
+mod token;
 mod tree;
 mod types;
 mod unit;

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::lex::Tok;
+use crate::token::Tok;
 
 /// An interned identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -24,10 +24,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::diagnostics::Rule;
-use crate::lex::{Tok, Token, Tokens};
+use crate::lex::Tokens;
 use crate::limits::Limits;
 use crate::names::{KNOWN, Name, Names, distance, is_name};
 use crate::report::Report;
+use crate::token::{Tok, Token};
 use crate::tree::{Function, Initializer, LocalId, Tree};
 use crate::types::*;
 use crate::unit::Building;

@@ -4,49 +4,18 @@
 //! taken its own reference out before, and what leaves the table is dropped by the caller after it.
 
 use super::file::{Directory, File};
+use super::status::Status;
 use super::stream::Stream;
 use cap_std::fs::Dir;
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 
 /// What a descriptor names; duplicates name the same.
 pub(super) enum Open {
     Stream(Stream),
     File(File),
     Directory(Directory),
-}
-
-/// Flags of an open file, as `F_GETFL` shows them.
-pub(super) struct Status(AtomicI32);
-
-/// Flags that `F_SETFL` can change.
-const CHANGEABLE: i32 = libc::O_APPEND | libc::O_NONBLOCK;
-
-impl Status {
-    pub(super) fn new(flags: i32) -> Status {
-        Status(AtomicI32::new(flags))
-    }
-
-    pub(super) fn get(&self) -> i32 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set(&self, flags: i32) {
-        let change = |old: i32| Some(old & !CHANGEABLE | flags & CHANGEABLE);
-        let _ = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, change);
-    }
-
-    pub(super) fn readable(&self) -> bool {
-        matches!(self.get() & libc::O_ACCMODE, libc::O_RDONLY | libc::O_RDWR)
-    }
-
-    pub(super) fn writable(&self) -> bool {
-        matches!(self.get() & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR)
-    }
 }
 
 impl Open {

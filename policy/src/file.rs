@@ -5,7 +5,7 @@
 //! directory's is the kernel's: nothing of its names is kept, and a listing takes as much memory and time as the extension has
 //! room for, at most [`LISTING`] bytes, however many names there are.
 
-use super::descriptors::Status;
+use super::status::Status;
 use super::{Answer, Done, Failure, layout, waiting};
 use crate::LockAction;
 use cap_std::fs::Dir;

@@ -16,6 +16,7 @@ mod descriptors;
 mod file;
 mod layout;
 mod rules;
+mod status;
 mod stream;
 mod taking;
 

@@ -1,6 +1,6 @@
 //! The three streams that a domain begins with: where its input comes from, where its output goes. The host chooses.
 
-use super::descriptors::Status;
+use super::status::Status;
 use super::{Answer, Done, layout, waiting};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

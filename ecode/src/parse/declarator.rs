@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::lex::Tok;
 use crate::names::Name;
+use crate::token::Tok;
 use crate::types::*;
 
 /// Most types that one type is made of: pointers, arrays, functions, their parameters.

@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::lex::Tok;
+use crate::token::Tok;
 use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
 use crate::types::*;
 

@@ -4,8 +4,8 @@ use alloc::format;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::lex::Tok;
 use crate::names::Name;
+use crate::token::Tok;
 use crate::tree::{Expression, Node, NodeId};
 use crate::types::*;
 

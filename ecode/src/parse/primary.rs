@@ -5,8 +5,9 @@ use alloc::string::String;
 
 use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
-use crate::lex::{Literal, Tok};
+use crate::lex::Literal;
 use crate::names::Name;
+use crate::token::Tok;
 use crate::tree::{Expression, NodeId};
 use crate::types::*;
 

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use super::{Meaning, Parser, Tag};
 use crate::diagnostics::Rule;
-use crate::lex::Tok;
 use crate::names::Name;
+use crate::token::Tok;
 use crate::types::*;
 
 /// What the specifiers of a declaration say.

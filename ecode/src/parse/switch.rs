@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::{Parser, Switch};
 use crate::diagnostics::Rule;
-use crate::lex::Tok;
+use crate::token::Tok;
 use crate::tree::Statement;
 use crate::types::*;
 

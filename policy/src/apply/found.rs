@@ -4,13 +4,13 @@
 //! at first, by a descriptor that opens nothing (`O_PATH`). Invariant: what is opened or changed is the very thing that was looked
 //! at, a regular file or a directory, whatever its path means by then.
 
-use super::paths::failure;
 use crate::Failure;
 use crate::rules::Grant;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timestamps};
 use rustix::io::Errno;
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -196,5 +196,20 @@ pub(super) fn not_of_the_kernel(file: &OwnedFd) -> Result<(), Failure> {
     match KINDS.contains(&rustix::fs::fstatfs(file)?.f_type) {
         true => Err(Failure::Refused(Errno::ACCESS)),
         false => Ok(()),
+    }
+}
+
+/// What the system or `cap-std` says of a path.
+pub(super) fn failure(error: io::Error) -> Failure {
+    if let Some(error) = Errno::from_io_error(&error) {
+        return error.into();
+    }
+    match error.kind() {
+        // The path led out of the granted directory.
+        io::ErrorKind::PermissionDenied => Failure::Refused(Errno::ACCESS),
+        io::ErrorKind::NotFound => Errno::NOENT.into(),
+        io::ErrorKind::AlreadyExists => Errno::EXIST.into(),
+        io::ErrorKind::InvalidInput => Errno::INVAL.into(),
+        _ => Errno::IO.into(),
     }
 }

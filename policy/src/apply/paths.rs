@@ -1,6 +1,6 @@
 //! Calls about paths: each is located below a granted directory first, and `cap-std` keeps what is done there from leaving it.
 
-use super::found::{Found, Name, QUIET};
+use super::found::{Found, Name, QUIET, failure};
 use super::{PERMISSIONS, Work};
 use crate::Access;
 use crate::descriptors::Open;
@@ -11,28 +11,12 @@ use crate::{FileTime, GuestPath, Target, WORKING_DIRECTORY};
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// `O_LARGEFILE` as the kernel has it; the C library's is 0.
 const LARGE_FILE: i32 = 0o100000;
-
-/// What the system or `cap-std` says of a path.
-pub(super) fn failure(error: io::Error) -> Failure {
-    if let Some(error) = Errno::from_io_error(&error) {
-        return error.into();
-    }
-    match error.kind() {
-        // The path led out of the granted directory.
-        io::ErrorKind::PermissionDenied => Failure::Refused(Errno::ACCESS),
-        io::ErrorKind::NotFound => Errno::NOENT.into(),
-        io::ErrorKind::AlreadyExists => Errno::EXIST.into(),
-        io::ErrorKind::InvalidInput => Errno::INVAL.into(),
-        _ => Errno::IO.into(),
-    }
-}
 
 /// Of a file that may have to be made.
 #[derive(Clone, Copy)]
