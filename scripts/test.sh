@@ -51,7 +51,7 @@ find_programs() {
 	local triple
 	triple=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 	env "CARGO_TARGET_${triple}_RUNNER=$PWD/scripts/test-later.sh" \
-		cargo test --release --workspace --tests --quiet
+		cargo test --release --workspace --tests
 	echo "$(find "$queue" -name '*.job' | wc -l) test programs"
 }
 
