@@ -15,6 +15,7 @@
 //! - Text that has had its pads is removed only while nobody is inside the domain and nobody can enter: any thread inside may jump to
 //!   a pad whenever it likes, whether a target leads there or not.
 
+use super::control::Control;
 use super::inside::Quiescent;
 use super::machine;
 use super::map::{self, MapError, Mapping, Prot};
@@ -47,6 +48,13 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether all of it lies in a window: nothing below is cut to 32 bits then.
+    fn fits(&self) -> bool {
+        let slots = u64::from(self.slots) * u64::from(SLOT_SIZE + 8) + 4096;
+        let bytes = slots + u64::from(self.text) + u64::from(self.constants);
+        u64::from(self.start) + bytes <= u64::from(u32::MAX)
+    }
+
     /// The offset of a slot.
     pub fn slot(&self, number: u32) -> u32 {
         self.start + number * SLOT_SIZE
@@ -128,19 +136,23 @@ pub struct CodeArena {
 }
 
 impl CodeArena {
-    /// Makes an area in a window that has an image and no area yet.
+    /// Makes an area in a window that has an image and no area yet; `control` is that of the domain whose window this is.
     ///
     /// # Errors
     /// The range is not free, or somebody uses the window all the time; the kernel refused.
-    pub fn new(plan: Plan, window: &Window) -> Result<CodeArena, MapError> {
+    pub fn new(plan: Plan, window: &Window, control: &Control) -> Result<CodeArena, MapError> {
         static MADE: AtomicU64 = AtomicU64::new(0);
         machine::register_code_barrier()
             .map_err(|error| failed("register for membarrier", error))?;
         let bytes = plan.bytes() as usize;
+        if !window.is_of(control) || !plan.fits() {
+            return Err(MapError::Taken);
+        }
         let (part, image) = window.claim_code(plan.start, plan.constants().end)?;
         let alias = Mapping::hidden(bytes)?;
         // The mappings keep the file, so that a namespace needs no descriptor.
         map_data(&plan, &alias, &part, &new_file(bytes)?)?;
+        control.has_slots(plan.start, plan.text().start);
         let area = CodeArena {
             number: MADE.fetch_add(1, Ordering::Relaxed),
             open: [plan.start, plan.text().start],

@@ -11,9 +11,12 @@
 use super::guard::Guard;
 use super::lifecycle::{Lifecycle, Phase};
 use super::map::{self, MapError, Mapping};
+use super::peer::Peer;
+use super::registers::{float_mask, integer_mask};
 use super::switch::Switch;
 use super::thread;
-use postern_verifier::window::PAGE;
+use postern_image::Type;
+use postern_verifier::window::{PAGE, SLOT_SIZE};
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -89,6 +92,8 @@ pub struct Control {
     pub(crate) number: AtomicU32,
     /// Data stacks of the image's own: binary logarithm of the size.
     pub(crate) stack_log2: AtomicU32,
+    /// The slots of its code area, which may be entered: offset of the first, and behind the last one; both in one word, 0 if it has none.
+    pub(crate) code_slots: AtomicU64,
 }
 
 /// What a domain holds for one thread.
@@ -114,38 +119,38 @@ const _: () = assert!(
 #[repr(C, align(64))]
 pub struct Entry {
     /// Where callers jump: masked gate for C stubs, plain gate for typed calls.
-    pub gate: usize,
+    pub(crate) gate: usize,
     /// Where the slow path tries again.
-    pub body: usize,
+    pub(crate) body: usize,
     /// The domain's control block.
-    pub control: AtomicPtr<Control>,
+    pub(crate) control: AtomicPtr<Control>,
     /// Offset of the function.
-    pub offset: AtomicU32,
+    pub(crate) offset: AtomicU32,
     /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_PAYLOAD`].
-    pub flags: u32,
+    pub(crate) flags: u32,
     /// Words of arguments on the caller's stack, above its return address.
-    pub stack_words: u32,
+    pub(crate) stack_words: u32,
     /// Phase and generation with which the call is let in: [`Phase::Open`], and the domain's own.
-    pub expected: AtomicU64,
+    pub(crate) expected: AtomicU64,
     /// For [`super::gate::narrow`]: the gate behind.
-    pub inner: usize,
+    pub(crate) inner: usize,
     /// Masks of the integer argument registers.
-    pub int_masks: [u64; 6],
+    pub(crate) int_masks: [u64; 6],
     /// Masks of the floating-point argument registers.
-    pub float_masks: FloatMasks,
+    pub(crate) float_masks: FloatMasks,
     /// Masks of the words on the stack.
-    pub stack_masks: [u64; 10],
+    pub(crate) stack_masks: [u64; 10],
     /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the full gate looks at it …
-    pub limit: u64,
+    pub(crate) limit: u64,
     /// … and at what becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
-    pub recovery: u32,
+    pub(crate) recovery: u32,
     /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
-    pub switch: *const Switch,
+    pub(crate) switch: *const Switch,
 }
 
 impl Entry {
     /// One that leads nowhere and is never entered.
-    pub fn nowhere() -> Entry {
+    pub(crate) fn nowhere() -> Entry {
         Entry {
             gate: 0,
             body: 0,
@@ -171,6 +176,8 @@ impl Clone for Entry {
             control: AtomicPtr::new(self.control.load(Ordering::SeqCst)),
             offset: AtomicU32::new(self.offset()),
             expected: AtomicU64::new(self.expected()),
+            // Its own copies only: see [`super::switch`].
+            switch: std::ptr::null(),
             ..*self
         }
     }
@@ -190,19 +197,65 @@ unsafe impl Sync for Entry {}
 #[repr(C, align(64))]
 pub struct ServiceEntry {
     /// A function of the C calling convention.
-    pub function: AtomicUsize,
+    pub(crate) function: AtomicUsize,
     /// What the thread's state shows as context while it runs; of a peer, the [`super::peer::Peer`].
-    pub context: AtomicUsize,
+    pub(crate) context: AtomicUsize,
     /// Bytes of stack that it needs; [`super::peer::PEER`] if it is a peer that nobody decides about.
-    pub stack: AtomicU64,
+    pub(crate) stack: AtomicU64,
     /// Mask of rax.
-    pub result_mask: u64,
+    pub(crate) result_mask: u64,
     /// Mask of xmm0.
-    pub float_mask: FloatMask,
+    pub(crate) float_mask: FloatMask,
     /// Times called (approximate when several threads call at once).
-    pub calls: AtomicU64,
+    pub(crate) calls: AtomicU64,
     /// What `function` consults if it is the shim of guarded services.
-    pub guard: AtomicPtr<Guard>,
+    pub(crate) guard: AtomicPtr<Guard>,
+}
+
+impl ServiceEntry {
+    /// A service with a result of this type, which the gate masks unless it is a peer's, that finds at least `stack` bytes of stack.
+    ///
+    /// # Safety
+    /// `function` is one of the C calling convention that any words in argument registers may be given to, on any thread, and that
+    /// neither unwinds nor jumps over the gates; or [`super::peer::function`]. `context` is the address of what the function finds there,
+    /// if it looks (a shim's body, a [`super::shim::Narrow`], a [`super::peer::Peer`]); that stays for as long as the entry, and for
+    /// as long as a call of the service runs.
+    pub unsafe fn new(
+        function: usize,
+        context: usize,
+        stack: usize,
+        result: Option<Type>,
+        masked: bool,
+    ) -> ServiceEntry {
+        let masks = match masked {
+            true => (result.map_or(0, integer_mask), result.map_or(0, float_mask)),
+            false => (u64::MAX, u64::MAX),
+        };
+        ServiceEntry {
+            function: function.into(),
+            context: context.into(),
+            stack: (stack as u64).into(),
+            result_mask: masks.0,
+            float_mask: FloatMask([masks.1, 0]),
+            calls: 0.into(),
+            guard: AtomicPtr::default(),
+        }
+    }
+
+    /// Calls of a peer go there from now on.
+    ///
+    /// # Safety
+    /// The entry's function is [`super::peer::function`], and the peer stays where it is for as long as the entry, and for as long as a call
+    /// of it runs.
+    pub unsafe fn lead_to(&self, peer: &Peer) {
+        let context = std::ptr::from_ref(peer) as usize;
+        self.context.store(context, Ordering::SeqCst);
+    }
+
+    /// Times called (approximate when several threads call at once).
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
 }
 
 /// One 128-bit mask, aligned for `andps`.
@@ -279,20 +332,20 @@ impl Entry {
     }
 
     /// The same function for callers, but no domain in any phase lets it in.
-    pub fn closed(&self) -> Entry {
+    pub(crate) fn closed(&self) -> Entry {
         let entry = self.clone();
         entry.close();
         entry
     }
 
     /// From now on no domain in any phase lets calls in.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.expected.store(u64::MAX, Ordering::SeqCst);
     }
 
     /// From now on calls go where those of `other` go, which differs in nothing else. The word that lets them in is written last: who reads
     /// it finds the rest.
-    pub fn lead(&self, other: &Entry) {
+    pub(crate) fn lead(&self, other: &Entry) {
         let control = other.control.load(Ordering::SeqCst);
         self.control.store(control, Ordering::SeqCst);
         self.offset.store(other.offset(), Ordering::SeqCst);
@@ -305,7 +358,7 @@ impl Entry {
     }
 
     /// Phase and generation with which the call is let in.
-    pub fn expected(&self) -> u64 {
+    pub(crate) fn expected(&self) -> u64 {
         self.expected.load(Ordering::SeqCst)
     }
 
@@ -318,7 +371,7 @@ impl Entry {
 
 impl Control {
     /// Phase and generation as the gates compare them, when a domain of `generation` is in `phase`.
-    pub fn word(phase: Phase, generation: u32) -> u64 {
+    pub(crate) fn word(phase: Phase, generation: u32) -> u64 {
         u64::from(phase as u32) | u64::from(generation) << 32
     }
 
@@ -409,6 +462,7 @@ impl Control {
             &self.time_inside,
             &self.time_hot,
             &self.owner,
+            &self.code_slots,
         ];
         for word in words {
             word.store(0, Ordering::Relaxed);
@@ -450,6 +504,19 @@ impl Control {
         let size = 1u32 << self.stack_log2.load(Ordering::Relaxed);
         let guard = if size > PAGE { PAGE } else { 0 };
         (top & !(size - 1)) + guard + 1024
+    }
+
+    /// The domain has a code area with slots from `start` to `end`.
+    pub(super) fn has_slots(&self, start: u32, end: u32) {
+        let slots = u64::from(start) << 32 | u64::from(end);
+        self.code_slots.store(slots, Ordering::SeqCst);
+    }
+
+    /// Whether a slot of its code area is at `offset`. One that is not made yet is a trap.
+    pub(super) fn is_slot(&self, offset: u32) -> bool {
+        let slots = self.code_slots.load(Ordering::SeqCst);
+        let (start, end) = ((slots >> 32) as u32, slots as u32);
+        (start..end).contains(&offset) && (offset - start) % SLOT_SIZE == 0
     }
 
     /// Where `offset` is in the host's address space.

@@ -16,6 +16,7 @@
 //! | [`atomic`] | what these three ask of an atomic word, so that a model can stand in for it |
 //! | `model` | a test: calls, aborts, resets and closes in every order in which threads can see each other's stores |
 //! | [`control`] | what gates read of a domain |
+//! | [`entry`] | how entries are made, of what is known
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`register`] | how a thread becomes known, and is forgotten |
 //! | [`record`] | the calls of a thread that wait |
@@ -56,6 +57,7 @@ mod copies;
 pub mod debugger;
 pub mod end_request;
 pub mod enter;
+pub mod entry;
 pub mod gate;
 pub mod guard;
 pub mod host;

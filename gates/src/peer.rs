@@ -8,18 +8,21 @@
 //! Whatever becomes of such a call is said to the caller by a 0 and a [`PeerError`], which `__postern_peer_error` reads.
 
 use super::above::{Failure, above};
-use super::control::{Entry, FloatMask};
+use super::control::{Block, Entry, FloatMask};
 use super::enter;
-use super::gate::STATUS_OK;
+use super::entry::Manner;
+use super::gate::{self, STATUS_OK};
 use super::outcome;
+use super::registers;
 use super::shim;
 use super::thread::{self, Thread};
+use postern_image::Signature;
 use std::sync::atomic::Ordering;
 
 /// A service entry's need of stack that says: it is a peer.
 pub const PEER: u64 = 1 << 62;
 /// A peer's need of stack that says: not by the peer gate.
-pub const SLOW: u64 = 1 << 62;
+pub(crate) const SLOW: u64 = 1 << 62;
 
 /// Why a call of a peer had no result, as the calling extension reads it: `POSTERN_PEER_…` in `postern/extension.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,21 +59,75 @@ pub enum PeerError {
 #[repr(C, align(64))]
 pub struct Peer {
     /// The peer's function, with a masked gate.
-    pub entry: Entry,
+    pub(crate) entry: Entry,
     /// Bytes of control stack that must be left, or [`SLOW`].
-    pub gate_stack: u64,
+    pub(crate) gate_stack: u64,
     /// Longest time of a call in nanoseconds; 0 is none.
-    pub limit: u64,
+    pub(crate) limit: u64,
     /// Facts of both images together, as far as they are about vectors, and whose MXCSR changes ([`super::gate::PEER_TO_FLOAT`]).
-    pub vectors: u32,
+    pub(crate) vectors: u32,
     /// Mask of rax.
-    pub result_mask: u64,
+    pub(crate) result_mask: u64,
     /// Mask of xmm0.
-    pub float_mask: FloatMask,
+    pub(crate) float_mask: FloatMask,
     /// Bytes of control stack that must be left.
-    pub stack: u64,
+    pub(crate) stack: u64,
     /// False for an import that was left open: `entry` leads nowhere.
-    pub bound: bool,
+    pub(crate) bound: bool,
+}
+
+impl Peer {
+    /// A function at `offset` of the domain with this block, for callers whose image has `facts`. A call takes at most `limit` nanoseconds
+    /// (0 is none), and at least `stack_size` bytes of stack must be left when it begins.
+    pub fn new(
+        called: &Block,
+        offset: u32,
+        signature: &Signature,
+        facts: u32,
+        limit: u64,
+        stack_size: u64,
+    ) -> Peer {
+        let mut entry = called.entry(offset, signature, Manner::default());
+        entry.gate = entry.class().masked;
+        let its = called.facts();
+        let slow = entry.needs_full() || (its | facts) & gate::FACT_X87 != 0;
+        let result = signature.result();
+        Peer {
+            entry,
+            gate_stack: if slow { SLOW } else { stack_size },
+            limit,
+            vectors: vectors(facts, its),
+            result_mask: result.map_or(0, registers::integer_mask),
+            float_mask: FloatMask([result.map_or(0, registers::float_mask), 0]),
+            stack: stack_size,
+            bound: true,
+        }
+    }
+
+    /// What an import leads to that was left open.
+    pub fn open() -> Peer {
+        Peer {
+            entry: Entry::nowhere(),
+            gate_stack: SLOW,
+            limit: 0,
+            vectors: 0,
+            result_mask: 0,
+            float_mask: FloatMask::default(),
+            stack: 0,
+            bound: false,
+        }
+    }
+}
+
+/// What the peer gate needs to know of both images' facts.
+fn vectors(caller: u32, peer: u32) -> u32 {
+    let float = |facts| facts & gate::FACT_FLOAT != 0;
+    let mixed = match (float(caller), float(peer)) {
+        (false, true) => gate::PEER_TO_FLOAT,
+        (true, false) => gate::PEER_FROM_FLOAT,
+        _ => 0,
+    };
+    (caller | peer) & (gate::FACT_XMM | gate::FACT_YMM) | mixed
 }
 
 /// rax and xmm0.

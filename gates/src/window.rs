@@ -22,6 +22,7 @@ pub(super) use part::CodePart;
 pub use part::{OwnedPart, Part};
 pub use pin::{Pin, Unpinned};
 
+use super::control::Control;
 use super::machine;
 use super::map::{self, MapError, Protection};
 use super::text::Text;
@@ -157,6 +158,11 @@ struct Reservation {
 }
 
 impl Window {
+    /// Whether that is the block of the domain whose window this is.
+    pub(crate) fn is_of(&self, control: &Control) -> bool {
+        control.lies_at(self.0.start() as u64)
+    }
+
     /// Takes the hot window if it is free.
     pub fn take_hot() -> Option<Window> {
         let mut pool = lock();

@@ -2,9 +2,10 @@
 //! little more than note what it is told.
 
 use postern_gates::above::{self, Above, Ended, Failure, Held};
-use postern_gates::control::{Block, Control, Entry, FloatMask, ServiceEntry, Terms};
+use postern_gates::control::{Block, Control, Entry, ServiceEntry, Terms};
 use postern_gates::enter::{self, Returned};
-use postern_gates::gate::{self, STATUS_ENDED, STATUS_OK};
+use postern_gates::entry::Manner;
+use postern_gates::gate::{STATUS_ENDED, STATUS_OK};
 use postern_gates::guard::{Answer, Decide, GuardedCall};
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
@@ -17,7 +18,7 @@ use postern_gates::window::Window;
 use postern_gates::{machine, register, signal, thread};
 use postern_image::{ImageBuilder, ImageFile, Type};
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 
 const REFUSED: u32 = 2;
@@ -134,18 +135,10 @@ impl Small {
     }
 
     fn entry(&self) -> Entry {
-        let class = gate::class(0, false);
-        let generation = self.control.generation();
-        let control: *const Control = &*self.control;
         assert!(self.text.is_start(self.start()));
-        Entry {
-            gate: class.gate,
-            body: class.body,
-            control: AtomicPtr::new(control.cast_mut()),
-            offset: self.start().into(),
-            expected: Control::word(Phase::Open, generation).into(),
-            ..Entry::nowhere()
-        }
+        let signature = "l(ll)".parse().unwrap();
+        self.control
+            .entry(self.start(), &signature, Manner::default())
     }
 
     fn call(&self, a: u64, b: u64) -> Returned {
@@ -200,15 +193,10 @@ impl Body for Triple {
 static TRIPLE: Triple = Triple;
 
 fn triple() -> ServiceEntry {
-    ServiceEntry {
-        function: shim::address::<Triple>(Some(Type::I64)).into(),
-        context: (&raw const TRIPLE as usize).into(),
-        stack: (shim::DEFAULT_STACK as u64).into(),
-        result_mask: u64::MAX,
-        float_mask: FloatMask::default(),
-        calls: 0.into(),
-        guard: AtomicPtr::default(),
-    }
+    let function = shim::address::<Triple>(Some(Type::I64));
+    let (context, stack) = (&raw const TRIPLE as usize, shim::DEFAULT_STACK);
+    // SAFETY: the shim of its type, and a static.
+    unsafe { ServiceEntry::new(function, context, stack, Some(Type::I64), true) }
 }
 
 #[test]
@@ -324,7 +312,7 @@ fn services_are_called_and_their_panics_go_around() {
     let small = Small::new(&calls_a_service(), vec![triple()]);
     let returned = small.call(14, 0);
     assert_eq!((returned.status, returned.integer), (STATUS_OK, 42));
-    assert_eq!(small.services[0].calls.load(Ordering::SeqCst), 1);
+    assert_eq!(small.services[0].calls(), 1);
     assert_eq!(small.call(u64::MAX, 0).status, STATUS_ENDED);
     assert_eq!(last_end().0.kind, outcome::PANIC);
     assert_eq!(small.call(14, 0).integer, 42);

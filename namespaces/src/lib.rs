@@ -457,7 +457,7 @@ impl NamespaceBuilder {
         let builder = builder.restart(restart.unwrap_or(RestartPolicy::Immediate));
         let domain = builder.placement(Placement::Cold).build()?;
         let made = code::give_room(&domain, (bytes, data), |start, window| {
-            CodeArena::new(Plan { start, ..plan }, window)
+            CodeArena::new(Plan { start, ..plan }, window, inner(&domain).control())
         });
         let made = made.map_err(InstantiateError::Map)?;
         let (start, area) = made.ok_or(NamespaceError::Room)?;

@@ -24,9 +24,10 @@ use crate::signature;
 use crate::system::System;
 use postern_gates::above::Held;
 use postern_gates::control::{Block, Control, Entry};
+use postern_gates::entry::Manner;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome::{self, Refusal};
-use postern_gates::{gate, stub};
+use postern_gates::stub;
 use postern_image::Signature;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -212,11 +213,12 @@ impl Domain {
         let wanted: Signature = signature
             .parse()
             .map_err(|_| SymbolError::Untyped(name.to_owned()))?;
-        let mut entry = self.entry(self.typed_export(name, &wanted)?, &wanted);
-        entry.flags |= gate::FLAG_PAYLOAD;
-        let class = self.0.gates(&entry);
-        (entry.gate, entry.body) = (class.gate, class.body);
-        Ok(entry)
+        let offset = self.typed_export(name, &wanted)?;
+        let manner = Manner {
+            payload: true,
+            ..Manner::default()
+        };
+        Ok(self.0.control.entry(offset, &wanted, manner))
     }
 
     pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
@@ -293,7 +295,7 @@ impl DomainInner {
     }
 
     pub(crate) fn entry(&self, offset: u32, signature: &Signature) -> Entry {
-        signature::entry(&self.control, offset, signature, |entry| self.gates(entry))
+        self.control.entry(offset, signature, Manner::default())
     }
 
     /// A plain C function pointer to an entry of this domain's.
@@ -306,7 +308,7 @@ impl DomainInner {
         signature: &Signature,
     ) -> Result<*const (), SymbolError> {
         self.pointed_to.store(true, Ordering::SeqCst);
-        let entry = self.for_c(entry, signature);
+        let entry = entry.for_c(signature.result());
         Ok(self.stubs.pointer(entry)? as *const ())
     }
 
@@ -318,25 +320,17 @@ impl DomainInner {
         limit: u64,
         recovery: u32,
     ) -> Entry {
-        let mut entry = self.entry(offset, signature);
-        (entry.limit, entry.recovery) = (limit, recovery);
-        let class = self.gates(&entry);
-        (entry.gate, entry.body) = (class.gate, class.body);
-        entry
+        let manner = Manner {
+            limit,
+            recovery,
+            ..Manner::default()
+        };
+        self.control.entry(offset, signature, manner)
     }
 
     /// The same for callers that use C's calling convention and may leave anything in unused registers.
     pub(crate) fn c_entry(&self, offset: u32, signature: &Signature) -> Entry {
-        self.for_c(self.entry(offset, signature), signature)
-    }
-
-    fn for_c(&self, mut entry: Entry, signature: &Signature) -> Entry {
-        let class = self.gates(&entry);
-        entry.gate = class.masked;
-        if let Some(narrow) = gate::narrow(signature.result()) {
-            (entry.gate, entry.inner) = (narrow, class.masked);
-        }
-        entry
+        self.entry(offset, signature).for_c(signature.result())
     }
 
     /// Runs the static constructors, if there are any. The domain is in `phase`, and they are let in.
@@ -345,10 +339,11 @@ impl DomainInner {
             return Ok(());
         };
         let nothing = <fn() as FuncType>::signature();
-        let mut entry = self.entry(export.offset, &nothing);
-        let generation = self.control.generation();
-        entry.expected = Control::word(phase, generation).into();
-        call::run(&entry)
+        let entry = self.entry(export.offset, &nothing);
+        call::run(&match phase {
+            Phase::Exclusive => entry.in_exclusive(),
+            _ => entry,
+        })
     }
 
     /// Back to the image's first state, from phase `from` or from any in which somebody may. If the static constructors fail, the
@@ -373,24 +368,10 @@ impl DomainInner {
         })
     }
 
-    /// The gates that calls of an entry go through.
-    pub(crate) fn gates(&self, entry: &Entry) -> gate::GateClass {
-        let facts = self.control.facts();
-        gate::class(facts, self.needs_full(entry))
-    }
-
     /// Whether calls may begin at `offset`.
     fn is_start(&self, offset: u32) -> bool {
         let code = || self.code.get().is_some_and(|code| code.is_entry(offset));
         self.image.text.is_start(offset) || code()
-    }
-
-    pub(crate) fn needs_full(&self, entry: &Entry) -> bool {
-        entry.stack_words != 0
-            || entry.flags & gate::FLAG_PAYLOAD != 0
-            || entry.limit != 0
-            || entry.recovery != 0
-            || self.limits.call_depth.is_some()
     }
 
     pub(crate) fn note_fault(&self, fault: &Fault) {

@@ -15,10 +15,7 @@ use crate::error::{BindError, SymbolError};
 use crate::fault::FaultKind;
 use crate::fork;
 use crate::signature::{self, compatible};
-use postern_gates::control::{Entry, FloatMask};
-use postern_gates::gate;
-use postern_gates::peer::{Peer, PeerError, SLOW};
-use postern_gates::registers;
+use postern_gates::peer::{Peer, PeerError};
 use postern_image::Signature;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -66,22 +63,15 @@ impl PeerExport {
 
     /// For callers whose image has these facts.
     fn peer(&self, caller_facts: u32) -> Peer {
-        let mut entry = self.domain.entry(self.offset, &self.signature);
-        let facts = self.domain.0.image.fact_bits;
-        let full = self.domain.0.needs_full(&entry);
-        entry.gate = self.domain.0.gates(&entry).masked;
-        let x87 = (facts | caller_facts) & gate::FACT_X87 != 0;
-        let result = self.signature.result();
-        Peer {
-            entry,
-            gate_stack: if full || x87 { SLOW } else { self.stack },
-            limit: self.time,
-            vectors: vectors(caller_facts, facts),
-            result_mask: result.map_or(0, registers::integer_mask),
-            float_mask: FloatMask([result.map_or(0, registers::float_mask), 0]),
-            stack: self.stack,
-            bound: true,
-        }
+        let (called, signature) = (&self.domain.0.control, &self.signature);
+        Peer::new(
+            called,
+            self.offset,
+            signature,
+            caller_facts,
+            self.time,
+            self.stack,
+        )
     }
 }
 
@@ -104,17 +94,6 @@ pub(crate) fn error(error: &CallError) -> PeerError {
         }
         _ => PeerError::Thread,
     }
-}
-
-/// What the peer gate needs to know of both images' facts.
-fn vectors(caller: u32, peer: u32) -> u32 {
-    let float = |facts| facts & gate::FACT_FLOAT != 0;
-    let mixed = match (float(caller), float(peer)) {
-        (false, true) => gate::PEER_TO_FLOAT,
-        (true, false) => gate::PEER_FROM_FLOAT,
-        _ => 0,
-    };
-    (caller | peer) & (gate::FACT_XMM | gate::FACT_YMM) | mixed
 }
 
 /// A peer that is bound for good, and the domain that it keeps alive.
@@ -144,17 +123,7 @@ impl DomainBuilder {
 
     /// Leaves an import open, for [`Domain::bind_peer`]. Until then its calls fail as [`crate::PeerError::Unbound`].
     pub fn peer_open(mut self, name: &str) -> Self {
-        let entry = Entry::nowhere();
-        let open = Box::new(Peer {
-            entry,
-            gate_stack: SLOW,
-            limit: 0,
-            vectors: 0,
-            result_mask: 0,
-            float_mask: FloatMask::default(),
-            stack: 0,
-            bound: false,
-        });
+        let open = Box::new(Peer::open());
         let address = &raw const *open as usize;
         self.services.add_peer(name, None, open, address);
         self
@@ -209,9 +178,7 @@ impl Domain {
         }
         let peer = Box::new(export.peer(self.0.image.fact_bits));
         let mut bound = fork::lock(&self.0.peers.0);
-        entry
-            .context
-            .store(&raw const *peer as usize, Ordering::SeqCst);
+        crate::service::bind(entry, &peer);
         bound.push(peer);
         Ok(())
     }

@@ -3,6 +3,10 @@
 //! An image's imports are its wish list. Linking is eager: every import finds a service of a compatible type when the domain is
 //! made, or the domain is not made.
 
+mod trusted;
+
+pub(crate) use trusted::bind;
+
 use crate::Domain;
 use crate::call;
 use crate::decision::{Decider, Deciding, Guard};
@@ -12,7 +16,7 @@ use crate::error::InstantiateError;
 use crate::fork;
 use crate::signature::{compatible, in_registers};
 use crate::value::{Output, Value};
-use postern_gates::control::{Control, FloatMask, ServiceEntry};
+use postern_gates::control::{Control, ServiceEntry};
 use postern_gates::registers::{float_mask, integer_mask};
 use postern_gates::shim::{self, Body};
 use postern_gates::{peer, thread};
@@ -20,7 +24,7 @@ use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Stack that a service gets when it declares nothing.
@@ -256,19 +260,7 @@ impl Services {
                 )));
             }
             let result = signature.and_then(|s| s.result());
-            let masks = match offer.peer {
-                true => (u64::MAX, u64::MAX),
-                false => (result.map_or(0, integer_mask), result.map_or(0, float_mask)),
-            };
-            table.push(ServiceEntry {
-                function: offer.function.into(),
-                context: offer.address.into(),
-                stack: (offer.stack as u64).into(),
-                result_mask: masks.0,
-                float_mask: FloatMask([masks.1, 0]),
-                calls: 0.into(),
-                guard: AtomicPtr::default(),
-            });
+            table.push(trusted::entry(offer, result));
         }
         self.table = table.into();
         Ok(self)
@@ -399,7 +391,7 @@ impl Services {
         imports
             .iter()
             .zip(&*self.table)
-            .map(|(import, entry)| (&*import.name, entry.calls.load(Ordering::Relaxed)))
+            .map(|(import, entry)| (&*import.name, entry.calls()))
     }
 }
 

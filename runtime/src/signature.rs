@@ -3,12 +3,7 @@
 //! Invariant: no call is made by a type that only a file says.
 
 use crate::error::SymbolError;
-use postern_gates::control::{Control, Entry};
-use postern_gates::gate::{FLAG_FLOATS, GateClass};
-use postern_gates::lifecycle::Phase;
-use postern_gates::registers::{float_mask, integer_mask};
 use postern_image::{Signature, Type};
-use std::sync::atomic::AtomicPtr;
 
 /// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs do not matter to registers
 /// of 32 bits and more, a pointer is a `uint32_t` to C hosts (`pt_offset`), and a caller may ignore a result.
@@ -66,39 +61,6 @@ pub fn in_registers(signature: &Signature, peer: bool) -> bool {
         true => integers <= 6 && floats <= 8,
         false => parameters.len() <= 6,
     }
-}
-
-/// The entry of a function at `offset` with `signature`: which registers carry arguments, and which gate it takes.
-pub(crate) fn entry(
-    control: &Control,
-    offset: u32,
-    signature: &Signature,
-    class: impl FnOnce(&Entry) -> GateClass,
-) -> Entry {
-    let mut entry = Entry {
-        control: AtomicPtr::new(std::ptr::from_ref(control).cast_mut()),
-        offset: offset.into(),
-        expected: Control::word(Phase::Open, control.generation()).into(),
-        ..Entry::nowhere()
-    };
-    let (mut integers, mut floats) = (0, 0);
-    for &t in signature.parameters() {
-        if t.is_float() && floats < 8 {
-            entry.float_masks.0[floats][0] = float_mask(t);
-            entry.flags |= FLAG_FLOATS;
-            floats += 1;
-        } else if !t.is_float() && integers < 6 {
-            entry.int_masks[integers] = integer_mask(t);
-            integers += 1;
-        } else {
-            entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
-            entry.stack_words += 1;
-        }
-    }
-    let class = class(&entry);
-    entry.gate = class.gate;
-    entry.body = class.body;
-    entry
 }
 
 /// The name that is spelt most like `name`, if any is close.

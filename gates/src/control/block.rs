@@ -68,6 +68,12 @@ impl Block {
         })
     }
 
+    /// Whether the text in its window may be entered at `offset`.
+    pub fn is_start(&self, offset: u32) -> bool {
+        let text = self.made_of.get().map(|(text, _)| text);
+        text.is_some_and(|text| text.is_start(offset)) || self.is_slot(offset)
+    }
+
     /// Says what the domain is made of, once: text that is mapped in its window, and one service for each of its gate slots.
     /// [`crate::window::Pin::furnish`] knows which.
     pub(crate) fn made_of(
