@@ -307,7 +307,7 @@ impl Table {
 
 /// Lets the slots of the thread with this index be touched in every block. The caller holds the registry, and nobody else knows of the
 /// thread yet.
-pub fn open_slots(index: usize) -> Result<(), MapError> {
+pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
     let layers = match index.checked_sub(FIRST) {
         None => 1,
         Some(k) => 2 + k / NEXT,

@@ -21,7 +21,7 @@ pub type X87 = [u32; 7];
 pub const MXCSR_DEFAULT: u32 = 0x1f80;
 
 /// Keeps the host's state that a domain with these facts may change. The gate that goes in loads the extension's.
-pub fn keep(thread: &Thread, facts: u32) {
+pub(crate) fn keep(thread: &Thread, facts: u32) {
     if facts & FACT_FLOAT != 0 {
         let word = thread.mxcsr.as_ptr();
         // SAFETY: stores four bytes into a field of the thread's own state.
@@ -43,7 +43,7 @@ pub fn keep(thread: &Thread, facts: u32) {
 }
 
 /// Gives the processor the host's state again, after a call of a domain with these facts.
-pub fn bring_back(thread: &Thread, facts: u32) {
+pub(crate) fn bring_back(thread: &Thread, facts: u32) {
     if facts & FACT_FLOAT != 0 {
         let word = thread.mxcsr.as_ptr();
         // SAFETY: loads what `stmxcsr` stored, so no reserved bit is set.

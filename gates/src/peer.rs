@@ -219,7 +219,7 @@ fn asked_to_end(thread: &Thread) -> bool {
 }
 
 /// Says to the innermost call, which waited for a peer, how the peer's call ended.
-pub fn failed(thread: &Thread) {
+pub(crate) fn failed(thread: &Thread) {
     match (above().failure)() {
         Failure::Error(error) => say(thread, error),
         Failure::Panic(panic) => shim::panicked(thread, panic),
@@ -227,7 +227,7 @@ pub fn failed(thread: &Thread) {
 }
 
 /// Says to the innermost call how its call of a peer failed.
-pub fn say(thread: &Thread, error: PeerError) {
+pub(crate) fn say(thread: &Thread, error: PeerError) {
     thread.peer_error.store(error as u32, Ordering::Relaxed);
     let sequence = thread.sequence.load(Ordering::Relaxed);
     thread.peer_failed.store(sequence, Ordering::Relaxed);

@@ -79,7 +79,7 @@ impl Record {
     }
 
     /// Stack pointer with which the service gate called the service in which the call waits; 0 in the peer gate.
-    pub fn host_rsp(&self) -> u64 {
+    pub(crate) fn host_rsp(&self) -> u64 {
         let service_rsp = self.service_rsp.load(Ordering::Relaxed);
         match self.foreign.load(Ordering::Relaxed) {
             _ if service_rsp == 0 => 0,
@@ -89,7 +89,7 @@ impl Record {
     }
 
     /// Becomes what another record is.
-    pub fn copy(&self, from: &Record) {
+    pub(crate) fn copy(&self, from: &Record) {
         let Record {
             sequence,
             control,
@@ -135,13 +135,13 @@ impl Record {
     }
 
     /// Whether the call waits in the peer gate.
-    pub fn in_peer_gate(&self) -> bool {
+    pub(crate) fn in_peer_gate(&self) -> bool {
         self.service_rsp.load(Ordering::Relaxed) == 0
     }
 }
 
 /// Gives a thread that registers its records.
-pub fn make(thread: &Thread) {
+pub(crate) fn make(thread: &Thread) {
     let records: Box<[Record; RECORDS]> = Box::new(std::array::from_fn(|_| Record::default()));
     let first = Box::into_raw(records).cast::<Record>();
     // SAFETY: the last record of the array.
@@ -156,7 +156,7 @@ pub struct Records(*mut [Record; RECORDS]);
 
 impl Records {
     /// Takes them from the thread.
-    pub fn take(thread: &Thread) -> Records {
+    pub(crate) fn take(thread: &Thread) -> Records {
         let first = thread.records.swap(std::ptr::null_mut(), Ordering::Relaxed);
         Records(first.cast())
     }

@@ -110,7 +110,7 @@ pub fn is_registered() -> bool {
 }
 
 /// Looks at the thread's signals again if that is due. Comes after [`super::thread::undivert`]: a change from then on diverts the call.
-pub fn look(thread: &Thread) -> Result<(), Refusal> {
+pub(crate) fn look(thread: &Thread) -> Result<(), Refusal> {
     let now = signal::generation();
     if thread.extra().checked != now {
         signal::check_thread()?;
@@ -197,7 +197,7 @@ impl Extra {
 }
 
 /// Undoes [`register`]; runs when the thread ends, and after each call of a thread that is ending.
-pub fn unregister(thread: &Thread) {
+pub(crate) fn unregister(thread: &Thread) {
     let p = thread.extra.swap(std::ptr::null_mut(), Ordering::Relaxed);
     if p.is_null() {
         return;

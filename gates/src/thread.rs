@@ -232,7 +232,7 @@ pub fn serving() -> Option<&'static Control> {
 impl Thread {
     /// The thread's heap part. Panics unless registered.
     #[allow(clippy::mut_from_ref)]
-    pub fn extra(&self) -> &mut Extra {
+    pub(crate) fn extra(&self) -> &mut Extra {
         let p = self.extra.load(Ordering::Relaxed);
         assert!(!p.is_null(), "thread not registered");
         // SAFETY: only the owning thread calls this on its own block, never holding two results at once; signal handlers
@@ -252,7 +252,7 @@ impl Thread {
     }
 
     /// A word as other threads read it.
-    pub fn word(&self, word: CallWord) -> u64 {
+    pub(crate) fn word(&self, word: CallWord) -> u64 {
         match word {
             CallWord::Nested => self.nested.load(Ordering::SeqCst),
             CallWord::Sequence => self.sequence.load(Ordering::SeqCst),
@@ -272,7 +272,7 @@ impl Thread {
     }
 
     /// Gives the call with this number a limit of time of its own; no other call has one.
-    pub fn set_limit(&self, sequence: u64, nanoseconds: u64) {
+    pub(crate) fn set_limit(&self, sequence: u64, nanoseconds: u64) {
         // The number vouches for the time beside it.
         self.limited.store(0, Ordering::SeqCst);
         self.limit.store(nanoseconds, Ordering::SeqCst);
@@ -292,7 +292,7 @@ impl Thread {
     }
 
     /// End of the innermost call's control stack: the word below it is the gate's own return address.
-    pub fn call_base(&self) -> u64 {
+    pub(crate) fn call_base(&self) -> u64 {
         match self.foreign.load(Ordering::Relaxed) {
             0 => self.frame.load(Ordering::Relaxed),
             _ => self.plan_rsp.load(Ordering::Relaxed),
@@ -347,13 +347,13 @@ pub fn divert_all(registry: &Registry) {
 }
 
 /// The same for one thread, without the barrier.
-pub fn divert(thread: &Thread) {
+pub(crate) fn divert(thread: &Thread) {
     thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
 }
 
 /// The calling thread's part, on the slow path: its calls take the fast path again. Afterwards it looks at what it may have been diverted
 /// for; whoever diverts it from here on does so for its next call.
-pub fn undivert(thread: &Thread) {
+pub(crate) fn undivert(thread: &Thread) {
     let own = thread.slot.load(Ordering::Relaxed);
     thread.entry_slot.store(own, Ordering::SeqCst);
 }
