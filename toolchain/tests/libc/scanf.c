@@ -24,7 +24,8 @@ int main(void)
     printf("%s %.3s %d\n", s, three, n);
     printf("%d\n", sscanf("", "%d", &a));
     printf("%d\n", sscanf("x", "%d", &a));
-    printf("%d %ld %lld\n", sscanf("9223372036854775807 -9223372036854775808", "%ld %lld", &l, &ll), l, ll);
+    n = sscanf("9223372036854775807 -9223372036854775808", "%ld %lld", &l, &ll);
+    printf("%d %ld %lld\n", n, l, ll);
     printf("%d ", sscanf("12345678", "%3d%2d%*d", &a, &b));
     printf("%d %d\n", a, b);
     signed char hh;

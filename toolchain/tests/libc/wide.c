@@ -19,7 +19,8 @@ int main(void)
     for (size_t i = 0; i < n; i++)
         printf(" %lx", (long)wide[i]);
     char back[40];
-    printf("\n%zu %d\n", wcstombs(back, wide, sizeof back), strcmp(back, text));
+    size_t length = wcstombs(back, wide, sizeof back);
+    printf("\n%zu %d\n", length, strcmp(back, text));
     mbstate_t state;
     memset(&state, 0, sizeof state);
     const char *p = text;
