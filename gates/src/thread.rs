@@ -115,6 +115,17 @@ const _: () = assert!(size_of::<Thread>() <= 320);
 /// Offset of the word that gate slots jump through.
 pub const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
 
+/// Offsets of the words that tests look at from outside: call state, number, number of nested calls, domain, and a wish's two words.
+#[cfg(feature = "testing")]
+pub const OFFSETS: [usize; 6] = [
+    std::mem::offset_of!(Thread, call_state),
+    std::mem::offset_of!(Thread, sequence),
+    std::mem::offset_of!(Thread, nested),
+    std::mem::offset_of!(Thread, control),
+    std::mem::offset_of!(Thread, request),
+    std::mem::offset_of!(Thread, request_kind),
+];
+
 /// What only the thread itself (and its signal handlers) uses.
 pub struct Extra {
     /// Words that go with the ends of calls that wait, by depth.

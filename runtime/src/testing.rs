@@ -3,9 +3,8 @@
 
 use postern_gates::call_state::CallPhase;
 use postern_gates::gate::Label;
-use postern_gates::thread::{self, Thread};
+use postern_gates::thread;
 use postern_gates::{outcome, signal};
-use std::mem::offset_of;
 
 /// Names and addresses of the labels of `gate.s`, in ascending order of address.
 pub fn labels() -> Vec<(&'static str, usize)> {
@@ -37,13 +36,15 @@ pub struct ThreadAddresses {
 /// The calling thread's.
 pub fn thread_addresses() -> ThreadAddresses {
     let start = std::ptr::from_ref(thread::current()) as usize;
+    let [call_state, sequence, nested, control, request, request_kind] =
+        thread::OFFSETS.map(|offset| start + offset);
     ThreadAddresses {
-        call_state: start + offset_of!(Thread, call_state),
-        sequence: start + offset_of!(Thread, sequence),
-        nested: start + offset_of!(Thread, nested),
-        control: start + offset_of!(Thread, control),
-        request: start + offset_of!(Thread, request),
-        request_kind: start + offset_of!(Thread, request_kind),
+        call_state,
+        sequence,
+        nested,
+        control,
+        request,
+        request_kind,
     }
 }
 
