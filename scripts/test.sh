@@ -104,6 +104,8 @@ report() {
 
 step "no test is left out" nothing_left_out
 step "build" cargo build --release --workspace --all-targets --quiet
+# Tests that run the command and the library find them built.
+export POSTERN_BUILT=1
 step "test programs" find_programs
 later documentation "cargo test --release --workspace --doc --no-fail-fast"
 later demonstration demo/run.sh
