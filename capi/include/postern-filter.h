@@ -59,7 +59,8 @@ PT_API int64_t pt_filter_show(pt_filter *filter, char *text, size_t size);
 enum {
     PT_LIVE_NOT_PROMISCUOUS = 1, /* only packets that the interface takes anyway */
     PT_LIVE_IN = 2,              /* only packets that come in */
-    PT_LIVE_OUT = 4              /* only packets that go out */
+    PT_LIVE_OUT = 4,             /* only packets that go out */
+    PT_LIVE_IMMEDIATE = 8        /* each packet as soon as it comes, for those who answer; else within 20 ms */
 };
 
 enum {

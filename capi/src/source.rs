@@ -23,14 +23,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LONGEST: u32 = 1 << 26;
 
 /// Names in C and values, for the test that the header agrees.
-pub const FLAGS: [(&str, i32); 3] = [
+pub const FLAGS: [(&str, i32); 4] = [
     ("PT_LIVE_NOT_PROMISCUOUS", NOT_PROMISCUOUS),
     ("PT_LIVE_IN", IN),
     ("PT_LIVE_OUT", OUT),
+    ("PT_LIVE_IMMEDIATE", IMMEDIATE),
 ];
 const NOT_PROMISCUOUS: c_int = 1;
 const IN: c_int = 2;
 const OUT: c_int = 4;
+const IMMEDIATE: c_int = 8;
 
 /// As [`FLAGS`].
 pub const DIRECTIONS: [(&str, i32); 6] = [
@@ -166,7 +168,7 @@ pub extern "C" fn pt_source_live(
 ) -> Handle<SourceKind> {
     open(|| {
         let mut live = Live::of(interface.get("interface's name")?);
-        if flags & !(NOT_PROMISCUOUS | IN | OUT) != 0 {
+        if flags & !(NOT_PROMISCUOUS | IN | OUT | IMMEDIATE) != 0 {
             let wrong = format!("{flags:#x} are no flags; PT_LIVE_NOT_PROMISCUOUS and its kin are");
             return Err(Failure::new(Code::Argument, wrong));
         }
@@ -176,6 +178,7 @@ pub extern "C" fn pt_source_live(
             _ => None,
         };
         live.promiscuous = flags & NOT_PROMISCUOUS == 0;
+        live.immediate = flags & IMMEDIATE != 0;
         if snaplen != 0 {
             live.snaplen = snaplen;
         }

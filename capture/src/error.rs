@@ -63,6 +63,7 @@ fn hint(error: &io::Error) -> &'static str {
         Some(libc::EPERM | libc::EACCES) => {
             "; it needs CAP_NET_RAW: run as root, or `setcap cap_net_raw+ep` on the program"
         }
+        Some(libc::ENETDOWN) => "; bring it up: `ip link set NAME up`",
         Some(libc::ENODEV) => "; `postern filter -D` lists the interfaces",
         _ => "",
     }

@@ -1,13 +1,17 @@
-//! Live capture: a ring that the kernel fills and that viewers see in their windows, read-only (packet(7), TPACKET_V3).
+//! Live capture: a ring that the kernel fills and that viewers see in their windows, read-only (packet(7)).
 //!
-//! The ring is blocks of packets. A block belongs to the kernel or to the host, as its status word says; the host gives it back
-//! when the packet behind its last one is asked for. Every header is copied once, its lengths are compared with the block, and only
-//! the copy is used.
+//! The ring is either [`blocks`] of many packets, which are handed over when they are full or old, or [`frames`] of one packet, handed
+//! over at once. Each belongs to the kernel or to the host, as its status word says; the host gives it back when the packet behind
+//! its last one is asked for. Every header is copied once, its lengths are compared with its block or frame, and only the copy is used.
+
+mod blocks;
+mod frames;
 
 use crate::error::SourceError;
 use crate::packet::{Counters, Next, PacketRef};
-use crate::trusted::socket::{self, Socket};
-use crate::trusted::word;
+use crate::trusted::socket::{self, Shape, Socket};
+use blocks::Blocks;
+use frames::Frames;
 use postern::{Domain, Offset, Prot, ShareError, Shared};
 use postern_filter::capture::{Direction, Origin};
 use std::collections::BTreeMap;
@@ -17,15 +21,9 @@ use std::sync::Arc;
 
 /// Bytes of a block: several of the largest packets.
 const BLOCK: usize = 1 << 20;
-/// Milliseconds after which the kernel hands over a block that is not full.
-const RETIRE: u32 = 20;
 /// Milliseconds for which a call waits.
 const WAIT: i32 = 100;
-/// Where a block's descriptor has its status; and its number of packets, then the place of the first.
-const STATUS: usize = 8;
-const COUNT: usize = 12;
-/// Bytes of a packet's header, and of the socket address behind it.
-const HEADER: usize = 48;
+/// Bytes of the socket address behind a packet's header.
 const ADDRESS: usize = 20;
 const ETHERNET: u16 = 1;
 const LOOPBACK: u16 = 772;
@@ -43,6 +41,8 @@ pub struct Live {
     pub ring: usize,
     /// Only packets that go this way.
     pub direction: Option<CaptureDirection>,
+    /// Each packet is given as soon as it comes, for whoever answers; it costs a call of the kernel where packets come one by one.
+    pub immediate: bool,
 }
 
 /// Which way packets go.
@@ -63,6 +63,7 @@ impl Live {
             snaplen: 1 << 18,
             ring: 16 << 20,
             direction: None,
+            immediate: false,
         }
     }
 }
@@ -104,9 +105,31 @@ impl Sender {
     }
 }
 
-/// A block that is the host's now: packets that are left, and where the next one is in the area.
-struct Open {
-    left: u32,
+/// How the kernel hands packets over.
+enum Order {
+    Blocks(Blocks),
+    Frames(Frames),
+}
+
+/// What the kernel says of a packet, and where it is.
+struct Header {
+    captured: u32,
+    wire: u32,
+    seconds: u32,
+    nanos: u32,
+    status: u32,
+    tag: u16,
+    tag_kind: u16,
+    /// The interface's number, then the hardware's type and which way the packet went.
+    address: [u8; ADDRESS],
+    place: Place,
+}
+
+/// Where a packet's bytes begin.
+#[derive(Clone, Copy)]
+struct Place {
+    /// In the memory for large packets, not in the ring.
+    aside: bool,
     at: usize,
 }
 
@@ -116,14 +139,13 @@ pub(crate) struct Ring {
     area: Shared,
     direction: Option<CaptureDirection>,
     any: bool,
+    index: u32,
     /// Whose packets come, as far as they are known.
     interfaces: Vec<String>,
     loopback: Option<u32>,
     /// Of the interfaces that packets passed, as they were called then.
     names: BTreeMap<u32, String>,
-    blocks: usize,
-    current: usize,
-    open: Option<Open>,
+    order: Order,
     counters: Counters,
 }
 
@@ -151,9 +173,17 @@ impl Ring {
                 return Err(SourceError::Hardware(name.clone(), hardware));
             }
         }
+        if !any && !socket.is_up(name).map_err(failed)? {
+            return Err(failed(io::Error::from_raw_os_error(libc::ENETDOWN)));
+        }
         let blocks = (live.ring / BLOCK).clamp(2, 1024);
+        let shape = if live.immediate {
+            Shape::Frames(frames::FRAME as u32)
+        } else {
+            Shape::Blocks(blocks::RETIRE)
+        };
         socket
-            .ring(BLOCK as u32, blocks as u32, RETIRE)
+            .ring(BLOCK as u32, blocks as u32, shape)
             .map_err(failed)?;
         if live.snaplen < 1 << 18 {
             socket.snap(live.snaplen).map_err(failed)?;
@@ -166,6 +196,10 @@ impl Ring {
         }
         socket.bind(index).map_err(failed)?;
         let loopback = socket::index("lo").ok().map(|index| index as u32);
+        let order = match live.immediate {
+            true => Order::Frames(Frames::new(blocks, live.snaplen)?),
+            false => Order::Blocks(Blocks::new(blocks)),
+        };
         Ok(Ring {
             socket: Arc::new(socket),
             area,
@@ -174,15 +208,25 @@ impl Ring {
             interfaces,
             loopback,
             names: BTreeMap::new(),
-            blocks,
-            current: 0,
-            open: None,
+            index: index as u32,
+            order,
             counters: Counters::default(),
         })
     }
 
     pub fn watch(&mut self, domain: &Domain) -> Result<(), ShareError> {
+        if let Order::Frames(frames) = &self.order {
+            domain.share(&frames.aside, Prot::Read)?;
+        }
         domain.share(&self.area, Prot::Read).map(|_| ())
+    }
+
+    /// The area that a place is in.
+    fn area(&self, place: Place) -> &Shared {
+        match &self.order {
+            Order::Frames(frames) if place.aside => &frames.aside,
+            _ => &self.area,
+        }
     }
 
     pub fn sender(&self) -> Sender {
@@ -204,8 +248,12 @@ impl Ring {
     }
 
     pub fn read(&self, seen: &PacketRef, to: &mut [u8]) -> Result<(), SourceError> {
-        let at = seen.at.0.wrapping_sub(self.area.offset().0) as usize;
-        Ok(self.area.read(at, to)?)
+        let within = |area: &Shared| seen.at.0.wrapping_sub(area.offset().0) as usize;
+        let area = match &self.order {
+            Order::Frames(frames) if within(&frames.aside) < frames.aside.len() => &frames.aside,
+            _ => &self.area,
+        };
+        Ok(area.read(within(area), to)?)
     }
 
     /// What the kernel counted so far.
@@ -220,63 +268,45 @@ impl Ring {
     pub fn next(&mut self) -> Result<Next, SourceError> {
         let mut waited = false;
         loop {
-            let block = self.current * BLOCK;
-            match self.open {
-                Some(Open { left: 0, .. }) => {
-                    self.open = None;
-                    word::store(&self.area, block + STATUS, libc::TP_STATUS_KERNEL);
-                    self.current = (self.current + 1) % self.blocks;
-                }
-                Some(Open { left, at }) => {
-                    let (seen, next) = self.packet(at, block)?;
-                    self.open = Some(Open {
-                        left: left - 1,
-                        at: next,
-                    });
-                    if let Some(seen) = seen {
+            let found = match &mut self.order {
+                Order::Blocks(blocks) => blocks.next(&self.area)?,
+                Order::Frames(frames) => frames.next(&self.area, &self.socket)?,
+            };
+            match found {
+                Some(header) => {
+                    if let Some(seen) = self.packet(&header)? {
                         self.counters.received += 1;
                         return Ok(Next::Packet(seen));
                     }
                 }
-                None if word::load(&self.area, block + STATUS) & libc::TP_STATUS_USER != 0 => {
-                    let mut fields = [0; 8];
-                    self.area.read(block + COUNT, &mut fields)?;
-                    let [left, first] = words(&fields);
-                    self.open = Some(Open {
-                        left,
-                        at: block + first as usize,
-                    });
-                }
                 None if waited => return Ok(Next::Idle),
                 None => {
-                    self.socket.wait(WAIT).map_err(SourceError::Read)?;
+                    self.wait()?;
                     waited = true;
                 }
             }
         }
     }
 
-    /// The packet whose header is at `at` if it is one for us, and where the next one's is.
-    fn packet(
-        &mut self,
-        at: usize,
-        block: usize,
-    ) -> Result<(Option<PacketRef>, usize), SourceError> {
-        let end = block + BLOCK;
-        let mut bytes = [0; HEADER + ADDRESS];
-        if at < block || at % 4 != 0 || at + bytes.len() > end {
-            return Err(SourceError::Ring("a header outside of its block"));
+    /// Waits for packets. An interface that goes down may come up again, and gives packets then; one that is gone never does.
+    fn wait(&self) -> Result<(), SourceError> {
+        match self.socket.wait(WAIT) {
+            Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
+                if self.any || socket::name(self.index).is_some() {
+                    return Ok(());
+                }
+                Err(SourceError::Interface {
+                    name: self.interfaces.first().cloned().unwrap_or_default(),
+                    error: io::Error::from_raw_os_error(libc::ENODEV),
+                })
+            }
+            waited => waited.map_err(SourceError::Read),
         }
-        self.area.read(at, &mut bytes)?;
-        let [next, seconds, nanos, captured, wire, status] = words(&bytes);
-        let [places, _, tag, kind] = words(&bytes[24..]);
-        let mac = (places & 0xffff) as usize;
-        let frame = at + mac;
-        if mac < HEADER || frame as u64 + u64::from(captured) > end as u64 {
-            return Err(SourceError::Ring("a packet outside of its block"));
-        }
-        let next = at + next as usize;
-        let [_, interface, type_and_direction] = words(&bytes[HEADER..]);
+    }
+
+    /// The packet of a header, if it is one for us.
+    fn packet(&self, header: &Header) -> Result<Option<PacketRef>, SourceError> {
+        let [_, interface, type_and_direction] = words(&header.address);
         let hardware = (type_and_direction & 0xffff) as u16;
         let direction = direction((type_and_direction >> 16) as u8);
         let outgoing = direction == Direction::Out;
@@ -288,39 +318,41 @@ impl Ring {
             None => false,
         };
         if twice || unwanted || !is_ethernet(hardware) {
-            return Ok((None, next));
+            return Ok(None);
         }
+        let place = header.place;
         let mut seen = PacketRef {
-            at: Offset(self.area.offset().0 + frame as u32),
-            captured,
-            wire,
-            time: u64::from(seconds) * 1_000_000_000 + u64::from(nanos),
+            at: Offset(self.area(place).offset().0 + place.at as u32),
+            captured: header.captured,
+            wire: header.wire,
+            time: u64::from(header.seconds) * 1_000_000_000 + u64::from(header.nanos),
             origin: Origin {
                 interface,
                 direction,
             },
         };
-        if status & libc::TP_STATUS_VLAN_VALID != 0 && captured >= 12 {
-            let known = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
-            let kind = if known { kind as u16 } else { 0x8100 };
-            self.insert_tag(&mut seen, frame, kind, tag as u16)?;
+        if header.status & libc::TP_STATUS_VLAN_VALID != 0 && header.captured >= 12 {
+            let known = header.status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+            let kind = if known { header.tag_kind } else { 0x8100 };
+            self.insert_tag(&mut seen, place, kind, header.tag)?;
         }
-        Ok((Some(seen), next))
+        Ok(Some(seen))
     }
 
     /// Puts a VLAN's tag where it was on the wire: the kernel took it out, and left room before the packet.
     fn insert_tag(
         &self,
         seen: &mut PacketRef,
-        frame: usize,
+        place: Place,
         kind: u16,
         tag: u16,
     ) -> Result<(), SourceError> {
         let mut head = [0; 16];
-        self.area.read(frame, &mut head[..12])?;
+        let area = self.area(place);
+        area.read(place.at, &mut head[..12])?;
         head[12..14].copy_from_slice(&kind.to_be_bytes());
         head[14..].copy_from_slice(&tag.to_be_bytes());
-        self.area.write(frame - 4, &head)?;
+        area.write(place.at - 4, &head)?;
         seen.at.0 -= 4;
         seen.captured += 4;
         seen.wire += 4;

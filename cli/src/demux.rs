@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use clap::{ArgAction, Args};
 use postern::CallError;
-use postern_capture::{ConsumerSet, Demux, DemuxError, Next, Rules, Source, Target};
+use postern_capture::{Consumer, ConsumerSet, Demux, DemuxError, Next, Rules, Source, Target};
 use postern_filter::Options;
 
 use crate::filter::{Bar, From, OFTEN, System, TOLD, unusable};
@@ -131,7 +131,9 @@ fn check(rules: &Rules) -> Outcome {
 
 fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
-    let mut source = arguments.from.open()?;
+    let handled = |consumer: &Consumer| matches!(consumer.target, Target::Handler(_));
+    let answers = rules.consumers.iter().any(handled);
+    let mut source = arguments.from.open(answers)?;
     if source.sender().is_none() && arguments.from.kept() < 1 << 18 {
         return Err(unusable(
             "-s is for packets of an interface; those of a file are spread whole",

@@ -5,6 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use postern::Placement;
 use postern_capture::{CaptureDirection, Direction, Handler, Live, Source, load};
@@ -190,6 +191,125 @@ fn pings_are_answered() {
             "{text}"
         );
         assert!(text.contains("0 packets dropped by kernel"), "{text}");
+    });
+}
+
+/// What a handler answers comes at once, not when a block of packets is full or old.
+#[test]
+fn answers_come_at_once() {
+    inside("answers_come_at_once", || {
+        let echo = example("echo.c");
+        let arguments = [
+            "filter",
+            "-i",
+            "vb",
+            "--handler",
+            echo.to_str().unwrap(),
+            "icmp",
+        ];
+        let (_running, _errors) = listening(&arguments);
+        let mut options = Live::of("va");
+        options.immediate = true;
+        let mut source = Source::live(&options).unwrap();
+        let mut replies = judge("src host 10.0.0.2 and icmp", &mut source);
+        let sender = source.sender().unwrap();
+        let mut times: Vec<Duration> = (0..200u8)
+            .map(|number| {
+                let asked = Instant::now();
+                sender.send(&ping(number)).unwrap();
+                accepted(&mut source, &mut replies);
+                asked.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        eprintln!(
+            "median reply {:?}, of ten the ninth {:?}",
+            times[100], times[180]
+        );
+        // Other programs run beside this one; a block would take its 20 ms every time.
+        assert!(times[100] < Duration::from_millis(2), "{:?}", times[100]);
+    });
+}
+
+/// Frames that are handed over one by one: those that are longer than a frame of the ring are whole, cut where that is wanted, and in
+/// order with the others; tags are where they were.
+#[test]
+fn frames_at_once_are_whole() {
+    inside("frames_at_once_are_whole", || {
+        let larger = ["-ec", "ip link set va mtu 9000; ip link set vb mtu 9000"];
+        assert!(Command::new("sh").args(larger).status().unwrap().success());
+        let sender = live("va").sender().unwrap();
+        for snaplen in [1 << 18, 3000] {
+            let mut options = Live::of("vb");
+            (options.immediate, options.snaplen) = (true, snaplen);
+            let mut source = Source::live(&options).unwrap();
+            let mut wanted = judge("udp dst port 99 or (vlan and udp dst port 99)", &mut source);
+            for round in 0..300u32 {
+                let long = [20, 1400, 1900, 1960, 4000, 8900][round as usize % 6];
+                let mut sent = udp(99, &vec![round as u8; long]);
+                if round % 4 == 3 {
+                    sent.splice(12..12, [0x81, 0, 0, 5]);
+                }
+                sender.send(&sent).unwrap();
+                if round % 50 < 20 {
+                    continue;
+                }
+                if round % 50 == 20 {
+                    for _ in 0..20 {
+                        accepted(&mut source, &mut wanted);
+                    }
+                }
+                let seen = accepted(&mut source, &mut wanted);
+                assert_eq!(seen.wire as usize, sent.len());
+                let kept = sent.len().min(snaplen as usize + 4);
+                let found = bytes(&mut source, &seen);
+                assert!(
+                    found.len() == kept || found.len() + 4 == kept,
+                    "{}",
+                    found.len()
+                );
+                assert!(found == sent[..found.len()], "round {round}");
+            }
+            assert_eq!(source.counters().dropped, 0);
+        }
+    });
+}
+
+/// An interface that goes down and comes up again is captured on; one that is gone ends it; one that is down is not begun.
+#[test]
+fn a_link_that_goes_down_comes_up_again() {
+    inside("a_link_that_goes_down_comes_up_again", || {
+        let run = |line: &str| {
+            let status = Command::new("sh").args(["-ec", line]).status().unwrap();
+            assert!(status.success(), "{line}");
+        };
+        for immediate in [false, true] {
+            let mut options = Live::of("vb");
+            options.immediate = immediate;
+            let mut source = Source::live(&options).unwrap();
+            let mut wanted = judge("udp dst port 99", &mut source);
+            for _ in 0..2 {
+                live("va").sender().unwrap().send(&udp(99, b"up")).unwrap();
+                accepted(&mut source, &mut wanted);
+                run("ip link set vb down");
+                for _ in 0..3 {
+                    source.next().unwrap();
+                }
+                run("ip link set vb up");
+                // The other end notices a little later.
+                std::thread::sleep(Duration::from_millis(300));
+            }
+        }
+        let mut source = live("vb");
+        run("ip link set vb down");
+        let error = Source::live(&Live::of("vb")).err().unwrap().to_string();
+        assert!(error.contains("ip link set"), "{error}");
+        run("ip link del va");
+        let error = (0..5)
+            .find_map(|_| source.next().err())
+            .unwrap()
+            .to_string();
+        assert!(error.contains("vb: No such device"), "{error}");
     });
 }
 

@@ -10,6 +10,18 @@ const ALL_PROTOCOLS: u16 = (libc::ETH_P_ALL as u16).to_be();
 #[derive(Debug)]
 pub(crate) struct Socket(OwnedFd);
 
+/// How a ring hands packets over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// Many at once, after so many milliseconds at most.
+    Blocks(u32),
+    /// Each at once, in a frame of so many bytes.
+    Frames(u32),
+}
+
+/// Bytes of packets that wait because they are longer than a frame.
+const QUEUE: i32 = 4 << 20;
+
 /// What the kernel counted since it was last asked.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -51,26 +63,47 @@ impl Socket {
         checked(result).map(|_| ())
     }
 
-    /// Makes the ring: `blocks` blocks of `size` bytes, each of which is handed over after `retire` milliseconds at most, with room
-    /// before each packet for a tag.
-    pub fn ring(&self, size: u32, blocks: u32, retire: u32) -> io::Result<()> {
-        const FRAME: u32 = 2048;
-        self.set(
-            libc::SOL_PACKET,
-            libc::PACKET_VERSION,
-            &(libc::tpacket_versions::TPACKET_V3 as i32),
-        )?;
+    /// Makes the ring: `blocks` blocks of `size` bytes, with room before each packet for a tag.
+    pub fn ring(&self, size: u32, blocks: u32, shape: Shape) -> io::Result<()> {
+        let (version, frame, retire) = match shape {
+            Shape::Blocks(retire) => (libc::tpacket_versions::TPACKET_V3, 2048, retire),
+            Shape::Frames(frame) => (libc::tpacket_versions::TPACKET_V2, frame, 0),
+        };
+        self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &(version as i32))?;
         self.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &4u32)?;
+        if let Shape::Frames(_) = shape {
+            // Room for some of the largest packets; a process that may not have as much has what it may.
+            self.set(libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1i32)?;
+            let forced = self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &QUEUE);
+            forced.or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &QUEUE))?;
+        }
+        // The kernel wants as many bytes as the version's structure has; the older one is the beginning of the newer.
         let request = libc::tpacket_req3 {
             tp_block_size: size,
             tp_block_nr: blocks,
-            tp_frame_size: FRAME,
-            tp_frame_nr: size / FRAME * blocks,
+            tp_frame_size: frame,
+            tp_frame_nr: size / frame * blocks,
             tp_retire_blk_tov: retire,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
         self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &request)
+    }
+
+    /// Takes a packet from the queue, as much of it as there is room for. Returns how long it is.
+    pub fn receive(&self, to: &mut [u8]) -> io::Result<usize> {
+        let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: the kernel writes at most so many bytes, to memory that is borrowed for the call.
+        let received =
+            unsafe { libc::recv(self.0.as_raw_fd(), to.as_mut_ptr().cast(), to.len(), flags) };
+        usize::try_from(received).map_err(|_| Error::last_os_error())
+    }
+
+    /// Whether an interface is up.
+    pub fn is_up(&self, interface: &str) -> io::Result<bool> {
+        let found = asked(self.0.as_raw_fd(), interface, libc::SIOCGIFFLAGS)?;
+        // The flags stand where an address would have its family.
+        Ok(i32::from(found.sa_family) & libc::IFF_UP != 0)
     }
 
     /// Keeps no more than so many bytes of a packet.

@@ -64,6 +64,9 @@ pub struct From {
     #[arg(short = 'B', long, value_name = "KIB", requires = "interface", conflicts_with = "ring",
         value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     buffer_size: Option<u32>,
+    /// Look at each packet as soon as it comes, not at many together; so do handlers, and lines on a terminal
+    #[arg(long)]
+    immediate_mode: bool,
 }
 
 /// Which packets of an interface are wanted.
@@ -118,8 +121,8 @@ impl From {
         }
     }
 
-    /// Opens the source.
-    pub fn open(&self) -> Result<Source, Failure> {
+    /// Opens the source; `immediate` is for those who answer or are looked at.
+    pub fn open(&self, immediate: bool) -> Result<Source, Failure> {
         if let Some(interface) = &self.interface {
             let live = Live {
                 interface: interface.clone(),
@@ -134,6 +137,7 @@ impl From {
                     Which::Out => Some(CaptureDirection::Out),
                     Which::Inout => None,
                 },
+                immediate: immediate || self.immediate_mode,
             };
             return Source::live(&live).map_err(unusable);
         }
@@ -225,7 +229,8 @@ struct Flow<'a> {
 /// Runs until the source ends, or enough was seen.
 pub fn run(arguments: &Arguments, mut filter: PacketFilter) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
-    let mut source = arguments.from.open()?;
+    let seen = arguments.write.is_none() && std::io::stdout().is_terminal();
+    let mut source = arguments.from.open(seen || arguments.handler.is_some())?;
     filter.watch(&mut source).map_err(unusable)?;
     if let Some(path) = &arguments.write {
         arguments.from.spare(path)?;

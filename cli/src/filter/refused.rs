@@ -33,12 +33,9 @@ pub struct Refused {
     payload: Option<String>,
     #[arg(short = 'E', hide = true, value_name = "KEY")]
     key: Option<String>,
-    /// Lines leave at once, sequence numbers are whole, nothing is optimized away, checksums are not looked at, and packets are shown
-    /// as soon as they come.
+    /// Lines leave at once, sequence numbers are whole, nothing is optimized away, and checksums are not looked at.
     #[arg(short = 'l', short_aliases = ['S', 'O', 'K', 'N', 'f'], hide = true, action = ArgAction::Count)]
     anyway: u8,
-    #[arg(long, hide = true)]
-    immediate_mode: bool,
 }
 
 impl Refused {

@@ -69,20 +69,8 @@ pub fn sum(bytes: &[u8]) -> u16 {
 
 /// An Ethernet frame with an IPv4 packet from 10.0.0.1 to 10.0.0.2.
 pub fn frame(protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let mut ip = vec![
-        0x45,
-        0,
-        0,
-        (20 + payload.len()) as u8,
-        0,
-        0,
-        0,
-        0,
-        64,
-        protocol,
-        0,
-        0,
-    ];
+    let [long, length] = (20 + payload.len() as u16).to_be_bytes();
+    let mut ip = vec![0x45, 0, long, length, 0, 0, 0, 0, 64, protocol, 0, 0];
     ip.extend([10, 0, 0, 1, 10, 0, 0, 2]);
     let check = sum(&ip).to_be_bytes();
     ip[10..12].copy_from_slice(&check);
