@@ -36,7 +36,7 @@ enum Action {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let unusable = |error: postern_toolchain::DriverError| Failure::unusable(error.to_string());
+    let unusable = |error: postern_toolchain::LibraryError| Failure::unusable(error.to_string());
     let mut sysroot = Sysroot::headers().map_err(unusable)?;
     if let Action::Build { force } = arguments.action {
         if force {

@@ -1,7 +1,6 @@
 //! Compiling the many files of a library, as many at once as there are processors, and making archives of them.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,12 +8,56 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::driver::tools::Tool;
-use crate::driver::{DriverError, Language, run};
+use crate::compile::{Compilation, CompileOptions, Headers, Language, Source};
+use crate::error::CompileError;
+use crate::tools::{Tool, ToolError};
+
+/// Why a library for extensions is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// A file of it could not be compiled or written.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// newlib's source is not on this machine.
+    #[error(
+        "the C library's source was not found: install it with `apt install newlib-source`, or let POSTERN_NEWLIB name its archive \
+         (newlib-3.3.0.tar.xz) or an unpacked folder; with -ffreestanding it is not needed"
+    )]
+    NoSource,
+    /// A source is there, but is not what it should be.
+    #[error("{}: {reason}", path.display())]
+    Source {
+        /// The archive or folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The C++ compiler has no headers where they should be.
+    #[error("{}: g++'s headers are not there; install g++", .0.display())]
+    NoHeaders(PathBuf),
+    /// Files of it could not be compiled.
+    #[error("{count} files of {what} could not be compiled; the first is {first}: {message}")]
+    Files {
+        /// Which library.
+        what: &'static str,
+        /// How many files.
+        count: usize,
+        /// The first one's name.
+        first: String,
+        /// What was said about it.
+        message: String,
+    },
+}
+
+impl From<ToolError> for LibraryError {
+    fn from(error: ToolError) -> Self {
+        Self::Compile(error.into())
+    }
+}
 
 /// One compilation.
 pub struct Job {
-    /// The driver that does it.
+    /// Of sources whose name does not tell.
     pub language: Language,
     /// The archive that the object goes to.
     pub archive: &'static str,
@@ -22,24 +65,48 @@ pub struct Job {
     pub source: PathBuf,
     /// Into this.
     pub object: PathBuf,
-    /// All options but these two.
-    pub options: Vec<OsString>,
+    /// The compiler's options.
+    pub options: CompileOptions,
 }
 
-/// Does all of `jobs`, then makes their archives in `target`. `what` and `origin` are for messages: the library, and whose source it is.
+impl Job {
+    fn source(&self) -> Source {
+        match self.source.extension() {
+            Some(ending) if ending == "s" => Source::Assembly(self.source.clone()),
+            _ => Source::Text(self.source.clone(), None),
+        }
+    }
+
+    /// The language whose headers it sees, if any.
+    pub fn headers_for(&self) -> Option<Language> {
+        self.source().language(self.language)
+    }
+
+    /// Compiles it with `headers`.
+    pub fn run(&self, headers: Option<&Headers>) -> Result<(), CompileError> {
+        let source = self.source();
+        let compilation = Compilation::new(self.language, &self.options, false)?;
+        let text = compilation.confined(&source, headers, &self.object)?;
+        compilation.assemble(&text, &source, &self.object)
+    }
+}
+
+/// Does all of `jobs` with `headers`, then makes their archives in `target`. `what` and `origin` are for messages: the library, and
+/// whose source it is.
 pub fn build(
     jobs: &[Job],
+    headers: &Headers,
     target: &Path,
     what: &'static str,
     origin: &str,
-) -> Result<(), DriverError> {
+) -> Result<(), LibraryError> {
     let progress = Progress::new(what, origin, jobs.len());
-    let mut failures = run_all(jobs, &progress);
+    let mut failures = run_all(jobs, headers, &progress);
     progress.finish();
     if !failures.is_empty() {
         let count = failures.len();
         let (first, message) = failures.swap_remove(0);
-        return Err(DriverError::Library {
+        return Err(LibraryError::Files {
             what,
             count,
             first,
@@ -57,7 +124,7 @@ pub fn build(
 }
 
 /// Makes an archive of objects.
-pub fn make(archive: &Path, objects: &[impl AsRef<Path>]) -> Result<(), DriverError> {
+pub fn make(archive: &Path, objects: &[impl AsRef<Path>]) -> Result<(), ToolError> {
     let mut archiver = Tool::Archiver.command();
     archiver.arg("rcsD").arg(archive);
     archiver.args(objects.iter().map(AsRef::as_ref)).run()?;
@@ -65,7 +132,7 @@ pub fn make(archive: &Path, objects: &[impl AsRef<Path>]) -> Result<(), DriverEr
 }
 
 /// Compiles; what failed, by name, with the message.
-fn run_all(jobs: &[Job], progress: &Progress) -> Vec<(String, String)> {
+fn run_all(jobs: &[Job], headers: &Headers, progress: &Progress) -> Vec<(String, String)> {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -73,13 +140,7 @@ fn run_all(jobs: &[Job], progress: &Progress) -> Vec<(String, String)> {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let mut arguments = job.options.clone();
-                    arguments.extend([
-                        "-o".into(),
-                        job.object.clone().into(),
-                        job.source.clone().into(),
-                    ]);
-                    if let Err(error) = run(job.language, &arguments)
+                    if let Err(error) = job.run(Some(headers))
                         && let Ok(mut failures) = failures.lock()
                     {
                         let name = job.source.display().to_string();

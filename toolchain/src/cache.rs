@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::driver::DriverError;
+use crate::error::CompileError;
 
 /// The folder of everything that is made once and kept.
 pub fn cache() -> PathBuf {
@@ -31,10 +31,10 @@ pub fn hash(what: impl Hash) -> u64 {
 }
 
 /// Fills the folder `name` of the cache with `fill`, unless it is there.
-pub fn cached(
+pub fn cached<E: From<CompileError>>(
     name: &str,
-    fill: impl FnOnce(&Path) -> Result<(), DriverError>,
-) -> Result<PathBuf, DriverError> {
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
     let folder = cache().join(name);
     if folder.exists() {
         return Ok(folder);
@@ -56,10 +56,10 @@ pub fn cached(
 }
 
 /// Fills the folder `lib` of `folder` with `fill`, unless it is there. It takes long, so that others wait instead of doing it, too.
-pub fn built(
+pub fn built<E: From<CompileError>>(
     folder: &Path,
-    fill: impl FnOnce(&Path) -> Result<(), DriverError>,
-) -> Result<PathBuf, DriverError> {
+    fill: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<PathBuf, E> {
     let lib = folder.join("lib");
     if lib.exists() {
         return Ok(lib);
@@ -75,14 +75,14 @@ pub fn built(
 }
 
 /// A file that one process at a time holds; it is given back when the process ends, however that is.
-fn lock(path: &Path) -> Result<File, DriverError> {
-    let file = File::create(path).map_err(DriverError::file(path))?;
+fn lock(path: &Path) -> Result<File, CompileError> {
+    let file = File::create(path).map_err(CompileError::file(path))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         eprintln!(
             "postern: another process is building the library for extensions; waiting for it"
         );
         flock(&file, FlockOperation::LockExclusive)
-            .map_err(|error| DriverError::file(path)(error.into()))?;
+            .map_err(|error| CompileError::file(path)(error.into()))?;
     }
     Ok(file)
 }
@@ -94,8 +94,8 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn new(path: PathBuf) -> Result<Self, DriverError> {
-        let error = DriverError::file(&path);
+    fn new(path: PathBuf) -> Result<Self, CompileError> {
+        let error = CompileError::file(&path);
         let _ = std::fs::remove_dir_all(&path);
         loop {
             std::fs::create_dir_all(&path).map_err(&error)?;
@@ -116,8 +116,8 @@ impl Unfinished {
         }
     }
 
-    fn rename(&self, to: &Path) -> Result<(), DriverError> {
-        std::fs::rename(&self.path, to).map_err(DriverError::file(to))
+    fn rename(&self, to: &Path) -> Result<(), CompileError> {
+        std::fs::rename(&self.path, to).map_err(CompileError::file(to))
     }
 }
 
@@ -157,13 +157,13 @@ fn maker(name: &str) -> Option<u32> {
 }
 
 /// Writes files below a folder.
-pub fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), DriverError> {
+pub fn write(folder: &Path, files: &[(&str, &str)]) -> Result<(), CompileError> {
     for (name, text) in files {
         let path = folder.join(name);
         let parent = path.parent().unwrap_or(folder);
         std::fs::create_dir_all(parent)
             .and_then(|()| std::fs::write(&path, text))
-            .map_err(DriverError::file(&path))?;
+            .map_err(CompileError::file(&path))?;
     }
     Ok(())
 }
@@ -209,13 +209,16 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let fails = built(&folder, |unfinished| {
             write(unfinished, &[("one", "1")])?;
-            Err(DriverError::Usage("no".to_owned()))
+            Err(CompileError::file(unfinished)(std::io::Error::other("no")))
         });
         assert!(fails.is_err());
         assert!(!folder.join("lib").exists() && !folder.join("lib.unfinished").exists());
         let lib = built(&folder, |unfinished| write(unfinished, &[("one", "1")])).unwrap();
         assert!(lib.join("one").is_file());
-        built(&folder, |_| panic!("it is there")).unwrap();
+        built(&folder, |_| -> Result<(), CompileError> {
+            panic!("it is there")
+        })
+        .unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -11,26 +11,10 @@ mod configuration;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use crate::archive::LibraryError;
 use crate::cache::{built, cached};
-use crate::driver::DriverError;
-use crate::library;
+use crate::compile::{Headers, MAKER};
 use crate::sysroot::Sysroot;
-
-/// Why there is no C++ library.
-#[derive(Debug, thiserror::Error)]
-pub enum CxxError {
-    /// The compiler has no headers where they should be.
-    #[error("{}: g++'s headers are not there; install g++", .0.display())]
-    NoHeaders(PathBuf),
-    /// The source is not what it should be.
-    #[error("{}: {reason}", path.display())]
-    Source {
-        /// The archive or folder.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-}
 
 /// Our own files of the library.
 const SOURCES: &[(&str, &str)] = &[
@@ -46,6 +30,8 @@ pub struct CxxLibrary {
     folder: PathBuf,
     /// The compiler's own folder of headers.
     headers: PathBuf,
+    /// The compiler's own folder of headers for every language.
+    own: PathBuf,
     sysroot: Sysroot,
 }
 
@@ -55,7 +41,7 @@ impl CxxLibrary {
     ///
     /// # Errors
     /// The headers are missing, or the cache cannot be written.
-    pub fn find(own: &Path, sysroot: &Sysroot) -> Result<Option<Self>, DriverError> {
+    pub fn find(own: &Path, sysroot: &Sysroot) -> Result<Option<Self>, LibraryError> {
         let version = own.parent().and_then(Path::file_name).unwrap_or_default();
         let version = version.to_string_lossy();
         let Some(source) = source(&version) else {
@@ -64,22 +50,24 @@ impl CxxLibrary {
         let headers = PathBuf::from(format!("/usr/include/c++/{version}"));
         let installed = PathBuf::from(format!("/usr/include/x86_64-linux-gnu/c++/{version}"));
         if !headers.is_dir() || !installed.is_dir() {
-            return Err(CxxError::NoHeaders(headers).into());
+            return Err(LibraryError::NoHeaders(headers));
         }
         let mut hasher = DefaultHasher::new();
         let metadata = std::fs::metadata(&source);
         let length = metadata.as_ref().map_or(0, std::fs::Metadata::len);
         (&source, length, sysroot.path()).hash(&mut hasher);
         (SOURCES, configuration::IDENTITY, build::IDENTITY).hash(&mut hasher);
-        library::MAKER.hash(&mut hasher);
+        MAKER.hash(&mut hasher);
         let name = format!("sysroot-cxx-{:016x}", hasher.finish());
         let folder = cached(&name, |folder| {
             build::unpack(&source, folder)?;
-            configuration::write(folder, &installed)
+            configuration::write(folder, &installed)?;
+            Ok::<(), LibraryError>(())
         })?;
         Ok(Some(Self {
             folder,
             headers,
+            own: own.to_owned(),
             sysroot: sysroot.clone(),
         }))
     }
@@ -104,9 +92,16 @@ impl CxxLibrary {
     ///
     /// # Errors
     /// A file could not be compiled or written.
-    pub fn archive(&self) -> Result<PathBuf, DriverError> {
+    pub fn archive(&self) -> Result<PathBuf, LibraryError> {
         let lib = built(&self.folder, |lib| {
-            build::build(&self.folder, &self.include(), &self.sysroot, lib)
+            let mut headers = Headers {
+                folders: self.include().to_vec(),
+                cxx: true,
+            };
+            headers
+                .folders
+                .extend([self.own.clone(), self.sysroot.include()]);
+            build::build(&self.folder, &headers, lib)
         })?;
         Ok(lib.join("libstdc++.a"))
     }

@@ -2,47 +2,23 @@
 
 pub mod arguments;
 mod build;
-mod compile;
-mod flags;
-mod scratch;
-mod symbols;
-pub mod tools;
 
-use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub use build::{Build, BuildError};
 
-use crate::cxx::CxxError;
-use crate::diagnostic::Diagnostic;
-use crate::library;
+use crate::archive::LibraryError;
+use crate::compile::{Compilation, Headers, Language, Source, include};
+use crate::cxx::CxxLibrary;
+use crate::error::CompileError;
+use crate::headers::Wanted;
+use crate::library::{self, Vectors};
 use crate::link::{self, CLibrary, LinkError, LinkInput};
-use crate::sysroot::{Sysroot, SysrootError};
+use crate::sysroot::Sysroot;
+use crate::tools::ToolError;
 use arguments::{Input, Invocation, Stage};
-use scratch::Scratch;
-use tools::ToolError;
-
-/// The source language of inputs whose name does not tell otherwise, and the library that is linked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
-    /// `postern cc`
-    C,
-    /// `postern c++`
-    Cxx,
-}
-
-impl Language {
-    /// The language of a source, by its name.
-    pub fn of(path: &Path) -> Option<Language> {
-        match path.extension()?.to_str()? {
-            "c" => Some(Language::C),
-            "cc" | "cpp" | "cxx" => Some(Language::Cxx),
-            _ => None,
-        }
-    }
-}
 
 /// Why the driver did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -50,51 +26,29 @@ pub enum DriverError {
     /// The command line.
     #[error("{0}")]
     Usage(String),
-    /// A tool.
+    /// A source was not compiled.
     #[error(transparent)]
-    Tool(#[from] ToolError),
-    /// The source.
-    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Source(Vec<Diagnostic>),
-    /// A file.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Compile(#[from] CompileError),
+    /// A library was not made.
+    #[error(transparent)]
+    Library(LibraryError),
     /// Linking.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The C library.
-    #[error(transparent)]
-    Sysroot(#[from] SysrootError),
-    /// The C++ library.
-    #[error(transparent)]
-    Cxx(#[from] CxxError),
-    /// Files of a library that could not be compiled.
-    #[error("{count} files of {what} could not be compiled; the first is {first}: {message}")]
-    Library {
-        /// Which library.
-        what: &'static str,
-        /// How many files.
-        count: usize,
-        /// The first one's name.
-        first: String,
-        /// What was said about it.
-        message: String,
-    },
 }
 
-impl DriverError {
-    /// For `map_err`: what is wrong with the file at `path`.
-    pub(crate) fn file(path: &Path) -> impl Fn(std::io::Error) -> DriverError + use<> {
-        let path = path.to_owned();
-        move |source| DriverError::File {
-            path: path.clone(),
-            source,
+impl From<LibraryError> for DriverError {
+    fn from(error: LibraryError) -> Self {
+        match error {
+            LibraryError::Compile(error) => Self::Compile(error),
+            error => Self::Library(error),
         }
+    }
+}
+
+impl From<ToolError> for DriverError {
+    fn from(error: ToolError) -> Self {
+        Self::Compile(error.into())
     }
 }
 
@@ -109,9 +63,11 @@ pub fn main(language: Language, args: &[OsString]) -> ExitCode {
             };
             match &error {
                 // Its messages were printed already or say themselves where they come from.
-                DriverError::Tool(ToolError::Failed { messages }) if messages.is_empty() => {}
-                DriverError::Source(_)
-                | DriverError::Tool(ToolError::Failed { .. })
+                DriverError::Compile(CompileError::Tool(ToolError::Failed { messages }))
+                    if messages.is_empty() => {}
+                DriverError::Compile(
+                    CompileError::Source(_) | CompileError::Tool(ToolError::Failed { .. }),
+                )
                 | DriverError::Link(
                     LinkError::Refused(_) | LinkError::Tool(ToolError::Failed { .. }),
                 ) => eprintln!("{error}"),
@@ -127,7 +83,8 @@ pub fn main(language: Language, args: &[OsString]) -> ExitCode {
 /// # Errors
 /// See [`DriverError`]. Messages of gcc itself are on standard error.
 pub fn run(language: Language, args: &[OsString]) -> Result<(), DriverError> {
-    Driver::new(language, args)?.run()
+    let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
+    Driver::new(language, &invocation, false)?.run()
 }
 
 /// As [`run`], with the compiler's warnings as the result and its errors in the error: for callers that run several
@@ -136,37 +93,38 @@ pub fn run(language: Language, args: &[OsString]) -> Result<(), DriverError> {
 /// # Errors
 /// See [`DriverError`].
 pub fn run_captured(language: Language, args: &[OsString]) -> Result<String, DriverError> {
-    let mut driver = Driver::new(language, args)?;
-    driver.captured = Some(RefCell::default());
+    let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
+    let driver = Driver::new(language, &invocation, true)?;
     driver.run()?;
-    Ok(driver.captured.map(RefCell::into_inner).unwrap_or_default())
+    Ok(driver.compilation.messages())
 }
 
-struct Driver {
+struct Driver<'a> {
     language: Language,
-    invocation: Invocation,
-    scratch: Scratch,
-    /// The compiler's messages, where they do not go to standard error.
-    captured: Option<RefCell<String>>,
+    invocation: &'a Invocation,
+    compilation: Compilation<'a>,
 }
 
-impl Driver {
-    fn new(language: Language, args: &[OsString]) -> Result<Self, DriverError> {
-        let invocation = arguments::parse(args).map_err(DriverError::Usage)?;
-        let scratch = Scratch::new(invocation.save_temps)
-            .map_err(DriverError::file(&std::env::temp_dir()))?;
+impl<'a> Driver<'a> {
+    fn new(
+        language: Language,
+        invocation: &'a Invocation,
+        captured: bool,
+    ) -> Result<Self, DriverError> {
         Ok(Self {
             language,
             invocation,
-            scratch,
-            captured: None,
+            compilation: Compilation::new(language, &invocation.compile, captured)?,
         })
     }
 
     fn run(&self) -> Result<(), DriverError> {
-        let i = &self.invocation;
+        let i = self.invocation;
         if i.stage == Stage::Ask {
-            self.gcc(self.language).args(&i.compile).run_visibly()?;
+            self.language
+                .compiler()
+                .args(&i.compile.flags)
+                .run_visibly()?;
             return Ok(());
         }
         if i.inputs
@@ -174,18 +132,13 @@ impl Driver {
             .all(|input| matches!(input, Input::Library(_) | Input::Linker(_)))
         {
             if i.verbose {
-                self.gcc(self.language).arg("-v").run_visibly()?;
+                self.language.compiler().arg("-v").run_visibly()?;
                 return Ok(());
             }
             return Err(DriverError::Usage("no input files".to_owned()));
         }
         for input in &i.inputs {
-            if let Input::Source(path, _)
-            | Input::Assembly(path)
-            | Input::PreprocessedAssembly(path)
-            | Input::Wasm(path)
-            | Input::Object(path)
-            | Input::Archive(path) = input
+            if let Some(path) = path_of(input)
                 && path.as_os_str() != "-"
                 && !path.exists()
             {
@@ -206,11 +159,11 @@ impl Driver {
     }
 
     fn native(&self) -> Result<(), DriverError> {
-        let i = &self.invocation;
-        let mut command = self.gcc(self.language);
+        let i = self.invocation;
+        let mut command = self.language.compiler();
         command.args(["-g", "-fPIC", "-shared"]);
-        command.arg("-isystem").arg(library::include_path()?);
-        command.args(&i.compile);
+        command.arg("-isystem").arg(include::path()?);
+        command.args(&i.compile.flags);
         match i.stage {
             Stage::Object => drop(command.arg("-c")),
             Stage::Assembly => drop(command.arg("-S")),
@@ -228,55 +181,61 @@ impl Driver {
         }
         for input in &i.inputs {
             match input {
-                Input::Source(path, Some(language)) => drop(
+                Input::Source(Source::Wasm(path)) => {
+                    return Err(DriverError::Usage(format!(
+                        "{}: a WebAssembly module has no native build; use wasm2c itself",
+                        path.display()
+                    )));
+                }
+                Input::Source(Source::Text(path, Some(language))) => drop(
                     command
                         .arg("-x")
                         .arg(language)
                         .arg(path)
                         .args(["-x", "none"]),
                 ),
-                Input::Source(path, None)
-                | Input::Assembly(path)
-                | Input::PreprocessedAssembly(path)
-                | Input::Object(path)
-                | Input::Archive(path) => drop(command.arg(path)),
-                Input::Wasm(path) => {
-                    return Err(DriverError::Usage(format!(
-                        "{}: a WebAssembly module has no native build; use wasm2c itself",
-                        path.display()
-                    )));
-                }
+                Input::Source(source) => drop(command.arg(source.path())),
+                Input::Object(path) | Input::Archive(path) => drop(command.arg(path)),
                 Input::Library(name) => drop(command.arg(format!("-l{name}"))),
                 Input::Linker(option) => drop(command.arg(format!("-Wl,{option}"))),
             }
         }
-        self.compile(&mut command)?;
+        self.compilation.run(&mut command)?;
         Ok(())
     }
 
     fn preprocess(&self) -> Result<(), DriverError> {
         for input in &self.invocation.inputs {
-            let (path, explicit) = match input {
-                Input::Source(path, language) => (path, language.as_deref()),
-                Input::PreprocessedAssembly(path) => (path, Some(OsStr::new("assembler-with-cpp"))),
-                _ => continue,
+            let Input::Source(source) = input else {
+                continue;
             };
-            let mut command = self.compiler(self.language_of(path, explicit))?;
+            let language = match source {
+                Source::Text(_, language) => language.as_deref(),
+                Source::PreprocessedAssembly(_) => Some(OsStr::new("assembler-with-cpp")),
+                Source::Assembly(_) | Source::Wasm(_) => continue,
+            };
+            let headers = self.headers(source)?;
+            let reads = source.language(self.language).unwrap_or(self.language);
+            let mut command = self.compilation.compiler(reads, headers.as_ref())?;
             if let Some(output) = &self.invocation.output {
                 command.arg("-o").arg(output);
             }
-            if let Some(language) = explicit {
+            if let Some(language) = language {
                 command.arg("-x").arg(language);
             }
-            command.arg(path).run_visibly()?;
+            command.arg(source.path()).run_visibly()?;
         }
         Ok(())
     }
 
     /// `-c` and `-S`: one output for each source.
     fn each(&self) -> Result<(), DriverError> {
-        let i = &self.invocation;
-        let sources: Vec<&Input> = i.inputs.iter().filter(|input| is_source(input)).collect();
+        let i = self.invocation;
+        let source = |input: &'a Input| match input {
+            Input::Source(source) => Some(source),
+            _ => None,
+        };
+        let sources: Vec<&Source> = i.inputs.iter().filter_map(source).collect();
         if sources.is_empty() {
             return Err(DriverError::Usage("no source files".to_owned()));
         }
@@ -286,28 +245,28 @@ impl Driver {
             ));
         }
         let extension = if i.stage == Stage::Object { "o" } else { "s" };
-        for input in sources {
+        for source in sources {
             let output = match &i.output {
                 Some(output) => output.clone(),
-                None => Path::new(path_of(input).file_name().unwrap_or_default())
+                None => Path::new(source.path().file_name().unwrap_or_default())
                     .with_extension(extension),
             };
-            let text = self.confined(input, &output)?;
+            let text = self.confined(source, &output)?;
             if i.stage == Stage::Assembly {
                 if output.as_os_str() == "-" {
                     print!("{text}");
                 } else {
-                    write(&output, &text)?;
+                    std::fs::write(&output, &text).map_err(CompileError::file(&output))?;
                 }
             } else {
-                self.assemble(&text, input, &output)?;
+                self.compilation.assemble(&text, source, &output)?;
             }
         }
         Ok(())
     }
 
     fn link(&self) -> Result<(), DriverError> {
-        let i = &self.invocation;
+        let i = self.invocation;
         let mut inputs = Vec::new();
         let output = i.output.clone().unwrap_or_else(|| "a.px".into());
         for input in &i.inputs {
@@ -316,30 +275,33 @@ impl Driver {
                 Input::Archive(path) => LinkInput::Archive(path.clone()),
                 Input::Library(name) => LinkInput::Archive(self.find_library(name)?),
                 Input::Linker(option) => LinkInput::Option(option.clone()),
-                source => {
-                    let object = self.scratch.file(path_of(source), "o");
+                Input::Source(source) => {
+                    let object = self.compilation.scratch_file(source.path(), "o");
                     let text = self.confined(source, &output)?;
-                    self.assemble(&text, source, &object)?;
+                    self.compilation.assemble(&text, source, &object)?;
                     LinkInput::Object(object)
                 }
             });
         }
         let mut options = i.link.clone();
         if i.library {
-            options.library = Some(library::archive(self.language, self.vectors())?);
+            let vectors = match self.compilation.uses_avx2() {
+                true => Vectors::Avx2,
+                false => Vectors::Sse2,
+            };
+            options.library = Some(library::archive(self.language, vectors)?);
         }
         // A module brings its own library; the names of its imports are not those of C's.
-        if i.libc && !i.inputs.iter().all(|input| matches!(input, Input::Wasm(_))) {
+        if i.libc && !i.inputs.iter().all(is_wasm) {
             match Sysroot::headers() {
                 Ok(sysroot) => {
                     if self.language == Language::Cxx || i.cxx {
-                        options.cxx = self.cxx_library(&sysroot)?;
+                        options.cxx = CxxLibrary::find(&Language::Cxx.own_headers()?, &sysroot)?;
                     }
                     options.libc = Some(CLibrary::of(sysroot));
                 }
-                Err(DriverError::Sysroot(SysrootError::NoSource))
-                    if self.language == Language::Cxx => {}
-                Err(error) => return Err(error),
+                Err(LibraryError::NoSource) if self.language == Language::Cxx => {}
+                Err(error) => return Err(error.into()),
             }
         }
         // The name by which configure scripts know that a compiler made a program.
@@ -348,8 +310,30 @@ impl Driver {
         } else {
             output
         };
-        link::link(&inputs, &output, self.scratch.path(), &options)?;
+        link::link(&inputs, &output, self.compilation.scratch(), &options)?;
         Ok(())
+    }
+
+    /// The headers of libraries that a source sees, if any.
+    fn headers(&self, source: &Source) -> Result<Option<Headers>, DriverError> {
+        let language = source.language(self.language);
+        let Some(language) = language.filter(|_| !self.invocation.no_headers) else {
+            return Ok(None);
+        };
+        let wanted = Wanted {
+            language,
+            freestanding: self.invocation.freestanding,
+            no_cxx_headers: self.invocation.no_cxx_headers,
+        };
+        Ok(Some(wanted.find()?))
+    }
+
+    /// The confined assembly of a source. `object` is what it will be, for dependency files.
+    fn confined(&self, source: &Source, object: &Path) -> Result<String, DriverError> {
+        let headers = self.headers(source)?;
+        Ok(self
+            .compilation
+            .confined(source, headers.as_ref(), object)?)
     }
 
     fn find_library(&self, name: &str) -> Result<PathBuf, DriverError> {
@@ -369,25 +353,15 @@ impl Driver {
     }
 }
 
-fn is_source(input: &Input) -> bool {
-    matches!(
-        input,
-        Input::Source(..) | Input::Assembly(_) | Input::PreprocessedAssembly(_) | Input::Wasm(_)
-    )
+fn is_wasm(input: &Input) -> bool {
+    matches!(input, Input::Source(Source::Wasm(_)))
 }
 
-fn path_of(input: &Input) -> &Path {
+/// The file that an input names itself.
+fn path_of(input: &Input) -> Option<&Path> {
     match input {
-        Input::Source(path, _)
-        | Input::Assembly(path)
-        | Input::PreprocessedAssembly(path)
-        | Input::Wasm(path)
-        | Input::Object(path)
-        | Input::Archive(path) => path,
-        Input::Library(_) | Input::Linker(_) => Path::new(""),
+        Input::Source(source) => Some(source.path()),
+        Input::Object(path) | Input::Archive(path) => Some(path),
+        Input::Library(_) | Input::Linker(_) => None,
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), DriverError> {
-    std::fs::write(path, text).map_err(DriverError::file(path))
 }

@@ -1,28 +1,15 @@
-//! The functions that the compiler calls on its own (`lib/`) and the headers (`include/`).
+//! The functions that the compiler calls on its own (`lib/`).
 //!
-//! They are part of this crate as source and are compiled by the driver itself, at first use, into the user's cache
+//! They are part of this crate as source and are compiled as any source of an extension, at first use, into the user's cache
 //! folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::archive;
+use crate::archive::{self, Job, LibraryError};
 use crate::cache::{cached, hash, write};
-use crate::driver::{DriverError, Language, run};
-
-const HEADERS: &[(&str, &str)] = &[
-    (
-        "postern/extension.h",
-        include_str!("../include/postern/extension.h"),
-    ),
-    (
-        "postern/policy.h",
-        include_str!("../include/postern/policy.h"),
-    ),
-    (
-        "postern/packet.h",
-        include_str!("../include/postern/packet.h"),
-    ),
-];
+use crate::compile::include::HEADERS;
+use crate::compile::{CompileOptions, Language, MAKER};
+use crate::headers::Wanted;
 
 const SOURCES: &[(&str, &str)] = &[
     ("vector.h", include_str!("../lib/vector.h")),
@@ -41,35 +28,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("new.cc", include_str!("../lib/new.cc")),
 ];
 
-/// What turns the sources into the archive.
-pub(crate) const MAKER: &[&str] = &[
-    include_str!("assembly.rs"),
-    include_str!("assembly/expression.rs"),
-    include_str!("assembly/macros.rs"),
-    include_str!("assembly/macros/condition.rs"),
-    include_str!("assembly/parse.rs"),
-    include_str!("assembly/register.rs"),
-    include_str!("assembly/scan.rs"),
-    include_str!("rewrite.rs"),
-    include_str!("rewrite/directive.rs"),
-    include_str!("rewrite/emit.rs"),
-    include_str!("rewrite/emit/branch.rs"),
-    include_str!("rewrite/emit/frame.rs"),
-    include_str!("rewrite/emit/plain.rs"),
-    include_str!("rewrite/examine.rs"),
-    include_str!("rewrite/flags.rs"),
-    include_str!("rewrite/flow.rs"),
-    include_str!("rewrite/instruction_set.rs"),
-    include_str!("rewrite/operand.rs"),
-    include_str!("rewrite/program.rs"),
-    include_str!("rewrite/stack.rs"),
-    include_str!("rewrite/strings.rs"),
-    include_str!("rewrite/thread_local.rs"),
-    include_str!("driver/flags.rs"),
-];
-
 const FLAGS: &[&str] = &[
-    "-c",
     "-O2",
     "-fno-builtin",
     "-fno-tree-loop-distribute-patterns",
@@ -77,16 +36,12 @@ const FLAGS: &[&str] = &[
     "-Wextra",
 ];
 
+/// The archive's name.
+const ARCHIVE: &str = "libpostern-extension.a";
+
 /// A number that changes with the rewriter and the library.
 pub fn fingerprint() -> u64 {
     hash((HEADERS, SOURCES, MAKER, FLAGS))
-}
-
-/// The folder to give to the compiler with `-isystem`.
-pub fn include_path() -> Result<PathBuf, DriverError> {
-    cached(&format!("include-{:016x}", hash(HEADERS)), |folder| {
-        write(folder, HEADERS)
-    })
 }
 
 /// The vectors of the library's copies. An extension cannot ask the processor what it has, so what the user's flags allow the
@@ -100,7 +55,7 @@ pub enum Vectors {
 }
 
 /// The archive of the library: the C part, and for C++ (which needs its compiler) the operators.
-pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, DriverError> {
+pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, LibraryError> {
     let key = fingerprint();
     let stem = match (language, vectors) {
         (Language::Cxx, Vectors::Sse2) => "library-cxx",
@@ -109,23 +64,37 @@ pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, DriverEr
         (_, Vectors::Avx2) => "library-avx2",
     };
     let folder = cached(&format!("{stem}-{key:016x}"), |folder| {
-        write(folder, SOURCES)?;
-        let mut objects = Vec::new();
-        for (name, _) in SOURCES {
-            if name.ends_with(".h") || name.ends_with(".cc") && language == Language::C {
-                continue;
-            }
-            let source = folder.join(name);
-            let object = folder.join(format!("{name}.o"));
-            let mut arguments: Vec<std::ffi::OsString> = FLAGS.iter().map(Into::into).collect();
-            if vectors == Vectors::Avx2 {
-                arguments.push("-mavx2".into());
-            }
-            arguments.extend(["-o".into(), object.clone().into(), source.into()]);
-            run(Language::C, &arguments)?;
-            objects.push(object);
-        }
-        archive::make(&folder.join("libpostern-extension.a"), &objects)
+        build(folder, language, vectors)
     })?;
-    Ok(folder.join("libpostern-extension.a"))
+    Ok(folder.join(ARCHIVE))
+}
+
+/// Makes the archive in `folder`.
+fn build(folder: &Path, language: Language, vectors: Vectors) -> Result<(), LibraryError> {
+    write(folder, SOURCES)?;
+    let mut options = CompileOptions::default();
+    options.flags.extend(FLAGS.iter().map(Into::into));
+    if vectors == Vectors::Avx2 {
+        options.flags.push("-mavx2".into());
+    }
+    let mut objects = Vec::new();
+    for (name, _) in SOURCES {
+        if name.ends_with(".h") || name.ends_with(".cc") && language == Language::C {
+            continue;
+        }
+        let job = Job {
+            language: Language::C,
+            archive: ARCHIVE,
+            source: folder.join(name),
+            object: folder.join(format!("{name}.o")),
+            options: options.clone(),
+        };
+        let headers = job
+            .headers_for()
+            .map(|language| Wanted::of(language).find());
+        job.run(headers.transpose()?.as_ref())?;
+        objects.push(job.object);
+    }
+    archive::make(&folder.join(ARCHIVE), &objects)?;
+    Ok(())
 }

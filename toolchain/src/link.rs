@@ -16,16 +16,13 @@ use std::path::{Path, PathBuf};
 
 use postern_verifier::window::{MAX_IMPORTS, MAX_SHIFT, PAGE, text_start};
 
+use crate::archive::LibraryError;
 use crate::cxx::CxxLibrary;
-use crate::driver::DriverError;
-use crate::driver::tools::{Tool, ToolError};
 use crate::sysroot::Sysroot;
+use crate::tools::{Tool, ToolError};
 use linker::Linker;
 use signatures::DebugInfo;
 use symbols::Found;
-
-/// The section of an object that names the functions which are the host's, whatever library has one of that name.
-pub const SERVICES: &str = ".postern.services";
 
 /// How to link.
 #[derive(Clone, Debug)]
@@ -143,9 +140,9 @@ pub enum LinkError {
     /// A name that was to be kept and that no symbol can have here.
     #[error("`{}` is no symbol's name: it is 1 to 255 bytes of printable ASCII, without quotation marks and backslashes", shown(.0))]
     Name(String),
-    /// The C library could not be built.
+    /// A library could not be built.
     #[error(transparent)]
-    Sysroot(Box<DriverError>),
+    Library(#[from] LibraryError),
     /// Nothing is left to execute.
     #[error("the extension has no code: no function has external linkage and default visibility")]
     Empty,

@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::driver::{Language, run_captured};
+use crate::compile::Language;
+use crate::driver::run_captured;
 use manifest::Manifest;
 
 pub use manifest::FILE_NAME;

@@ -14,28 +14,10 @@ use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use crate::archive::LibraryError;
 use crate::cache::{built, cached};
-use crate::driver::DriverError;
-use crate::library;
-
-/// Why there is no C library.
-#[derive(Debug, thiserror::Error)]
-pub enum SysrootError {
-    /// newlib's source is not on this machine.
-    #[error(
-        "the C library's source was not found: install it with `apt install newlib-source`, or let POSTERN_NEWLIB name its archive \
-         (newlib-3.3.0.tar.xz) or an unpacked folder; with -ffreestanding it is not needed"
-    )]
-    NoSource,
-    /// It is there, but is not what it should be.
-    #[error("{}: {reason}", path.display())]
-    Source {
-        /// The archive or folder.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-}
+use crate::compile::{Headers, Language, MAKER};
+use crate::error::CompileError;
 
 /// A C library that can be compiled against; linking needs [`Sysroot::library`], too.
 #[derive(Clone, Debug)]
@@ -48,7 +30,7 @@ impl Sysroot {
     ///
     /// # Errors
     /// newlib's source is missing, or a file cannot be written.
-    pub fn headers() -> Result<Self, DriverError> {
+    pub fn headers() -> Result<Self, LibraryError> {
         if let Some(folder) = std::env::var_os("POSTERN_SYSROOT") {
             return Ok(Self {
                 folder: folder.into(),
@@ -81,9 +63,13 @@ impl Sysroot {
     ///
     /// # Errors
     /// The library cannot be built: its source is missing or could not be compiled.
-    pub fn library(&self) -> Result<PathBuf, DriverError> {
+    pub fn library(&self) -> Result<PathBuf, LibraryError> {
         built(&self.folder, |lib| {
-            compile::build(&source::Source::find()?, &self.include(), lib)
+            let headers = Headers {
+                folders: vec![Language::C.own_headers()?, self.include()],
+                cxx: false,
+            };
+            compile::build(&source::Source::find()?, &headers, lib)
         })
     }
 
@@ -91,9 +77,9 @@ impl Sysroot {
     ///
     /// # Errors
     /// The folder cannot be removed.
-    pub fn remove(self) -> Result<(), DriverError> {
-        let error = DriverError::file(&self.folder);
-        std::fs::remove_dir_all(&self.folder).map_err(error)
+    pub fn remove(self) -> Result<(), LibraryError> {
+        let error = CompileError::file(&self.folder);
+        Ok(std::fs::remove_dir_all(&self.folder).map_err(error)?)
     }
 }
 
@@ -102,7 +88,7 @@ fn key(source: &source::Source) -> u64 {
     let mut hasher = DefaultHasher::new();
     source.identity().hash(&mut hasher);
     parts::identify(&mut hasher);
-    library::MAKER.hash(&mut hasher);
+    MAKER.hash(&mut hasher);
     hasher.finish()
 }
 

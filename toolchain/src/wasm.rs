@@ -10,8 +10,8 @@ mod module;
 
 use std::path::{Path, PathBuf};
 
-use crate::driver::DriverError;
-use crate::driver::tools::{Tool, ToolError};
+use crate::error::CompileError;
+use crate::tools::{Tool, ToolError};
 use postern_image::input;
 
 /// The version whose C the prelude knows.
@@ -51,18 +51,18 @@ const WASI: &str = include_str!("../wasm/wasi.h");
 ///
 /// # Errors
 /// What wasm2c says of the module, in the compiler's form; or that it is not there.
-pub fn translate(path: &Path, into: &Path, room: Option<u64>) -> Result<PathBuf, DriverError> {
+pub fn translate(path: &Path, into: &Path, room: Option<u64>) -> Result<PathBuf, CompileError> {
     let said = |what: &str| {
-        DriverError::Tool(ToolError::Failed {
+        CompileError::Tool(ToolError::Failed {
             messages: format!("{}: error: {what}", path.display()),
         })
     };
     let version = Tool::Wasm2c.command().arg("--version").answer()?;
     if version.trim() != VERSION {
-        return Err(DriverError::Usage(format!(
-            "wasm2c {VERSION} is needed to compile WebAssembly, and {} is installed",
-            version.trim()
-        )));
+        return Err(CompileError::Tool(ToolError::Version {
+            wanted: VERSION,
+            installed: version.trim().to_owned(),
+        }));
     }
     let binary = match path.extension() {
         Some(ending) if ending == "wat" => {
@@ -181,15 +181,15 @@ fn placed(error: ToolError, path: &Path) -> ToolError {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, DriverError> {
+fn read(path: &Path) -> Result<Vec<u8>, CompileError> {
     let bytes = input::read(path, input::MAX_FILE);
-    bytes.map_err(|error| DriverError::file(path)(error.into()))
+    bytes.map_err(|error| CompileError::file(path)(error.into()))
 }
 
-fn text(path: &Path) -> Result<String, DriverError> {
+fn text(path: &Path) -> Result<String, CompileError> {
     Ok(String::from_utf8_lossy(&read(path)?).into_owned())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), DriverError> {
-    std::fs::write(path, text).map_err(DriverError::file(path))
+fn write(path: &Path, text: &str) -> Result<(), CompileError> {
+    std::fs::write(path, text).map_err(CompileError::file(path))
 }

@@ -9,8 +9,7 @@ mod condition;
 use std::collections::HashMap;
 
 use super::expression::is_symbol_char;
-use super::parse::leading_label;
-use super::scan::{Raw, split_commas};
+use super::scan::{Raw, leading_label, split_commas};
 
 /// Statements that one source may expand to, and how deep macros may call each other: the text decides both.
 const MOST: usize = 1 << 18;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::expression::is_symbol_char;
 use super::macros;
 use super::register::Register;
-use super::scan::{Raw, scan, split_commas};
+use super::scan::{Raw, leading_label, scan, split_commas};
 use super::{Expression, Instruction, Kind, Memory, Operand, Place, Statement};
 
 /// What is wrong with the text, and where.
@@ -330,13 +330,6 @@ impl Parser {
 
 fn numeric_label(number: u32, count: u32) -> String {
     format!(".Lpostern_{number}_{count}")
-}
-
-/// A label at the start of `text`, and what follows its colon.
-pub(super) fn leading_label(text: &str) -> Option<(&str, &str)> {
-    let end = text.find(|c| !is_symbol_char(c))?;
-    let rest = text[end..].trim_start().strip_prefix(':')?;
-    (end > 0).then_some((&text[..end], rest))
 }
 
 /// The register at the start of `text` and what follows it.

@@ -3,6 +3,8 @@
 //! GNU as on x86 begins a comment with `#`; a line that is `# 12 "file"` is the preprocessor's line marker, which also
 //! frames inline assembly in gcc's output.
 
+use super::expression::is_symbol_char;
+
 /// One statement's text and the line (one-based) of the input that it begins on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Raw {
@@ -149,6 +151,13 @@ pub fn split_commas(text: &str) -> Vec<&str> {
         parts.push(last);
     }
     parts
+}
+
+/// A label at the start of `text`, and what follows its colon.
+pub(super) fn leading_label(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c| !is_symbol_char(c))?;
+    let rest = text[end..].trim_start().strip_prefix(':')?;
+    (end > 0).then_some((&text[..end], rest))
 }
 
 #[cfg(test)]

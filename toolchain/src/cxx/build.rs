@@ -3,12 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::{CxxError, SOURCES};
-use crate::archive::{self, Job};
+use super::SOURCES;
+use crate::archive::{self, Job, LibraryError};
 use crate::cache;
-use crate::driver::tools::Tool;
-use crate::driver::{DriverError, Language};
-use crate::sysroot::Sysroot;
+use crate::compile::{CompileOptions, Headers, Language};
+use crate::error::CompileError;
+use crate::tools::Tool;
 
 /// A folder of the library's source.
 struct Folder {
@@ -97,15 +97,15 @@ const OLD_STRING: &[&str] = &[
     "numeric_members",
 ];
 
-const FLAGS: &[&str] = &["-c", "-O2", "-g0", "-w", "-fpostern-hidden"];
+const FLAGS: &[&str] = &["-O2", "-w"];
 
 /// Everything in this file that the result depends on.
 pub const IDENTITY: &str = include_str!("build.rs");
 
 /// Unpacks the parts of the compiler's source that are needed into `folder/source`.
-pub fn unpack(archive: &Path, folder: &Path) -> Result<(), DriverError> {
+pub fn unpack(archive: &Path, folder: &Path) -> Result<(), LibraryError> {
     let target = folder.join("source");
-    std::fs::create_dir_all(&target).map_err(DriverError::file(&target))?;
+    std::fs::create_dir_all(&target).map_err(CompileError::file(&target))?;
     Tool::Unpacker
         .command()
         .arg("-xf")
@@ -122,22 +122,16 @@ pub fn unpack(archive: &Path, folder: &Path) -> Result<(), DriverError> {
         .args(["--exclude=*/testsuite/*", "--exclude=*/config/abi/post/*"])
         .run()?;
     if !target.join("libstdc++-v3/libsupc++/eh_throw.cc").is_file() {
-        return Err(CxxError::Source {
+        return Err(LibraryError::Source {
             path: archive.to_owned(),
             reason: "this is not gcc's source (libstdc++-v3 is missing)".to_owned(),
-        }
-        .into());
+        });
     }
     Ok(())
 }
 
 /// Makes `target/libstdc++.a`.
-pub fn build(
-    folder: &Path,
-    include: &[PathBuf],
-    sysroot: &Sysroot,
-    target: &Path,
-) -> Result<(), DriverError> {
+pub fn build(folder: &Path, headers: &Headers, target: &Path) -> Result<(), LibraryError> {
     let scratch = target.join("scratch");
     cache::write(&scratch, SOURCES)?;
     let source = folder.join("source/libstdc++-v3");
@@ -145,21 +139,21 @@ pub fn build(
     for folder in ["libsupc++", "../libgcc", "../include"] {
         common.extend(["-I".into(), source.join(folder).into()]);
     }
-    for path in include.iter().chain([&sysroot.include()]) {
-        let mut option = OsString::from("-fpostern-include=");
-        option.push(path);
-        common.push(option);
-    }
     let mut jobs = Vec::new();
     let mut add = |path: PathBuf, object: String, options: &[&str]| {
-        let mut arguments = common.clone();
-        arguments.extend(options.iter().map(Into::into));
+        let mut flags = common.clone();
+        flags.extend(options.iter().map(Into::into));
         jobs.push(Job {
             language: Language::Cxx,
             archive: "libstdc++.a",
             source: path,
             object: scratch.join(object),
-            options: arguments,
+            options: CompileOptions {
+                flags,
+                debug: false,
+                hidden: true,
+                ..CompileOptions::default()
+            },
         });
     };
     for (name, _) in SOURCES {
@@ -172,7 +166,7 @@ pub fn build(
     for part in FOLDERS {
         let path = source.join(part.path);
         let mut files: Vec<PathBuf> = std::fs::read_dir(&path)
-            .map_err(DriverError::file(&path))?
+            .map_err(CompileError::file(&path))?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension() == Some(OsStr::new("cc")))
             .collect();
@@ -201,6 +195,6 @@ pub fn build(
             add(file.clone(), format!("{prefix}-{stem}.o"), &options);
         }
     }
-    archive::build(&jobs, target, "the C++ library", "libstdc++")?;
-    std::fs::remove_dir_all(&scratch).map_err(DriverError::file(&scratch))
+    archive::build(&jobs, headers, target, "the C++ library", "libstdc++")?;
+    Ok(std::fs::remove_dir_all(&scratch).map_err(CompileError::file(&scratch))?)
 }

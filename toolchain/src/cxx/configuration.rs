@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::cache;
-use crate::driver::DriverError;
+use crate::error::CompileError;
 
 /// From the compiler's source (below `config/`) to the name in `include/`.
 const FROM_SOURCE: &[(&str, &str)] = &[
@@ -77,7 +77,7 @@ const NOT: &[&str] = &[
 pub const IDENTITY: (&[(&str, &str)], &str) = (OURS, include_str!("configuration.rs"));
 
 /// Fills `folder/include`; the compiler's source is in `folder/source`.
-pub fn write(folder: &Path, installed: &Path) -> Result<(), DriverError> {
+pub fn write(folder: &Path, installed: &Path) -> Result<(), CompileError> {
     let config = folder.join("source/libstdc++-v3/config");
     let mut files: Vec<(String, String)> = Vec::new();
     for (from, to) in FROM_SOURCE {
@@ -125,8 +125,8 @@ fn holds(name: &str) -> bool {
     !NOT.contains(&name)
 }
 
-fn read(path: &Path) -> Result<String, DriverError> {
-    std::fs::read_to_string(path).map_err(DriverError::file(path))
+fn read(path: &Path) -> Result<String, CompileError> {
+    std::fs::read_to_string(path).map_err(CompileError::file(path))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use postern_image::input;
 use postern_verifier::window::MAX_SHIFT;
 
+use crate::compile::{CompileOptions, Source};
 use crate::link::LinkOptions;
 use crate::rewrite::Adjustment;
 use known::{IGNORED, REFUSED, SYSTEM_LIBRARIES, WITH_VALUE};
@@ -31,14 +32,8 @@ pub enum Stage {
 /// An input on the command line, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// A source file and the language of `-x` that was in force.
-    Source(PathBuf, Option<OsString>),
-    /// A `.s` file.
-    Assembly(PathBuf),
-    /// A `.S` file.
-    PreprocessedAssembly(PathBuf),
-    /// A WebAssembly module, or its text.
-    Wasm(PathBuf),
+    /// What is compiled, in the language of `-x` that was in force.
+    Source(Source),
     /// An object.
     Object(PathBuf),
     /// An archive.
@@ -58,8 +53,8 @@ pub struct Invocation {
     pub output: Option<PathBuf>,
     /// What is compiled and linked.
     pub inputs: Vec<Input>,
-    /// Options for gcc.
-    pub compile: Vec<OsString>,
+    /// Compiling, with the options for gcc.
+    pub compile: CompileOptions,
     /// `-L`
     pub library_paths: Vec<PathBuf>,
     /// Linking.
@@ -74,24 +69,10 @@ pub struct Invocation {
     pub no_headers: bool,
     /// `-nostdinc++`: without the C++ library's headers.
     pub no_cxx_headers: bool,
-    /// The library's headers, where they are not the sysroot's (when that is being built).
-    pub headers: Vec<PathBuf>,
     /// `-lstdc++`: link the C++ library where something asks for it.
     pub cxx: bool,
-    /// No symbol of the objects is to be exported (when a library is being built).
-    pub hidden: bool,
-    /// Bytes that the linear memory of a WebAssembly module may take at most.
-    pub wasm_memory: Option<u64>,
-    /// Rewriting.
-    pub adjustment: Adjustment,
-    /// Debug information is wanted.
-    pub debug: bool,
-    /// Keep intermediate files.
-    pub save_temps: bool,
     /// Build an ordinary shared object.
     pub native: bool,
-    /// `-MD` or `-MMD` without `-MF`; whether a target was named.
-    pub dependencies: Option<bool>,
     /// Print the commands (`-v`).
     pub verbose: bool,
 }
@@ -107,7 +88,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         stage: Stage::Link,
         output: None,
         inputs: Vec::new(),
-        compile: Vec::new(),
+        compile: CompileOptions::default(),
         library_paths: Vec::new(),
         link: LinkOptions::default(),
         library: true,
@@ -115,15 +96,8 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         freestanding: false,
         no_headers: false,
         no_cxx_headers: false,
-        headers: Vec::new(),
         cxx: false,
-        hidden: false,
-        wasm_memory: None,
-        adjustment: Adjustment::Callee,
-        debug: true,
-        save_temps: false,
         native: arguments.iter().any(|argument| argument == "--native"),
-        dependencies: None,
         verbose: false,
     };
     let mut language: Option<OsString> = None;
@@ -145,7 +119,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         if WITH_VALUE.contains(&text.as_str()) {
             let value = value(&text)?;
             invocation.note_dependency_option(&text);
-            invocation.compile.extend([argument, value]);
+            invocation.compile.flags.extend([argument, value]);
             continue;
         }
         if !invocation.native {
@@ -165,17 +139,14 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
             }
         }
         invocation.note_dependency_option(&text);
-        invocation.compile.push(argument);
+        invocation.compile.flags.push(argument);
     }
     Ok(invocation)
 }
 
 impl Invocation {
     fn note_dependency_option(&mut self, option: &str) {
-        match option {
-            "-MD" | "-MMD" => self.dependencies = self.dependencies.or(Some(false)),
-            _ => {}
-        }
+        self.compile.dependencies |= matches!(option, "-MD" | "-MMD");
     }
 
     /// Options that the driver itself understands; false if `text` is none.
@@ -192,12 +163,12 @@ impl Invocation {
             "-S" => self.stage = Stage::Assembly,
             "-E" | "-M" | "-MM" => {
                 self.stage = Stage::Preprocess;
-                self.compile.push(argument.to_owned());
+                self.compile.flags.push(argument.to_owned());
             }
             "--version" | "-dumpmachine" | "-dumpversion" | "-dumpfullversion" | "-dumpspecs"
             | "--help" => {
                 self.stage = Stage::Ask;
-                self.compile.push(argument.to_owned());
+                self.compile.flags.push(argument.to_owned());
             }
             "-o" => self.output = Some(value("-o")?.into()),
             "-x" => *language = Some(value("-x")?).filter(|language| language != "none"),
@@ -209,7 +180,7 @@ impl Invocation {
                 .push(value("-u")?.to_string_lossy().into_owned()),
             "-T" | "-z" | "-Xlinker" | "-e" | "-Xassembler" if self.native => {
                 let value = value(text)?;
-                self.compile.extend([argument.to_owned(), value]);
+                self.compile.flags.extend([argument.to_owned(), value]);
             }
             "-z" => drop(value("-z")?),
             "-e" | "-T" | "-Xassembler" => {
@@ -224,9 +195,9 @@ impl Invocation {
             "-s" => self.link.strip = true,
             "-v" => {
                 self.verbose = true;
-                self.compile.push(argument.to_owned());
+                self.compile.flags.push(argument.to_owned());
             }
-            "-g0" => self.debug = false,
+            "-g0" => self.compile.debug = false,
             "-nostdlib" | "-nodefaultlibs" => {
                 self.library = false;
                 self.libc = false;
@@ -235,18 +206,19 @@ impl Invocation {
             "-ffreestanding" | "-fno-hosted" => {
                 self.libc = false;
                 self.freestanding = true;
-                self.compile.push(argument.to_owned());
+                self.compile.flags.push(argument.to_owned());
             }
             "-nostdinc++" => self.no_cxx_headers = true,
-            "-fpostern-hidden" => self.hidden = true,
             "-nostdinc" => {
                 self.no_headers = true;
-                self.compile.push(argument.to_owned());
+                self.compile.flags.push(argument.to_owned());
             }
             "--native" => {}
-            "-save-temps" | "--save-temps" | "-fpostern-save-temps" => self.save_temps = true,
-            "-fpostern-rewrite=callee" => self.adjustment = Adjustment::Callee,
-            "-fpostern-rewrite=fixed" => self.adjustment = Adjustment::Fixed,
+            "-save-temps" | "--save-temps" | "-fpostern-save-temps" => {
+                self.compile.save_temps = true
+            }
+            "-fpostern-rewrite=callee" => self.compile.adjustment = Adjustment::Callee,
+            "-fpostern-rewrite=fixed" => self.compile.adjustment = Adjustment::Fixed,
             _ if text.starts_with("-fpostern-stack=") => {
                 self.link.stack_log2 = stack_log2(&text[16..])?
             }
@@ -265,9 +237,6 @@ impl Invocation {
                 let names = text[17..].split(',').filter(|name| !name.is_empty());
                 self.link.exports.extend(names.map(str::to_owned));
             }
-            _ if text.starts_with("-fpostern-include=") => {
-                self.headers.push(tail("-fpostern-include=").into());
-            }
             _ if text.starts_with("-fpostern-import=") => {
                 let names = text[17..].split(',').filter(|name| !name.is_empty());
                 self.link.imports.extend(names.map(str::to_owned));
@@ -276,7 +245,7 @@ impl Invocation {
                 let bytes = size(&text[22..]).ok_or_else(|| {
                     format!("`{text}`: the size is a number of bytes, or one with K, M or G")
                 })?;
-                self.wasm_memory = Some(bytes);
+                self.compile.wasm_memory = Some(bytes);
             }
             _ if text.starts_with("-fpostern-") => {
                 return Err(format!(
@@ -311,7 +280,7 @@ impl Invocation {
             }
             _ if text.starts_with("-print-") => {
                 self.stage = Stage::Ask;
-                self.compile.push(argument.to_owned());
+                self.compile.flags.push(argument.to_owned());
             }
             _ if text.starts_with("-o") => self.output = Some(tail("-o").into()),
             _ if text.starts_with("-x") => {
@@ -387,22 +356,22 @@ fn input(path: &Path, language: Option<&OsString>) -> Input {
         .map(|language| language.to_string_lossy().into_owned())
         .as_deref()
     {
-        Some("assembler") => return Input::Assembly(owned),
-        Some("assembler-with-cpp") => return Input::PreprocessedAssembly(owned),
-        Some(_) => return Input::Source(owned, language.cloned()),
+        Some("assembler") => return Input::Source(Source::Assembly(owned)),
+        Some("assembler-with-cpp") => return Input::Source(Source::PreprocessedAssembly(owned)),
+        Some(_) => return Input::Source(Source::Text(owned, language.cloned())),
         None => {}
     }
     match path.extension().and_then(OsStr::to_str) {
-        Some("s") => Input::Assembly(owned),
-        Some("S" | "sx") => Input::PreprocessedAssembly(owned),
+        Some("s") => Input::Source(Source::Assembly(owned)),
+        Some("S" | "sx") => Input::Source(Source::PreprocessedAssembly(owned)),
         Some("o" | "pto" | "lo" | "obj") => Input::Object(owned),
         Some("a") => Input::Archive(owned),
-        Some("wasm" | "wat") => Input::Wasm(owned),
+        Some("wasm" | "wat") => Input::Source(Source::Wasm(owned)),
         Some(
             "c" | "h" | "i" | "cc" | "cp" | "cxx" | "cpp" | "CPP" | "c++" | "C" | "ii" | "hh"
             | "hpp",
-        ) => Input::Source(owned, None),
-        _ if path.as_os_str() == "-" => Input::Source(owned, None),
+        ) => Input::Source(Source::Text(owned, None)),
+        _ if path.as_os_str() == "-" => Input::Source(Source::Text(owned, None)),
         // As gcc does: what has no known ending is the linker's.
         _ => Input::Object(owned),
     }
@@ -488,14 +457,14 @@ mod tests {
     fn usual_lines() {
         let i = read("-c -O2 -Iinc -DX='a b' -o out.o a.c").unwrap();
         assert_eq!((i.stage, i.output), (Stage::Object, Some("out.o".into())));
-        assert_eq!(i.compile, ["-O2", "-Iinc", "-DX=a b"]);
-        assert_eq!(i.inputs, [Input::Source("a.c".into(), None)]);
+        assert_eq!(i.compile.flags, ["-O2", "-Iinc", "-DX=a b"]);
+        assert_eq!(i.inputs, [Input::Source(Source::Text("a.c".into(), None))]);
         let i =
             read("-shared -fPIC a.o libz.a -Lx -ly -lm -Wl,-Map,m.txt,-u,f -ox.px -x c b").unwrap();
         assert_eq!(i.inputs.len(), 4);
         assert_eq!(i.link.map, Some("m.txt".into()));
         assert_eq!(i.link.keep, ["f"]);
-        assert!(i.compile.is_empty());
+        assert!(i.compile.flags.is_empty());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::{DriverError, Language, run};
+use super::{DriverError, run};
+use crate::compile::Language;
 
 /// Sources and options for one extension.
 ///

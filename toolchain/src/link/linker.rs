@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::needs::Needs;
 use super::script::Plan;
 use super::{LinkError, LinkInput, LinkOptions, symbols, write};
-use crate::driver::tools::Tool;
+use crate::tools::Tool;
 
 /// What is the same in all runs.
 pub struct Linker<'a> {

@@ -79,8 +79,7 @@ fn cxx(linker: &Linker, found: &Found) -> Result<Option<PathBuf>, LinkError> {
     let asks = |name: &String| CxxLibrary::may_define(name);
     let library = linker.options.cxx.as_ref();
     let wanted = library.filter(|_| found.undefined.iter().any(asks));
-    let archive = wanted.map(CxxLibrary::archive).transpose();
-    archive.map_err(|error| LinkError::Sysroot(Box::new(error)))
+    Ok(wanted.map(CxxLibrary::archive).transpose()?)
 }
 
 /// The folder of the C library, if something asks for it, and the undefined functions that are the host's all the same.
@@ -100,7 +99,5 @@ fn libc(linker: &Linker, found: &Found) -> Result<Option<(PathBuf, Vec<String>)>
     if !others.contains(symbols::MAIN) && !library.0.declares_one_of(&others) {
         return Ok(None);
     }
-    let folder = library.0.library();
-    let folder = folder.map_err(|error| LinkError::Sysroot(Box::new(error)))?;
-    Ok(Some((folder, imports)))
+    Ok(Some((library.0.library()?, imports)))
 }

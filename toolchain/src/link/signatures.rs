@@ -14,7 +14,7 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _};
 
 use super::symbols::Found;
-use crate::driver::tools::printable;
+use crate::tools::printable;
 
 /// Most parameters that a signature may name.
 const MAX_PARAMETERS: usize = 16;

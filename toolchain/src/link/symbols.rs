@@ -11,7 +11,8 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 use postern_image::input;
 use postern_verifier::window::STACK_MASK;
 
-use super::{LinkError, LinkInput, SERVICES, notes};
+use super::{LinkError, LinkInput, notes};
+use crate::compile::symbols::SERVICES;
 
 /// The functions that the host calls for the domain's heap; always linked and exported.
 pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError, mpsc};
 use super::sources::Unit;
 use super::stamp::Stamp;
 use super::{Event, Options, ProjectError};
-use crate::driver::{Language, run_captured};
+use crate::compile::Language;
+use crate::driver::run_captured;
 
 /// The objects, in the order of the sources.
 pub struct Done {

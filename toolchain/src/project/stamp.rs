@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::ProjectError;
-use crate::driver::tools::Tool;
 use crate::library;
+use crate::tools::Tool;
 
 /// What the results depend on besides files and options: the rewriter and the compiler.
 pub fn tools() -> String {

@@ -1,17 +1,18 @@
-//! Compiling the C library: every file through this driver.
+//! Compiling the C library: every file as any source of an extension.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use super::parts::{FLAGS, FOLDERS, MENDED, SMALL_VARIANTS, SOURCES, create};
 use super::source::Source;
-use super::{SysrootError, is_source, makefile};
-use crate::archive::{self, Job};
+use super::{is_source, makefile};
+use crate::archive::{self, Job, LibraryError};
 use crate::cache;
-use crate::driver::{DriverError, Language};
+use crate::compile::{CompileOptions, Headers, Language};
+use crate::error::CompileError;
 
 /// Makes the folder `target` with `libc.a` and `libm.a`.
-pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), DriverError> {
+pub fn build(source: &Source, headers: &Headers, target: &Path) -> Result<(), LibraryError> {
     let scratch = target.join("scratch");
     create(&scratch)?;
     let root = source.unpack(&scratch)?;
@@ -29,14 +30,14 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
                 source: ours.join(name),
                 object: objects.join(format!("postern-{name}.o")),
                 // Debug information: the signature of `sys` is read from there.
-                options: ["-g", "-fno-builtin"].map(OsString::from).to_vec(),
+                options: options(["-g", "-fno-builtin"].map(OsString::from), true),
             });
         }
     }
     for folder in FOLDERS {
         let path = root.join(folder.path);
         let rules = path.join("Makefile.am");
-        let text = std::fs::read_to_string(&rules).map_err(DriverError::file(&rules))?;
+        let text = std::fs::read_to_string(&rules).map_err(CompileError::file(&rules))?;
         for unit in makefile::units(&text) {
             if unit.object.starts_with(SMALL_VARIANTS)
                 || folder
@@ -46,11 +47,10 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
             {
                 continue;
             }
-            let mut options: Vec<OsString> = folder.flags.iter().map(Into::into).collect();
-            options.push("-g0".into());
-            options.extend(unit.defines.iter().map(Into::into));
-            options.extend(["-I".into(), path.clone().into(), "-I".into()]);
-            options.push(root.join("libm/common").into());
+            let mut flags: Vec<OsString> = folder.flags.iter().map(Into::into).collect();
+            flags.extend(unit.defines.iter().map(Into::into));
+            flags.extend(["-I".into(), path.clone().into(), "-I".into()]);
+            flags.push(root.join("libm/common").into());
             jobs.push(Job {
                 language: Language::C,
                 archive: folder.archive,
@@ -60,35 +60,36 @@ pub fn build(source: &Source, include: &Path, target: &Path) -> Result<(), Drive
                     folder.path.replace('/', "-"),
                     unit.object
                 )),
-                options,
+                options: options(flags, false),
             });
         }
     }
-    let mut headers = OsString::from("-fpostern-include=");
-    headers.push(include);
-    for job in &mut jobs {
-        let flags = FLAGS.iter().map(OsString::from);
-        job.options.splice(0..0, flags);
-        job.options.push(headers.clone());
+    archive::build(&jobs, headers, target, "the C library", "newlib")?;
+    Ok(std::fs::remove_dir_all(&scratch).map_err(CompileError::file(&scratch))?)
+}
+
+/// The options of every file, and `flags` of one.
+fn options(flags: impl IntoIterator<Item = OsString>, debug: bool) -> CompileOptions {
+    CompileOptions {
+        flags: FLAGS.iter().map(OsString::from).chain(flags).collect(),
+        debug,
+        ..CompileOptions::default()
     }
-    archive::build(&jobs, target, "the C library", "newlib")?;
-    std::fs::remove_dir_all(&scratch).map_err(DriverError::file(&scratch))
 }
 
 /// Writes corrections into the unpacked source.
-fn mend(root: &Path) -> Result<(), DriverError> {
+fn mend(root: &Path) -> Result<(), LibraryError> {
     for (files, wrong, right) in MENDED {
         for name in files.split_whitespace() {
             let path = root.join(name);
-            let file = DriverError::file(&path);
+            let file = CompileError::file(&path);
             let text = std::fs::read(&path).map_err(&file)?;
             let text = String::from_utf8_lossy(&text);
             if !text.contains(wrong) {
-                return Err(SysrootError::Source {
+                return Err(LibraryError::Source {
                     path,
                     reason: format!("`{wrong}` is not in it, so that it is not of version 3.3.0"),
-                }
-                .into());
+                });
             }
             std::fs::write(&path, text.replace(wrong, right)).map_err(file)?;
         }

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::source::Source;
+use crate::archive::LibraryError;
 use crate::cache;
-use crate::driver::DriverError;
+use crate::error::CompileError;
 
 /// A folder of newlib's.
 #[derive(Hash)]
@@ -141,7 +142,6 @@ pub const MENDED: &[(&str, &str, &str)] = &[
 
 /// Options of every file.
 pub const FLAGS: &[&str] = &[
-    "-c",
     "-O2",
     "-fvisibility=hidden",
     "-w",
@@ -204,7 +204,7 @@ pub fn identify(hasher: &mut impl Hasher) {
 }
 
 /// Fills `folder` with the headers and the names that they declare.
-pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> {
+pub fn write_headers(source: &Source, folder: &Path) -> Result<(), LibraryError> {
     let scratch = folder.join("source");
     create(&scratch)?;
     let root = source.unpack(&scratch)?;
@@ -227,26 +227,26 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), DriverError> 
         let path = include.join(name);
         let file = std::fs::OpenOptions::new().append(true).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(DriverError::file(&path))?;
+            .map_err(CompileError::file(&path))?;
     }
     let mut names = std::collections::BTreeSet::new();
     read_names(&include, &mut names)?;
     let names: Vec<String> = names.into_iter().collect();
     cache::write(folder, &[("names", &names.join("\n"))])?;
-    std::fs::remove_dir_all(&scratch).map_err(DriverError::file(&scratch))
+    Ok(std::fs::remove_dir_all(&scratch).map_err(CompileError::file(&scratch))?)
 }
 
 /// The identifiers in the headers below a folder.
 fn read_names(
     folder: &Path,
     names: &mut std::collections::BTreeSet<String>,
-) -> Result<(), DriverError> {
+) -> Result<(), CompileError> {
     for entry in entries(folder)? {
         if entry.is_dir() {
             read_names(&entry, names)?;
             continue;
         }
-        let bytes = std::fs::read(&entry).map_err(DriverError::file(&entry))?;
+        let bytes = std::fs::read(&entry).map_err(CompileError::file(&entry))?;
         let text = String::from_utf8_lossy(&bytes);
         let identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
         names.extend(
@@ -258,27 +258,27 @@ fn read_names(
     Ok(())
 }
 
-fn copy_headers(from: &Path, to: &Path) -> Result<(), DriverError> {
+fn copy_headers(from: &Path, to: &Path) -> Result<(), CompileError> {
     create(to)?;
     for entry in entries(from)? {
         let name = entry.file_name().unwrap_or_default();
         if entry.is_dir() {
             copy_headers(&entry, &to.join(name))?;
         } else if entry.extension().is_some_and(|ending| ending == "h") {
-            std::fs::copy(&entry, to.join(name)).map_err(DriverError::file(&entry))?;
+            std::fs::copy(&entry, to.join(name)).map_err(CompileError::file(&entry))?;
         }
     }
     Ok(())
 }
 
 /// What is in a folder.
-pub fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, DriverError> {
+pub fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, CompileError> {
     std::fs::read_dir(folder)
         .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect())
-        .map_err(DriverError::file(folder))
+        .map_err(CompileError::file(folder))
 }
 
 /// Makes a folder.
-pub fn create(path: &Path) -> Result<(), DriverError> {
-    std::fs::create_dir_all(path).map_err(DriverError::file(path))
+pub fn create(path: &Path) -> Result<(), CompileError> {
+    std::fs::create_dir_all(path).map_err(CompileError::file(path))
 }

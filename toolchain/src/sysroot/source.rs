@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{SysrootError, parts};
-use crate::driver::DriverError;
-use crate::driver::tools::Tool;
+use super::parts;
+use crate::archive::LibraryError;
+use crate::error::CompileError;
+use crate::tools::Tool;
 
 /// Where Debian's package newlib-source puts the archive.
 const PACKAGE: &str = "/usr/src/newlib";
@@ -16,11 +17,11 @@ pub struct Source {
 
 impl Source {
     /// The one that `POSTERN_NEWLIB` names, else the package's.
-    pub fn find() -> Result<Self, SysrootError> {
+    pub fn find() -> Result<Self, LibraryError> {
         if let Some(path) = std::env::var_os("POSTERN_NEWLIB") {
             let path = PathBuf::from(path);
             if !path.exists() {
-                return Err(SysrootError::Source {
+                return Err(LibraryError::Source {
                     path,
                     reason: "POSTERN_NEWLIB names this, and it is not there".to_owned(),
                 });
@@ -28,7 +29,7 @@ impl Source {
             return Ok(Self { path });
         }
         let mut archives: Vec<PathBuf> = std::fs::read_dir(PACKAGE)
-            .map_err(|_| SysrootError::NoSource)?
+            .map_err(|_| LibraryError::NoSource)?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -39,7 +40,7 @@ impl Source {
         archives
             .pop()
             .map(|path| Self { path })
-            .ok_or(SysrootError::NoSource)
+            .ok_or(LibraryError::NoSource)
     }
 
     /// What tells this source from another one.
@@ -51,7 +52,7 @@ impl Source {
     }
 
     /// The folder that holds `libc` and `libm`, unpacked or copied into `scratch`.
-    pub fn unpack(&self, scratch: &Path) -> Result<PathBuf, DriverError> {
+    pub fn unpack(&self, scratch: &Path) -> Result<PathBuf, LibraryError> {
         let root = if self.path.is_dir() {
             // A copy, since corrections are written into it.
             let inner = self.path.join("newlib");
@@ -79,25 +80,24 @@ impl Source {
             root
         };
         if !root.join("libc/stdio/Makefile.am").is_file() {
-            return Err(SysrootError::Source {
+            return Err(LibraryError::Source {
                 path: self.path.clone(),
                 reason: "this is not newlib's source in the form of version 3.3.0 (newlib/libc/stdio/Makefile.am is missing)"
                     .to_owned(),
-            }
-            .into());
+            });
         }
         Ok(root)
     }
 }
 
-fn copy(from: &Path, to: &Path) -> Result<(), DriverError> {
+fn copy(from: &Path, to: &Path) -> Result<(), CompileError> {
     for entry in parts::entries(from)? {
         let target = to.join(entry.file_name().unwrap_or_default());
         if entry.is_dir() {
             copy(&entry, &target)?;
         } else {
             parts::create(to)?;
-            std::fs::copy(&entry, &target).map_err(DriverError::file(&entry))?;
+            std::fs::copy(&entry, &target).map_err(CompileError::file(&entry))?;
         }
     }
     Ok(())

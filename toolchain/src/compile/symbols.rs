@@ -1,8 +1,10 @@
-//! What the driver does to the symbols of confined assembly, after the rewriter and before the assembler.
+//! What is done to the symbols of confined assembly, after the rewriter and before the assembler.
 
-use crate::link;
 use std::borrow::Cow;
 use std::collections::HashSet;
+
+/// The section of an object that names the functions which are the host's, whatever library has one of that name.
+pub const SERVICES: &str = ".postern.services";
 
 /// The labels that a text defines.
 fn labels(text: &str) -> HashSet<&str> {
@@ -23,9 +25,8 @@ pub(super) fn note_services(text: &str) -> Cow<'_, str> {
     for line in text.lines() {
         match line.strip_prefix(MARK) {
             Some(name) if !defined.contains(name) => {
-                let section = link::SERVICES;
                 out.push_str(&format!(
-                    "\t.pushsection {section},\"e\",@progbits\n\t.asciz \"{name}\"\n\t.popsection\n"
+                    "\t.pushsection {SERVICES},\"e\",@progbits\n\t.asciz \"{name}\"\n\t.popsection\n"
                 ));
             }
             _ => {

@@ -45,6 +45,14 @@ pub enum ToolError {
         /// Why.
         source: std::io::Error,
     },
+    /// wasm2c is of another version: what it writes differs between them.
+    #[error("wasm2c {wanted} is needed to compile WebAssembly, and {installed} is installed")]
+    Version {
+        /// The one that is known.
+        wanted: &'static str,
+        /// The one that is there.
+        installed: String,
+    },
     /// It said no. Its own messages are in `messages`, or were already printed.
     #[error("{messages}")]
     Failed {

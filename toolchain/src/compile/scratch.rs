@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::DriverError;
+use crate::error::CompileError;
 
 /// The folder of one run.
 pub struct Scratch {
@@ -50,11 +50,11 @@ impl Scratch {
     }
 
     /// A fresh folder in the folder, named after the source.
-    pub fn folder(&self, source: &Path) -> Result<PathBuf, DriverError> {
+    pub fn folder(&self, source: &Path) -> Result<PathBuf, CompileError> {
         let path = self.file(source, "d");
         match std::fs::create_dir(&path) {
             Ok(()) => Ok(path),
-            Err(source) => Err(DriverError::File { path, source }),
+            Err(source) => Err(CompileError::File { path, source }),
         }
     }
 }

@@ -1,0 +1,29 @@
+//! Postern's own headers for extensions, which the compiler finds before all others.
+
+use std::path::PathBuf;
+
+use crate::cache::{cached, hash, write};
+use crate::error::CompileError;
+
+/// Their names and texts.
+pub const HEADERS: &[(&str, &str)] = &[
+    (
+        "postern/extension.h",
+        include_str!("../../include/postern/extension.h"),
+    ),
+    (
+        "postern/policy.h",
+        include_str!("../../include/postern/policy.h"),
+    ),
+    (
+        "postern/packet.h",
+        include_str!("../../include/postern/packet.h"),
+    ),
+];
+
+/// The folder to give to the compiler with `-isystem`.
+pub fn path() -> Result<PathBuf, CompileError> {
+    cached(&format!("include-{:016x}", hash(HEADERS)), |folder| {
+        write(folder, HEADERS)
+    })
+}
