@@ -64,7 +64,7 @@ fn every_error_has_a_remedy() {
         ("runtime/src/error.rs", "ShareError"),
         ("runtime/src/table/read.rs", "TableError"),
         ("runtime/src/call.rs", "CallError"),
-        ("gates/src/map.rs", "MapError"),
+        ("gates/src/map/error.rs", "MapError"),
         ("policy/src/rules.rs", "GrantError"),
         ("runtime/src/decision.rs", "DecisionError"),
         ("runtime/src/revoke.rs", "RevokeError"),

@@ -5,7 +5,8 @@
 //!
 //! Invariant: the table is given before any control block is taken, and never changes.
 
-use super::control::{Control, Entry};
+use super::control::Control;
+use super::entry::Entry;
 use super::outcome::{RawFault, Refusal};
 use super::peer::PeerError;
 use std::any::Any;

@@ -1,4 +1,4 @@
-//! What the gates read of a domain: its control block, entries and services.
+//! What the gates read of a domain: its control block, and its services with who decides about them.
 //!
 //! Control blocks live in one table that is reserved once and never unmapped, so that a signal handler or the watchdog may
 //! follow a thread's control pointer at any time, even while the domain is being dropped.
@@ -6,24 +6,23 @@
 //! No extension can read the table, so blocks of many domains share a page. It has layers, all alike: a block is
 //! [`BLOCK`] bytes of each, at the same place. The first layer has the head and the slots of the first threads, the others have
 //! slots only. So a slot is as far from its block's head in every block, and gates add that distance ([`slot_at`]). The first slot
-//! is nobody's: it never has a data stack, so gates that are sent there take the slow path ([`thread::divert_all`]).
+//! is nobody's: it never has a data stack, so gates that are sent there take the slow path ([`super::thread::divert_all`]).
 
-use super::guard::Guard;
 use super::lifecycle::{Lifecycle, Phase};
-use super::map::{self, MapError, Mapping};
-use super::peer::Peer;
+use super::memory::{self, Gone};
 use super::registers::{float_mask, integer_mask};
-use super::switch::Switch;
-use super::thread;
 use postern_image::Type;
 use postern_verifier::window::{PAGE, SLOT_SIZE};
 use std::mem::offset_of;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 mod block;
+mod table;
 
 pub use block::{Block, Terms};
+pub(super) use table::open_slots;
+pub use table::table;
 
 /// Domains that can exist at once.
 pub const MAX_DOMAINS: usize = 32_768;
@@ -114,85 +113,6 @@ const _: () = assert!(
         && offset_of!(Control, generation) == offset_of!(Control, lifecycle) + 4
 );
 
-/// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes but the three words that say whose
-/// it is, and those only of entries of C function pointers ([`super::stub`]).
-#[repr(C, align(64))]
-pub struct Entry {
-    /// Where callers jump: masked gate for C stubs, plain gate for typed calls.
-    pub(crate) gate: usize,
-    /// Where the slow path tries again.
-    pub(crate) body: usize,
-    /// The domain's control block.
-    pub(crate) control: AtomicPtr<Control>,
-    /// Offset of the function.
-    pub(crate) offset: AtomicU32,
-    /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_PAYLOAD`].
-    pub(crate) flags: u32,
-    /// Words of arguments on the caller's stack, above its return address.
-    pub(crate) stack_words: u32,
-    /// Phase and generation with which the call is let in: [`Phase::Open`], and the domain's own.
-    pub(crate) expected: AtomicU64,
-    /// For [`super::gate::narrow`]: the gate behind.
-    pub(crate) inner: usize,
-    /// Masks of the integer argument registers.
-    pub(crate) int_masks: [u64; 6],
-    /// Masks of the floating-point argument registers.
-    pub(crate) float_masks: FloatMasks,
-    /// Masks of the words on the stack.
-    pub(crate) stack_masks: [u64; 10],
-    /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the full gate looks at it …
-    pub(crate) limit: u64,
-    /// … and at what becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
-    pub(crate) recovery: u32,
-    /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
-    pub(crate) switch: *const Switch,
-}
-
-impl Entry {
-    /// One that leads nowhere and is never entered.
-    pub(crate) fn nowhere() -> Entry {
-        Entry {
-            gate: 0,
-            body: 0,
-            control: AtomicPtr::default(),
-            offset: AtomicU32::new(0),
-            flags: 0,
-            stack_words: 0,
-            expected: AtomicU64::new(u64::MAX),
-            inner: 0,
-            int_masks: [0; 6],
-            float_masks: FloatMasks::default(),
-            stack_masks: [0; 10],
-            limit: 0,
-            recovery: 0,
-            switch: std::ptr::null(),
-        }
-    }
-}
-
-impl Clone for Entry {
-    fn clone(&self) -> Entry {
-        Entry {
-            control: AtomicPtr::new(self.control.load(Ordering::SeqCst)),
-            offset: AtomicU32::new(self.offset()),
-            expected: AtomicU64::new(self.expected()),
-            // Its own copies only: see [`super::switch`].
-            switch: std::ptr::null(),
-            ..*self
-        }
-    }
-}
-
-/// Eight 128-bit masks, aligned for `andps`.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Default)]
-pub struct FloatMasks(pub [[u64; 2]; 8]);
-
-// SAFETY: an entry is immutable once built but for atomics, its control block is never unmapped, and its switch owns it and can be shared.
-unsafe impl Send for Entry {}
-// SAFETY: as above.
-unsafe impl Sync for Entry {}
-
 /// One service as the gates see it.
 #[repr(C, align(64))]
 pub struct ServiceEntry {
@@ -242,19 +162,19 @@ impl ServiceEntry {
         }
     }
 
-    /// Calls of a peer go there from now on.
-    ///
-    /// # Safety
-    /// The entry's function is [`super::peer::function`], and the peer stays where it is for as long as the entry, and for as long as a call
-    /// of it runs.
-    pub unsafe fn lead_to(&self, peer: &Peer) {
-        let context = std::ptr::from_ref(peer) as usize;
-        self.context.store(context, Ordering::SeqCst);
-    }
-
     /// Times called (approximate when several threads call at once).
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for ServiceEntry {
+    fn drop(&mut self) {
+        let guard = *self.guard.get_mut();
+        if !guard.is_null() {
+            // SAFETY: from Box::into_raw in [`super::guard`], and nobody calls the service any more.
+            drop(unsafe { Box::from_raw(guard) });
+        }
     }
 }
 
@@ -263,110 +183,41 @@ impl ServiceEntry {
 #[derive(Clone, Copy, Default)]
 pub struct FloatMask(pub [u64; 2]);
 
-/// The reserved table and its free list.
-pub struct Table {
-    memory: Mapping,
-    /// How many layers can be touched, and how many bytes of each: so much is charged where the system promises no more memory than it
-    /// has.
-    layers: usize,
-    open: usize,
-    next: usize,
-    /// The last domain's.
-    generation: u32,
-    free: Vec<usize>,
+/// Who decides about the calls of one service.
+pub trait Decide: Send + Sync {
+    /// What becomes of a call. Called on the thread of the extension that called, inside its domain, on the host's stack. A panic
+    /// ends the call, and goes on in whoever called the extension.
+    fn decide(&self, call: &GuardedCall<'_>) -> Answer;
+
+    /// Whether the service is taken from the domain.
+    fn is_revoked(&self) -> bool;
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-
-/// The table, locked.
-pub fn table() -> MutexGuard<'static, Option<Table>> {
-    TABLE.lock().unwrap_or_else(|e| e.into_inner())
+/// A call that is to be decided.
+pub struct GuardedCall<'a> {
+    /// The domain that calls.
+    pub control: &'a Control,
+    /// The arguments as the service gate left them: integer registers, and the low halves of vector registers. Bits that the types do
+    /// not have are the extension's, too.
+    pub integers: &'a [u64; 6],
+    pub floats: &'a [u64; 8],
 }
 
-impl Table {
-    /// Lets the block with this number be touched, in all layers that are open.
-    fn open_block(&mut self, number: usize) -> Result<(), MapError> {
-        /// Bytes of a layer that are opened first.
-        const LEAST: usize = 64 << 10;
-        if (number + 1) * BLOCK <= self.open {
-            return Ok(());
-        }
-        map::room(self.layers as i64 + 1)?;
-        let open = (2 * self.open).clamp(LEAST, LAYER);
-        for layer in 0..self.layers {
-            self.open_part(layer, open)?;
-        }
-        self.open = open;
-        Ok(())
-    }
-
-    fn open_part(&self, layer: usize, bytes: usize) -> Result<(), MapError> {
-        self.memory.open(layer * LAYER..layer * LAYER + bytes)
-    }
+/// What becomes of a call.
+pub enum Answer {
+    /// The service is called.
+    GoOn,
+    /// It is not, and this is the result.
+    Value(u64),
+    /// The same; and if the service is a peer, the extension finds that it was denied.
+    Denied(u64),
 }
 
-/// Lets the slots of the thread with this index be touched in every block. The caller holds the registry, and nobody else knows of the
-/// thread yet.
-pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
-    let layers = match index.checked_sub(FIRST) {
-        None => 1,
-        Some(k) => 2 + k / NEXT,
-    };
-    let mut guard = table();
-    let Some(table) = guard.as_mut() else {
-        return Ok(());
-    };
-    while table.layers < layers {
-        map::room(2)?;
-        table.open_part(table.layers, table.open)?;
-        table.layers += 1;
-    }
-    Ok(())
-}
-
-impl Entry {
-    /// What knows where calls of this function go, if it is a module's.
-    pub fn switch(&self) -> Option<&Switch> {
-        // SAFETY: entries with a switch are owned by it.
-        unsafe { self.switch.as_ref() }
-    }
-
-    /// The same function for callers, but no domain in any phase lets it in.
-    pub(crate) fn closed(&self) -> Entry {
-        let entry = self.clone();
-        entry.close();
-        entry
-    }
-
-    /// From now on no domain in any phase lets calls in.
-    pub(crate) fn close(&self) {
-        self.expected.store(u64::MAX, Ordering::SeqCst);
-    }
-
-    /// From now on calls go where those of `other` go, which differs in nothing else. The word that lets them in is written last: who reads
-    /// it finds the rest.
-    pub(crate) fn lead(&self, other: &Entry) {
-        let control = other.control.load(Ordering::SeqCst);
-        self.control.store(control, Ordering::SeqCst);
-        self.offset.store(other.offset(), Ordering::SeqCst);
-        self.expected.store(other.expected(), Ordering::SeqCst);
-    }
-
-    /// Offset of the function.
-    pub fn offset(&self) -> u32 {
-        self.offset.load(Ordering::SeqCst)
-    }
-
-    /// Phase and generation with which the call is let in.
-    pub(crate) fn expected(&self) -> u64 {
-        self.expected.load(Ordering::SeqCst)
-    }
-
-    /// The control block of its domain, which may have closed.
-    pub fn control(&self) -> &'static Control {
-        // SAFETY: an entry is made with a control block, and those are never unmapped.
-        unsafe { &*self.control.load(Ordering::SeqCst) }
-    }
+/// What stands between an extension and one service. An entry owns it.
+pub struct Guard {
+    /// The service itself.
+    pub(super) function: usize,
+    pub(super) by: Arc<dyn Decide>,
 }
 
 impl Control {
@@ -423,15 +274,6 @@ impl Control {
         }
     }
 
-    /// Has the calling thread let in while the domain is [`Phase::Exclusive`], or with `false` nobody.
-    pub fn admit_me(&self, me: bool) {
-        let owner = match me {
-            true => std::ptr::from_ref(thread::current()) as u64,
-            false => 0,
-        };
-        self.owner.store(owner, Ordering::SeqCst);
-    }
-
     /// Has nobody let in any more while the domain is [`Phase::Exclusive`]. Whether somebody was.
     pub fn admit_nobody(&self) -> bool {
         self.owner.swap(0, Ordering::SeqCst) != 0
@@ -450,43 +292,6 @@ impl Control {
     /// Gives the thread with this index a data stack, which begins there.
     pub fn give_data_stack(&self, index: usize, stack: u32) {
         self.slot(index).stack.store(stack, Ordering::SeqCst);
-    }
-
-    /// Forgets the former domain, into which threads with indices below `threads` may have gone, but not its generation, and not that
-    /// it is closed.
-    fn wipe(&self, threads: usize) {
-        let words = [
-            &self.base,
-            &self.deadline,
-            &self.call_depth,
-            &self.time_inside,
-            &self.time_hot,
-            &self.owner,
-            &self.code_slots,
-        ];
-        for word in words {
-            word.store(0, Ordering::Relaxed);
-        }
-        self.services.store(std::ptr::null_mut(), Ordering::Relaxed);
-        self.facts.store(0, Ordering::Relaxed);
-        self.stack_log2.store(0, Ordering::Relaxed);
-        for slot in (0..threads).map(|index| self.slot(index)) {
-            // What was never written costs no page, and shall not.
-            let halves = [&slot.stack, &slot.waiting].map(|half| half.load(Ordering::Relaxed));
-            if halves != [0, 0] || slot.calls.load(Ordering::Relaxed) != 0 {
-                slot.stack.store(0, Ordering::Relaxed);
-                slot.waiting.store(0, Ordering::Relaxed);
-                slot.calls.store(0, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Calls by all threads so far.
-    pub fn calls(&self) -> u64 {
-        let threads = super::thread::registered_ever();
-        (0..threads)
-            .map(|i| self.slot(i).calls.load(Ordering::Relaxed))
-            .sum()
     }
 
     /// Whether that is where the domain's window lies.
@@ -523,40 +328,13 @@ impl Control {
     pub fn address(&self, offset: u32) -> usize {
         self.base.load(Ordering::Relaxed) as usize + offset as usize
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn slots_lie_in_their_own_blocks() {
-        let mut places = HashSet::new();
-        for index in 0..MAX_THREADS {
-            let at = slot_at(index);
-            assert_eq!(slot_index(at), index);
-            let in_layer = (SLOTS + at as usize) % LAYER;
-            assert!(in_layer + size_of::<Slot>() <= BLOCK, "{index}");
-            assert!(SLOTS + (at as usize) < LAYERS * LAYER && at != NOBODYS && places.insert(at));
-            assert!(at as usize >= LAYER - SLOTS || in_layer >= SLOTS);
-        }
-    }
-
-    #[test]
-    fn a_used_block_is_wiped_but_for_its_generation() {
-        let block = Block::take().unwrap();
-        let (control, generation): (&Control, u32) =
-            (&block, block.generation.load(Ordering::SeqCst));
-        open_slots(FIRST).unwrap();
-        control.deadline.store(7, Ordering::SeqCst);
-        control.slot(FIRST).calls.store(8, Ordering::SeqCst);
-        control.slot(0).stack.store(9, Ordering::SeqCst);
-        control.wipe(FIRST + 1);
-        assert_eq!(control.deadline.load(Ordering::SeqCst), 0);
-        assert_eq!(control.slot(FIRST).calls.load(Ordering::SeqCst), 0);
-        assert_eq!(control.slot(0).stack.load(Ordering::SeqCst), 0);
-        assert_eq!(control.generation.load(Ordering::SeqCst), generation);
-        assert_eq!(control.lifecycle.now(), Phase::Closed);
+    /// Copies into the window of the domain that the calling thread is in, or about to enter: its mark keeps the window where it is.
+    ///
+    /// # Safety
+    /// `[offset, offset + from.len())` lies in the window.
+    pub(super) unsafe fn write(&self, offset: u32, from: &[u8]) -> Result<(), Gone> {
+        // SAFETY: of windows no Rust references are made.
+        unsafe { memory::copy(from.as_ptr() as usize, self.address(offset), from.len()) }
     }
 }

@@ -1,27 +1,9 @@
 //! Several copies of this library in one process: how one recognises another's signal handler.
 //!
-//! Each copy's handler is reached through a jump that has sixteen known bytes before it. A copy that was loaded later chains
-//! to the earlier one, so the earlier one need not worry when it finds such a handler in its place.
-
-use std::arch::global_asm;
+//! Each copy's handler is reached through a jump that has sixteen known bytes before it ([`super::signal`] has it). A copy that was loaded
+//! later chains to the earlier one, so the earlier one need not worry when it finds such a handler in its place.
 
 const MAGIC: [u8; 16] = *b"postern handler\0";
-
-global_asm!(
-    ".p2align 5",
-    ".ascii \"postern handler\\0\"",
-    ".globl postern_on_signal",
-    ".hidden postern_on_signal",
-    "postern_on_signal:",
-    "endbr64",
-    // The kernel lays the context right above the return address; who chains to us has frames in between.
-    "lea r8, [rsp + 8]",
-    "xor ecx, ecx",
-    "cmp r8, rdx",
-    "sete cl",
-    "jmp {handler}",
-    handler = sym super::signal::on_signal,
-);
 
 unsafe extern "C" {
     static postern_on_signal: u8;

@@ -1,7 +1,8 @@
 //! Typed calls: registers filled, the gate called, results taken out.
 
-use super::control::{Control, Entry};
-use super::{memory, thread};
+use super::entry::Entry;
+use super::payload::CallPayload;
+use super::thread;
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
@@ -77,46 +78,6 @@ pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
         integer,
         float: float.to_bits(),
         status,
-    }
-}
-
-/// What a call brings besides its arguments: bytes that are laid below the domain's data stack, whose offset is the first argument,
-/// and a limit of time.
-pub struct CallPayload<'a> {
-    parts: [&'a [u8]; 2],
-    /// Where the bytes were laid.
-    pub at: u32,
-    /// Nanoseconds after which the call is interrupted; 0 is none.
-    pub limit: u64,
-}
-
-impl<'a> CallPayload<'a> {
-    pub fn new(parts: [&'a [u8]; 2]) -> CallPayload<'a> {
-        CallPayload {
-            parts,
-            at: 0,
-            limit: 0,
-        }
-    }
-
-    /// Where the bytes go on the data stack that is used down to `r15`.
-    pub(super) fn place(&self, control: &Control, r15: u32) -> Option<u32> {
-        let bytes = self.parts[0].len().checked_add(self.parts[1].len())?;
-        let bytes = u32::try_from(bytes).ok()?.checked_next_multiple_of(16)?;
-        r15.checked_sub(bytes)
-            .filter(|&at| at >= control.stack_bottom(r15))
-    }
-
-    /// Lays the bytes there. The window must be held by a published call.
-    pub(super) fn unload(&mut self, control: &Control, at: u32) {
-        let second = at + self.parts[0].len() as u32;
-        // A data stack is private memory that stays as long as the domain.
-        // SAFETY: `place` found room for both above the data stack's bottom.
-        unsafe {
-            let _ = memory::write(control, at, self.parts[0]);
-            let _ = memory::write(control, second, self.parts[1]);
-        }
-        self.at = at;
     }
 }
 

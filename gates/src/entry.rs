@@ -1,16 +1,175 @@
-//! Entries are made here, of what is known: a domain's block, an offset where its text may be entered, and C types.
+//! Entries: what callers call. They are made here, of what is known: a domain's block, an offset where its text may be entered, and C
+//! types.
 
-use super::control::{Block, Control, Entry};
+use super::control::{Block, Control};
 use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD, GateClass};
 use super::lifecycle::Phase;
 use super::registers::{float_mask, integer_mask};
 use postern_image::{Signature, Type};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::Weak;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes but the three words that say whose
+/// it is, and those only of entries of C function pointers ([`super::stub`]).
+#[repr(C, align(64))]
+pub struct Entry {
+    /// Where callers jump: masked gate for C stubs, plain gate for typed calls.
+    pub(crate) gate: usize,
+    /// Where the slow path tries again.
+    pub(crate) body: usize,
+    /// The domain's control block.
+    pub(crate) control: AtomicPtr<Control>,
+    /// Offset of the function.
+    pub(crate) offset: AtomicU32,
+    /// [`super::gate::FLAG_FLOATS`], [`super::gate::FLAG_PAYLOAD`].
+    pub(crate) flags: u32,
+    /// Words of arguments on the caller's stack, above its return address.
+    pub(crate) stack_words: u32,
+    /// Phase and generation with which the call is let in: [`Phase::Open`], and the domain's own.
+    pub(crate) expected: AtomicU64,
+    /// For [`super::gate::narrow`]: the gate behind.
+    pub(crate) inner: usize,
+    /// Masks of the integer argument registers.
+    pub(crate) int_masks: [u64; 6],
+    /// Masks of the floating-point argument registers.
+    pub(crate) float_masks: FloatMasks,
+    /// Masks of the words on the stack.
+    pub(crate) stack_masks: [u64; 10],
+    /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the full gate looks at it …
+    pub(crate) limit: u64,
+    /// … and at what becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
+    pub(crate) recovery: u32,
+    /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
+    pub(crate) switch: *const Switch,
+}
+
+impl Entry {
+    /// One that leads nowhere and is never entered.
+    pub(crate) fn nowhere() -> Entry {
+        Entry {
+            gate: 0,
+            body: 0,
+            control: AtomicPtr::default(),
+            offset: AtomicU32::new(0),
+            flags: 0,
+            stack_words: 0,
+            expected: AtomicU64::new(u64::MAX),
+            inner: 0,
+            int_masks: [0; 6],
+            float_masks: FloatMasks::default(),
+            stack_masks: [0; 10],
+            limit: 0,
+            recovery: 0,
+            switch: std::ptr::null(),
+        }
+    }
+}
+
+impl Clone for Entry {
+    fn clone(&self) -> Entry {
+        Entry {
+            control: AtomicPtr::new(self.control.load(Ordering::SeqCst)),
+            offset: AtomicU32::new(self.offset()),
+            expected: AtomicU64::new(self.expected()),
+            // Its own copies only: see [`super::switch`].
+            switch: std::ptr::null(),
+            ..*self
+        }
+    }
+}
+
+/// Eight 128-bit masks, aligned for `andps`.
+#[repr(C, align(16))]
+#[derive(Clone, Copy, Default)]
+pub struct FloatMasks(pub [[u64; 2]; 8]);
+
+// SAFETY: an entry is immutable once built but for atomics, its control block is never unmapped, and its switch owns it and can be shared.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+impl Entry {
+    /// What knows where calls of this function go, if it is a module's.
+    pub fn switch(&self) -> Option<&Switch> {
+        // SAFETY: entries with a switch are owned by it.
+        unsafe { self.switch.as_ref() }
+    }
+
+    /// The same function for callers, but no domain in any phase lets it in.
+    pub(crate) fn closed(&self) -> Entry {
+        let entry = self.clone();
+        entry.close();
+        entry
+    }
+
+    /// From now on no domain in any phase lets calls in.
+    pub(crate) fn close(&self) {
+        self.expected.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    /// From now on calls go where those of `other` go, which differs in nothing else. The word that lets them in is written last: who reads
+    /// it finds the rest.
+    pub(crate) fn lead(&self, other: &Entry) {
+        let control = other.control.load(Ordering::SeqCst);
+        self.control.store(control, Ordering::SeqCst);
+        self.offset.store(other.offset(), Ordering::SeqCst);
+        self.expected.store(other.expected(), Ordering::SeqCst);
+    }
+
+    /// Offset of the function.
+    pub fn offset(&self) -> u32 {
+        self.offset.load(Ordering::SeqCst)
+    }
+
+    /// Phase and generation with which the call is let in.
+    pub(crate) fn expected(&self) -> u64 {
+        self.expected.load(Ordering::SeqCst)
+    }
+
+    /// The control block of its domain, which may have closed.
+    pub fn control(&self) -> &'static Control {
+        // SAFETY: an entry is made with a control block, and those are never unmapped.
+        unsafe { &*self.control.load(Ordering::SeqCst) }
+    }
+}
+
+/// One function's.
+pub struct Switch {
+    /// What callers take: `real`, or `detour`.
+    pub(super) current: AtomicPtr<Entry>,
+    /// The present version's entry.
+    pub(super) real: AtomicPtr<Entry>,
+    /// An entry that no state lets in, so that each call asks.
+    pub(super) detour: AtomicPtr<Entry>,
+    pub(super) all: AtomicPtr<Kept>,
+    /// Address of the C function pointer that follows `current`, or 0.
+    pub(super) stub: AtomicUsize,
+    /// Who is asked.
+    pub owner: Weak<dyn Route>,
+}
+
+// SAFETY: the pointers are to entries, which are immutable and may be read by every thread, and which only `drop` frees.
+unsafe impl Send for Switch {}
+// SAFETY: as above.
+unsafe impl Sync for Switch {}
+
+/// An entry that is kept, and the one kept before it. Callers hold its address as that of its entry.
+#[repr(C)]
+pub(super) struct Kept {
+    pub(super) entry: Entry,
+    pub(super) before: *mut Kept,
+}
+
+/// Who knows where calls of a switch go.
+pub trait Route: Send + Sync {
+    /// A call was not let in by `entry`: the entry to try instead. `None`: the refusal stays.
+    fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry>;
+}
 
 /// How calls of an entry are made, apart from their types.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
-    /// Calls bring a [`super::enter::CallPayload`], whose offset is their first parameter.
+    /// Calls bring a [`super::payload::CallPayload`], whose offset is their first parameter.
     pub payload: bool,
     /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none.
     pub limit: u64,

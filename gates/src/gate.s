@@ -3,14 +3,14 @@
 # The *entry gates*, one for each class of vector state that verified text can reach (none, SSE, AVX; of SSE and AVX with MXCSR and
 # without), share one shape: straight guard clauses, each leaving to the slow path, then publish, clear, call. Whatever is not the common
 # case (first entry of a thread, foreign stacks, nesting, x87, arguments in memory) takes the slow path, whose
-# decisions are made in Rust (`trusted::slow`) and carried out by the *full gate*.
+# decisions are made in Rust (`slow.rs`) and carried out by the *full gate*.
 #
 # Registers at an entry gate: rax = the Entry, arguments where System V puts them, return address on the stack.
 # A gate returns r11d = status (0: rax/xmm0 hold the result), which C callers ignore.
 #
-# T_CALL_STATE (`trusted::call_state`) is ENTERING while a gate writes the state of a new call, so that nothing of it is overwritten in
+# T_CALL_STATE (`call_state.rs`) is ENTERING while a gate writes the state of a new call, so that nothing of it is overwritten in
 # between. To publish the call is to store INSIDE there.
-# What an abort relies on (`trusted::signal`): T_FRAME is the stack pointer below the six saved registers, stored
+# What an abort relies on (`signal.rs`): T_FRAME is the stack pointer below the six saved registers, stored
 # before T_CALL_STATE becomes INSIDE, and unchanged until it leaves INSIDE. In between an abort may at any instruction set
 # rsp = T_FRAME and continue at postern_aborted; the label ranges below tell it where it is.
 
@@ -229,7 +229,7 @@ GLOBAL postern_marked_\name
     test    r15d, r15d
     jz      postern_unmark                  # no data stack for this thread yet, or diverted
     inc     qword ptr [r10 + r12 + {C_SLOTS} + 8]
-    mov     r11d, [rax + {E_OFFSET}]        # not before: now the entry cannot become another domain's (trusted::stub)
+    mov     r11d, [rax + {E_OFFSET}]        # not before: now the entry cannot become another domain's (`stub.rs`)
     mov     r13, [r10 + {C_BASE}]
     LOAD_GS rbx
     or      r11, r13

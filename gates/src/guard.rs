@@ -4,7 +4,8 @@
 //! gets the registers, the stack and the context that it would have had.
 
 use super::call_state::CallPhase;
-use super::control::{Control, ServiceEntry};
+pub use super::control::{Answer, Decide, GuardedCall};
+use super::control::{Guard, ServiceEntry};
 use super::peer::PeerError;
 use super::thread::{self, Thread};
 use super::{peer, shim};
@@ -15,49 +16,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Who decides about the calls of one service.
-pub trait Decide: Send + Sync {
-    /// What becomes of a call. Called on the thread of the extension that called, inside its domain, on the host's stack. A panic
-    /// ends the call, and goes on in whoever called the extension.
-    fn decide(&self, call: &GuardedCall<'_>) -> Answer;
-
-    /// Whether the service is taken from the domain.
-    fn is_revoked(&self) -> bool;
-}
-
-/// A call that is to be decided.
-pub struct GuardedCall<'a> {
-    /// The domain that calls.
-    pub control: &'a Control,
-    /// The arguments as the service gate left them: integer registers, and the low halves of vector registers. Bits that the types do
-    /// not have are the extension's, too.
-    pub integers: &'a [u64; 6],
-    pub floats: &'a [u64; 8],
-}
-
 impl GuardedCall<'_> {
     /// Whether the thread is on its own stack with less than `need` bytes of it left. (Of coroutines' stacks only the host knows.)
     pub fn lacks_stack(&self, need: u64) -> bool {
         let here = ptr::from_ref(self.integers) as u64;
         shim::lacks_stack(thread::current(), here, need)
     }
-}
-
-/// What becomes of a call.
-pub enum Answer {
-    /// The service is called.
-    GoOn,
-    /// It is not, and this is the result.
-    Value(u64),
-    /// The same; and if the service is a peer, the extension finds that it was denied.
-    Denied(u64),
-}
-
-/// What stands between an extension and one service. An entry owns it.
-pub struct Guard {
-    /// The service itself.
-    function: usize,
-    by: Arc<dyn Decide>,
 }
 
 impl ServiceEntry {
@@ -99,16 +63,6 @@ impl ServiceEntry {
         }
         // SAFETY: it is set once, and freed with the entry.
         unsafe { &*guard }
-    }
-}
-
-impl Drop for ServiceEntry {
-    fn drop(&mut self) {
-        let guard = *self.guard.get_mut();
-        if !guard.is_null() {
-            // SAFETY: from Box::into_raw in `guard_of`, and nobody calls the service any more.
-            drop(unsafe { Box::from_raw(guard) });
-        }
     }
 }
 

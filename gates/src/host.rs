@@ -14,9 +14,6 @@ use super::thread::Thread;
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
-/// The x87 environment as `fnstenv` writes it.
-pub type X87 = [u32; 7];
-
 /// Rounding to nearest, denormal numbers as they are, all exceptions masked, no flag raised.
 pub const MXCSR_DEFAULT: u32 = 0x1f80;
 

@@ -7,7 +7,7 @@ use super::call_state;
 use super::control::{Control, ServiceEntry};
 use super::pause::Pause;
 use super::thread::{self, Registry, Thread};
-use super::{machine, mask, slow};
+use super::{machine, mask, stale};
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -27,7 +27,7 @@ pub fn while_quiescent(control: &Control, work: impl FnOnce(&Quiescent)) -> bool
 pub fn while_empty<R>(control: &Control, work: impl FnOnce() -> (R, bool)) -> Option<R> {
     let here = Target::domain(control);
     // Before callers wait: it looks at states itself.
-    slow::forget_left(thread::current());
+    stale::forget_left(thread::current());
     if occupied(here, |_| true) {
         return None;
     }

@@ -8,26 +8,26 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `gate.s`, `peer.s`, [`gate`] | the instructions that cross a domain's boundary |
+//! | `gate.s`, `peer.s`, `assembly`, [`gate`] | the instructions that cross a domain's boundary; their binding; what Rust knows of them |
 //! | [`above`] | what is asked of the code that is built on it |
 //! | [`lifecycle`] | a domain's lifecycle: its phases and the transitions between them |
 //! | [`call_state`] | where a thread is with its innermost call, and what others may read of that |
 //! | [`end_request`] | another thread's wish that a call end |
 //! | [`atomic`] | what these three ask of an atomic word, so that a model can stand in for it |
 //! | `model` | a test: calls, aborts, resets and closes in every order in which threads can see each other's stores |
-//! | [`control`] | what gates read of a domain |
-//! | [`entry`] | how entries are made, of what is known
+//! | [`control`] | what gates read of a domain, and its services; the table of control blocks |
+//! | [`entry`] | entries, and how they are made, of what is known |
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`register`] | how a thread becomes known, and is forgotten |
-//! | [`record`] | the calls of a thread that wait |
+//! | [`record`], `nesting` | a call that waits; how it begins to, and becomes the innermost again |
 //! | [`peer`] | calls from one extension to another: the slow path, and ends |
 //! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
 //! | [`stale`] | calls that the host has left behind |
 //! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
 //! | [`outcome`] | how a call ended, in raw facts |
 //! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
-//! | [`host`] | floating-point control and the gs base: the host's and the extension's
-//! | [`enter`] | typed calls through an entry gate |
+//! | [`host`] | floating-point control and the gs base: the host's and the extension's |
+//! | [`enter`], [`payload`] | typed calls through an entry gate; what they bring besides arguments |
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`registers`] | which bits of registers the values of C types fill |
@@ -49,6 +49,7 @@
 #![allow(missing_docs)]
 
 pub mod above;
+mod assembly;
 pub mod atomic;
 pub mod call_state;
 pub mod code;
@@ -71,9 +72,11 @@ pub mod mask;
 mod memory;
 #[cfg(test)]
 mod model;
+mod nesting;
 pub mod outcome;
 pub mod pages;
 pub mod pause;
+pub mod payload;
 pub mod peer;
 pub mod record;
 pub mod register;

@@ -5,55 +5,25 @@
 //! their parts ([`super::window`]), and [`Mapping`] for all the rest.
 //!
 //! A process has so many mappings and no more, and at the limit its allocator fails, which ends it. So whoever is about to map says so
-//! first ([`room`]), and is refused while that would leave the host fewer than [`RESERVE`].
+//! first ([`room`]), and is refused while that would leave the host fewer than [`headroom::RESERVE`].
 
+mod error;
+mod headroom;
 mod limit;
 mod lost;
 mod mapping;
 
-pub use limit::room;
-pub use limit::{SystemLimit, without_reserve};
+pub use error::{MapError, explained, failed};
+pub use headroom::{room, without_reserve};
+pub use limit::SystemLimit;
 pub use mapping::Mapping;
 
+use error::refused;
+
 use std::fmt;
-use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use thiserror::Error;
-
-/// Memory could not be had.
-#[derive(Debug, Clone, Error)]
-#[non_exhaustive]
-pub enum MapError {
-    /// The kernel refused, or would have had to.
-    #[error("cannot {what} of {bytes} bytes: {reason}; {limit}")]
-    Refused {
-        /// What was tried.
-        what: &'static str,
-        /// Its size.
-        bytes: usize,
-        /// The system's words.
-        reason: String,
-        /// The limit that was met.
-        limit: SystemLimit,
-    },
-    /// The kernel may have given up addresses of a window, and something else of the process may be there now. The window is never used
-    /// again.
-    #[error(
-        "the kernel refused memory and gave up the addresses; the window is lost, close the domain"
-    )]
-    Lost,
-    /// All control blocks are in use.
-    #[error("{0} domains are alive, which is the limit; drop some first")]
-    TooManyDomains(usize),
-    /// The window has a code area.
-    #[error("a namespace stays in its window")]
-    Code,
-    /// The fixed place is taken.
-    #[error("the address range is already in use")]
-    Taken,
-}
 
 /// What a domain may do with a page of an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,28 +81,6 @@ impl Protection {
             Protection::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
             Protection::ReadExecute => libc::PROT_READ | libc::PROT_EXEC,
         }
-    }
-}
-
-fn refused(what: &'static str, bytes: usize) -> MapError {
-    failed(what, bytes, io::Error::last_os_error())
-}
-
-/// What the system's refusal means.
-pub fn failed(what: &'static str, bytes: usize, error: io::Error) -> MapError {
-    MapError::Refused {
-        what,
-        bytes,
-        limit: SystemLimit::of(&error, bytes as u64),
-        reason: error.to_string(),
-    }
-}
-
-/// The system's words, with the limit that was met, if one is known.
-pub fn explained(error: &io::Error) -> String {
-    match SystemLimit::of(error, 0) {
-        SystemLimit::Other => error.to_string(),
-        limit => format!("{error}; {limit}"),
     }
 }
 

@@ -2,11 +2,19 @@
 
 use super::map::{self, Mapping};
 use super::outcome::Refusal;
-use super::signal;
+
+/// Signals that mean a fault when the processor raises them.
+pub(super) const FAULTS: [libc::c_int; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGTRAP,
+];
 
 /// Size of the alternate signal stack that a thread gets when it has none that is large enough.
 const SIGNAL_STACK: usize = 64 << 10;
-/// The same where handlers of the host's that expect the thread's own stack run there (the argument `adopt` of [`signal::start`]).
+/// The same where handlers of the host's that expect the thread's own stack run there (the argument `adopt` of [`super::signal::start`]).
 const ROOMY: usize = 256 << 10;
 /// What our own handler needs besides the system's frame.
 const HANDLER: usize = 12 << 10;
@@ -116,7 +124,7 @@ impl SignalsBlocked {
             let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
             libc::sigfillset(&mut all);
             // A debugger's breakpoint, say, while SIGTRAP is blocked would make the kernel drop the handler.
-            for fault in signal::FAULTS {
+            for fault in FAULTS {
                 libc::sigdelset(&mut all, fault);
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);

@@ -1,12 +1,10 @@
 //! The host's hands in a window: bytes are moved by instructions that the compiler knows nothing about, because other threads may
 //! write the same memory at the same time. Who may be touched is checked by the owners of ranges, which alone call this
-//! ([`super::window`], [`Mapping`]), and by their callers' tables.
+//! ([`super::window`], [`super::map::Mapping`]), and by their callers' tables.
 //!
 //! A checked page can go all the same: another thread takes the domain's right to it, or somebody truncates the file behind a
 //! shared area. So a copy that meets a fault ends there and says so ([`after_fault`]).
 
-use super::control::Control;
-use super::map::Mapping;
 use std::arch::{asm, global_asm};
 
 // Both take the destination in rdi, a source in rsi and a length in rdx, and return 0. All instructions that may fault stand between
@@ -158,15 +156,6 @@ pub(super) unsafe fn fill(to: usize, bytes: usize) -> Result<(), Gone> {
     }
 }
 
-/// Copies into the window of the domain that the calling thread is in, or about to enter: its mark keeps the window where it is.
-///
-/// # Safety
-/// `[offset, offset + from.len())` lies in the window.
-pub(super) unsafe fn write(control: &Control, offset: u32, from: &[u8]) -> Result<(), Gone> {
-    // SAFETY: of windows no Rust references are made.
-    unsafe { copy(from.as_ptr() as usize, control.address(offset), from.len()) }
-}
-
 /// Reads a word of the calling thread's own stack.
 ///
 /// # Safety
@@ -188,29 +177,5 @@ pub(super) unsafe fn set_host_word(address: u64, value: u64) {
     // SAFETY: the caller's promise.
     unsafe {
         asm!("mov qword ptr [{}], {}", in(reg) address, in(reg) value, options(nostack, preserves_flags));
-    }
-}
-
-/// The host's memory of a mapped file of the runtime's own, for building images.
-pub(crate) struct FileView(Mapping);
-
-impl FileView {
-    /// Maps the first `bytes` bytes of `file` readable.
-    ///
-    /// # Safety
-    /// The file has them, and is sealed against writing and shrinking before the view is read.
-    pub(super) unsafe fn new(
-        file: std::os::fd::BorrowedFd<'_>,
-        bytes: usize,
-    ) -> Result<FileView, super::map::MapError> {
-        Mapping::of_file(file, bytes).map(FileView)
-    }
-
-    /// The bytes. The file is sealed, so they never change.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        let (start, bytes) = (self.0.address(), self.0.bytes());
-        // SAFETY: mapped readable for the view's life, as nobody else has the mapping, over a file that is sealed against writing and
-        // shrinking.
-        unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }
     }
 }

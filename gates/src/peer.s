@@ -179,7 +179,7 @@ GLOBAL postern_peer_unmark
     mov     dword ptr fs:[r10 + {T_CALL_STATE}], {INSIDE}
     dec     dword ptr [rax + r12 + {C_SLOTS} + 4]
     mov     qword ptr [r13 + {R_SEQUENCE}], 0
-# Whatever is not the common case goes on as a service, whose function is in Rust (`trusted::peer`).
+# Whatever is not the common case goes on as a service, whose function is in Rust (`peer/call.rs`).
 GLOBAL postern_peer_pop
     RESTORE_FIVE
 GLOBAL postern_peer_slow

@@ -1,7 +1,7 @@
 //! The calls of a thread that wait while another one runs: in a service that called an extension, or in the peer gate.
 //!
 //! Each thread has an array of records, outermost call first. Its own record is `Thread::record`, those below it wait. Both Rust
-//! (`slow.rs`) and the peer gate (`peer.s`) push and pop them. Invariants:
+//! (`nesting.rs`) and the peer gate (`peer.s`) push and pop them. Invariants:
 //! - A record that nobody waits in has `sequence`, `service_rsp`, `foreign`, `pending` and `detail` 0. So the gate, which has none of
 //!   these to keep, need not write them.
 //! - A call's record is shown (`sequence` is not 0) from before it ceases to be the innermost until after it is that again, and while
@@ -10,13 +10,12 @@
 
 use super::control::{Control, ServiceEntry};
 use super::end_request::EndRequest;
-use super::thread::Thread;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Deepest nesting host → extension → service or peer → extension …
 pub const MAX_NESTING: usize = 64;
 /// Records of a thread: one for each call that waits, and the innermost one's.
-const RECORDS: usize = MAX_NESTING + 1;
+pub(super) const RECORDS: usize = MAX_NESTING + 1;
 
 /// What is kept of a call.
 #[derive(Default)]
@@ -137,80 +136,5 @@ impl Record {
     /// Whether the call waits in the peer gate.
     pub(crate) fn in_peer_gate(&self) -> bool {
         self.service_rsp.load(Ordering::Relaxed) == 0
-    }
-}
-
-/// Gives a thread that registers its records.
-pub(crate) fn make(thread: &Thread) {
-    let records: Box<[Record; RECORDS]> = Box::new(std::array::from_fn(|_| Record::default()));
-    let first = Box::into_raw(records).cast::<Record>();
-    // SAFETY: the last record of the array.
-    let last = unsafe { first.add(MAX_NESTING) };
-    thread.records.store(first, Ordering::Relaxed);
-    thread.record.store(first, Ordering::Relaxed);
-    thread.last_record.store(last, Ordering::Relaxed);
-}
-
-/// The records of a thread that has left the registry, for [`Records`]' drop to free.
-pub struct Records(*mut [Record; RECORDS]);
-
-impl Records {
-    /// Takes them from the thread.
-    pub(crate) fn take(thread: &Thread) -> Records {
-        let first = thread.records.swap(std::ptr::null_mut(), Ordering::Relaxed);
-        Records(first.cast())
-    }
-}
-
-impl Drop for Records {
-    fn drop(&mut self) {
-        if !self.0.is_null() {
-            // SAFETY: from Box::into_raw in `make`, taken out of its only place; other threads read it under the registry only, and
-            // no longer find the thread there.
-            drop(unsafe { Box::from_raw(self.0) });
-        }
-    }
-}
-
-impl Thread {
-    /// All records but the last, outermost call's first; those that wait are shown. Other threads hold the registry while they look.
-    pub fn records(&self) -> &[Record] {
-        let first = self.records.load(Ordering::SeqCst);
-        if first.is_null() {
-            return &[];
-        }
-        // SAFETY: `make` made the array of RECORDS, all atomics; it is freed after the thread has left the registry.
-        unsafe { std::slice::from_raw_parts(first, RECORDS) }
-    }
-
-    /// The records of the calls that wait, outermost first, each with its number. They may change while another thread looks.
-    pub fn waiting(&self) -> impl Iterator<Item = (u64, &Record)> {
-        let numbered = self
-            .records()
-            .iter()
-            .map(|r| (r.sequence.load(Ordering::SeqCst), r));
-        numbered.take_while(|&(sequence, _)| sequence != 0)
-    }
-
-    /// How many calls wait on the calling thread.
-    pub fn depth(&self) -> usize {
-        let first = self.records.load(Ordering::Relaxed) as usize;
-        (self.record.load(Ordering::Relaxed) as usize - first) / size_of::<Record>()
-    }
-
-    /// The limit of the innermost call if it is, still, the one with this number.
-    pub fn peer_limit(&self, sequence: u64) -> Option<u64> {
-        // A call has the same depth, and its record the same limit, for as long as it is the innermost one. If it is that at both
-        // ends of this function but was not in between, its own record was shown in between; and if that was too short for us to
-        // see it, we saw its own depth.
-        let mut depth = 0;
-        for (waiting, _) in self.waiting() {
-            if waiting == sequence {
-                return None;
-            }
-            depth += 1;
-        }
-        let limit = self.records().get(depth)?.limit.load(Ordering::SeqCst);
-        (self.sequence.load(Ordering::SeqCst) == sequence).then_some(limit)
     }
 }

@@ -7,13 +7,15 @@
 
 use super::above::above;
 use super::call_state::CallPhase;
-use super::control::{self, MAX_THREADS};
+use super::control::{self, Control, MAX_THREADS};
+use super::gate::Label;
 use super::map::{self, Mapping};
 use super::mask::SignalStack;
+use super::nesting::{self, Records};
 use super::outcome::{RawFault, Refusal};
-use super::record::{self, MAX_NESTING, Records};
-use super::thread::{Extra, NESTED, Thread, current, registry};
-use super::{host, memory, signal};
+use super::record::MAX_NESTING;
+use super::thread::{Extra, NESTED, Registry, Thread, X87, current, registry};
+use super::{memory, signal};
 use std::arch::global_asm;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -67,7 +69,7 @@ pub(super) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
         detail: 0,
         message: None,
         panic: None,
-        x87: host::X87::default(),
+        x87: X87::default(),
         stack: stack.unwrap_or((0, 0)),
         own_stack: None,
         index,
@@ -76,12 +78,11 @@ pub(super) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
         checked,
         signal_stack,
     });
-    thread.service_gate.store(
-        super::gate::Label::postern_service.address() as u64,
-        Ordering::Relaxed,
-    );
+    thread
+        .service_gate
+        .store(Label::postern_service.address() as u64, Ordering::Relaxed);
     thread.extra.store(Box::into_raw(extra), Ordering::Relaxed);
-    record::make(thread);
+    nesting::make(thread);
     thread.nested.store(NESTED, Ordering::Relaxed);
     let at = control::slot_at(index);
     thread.slot.store(at, Ordering::Relaxed);
@@ -326,4 +327,40 @@ fn runs_last_destructors(frame: u64, bounds: Option<Bounds>) -> bool {
     range
         .step_by(8)
         .any(|at| unsafe { memory::host_word(at) } == from)
+}
+
+/// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
+///
+/// The caller holds the registry since before the fork.
+pub fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Control)) {
+    let me: *const Thread = current();
+    for place in registry.threads.iter_mut() {
+        if place.is_null() || std::ptr::eq(*place, me) {
+            continue;
+        }
+        // SAFETY: fork copied the other threads' blocks; nobody frees them in the child.
+        let other = unsafe { &**place };
+        if other.call_state.own() != CallPhase::Outside {
+            // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
+            if let Some(control) = unsafe { other.control.load(Ordering::Relaxed).as_ref() } {
+                inside(control);
+            }
+            for (_, record) in other.waiting() {
+                if let Some(control) = record.domain() {
+                    inside(control);
+                    // Nobody waits there any more, whoever gets the index next.
+                    let slot = control.slot(other.index());
+                    slot.waiting.store(0, Ordering::SeqCst);
+                }
+            }
+        }
+        *place = std::ptr::null();
+    }
+    // SAFETY: `me` is the calling thread's block.
+    let me = unsafe { &*me };
+    // SAFETY: gettid has no preconditions.
+    me.tid
+        .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
+    // The next call finds that there is no watchdog, and looks at its signals.
+    signal::look_again(registry);
 }

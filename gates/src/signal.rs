@@ -5,21 +5,15 @@
 
 use super::call_state::{CallPhase, Interrupted, OnAbort};
 use super::control::Control;
+use super::copies;
 use super::gate::{self, Label, PcRegion};
+use super::mask::FAULTS;
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, Thread};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
+use std::arch::global_asm;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
-
-/// Signals that mean a fault when the processor raises them.
-pub const FAULTS: [c_int; 5] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGILL,
-    libc::SIGFPE,
-    libc::SIGTRAP,
-];
 
 /// The signal by which other threads ask a thread to end its call.
 static ABORT: AtomicI32 = AtomicI32::new(0);
@@ -115,7 +109,7 @@ fn install(signal: c_int) -> std::io::Result<()> {
         }
         keep(signal, previous);
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = super::copies::handler();
+        action.sa_sigaction = copies::handler();
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigemptyset(&mut action.sa_mask);
         if libc::sigaction(signal, &action, &mut previous) != 0 {
@@ -134,7 +128,7 @@ fn keep(signal: c_int, action: libc::sigaction) {
     let list = place.load(Ordering::Acquire);
     // SAFETY: null, or a leaked structure that nobody changes.
     let known = unsafe { list.as_ref() }.is_some_and(|first| first.is(&action));
-    if known || action.sa_sigaction == super::copies::handler() {
+    if known || action.sa_sigaction == copies::handler() {
         return;
     }
     let older = Previous::without(list, &action);
@@ -280,7 +274,7 @@ pub fn replaced() -> Option<c_int> {
     }
     ours().find(|&signal| {
         // SAFETY: what the system names as installed.
-        let known = |handler| unsafe { super::copies::is_handler(handler) };
+        let known = |handler| unsafe { copies::is_handler(handler) };
         Action::of(signal).is_some_and(|action| !known(action.handler))
     })
 }
@@ -463,13 +457,25 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
     }
 }
 
+// What the kernel calls: [`super::copies`] knows the bytes before it.
+global_asm!(
+    ".p2align 5",
+    ".ascii \"postern handler\\0\"",
+    ".globl postern_on_signal",
+    ".hidden postern_on_signal",
+    "postern_on_signal:",
+    "endbr64",
+    // The kernel lays the context right above the return address; who chains to us has frames in between.
+    "lea r8, [rsp + 8]",
+    "xor ecx, ecx",
+    "cmp r8, rdx",
+    "sete cl",
+    "jmp {handler}",
+    handler = sym on_signal,
+);
+
 /// `direct`: the kernel called, and not a handler that was installed after ours and chains to it.
-pub(super) extern "C" fn on_signal(
-    signal: c_int,
-    info: *mut siginfo_t,
-    context: *mut c_void,
-    direct: bool,
-) {
+extern "C" fn on_signal(signal: c_int, info: *mut siginfo_t, context: *mut c_void, direct: bool) {
     // The interrupted code's errno must survive.
     // SAFETY: errno's location is thread-local and always valid.
     let errno = unsafe { *libc::__errno_location() };

@@ -5,24 +5,23 @@
 
 use super::above::{Ended, above};
 use super::call_state::CallPhase;
-use super::control::{Control, Entry};
-use super::enter::CallPayload;
+use super::control::Control;
+use super::entry::Entry;
 use super::gate::{FACT_YMM, FLAG_PAYLOAD, Label, SAVED, STATUS_ENDED, STATUS_PEER};
 use super::host;
 use super::lifecycle::Phase;
 use super::mask;
 use super::memory;
+use super::nesting::{leave, own_record, push};
 use super::outcome::{self, Refusal};
+use super::payload::CallPayload;
 use super::peer;
-use super::record::Record;
 use super::register;
 use super::stale::{discard_stale, is_stale};
 use super::thread::{self, Thread};
 use std::arch::asm;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
-
-pub use super::stale::{forget_left, nesting, unwind};
+use std::sync::atomic::Ordering;
 
 const RETRY: u32 = 0;
 const FULL: u32 = 1;
@@ -30,9 +29,6 @@ const REFUSED: u32 = 2;
 
 /// Bytes between the recorded frame and the caller's stack arguments: six registers and the return address.
 const FRAME_TO_ARGUMENTS: u64 = 7 * 8;
-/// Bytes between the frame of a call through the peer gate and the caller's stack pointer at the service gate: five registers.
-const PEER_FRAME: u64 = 5 * 8;
-
 /// How often one call may find another way in before it is refused.
 const ATTEMPTS: u32 = 64;
 
@@ -312,7 +308,7 @@ fn plan(
         // A data stack is private memory that stays as long as the domain, so this does not fail; and what it holds is the
         // extension's own affair.
         // SAFETY: r15 was lowered by that much on the thread's data stack, above whose bottom it still is.
-        let _ = unsafe { memory::write(control, r15 + i * 8, &word.to_ne_bytes()) };
+        let _ = unsafe { control.write(r15 + i * 8, &word.to_ne_bytes()) };
     }
     if let Some(payload) = payload {
         payload.unload(control, r15);
@@ -342,114 +338,6 @@ fn payload<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut CallPayload<'st
     payload
 }
 
-/// Adds to a counter that only its own thread writes.
-fn add(counter: &AtomicU32, n: u32) {
-    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
-    counter.store(sum, Ordering::Release);
-}
-
-// What a thread writes about itself, the processor shows to others in the order of the stores (total store order), and a signal
-// handler of the thread sees all that was before: so stores are `Release`. Where a thread must look at others' wishes after its own
-// stores are seen, there is a fence; where others look, they have sent a barrier to all threads (`machine::barrier`), as for the
-// entry gates, which do the same with plain instructions.
-
-/// Makes a record of the innermost call, which waits in a service, and begins to write the state of a new one.
-fn push(thread: &Thread) {
-    let (depth, extra) = (thread.depth(), thread.extra());
-    let record = &thread.records()[depth];
-    let copy = |to: &AtomicU64, from: &AtomicU64| {
-        to.store(from.load(Ordering::Relaxed), Ordering::Release);
-    };
-    let narrow = |to: &AtomicU32, from: &AtomicU32| {
-        to.store(from.load(Ordering::Relaxed), Ordering::Release);
-    };
-    let control = thread.control.load(Ordering::Relaxed);
-    record.control.store(control, Ordering::Release);
-    copy(&record.frame, &thread.frame);
-    copy(&record.service_rsp, &thread.service_rsp);
-    narrow(&record.service_r15, &thread.service_r15);
-    let service = thread.service.load(Ordering::Relaxed);
-    record.service.store(service, Ordering::Relaxed);
-    copy(&record.context, &thread.context);
-    narrow(&record.foreign, &thread.foreign);
-    copy(&record.plan_rsp, &thread.plan_rsp);
-    let detail = std::mem::take(&mut extra.detail);
-    record.detail.store(detail, Ordering::Relaxed);
-    extra.messages[depth] = extra.message.take();
-    copy(&record.sequence, &thread.sequence);
-    add(waiting(thread, record), 1);
-    let number = thread.nested.load(Ordering::Relaxed) + 1;
-    thread.nested.store(number, Ordering::Release);
-    thread.call_state.begin_entering();
-    let next = &thread.records()[depth + 1];
-    next.limit.store(extra.next_limit, Ordering::Release);
-    thread
-        .record
-        .store(std::ptr::from_ref(next).cast_mut(), Ordering::Release);
-    thread.sequence.store(number, Ordering::Release);
-    compiler_fence(Ordering::SeqCst);
-    // From here on no abort signal for the waiting call changes these; one that came before is in them.
-    copy(&record.pending, &thread.pending);
-    narrow(&record.pending_kind, &thread.abort_kind);
-}
-
-/// Makes the call of a record the innermost again, as one that is in a service: also one that waited in the peer gate.
-/// True if it did.
-fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
-    let record = &thread.records()[depth];
-    let copy = |to: &AtomicU64, from: &AtomicU64| {
-        to.store(from.load(Ordering::Relaxed), Ordering::Release);
-        from.store(0, Ordering::Release);
-    };
-    let narrow = |to: &AtomicU32, from: &AtomicU32| {
-        to.store(from.load(Ordering::Relaxed), Ordering::Release);
-        from.store(0, Ordering::Release);
-    };
-    thread.call_state.begin_entering();
-    let number = thread.nested.load(Ordering::Relaxed) + 1;
-    thread.nested.store(number, Ordering::Release);
-    let peer = record.in_peer_gate();
-    thread.host_rsp.store(record.host_rsp(), Ordering::Release);
-    if peer {
-        let frame = thread.frame.load(Ordering::Relaxed);
-        record
-            .service_rsp
-            .store(frame + PEER_FRAME, Ordering::Relaxed);
-    }
-    let control = record.control.load(Ordering::Relaxed);
-    thread.control.store(control, Ordering::Release);
-    copy(&thread.frame, &record.frame);
-    let sequence = record.sequence.load(Ordering::Relaxed);
-    thread.sequence.store(sequence, Ordering::Release);
-    copy(&thread.service_rsp, &record.service_rsp);
-    narrow(&thread.service_r15, &record.service_r15);
-    let service = record.service.load(Ordering::Relaxed);
-    thread.service.store(service, Ordering::Relaxed);
-    copy(&thread.context, &record.context);
-    narrow(&thread.foreign, &record.foreign);
-    copy(&thread.plan_rsp, &record.plan_rsp);
-    copy(&thread.pending, &record.pending);
-    narrow(&thread.abort_kind, &record.pending_kind);
-    let extra = thread.extra();
-    extra.detail = record.detail.load(Ordering::Relaxed);
-    record.detail.store(0, Ordering::Relaxed);
-    extra.message = extra.messages[depth].take();
-    thread
-        .record
-        .store(std::ptr::from_ref(record).cast_mut(), Ordering::Release);
-    (record, peer)
-}
-
-/// The counter of `record`'s domain that says how many of its calls wait on this thread.
-fn waiting<'a>(thread: &Thread, record: &Record) -> &'a AtomicU32 {
-    // SAFETY: control blocks are never unmapped, and a recorded call has one.
-    unsafe {
-        &(*record.control.load(Ordering::Relaxed))
-            .slot(thread.index())
-            .waiting
-    }
-}
-
 /// Where the data stack of a nested call into `control` begins: below every frame of that domain on this thread.
 fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32, Refusal> {
     let current = (
@@ -477,11 +365,6 @@ fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32
     Ok(r15)
 }
 
-/// The record of the innermost call of a registered thread.
-fn own_record(thread: &Thread) -> &Record {
-    &thread.records()[thread.depth()]
-}
-
 /// After the extension of the innermost call has run for the last time: the processor's state is the host's again.
 fn bring_back_host(thread: &Thread) {
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
@@ -495,41 +378,6 @@ fn bring_back_host(thread: &Thread) {
         // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
         unsafe { asm!("vzeroupper", options(nostack, nomem)) };
     }
-}
-
-/// Makes the waiting call, if there is one, the innermost again. True if that one waited in the peer gate.
-pub(super) fn leave(thread: &Thread) -> bool {
-    // Calls by the fast path have neither.
-    let record = own_record(thread);
-    record.limit.store(0, Ordering::Release);
-    record.recovery.store(0, Ordering::Relaxed);
-    let Some(depth) = thread.depth().checked_sub(1) else {
-        thread.foreign.store(0, Ordering::Relaxed);
-        thread.host_rsp.store(0, Ordering::Relaxed);
-        thread.call_state.leave();
-        return false;
-    };
-    let (record, peer) = pop(thread, depth);
-    thread.call_state.back_in_service();
-    add(waiting(thread, record), u32::MAX);
-    let sequence = record.sequence.load(Ordering::Relaxed);
-    record.sequence.store(0, Ordering::Release);
-    // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did before is seen.
-    fence(Ordering::SeqCst);
-    let wish = record.end_request();
-    let requested = wish.is_for(sequence);
-    wish.done(sequence);
-    let settled = |control: &Control| control.lifecycle.settled();
-    let reason = match record.domain().map_or(Phase::Closed, settled) {
-        Phase::Poisoned | Phase::Closed => outcome::ANOTHER,
-        _ if requested => wish.kind(),
-        _ => return peer,
-    };
-    if thread.pending.load(Ordering::SeqCst) != sequence {
-        thread.pending.store(sequence, Ordering::SeqCst);
-        thread.abort_kind.store(reason, Ordering::SeqCst);
-    }
-    peer
 }
 
 /// After a call through the full gate returned.

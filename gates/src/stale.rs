@@ -1,8 +1,9 @@
 //! Calls that the host has left behind: by longjmp, by unwinding, or by saying so.
 
 use super::call_state::CallPhase;
-use super::slow::leave;
-use super::thread::Thread;
+use super::control::Control;
+use super::nesting::leave;
+use super::thread::{Thread, current};
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
@@ -70,4 +71,14 @@ pub unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
         forget(thread);
     }
     true
+}
+
+/// The domain that called the service in which the calling thread is.
+pub fn serving() -> Option<&'static Control> {
+    let thread = current();
+    forget_left(thread);
+    match thread.call_state.own() {
+        CallPhase::InService => thread.innermost(),
+        _ => None,
+    }
 }

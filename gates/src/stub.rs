@@ -14,7 +14,7 @@
 //! host is as safe as before. Places are used again in the order in which they were given back, and not before [`QUARANTINE`] others of
 //! their shape were.
 
-use super::control::{Entry, FloatMasks};
+use super::entry::{Entry, FloatMasks};
 use super::map::{self, MapError, Mapping};
 use postern_verifier::window::FILL;
 use postern_x86::{Assembler, Gpr, Mem, Width};

@@ -3,44 +3,12 @@
 //! Every entry that was ever current stays until the switch goes, because a thread may have read its address long ago and not
 //! gone through the gate yet. The gate then finds a closed domain, and asks for the present entry instead.
 
-use super::control::Entry;
+use super::entry::{Entry, Kept};
+pub use super::entry::{Route, Switch};
 use super::map::MapError;
 use super::stub;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-
-/// An entry that is kept, and the one kept before it. Callers hold its address as that of its entry.
-#[repr(C)]
-struct Kept {
-    entry: Entry,
-    before: *mut Kept,
-}
-
-/// Who knows where calls of a switch go.
-pub trait Route: Send + Sync {
-    /// A call was not let in by `entry`: the entry to try instead. `None`: the refusal stays.
-    fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry>;
-}
-
-/// One function's.
-pub struct Switch {
-    /// What callers take: `real`, or `detour`.
-    current: AtomicPtr<Entry>,
-    /// The present version's entry.
-    real: AtomicPtr<Entry>,
-    /// An entry that no state lets in, so that each call asks.
-    detour: AtomicPtr<Entry>,
-    all: AtomicPtr<Kept>,
-    /// Address of the C function pointer that follows `current`, or 0.
-    stub: AtomicUsize,
-    /// Who is asked.
-    pub owner: Weak<dyn Route>,
-}
-
-// SAFETY: the pointers are to entries, which are immutable and may be read by every thread, and which only `drop` frees.
-unsafe impl Send for Switch {}
-// SAFETY: as above.
-unsafe impl Sync for Switch {}
 
 impl Switch {
     /// A switch that no call may go through before [`Switch::go`].

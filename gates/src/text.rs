@@ -6,8 +6,7 @@
 //! ([`super::window::Pin::map_text`]).
 
 use super::machine;
-use super::map::MapError;
-use super::memory::FileView;
+use super::map::{MapError, Mapping};
 use super::thread::SERVICE_GATE;
 use postern_image::{ImageFile, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
@@ -35,6 +34,27 @@ pub struct Text {
     size: usize,
     /// The host's view of the file: what a reset copies back.
     view: OnceLock<Option<FileView>>,
+}
+
+/// The host's memory of a mapped file of the runtime's own, for building images.
+struct FileView(Mapping);
+
+impl FileView {
+    /// Maps the first `bytes` bytes of `file` readable.
+    ///
+    /// # Safety
+    /// The file has them, and is sealed against writing and shrinking before the view is read.
+    unsafe fn new(file: BorrowedFd<'_>, bytes: usize) -> Result<FileView, MapError> {
+        Mapping::of_file(file, bytes).map(FileView)
+    }
+
+    /// The bytes. The file is sealed, so they never change.
+    fn bytes(&self) -> &[u8] {
+        let (start, bytes) = (self.0.address(), self.0.bytes());
+        // SAFETY: mapped readable for the view's life, as nobody else has the mapping, over a file that is sealed against writing and
+        // shrinking.
+        unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }
+    }
 }
 
 /// No text came of a file.

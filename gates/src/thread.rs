@@ -10,20 +10,21 @@
 use super::call_state::{CallPhase, CallState, CallWord, one_call};
 use super::control::{self, Control, ServiceEntry};
 use super::end_request::EndRequest;
-use super::enter::CallPayload;
-use super::host::X87;
 use super::machine;
 use super::map::Mapping;
 use super::mask::SignalStack;
 use super::outcome::RawFault;
+use super::payload::CallPayload;
 use super::record::Record;
-use super::signal;
 use std::arch::asm;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
 pub(super) const NESTED: u64 = 1 << 63;
+
+/// The x87 environment as `fnstenv` writes it.
+pub type X87 = [u32; 7];
 
 /// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request` and `entry_slot`.
 #[repr(C, align(64))]
@@ -152,7 +153,7 @@ pub struct Extra {
     pub(crate) admitted: bool,
     /// The thread runs its last destructors, so it is registered for the length of a call only.
     pub(crate) ending: bool,
-    /// [`signal::generation`] when the thread's signals were looked at.
+    /// [`super::signal::generation`] when the thread's signals were looked at.
     pub(crate) checked: u64,
     /// An alternate signal stack that we installed.
     pub(crate) signal_stack: Option<SignalStack>,
@@ -227,16 +228,6 @@ pub fn current() -> &'static Thread {
             options(nostack, readonly, preserves_flags),
         );
         &*p
-    }
-}
-
-/// The domain that called the service in which the calling thread is.
-pub fn serving() -> Option<&'static Control> {
-    let thread = current();
-    super::slow::forget_left(thread);
-    match thread.call_state.own() {
-        CallPhase::InService => thread.innermost(),
-        _ => None,
     }
 }
 
@@ -343,6 +334,25 @@ impl Thread {
     }
 }
 
+impl Control {
+    /// Has the calling thread let in while the domain is [`Phase::Exclusive`], or with `false` nobody.
+    pub fn admit_me(&self, me: bool) {
+        let owner = match me {
+            true => std::ptr::from_ref(current()) as u64,
+            false => 0,
+        };
+        self.owner.store(owner, Ordering::SeqCst);
+    }
+
+    /// Calls by all threads so far.
+    pub fn calls(&self) -> u64 {
+        let threads = registered_ever();
+        (0..threads)
+            .map(|i| self.slot(i).calls.load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
 /// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at
 /// whenever it runs. On return every registered thread is in one of two cases: it is seen in a call (which may have begun before), or
 /// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the call states last, has missed nobody.
@@ -377,40 +387,4 @@ pub fn all_outside(registry: &Registry) -> (bool, u64) {
         calls = calls.wrapping_add(thread.sequence.load(Ordering::SeqCst));
     }
     (outside, calls)
-}
-
-/// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
-///
-/// The caller holds the registry since before the fork.
-pub fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Control)) {
-    let me: *const Thread = current();
-    for place in registry.threads.iter_mut() {
-        if place.is_null() || std::ptr::eq(*place, me) {
-            continue;
-        }
-        // SAFETY: fork copied the other threads' blocks; nobody frees them in the child.
-        let other = unsafe { &**place };
-        if other.call_state.own() != CallPhase::Outside {
-            // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
-            if let Some(control) = unsafe { other.control.load(Ordering::Relaxed).as_ref() } {
-                inside(control);
-            }
-            for (_, record) in other.waiting() {
-                if let Some(control) = record.domain() {
-                    inside(control);
-                    // Nobody waits there any more, whoever gets the index next.
-                    let slot = control.slot(other.index());
-                    slot.waiting.store(0, Ordering::SeqCst);
-                }
-            }
-        }
-        *place = std::ptr::null();
-    }
-    // SAFETY: `me` is the calling thread's block.
-    let me = unsafe { &*me };
-    // SAFETY: gettid has no preconditions.
-    me.tid
-        .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);
-    // The next call finds that there is no watchdog, and looks at its signals.
-    signal::look_again(registry);
 }

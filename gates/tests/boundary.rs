@@ -35,11 +35,11 @@ const ALLOWED: &[(&str, &str)] = &[
         "compares a program counter with the bounds of the gates",
     ),
     (
-        "window::part::OwnedPart::read",
+        "window::owned::OwnedPart::read",
         "an index, checked against the part",
     ),
     (
-        "window::part::OwnedPart::write",
+        "window::owned::OwnedPart::write",
         "an index, checked against the part",
     ),
     (

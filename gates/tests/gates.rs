@@ -2,8 +2,9 @@
 //! little more than note what it is told.
 
 use postern_gates::above::{self, Above, Ended, Failure, Held};
-use postern_gates::control::{Block, Control, Entry, ServiceEntry, Terms};
+use postern_gates::control::{Block, Control, ServiceEntry, Terms};
 use postern_gates::enter::{self, Returned};
+use postern_gates::entry::Entry;
 use postern_gates::entry::Manner;
 use postern_gates::gate::{STATUS_ENDED, STATUS_OK};
 use postern_gates::guard::{Answer, Decide, GuardedCall};

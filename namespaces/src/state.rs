@@ -13,7 +13,7 @@ use super::object::{Symbol, Variables};
 use super::recovery::Settings;
 use super::{CreateError, Recovery};
 use postern_gates::code::{CodeArena, TRAP};
-use postern_gates::control::Entry;
+use postern_gates::entry::Entry;
 use postern_gates::inside::{self, Quiescent};
 use postern_gates::window::Pin;
 use postern_image::Signature;

@@ -5,7 +5,7 @@
 
 use crate::counters::metrics;
 use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
-use postern_gates::{control, debugger, machine, pages, signal, stub, thread, window};
+use postern_gates::{control, debugger, machine, pages, register, signal, stub, thread, window};
 use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -71,7 +71,7 @@ extern "C" fn after_in_parent() {
 extern "C" fn after_in_child() {
     fork::child_begins();
     if let Some(mut all) = ALL.with(|place| place.take()) {
-        thread::after_fork(&mut all.registry, |control| {
+        register::after_fork(&mut all.registry, |control| {
             control.lifecycle().poison();
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {

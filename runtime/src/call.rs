@@ -7,11 +7,12 @@ use crate::fault::{Fault, FaultKind};
 use crate::peer;
 use crate::value::{Output, Value};
 use postern_gates::above::{Ended, Failure, Held};
-use postern_gates::control::{Entry, MAX_THREADS};
+use postern_gates::control::MAX_THREADS;
 use postern_gates::enter;
+use postern_gates::entry::Entry;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::outcome::{self, RawFault, Refusal};
-use postern_gates::{shim, slow, thread};
+use postern_gates::{shim, stale, thread};
 use postern_image::Signature;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -351,7 +352,7 @@ pub(crate) fn run(entry: &Entry) -> Result<(), CallError> {
 
 /// How many calls of extensions this thread is inside: 0 outside, 1 in a service, more when services call extensions.
 pub fn nesting() -> usize {
-    slow::nesting(thread::current())
+    stale::nesting(thread::current())
 }
 
 /// For hosts whose services leave by longjmp over the calls that led to them: forgets calls until `nesting` are left. The gates find out by
@@ -363,7 +364,7 @@ pub fn nesting() -> usize {
 #[expect(unsafe_code, reason = "the caller's promise")]
 pub unsafe fn unwind(nesting: usize) -> bool {
     // SAFETY: the caller's promise.
-    let left = unsafe { slow::unwind(thread::current(), nesting) };
+    let left = unsafe { stale::unwind(thread::current(), nesting) };
     reclaim::sweep();
     left
 }

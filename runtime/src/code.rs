@@ -27,7 +27,7 @@ pub enum Recovery {
 }
 
 impl Recovery {
-    /// The recovery with this number: [`postern_gates::control::Entry`] has it.
+    /// The recovery with this number: [`postern_gates::entry::Entry`] has it.
     pub fn from_word(word: u32) -> Option<Recovery> {
         match word {
             1 => Some(Recovery::Terminate),

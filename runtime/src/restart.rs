@@ -6,7 +6,7 @@
 
 use crate::domain::{self, DomainInner};
 use crate::fork;
-use postern_gates::control::Entry;
+use postern_gates::entry::Entry;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome::Refusal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

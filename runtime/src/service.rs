@@ -19,7 +19,7 @@ use crate::value::{Output, Value};
 use postern_gates::control::{Control, ServiceEntry};
 use postern_gates::registers::{float_mask, integer_mask};
 use postern_gates::shim::{self, Body};
-use postern_gates::{peer, thread};
+use postern_gates::{peer, stale};
 use postern_image::{ImportOwned, Signature, Type};
 use std::any::Any;
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ impl<'a> Caller<'a> {
     /// Shows `look` the caller of the service in which this thread is, for services that get no [`Caller`]: C functions. `None`
     /// outside services, and when the calling domain was closed meanwhile.
     pub fn with_current<R>(look: impl FnOnce(&Caller<'_>) -> R) -> Option<R> {
-        let control = thread::serving()?;
+        let control = stale::serving()?;
         let _alive = domain::of(control)?;
         Some(look(&Caller::new(control)))
     }

@@ -1,6 +1,7 @@
 //! A control block in use, and what keeps alive what gates read through it.
 
-use super::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS, ServiceEntry, Table, table};
+use super::table::{Table, table};
+use super::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS, ServiceEntry};
 use crate::map::{MapError, Mapping};
 use crate::text::Text;
 use crate::thread;
@@ -111,5 +112,44 @@ impl Drop for Block {
         if let Some(table) = table().as_mut() {
             table.free.push(self.control.number() as usize);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::table::open_slots;
+    use crate::control::{FIRST, MAX_THREADS, NOBODYS, SLOTS, Slot, slot_at, slot_index};
+    use crate::lifecycle::Phase;
+    use std::collections::HashSet;
+
+    #[test]
+    fn slots_lie_in_their_own_blocks() {
+        let mut places = HashSet::new();
+        for index in 0..MAX_THREADS {
+            let at = slot_at(index);
+            assert_eq!(slot_index(at), index);
+            let in_layer = (SLOTS + at as usize) % LAYER;
+            assert!(in_layer + size_of::<Slot>() <= BLOCK, "{index}");
+            assert!(SLOTS + (at as usize) < LAYERS * LAYER && at != NOBODYS && places.insert(at));
+            assert!(at as usize >= LAYER - SLOTS || in_layer >= SLOTS);
+        }
+    }
+
+    #[test]
+    fn a_used_block_is_wiped_but_for_its_generation() {
+        let block = Block::take().unwrap();
+        let (control, generation): (&Control, u32) =
+            (&block, block.generation.load(Ordering::SeqCst));
+        open_slots(FIRST).unwrap();
+        control.deadline.store(7, Ordering::SeqCst);
+        control.slot(FIRST).calls.store(8, Ordering::SeqCst);
+        control.slot(0).stack.store(9, Ordering::SeqCst);
+        control.wipe(FIRST + 1);
+        assert_eq!(control.deadline.load(Ordering::SeqCst), 0);
+        assert_eq!(control.slot(FIRST).calls.load(Ordering::SeqCst), 0);
+        assert_eq!(control.slot(0).stack.load(Ordering::SeqCst), 0);
+        assert_eq!(control.generation.load(Ordering::SeqCst), generation);
+        assert_eq!(control.lifecycle.now(), Phase::Closed);
     }
 }

@@ -1,14 +1,8 @@
-//! Limits of the system: which one was met, and how many mappings are left.
+//! Limits of the system: which one was met.
 
-use super::{MapError, failed};
 use crate::machine;
 use std::fmt;
 use std::io::{self, Read};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-
-/// Mappings that are left to the host.
-pub const RESERVE: i64 = 1024;
 
 /// A limit of the system that Postern met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,57 +97,8 @@ impl fmt::Display for SystemLimit {
     }
 }
 
-/// Mappings that may still be made before they are counted again.
-static LEFT: AtomicI64 = AtomicI64::new(0);
-/// In tests: the kernel's own limit is what counts.
-static UNCHECKED: AtomicBool = AtomicBool::new(false);
-static COUNTING: Mutex<()> = Mutex::new(());
-
-/// Says that about `mappings` more will be made, or that this would leave the host too few.
-///
-/// Counting takes the kernel about 0.2 us for each mapping, so it is done anew after an eighth as many more as there were, but at least 256;
-/// what others of the process map meanwhile, and what is given back, is found then. So this is an estimate, and the reserve is what it
-/// may be wrong by.
-pub fn room(mappings: i64) -> Result<(), MapError> {
-    if LEFT.fetch_sub(mappings, Ordering::Relaxed) >= mappings || UNCHECKED.load(Ordering::Relaxed)
-    {
-        return Ok(());
-    }
-    // A thread that waits for another's count could as well count itself.
-    let _counting = COUNTING.try_lock();
-    let Some(count) = count() else {
-        return Ok(());
-    };
-    let left = most() - RESERVE - count;
-    if left < mappings {
-        LEFT.store(0, Ordering::Relaxed);
-        return Err(failed("map memory", 0, io::Error::from_raw_os_error(libc::ENOMEM)).mappings());
-    }
-    LEFT.store(
-        (count / 8).max(RESERVE / 4).min(left / 2),
-        Ordering::Relaxed,
-    );
-    Ok(())
-}
-
-impl MapError {
-    /// The same, where it is known that the limit of mappings was met.
-    fn mappings(mut self) -> MapError {
-        if let MapError::Refused { limit, .. } = &mut self {
-            *limit = SystemLimit::Mappings;
-        }
-        self
-    }
-}
-
-/// Has the kernel's own limit count, and no reserve, for tests of what happens when the kernel refuses.
-#[doc(hidden)]
-pub fn without_reserve() {
-    UNCHECKED.store(true, Ordering::SeqCst);
-}
-
 /// Mappings of the process.
-fn count() -> Option<i64> {
+pub(super) fn count() -> Option<i64> {
     let mut file = std::fs::File::open("/proc/self/maps").ok()?;
     let (mut lines, mut buffer) = (0, [0u8; 4096]);
     loop {
@@ -167,7 +112,7 @@ fn count() -> Option<i64> {
 }
 
 /// Mappings that a process may have.
-fn most() -> i64 {
+pub(super) fn most() -> i64 {
     std::fs::read_to_string("/proc/sys/vm/max_map_count")
         .ok()
         .and_then(|text| text.trim().parse().ok())

@@ -1,68 +1,34 @@
 //! Who uses a window where it is, and who takes it elsewhere: a [`Pin`] excludes an [`Unpinned`], and the other way round.
 //!
-//! Whoever holds a pin waits for nothing but locks whose holders take none. The mover waits for pins that are held, and those that
-//! come later wait for the mover.
+//! Whoever holds a pin waits for nothing but locks whose holders take none.
 
 use super::part::Part;
-use super::{Reservation, Window};
+use super::reservation::{Reservation, Window};
 use crate::control::{Block, Control, ServiceEntry, Terms};
 use crate::map::{self, MapError, Protection};
 use crate::memory::{self, Gone};
 use crate::pages::{self, Run};
-use crate::pause::Pause;
 use crate::text::Text;
 use postern_verifier::window::{INFO, LIMIT, WINDOW_SIZE};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
-/// Set while the window is moved.
-const MOVING: u32 = 1 << 31;
-/// Looks at the pins before a mover gives up: about a tenth of a second.
-const PATIENCE: u32 = 2000;
-
-/// How many uses are under way.
-#[derive(Default)]
-pub(super) struct Pins(AtomicU32);
-
-impl Pins {
+impl Window {
+    /// Keeps the window where it is, for whoever is about to touch it.
     #[inline]
-    pub(super) fn add(&self) {
-        let mut pause = Pause::default();
-        while self.0.fetch_add(1, Ordering::SeqCst) & MOVING != 0 {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-            while self.0.load(Ordering::SeqCst) & MOVING != 0 {
-                pause.again();
-            }
-        }
+    pub fn pin(&self) -> Pin<'_> {
+        self.0.pins.add();
+        Pin(&self.0)
     }
 
-    /// Runs `work` while there are no pins; `None` if there are some for long, or another thread is at it.
-    pub(super) fn without<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
-        if self.0.fetch_or(MOVING, Ordering::SeqCst) & MOVING != 0 {
-            return None;
-        }
-        let moving = Moving(self);
-        let mut pause = Pause::default();
-        while self.0.load(Ordering::SeqCst) != MOVING && pause.count() < PATIENCE {
-            pause.again();
-        }
-        let free = self.0.load(Ordering::SeqCst) == MOVING;
-        let done = free.then(work);
-        drop(moving);
-        done
+    /// Runs `work` while nobody holds a pin; `None` if somebody holds one for long.
+    pub fn unpinned<R>(&self, work: impl FnOnce(&Unpinned<'_>) -> R) -> Option<R> {
+        self.0.pins.without(|| work(&Unpinned(&self.0)))
     }
 
-    pub(super) fn forget(&self) {
-        self.0.store(0, Ordering::SeqCst);
-    }
-}
-
-/// The mark of a mover, which goes also when it panics.
-struct Moving<'a>(&'a Pins);
-
-impl Drop for Moving<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_and(!MOVING, Ordering::SeqCst);
+    /// In the child after fork, where other threads' accesses do not exist.
+    pub fn after_fork(&self) {
+        self.0.pins.forget();
     }
 }
 
@@ -72,7 +38,7 @@ pub struct Pin<'w>(pub(super) &'w Reservation);
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.pins.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.pins.remove();
     }
 }
 

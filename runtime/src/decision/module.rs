@@ -6,9 +6,10 @@
 use super::{Asked, DecisionError, Question};
 use crate::system::{Request, SYSTEM_CALLS};
 use crate::{Domain, Offset, SymbolError, Verdict, call};
-use postern_gates::control::Entry;
-use postern_gates::enter::{self, CallPayload};
+use postern_gates::enter;
+use postern_gates::entry::Entry;
 use postern_gates::gate::STATUS_OK;
+use postern_gates::payload::CallPayload;
 use postern_gates::thread;
 
 /// Words of the block's head.

@@ -7,7 +7,7 @@ use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
 use postern_gates::map::MapError;
-use postern_gates::{machine, outcome, shim, signal, slow, thread};
+use postern_gates::{machine, outcome, shim, signal, stale, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl DomainInner {
@@ -32,7 +32,7 @@ impl DomainInner {
     pub(super) fn drain(&self) {
         let here: &Control = &self.control;
         let me = thread::current();
-        slow::forget_left(me);
+        stale::forget_left(me);
         if me.own_phase() == CallPhase::InService
             && me.innermost().is_some_and(|c| std::ptr::eq(c, here))
         {
@@ -119,7 +119,7 @@ impl DomainInner {
     ) -> Result<(), Busy> {
         let exclusive = self.control.lifecycle().begin_exclusive(from).ok_or(Busy)?;
         thread::barrier();
-        slow::forget_left(thread::current());
+        stale::forget_left(thread::current());
         if self.occupied() {
             exclusive.undo();
             return Err(Busy);

@@ -5,7 +5,7 @@
 //! while the switches say *ask*: during a hand-over, and during a probation, whose calls are counted here.
 
 use super::{Function, ModuleEvent, ModuleState, Version, Versions};
-use postern_gates::control::Entry;
+use postern_gates::entry::Entry;
 use postern_gates::switch::{Route, Switch};
 use postern_image::Signature;
 use postern_runtime::fork::{self, Held, ThreadId};
