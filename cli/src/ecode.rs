@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::Args;
 use postern::Image;
-use postern_ecode::{Compiler, Errors, Linked, Unit};
+use postern_ecode::{Compiler, Errors, Linked, Object};
 use postern_image::ImageFile;
 use postern_verifier::Profile;
 use postern_verifier::window::STACK_LOG2;
@@ -61,7 +61,7 @@ pub struct Arguments {
 struct Source {
     path: PathBuf,
     text: String,
-    result: Result<Unit, Errors>,
+    result: Result<Object, Errors>,
     /// How long the compiler took.
     seconds: f64,
 }
@@ -133,7 +133,7 @@ fn source(compiler: &mut Compiler, path: &Path) -> Result<Source, Failure> {
 }
 
 fn verdict(sources: &[Source], stack_log2: u32) -> Verdict {
-    let units: Vec<Unit> = sources
+    let units: Vec<Object> = sources
         .iter()
         .filter_map(|source| source.result.as_ref().ok().cloned())
         .collect();

@@ -10,8 +10,8 @@ mod memory;
 use alloc::vec::Vec;
 
 use crate::allocate::{Allocator, Location};
+use crate::building::Building;
 use crate::ir::{Code, Inst, NONE, Op, Scalar, VReg};
-use crate::unit::Building;
 use postern_verifier::window::{FILL, PAD};
 use postern_x86::{Assembler, Cond, Gpr, Label, Mem, Precision, Reach, Rm, Width, Xmm};
 

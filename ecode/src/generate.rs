@@ -1,15 +1,16 @@
-//! From the intermediate form of one function to text, and from all of them to a [`Unit`].
+//! From the intermediate form of one function to text, and from all of them to a [`Object`].
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::allocate::{Allocator, allocate};
+use crate::building::{Building, global_of};
 use crate::encode::encode;
 use crate::ir::Code;
 use crate::names::Names;
 use crate::optimize::optimize;
 use crate::types::*;
-use crate::unit::{Building, Import, Symbol, Unit, global_of};
+use postern_image::object::{Import, Object, Symbol};
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
 use postern_x86::ReferenceKind;
@@ -39,13 +40,13 @@ pub(crate) struct Finish<'a> {
 
 impl Finish<'_> {
     /// The unit.
-    pub fn finish(&mut self) -> Unit {
-        let mut unit = Unit {
+    pub fn finish(&mut self) -> Object {
+        let mut unit = Object {
             text: self.unit.asm.take_code(),
             rodata: core::mem::take(&mut self.unit.rodata),
             data: core::mem::take(&mut self.unit.data),
             bss: self.unit.bss as u32,
-            ..Unit::default()
+            ..Object::default()
         };
         if unit.text.is_empty() {
             unit.text.push(FILL);
@@ -103,7 +104,7 @@ impl Finish<'_> {
         }
     }
 
-    fn relocations(&self, unit: &mut Unit, imports: &[u32]) {
+    fn relocations(&self, unit: &mut Object, imports: &[u32]) {
         for reference in self.unit.asm.references() {
             let symbol = reference.symbol.number();
             let (target, start) = self.target(symbol, imports);
@@ -154,7 +155,7 @@ impl Finish<'_> {
     }
 
     /// Positions in the source as lines; both ascend within a function, so one walk finds them.
-    fn lines(&self, unit: &mut Unit) {
+    fn lines(&self, unit: &mut Object) {
         let mut starts: Vec<u32> = Vec::new();
         starts.push(0);
         starts.extend(

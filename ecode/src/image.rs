@@ -13,7 +13,7 @@ use postern_image::{ImageBuilder, ImageError};
 use postern_verifier::relocation::{Places, Section};
 use postern_verifier::window::{FILL, slot};
 
-use crate::unit::{Import, PlaceError, Symbol, Unit};
+use postern_image::object::{Import, Object, PlaceError, Symbol};
 
 /// Units that have become a file.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Linked {
 impl Linked {
     /// Adds the names of all functions and their lines to the file, which was made of `units`: so faults, `perf` and GDB tell them.
     /// The units are of these sources, in this order.
-    pub fn name_lines(&mut self, units: &[Unit], sources: &[&str]) {
+    pub fn name_lines(&mut self, units: &[Object], sources: &[&str]) {
         let (mut functions, mut lines) = (Vec::new(), LineTable::default());
         let mut text = (u32::MAX, 0);
         for ((unit, source), place) in units.iter().zip(sources).zip(&self.places) {
@@ -105,7 +105,7 @@ impl core::error::Error for LinkError {}
 ///
 /// # Errors
 /// If they do not fit together, or not into a window.
-pub fn link(units: &[Unit], stack_log2: u32) -> Result<Linked, LinkError> {
+pub fn link(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
     let exported = exported(units)?;
     let imports = imports(units, &exported)?;
     // Where each section of each unit begins, from the beginning of all of them.
@@ -186,7 +186,7 @@ fn append(all: &mut Vec<u8>, bytes: &[u8], fill: u8) -> usize {
 /// What units define for each other, by name: the unit's number and the symbol.
 type Exported<'a> = BTreeMap<&'a str, (usize, &'a Symbol)>;
 
-fn exported(units: &[Unit]) -> Result<Exported<'_>, LinkError> {
+fn exported(units: &[Object]) -> Result<Exported<'_>, LinkError> {
     let mut exported = Exported::new();
     for (index, unit) in units.iter().enumerate() {
         for symbol in unit.symbols.iter().filter(|symbol| symbol.exported) {
@@ -205,7 +205,7 @@ struct Imports<'a> {
     numbers: BTreeMap<&'a str, u32>,
 }
 
-fn imports<'a>(units: &'a [Unit], exported: &Exported<'_>) -> Result<Imports<'a>, LinkError> {
+fn imports<'a>(units: &'a [Object], exported: &Exported<'_>) -> Result<Imports<'a>, LinkError> {
     let mut imports = Imports::default();
     for import in units.iter().flat_map(|unit| &unit.imports) {
         match exported.get(&*import.name) {

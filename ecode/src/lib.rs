@@ -1,8 +1,8 @@
 //! E-code: a subset of C, compiled in the process, in microseconds, to machine code that the
 //! verifier accepts.
 //!
-//! [`compile`] turns source text into a [`Unit`]: text, constants, data, and relocations for what
-//! it calls by name. Whoever loads the unit gives it a place ([`Unit::place`]) and has the verifier
+//! [`compile`] turns source text into an [`Object`]: text, constants, data, and relocations for what
+//! it calls by name. Whoever loads the object gives it a place ([`Object::place`]) and has the verifier
 //! judge the text. The compiler is outside what is trusted: a mistake of it makes code that is
 //! refused, or that computes something else inside its window.
 //!
@@ -26,12 +26,12 @@ extern crate alloc;
 extern crate std;
 
 mod allocate;
+mod building;
 mod diagnostics;
 mod encode;
 mod facts;
 mod fold;
 mod generate;
-#[cfg(feature = "image")]
 mod image;
 mod ir;
 mod lex;
@@ -44,14 +44,12 @@ mod report;
 mod token;
 mod tree;
 mod types;
-mod unit;
 
 pub use diagnostics::{Diagnostic, Errors, Rule};
-#[cfg(feature = "image")]
 pub use image::{LinkError, Linked, link};
 pub use limits::Limits;
+pub use postern_image::object::{Import, Object, PlaceError, Placed, Symbol};
 pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};
-pub use unit::{Import, PlaceError, Placed, Symbol, Unit};
 
 use allocate::Allocator;
 use generate::{Finish, generate};
@@ -93,7 +91,7 @@ impl Compiler {
     ///
     /// # Errors
     /// All that is wrong with the source, up to [`Limits::errors`].
-    pub fn compile(&mut self, source: &str) -> Result<Unit, Errors> {
+    pub fn compile(&mut self, source: &str) -> Result<Object, Errors> {
         (self.code.steps, self.allocator.steps) = (0, 0);
         let mut parser = Parser::new(source.as_bytes(), self.options.limits, &mut self.state);
         if parser.lex() {
@@ -160,6 +158,6 @@ impl Compiler {
 ///
 /// # Errors
 /// All that is wrong with the source.
-pub fn compile(source: &str) -> Result<Unit, Errors> {
+pub fn compile(source: &str) -> Result<Object, Errors> {
     Compiler::default().compile(source)
 }

@@ -20,11 +20,11 @@ pub(crate) mod values;
 
 use alloc::vec::Vec;
 
+use crate::building::Building;
 use crate::ir::{Code, Inst, NONE, NOP, Op, Scalar, VReg, sym};
 use crate::limits::Limits;
 use crate::tree::{Expression, NodeId, Tree};
 use crate::types::{FLOAT, Type, Types, VOID};
-use crate::unit::Building;
 
 pub(crate) use address::Addr;
 

@@ -23,6 +23,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::building::Building;
 use crate::diagnostics::Rule;
 use crate::lex::Tokens;
 use crate::limits::Limits;
@@ -31,7 +32,6 @@ use crate::report::Report;
 use crate::token::{Tok, Token};
 use crate::tree::{Function, Initializer, LocalId, Tree};
 use crate::types::*;
-use crate::unit::Building;
 
 /// What an ordinary identifier stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,11 +4,11 @@
 
 use crate::support::generate;
 use fastrand::Rng;
-use postern_ecode::{Compiler, Limits, Options, Unit};
+use postern_ecode::{Compiler, Limits, Object, Options};
 use postern_verifier::{Layout, Profile, Rule, buffer_len, verify, window};
 
 /// What the verifier says to the unit's text, placed as an image of its own would be.
-fn judged(unit: &Unit) -> Result<(), Rule> {
+fn judged(unit: &Object) -> Result<(), Rule> {
     let layout = Layout::new(unit.imports.len() as u32);
     let places = postern_ecode::Places {
         text: layout.text,

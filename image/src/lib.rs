@@ -16,6 +16,7 @@
 //! | [`debug`] | names and source lines of offsets, from bytes that may lie |
 //! | [`input`] | whole files, read after a look at what they are |
 //! | [`builder`] | makes an image file from machine code |
+//! | [`object`] | code that is not bound to any place yet, for compilers and namespaces |
 //!
 //! Without the feature `std` it needs an allocator and nothing else, and `debug` and `input` are left out:
 //! a kernel parses what a process parses, by the same code.
@@ -34,6 +35,7 @@ mod file;
 pub mod input;
 mod layout;
 mod notes;
+pub mod object;
 mod signature;
 mod tables;
 mod thread_locals;

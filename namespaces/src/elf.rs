@@ -7,9 +7,9 @@
 //! names that are copied are together no longer than the file, however many refer to one text. A symbol lies in its section with
 //! all its bytes, so sums of offsets and sizes fit, and its name is one that can be printed.
 
-use super::object::{Import, Object, Symbol};
 use super::{CreateError, Created, Namespace};
 use postern_image::Signature;
+use postern_image::object::{Import, Object, Symbol};
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::FILL;
 use std::cell::Cell;
@@ -315,7 +315,11 @@ fn symbols(
                 let name = name()?;
                 let signature = types.get(&*name).copied().unwrap_or_default().to_owned();
                 meanings.push(Meaning::Import(object.imports.len() as u32));
-                object.imports.push(Import { name, signature });
+                object.imports.push(Import {
+                    name,
+                    function: true,
+                    signature,
+                });
                 continue;
             }
             COMMON => {
@@ -412,26 +416,24 @@ fn relocations(
     Ok(())
 }
 
-impl Object {
-    /// What an ELF file holds; `types` are the signatures of functions in it.
-    pub(super) fn from_elf(bytes: &[u8], types: &[(&str, &str)]) -> Result<Object, CreateError> {
-        let mut known = HashMap::new();
-        for (name, signature) in types {
-            let parsed: Result<Signature, _> = signature.parse();
-            parsed.map_err(|error| wrong(format!("the type of `{name}`: {error}")))?;
-            known.insert(*name, *signature);
-        }
-        let file = File::parse(bytes)?;
-        let mut object = Object::default();
-        let places = join(&file, &mut object)?;
-        let mut tables = file.sections.iter().filter(|s| s.kind == SYMTAB);
-        let meanings = match (tables.next(), tables.next()) {
-            (Some(table), None) => symbols(&file, table, &places, &known, &mut object)?,
-            _ => return Err(wrong("it has no symbol table, or two")),
-        };
-        relocations(&file, &places, &meanings, &mut object)?;
-        Ok(object)
+/// What an ELF file holds; `types` are the signatures of functions in it.
+fn read(bytes: &[u8], types: &[(&str, &str)]) -> Result<Object, CreateError> {
+    let mut known = HashMap::new();
+    for (name, signature) in types {
+        let parsed: Result<Signature, _> = signature.parse();
+        parsed.map_err(|error| wrong(format!("the type of `{name}`: {error}")))?;
+        known.insert(*name, *signature);
     }
+    let file = File::parse(bytes)?;
+    let mut object = Object::default();
+    let places = join(&file, &mut object)?;
+    let mut tables = file.sections.iter().filter(|s| s.kind == SYMTAB);
+    let meanings = match (tables.next(), tables.next()) {
+        (Some(table), None) => symbols(&file, table, &places, &known, &mut object)?,
+        _ => return Err(wrong("it has no symbol table, or two")),
+    };
+    relocations(&file, &places, &meanings, &mut object)?;
+    Ok(object)
 }
 
 impl Namespace {
@@ -447,6 +449,6 @@ impl Namespace {
         object: &[u8],
         types: &[(&str, &str)],
     ) -> Result<Created, CreateError> {
-        self.add(unit, Object::from_elf(object, types)?)
+        self.add(unit, read(object, types)?)
     }
 }

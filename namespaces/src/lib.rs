@@ -14,11 +14,11 @@ mod call;
 mod elf;
 mod error;
 mod free;
-mod object;
 mod recovery;
 #[cfg(feature = "ecode")]
 mod source;
 mod state;
+mod variables;
 
 pub use call::{FunctionId, IdCallError};
 pub use error::CreateError;

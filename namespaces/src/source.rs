@@ -1,8 +1,7 @@
 //! E-code source becomes objects.
 
-use super::object::Object;
 use super::{CreateError, Created, Namespace};
-use postern_ecode::{Compiler, Options};
+use postern_ecode::{Compiler, Object, Options};
 use std::cell::Cell;
 
 thread_local! {
@@ -19,9 +18,9 @@ fn compile(source: &str) -> Result<Object, CreateError> {
             ..Options::default()
         }))
     });
-    let unit = compiler.compile(source);
+    let object = compiler.compile(source);
     let _ = COMPILER.try_with(|place| place.set(Some(compiler)));
-    Ok(unit?.into())
+    Ok(object?)
 }
 
 impl Namespace {

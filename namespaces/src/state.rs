@@ -9,14 +9,15 @@
 mod create;
 
 use super::free::FreeRanges;
-use super::object::{Symbol, Variables};
 use super::recovery::Settings;
+use super::variables::Variables;
 use super::{CreateError, Recovery};
 use postern_gates::code::{CodeArena, TRAP};
 use postern_gates::entry::Entry;
 use postern_gates::inside::{self, Quiescent};
 use postern_gates::window::Pin;
 use postern_image::Signature;
+use postern_image::object::Symbol;
 use postern_runtime::code::AddedCode;
 use postern_runtime::fork::{self, Held};
 use postern_runtime::{Domain, Fault, inner};

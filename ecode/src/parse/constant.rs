@@ -5,11 +5,11 @@ use alloc::format;
 use alloc::vec;
 
 use super::Parser;
+use crate::building::Reference;
 use crate::diagnostics::Rule;
 use crate::ir::sym;
 use crate::tree::{Expression, NodeId};
 use crate::types::*;
-use crate::unit::Reference;
 use postern_verifier::relocation::Section;
 
 impl Parser<'_> {

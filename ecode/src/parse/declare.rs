@@ -6,13 +6,13 @@ use alloc::string::String;
 use super::declarator::Declarator;
 use super::specifier::Specifiers;
 use super::{Meaning, Parser};
+use crate::building::Global;
 use crate::diagnostics::Rule;
 use crate::limits;
 use crate::names::Name;
 use crate::token::Tok;
 use crate::tree::{Expression, Local, LocalId, Statement};
 use crate::types::*;
-use crate::unit::Global;
 
 impl Parser<'_> {
     pub(crate) fn external_declaration(&mut self) {

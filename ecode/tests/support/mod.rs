@@ -2,10 +2,10 @@
 #![allow(dead_code, clippy::undocumented_unsafe_blocks)]
 
 use postern::Image;
-use postern_ecode::Unit;
+use postern_ecode::Object;
 
 /// The extension file of a unit: its imports are services, its exported functions exports.
-pub fn file(unit: &Unit) -> Vec<u8> {
+pub fn file(unit: &Object) -> Vec<u8> {
     postern_ecode::link(std::slice::from_ref(unit), 22)
         .unwrap()
         .file

@@ -6,14 +6,15 @@
 use super::{
     ALIGNMENT, APART, Created, Data, Name, NamespaceState, Target, Unit, defined, describe,
 };
-use crate::object::{Import, Object, Symbol, Variables};
+use crate::variables::Variables;
 use crate::{CreateError, Namespace};
 use postern_gates::code::Judged;
 use postern_gates::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
 use postern_gates::window::Pin;
 use postern_image::Signature;
+use postern_image::object::{Import, Object, Symbol};
 use postern_runtime::{Domain, inner, signature};
-use postern_verifier::relocation::{Places, Section};
+use postern_verifier::relocation::{OutOfRange, Places, Section};
 use postern_verifier::{Facts, window};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -68,7 +69,7 @@ impl NamespaceState {
         let functions = self.resolve_functions(domain, object, taken)?;
         let replaced = self.replaced(&functions);
         self.check_variables(object, replaced)?;
-        let variables = object.variables();
+        let variables = Variables::of(object);
         // The same variables as what is replaced: they stay, with their values.
         let kept = replaced.and_then(|old| {
             let data = self.units.get(&old)?.data;
@@ -262,7 +263,9 @@ impl NamespaceState {
             let found = by_place.get(by_place.partition_point(|f| f.1 < position));
             found.filter(|f| f.1 == position).map(|f| plan.slot(f.0))
         };
-        object.place(&allocated.places, &resolved.imports, slot_of)
+        object
+            .relocate(&allocated.places, &resolved.imports, slot_of)
+            .map_err(|OutOfRange| CreateError::Address)
     }
 
     /// Has the verifier judge the text for its place. The object has none any more.
