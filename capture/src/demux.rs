@@ -200,6 +200,7 @@ impl Demux {
         let mut set = ConsumerSet::new(&rules.consumers)?;
         let ready = set.classifier.ready()?;
         source.watch(ready.domain()).map_err(ExtensionError::from)?;
+        source.only_any_of(set.classifier.set());
         let mut outputs = Vec::new();
         for consumer in &rules.consumers {
             let (Target::File(path) | Target::Socket(path) | Target::Handler(path)) =

@@ -14,6 +14,7 @@ use blocks::Blocks;
 use frames::Frames;
 use postern::{Domain, Offset, Prot, ShareError, Shared};
 use postern_filter::capture::{Direction, Origin};
+use postern_filter::classic::Gate;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
@@ -25,6 +26,8 @@ const BLOCK: usize = 1 << 20;
 const WAIT: i32 = 100;
 /// Bytes of the socket address behind a packet's header.
 const ADDRESS: usize = 20;
+/// Bytes of a packet whose tag is put back.
+const SHORTEST: u32 = 16;
 const ETHERNET: u16 = 1;
 const LOOPBACK: u16 = 772;
 
@@ -140,6 +143,7 @@ pub(crate) struct Ring {
     direction: Option<CaptureDirection>,
     any: bool,
     index: u32,
+    snaplen: u32,
     /// Whose packets come, as far as they are known.
     interfaces: Vec<String>,
     loopback: Option<u32>,
@@ -186,7 +190,8 @@ impl Ring {
             .ring(BLOCK as u32, blocks as u32, shape)
             .map_err(failed)?;
         if live.snaplen < 1 << 18 {
-            socket.snap(live.snaplen).map_err(failed)?;
+            let (all, _) = Gate::default().program(live.snaplen);
+            socket.attach(&all).map_err(failed)?;
         }
         let descriptor = socket.descriptor().try_clone_to_owned().map_err(failed)?;
         let builder = Shared::builder().name(format!("ring of {name}"));
@@ -209,6 +214,7 @@ impl Ring {
             loopback,
             names: BTreeMap::new(),
             index: index as u32,
+            snaplen: live.snaplen,
             order,
             counters: Counters::default(),
         })
@@ -219,6 +225,22 @@ impl Ring {
             domain.share(&frames.aside, Prot::Read)?;
         }
         domain.share(&self.area, Prot::Read).map(|_| ())
+    }
+
+    /// Lets only packets in that `ask` puts a gate before; `ask` is told the hardware types that are captured, none for all. Where the
+    /// kernel does not take the gate, everything comes in as before.
+    pub fn restrict(&self, ask: impl FnOnce(&mut Gate, &[u16])) {
+        // What is shorter than that has no place for its tag, and is not seen as the gate takes it for granted.
+        if self.snaplen < SHORTEST {
+            return;
+        }
+        let mut gate = Gate::default();
+        ask(
+            &mut gate,
+            if self.any { &[ETHERNET, LOOPBACK] } else { &[] },
+        );
+        let (program, _) = gate.program(self.snaplen);
+        let _ = self.socket.attach(&program);
     }
 
     /// The area that a place is in.

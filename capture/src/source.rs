@@ -6,7 +6,9 @@ use crate::mapped::Mapped;
 use crate::packet::{Counters, Next, PacketRef};
 use crate::ring::{Live, Ring, Sender};
 use postern::{Domain, ShareError};
+use postern_filter::Filter;
 use postern_filter::capture::{Bytes, Capture};
+use postern_filter::set::Set;
 use std::io;
 use std::path::Path;
 
@@ -86,6 +88,21 @@ impl Source {
             Backend::File(capture) => capture.file().watch(domain),
             Backend::Stream(capture) => capture.file().watch(domain),
             Backend::Ring(ring) => ring.watch(domain),
+        }
+    }
+
+    /// Lets the kernel leave out packets of an interface that the filter does not accept, before it copies them. What comes is to be
+    /// judged all the same: the kernel's filter may be coarser. Of a file it does nothing.
+    pub fn only(&mut self, filter: &Filter) {
+        if let Backend::Ring(ring) = &self.backend {
+            ring.restrict(|gate, hardware| gate.filter(hardware, true, filter));
+        }
+    }
+
+    /// As [`Source::only`], with packets that any filter of a set accepts.
+    pub fn only_any_of(&mut self, set: &Set) {
+        if let Backend::Ring(ring) = &self.backend {
+            ring.restrict(|gate, hardware| gate.set(hardware, true, set));
         }
     }
 

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 use postern_capture::PacketFilter;
+use postern_filter::classic::{Instruction, listing};
 use postern_filter::{Code, Error, Filter, Options};
 use postern_verifier::window::text_start;
 
@@ -50,7 +51,8 @@ pub struct Arguments {
     /// Take an extension with a function `filter` instead of an expression: C, C++ or E-code, compiled now, or a .px
     #[arg(long, value_name = "FILE", conflicts_with_all = ["expression", "expression_file", "classic", "dump"])]
     program: Option<PathBuf>,
-    /// Print the tests, the machine code and its longest path
+    /// Print the tests, the classic BPF program, the machine code and its longest path; twice: only the classic program, as a piece of
+    /// C; three times: as numbers
     #[arg(short = 'd', long, action = ArgAction::Count)]
     dump: u8,
     #[command(flatten)]
@@ -97,11 +99,6 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     arguments.refused.check()?;
-    if arguments.dump > 1 {
-        return Err(Failure::unusable(
-            "filters are compiled to machine code, not to BPF: `tcpdump -dd` and `-ddd` print that",
-        ));
-    }
     if arguments.list_interfaces {
         let names = postern_capture::interfaces().map_err(unusable)?;
         output::print(&(names.join("\n") + "\n"))?;
@@ -112,17 +109,22 @@ pub fn run(arguments: &Arguments) -> Outcome {
             return Err(Failure::unusable("a program judges packets: add -r or -i"));
         }
         let image = postern_capture::load(path).map_err(unusable)?;
-        return flow::run(arguments, PacketFilter::program(&image).map_err(unusable)?);
+        let program = PacketFilter::program(&image).map_err(unusable)?;
+        return flow::run(arguments, program, None);
     }
     let filter = compile(arguments)?;
     let code = filter.code();
     if arguments.dump > 0 || !arguments.from.is_some() {
-        dump(&filter, &code)?;
+        match arguments.dump {
+            0 | 1 => dump(&filter, &code)?,
+            times => output::print(&classic(&filter, times > 2)?)?,
+        }
     }
-    if !arguments.from.is_some() {
+    if !arguments.from.is_some() || arguments.dump > 1 {
         return Ok(SUCCESS);
     }
-    flow::run(arguments, PacketFilter::compiled(&code).map_err(unusable)?)
+    let judge = PacketFilter::compiled(&code).map_err(unusable)?;
+    flow::run(arguments, judge, Some(&filter))
 }
 
 fn compile(arguments: &Arguments) -> Result<Filter, Failure> {
@@ -152,11 +154,34 @@ fn compile(arguments: &Arguments) -> Result<Filter, Failure> {
     })
 }
 
+/// The program for the classic machine: as a piece of C, or as numbers.
+fn classic(filter: &Filter, numbers: bool) -> Result<String, Failure> {
+    let list = filter.to_classic().ok_or_else(|| {
+        Failure::unusable(
+            "the filter does not fit a classic BPF program: 4096 instructions, 16 words of memory",
+        )
+    })?;
+    let mut text = String::new();
+    if numbers {
+        text += &format!("{}\n", list.len());
+    }
+    for Instruction { code, jt, jf, k } in list {
+        text += &match numbers {
+            true => format!("{code} {jt} {jf} {k}\n"),
+            false => format!("{{ {code:#x}, {jt}, {jf}, 0x{k:08x} }},\n"),
+        };
+    }
+    Ok(text)
+}
+
 fn dump(filter: &Filter, code: &Code) -> Result<(), Failure> {
     let facts = code
         .verify()
         .map_err(|violation| Failure::unusable(format!("the code is refused: {violation}")))?;
     let mut text = format!("{filter}\n");
+    if let Some(list) = filter.to_classic() {
+        text += &(listing(&list) + "\n");
+    }
     let base = text_start(0);
     let lines = disassembly::around(code.text(), base, base, base, 0, usize::MAX - 1);
     for line in lines {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use postern::Placement;
 use postern_capture::{CaptureDirection, Direction, Handler, Live, Source, load};
+use postern_filter::set::{Claim, Set};
 use postern_filter::{Filter, NoNames};
 use support::network::{accepted, bytes, inside, judge, live, packet, ping, sum, udp};
 use support::running::{interrupt, listening};
@@ -272,6 +273,47 @@ fn frames_at_once_are_whole() {
             }
             assert_eq!(source.counters().dropped, 0);
         }
+    });
+}
+
+/// The kernel leaves out what nobody wants, and nothing that somebody does: tags that it took out, several interfaces, many consumers.
+#[test]
+fn the_kernel_leaves_packets_out() {
+    inside("the_kernel_leaves_packets_out", || {
+        let wanted = Filter::compile("vlan 5 and udp dst port 99", &NoNames).unwrap();
+        let mut tagged = udp(99, b"with a tag");
+        tagged.splice(12..12, [0x81, 0, 0, 5]);
+        for (name, immediate) in [("vb", false), ("vb", true), ("any", false)] {
+            let mut options = Live::of(name);
+            options.immediate = immediate;
+            let mut source = Source::live(&options).unwrap();
+            source.only(&wanted);
+            let mut judge = judge("vlan 5 and udp dst port 99", &mut source);
+            let sender = live("va").sender().unwrap();
+            for _ in 0..100 {
+                sender.send(&udp(99, b"without")).unwrap();
+            }
+            sender.send(&tagged).unwrap();
+            let seen = accepted(&mut source, &mut judge);
+            assert_eq!(bytes(&mut source, &seen), tagged);
+            assert!(source.counters().received <= 2, "{:?}", source.counters());
+        }
+        let mut set = Set::new();
+        for expression in ["udp dst port 97", "tcp[100:4] = 5", "udp dst port 98"] {
+            let filter = Filter::compile(expression, &NoNames).unwrap();
+            set.insert(&filter, Claim::default()).unwrap();
+        }
+        let mut source = live("vb");
+        source.only_any_of(&set);
+        let sender = live("va").sender().unwrap();
+        for port in (90..100).cycle().take(100) {
+            sender.send(&udp(port, b"some")).unwrap();
+        }
+        let ports = (0..20).map(|_| {
+            let seen = packet(&mut source);
+            bytes(&mut source, &seen)[37]
+        });
+        assert_eq!(ports.collect::<Vec<_>>(), [97, 98].repeat(10));
     });
 }
 

@@ -1,10 +1,19 @@
 //! Programs of the classic BSD packet filter, as `tcpdump -ddd` prints them: a count, then lines of four numbers.
 //!
 //! The machine has an accumulator, an index register and 16 words of memory; all become variables, which `flow` turns into
-//! expressions again. Jumps go forward only, so the graph is made from the last instruction to the first.
+//! expressions again. Jumps go forward only, so the graph is made from the last instruction to the first. The other way is `write`,
+//! `layout`, and `gate` for the kernel.
+
+mod gate;
+mod layout;
+mod op;
+mod write;
+
+pub use gate::Gate;
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::error::Error;
 use crate::expression::{Expr, ExprId, Op, Rel};
@@ -18,12 +27,31 @@ const WORDS: u32 = 16;
 /// The most instructions that systems take.
 const MAX: usize = 4096;
 
-#[derive(Clone, Copy)]
-struct Instruction {
-    code: u16,
-    jt: u8,
-    jf: u8,
-    k: u32,
+/// An instruction of the classic machine, as Linux' `sock_filter` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// What it does.
+    pub code: u16,
+    /// How many instructions are left out where its condition holds.
+    pub jt: u8,
+    /// The same where it does not.
+    pub jf: u8,
+    /// Its operand.
+    pub k: u32,
+}
+
+/// The program as a classic one that does exactly the same.
+pub(crate) fn exact(program: &Program) -> Option<Vec<Instruction>> {
+    let mut listing = write::Listing::default();
+    let manner = write::Manner {
+        fail: layout::Target::Reject,
+        tagged: false,
+        returns: true,
+        limit: usize::MAX,
+    };
+    listing.program(program, manner);
+    let list = layout::layout(&listing.items, listing.labels, program.accept);
+    (!listing.coarse && list.len() <= MAX).then_some(list)
 }
 
 /// The program of a text.
@@ -224,4 +252,49 @@ fn one(
     };
     let next = next(())?;
     Ok(build.node(kind, next, REJECT))
+}
+
+impl fmt::Display for Instruction {
+    /// Name and operand as `tcpdump -d` prints them, but for the places that jumps go to.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let k = self.k;
+        let name = op::name(self.code);
+        let text = match (self.code & 7, self.code & 0xf8) {
+            (0 | 1, mode) => match mode & 0xe0 {
+                0x00 => alloc::format!("#{k:#x}"),
+                0x20 => alloc::format!("[{k}]"),
+                0x40 => alloc::format!("[x + {k}]"),
+                0x60 => alloc::format!("M[{k}]"),
+                0x80 => "#pktlen".into(),
+                _ => alloc::format!("4*([{k}]&0xf)"),
+            },
+            (2 | 3, _) => alloc::format!("M[{k}]"),
+            (4, 0x80) | (7, _) | (6, 0x10) => String::new(),
+            (4 | 5, rest) if rest & 8 != 0 => "x".into(),
+            (4, 0x40 | 0x50 | 0xa0) => alloc::format!("#{k:#x}"),
+            (5, 0) => alloc::format!("{k}"),
+            (5, _) => alloc::format!("#{k:#x}"),
+            _ => alloc::format!("#{k}"),
+        };
+        write!(f, "{name:<8} {text}")
+    }
+}
+
+/// The program as `tcpdump -d` prints it, a line for each instruction.
+pub fn listing(list: &[Instruction]) -> String {
+    let mut text = String::new();
+    for (index, one) in list.iter().enumerate() {
+        let next = index + 1;
+        let line = match one.code & 0xff {
+            op::JUMP => alloc::format!("({index:03}) ja       {}\n", next + one.k as usize),
+            code if code & 7 == 5 => {
+                let (yes, no) = (next + usize::from(one.jt), next + usize::from(one.jf));
+                let shown = alloc::format!("{one}");
+                alloc::format!("({index:03}) {shown:<25} jt {yes}\tjf {no}\n")
+            }
+            _ => alloc::format!("({index:03}) {}\n", alloc::format!("{one}").trim_end()),
+        };
+        text += &line;
+    }
+    text
 }

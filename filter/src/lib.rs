@@ -27,7 +27,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod capture;
-mod classic;
+pub mod classic;
 #[cfg(feature = "domain")]
 pub mod classifier;
 mod code;
@@ -96,6 +96,12 @@ impl Filter {
         let mut program = classic::read(text)?;
         flow::simplify(&mut program);
         Ok(Filter { program })
+    }
+
+    /// A program for the classic machine that does the same, as `tcpdump -ddd` prints it; nothing if it would be too long, or
+    /// needs more than that machine can. Run by the kernel it knows nothing of tags that were taken out: [`classic::Gate`] does.
+    pub fn to_classic(&self) -> Option<alloc::vec::Vec<classic::Instruction>> {
+        classic::exact(&self.program)
     }
 
     /// Machine code that does the same, as a function `u32 filter(packet, wire, captured)`: the packet's offset in the window,

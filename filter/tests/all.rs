@@ -1,6 +1,8 @@
 //! The tests of this crate in one program, for one is linked in a fraction of the time of many.
 
+mod classic;
 mod classifier;
+mod cliffs;
 mod differential;
 mod errors;
 mod set;

@@ -1,5 +1,6 @@
 //! A packet socket: the calls of the kernel's packet interface, packet(7), that nobody wraps.
 
+use postern_filter::classic::Instruction;
 use std::ffi::CString;
 use std::io::{self, Error};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -106,17 +107,18 @@ impl Socket {
         Ok(i32::from(found.sa_family) & libc::IFF_UP != 0)
     }
 
-    /// Keeps no more than so many bytes of a packet.
-    pub fn snap(&self, bytes: u32) -> io::Result<()> {
-        let mut all = [libc::sock_filter {
-            code: (libc::BPF_RET | libc::BPF_K) as u16,
-            jt: 0,
-            jf: 0,
-            k: bytes,
-        }];
+    /// Keeps only packets that a program accepts, and so many bytes of each as it says.
+    pub fn attach(&self, program: &[Instruction]) -> io::Result<()> {
+        let copied = |one: &Instruction| libc::sock_filter {
+            code: one.code,
+            jt: one.jt,
+            jf: one.jf,
+            k: one.k,
+        };
+        let mut list: Vec<libc::sock_filter> = program.iter().map(copied).collect();
         let program = libc::sock_fprog {
-            len: 1,
-            filter: all.as_mut_ptr(),
+            len: u16::try_from(list.len()).unwrap_or(u16::MAX),
+            filter: list.as_mut_ptr(),
         };
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
     }

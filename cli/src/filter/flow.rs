@@ -14,6 +14,7 @@ use postern_capture::{
     CaptureDirection, Direction, Format, Handler, Live, Next, PacketFilter, PacketRef, Sender,
     Source, SourceError, Writer,
 };
+use postern_filter::Filter;
 
 use super::Arguments;
 use super::show::Clock;
@@ -226,12 +227,15 @@ struct Flow<'a> {
     unsent: u64,
 }
 
-/// Runs until the source ends, or enough was seen.
-pub fn run(arguments: &Arguments, mut filter: PacketFilter) -> Outcome {
+/// Runs until the source ends, or enough was seen; `wanted` is what the kernel may leave packets out by.
+pub fn run(arguments: &Arguments, mut filter: PacketFilter, wanted: Option<&Filter>) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let seen = arguments.write.is_none() && std::io::stdout().is_terminal();
     let mut source = arguments.from.open(seen || arguments.handler.is_some())?;
     filter.watch(&mut source).map_err(unusable)?;
+    if let Some(wanted) = wanted {
+        source.only(wanted);
+    }
     if let Some(path) = &arguments.write {
         arguments.from.spare(path)?;
     }

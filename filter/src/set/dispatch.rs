@@ -20,8 +20,8 @@ use crate::program::{Builder, NodeId, NodeKind, Program, REJECT};
 
 /// Groups of one program; a set with more is several, one after the other.
 const TOGETHER: usize = 256;
-/// A search with more constants is no longer made.
-const SEARCHED: usize = 64;
+/// A search with more constants is never the cheapest.
+const SEARCHED: usize = 16;
 /// So often a group's search may be made anew; then it gets a table.
 const CHANGES: u32 = 32;
 /// Entries of a table with an index.
@@ -226,9 +226,10 @@ impl Dispatch {
         let count = group.table.len();
         let ids: Vec<ExprId> = fields.iter().map(|f| group.shape.fields[*f]).collect();
         let layout = Layout::new(&set.exprs, &ids);
-        // About cycles.
+        // About cycles. The branches of a search are often foretold wrongly when packets come in no order, all but the first few.
+        let halvings = count.next_power_of_two().trailing_zeros();
         let search = match state.changes < CHANGES && count <= SEARCHED {
-            true => 2 + 4 * count.next_power_of_two().trailing_zeros() + 2 * fields.len() as u32,
+            true => 2 + 4 * halvings + 8 * halvings.saturating_sub(1) + 2 * fields.len() as u32,
             false => u32::MAX,
         };
         let hash = 14 + 10 * layout.words;

@@ -34,6 +34,34 @@ impl Set {
         if !self.single.is_empty() {
             return None;
         }
+        let (program, ids) = self.merge()?;
+        Some(Merged {
+            code: encode(&program),
+            ids: ids.into_iter().map(Id).collect(),
+        })
+    }
+
+    /// Programs of which one accepts what any filter accepts: one of all paths, then the filters that are asked by themselves. What they
+    /// return else says nothing.
+    pub(crate) fn any(&self) -> Option<Vec<Program>> {
+        let (mut program, _) = self.merge()?;
+        // The first that is found will do.
+        for node in &mut program.nodes {
+            if let NodeKind::Assign(BEST, value) = node.kind
+                && program.exprs.constant(value) != Some(0)
+            {
+                node.kind = NodeKind::Return(value);
+            }
+        }
+        crate::flow::simplify(&mut program);
+        let whole = |id| self.members.get(id).and_then(|m| m.whole.clone());
+        let mut programs = alloc::vec![program];
+        programs.extend(self.single.iter().filter_map(whole));
+        Some(programs)
+    }
+
+    /// The program of all filters with paths, which returns a place in the list from 1 on, or 0.
+    fn merge(&self) -> Option<(Program, Vec<u32>)> {
         // Numbers in the order of who gets a packet: the lowest does.
         let mut ids: Vec<u32> = self.members.keys().copied().collect();
         ids.sort_by_key(|id| (core::cmp::Reverse(self.priority(*id)), *id));
@@ -70,10 +98,7 @@ impl Set {
             .node(NodeKind::Assign(BEST, zero), next, REJECT);
         let mut program = merger.build.finish(entry, 0);
         crate::flow::simplify(&mut program);
-        Some(Merged {
-            code: encode(&program),
-            ids: ids.into_iter().map(Id).collect(),
-        })
+        Some((program, ids))
     }
 }
 

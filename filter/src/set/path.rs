@@ -7,8 +7,17 @@ use crate::expression::{Expr, ExprId, Exprs, Op, Rel, apply, holds};
 use crate::flow::{UNUSED, has_variable};
 use crate::program::{ACCEPT, NodeId, NodeKind, Program};
 
-/// A filter with more ways is asked by itself.
-const MOST: usize = 64;
+/// A filter with more ways, of more shapes, or that takes more steps to look at, is asked by itself: so the work of one insertion is
+/// bounded, whatever the filter is.
+const MOST: usize = 8192;
+const SHAPES: usize = 64;
+/// Each step counts the tests on the way there.
+const STEPS: usize = 1 << 18;
+/// Steps that are spent on leaving tests out, for each path and for all.
+const NEEDED: u32 = 512;
+const NEEDED_IN_ALL: u32 = 1 << 15;
+/// Tests of one path.
+const MAX_TESTS: usize = 256;
 
 /// A test that is the same for all paths of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,18 +92,28 @@ pub(super) struct Path {
 
 /// The paths of a program, or nothing if they cannot be listed.
 pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
-    let mut paths = Vec::new();
+    let mut paths: Vec<Path> = Vec::new();
+    let mut shapes = BTreeSet::new();
     let mut stack: Vec<(NodeId, Vec<Test>)> = alloc::vec![(program.entry, Vec::new())];
     let mut steps = 0;
+    let mut budget = NEEDED_IN_ALL;
+    let mut found = |tests, exprs: &mut Exprs| {
+        let path = path(needed(program, tests, exprs, &mut budget), exprs);
+        let known = |path: &Path| shapes.contains(&path.shape);
+        if let Some(path) = path.as_ref().filter(|path| !known(path)) {
+            shapes.insert(path.shape.clone());
+        }
+        paths.extend(path);
+        budget > 0 && paths.len() <= MOST && shapes.len() <= SHAPES
+    };
     while let Some((at, tests)) = stack.pop() {
-        steps += 1;
-        if paths.len() > MOST || steps > 64 * MOST {
+        steps += 1 + tests.len();
+        if steps > STEPS || tests.len() > MAX_TESTS {
             return None;
         }
         if at == ACCEPT {
-            if program.accept != 0 {
-                let tests = needed(program, tests, exprs);
-                paths.extend(path(tests, exprs));
+            if program.accept != 0 && !found(tests, exprs) {
+                return None;
             }
             continue;
         }
@@ -112,7 +131,24 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
                     import(&program.exprs, exprs, a)?,
                     import(&program.exprs, exprs, b)?,
                 );
-                stack.push((node.no, with(Test::Outcome(a, rel, b, false))));
+                // Where the test holds all is accepted: whoever fails it and is accepted further on need not have failed it. So of
+                // `field in {…}`, however long, each value is a path with nothing but that value.
+                let otherwise = match node.yes == ACCEPT && program.accept != 0 {
+                    true => {
+                        let mut tests = tests.clone();
+                        let reads = [a, b]
+                            .into_iter()
+                            .filter(|id| exprs.constant(*id).is_none());
+                        for read in reads.map(Test::Needs) {
+                            if !tests.contains(&read) {
+                                tests.push(read);
+                            }
+                        }
+                        tests
+                    }
+                    false => with(Test::Outcome(a, rel, b, false)),
+                };
+                stack.push((node.no, otherwise));
                 stack.push((node.yes, with(Test::Outcome(a, rel, b, true))));
             }
             NodeKind::Assign(UNUSED, value) => {
@@ -124,10 +160,8 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
             }
             NodeKind::Return(value) => match program.exprs.constant(value) {
                 Some(0) => {}
-                Some(_) => {
-                    let tests = needed(program, tests, exprs);
-                    paths.extend(path(tests, exprs));
-                }
+                Some(_) if !found(tests, exprs) => return None,
+                Some(_) => {}
                 None => return None,
             },
         }
@@ -137,12 +171,23 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
 
 /// The tests of a path without those that only say that it is not another one: behind `port 80`, that the source port is not 80 does not
 /// matter to the destination's. That their fields can be read stays. Without this, filters of one shape had one each.
-fn needed(program: &Program, mut tests: Vec<Test>, exprs: &mut Exprs) -> Vec<Test> {
-    let mut budget = 512;
+fn needed(program: &Program, mut tests: Vec<Test>, exprs: &mut Exprs, all: &mut u32) -> Vec<Test> {
+    let most = NEEDED.min(*all);
+    let mut budget = most;
     for index in 0..tests.len() {
         let Test::Outcome(a, rel, b, false) = tests[index] else {
             continue;
         };
+        // That it has another value says as much.
+        let says = |test: &Test| matches!(*test, Test::Outcome(x, Rel::Eq, y, true) if x == a && y != b && exprs.constant(y).is_some());
+        if rel == Rel::Eq && exprs.constant(b).is_some() && tests.iter().any(says) {
+            continue;
+        }
+        let Some(left) = budget.checked_sub(tests.len() as u32) else {
+            budget = 0;
+            break;
+        };
+        budget = left;
         let mut facts = Facts::new(&tests, exprs);
         facts.outcomes.remove(index);
         facts.outcomes.push((a, rel, b, true));
@@ -153,6 +198,7 @@ fn needed(program: &Program, mut tests: Vec<Test>, exprs: &mut Exprs) -> Vec<Tes
             }
         }
     }
+    *all -= most - budget;
     tests
 }
 

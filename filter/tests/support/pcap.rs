@@ -25,6 +25,79 @@ struct Header {
     wire: u32,
 }
 
+unsafe extern "C" {
+    fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, size: u32) -> c_int;
+}
+
+/// Whether the kernel attaches a program to a socket.
+pub fn kernel_takes(program: &[postern_filter::classic::Instruction]) -> bool {
+    #[repr(C)]
+    struct Attached {
+        length: u16,
+        instructions: *const Instruction,
+    }
+    const SOL_SOCKET: c_int = 1;
+    const SO_ATTACH_FILTER: c_int = 26;
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let list = copied(program);
+    let value = Attached {
+        length: list.len() as u16,
+        instructions: list.as_ptr(),
+    };
+    let size = size_of::<Attached>() as u32;
+    // SAFETY: the kernel reads a structure of this size, and as many instructions as it says.
+    let result = unsafe {
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        setsockopt(
+            fd,
+            SOL_SOCKET,
+            SO_ATTACH_FILTER,
+            (&raw const value).cast(),
+            size,
+        )
+    };
+    result == 0
+}
+
+fn copied(program: &[postern_filter::classic::Instruction]) -> Vec<Instruction> {
+    let one = |one: &postern_filter::classic::Instruction| Instruction {
+        code: one.code,
+        jt: one.jt,
+        jf: one.jf,
+        k: one.k,
+    };
+    program.iter().map(one).collect()
+}
+
+/// A program that was not compiled by libpcap, for its interpreter.
+pub struct Interpreted(Vec<Instruction>);
+
+impl Interpreted {
+    pub fn new(program: &[postern_filter::classic::Instruction]) -> Interpreted {
+        Interpreted(copied(program))
+    }
+
+    /// How many bytes the program accepts.
+    pub fn run(&mut self, packet: &[u8], wire: u32) -> u32 {
+        let program = Program {
+            length: self.0.len() as u32,
+            instructions: self.0.as_mut_ptr(),
+        };
+        verdict(&program, packet, wire)
+    }
+}
+
+fn verdict(program: &Program, packet: &[u8], wire: u32) -> u32 {
+    let header = Header {
+        seconds: 0,
+        microseconds: 0,
+        captured: packet.len() as u32,
+        wire,
+    };
+    // SAFETY: the program has as many instructions as it says, and the header says the packet's length.
+    unsafe { pcap_offline_filter(program, &header, packet.as_ptr()) as u32 }
+}
+
 #[link(name = "pcap")]
 unsafe extern "C" {
     fn pcap_open_dead(link: c_int, snaplen: c_int) -> *mut c_void;
@@ -85,14 +158,7 @@ impl Judge {
 
     /// How many bytes the program accepts.
     pub fn run(&self, packet: &[u8], wire: u32) -> u32 {
-        let header = Header {
-            seconds: 0,
-            microseconds: 0,
-            captured: packet.len() as u32,
-            wire,
-        };
-        // SAFETY: the program is one of libpcap's own, and the header says the packet's length.
-        unsafe { pcap_offline_filter(&self.0, &header, packet.as_ptr()) as u32 }
+        verdict(&self.0, packet, wire)
     }
 
     /// The program as `tcpdump -ddd` prints it.
