@@ -7,22 +7,22 @@
 mod carry;
 mod replace;
 mod route;
+mod versions;
 
 pub use replace::{ReplaceError, Replaced, Replacement};
+pub use versions::ModuleEvent;
 
 use postern_gates::gate::STATUS_OK;
 use postern_gates::switch::Switch;
 use postern_image::Signature;
 use postern_runtime::{
-    CallError, Domain, DomainBuilder, Enter, Fault, FuncType, Image, InstantiateError, Output,
-    SymbolError, Value, call, fork,
+    CallError, Domain, DomainBuilder, Enter, FuncType, Image, InstantiateError, Output,
+    SymbolError, Value, call,
 };
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-type Configure = Box<dyn Fn(DomainBuilder) -> DomainBuilder + Send + Sync>;
-type OnEvent = Box<dyn Fn(&ModuleEvent) + Send + Sync>;
+use versions::{Configure, ModuleState, OnEvent, Version, Versions};
 
 /// A domain behind a name that stays while its image is replaced. Cloning shares it.
 #[derive(Clone)]
@@ -34,36 +34,6 @@ pub struct ModuleBuilder {
     image: Image,
     configure: Configure,
     on_event: Option<OnEvent>,
-}
-
-/// What happened to a module.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum ModuleEvent {
-    /// Calls go to a new version.
-    Replaced {
-        /// Its number.
-        version: u64,
-    },
-    /// A new version has done its first calls without a fault: it stays.
-    Confirmed {
-        /// Its number.
-        version: u64,
-    },
-    /// Calls go to the version before again.
-    RolledBack {
-        /// The version that was left.
-        from: u64,
-        /// The version that came back.
-        to: u64,
-        /// The fault that did it; `None` if the host asked, or a fork interrupted the new version's call.
-        fault: Option<Arc<Fault>>,
-    },
-    /// Nobody is inside a version that was left, and it is closed.
-    Drained {
-        /// Its number.
-        version: u64,
-    },
 }
 
 /// What a module did so far, and how it is now.
@@ -84,48 +54,6 @@ pub struct ModuleCounters {
     pub draining: usize,
     /// Calls that the current version has to do without a fault; 0 if it stays.
     pub on_probation: u32,
-}
-
-/// One domain of the module.
-#[derive(Clone)]
-struct Version {
-    number: u64,
-    domain: Domain,
-}
-
-/// A function that somebody holds.
-#[derive(Clone)]
-struct Function {
-    name: String,
-    signature: Signature,
-    /// Whether C calls it.
-    c: bool,
-    switch: Arc<Switch>,
-}
-
-struct Versions {
-    /// For its share of the locks.
-    number: usize,
-    configure: Configure,
-    on_event: Option<OnEvent>,
-    state: Mutex<ModuleState>,
-    replaced: AtomicU64,
-    refused: AtomicU64,
-    rolled_back: AtomicU64,
-    held: AtomicU64,
-}
-
-struct ModuleState {
-    current: Version,
-    /// The version to come back if the current one faults, and the calls after which it will not.
-    previous: Option<(Version, u32)>,
-    draining: Vec<Version>,
-    functions: Vec<Function>,
-    /// Who replaces the current version.
-    replacing: Option<fork::ThreadId>,
-    /// Who hands over the state, while calls wait.
-    holding: Option<fork::ThreadId>,
-    last_version: u64,
 }
 
 impl ModuleBuilder {

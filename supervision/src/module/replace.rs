@@ -1,7 +1,7 @@
 //! Replacing the current version: everything that can fail is done first, then one step changes where calls go.
 
 use super::carry::carry;
-use super::{ModuleEvent, Version, Versions};
+use super::versions::{ModuleEvent, Version, Versions};
 use postern_runtime::fork::ThreadId;
 use postern_runtime::{Busy, CallError, Domain, Image, InstantiateError, SymbolError, inner};
 use std::error::Error;

@@ -4,7 +4,7 @@
 //! Ordinary calls never come here: their entry lets them in. Those that a gate refuses ask [`Versions::route`], and so does every call
 //! while the switches say *ask*: during a hand-over, and during a probation, whose calls are counted here.
 
-use super::{Function, ModuleEvent, ModuleState, Version, Versions};
+use super::versions::{Function, ModuleEvent, ModuleState, Version, Versions};
 use postern_gates::entry::Entry;
 use postern_gates::switch::{Route, Switch};
 use postern_image::Signature;

@@ -1,73 +1,33 @@
-//! Where a thread keeps the domain that it had last, and how many it has on loan.
+//! Where a thread keeps the domain that it had last, and how it is lent one.
 
-use super::Lendable;
-use super::state::{Item, Shared};
-use postern_gates::slot::Slot;
-use postern_runtime::fork;
+use super::cache::{Item, ThreadCache};
+use super::options::{Lendable, PoolError};
+use super::state::Shared;
 use std::any::Any;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// One thread's, in one pool.
-pub(crate) struct ThreadCache<T: Lendable> {
-    /// The domain that lies here between two uses.
-    pub slot: Slot<Item<T>>,
-    /// Domains that the thread was lent, or is being lent.
-    pub held: AtomicUsize,
-    /// Loans so far; only the thread itself counts.
-    pub taken: AtomicU64,
-    /// The thread has ended.
-    pub left: AtomicBool,
-    /// Which thread it is, in which process.
-    thread: fork::ThreadId,
+/// A domain on loan, and where it goes back to.
+pub(crate) type Lent<T> = (Arc<ThreadCache<T>>, Box<Item<T>>);
+
+/// A thread's home in a pool: what it keeps there, and the pool.
+struct Home<T: Lendable> {
+    cache: Arc<ThreadCache<T>>,
     pool: Weak<Shared<T>>,
 }
 
-impl<T: Lendable> ThreadCache<T> {
-    pub(crate) fn new(pool: &Arc<Shared<T>>) -> Arc<ThreadCache<T>> {
-        Arc::new(ThreadCache {
-            slot: Slot::new(),
-            held: 0.into(),
-            taken: 0.into(),
-            left: false.into(),
-            thread: fork::ThreadId::mine(),
-            pool: Arc::downgrade(pool),
-        })
-    }
-
-    /// One loan less.
-    pub(crate) fn release(&self) {
-        let less = |held: usize| held.checked_sub(1);
-        let _ = self
-            .held
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-    }
-
-    /// Whether its thread was left behind by a fork.
-    pub(crate) fn is_elsewhere(&self) -> bool {
-        !self.thread.is_here()
-    }
-
-    /// Nobody can come back to it.
-    pub(crate) fn is_forsaken(&self) -> bool {
-        self.left.load(Ordering::SeqCst)
-            && self.held.load(Ordering::SeqCst) == 0
-            && self.slot.is_empty()
-    }
-}
-
 /// A home of any type.
-trait AnyHome: Any + Send + Sync {
+trait AnyHome {
     fn leave(&self);
     fn is_orphan(&self) -> bool;
-    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    fn cache(&self) -> Arc<dyn Any + Send + Sync>;
 }
 
-impl<T: Lendable> AnyHome for ThreadCache<T> {
+impl<T: Lendable> AnyHome for Home<T> {
     fn leave(&self) {
-        self.left.store(true, Ordering::SeqCst);
-        if let Some(item) = self.slot.swap(None)
+        self.cache.left.store(true, Ordering::SeqCst);
+        if let Some(item) = self.cache.slot.swap(None)
             && let Some(pool) = self.pool.upgrade()
         {
             pool.shelve(item);
@@ -76,15 +36,15 @@ impl<T: Lendable> AnyHome for ThreadCache<T> {
     fn is_orphan(&self) -> bool {
         self.pool.strong_count() == 0
     }
-    fn any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
+    fn cache(&self) -> Arc<dyn Any + Send + Sync> {
+        self.cache.clone()
     }
 }
 
 /// The calling thread's home in the pool with a number; left when the thread ends.
 struct Local {
     pool: u64,
-    home: Arc<dyn AnyHome>,
+    home: Box<dyn AnyHome>,
 }
 
 impl Drop for Local {
@@ -98,20 +58,24 @@ thread_local! {
 }
 
 /// The calling thread's home in a pool; a thread that is ending has a new one each time.
-pub(crate) fn of<T: Lendable>(pool: &Arc<Shared<T>>) -> Arc<ThreadCache<T>> {
+fn of<T: Lendable>(pool: &Arc<Shared<T>>) -> Arc<ThreadCache<T>> {
     let known = HOMES.try_with(|homes| {
         let homes = homes.borrow();
         let found = homes.iter().find(|local| local.pool == pool.number)?;
-        found.home.clone().any().downcast::<ThreadCache<T>>().ok()
+        found.home.cache().downcast::<ThreadCache<T>>().ok()
     });
     if let Ok(Some(home)) = known {
         return home;
     }
-    let home = ThreadCache::new(pool);
+    let home = ThreadCache::new();
     pool.add_home(home.clone());
+    let kept = Home {
+        cache: home.clone(),
+        pool: Arc::downgrade(pool),
+    };
     let local = Local {
         pool: pool.number,
-        home: home.clone(),
+        home: Box::new(kept),
     };
     let mut orphans = Vec::new();
     let kept = HOMES.try_with(|homes| {
@@ -126,4 +90,49 @@ pub(crate) fn of<T: Lendable>(pool: &Arc<Shared<T>>) -> Arc<ThreadCache<T>> {
         home.left.store(true, Ordering::SeqCst);
     }
     home
+}
+
+impl<T: Lendable> Shared<T> {
+    /// Lends a domain to the calling thread, whose home it goes back to.
+    pub(crate) fn take(self: &Arc<Self>) -> Result<Lent<T>, PoolError> {
+        let home = of(self);
+        home.held.fetch_add(1, Ordering::SeqCst);
+        // Its own, or a panic of the host's constructor: either way nothing is lent.
+        struct Unless<'a>(Option<&'a AtomicUsize>);
+        impl Drop for Unless<'_> {
+            fn drop(&mut self) {
+                if let Some(held) = self.0 {
+                    held.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+        }
+        let mut unless = Unless(Some(&home.held));
+        let warm = match self.options.per_thread {
+            true => home.slot.take(),
+            false => None,
+        };
+        let item = match warm {
+            Some(item) if item.kind == self.kind.load(Ordering::SeqCst) => Ok(item),
+            Some(old) => {
+                self.forget(old);
+                self.take_shared()
+            }
+            None => self.take_shared(),
+        };
+        match item {
+            Ok(item) => {
+                home.taken
+                    .store(home.taken.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                unless.0 = None;
+                drop(unless);
+                Ok((home, item))
+            }
+            Err(error) => {
+                if matches!(error, PoolError::Full(_) | PoolError::TimedOut(_)) {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error)
+            }
+        }
+    }
 }

@@ -3,8 +3,8 @@
 //! Domains are made, reset and dropped outside the lock. Whoever is lent one is counted in its thread's home from the moment that
 //! room is kept for it until it lies somewhere again, so after a fork the child knows which domains went with the other threads.
 
-use super::home::{self, ThreadCache};
-use super::{Lendable, Make, Options, PoolCounters, PoolError, Recycle};
+use super::cache::{Item, ThreadCache};
+use super::options::{Lendable, Make, Options, PoolCounters, PoolError, Recycle};
 use postern_runtime::fork;
 use postern_runtime::restart::{FaultStreak, Outlook, RestartRule};
 use std::collections::VecDeque;
@@ -13,31 +13,19 @@ use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// A domain of the pool.
-pub(crate) struct Item<T> {
-    pub value: T,
-    /// Which of the pool's kinds it is of.
-    kind: u64,
-    /// Its faults in a row.
-    streak: FaultStreak,
-}
-
-/// A domain on loan, and where it goes back to.
-pub(crate) type Lent<T> = (Arc<ThreadCache<T>>, Box<Item<T>>);
-
 /// What somebody who waited gets: a domain, or room to make one.
 type Grant<T> = Option<Box<Item<T>>>;
 
 pub(crate) struct Shared<T: Lendable> {
     pub number: u64,
-    options: Options,
+    pub(super) options: Options,
     state: Mutex<PoolState<T>>,
     /// Callers that wait: who puts a domain into a home looks here afterwards.
     waiting: AtomicUsize,
     /// The kind of the domains that are made now; 0 is closed.
-    kind: AtomicU64,
+    pub(super) kind: AtomicU64,
     waited: AtomicU64,
-    refused: AtomicU64,
+    pub(super) refused: AtomicU64,
     made: AtomicU64,
     resets: AtomicU64,
     restarts: AtomicU64,
@@ -147,49 +135,7 @@ impl<T: Lendable> Shared<T> {
         drop(forsaken);
     }
 
-    /// Lends a domain to the calling thread, whose home it goes back to.
-    pub(crate) fn take(self: &Arc<Self>) -> Result<Lent<T>, PoolError> {
-        let home = home::of(self);
-        home.held.fetch_add(1, SeqCst);
-        // Its own, or a panic of the host's constructor: either way nothing is lent.
-        struct Unless<'a>(Option<&'a AtomicUsize>);
-        impl Drop for Unless<'_> {
-            fn drop(&mut self) {
-                if let Some(held) = self.0 {
-                    held.fetch_sub(1, SeqCst);
-                }
-            }
-        }
-        let mut unless = Unless(Some(&home.held));
-        let warm = match self.options.per_thread {
-            true => home.slot.take(),
-            false => None,
-        };
-        let item = match warm {
-            Some(item) if item.kind == self.kind.load(SeqCst) => Ok(item),
-            Some(old) => {
-                self.forget(old);
-                self.take_shared()
-            }
-            None => self.take_shared(),
-        };
-        match item {
-            Ok(item) => {
-                home.taken.store(home.taken.load(Relaxed) + 1, Relaxed);
-                unless.0 = None;
-                drop(unless);
-                Ok((home, item))
-            }
-            Err(error) => {
-                if matches!(error, PoolError::Full(_) | PoolError::TimedOut(_)) {
-                    self.refused.fetch_add(1, Relaxed);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn take_shared(&self) -> Result<Box<Item<T>>, PoolError> {
+    pub(super) fn take_shared(&self) -> Result<Box<Item<T>>, PoolError> {
         let now = self.options.clock.now();
         let mut dropped = Vec::new();
         let mut state = self.state();
@@ -399,7 +345,7 @@ impl<T: Lendable> Shared<T> {
     }
 
     /// Drops a domain of an old kind.
-    fn forget(&self, item: Box<Item<T>>) {
+    pub(super) fn forget(&self, item: Box<Item<T>>) {
         drop(item);
         self.place(None);
     }
