@@ -16,8 +16,9 @@
 //!   a pad whenever it likes, whether a target leads there or not.
 
 use super::control::Control;
+use super::gate;
 use super::inside::Quiescent;
-use super::machine;
+use super::machine::{self, InChild};
 use super::map::{self, MapError, Mapping, Prot};
 use super::text::Text;
 use super::window::{CodePart, Window};
@@ -118,6 +119,10 @@ impl Placed {
 pub struct CodeArena {
     /// No other area has it.
     number: u64,
+    /// The domain's number.
+    domain: u32,
+    /// Fact bits of the domain, with which its gates are chosen: text of other facts is not placed.
+    facts: u32,
     plan: Plan,
     /// The host's mapping, and the window's pages.
     alias: Mapping,
@@ -145,16 +150,18 @@ impl CodeArena {
         machine::register_code_barrier()
             .map_err(|error| failed("register for membarrier", error))?;
         let bytes = plan.bytes() as usize;
-        if !window.is_of(control) || !plan.fits() {
+        if !plan.fits() {
             return Err(MapError::Taken);
         }
-        let (part, image) = window.claim_code(plan.start, plan.constants().end)?;
+        let (part, image) = window.claim_code(plan.start, plan.constants().end, control)?;
         let alias = Mapping::hidden(bytes)?;
         // The mappings keep the file, so that a namespace needs no descriptor.
         map_data(&plan, &alias, &part, &new_file(bytes)?)?;
         control.has_slots(plan.start, plan.text().start);
         let area = CodeArena {
             number: MADE.fetch_add(1, Ordering::Relaxed),
+            domain: control.generation(),
+            facts: control.facts(),
             open: [plan.start, plan.text().start],
             plan,
             alias,
@@ -295,7 +302,8 @@ impl CodeArena {
         let room = self.plan.text();
         let inside = room.start < range.start && range.end < room.end;
         let ours = judged.area == self.number;
-        if !ours || !inside || overlaps(&self.placed, &wide, |p| p.text().len()) {
+        let known = gate::fact_bits(&judged.facts) & !self.facts == 0;
+        if !ours || !known || !inside || overlaps(&self.placed, &wide, |p| p.text().len()) {
             return false;
         }
         if self.open(1, wide.end).is_err() {
@@ -366,10 +374,10 @@ impl CodeArena {
         placed.text().get((offset - at) as usize..)
     }
 
-    /// Takes text away while nobody is inside. False if a slot leads there.
+    /// Takes text away while nobody is inside the domain. False if a slot leads there.
     #[must_use]
-    pub fn remove(&mut self, at: u32, _: &Quiescent) -> bool {
-        self.take_away(at, true)
+    pub fn remove(&mut self, at: u32, nobody: &Quiescent) -> bool {
+        nobody.is_of(self.domain) && self.take_away(at, true)
     }
 
     /// Takes text away that never had its pads, so that nobody could ever be in it. False if it had.
@@ -413,7 +421,7 @@ impl CodeArena {
     }
 
     /// In a forked child: a file of its own with the same contents, for the parent goes on writing the other. No other thread is here.
-    pub fn renew(&mut self) -> Result<(), MapError> {
+    pub fn renew(&mut self, _: &InChild) -> Result<(), MapError> {
         let file = new_file(self.plan.bytes() as usize)?;
         let end = std::mem::replace(&mut self.open, [self.plan.start, self.plan.text().start]);
         map_data(&self.plan, &self.alias, &self.part, &file)?;

@@ -17,17 +17,15 @@ use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-mod block;
-mod table;
+pub(crate) mod table;
 
-pub use block::{Block, Terms};
 pub(super) use table::open_slots;
 pub use table::table;
 
 /// Domains that can exist at once.
 pub const MAX_DOMAINS: usize = 32_768;
 /// Bytes of a control block in each layer.
-const BLOCK: usize = 256;
+pub(crate) const BLOCK: usize = 256;
 /// Offset of the first slot in a block, which is nobody's and stays zero.
 pub const SLOTS: usize = 112;
 /// How far behind the first slot of a block nobody's is.
@@ -35,13 +33,13 @@ pub const NOBODYS: u32 = 0;
 /// Threads that can be registered at once.
 pub const MAX_THREADS: usize = 4080;
 /// Bytes of a layer.
-const LAYER: usize = MAX_DOMAINS * BLOCK;
+pub(crate) const LAYER: usize = MAX_DOMAINS * BLOCK;
 /// Threads whose slots are in the first layer.
 const FIRST: usize = (BLOCK - SLOTS) / size_of::<Slot>() - 1;
 /// Slots of a block in another layer.
 const NEXT: usize = BLOCK / size_of::<Slot>();
 /// Layers.
-const LAYERS: usize = 1 + (MAX_THREADS - FIRST).div_ceil(NEXT);
+pub(crate) const LAYERS: usize = 1 + (MAX_THREADS - FIRST).div_ceil(NEXT);
 
 /// How far behind the first slot of a block that of the thread with this index is.
 pub const fn slot_at(index: usize) -> u32 {
@@ -200,6 +198,7 @@ pub struct GuardedCall<'a> {
     /// The arguments as the service gate left them: integer registers, and the low halves of vector registers. Bits that the types do
     /// not have are the extension's, too.
     pub integers: &'a [u64; 6],
+    /// The vector registers.
     pub floats: &'a [u64; 8],
 }
 
@@ -233,6 +232,18 @@ impl Control {
         // SAFETY: every Control stands at the start of a block of the table's first layer, and slots of indices below MAX_THREADS lie
         // in blocks of its layers, as `slot_at` says, which are open if a thread ever had the index; zero is a valid Slot.
         unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const Slot) }
+    }
+
+    /// The slot of thread `index`, as others name it.
+    ///
+    /// # Panics
+    /// No thread ever had the index.
+    fn opened_slot(&self, index: usize) -> &Slot {
+        assert!(
+            index < table::OPENED.load(Ordering::SeqCst),
+            "no such thread"
+        );
+        self.slot(index)
     }
 
     /// Where the domain is in its life, and what leads it on.
@@ -280,23 +291,18 @@ impl Control {
     }
 
     /// Whether a call of the thread with this index waits in a call into the domain.
-    pub fn waits(&self, index: usize) -> bool {
-        self.slot(index).waiting.load(Ordering::Relaxed) != 0
+    pub(super) fn waits(&self, index: usize) -> bool {
+        self.opened_slot(index).waiting.load(Ordering::Relaxed) != 0
     }
 
     /// Where the data stack of the thread with this index begins, or 0 when it has none yet.
     pub fn data_stack(&self, index: usize) -> u32 {
-        self.slot(index).stack.load(Ordering::SeqCst)
+        self.opened_slot(index).stack.load(Ordering::SeqCst)
     }
 
     /// Gives the thread with this index a data stack, which begins there.
     pub fn give_data_stack(&self, index: usize, stack: u32) {
-        self.slot(index).stack.store(stack, Ordering::SeqCst);
-    }
-
-    /// Whether that is where the domain's window lies.
-    pub(super) fn lies_at(&self, base: u64) -> bool {
-        self.base.load(Ordering::SeqCst) == base
+        self.opened_slot(index).stack.store(stack, Ordering::SeqCst);
     }
 
     /// Notes where the domain's window lies. For [`super::window`], which knows.

@@ -1,9 +1,12 @@
 //! Typed calls: registers filled, the gate called, results taken out.
 
+use super::above::above;
 use super::entry::Entry;
+use super::gate::{FLAG_PAYLOAD, Label, STATUS_REFUSED};
+use super::outcome::Refusal;
 use super::payload::CallPayload;
 use super::thread;
-use std::arch::asm;
+use std::arch::{asm, global_asm};
 use std::sync::atomic::Ordering;
 
 /// What a gate gave back.
@@ -16,7 +19,38 @@ pub struct Returned {
     pub status: u32,
 }
 
-/// Calls an entry whose arguments are in integer registers only.
+// The gate of typed entries with words on the stack: only [`all`] knows how many its caller has. Whoever comes here has none, and is
+// refused.
+global_asm!(
+    ".p2align 4",
+    ".globl postern_without_words",
+    ".hidden postern_without_words",
+    "postern_without_words:",
+    "sub rsp, 8",
+    "call {refuse}",
+    "add rsp, 8",
+    "xor eax, eax",
+    "pxor xmm0, xmm0",
+    "mov r11d, {REFUSED}",
+    "ret",
+    refuse = sym refuse,
+    REFUSED = const STATUS_REFUSED,
+);
+
+unsafe extern "C" {
+    static postern_without_words: u8;
+}
+
+extern "C" fn refuse() {
+    (above().refused)(Refusal::NoDataStack);
+}
+
+/// The address of that gate.
+pub(super) fn without_words() -> usize {
+    &raw const postern_without_words as usize
+}
+
+/// Calls an entry whose arguments are in integer registers only. One that takes words on the stack refuses.
 #[inline(always)]
 pub fn integers(entry: &Entry, a: [u64; 6]) -> Returned {
     let (integer, float, status): (u64, u64, u32);
@@ -40,9 +74,18 @@ pub fn integers(entry: &Entry, a: [u64; 6]) -> Returned {
     }
 }
 
-/// Calls an entry with floating-point arguments as bit patterns (zero-extended to 64 bits) and words for the stack.
+/// Calls an entry with floating-point arguments as bit patterns (zero-extended to 64 bits) and words for the stack. If these are fewer than
+/// the entry takes, it refuses.
 pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
     let (integer, float, status): (u64, f64, u32);
+    let gate = match entry.stack_words as usize {
+        0 => entry.gate,
+        // Of C's gates, which a typed call does not expect, there is none.
+        words if words <= stack.len() && entry.gate == without_words() => {
+            Label::postern_gate_full.address()
+        }
+        _ => without_words(),
+    };
     // SAFETY: as in `integers`. The words are pushed in reverse order above an aligned stack pointer, which is kept in a
     // callee-saved register over the call.
     unsafe {
@@ -58,9 +101,10 @@ pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
             "dec r13",
             "jmp 2b",
             "3:",
-            "call qword ptr [rax]",
+            "call r10",
             "mov rsp, r12",
             out("r12") _,
+            inout("r10") gate => _,
             in("r14") stack.as_ptr(),
             inout("r13") stack.len() => _,
             inout("rax") entry => integer,
@@ -89,7 +133,9 @@ pub fn with(entry: &Entry, a: [u64; 6], payload: &mut CallPayload<'_>) -> Return
         thread.limit.load(Ordering::Relaxed),
     );
     let pointer: *mut CallPayload<'_> = payload;
-    thread.payload.store(pointer.cast(), Ordering::Relaxed);
+    if entry.flags & FLAG_PAYLOAD != 0 {
+        thread.payload.store(pointer.cast(), Ordering::Relaxed);
+    }
     let returned = integers(entry, a);
     // Refused calls leave it there.
     thread

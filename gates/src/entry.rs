@@ -1,13 +1,11 @@
-//! Entries: what callers call. They are made here, of what is known: a domain's block, an offset where its text may be entered, and C
-//! types.
+//! Entries: what callers call. They are made by a domain's block ([`super::block`]).
 
-use super::control::{Block, Control};
-use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD, GateClass};
+use super::control::Control;
+use super::gate::{self, FLAG_PAYLOAD, GateClass};
 use super::lifecycle::Phase;
-use super::registers::{float_mask, integer_mask};
-use postern_image::{Signature, Type};
+use postern_image::Type;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes but the three words that say whose
 /// it is, and those only of entries of C function pointers ([`super::stub`]).
@@ -40,7 +38,7 @@ pub struct Entry {
     /// … and at what becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
     pub(crate) recovery: u32,
     /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
-    pub(crate) switch: *const Switch,
+    pub(crate) switch: *const Destinations,
 }
 
 impl Entry {
@@ -90,8 +88,8 @@ unsafe impl Sync for Entry {}
 
 impl Entry {
     /// What knows where calls of this function go, if it is a module's.
-    pub fn switch(&self) -> Option<&Switch> {
-        // SAFETY: entries with a switch are owned by it.
+    pub fn switch(&self) -> Option<&Destinations> {
+        // SAFETY: entries that have such are owned by it.
         unsafe { self.switch.as_ref() }
     }
 
@@ -116,6 +114,15 @@ impl Entry {
         self.expected.store(other.expected(), Ordering::SeqCst);
     }
 
+    /// Whether calls of the one may go to the other, as far as where their arguments are is concerned.
+    pub(crate) fn takes_the_same(&self, other: &Entry) -> bool {
+        let FloatMasks(floats) = &self.float_masks;
+        (self.flags, self.stack_words, self.inner != 0)
+            == (other.flags, other.stack_words, other.inner != 0)
+            && (self.int_masks, self.stack_masks) == (other.int_masks, other.stack_masks)
+            && *floats == other.float_masks.0
+    }
+
     /// Offset of the function.
     pub fn offset(&self) -> u32 {
         self.offset.load(Ordering::SeqCst)
@@ -133,25 +140,16 @@ impl Entry {
     }
 }
 
-/// One function's.
-pub struct Switch {
-    /// What callers take: `real`, or `detour`.
-    pub(super) current: AtomicPtr<Entry>,
+/// Where the calls of a switch go, and went.
+pub struct Destinations {
     /// The present version's entry.
     pub(super) real: AtomicPtr<Entry>,
     /// An entry that no state lets in, so that each call asks.
     pub(super) detour: AtomicPtr<Entry>,
     pub(super) all: AtomicPtr<Kept>,
-    /// Address of the C function pointer that follows `current`, or 0.
-    pub(super) stub: AtomicUsize,
     /// Who is asked.
-    pub owner: Weak<dyn Route>,
+    pub(super) owner: Weak<dyn Route>,
 }
-
-// SAFETY: the pointers are to entries, which are immutable and may be read by every thread, and which only `drop` frees.
-unsafe impl Send for Switch {}
-// SAFETY: as above.
-unsafe impl Sync for Switch {}
 
 /// An entry that is kept, and the one kept before it. Callers hold its address as that of its entry.
 #[repr(C)]
@@ -163,7 +161,7 @@ pub(super) struct Kept {
 /// Who knows where calls of a switch go.
 pub trait Route: Send + Sync {
     /// A call was not let in by `entry`: the entry to try instead. `None`: the refusal stays.
-    fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry>;
+    fn route<'a>(&self, to: &'a Destinations, entry: &Entry) -> Option<&'a Entry>;
 }
 
 /// How calls of an entry are made, apart from their types.
@@ -175,42 +173,6 @@ pub struct Manner {
     pub limit: u64,
     /// What becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
     pub recovery: u32,
-}
-
-impl Block {
-    /// The entry of a function at `offset` with these types: which registers carry arguments, and which gate it takes. Where the
-    /// domain's text may not be entered, it is one that no domain in any phase lets in.
-    pub fn entry(&self, offset: u32, signature: &Signature, manner: Manner) -> Entry {
-        let mut entry = Entry {
-            control: AtomicPtr::new(std::ptr::from_ref::<Control>(self).cast_mut()),
-            offset: offset.into(),
-            expected: Control::word(Phase::Open, self.generation()).into(),
-            flags: if manner.payload { FLAG_PAYLOAD } else { 0 },
-            limit: manner.limit,
-            recovery: manner.recovery,
-            ..Entry::nowhere()
-        };
-        let (mut integers, mut floats) = (0, 0);
-        for &t in signature.parameters() {
-            if t.is_float() && floats < 8 {
-                entry.float_masks.0[floats][0] = float_mask(t);
-                entry.flags |= FLAG_FLOATS;
-                floats += 1;
-            } else if !t.is_float() && integers < 6 {
-                entry.int_masks[integers] = integer_mask(t);
-                integers += 1;
-            } else {
-                entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
-                entry.stack_words += 1;
-            }
-        }
-        let class = entry.class();
-        (entry.gate, entry.body) = (class.gate, class.body);
-        if !self.is_start(offset) {
-            entry.close();
-        }
-        entry
-    }
 }
 
 impl Entry {

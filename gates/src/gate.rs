@@ -2,12 +2,16 @@
 //!
 //! Invariant: the numbers are those with which `gate.s` and `peer.s` are assembled ([`super::assembly`]), and the labels are theirs.
 
+use super::machine;
 use postern_image::Type;
+use postern_verifier::Facts;
 
 /// A status that a gate returns in r11d: the call returned normally.
 pub const STATUS_OK: u32 = 0;
-/// The call was ended; [`super::above::Above::ended`] was told how. (2 is: refused.)
+/// The call was ended; [`super::above::Above::ended`] was told how.
 pub const STATUS_ENDED: u32 = 1;
+/// It was refused; [`super::above::Above::refused`] was told why.
+pub const STATUS_REFUSED: u32 = 2;
 /// Between `abort_exit` and the gates only: the ended call was a peer's, and its caller goes on.
 pub const STATUS_PEER: u32 = 3;
 
@@ -27,6 +31,20 @@ pub const FACT_X87: u32 = 4;
 pub const FACT_GS: u32 = 8;
 /// The image has instructions that MXCSR governs, or that raise its flags.
 pub const FACT_FLOAT: u32 = 16;
+
+/// The fact bits of text of which the verifier has found these facts.
+pub fn fact_bits(facts: &Facts) -> u32 {
+    let bit = |fact: bool, bits: u32| if fact { bits } else { 0 };
+    bit(facts.xmm, FACT_XMM)
+        | bit(facts.ymm, FACT_YMM | FACT_XMM)
+        | bit(facts.float, FACT_FLOAT)
+        | bit(facts.x87, FACT_X87)
+}
+
+/// Whether the processor has what gates for these fact bits use.
+pub(super) fn has(facts: u32) -> bool {
+    facts & FACT_YMM == 0 || machine::has_avx2()
+}
 
 /// Bits of [`super::peer::Peer::vectors`] besides the facts: the peer has [`FACT_FLOAT`] and its caller has not …
 pub const PEER_TO_FLOAT: u32 = 32;

@@ -3,31 +3,41 @@
 //! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for no thread that waits, directly or
 //! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
 
-use super::call_state;
+use super::call_state::{self, CallPhase};
 use super::control::{Control, ServiceEntry};
 use super::pause::Pause;
 use super::thread::{self, Registry, Thread};
-use super::{machine, mask, stale};
+use super::{machine, mask, shim, stale};
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Nobody is inside a domain, and nobody can enter while this is there.
-pub struct Quiescent(());
+/// Nobody is inside one domain, and nobody can enter while this is there.
+pub struct Quiescent {
+    /// The domain's number: no other has it, nor ever had.
+    generation: u32,
+}
+
+impl Quiescent {
+    /// Whether it is the domain with this number that nobody is inside.
+    pub(crate) fn is_of(&self, generation: u32) -> bool {
+        self.generation == generation
+    }
+}
 
 /// Runs `work` if nobody is inside a domain, as [`while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
 /// takes, so that no child finds the domain waiting for this.
 pub fn while_quiescent(control: &Control, work: impl FnOnce(&Quiescent)) -> bool {
     // A handler on this thread that calls the domain would wait for itself.
     let _signals = mask::SignalsBlocked::new();
-    while_empty(control, || (work(&Quiescent(())), true)).is_some()
+    while_empty(control, |nobody| (work(nobody), true)).is_some()
 }
 
 /// Runs `work` if nobody is inside a domain. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
 /// afterwards as it was, or poisoned if `work` says that it is not whole.
-pub fn while_empty<R>(control: &Control, work: impl FnOnce() -> (R, bool)) -> Option<R> {
+pub fn while_empty<R>(control: &Control, work: impl FnOnce(&Quiescent) -> (R, bool)) -> Option<R> {
     let here = Target::domain(control);
     // Before callers wait: it looks at states itself.
-    stale::forget_left(thread::current());
+    stale::forget_left();
     if occupied(here, |_| true) {
         return None;
     }
@@ -37,7 +47,8 @@ pub fn while_empty<R>(control: &Control, work: impl FnOnce() -> (R, bool)) -> Op
         moving.undo();
         return None;
     }
-    let (done, whole) = work();
+    let generation = control.generation();
+    let (done, whole) = work(&Quiescent { generation });
     moving.end(whole);
     Some(done)
 }
@@ -102,6 +113,23 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         thread::current().awaits.store(ptr::null_mut(), SeqCst);
+    }
+}
+
+/// Has the calling thread's own calls of a domain end, for this reason: the innermost one when its service returns, those that wait once
+/// they are the innermost.
+pub fn end_mine(control: &Control, kind: u32) {
+    let me = thread::current();
+    stale::forget_left();
+    if me.call_state.own() == CallPhase::InService
+        && me.innermost().is_some_and(|c| ptr::eq(c, control))
+    {
+        shim::end_when_back_of(me, kind, 0, None);
+    }
+    for (sequence, call) in me.waiting() {
+        if call.is_of(control) {
+            call.end(sequence, kind);
+        }
     }
 }
 

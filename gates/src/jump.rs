@@ -11,9 +11,11 @@
 //! anyway. What lies below the new place is dead. Which frame the extension's registers and data stack believe to be in is its
 //! own affair: nothing depends on them.
 
+use super::call_state::CallPhase;
 use super::control::Control;
 use super::memory::{host_word, set_host_word};
-use super::thread::Thread;
+use super::stale;
+use super::thread::{self, Thread};
 use postern_verifier::window::WINDOW_SIZE;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
@@ -39,14 +41,30 @@ pub enum JumpError {
     NoFrame(u32),
     #[error("longjmp: the buffer is of another call of the host's, or damaged")]
     Outside,
+    #[error("the thread is in no service that an extension called")]
+    NoService,
 }
 
 /// The words that the service gate found: the extension's rbp, then return addresses.
 const RETURN: u64 = 8;
 
+/// The calling thread, if it is in a service, and the domain whose it is. What is read and written below is that call's then: its words
+/// are on the control stack for as long as its service has not returned, and no other thread touches them.
+fn in_service() -> Result<(&'static Thread, &'static Control), JumpError> {
+    let thread = thread::current();
+    // A service that was left for good has nothing there any more.
+    stale::forget_left_of(thread);
+    if thread.call_state.own() != CallPhase::InService {
+        return Err(JumpError::NoService);
+    }
+    let control = thread.innermost().ok_or(JumpError::NoService)?;
+    Ok((thread, control))
+}
+
 /// What `__postern_setjmp` returns: depth << 32 | offset of the return address, both of the function that called the function
 /// which called the service (setjmp itself). The depth is that after setjmp has returned.
-pub fn mark(thread: &Thread, control: &Control) -> Result<u64, JumpError> {
+pub fn mark() -> Result<u64, JumpError> {
+    let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);
     let base = thread.call_base();
     // [at] rbp, [at + 8] into setjmp, [at + 16] into its caller; the gate's own return address is the last word, at base - 8.
@@ -62,7 +80,8 @@ pub fn mark(thread: &Thread, control: &Control) -> Result<u64, JumpError> {
 
 /// What `__postern_longjmp` does: when the service returns, the function that called it goes on with a stack pointer `depth`
 /// bytes below the base.
-pub fn jump(thread: &Thread, control: &Control, depth: u32) -> Result<(), JumpError> {
+pub fn jump(depth: u32) -> Result<(), JumpError> {
+    let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);
     let base = thread.call_base();
     if depth % 8 != 0 || depth == 0 {
@@ -95,7 +114,8 @@ pub fn jump(thread: &Thread, control: &Control, depth: u32) -> Result<(), JumpEr
 
 /// What `__postern_return` returns: the offset that the frame whose control stack has `depth` bytes returns to; -1 if that is
 /// the gate's.
-pub fn return_of(thread: &Thread, control: &Control, depth: u32) -> Result<i64, JumpError> {
+pub fn return_of(depth: u32) -> Result<i64, JumpError> {
+    let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);
     let base = thread.call_base();
     // As in `jump`: the frames that are live before the call of the service.

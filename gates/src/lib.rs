@@ -16,6 +16,7 @@
 //! | [`atomic`] | what these three ask of an atomic word, so that a model can stand in for it |
 //! | `model` | a test: calls, aborts, resets and closes in every order in which threads can see each other's stores |
 //! | [`control`] | what gates read of a domain, and its services; the table of control blocks |
+//! | [`block`] | a domain's control block, what it keeps alive, and its entries |
 //! | [`entry`] | entries, and how they are made, of what is known |
 //! | [`thread`] | what gates and handlers know of a thread |
 //! | [`register`] | how a thread becomes known, and is forgotten |
@@ -51,6 +52,7 @@
 pub mod above;
 mod assembly;
 pub mod atomic;
+pub mod block;
 pub mod call_state;
 pub mod code;
 pub mod control;

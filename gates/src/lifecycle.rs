@@ -21,7 +21,7 @@
 //!
 //! | transition | from | to | who |
 //! |---|---|---|---|
-//! | [`open`](Lifecycle::open) | Closed | Open | the builder, before anybody else knows the domain |
+//! | [`open`](Lifecycle::open) | Closed | Open | the builder, once, by its block |
 //! | [`want_move`](Lifecycle::want_move) | Open | MovePending | placement, under its lock |
 //! | [`move_settled`](Lifecycle::move_settled) | MovePending | Open | the call that found it so, moved or not |
 //! | [`begin_move`](Lifecycle::begin_move) | Open, MovePending, Poisoned | Moving | who has seen nobody inside; for microseconds |
@@ -131,8 +131,8 @@ impl<A: Atomic<u32>> Lifecycle<A> {
         }
     }
 
-    /// Closed → Open: a new domain is complete. Only its maker knows it.
-    pub fn open(&self) {
+    /// Closed → Open: a new domain is complete. [`super::control::Block::open`] does it once.
+    pub(super) fn open(&self) {
         self.0.swap(Phase::Open as u32, SeqCst);
     }
 

@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 
 /// Why this machine cannot run extensions: one sentence.
@@ -136,16 +138,51 @@ pub fn seal_writers(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes `number` a descriptor for `file`, if it is one of a memory file of this name, which the runtime alone makes. If the host has
-/// closed that, its number may be anybody's.
-pub fn replace_memory_file(number: i32, name: &CStr, file: &File) -> bool {
-    let is = format!("/memfd:{}", name.to_string_lossy());
-    let link = std::fs::read_link(format!("/proc/self/fd/{number}"));
-    if !link.is_ok_and(|link| link.to_string_lossy().starts_with(&is)) {
-        return false;
+/// A descriptor that stays open for other processes to find. The host may close it all the same, as it closes any number.
+pub struct Published {
+    number: RawFd,
+    /// Which file it is: if the host has closed it, its number may be anybody's.
+    file: (u64, u64),
+}
+
+impl Published {
+    /// Leaves a file's descriptor open.
+    ///
+    /// # Errors
+    /// Which file it is cannot be found out.
+    pub fn new(file: File) -> std::io::Result<Published> {
+        let file_is = identity(&file)?;
+        let number = file.into_raw_fd();
+        Ok(Published {
+            number,
+            file: file_is,
+        })
     }
-    // SAFETY: the runtime's own descriptor is closed and opened again in one step; nobody else has an interest in it.
-    unsafe { libc::dup3(file.as_raw_fd(), number, libc::O_CLOEXEC) == number }
+
+    /// Makes the descriptor one of another file, if it is still what it was.
+    ///
+    /// # Errors
+    /// The file's descriptor is no good; or that of another one, which stays open then, and is this one's from now on.
+    pub fn replace(&mut self, file: File) -> std::io::Result<()> {
+        let now = std::fs::metadata(format!("/proc/self/fd/{}", self.number));
+        if !now.is_ok_and(|now| (now.dev(), now.ino()) == self.file) {
+            *self = Published::new(file)?;
+            return Ok(());
+        }
+        let file_is = identity(&file)?;
+        // SAFETY: the descriptor is the one that `new` or this function left open, of a file that nobody else has made, and nobody in
+        // this process uses it; it is closed and opened again in one step.
+        if unsafe { libc::dup3(file.as_raw_fd(), self.number, libc::O_CLOEXEC) } != self.number {
+            return Err(std::io::Error::last_os_error());
+        }
+        self.file = file_is;
+        Ok(())
+    }
+}
+
+fn identity(file: &File) -> std::io::Result<(u64, u64)> {
+    let metadata = file.metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 const MEMBARRIER_PRIVATE_EXPEDITED: i32 = 1 << 3;
@@ -211,10 +248,43 @@ pub fn thread_offset() -> i32 {
         .expect("static thread-local storage lies within 2 GiB of the thread pointer")
 }
 
-/// Registers functions to run around fork.
-pub fn at_fork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) {
-    // SAFETY: the functions take nothing and do not unwind.
-    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+/// Proof that this is a forked child, whose only thread has not yet returned from `fork`.
+pub struct InChild(());
+
+/// What runs around fork.
+#[derive(Clone, Copy)]
+pub struct AroundFork {
+    /// In the thread that forks.
+    pub before: fn(),
+    /// In the same, afterwards.
+    pub in_parent: fn(),
+    /// In the child's only thread.
+    pub in_child: fn(&InChild),
+}
+
+static AROUND_FORK: OnceLock<AroundFork> = OnceLock::new();
+
+/// Says what runs around fork. Only the first one counts. A panic there ends the process.
+pub fn at_fork(around: AroundFork) {
+    extern "C" fn before() {
+        if let Some(around) = AROUND_FORK.get() {
+            (around.before)();
+        }
+    }
+    extern "C" fn in_parent() {
+        if let Some(around) = AROUND_FORK.get() {
+            (around.in_parent)();
+        }
+    }
+    extern "C" fn in_child() {
+        if let Some(around) = AROUND_FORK.get() {
+            (around.in_child)(&InChild(()));
+        }
+    }
+    if AROUND_FORK.set(around).is_ok() {
+        // SAFETY: the functions take nothing and do not unwind.
+        unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
+    }
 }
 
 /// The lowest address that a process may map.

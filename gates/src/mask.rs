@@ -2,6 +2,7 @@
 
 use super::map::{self, Mapping};
 use super::outcome::Refusal;
+use std::marker::PhantomData;
 
 /// Signals that mean a fault when the processor raises them.
 pub(super) const FAULTS: [libc::c_int; 5] = [
@@ -29,7 +30,7 @@ fn present() -> libc::stack_t {
 }
 
 /// An alternate signal stack that we installed, above a page without access, and what was there before.
-pub struct SignalStack {
+pub(crate) struct SignalStack {
     memory: Mapping,
     former: libc::stack_t,
 }
@@ -37,7 +38,7 @@ pub struct SignalStack {
 impl SignalStack {
     /// Makes sure that the calling thread can handle a signal when its control stack is exhausted: gives it a stack if it has none
     /// that is large enough.
-    pub fn ensure(roomy: bool) -> Result<Option<SignalStack>, Refusal> {
+    pub(crate) fn ensure(roomy: bool) -> Result<Option<SignalStack>, Refusal> {
         // SAFETY: getauxval has no preconditions; a missing entry reads 0.
         let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
         let (size, least) = match roomy {
@@ -80,7 +81,7 @@ impl SignalStack {
     }
 
     /// Puts it in force again if somebody took it away and left none.
-    pub fn again(&self) {
+    pub(crate) fn again(&self) {
         if present().ss_flags & libc::SS_DISABLE != 0 {
             self.install();
         }
@@ -88,7 +89,7 @@ impl SignalStack {
 
     /// Puts back what was there before, if ours is still in force. (Rust's own threads disable theirs at their end, and with it
     /// ours.) Either way nobody uses our memory from here on. We are not on it: no handler calls this.
-    pub fn remove(self) {
+    pub(crate) fn remove(self) {
         if self.installed() {
             // SAFETY: what was in force before.
             unsafe { libc::sigaltstack(&self.former, std::ptr::null_mut()) };
@@ -98,7 +99,7 @@ impl SignalStack {
 }
 
 /// Whether the calling thread runs on its alternate signal stack.
-pub fn on_signal_stack() -> bool {
+pub(crate) fn on_signal_stack() -> bool {
     present().ss_flags & libc::SS_ONSTACK != 0
 }
 
@@ -112,8 +113,8 @@ pub fn block_all_signals() {
     }
 }
 
-/// All signals but faults are blocked in the thread that made it, until it is dropped there.
-pub struct SignalsBlocked(libc::sigset_t);
+/// All signals but faults are blocked in the thread that made it, until it is dropped there: the marker keeps it from others.
+pub struct SignalsBlocked(libc::sigset_t, PhantomData<*const ()>);
 
 impl SignalsBlocked {
     /// Blocks them.
@@ -128,7 +129,7 @@ impl SignalsBlocked {
                 libc::sigdelset(&mut all, fault);
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-            SignalsBlocked(old)
+            SignalsBlocked(old, PhantomData)
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn make(thread: &Thread) {
 }
 
 /// The records of a thread that has left the registry, for [`Records`]' drop to free.
-pub struct Records(*mut [Record; RECORDS]);
+pub(crate) struct Records(*mut [Record; RECORDS]);
 
 impl Records {
     /// Takes them from the thread.
@@ -47,7 +47,7 @@ impl Drop for Records {
 
 impl Thread {
     /// All records but the last, outermost call's first; those that wait are shown. Other threads hold the registry while they look.
-    pub fn records(&self) -> &[Record] {
+    pub(crate) fn records(&self) -> &[Record] {
         let first = self.records.load(Ordering::SeqCst);
         if first.is_null() {
             return &[];
@@ -66,7 +66,7 @@ impl Thread {
     }
 
     /// How many calls wait on the calling thread.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         let first = self.records.load(Ordering::Relaxed) as usize;
         (self.record.load(Ordering::Relaxed) as usize - first) / size_of::<Record>()
     }

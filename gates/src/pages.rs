@@ -5,6 +5,7 @@
 //!
 //! Invariant: the descriptor in [`PAGEMAP`] shows the address space of this very process. A forked child opens one of its own.
 
+use super::machine::InChild;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -118,7 +119,7 @@ fn open() -> Option<i32> {
 }
 
 /// In the child after fork: the parent's descriptor shows the parent's pages.
-pub fn after_fork() {
+pub fn after_fork(_: &InChild) {
     let fd = PAGEMAP.swap(NOT_OPEN, Ordering::AcqRel);
     if fd >= 0 && number(fd) == FILE.load(Ordering::Acquire) {
         close(fd);

@@ -13,6 +13,7 @@ pub struct CallPayload<'a> {
 }
 
 impl<'a> CallPayload<'a> {
+    /// These bytes, one part behind the other, without a limit of time.
     pub fn new(parts: [&'a [u8]; 2]) -> CallPayload<'a> {
         CallPayload {
             parts,

@@ -12,7 +12,8 @@ mod call;
 pub use call::{error, function};
 pub(super) use call::{failed, say};
 
-use super::control::{Block, FloatMask, ServiceEntry};
+use super::block::Block;
+use super::control::{FloatMask, ServiceEntry};
 use super::entry::{Entry, Manner};
 use super::gate;
 use super::registers;

@@ -9,6 +9,7 @@ use super::above::above;
 use super::call_state::CallPhase;
 use super::control::{self, Control, MAX_THREADS};
 use super::gate::Label;
+use super::machine::InChild;
 use super::map::{self, Mapping};
 use super::mask::SignalStack;
 use super::nesting::{self, Records};
@@ -171,7 +172,7 @@ fn own_stack_bounds() -> Option<Bounds> {
 
 impl Extra {
     /// The control stack of the runtime's own (lowest usable address, top), made at first use.
-    pub fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
+    pub(super) fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
         // A page without access stands on either side.
         let bounds = |memory: &Mapping| {
             let (start, bytes) = (memory.address() as u64, memory.bytes() as u64);
@@ -234,7 +235,7 @@ pub(crate) fn unregister(thread: &Thread) {
 }
 
 /// For the slow path, when it leaves: a thread that runs its last destructors is not known any more.
-pub fn leave(thread: &Thread) {
+pub(super) fn leave(thread: &Thread) {
     if thread.call_state.own() == CallPhase::Outside
         && !thread.extra.load(Ordering::Relaxed).is_null()
         && thread.extra().ending
@@ -332,7 +333,7 @@ fn runs_last_destructors(frame: u64, bounds: Option<Bounds>) -> bool {
 /// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
 ///
 /// The caller holds the registry since before the fork.
-pub fn after_fork(registry: &mut Registry, mut inside: impl FnMut(&Control)) {
+pub fn after_fork(registry: &mut Registry, _: &InChild, mut inside: impl FnMut(&Control)) {
     let me: *const Thread = current();
     for place in registry.threads.iter_mut() {
         if place.is_null() || std::ptr::eq(*place, me) {

@@ -2,6 +2,7 @@
 //!
 //! A panic of the closure is caught here, carried around the extension, and goes on in the host's own call.
 
+use super::call_state::CallPhase;
 use super::control::Control;
 use super::registers::integer_mask;
 use super::thread::{self, Thread};
@@ -58,16 +59,24 @@ pub struct Gone;
 
 /// Ends the innermost call with a panic of the host's, which goes on in whoever made the call.
 #[cold]
-pub fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
+pub(crate) fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
     if panic.is::<Gone>() {
-        return end_when_back(thread, super::outcome::ANOTHER, 0, None);
+        return end_when_back_of(thread, super::outcome::ANOTHER, 0, None);
     }
     thread.extra().panic = Some(panic);
     end(thread, super::outcome::PANIC);
 }
 
-/// Makes the service gate end the call when the running service returns, unless it is to end already.
-pub fn end_when_back(thread: &Thread, kind: u32, detail: u64, message: Option<String>) {
+/// Makes the service gate end the call when the running service returns, unless it is to end already. Outside services it does nothing.
+pub fn end_when_back(kind: u32, detail: u64, message: Option<String>) {
+    let thread = thread::current();
+    if thread.call_state.own() == CallPhase::InService {
+        end_when_back_of(thread, kind, detail, message);
+    }
+}
+
+/// The same; `thread` is the calling one, and in a service.
+pub(crate) fn end_when_back_of(thread: &Thread, kind: u32, detail: u64, message: Option<String>) {
     if thread.pending.load(Ordering::Relaxed) != thread.sequence.load(Ordering::Relaxed) {
         let extra = thread.extra();
         (extra.detail, extra.message) = (detail, message);
@@ -84,7 +93,13 @@ pub(super) fn lacks_stack(thread: &Thread, here: u64, need: u64) -> bool {
 
 /// Whether the running service's call ends when the service returns.
 #[inline]
-pub fn ending(thread: &Thread) -> bool {
+pub fn ending() -> bool {
+    ending_of(thread::current())
+}
+
+/// The same; `thread` is the calling one.
+#[inline]
+pub(crate) fn ending_of(thread: &Thread) -> bool {
     thread.pending.load(Ordering::SeqCst) == thread.sequence.load(Ordering::Relaxed)
 }
 
@@ -108,7 +123,10 @@ pub struct Narrow {
 
 impl Narrow {
     /// The function with what to do to its integer parameters, if any is narrow.
-    pub fn new(function: usize, parameters: &[Type]) -> Option<Narrow> {
+    ///
+    /// # Safety
+    /// `function` is what [`super::control::ServiceEntry::new`] asks of one, for these parameters.
+    pub unsafe fn new(function: usize, parameters: &[Type]) -> Option<Narrow> {
         let integers = || parameters.iter().filter(|t| !t.is_float()).take(6);
         if !integers().any(|t| t.size() < 4) {
             return None;

@@ -7,6 +7,7 @@ use super::call_state::{CallPhase, Interrupted, OnAbort};
 use super::control::Control;
 use super::copies;
 use super::gate::{self, Label, PcRegion};
+use super::machine::InChild;
 use super::mask::FAULTS;
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
@@ -160,7 +161,7 @@ pub fn rearm() -> std::io::Result<()> {
 static REARMING: AtomicBool = AtomicBool::new(false);
 
 /// In the child after fork: the thread that was in [`rearm`] is not there.
-pub fn after_fork() {
+pub fn after_fork(_: &InChild) {
     REARMING.store(false, Ordering::SeqCst);
 }
 

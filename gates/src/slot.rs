@@ -1,8 +1,8 @@
 //! A place for one boxed value that threads exchange without a lock.
 
 use std::marker::PhantomData;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Empty, or the owner of a value. As safe to share as a lock around one, hence the marker.
 pub struct Slot<T>(AtomicPtr<T>, PhantomData<Mutex<T>>);
@@ -44,5 +44,45 @@ impl<T> Slot<T> {
 impl<T> Drop for Slot<T> {
     fn drop(&mut self) {
         drop(self.swap(None));
+    }
+}
+
+/// Empty, or the owner of a value that stays. No thread ever waits for another one, so a forked child finds nothing half done.
+pub(super) struct OnceBox<T>(AtomicPtr<T>, PhantomData<OnceLock<T>>);
+
+impl<T> Default for OnceBox<T> {
+    fn default() -> OnceBox<T> {
+        OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+    }
+}
+
+impl<T> OnceBox<T> {
+    /// The value; if there is none yet, what `make` gives. Of two threads that make one at the same time, the first one's stays.
+    pub(super) fn get_or_make(&self, make: impl FnOnce() -> Option<T>) -> Option<&T> {
+        let (order, none) = (Ordering::SeqCst, std::ptr::null_mut());
+        let mut value = self.0.load(order);
+        if value.is_null() {
+            let new = Box::into_raw(Box::new(make()?));
+            value = match self.0.compare_exchange(none, new, order, order) {
+                Ok(_) => new,
+                Err(first) => {
+                    // SAFETY: made above, and nobody has seen it.
+                    drop(unsafe { Box::from_raw(new) });
+                    first
+                }
+            };
+        }
+        // SAFETY: set once, and freed by `drop` alone.
+        Some(unsafe { &*value })
+    }
+}
+
+impl<T> Drop for OnceBox<T> {
+    fn drop(&mut self) {
+        let value = *self.0.get_mut();
+        if !value.is_null() {
+            // SAFETY: from Box::into_raw in `get_or_make`; whoever drops this has no reference to it left.
+            drop(unsafe { Box::from_raw(value) });
+        }
     }
 }

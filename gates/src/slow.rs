@@ -73,7 +73,8 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
         // The host's own code runs in there: the constructors' services, destructors of an old version.
         let instead = catch_unwind(AssertUnwindSafe(|| (above().instead)(entry, refusal)));
         match instead.unwrap_or(Err(refusal)) {
-            Ok(other) => entry = other,
+            Ok(other) if other.takes_the_same(entry) => entry = other,
+            Ok(_) => break,
             Err(refusal) => {
                 refused = refusal;
                 break;

@@ -3,7 +3,7 @@
 use super::call_state::CallPhase;
 use super::control::Control;
 use super::nesting::leave;
-use super::thread::{Thread, current};
+use super::thread::{self, Thread};
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
@@ -38,7 +38,12 @@ fn forget(thread: &Thread) {
 }
 
 /// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
-pub fn forget_left(thread: &Thread) {
+pub fn forget_left() {
+    forget_left_of(thread::current());
+}
+
+/// The same; `thread` is the calling one.
+pub(crate) fn forget_left_of(thread: &Thread) {
     if thread.call_state.own() == CallPhase::Outside
         || thread.extra.load(Ordering::Relaxed).is_null()
     {
@@ -51,7 +56,8 @@ pub fn forget_left(thread: &Thread) {
 }
 
 /// How many calls the calling thread is inside.
-pub fn nesting(thread: &Thread) -> usize {
+pub fn nesting() -> usize {
+    let thread = thread::current();
     match thread.call_state.own() {
         CallPhase::Outside => 0,
         _ => 1 + thread.depth(),
@@ -63,8 +69,9 @@ pub fn nesting(thread: &Thread) -> usize {
 ///
 /// # Safety
 /// The forgotten calls' services never return.
-pub unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
-    while self::nesting(thread) > nesting {
+pub unsafe fn unwind(nesting: usize) -> bool {
+    let thread = thread::current();
+    while self::nesting() > nesting {
         if thread.call_state.own() != CallPhase::InService {
             return false;
         }
@@ -75,8 +82,8 @@ pub unsafe fn unwind(thread: &Thread, nesting: usize) -> bool {
 
 /// The domain that called the service in which the calling thread is.
 pub fn serving() -> Option<&'static Control> {
-    let thread = current();
-    forget_left(thread);
+    let thread = thread::current();
+    forget_left_of(thread);
     match thread.call_state.own() {
         CallPhase::InService => thread.innermost(),
         _ => None,

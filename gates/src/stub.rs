@@ -32,7 +32,7 @@ const STUBS: usize = 4096;
 const TEXT: usize = STUBS * STUB;
 const DATA: usize = STUBS * size_of::<AtomicPtr<Entry>>();
 /// Places that stay unused after they were given back, of each shape.
-pub const QUARANTINE: usize = 1024;
+const QUARANTINE: usize = 1024;
 
 /// What never changes of an entry: all that depends on the types, the gates and the limits, and not on the domain.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -76,7 +76,7 @@ struct StubSlot {
 type Key = (usize, u64, u32, u32);
 
 #[derive(Default)]
-pub struct Stubs {
+struct Stubs {
     template: Option<File>,
     /// The space that is being filled, and how many of its stubs are made.
     space: usize,
@@ -93,13 +93,18 @@ pub struct Stubs {
 static STUBS_IN_USE: Mutex<Option<Stubs>> = Mutex::new(None);
 
 /// All stubs, locked.
-pub fn stubs() -> MutexGuard<'static, Option<Stubs>> {
+fn lock() -> MutexGuard<'static, Option<Stubs>> {
     STUBS_IN_USE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Holds all stubs, for a thread that forks. Of what is held nothing can be touched.
+pub fn stubs() -> impl Sized + 'static {
+    lock()
 }
 
 /// The stubs of one domain; they are given back when it calls [`Owned::retire`], and at the latest with this.
 #[derive(Default)]
-pub struct Owned {
+pub(super) struct Owned {
     /// Number of the first place, or 0. Changed under the lock of all stubs.
     first: AtomicU32,
 }
@@ -107,14 +112,15 @@ pub struct Owned {
 impl Owned {
     /// A C function pointer that calls `entry`, whose first word names a masked gate, and which has no switch. The same entry has the
     /// same pointer.
-    pub fn pointer(&self, entry: Entry) -> Result<usize, MapError> {
+    pub(super) fn pointer(&self, entry: Entry) -> Result<usize, MapError> {
         // Callers are C, and the entry is copied to where no switch is.
         let mut entry = entry;
         entry.switch = std::ptr::null();
         if entry.inner == 0 {
+            // Callers push what the type says.
             entry.gate = entry.class().masked;
         }
-        let mut guard = stubs();
+        let mut guard = lock();
         let stubs = guard.get_or_insert_default();
         let shape = stubs.shape(&entry);
         let key = key(&entry, shape);
@@ -131,11 +137,11 @@ impl Owned {
     }
 
     /// Gives all stubs back. Nobody is inside the domain, and nobody can enter any more.
-    pub fn retire(&self) {
+    pub(super) fn retire(&self) {
         if self.first.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let mut guard = stubs();
+        let mut guard = lock();
         let Some(stubs) = guard.as_mut() else { return };
         let mut number = self.first.swap(0, Ordering::Relaxed);
         while number != 0 {
@@ -243,7 +249,7 @@ fn template() -> std::io::Result<File> {
 /// # Safety
 /// The entry lives for good.
 pub(super) unsafe fn make(entry: *mut Entry) -> Result<usize, MapError> {
-    let stub = stubs().get_or_insert_default().new_stub()?;
+    let stub = lock().get_or_insert_default().new_stub()?;
     // SAFETY: it was just made; the rest is the caller's promise.
     unsafe { point(stub, entry) };
     Ok(stub)

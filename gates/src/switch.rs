@@ -3,26 +3,31 @@
 //! Every entry that was ever current stays until the switch goes, because a thread may have read its address long ago and not
 //! gone through the gate yet. The gate then finds a closed domain, and asks for the present entry instead.
 
+pub use super::entry::{Destinations, Route};
 use super::entry::{Entry, Kept};
-pub use super::entry::{Route, Switch};
 use super::map::MapError;
 use super::stub;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-impl Switch {
-    /// A switch that no call may go through before [`Switch::go`].
-    pub fn new(owner: Weak<dyn Route>) -> Switch {
-        Switch {
-            current: AtomicPtr::default(),
-            real: AtomicPtr::default(),
-            detour: AtomicPtr::default(),
-            all: AtomicPtr::default(),
-            stub: AtomicUsize::new(0),
-            owner,
-        }
-    }
+/// One function's.
+pub struct Switch {
+    /// What callers take: the destinations' `real`, or their `detour`.
+    current: AtomicPtr<Entry>,
+    /// Made when the switch was, and freed with it: it stays where it is, wherever the switch goes, for its entries lead to it.
+    to: NonNull<Destinations>,
+    /// Address of the C function pointer that follows `current`, or 0.
+    stub: AtomicUsize,
+}
 
+// SAFETY: the pointers are to entries, which are immutable but for atomics and may be read by every thread, and to destinations, of which
+// that is true, too; only `drop` frees any.
+unsafe impl Send for Switch {}
+// SAFETY: as above.
+unsafe impl Sync for Switch {}
+
+impl Destinations {
     fn keep(&self, mut entry: Entry) -> *mut Entry {
         entry.switch = self;
         let kept = Box::into_raw(Box::new(Kept {
@@ -43,20 +48,67 @@ impl Switch {
         }
     }
 
-    /// From now on calls go to `entry`; with `ask`, each finds no entry first: [`super::above::Above::instead`].
-    pub fn go(&self, entry: Entry, ask: bool) {
-        if self.detour.load(Ordering::SeqCst).is_null() {
-            let detour = self.keep(entry.closed());
-            self.detour.store(detour, Ordering::SeqCst);
+    /// The present version's entry.
+    pub fn real(&self) -> &Entry {
+        // SAFETY: set when the switch was made; entries live as long as this.
+        unsafe { &*self.real.load(Ordering::SeqCst) }
+    }
+
+    /// Who is asked, if it is still there.
+    pub fn owner(&self) -> Option<Arc<dyn Route>> {
+        self.owner.upgrade()
+    }
+}
+
+impl Drop for Destinations {
+    fn drop(&mut self) {
+        let mut kept = *self.all.get_mut();
+        while !kept.is_null() {
+            // SAFETY: each was made by Box::into_raw in `keep`, is in the list once, and nobody can call it any more.
+            kept = unsafe { Box::from_raw(kept) }.before;
         }
-        let entry = self.keep(entry);
-        self.real.store(entry, Ordering::SeqCst);
+    }
+}
+
+impl Switch {
+    /// A switch whose calls go to `entry`; with `ask`, each finds no entry first: [`super::above::Above::instead`].
+    pub fn new(owner: Weak<dyn Route>, entry: Entry, ask: bool) -> Switch {
+        let to = Box::new(Destinations {
+            real: AtomicPtr::default(),
+            detour: AtomicPtr::default(),
+            all: AtomicPtr::default(),
+            owner,
+        });
+        let switch = Switch {
+            current: AtomicPtr::default(),
+            to: NonNull::from(Box::leak(to)),
+            stub: AtomicUsize::new(0),
+        };
+        let to = switch.to();
+        to.detour.store(to.keep(entry.closed()), Ordering::SeqCst);
+        switch.go(entry, ask);
+        switch
+    }
+
+    fn to(&self) -> &Destinations {
+        // SAFETY: `new` made it, and `drop` frees it.
+        unsafe { self.to.as_ref() }
+    }
+
+    /// From now on calls go to `entry`; with `ask`, each finds no entry first.
+    pub fn go(&self, entry: Entry, ask: bool) {
+        let entry = self.to().keep(entry);
+        self.to().real.store(entry, Ordering::SeqCst);
         self.ask(ask);
     }
 
     /// Whether calls ask first.
     pub fn ask(&self, ask: bool) {
-        let from = if ask { &self.detour } else { &self.real };
+        let from = if ask {
+            &self.to().detour
+        } else {
+            &self.to().real
+        };
         let entry = from.load(Ordering::SeqCst);
         self.current.store(entry, Ordering::SeqCst);
         let stub = self.stub.load(Ordering::SeqCst);
@@ -69,14 +121,8 @@ impl Switch {
     /// What callers call.
     #[inline(always)]
     pub fn current(&self) -> &Entry {
-        // SAFETY: `go` was called before anybody got hold of the switch; entries live as long as it.
+        // SAFETY: `new` has set it, before anybody got hold of the switch; entries live as long as it.
         unsafe { &*self.current.load(Ordering::Acquire) }
-    }
-
-    /// The present version's entry.
-    pub fn real(&self) -> &Entry {
-        // SAFETY: as above.
-        unsafe { &*self.real.load(Ordering::SeqCst) }
     }
 
     /// The C function pointer that follows the switch, made at the first time. From then on the switch stays for good: C may call the
@@ -103,10 +149,7 @@ impl Switch {
 
 impl Drop for Switch {
     fn drop(&mut self) {
-        let mut kept = *self.all.get_mut();
-        while !kept.is_null() {
-            // SAFETY: each was made by Box::into_raw in `keep`, is in the list once, and nobody can call it any more.
-            kept = unsafe { Box::from_raw(kept) }.before;
-        }
+        // SAFETY: leaked in `new`, and nobody else frees it.
+        drop(unsafe { Box::from_raw(self.to.as_ptr()) });
     }
 }

@@ -7,6 +7,7 @@
 
 use super::machine;
 use super::map::{MapError, Mapping};
+use super::slot::OnceBox;
 use super::thread::SERVICE_GATE;
 use postern_image::{ImageFile, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
@@ -19,7 +20,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::OnceLock;
 use thiserror::Error;
 
 /// An image's file with verified text. Offset 0 of the file is the offset of the first gate slot in a window.
@@ -33,7 +33,7 @@ pub struct Text {
     /// Bytes of text, without what fills its last page.
     size: usize,
     /// The host's view of the file: what a reset copies back.
-    view: OnceLock<Option<FileView>>,
+    view: OnceBox<FileView>,
 }
 
 /// The host's memory of a mapped file of the runtime's own, for building images.
@@ -95,7 +95,7 @@ impl Text {
             facts,
             starts,
             size: image.text().bytes.len(),
-            view: OnceLock::new(),
+            view: OnceBox::default(),
         })
     }
 
@@ -156,11 +156,9 @@ impl Text {
         let bytes = (self.layout.data_file_end - self.layout.gates) as usize;
         // SAFETY: the file ends there, and is sealed.
         let view = || unsafe { FileView::new(self.file.as_fd(), bytes).ok() };
-        let view = self.view.get_or_init(view);
+        let view = self.view.get_or_make(view)?;
         let at = |offset: u32| offset.checked_sub(self.layout.gates);
-        view.as_ref()?
-            .bytes()
-            .get(at(start)? as usize..at(end)? as usize)
+        view.bytes().get(at(start)? as usize..at(end)? as usize)
     }
 
     /// Whether the text at `offset` is exactly these bytes, of which there are at most 16.

@@ -17,6 +17,7 @@ use super::outcome::RawFault;
 use super::payload::CallPayload;
 use super::record::Record;
 use std::arch::asm;
+use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -118,7 +119,7 @@ pub const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
 
 /// Offsets of the words that tests look at from outside: call state, number, number of nested calls, domain, and a wish's two words.
 #[cfg(feature = "testing")]
-pub const OFFSETS: [usize; 6] = [
+const OFFSETS: [usize; 6] = [
     std::mem::offset_of!(Thread, call_state),
     std::mem::offset_of!(Thread, sequence),
     std::mem::offset_of!(Thread, nested),
@@ -128,7 +129,7 @@ pub const OFFSETS: [usize; 6] = [
 ];
 
 /// What only the thread itself (and its signal handlers) uses.
-pub struct Extra {
+pub(crate) struct Extra {
     /// Words that go with the ends of calls that wait, by depth.
     pub(crate) messages: Vec<Option<String>>,
     /// The limit of the next nested call ([`Record::limit`]).
@@ -201,9 +202,7 @@ pub fn registered_ever() -> usize {
 /// that is alone needs no barrier, and is spared the system call.
 pub fn barrier() {
     let me: *const Thread = current();
-    let alone = registry()
-        .iter()
-        .all(|(_, thread)| std::ptr::eq(thread, me));
+    let alone = registry().iter().all(|(_, thread)| ptr::eq(thread, me));
     if !alone {
         machine::barrier();
     }
@@ -214,9 +213,10 @@ pub fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The calling thread's state.
+/// The calling thread's state. For the gates alone: others find threads in the registry, while it is locked, and ask of their own what
+/// the functions below tell.
 #[inline(always)]
-pub fn current() -> &'static Thread {
+pub(crate) fn current() -> &'static Thread {
     let p: *const Thread;
     // SAFETY: the symbol is a thread-local block of size_of::<Thread>() zero bytes with Thread's alignment, which is a valid
     // Thread; it lives as long as the thread, and callers do not hand it to another one.
@@ -231,6 +231,35 @@ pub fn current() -> &'static Thread {
     }
 }
 
+/// A number that no other thread has while this one lives.
+pub fn id() -> u64 {
+    ptr::from_ref(current()) as u64
+}
+
+/// Whether that is the calling thread.
+pub fn is_current(thread: &Thread) -> bool {
+    ptr::eq(thread, current())
+}
+
+/// Where the calling thread is with its innermost call.
+pub fn own_phase() -> CallPhase {
+    current().call_state.own()
+}
+
+/// Whether the calling thread's innermost call is, or was last, one of the domain's, or one of its calls waits there.
+pub fn is_inside(control: &Control) -> bool {
+    let thread = current();
+    let registered = !thread.extra.load(Ordering::Relaxed).is_null();
+    registered && control.waits(thread.index())
+        || thread.innermost().is_some_and(|c| ptr::eq(c, control))
+}
+
+/// Where the words of the calling thread are that tests look at: call state, number, number of nested calls, domain, and a wish's two words.
+#[cfg(feature = "testing")]
+pub fn addresses() -> [usize; 6] {
+    OFFSETS.map(|offset| ptr::from_ref(current()) as usize + offset)
+}
+
 impl Thread {
     /// The thread's heap part. Panics unless registered.
     #[allow(clippy::mut_from_ref)]
@@ -243,7 +272,7 @@ impl Thread {
     }
 
     /// The innermost domain's control block, if the thread was ever inside one.
-    pub fn innermost(&self) -> Option<&'static Control> {
+    pub(crate) fn innermost(&self) -> Option<&'static Control> {
         // SAFETY: control blocks are never unmapped.
         unsafe { self.control.load(Ordering::SeqCst).as_ref() }
     }
@@ -302,18 +331,13 @@ impl Thread {
     }
 
     /// What the thread waits for others to leave. The service is for comparison only.
-    pub fn awaits(&self) -> Option<(&'static Control, *const ServiceEntry)> {
+    pub(crate) fn awaits(&self) -> Option<(&'static Control, *const ServiceEntry)> {
         // SAFETY: null, or a control block, which is never unmapped.
         let control = unsafe { self.awaits.load(Ordering::SeqCst).as_ref() }?;
         Some((control, self.awaits_service.load(Ordering::SeqCst)))
     }
 
-    /// Where the thread is with its innermost call, as the thread itself knows it.
-    pub fn own_phase(&self) -> CallPhase {
-        self.call_state.own()
-    }
-
-    /// The same as other threads see it.
+    /// Where the thread is with its innermost call.
     pub fn seen_phase(&self) -> CallPhase {
         self.call_state.seen()
     }
@@ -329,7 +353,7 @@ impl Thread {
     }
 
     /// Index in the registry and in every domain's slots.
-    pub fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         control::slot_index(self.slot.load(Ordering::Relaxed))
     }
 }

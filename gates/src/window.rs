@@ -19,7 +19,7 @@ mod owned;
 mod part;
 mod pin;
 mod pins;
-mod reservation;
+pub(crate) mod reservation;
 
 pub(super) use owned::CodePart;
 pub use owned::OwnedPart;

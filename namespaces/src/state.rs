@@ -15,6 +15,7 @@ use super::{CreateError, Recovery};
 use postern_gates::code::{CodeArena, TRAP};
 use postern_gates::entry::Entry;
 use postern_gates::inside::{self, Quiescent};
+use postern_gates::machine::InChild;
 use postern_gates::window::Pin;
 use postern_image::Signature;
 use postern_image::object::Symbol;
@@ -243,9 +244,9 @@ impl AddedCode for Code {
     }
 
     /// In a forked child, whose only thread holds all locks. False if the code is gone.
-    fn after_fork(&self) -> bool {
+    fn after_fork(&self, child: &InChild) -> bool {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        state.area.renew().is_ok()
+        state.area.renew(child).is_ok()
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::counters::metrics;
 use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
+use postern_gates::machine::{AroundFork, InChild};
 use postern_gates::{control, debugger, machine, pages, register, signal, stub, thread, window};
 use std::any::Any;
 use std::cell::Cell;
@@ -28,11 +29,15 @@ thread_local! {
 
 /// Makes fork safe from now on. Called once, at start.
 pub(crate) fn prepare() {
-    machine::at_fork(before, after_in_parent, after_in_child);
+    machine::at_fork(AroundFork {
+        before,
+        in_parent,
+        in_child,
+    });
 }
 
 /// Takes all locks, those first under which others are taken.
-extern "C" fn before() {
+fn before() {
     let owner = placement::owner();
     let objects = fork::hold_objects();
     let retired = domain::reclaim::list();
@@ -62,28 +67,32 @@ extern "C" fn before() {
     ALL.with(|place| place.set(Some(Box::new(all))));
 }
 
-extern "C" fn after_in_parent() {
+fn in_parent() {
     ALL.with(|place| drop(place.take()));
 }
 
 /// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the watchdog starts again at the
 /// next call.
-extern "C" fn after_in_child() {
+fn in_child(child: &InChild) {
     fork::child_begins();
     if let Some(mut all) = ALL.with(|place| place.take()) {
-        register::after_fork(&mut all.registry, |control| {
+        register::after_fork(&mut all.registry, child, |control| {
             control.lifecycle().poison();
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
             domain.control.lifecycle().orphaned();
-            domain.instance.window().after_fork();
-            if domain.code.get().is_some_and(|code| !code.after_fork()) {
+            domain.instance.window().after_fork(child);
+            if domain
+                .code
+                .get()
+                .is_some_and(|code| !code.after_fork(child))
+            {
                 domain.control.lifecycle().close();
             }
         }
     }
-    pages::after_fork();
+    pages::after_fork(child);
     table::after_fork();
-    signal::after_fork();
+    signal::after_fork(child);
     watchdog::after_fork();
 }

@@ -5,7 +5,7 @@
 use crate::revoke;
 use crate::service::{Caller, Services};
 use crate::value::Offset;
-use postern_gates::{jump, peer, thread};
+use postern_gates::{jump, peer};
 use postern_image::ImportOwned;
 
 /// Offers those that the image imports.
@@ -22,21 +22,21 @@ pub(crate) fn offer(services: &mut Services, imports: &[ImportOwned]) {
                 caller.abort(text.unwrap_or_else(|e| format!("(the message cannot be read: {e})")));
             }),
             "__postern_setjmp" => services.add(name, |caller: &Caller<'_>| {
-                jump::mark(thread::current(), caller.control).unwrap_or_else(|error| {
+                jump::mark().unwrap_or_else(|error| {
                     caller.abort(error.to_string());
                     0
                 })
             }),
             "__postern_longjmp" => services.add(name, |caller: &Caller<'_>, depth: u32| {
-                if let Err(error) = jump::jump(thread::current(), caller.control, depth) {
+                if let Err(error) = jump::jump(depth) {
                     caller.abort(error.to_string());
                 }
             }),
             "__postern_peer_error" => {
-                services.add(name, |_: &Caller<'_>| peer::error(thread::current()));
+                services.add(name, |_: &Caller<'_>| peer::error());
             }
             "__postern_return" => services.add(name, |caller: &Caller<'_>, depth: u32| {
-                let found = jump::return_of(thread::current(), caller.control, depth);
+                let found = jump::return_of(depth);
                 found.unwrap_or_else(|error| {
                     caller.abort(error.to_string());
                     -1

@@ -12,7 +12,7 @@ use postern_gates::enter;
 use postern_gates::entry::Entry;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::outcome::{self, RawFault, Refusal};
-use postern_gates::{shim, stale, thread};
+use postern_gates::{shim, stale};
 use postern_image::Signature;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -352,7 +352,7 @@ pub(crate) fn run(entry: &Entry) -> Result<(), CallError> {
 
 /// How many calls of extensions this thread is inside: 0 outside, 1 in a service, more when services call extensions.
 pub fn nesting() -> usize {
-    stale::nesting(thread::current())
+    stale::nesting()
 }
 
 /// For hosts whose services leave by longjmp over the calls that led to them: forgets calls until `nesting` are left. The gates find out by
@@ -364,29 +364,29 @@ pub fn nesting() -> usize {
 #[expect(unsafe_code, reason = "the caller's promise")]
 pub unsafe fn unwind(nesting: usize) -> bool {
     // SAFETY: the caller's promise.
-    let left = unsafe { stale::unwind(thread::current(), nesting) };
+    let left = unsafe { stale::unwind(nesting) };
     reclaim::sweep();
     left
 }
 
 /// Ends the running service's call with a message.
 pub(crate) fn abort(message: String) {
-    shim::end_when_back(thread::current(), outcome::ABORT, 0, Some(message));
+    shim::end_when_back(outcome::ABORT, 0, Some(message));
 }
 
 /// Ends the running service's call in the name of the policy.
 pub(crate) fn kill(reason: String) {
-    shim::end_when_back(thread::current(), outcome::KILL, 0, Some(reason));
+    shim::end_when_back(outcome::KILL, 0, Some(reason));
 }
 
 /// Whether the running service's call ends as soon as the service returns.
 pub fn ending() -> bool {
-    shim::ending(thread::current())
+    shim::ending()
 }
 
 /// Ends the running service's call with a status.
 pub(crate) fn exit(status: i32) {
-    shim::end_when_back(thread::current(), outcome::EXIT, status as u32 as u64, None);
+    shim::end_when_back(outcome::EXIT, status as u32 as u64, None);
 }
 
 /// A typed entry of a domain. It keeps the domain alive.

@@ -7,6 +7,7 @@ use crate::domain::{Domain, DomainBuilder};
 use crate::error::LoadError;
 use crate::fault::Fault;
 use crate::image::More;
+use postern_gates::machine::InChild;
 use postern_gates::map::MapError;
 use postern_gates::window::{Pin, Window};
 use postern_image::{ImportOwned, Signature};
@@ -62,7 +63,7 @@ pub trait AddedCode: Send + Sync {
     fn first_values(&self, pin: &Pin<'_>);
 
     /// In a forked child, whose only thread holds all locks. False if the code is gone.
-    fn after_fork(&self) -> bool;
+    fn after_fork(&self, child: &InChild) -> bool;
 }
 
 /// What a domain is offered for imports, by name, with the types where those are known.

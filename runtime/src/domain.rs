@@ -23,12 +23,12 @@ use crate::service::Services;
 use crate::signature;
 use crate::system::System;
 use postern_gates::above::Held;
-use postern_gates::control::{Block, Control};
+use postern_gates::block::Block;
+use postern_gates::control::Control;
 use postern_gates::entry::Entry;
 use postern_gates::entry::Manner;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome::{self, Refusal};
-use postern_gates::stub;
 use postern_image::Signature;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,8 +55,6 @@ pub struct Parts {
     on_fault: Option<OnFault>,
     /// Whether C function pointers were made, or exports to peers.
     pub(crate) pointed_to: AtomicBool,
-    /// Those C function pointers.
-    pub(crate) stubs: stub::Owned,
     /// Faults by kind, in the order of [`FaultKind::ALL`].
     pub(crate) faults: [AtomicU64; FaultKind::ALL.len()],
     /// Referred to by the control block; dropped after it closes.
@@ -310,7 +308,7 @@ impl DomainInner {
     ) -> Result<*const (), SymbolError> {
         self.pointed_to.store(true, Ordering::SeqCst);
         let entry = entry.for_c(signature.result());
-        Ok(self.stubs.pointer(entry)? as *const ())
+        Ok(self.control.pointer(entry)? as *const ())
     }
 
     /// As `entry`, with a limit of time in nanoseconds and a recovery of its own.
@@ -424,7 +422,6 @@ impl Drop for DomainInner {
         if self.occupied() && reclaim::keep(self) {
             return;
         }
-        self.stubs.retire();
         placement::leaves(self);
         metrics::keep(self);
         crate::symbols::hide(self);

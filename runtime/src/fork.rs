@@ -53,7 +53,7 @@ impl ThreadId {
     pub fn mine() -> ThreadId {
         ThreadId {
             process: process(),
-            thread: std::ptr::from_ref(thread::current()) as u64,
+            thread: thread::id(),
         }
     }
 

@@ -5,7 +5,7 @@
 use crate::engine;
 use crate::error::LoadError;
 use crate::instance::SpareWindows;
-use postern_gates::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
+use postern_gates::gate::{self, FACT_XMM};
 use postern_gates::machine;
 use postern_gates::text::{Text, TextError};
 use postern_image::debug::Kept;
@@ -219,14 +219,8 @@ impl Image {
         let names = tables.imports.iter().map(|i| Arc::clone(&i.name));
         // Of two of one name the first is meant.
         let services = names.zip(0..tables.imports.len() as u32).rev().collect();
-        let fact_bits = if facts.xmm || passes_vectors(&tables) {
-            FACT_XMM
-        } else {
-            0
-        } | if facts.ymm { FACT_YMM | FACT_XMM } else { 0 }
-            | if facts.float { FACT_FLOAT } else { 0 }
-            | if facts.x87 { FACT_X87 } else { 0 }
-            | more.fact_bits;
+        let passed = if passes_vectors(&tables) { FACT_XMM } else { 0 };
+        let fact_bits = gate::fact_bits(facts) | passed | more.fact_bits;
         let loaded = [Some(parsed.text()), parsed.rodata(), parsed.data()];
         let kept = Kept::new(&bytes, loaded.into_iter().flatten());
         Ok(ImageInner {

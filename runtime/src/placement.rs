@@ -229,13 +229,13 @@ impl Session {
         }
         // A debugger takes its breakpoints out while it knows where they are.
         let hidden = crate::symbols::hide(inner);
-        let moved = inside::while_empty(&inner.control, || {
+        let moved = inside::while_empty(&inner.control, |nobody| {
             let to = match hot {
                 true => Window::take_hot(),
                 false => Window::take().ok(),
             };
             let moved = match to {
-                Some(window) => inner.instance.move_to(window, &inner.control),
+                Some(window) => inner.instance.move_to(window, &inner.control, nobody),
                 None => Err(Stays::Pinned),
             };
             crate::table::note_domain(inner);
@@ -390,7 +390,7 @@ pub(crate) fn tick() {
 pub(crate) fn at_call(control: &Control) {
     let wanted = || control.lifecycle().now() == Phase::MovePending;
     // A call from a service may be what somebody inside waits for.
-    let nested = thread::current().own_phase() == CallPhase::InService;
+    let nested = thread::own_phase() == CallPhase::InService;
     let mut pause = Pause::default();
     while wanted() {
         if let Some(mut session) = Session::try_open() {

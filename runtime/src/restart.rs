@@ -162,7 +162,7 @@ pub(crate) fn instead(entry: &Entry, refusal: Refusal) -> Result<&Entry, Refusal
         return Err(refusal);
     }
     if let Some(switch) = entry.switch()
-        && let Some(module) = switch.owner.upgrade()
+        && let Some(module) = switch.owner()
         && let Some(other) = module.route(switch, entry)
     {
         return Ok(other);

@@ -182,7 +182,7 @@ impl Services {
             stack: stack.clamp(4096, 1 << 48),
             peer: false,
         };
-        if let Some(narrow) = shim::Narrow::new(function, signature.parameters()) {
+        if let Some(narrow) = trusted::narrow(function, signature.parameters()) {
             let narrow = Box::new(narrow);
             offer.function = shim::Narrow::shim();
             offer.address = &raw const *narrow as usize;

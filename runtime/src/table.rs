@@ -20,11 +20,11 @@ pub use read::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_t
 use crate::domain::DomainInner;
 use crate::share;
 use postern_gates::control::MAX_DOMAINS;
-use postern_gates::machine;
+use postern_gates::machine::{self, Published};
 use postern_gates::map::{Mapping, Prot};
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const MAGIC: [u8; 8] = *b"postern\0";
@@ -48,7 +48,7 @@ static MAPPED: OnceLock<Mapping> = OnceLock::new();
 /// Whether what is mapped there is this process's.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// The descriptor by which others find it.
-static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+static PUBLISHED: Mutex<Option<Published>> = Mutex::new(None);
 /// The window of the host's views.
 static ARENA: AtomicU64 = AtomicU64::new(0);
 /// Domain records ever in use. Written under the lock of the domains.
@@ -75,15 +75,26 @@ pub(crate) fn area_records() -> MutexGuard<'static, AreaRecords> {
 pub(crate) fn start() {
     match make() {
         Ok((mapped, file)) => {
-            // The descriptor stays open for other processes to find.
-            DESCRIPTOR.store(file.as_raw_fd(), Ordering::Relaxed);
-            std::mem::forget(file);
+            publish(file);
             if MAPPED.set(mapped).is_ok() {
                 IN_USE.store(true, Ordering::Release);
             }
             write_header();
         }
         Err(error) => tracing::warn!(%error, "`postern inspect --live` will not find this process"),
+    }
+}
+
+/// Leaves the file's descriptor open for other processes to find, in place of the one before. If that fails nobody finds it.
+fn publish(file: File) {
+    // Held by whoever starts the runtime, or by the only thread of a forked child that finds it started.
+    let mut published = PUBLISHED.lock().unwrap_or_else(|e| e.into_inner());
+    let done = match &mut *published {
+        Some(published) => published.replace(file),
+        None => Published::new(file).map(|new| *published = Some(new)),
+    };
+    if let Err(error) = done {
+        tracing::warn!(%error, "`postern inspect --live` will not find this process");
     }
 }
 
@@ -210,14 +221,10 @@ pub(crate) fn after_fork() {
         return;
     };
     let Ok(file) = new_file() else { return };
-    let old = DESCRIPTOR.load(Ordering::Relaxed);
     if mapped.share(file.as_fd(), Prot::ReadWrite).is_err() {
         return;
     }
-    if !machine::replace_memory_file(old, FILE, &file) {
-        DESCRIPTOR.store(file.as_raw_fd(), Ordering::Relaxed);
-        std::mem::forget(file);
-    }
+    publish(file);
     IN_USE.store(true, Ordering::Release);
     write_header();
     for inner in crate::domain::domains().iter().filter_map(|d| d.upgrade()) {

@@ -35,9 +35,7 @@ pub struct ThreadAddresses {
 
 /// The calling thread's.
 pub fn thread_addresses() -> ThreadAddresses {
-    let start = std::ptr::from_ref(thread::current()) as usize;
-    let [call_state, sequence, nested, control, request, request_kind] =
-        thread::OFFSETS.map(|offset| start + offset);
+    let [call_state, sequence, nested, control, request, request_kind] = thread::addresses();
     ThreadAddresses {
         call_state,
         sequence,

@@ -2,32 +2,40 @@
 
 use super::{BLOCK, Control, FIRST, LAYER, NEXT};
 use crate::map::{self, MapError, Mapping};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// The reserved table and its free list.
-pub struct Table {
-    pub(super) memory: Mapping,
+pub(crate) struct Table {
+    pub(crate) memory: Mapping,
     /// How many layers can be touched, and how many bytes of each: so much is charged where the system promises no more memory than it
     /// has.
-    pub(super) layers: usize,
-    pub(super) open: usize,
-    pub(super) next: usize,
+    pub(crate) layers: usize,
+    pub(crate) open: usize,
+    pub(crate) next: usize,
     /// The last domain's.
-    pub(super) generation: u32,
-    pub(super) free: Vec<usize>,
+    pub(crate) generation: u32,
+    pub(crate) free: Vec<usize>,
 }
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 
+/// Indices of threads that were ever in use: slots of others cannot be touched.
+pub(super) static OPENED: AtomicUsize = AtomicUsize::new(0);
+
 /// The table, locked.
-pub fn table() -> MutexGuard<'static, Option<Table>> {
+pub(crate) fn lock() -> MutexGuard<'static, Option<Table>> {
     TABLE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Holds the table, for a thread that forks. Of what is held nothing can be touched.
+pub fn table() -> impl Sized + 'static {
+    lock()
 }
 
 impl Table {
     /// Lets the block with this number be touched, in all layers that are open.
-    pub(super) fn open_block(&mut self, number: usize) -> Result<(), MapError> {
+    pub(crate) fn open_block(&mut self, number: usize) -> Result<(), MapError> {
         /// Bytes of a layer that are opened first.
         const LEAST: usize = 64 << 10;
         if (number + 1) * BLOCK <= self.open {
@@ -54,7 +62,8 @@ pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
         None => 1,
         Some(k) => 2 + k / NEXT,
     };
-    let mut guard = table();
+    OPENED.fetch_max(index + 1, Ordering::SeqCst);
+    let mut guard = lock();
     let Some(table) = guard.as_mut() else {
         return Ok(());
     };
@@ -69,7 +78,7 @@ pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
 impl Control {
     /// Forgets the former domain, into which threads with indices below `threads` may have gone, but not its generation, and not that
     /// it is closed.
-    pub(super) fn wipe(&self, threads: usize) {
+    pub(crate) fn wipe(&self, threads: usize) {
         let words = [
             &self.base,
             &self.deadline,

@@ -3,7 +3,6 @@
 use super::error::{MapError, failed};
 use super::limit::{SystemLimit, count, most};
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Mappings that are left to the host.
@@ -13,7 +12,6 @@ pub const RESERVE: i64 = 1024;
 static LEFT: AtomicI64 = AtomicI64::new(0);
 /// In tests: the kernel's own limit is what counts.
 static UNCHECKED: AtomicBool = AtomicBool::new(false);
-static COUNTING: Mutex<()> = Mutex::new(());
 
 /// Says that about `mappings` more will be made, or that this would leave the host too few.
 ///
@@ -25,8 +23,6 @@ pub fn room(mappings: i64) -> Result<(), MapError> {
     {
         return Ok(());
     }
-    // A thread that waits for another's count could as well count itself.
-    let _counting = COUNTING.try_lock();
     let Some(count) = count() else {
         return Ok(());
     };

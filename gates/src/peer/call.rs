@@ -61,11 +61,11 @@ extern "C" fn call(
         return NOTHING;
     }
     // Stack and time first: what the caller lacks is its own affair.
-    if shim::ending(thread) || asked_to_end(thread) {
+    if shim::ending_of(thread) || asked_to_end(thread) {
         return NOTHING;
     }
     if shim::lacks_stack(thread, std::ptr::from_ref(&peer) as u64, peer.stack) {
-        shim::end_when_back(thread, outcome::SERVICE_STACK, 0, None);
+        shim::end_when_back_of(thread, outcome::SERVICE_STACK, 0, None);
         return NOTHING;
     }
     thread.extra().next_limit = peer.limit;
@@ -90,7 +90,7 @@ fn asked_to_end(thread: &Thread) -> bool {
     let record = &thread.records()[thread.depth()];
     for wish in [thread.end_request(), record.end_request()] {
         if wish.is_for(sequence) {
-            shim::end_when_back(thread, wish.kind(), 0, None);
+            shim::end_when_back_of(thread, wish.kind(), 0, None);
             return true;
         }
     }
@@ -113,7 +113,8 @@ pub(crate) fn say(thread: &Thread, error: PeerError) {
 }
 
 /// What `__postern_peer_error` returns: how the innermost call's last call of a peer failed, or 0.
-pub fn error(thread: &Thread) -> u32 {
+pub fn error() -> u32 {
+    let thread = thread::current();
     let failed = thread.peer_failed.load(Ordering::Relaxed);
     match failed == thread.sequence.load(Ordering::Relaxed) {
         true => thread.peer_error.load(Ordering::Relaxed),

@@ -2,6 +2,7 @@
 
 use super::part::Part;
 use super::reservation::{Reservation, Window};
+use crate::control::Control;
 use crate::map::{self, MapError, Prot, Protection};
 use crate::memory::{self, Gone};
 use crate::text::Text;
@@ -80,8 +81,9 @@ impl Window {
         &self,
         start: u32,
         end: u32,
+        control: &Control,
     ) -> Result<(CodePart, Arc<Text>), MapError> {
-        let claimed = self.unpinned(|window| window.claim_code(start, end));
+        let claimed = self.unpinned(|window| window.claim_code(start, end, control));
         let image = claimed.unwrap_or(Err(MapError::Taken))?;
         let window = Arc::clone(&self.0);
         Ok((CodePart { window, start, end }, image))

@@ -101,11 +101,8 @@ impl<'w> Part<'w> {
         unsafe { map::hide(self.address(), self.bytes()) };
     }
 
-    /// Moves the mapping, with its pages, to the same offsets of another window. What stays here has no private pages.
-    ///
-    /// # Panics
-    /// The other part has other offsets, or an image's text lies here: that is where it was verified to be, and nowhere else.
-    pub fn carry(self, to: Part<'_>) -> Result<(), MapError> {
+    /// [`super::Unpinned::carry`], which sees to it that no text comes here meanwhile.
+    pub(super) fn carry(self, to: Part<'_>) -> Result<(), MapError> {
         assert!((self.start, self.end) == (to.start, to.end));
         assert!(!self.window.is_text(self.start, self.end), "text stays");
         to.window.reach(to.end);

@@ -4,7 +4,10 @@
 
 use super::part::Part;
 use super::reservation::{Reservation, Window};
-use crate::control::{Block, Control, ServiceEntry, Terms};
+use crate::block::{Block, Terms};
+use crate::control::{Control, ServiceEntry};
+use crate::inside::Quiescent;
+use crate::machine::InChild;
 use crate::map::{self, MapError, Protection};
 use crate::memory::{self, Gone};
 use crate::pages::{self, Run};
@@ -26,14 +29,14 @@ impl Window {
         self.0.pins.without(|| work(&Unpinned(&self.0)))
     }
 
-    /// In the child after fork, where other threads' accesses do not exist.
-    pub fn after_fork(&self) {
+    /// In the child after fork, where other threads' accesses do not exist. (The one that forked has none: nobody forks with a [`Pin`].)
+    pub fn after_fork(&self, _: &InChild) {
         self.0.pins.forget();
     }
 }
 
 /// The window stays where it is while this lives.
-pub struct Pin<'w>(pub(super) &'w Reservation);
+pub struct Pin<'w>(pub(super) &'w Arc<Reservation>);
 
 impl Drop for Pin<'_> {
     #[inline]
@@ -54,12 +57,9 @@ impl Pin<'_> {
     /// Maps an image's gate slots and text, the only ones that the window ever has.
     pub fn map_text(&self, text: &Arc<Text>) -> Result<(), MapError> {
         let (start, end) = (text.layout().gates, text.layout().text_end);
-        let mut image = self.0.image();
-        if image.is_some() || self.0.is_code(start, end) {
+        if self.0.is_code(start, end) || self.0.image.set(Arc::clone(text)).is_err() {
             return Err(MapError::Taken);
         }
-        *image = Some(Arc::clone(text));
-        drop(image);
         self.0.reach(end);
         let (address, bytes) = (self.0.start() + start as usize, (end - start) as usize);
         // SAFETY: the range lies in the window, as the image's parser says, and no Rust reference is to anything there. The file has text
@@ -126,18 +126,30 @@ impl Pin<'_> {
     }
 
     /// Makes the window that of a domain, whose block has none yet: gates and handlers find it where it is, with its text and these
-    /// services, one for each of the text's gate slots.
+    /// services, one for each of the text's gate slots. The block owns the window, too, until it goes.
     ///
     /// # Errors
-    /// No text is mapped, there are fewer services, or the block has a window.
+    /// No text is mapped, there are fewer services, the block has a window, or the window has a domain.
     pub fn furnish(
         &self,
         block: &Block,
         services: Arc<[ServiceEntry]>,
         terms: &Terms,
     ) -> Result<(), MapError> {
-        let text = self.0.image().clone().ok_or(MapError::Taken)?;
-        block.made_of(text, services, terms)?;
+        let text = self.0.image.get().cloned().ok_or(MapError::Taken)?;
+        let (order, generation) = (Ordering::SeqCst, block.generation());
+        let domain = &self.0.domain;
+        if domain
+            .compare_exchange(0, generation, order, order)
+            .is_err()
+        {
+            return Err(MapError::Taken);
+        }
+        let made = block.made_of(text, services, Arc::clone(self.0), terms);
+        if made.is_err() {
+            self.0.is_free_of(generation);
+        }
+        made?;
         block.lie_at(self.0.start() as u64);
         Ok(())
     }
@@ -152,34 +164,64 @@ impl Unpinned<'_> {
         Part::new(self.0, start, end)
     }
 
-    /// Exchanges the places of two windows; `control` is that of the domain whose window this is.
+    /// Moves `[start, end)` with its pages to the same offsets of another window. What stays here has no private pages.
+    ///
+    /// # Panics
+    /// The other part has other offsets, or an image's text or a code area lies here: that is where it was verified to be, and nowhere
+    /// else. None comes here meanwhile, for that takes a [`Pin`], or another [`Unpinned`].
+    pub fn carry(&self, start: u32, end: u32, to: Part<'_>) -> Result<(), MapError> {
+        self.part(start, end).carry(to)
+    }
+
+    /// Exchanges the places of two windows; `control` is that of the domain whose window this is, and that nobody is inside. The other
+    /// is no domain's, and has text of the same image.
     ///
     /// # Errors
-    /// [`MapError::Code`]: somebody owns a part of one of them, which cannot follow. [`MapError::Taken`]: it is another domain's window.
-    pub fn exchange(&self, other: &mut Window, control: &Control) -> Result<(), MapError> {
-        if !control.lies_at(self.0.start() as u64) {
+    /// [`MapError::Code`]: somebody owns a part of one of them, or code came into one, which cannot follow. [`MapError::Taken`]: it is
+    /// another domain's window, somebody may be inside, or the texts differ.
+    pub fn exchange(
+        &self,
+        other: &mut Window,
+        control: &Control,
+        nobody: &Quiescent,
+    ) -> Result<(), MapError> {
+        let generation = self.0.domain.load(Ordering::SeqCst);
+        if generation != control.generation() || !nobody.is_of(generation) {
             return Err(MapError::Taken);
         }
-        let Some(other) = Arc::get_mut(&mut other.0).filter(|_| Arc::strong_count(self.0) == 1)
-        else {
+        let Some(other) = Arc::get_mut(&mut other.0).filter(|_| self.0.is_only_of(control)) else {
             return Err(MapError::Code);
         };
+        let same = match (self.0.image.get(), other.image.get()) {
+            (Some(own), Some(its)) => Arc::ptr_eq(own, its),
+            _ => false,
+        };
+        if !same {
+            return Err(MapError::Taken);
+        }
         let order = Ordering::SeqCst;
+        if (self.0.code.load(order), *other.code.get_mut()) != (0, 0) {
+            return Err(MapError::Code);
+        }
         *other.base.get_mut() = self.0.base.swap(*other.base.get_mut(), order);
         *other.high.get_mut() = self.0.high.swap(*other.high.get_mut(), order);
-        let image = other.image.get_mut().unwrap_or_else(|e| e.into_inner());
-        std::mem::swap(image, &mut self.0.image());
-        *other.code.get_mut() = self.0.code.swap(*other.code.get_mut(), order);
         control.lie_at(self.0.start() as u64);
         Ok(())
     }
 
     /// Takes `[start, end)` for a code area, the only one that the window ever has. No part is made of it from now on.
-    pub(super) fn claim_code(&self, start: u32, end: u32) -> Result<Arc<Text>, MapError> {
+    pub(super) fn claim_code(
+        &self,
+        start: u32,
+        end: u32,
+        control: &Control,
+    ) -> Result<Arc<Text>, MapError> {
         let window = &self.0;
         let fits = INFO <= start && start < end && end <= LIMIT && (start | end) % 4096 == 0;
-        let free = !window.is_text(start, end) && window.code.load(Ordering::SeqCst) == 0;
-        let image = window.image().clone().filter(|_| fits && free);
+        let unused = !window.is_text(start, end) && window.code.load(Ordering::SeqCst) == 0;
+        // Nor has anybody a part of it already.
+        let free = unused && window.is_only_of(control);
+        let image = window.image.get().cloned().filter(|_| fits && free);
         let image = image.ok_or(MapError::Taken)?;
         window.reach(end);
         let code = u64::from(start) << 32 | u64::from(end);

@@ -7,7 +7,7 @@ use crate::map::{self, MapError, Protection};
 use crate::text::Text;
 use postern_verifier::window::{INFO, NULL_GUARD, WINDOW_SIZE};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 const SIZE: usize = WINDOW_SIZE as usize;
 
@@ -124,23 +124,20 @@ pub struct Window(pub(super) Arc<Reservation>);
 
 /// What an owner owns. Everything that touches the range does so through a [`super::Pin`], under [`super::Unpinned`], or through an owned part;
 /// so the base stays what it is meanwhile.
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     pub(super) base: AtomicUsize,
     /// End (exclusive) of what was ever mapped.
     pub(super) high: AtomicU32,
-    /// The image whose text is mapped, set once.
-    pub(super) image: Mutex<Option<Arc<Text>>>,
+    /// The image whose text is mapped.
+    pub(super) image: OnceLock<Arc<Text>>,
+    /// Number of the domain whose window this is, whose block is an owner then; 0 is none.
+    pub(super) domain: AtomicU32,
     /// First and last (exclusive) offset of a code area's pages, set once; 0 is none.
     pub(super) code: AtomicU64,
     pub(super) pins: Pins,
 }
 
 impl Window {
-    /// Whether that is the block of the domain whose window this is.
-    pub(crate) fn is_of(&self, control: &Control) -> bool {
-        control.lies_at(self.0.start() as u64)
-    }
-
     /// Takes the hot window if it is free.
     pub fn take_hot() -> Option<Window> {
         let mut pool = lock();
@@ -164,7 +161,8 @@ impl Window {
         Window(Arc::new(Reservation {
             base: AtomicUsize::new(base),
             high: AtomicU32::new(INFO),
-            image: Mutex::new(None),
+            image: OnceLock::new(),
+            domain: AtomicU32::new(0),
             code: AtomicU64::new(0),
             pins: Pins::default(),
         }))
@@ -192,21 +190,29 @@ impl Reservation {
         self.base.load(Ordering::SeqCst)
     }
 
-    pub(super) fn image(&self) -> MutexGuard<'_, Option<Arc<Text>>> {
-        self.image.lock().unwrap_or_else(|e| e.into_inner())
+    /// Whether it is the window of the domain with this block, and nobody but that and its [`Window`] owns it: nobody has a part then
+    /// that is not pinned.
+    pub(super) fn is_only_of(self: &Arc<Self>, control: &Control) -> bool {
+        let domain = self.domain.load(Ordering::SeqCst);
+        domain != 0 && domain == control.generation() && Arc::strong_count(self) == 2
     }
 
     /// Whether an image's slots or text are mapped to any of it.
     pub(super) fn is_text(&self, start: u32, end: u32) -> bool {
-        let image = self.image();
-        let mut layout = image.iter().map(|image| image.layout());
-        layout.any(|layout| layout.gates < end && start < layout.text_end)
+        let layout = self.image.get().map(|image| image.layout());
+        layout.is_some_and(|layout| layout.gates < end && start < layout.text_end)
     }
 
     /// Whether a code area has any of it.
     pub(super) fn is_code(&self, start: u32, end: u32) -> bool {
         let code = self.code.load(Ordering::SeqCst);
         ((code >> 32) as u32) < end && start < code as u32
+    }
+
+    /// The domain with this number, whose block owned the window, is gone.
+    pub(crate) fn is_free_of(&self, generation: u32) {
+        let order = Ordering::SeqCst;
+        let _ = self.domain.compare_exchange(generation, 0, order, order);
     }
 
     /// Notes that what is below `end` is about to be mapped.

@@ -4,7 +4,7 @@ use super::{Asked, Decider, Deciding, Question, ends_the_call};
 use crate::Verdict;
 use crate::service::{Caller, DEFAULT_STACK};
 use postern_gates::guard::{Answer, Decide, GuardedCall};
-use postern_gates::{outcome, shim, thread};
+use postern_gates::{outcome, shim};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,9 +82,8 @@ impl Decide for Guard {
         let Some(decider) = self.deciding.current(&caller).filter(|_| !self.system) else {
             return Answer::GoOn;
         };
-        let thread = thread::current();
         if call.lacks_stack(DEFAULT_STACK as u64) {
-            shim::end_when_back(thread, outcome::SERVICE_STACK, 0, None);
+            shim::end_when_back(outcome::SERVICE_STACK, 0, None);
             return Answer::Value(0);
         }
         let asked = catch_unwind(AssertUnwindSafe(|| self.ask(decider, &caller, call)));
@@ -94,10 +93,10 @@ impl Decide for Guard {
         });
         match verdict {
             // The decider, or the deadline, may have ended the call meanwhile.
-            Verdict::Allow if !shim::ending(thread) => return Answer::GoOn,
+            Verdict::Allow if !shim::ending() => return Answer::GoOn,
             Verdict::Emulate(value, _) => return Answer::Value(value as u64),
             Verdict::Kill(message) => {
-                shim::end_when_back(thread, outcome::KILL, 0, Some(message));
+                shim::end_when_back(outcome::KILL, 0, Some(message));
             }
             Verdict::Allow | Verdict::Deny(_) => {}
         }

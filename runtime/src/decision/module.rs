@@ -53,9 +53,7 @@ impl Module {
         texts: &[u8],
     ) -> Result<Verdict, DecisionError> {
         let control = &*self.domain.0.control;
-        let thread = thread::current();
-        let waits = control.waits(thread.index());
-        if waits || thread.innermost().is_some_and(|c| std::ptr::eq(c, control)) {
+        if thread::is_inside(control) {
             return Err(DecisionError::Circular {
                 module: self.name().to_owned(),
             });

@@ -14,7 +14,7 @@ use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
 use crate::system::{System, SystemPolicy, SystemService};
-use postern_gates::control::{Block, Terms};
+use postern_gates::block::{Block, Terms};
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
 use postern_image::{MemoryLayout, Signature};
@@ -234,7 +234,6 @@ impl DomainBuilder {
             instance,
             on_fault: self.on_fault,
             pointed_to: AtomicBool::new(false),
-            stubs: Default::default(),
             faults: Default::default(),
             services,
             peers: Bound::default(),
@@ -251,7 +250,7 @@ impl DomainBuilder {
         if self.decider.is_some() {
             inner.services.set_decider(&inner, self.decider);
         }
-        inner.control.lifecycle().open();
+        inner.control.open();
         symbols::show(&inner);
         placement::seated(&inner);
         inner

@@ -2,12 +2,11 @@
 //! then, and nobody can enter.
 
 use super::{Busy, DomainInner};
-use postern_gates::call_state::CallPhase;
 use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
 use postern_gates::map::MapError;
-use postern_gates::{machine, outcome, shim, signal, stale, thread};
+use postern_gates::{machine, outcome, signal, stale, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl DomainInner {
@@ -30,21 +29,8 @@ impl DomainInner {
     /// Ends the calls inside a closed domain and waits until they have left. Calls of this very thread are not waited for, nor those of
     /// threads that wait for it: they end when the service in which they are returns.
     pub(super) fn drain(&self) {
-        let here: &Control = &self.control;
-        let me = thread::current();
-        stale::forget_left(me);
-        if me.own_phase() == CallPhase::InService
-            && me.innermost().is_some_and(|c| std::ptr::eq(c, here))
-        {
-            // Nothing that a closed domain does counts any more, so the service does not return into it.
-            shim::end_when_back(me, outcome::ANOTHER, 0, None);
-        }
-        for (sequence, call) in me.waiting() {
-            // Nor do these.
-            if call.is_of(here) {
-                call.end(sequence, outcome::ANOTHER);
-            }
-        }
+        // Nothing that a closed domain does counts any more, so no service returns into it.
+        inside::end_mine(&self.control, outcome::ANOTHER);
         inside::wait(Target::domain(&self.control), || {
             self.end_all(outcome::ANOTHER);
         });
@@ -62,8 +48,7 @@ impl DomainInner {
 
     /// Whether the calling thread is inside, or waits in a service of a call of this domain.
     pub fn occupied_by_me(&self) -> bool {
-        let me = thread::current();
-        self.occupied_by(|t| std::ptr::eq(t, me))
+        self.occupied_by(thread::is_current)
     }
 
     /// Runs `work` while nobody is inside and nobody else can enter; the calling thread can, if the domain is open. If `work` says so,
@@ -119,7 +104,7 @@ impl DomainInner {
     ) -> Result<(), Busy> {
         let exclusive = self.control.lifecycle().begin_exclusive(from).ok_or(Busy)?;
         thread::barrier();
-        stale::forget_left(thread::current());
+        stale::forget_left();
         if self.occupied() {
             exclusive.undo();
             return Err(Busy);

@@ -6,6 +6,7 @@
 
 use super::{Instance, map_readable};
 use postern_gates::control::Control;
+use postern_gates::inside::Quiescent;
 use postern_gates::map::{self, MapError};
 use postern_gates::window::{Unpinned, Window};
 
@@ -20,12 +21,16 @@ pub(crate) enum Stays {
 }
 
 impl Instance {
-    /// Moves everything to `to`. The caller has seen to it that nobody is inside and that nobody can enter. `control` is the domain's,
-    /// where gates read the base.
-    pub(crate) fn move_to(&self, to: Window, control: &Control) -> Result<(), Stays> {
+    /// Moves everything to `to`, while `nobody` is inside. `control` is the domain's, where gates read the base.
+    pub(crate) fn move_to(
+        &self,
+        to: Window,
+        control: &Control,
+        nobody: &Quiescent,
+    ) -> Result<(), Stays> {
         let moved = self
             .window()
-            .unpinned(|here| self.carry_all(here, to, control));
+            .unpinned(|here| self.carry_all(here, to, control, nobody));
         moved.unwrap_or(Err(Stays::Pinned))
     }
 
@@ -34,6 +39,7 @@ impl Instance {
         here: &Unpinned<'_>,
         mut to: Window,
         control: &Control,
+        nobody: &Quiescent,
     ) -> Result<(), Stays> {
         let layout = &self.image.tables.layout;
         // Data stacks are given under this lock.
@@ -55,23 +61,25 @@ impl Instance {
             // What cannot be written is mapped anew: a debugger may have put its breakpoints there, which it does not know to have moved.
             map_readable(&there, &self.image, self.heap)?;
             for &(start, end) in parts {
-                here.part(start, end).carry(there.part(start, end))?;
+                here.carry(start, end, there.part(start, end))?;
                 carried.push((start, end));
             }
             Ok(())
         };
         let done = carry();
         drop(there);
-        let Err(error) = done.and_then(|()| here.exchange(&mut to, control)) else {
+        let Err(error) = done.and_then(|()| here.exchange(&mut to, control, nobody)) else {
             // What is dropped is the old place, which its drop wipes.
             stacks.areas.moved();
             return Ok(());
         };
-        let there = to.pin();
-        let back = |&(start, end): &(u32, u32)| there.part(start, end).carry(here.part(start, end));
-        Err(match carried.iter().try_for_each(back) {
-            Ok(()) => Stays::Refused(error),
-            Err(_) => Stays::Broken(error),
+        let back = to.unpinned(|there| {
+            let mut carried = carried.iter();
+            carried.try_for_each(|&(start, end)| there.carry(start, end, here.part(start, end)))
+        });
+        Err(match back {
+            Some(Ok(())) => Stays::Refused(error),
+            _ => Stays::Broken(error),
         })
     }
 }

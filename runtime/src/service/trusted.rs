@@ -10,6 +10,7 @@
 use super::Offer;
 use postern_gates::control::ServiceEntry;
 use postern_gates::peer::Peer;
+use postern_gates::shim::Narrow;
 use postern_image::Type;
 
 /// The entry of an offer that its owner keeps beside the table.
@@ -27,6 +28,12 @@ pub(super) fn entry(offer: &Offer, result: Option<Type>) -> ServiceEntry {
             !offer.peer,
         )
     }
+}
+
+/// What stands in front of a C function of which the gates call the shim.
+pub(super) fn narrow(function: usize, parameters: &[Type]) -> Option<Narrow> {
+    // SAFETY: whoever granted the function has promised (`DomainBuilder::service_c`) what is asked here.
+    unsafe { Narrow::new(function, parameters) }
 }
 
 /// Leads an import that a peer serves to another one, which its domain keeps from then on.

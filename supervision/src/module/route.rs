@@ -6,7 +6,7 @@
 
 use super::versions::{Function, ModuleEvent, ModuleState, Version, Versions};
 use postern_gates::entry::Entry;
-use postern_gates::switch::{Route, Switch};
+use postern_gates::switch::{Destinations, Route, Switch};
 use postern_image::Signature;
 use postern_runtime::fork::{self, Held, ThreadId};
 use postern_runtime::{Domain, Fault, Supervisor, SymbolError, inner};
@@ -113,17 +113,16 @@ impl Versions {
             return Ok(function.switch.clone());
         }
         let owner: Weak<Versions> = Arc::downgrade(self);
+        let entry = inner(current).entry_of(name, &signature, c)?;
         let function = Function {
             name: name.to_owned(),
             signature,
             c,
-            switch: Arc::new(Switch::new(owner)),
+            switch: Arc::new(Switch::new(owner, entry, state.asks())),
         };
         if let Some((previous, _)) = &state.previous {
             function.check(&previous.domain)?;
         }
-        let entry = function.entry(current)?;
-        function.switch.go(entry, state.asks());
         let switch = function.switch.clone();
         state.functions.push(function);
         Ok(switch)
@@ -188,7 +187,7 @@ impl Versions {
 
 impl Route for Versions {
     /// `None`: the current version itself refuses.
-    fn route<'a>(&self, switch: &'a Switch, entry: &Entry) -> Option<&'a Entry> {
+    fn route<'a>(&self, to: &'a Destinations, entry: &Entry) -> Option<&'a Entry> {
         let mut waited = false;
         loop {
             let mut state = self.state();
@@ -198,7 +197,7 @@ impl Route for Versions {
                 drop(state);
                 let inside = versions.iter().any(|d| inner(d).occupied_by_me());
                 if by == ThreadId::mine() || inside {
-                    let real = switch.real();
+                    let real = to.real();
                     return (!std::ptr::eq(real, entry)).then_some(real);
                 }
                 if !std::mem::replace(&mut waited, true) {
@@ -207,7 +206,7 @@ impl Route for Versions {
                 std::thread::sleep(Duration::from_micros(50));
                 continue;
             }
-            let real = switch.real();
+            let real = to.real();
             let current = &state.current;
             // Closed by a fork, for instance; before a fault of its own closes it, `faulted` is called.
             if state.previous.is_some() && current.domain.is_poisoned() {

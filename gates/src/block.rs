@@ -1,0 +1,264 @@
+//! A domain's control block in use, and what keeps alive what gates read through it.
+//!
+//! Invariant: what gates read through a block (text, services, window, C function pointers) is there for as long as somebody is inside,
+//! whoever drops the block when; and an entry leads where the domain's text may be entered.
+
+use super::control::table::{Table, lock};
+use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS, ServiceEntry};
+use super::entry::{Entry, Manner};
+use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD};
+use super::inside::{self, Target};
+use super::lifecycle::Phase;
+use super::map::{MapError, Mapping};
+use super::registers::{float_mask, integer_mask};
+use super::text::Text;
+use super::window::reservation::Reservation;
+use super::{enter, stub, thread};
+use postern_image::Signature;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A control block in use; returned to the table on drop, closed.
+pub struct Block {
+    control: &'static Control,
+    /// The text in its window, and what the text's gate slots lead to.
+    made_of: OnceLock<MadeOf>,
+    /// It was open once: no transition leads out of closed again.
+    opened: AtomicBool,
+    /// C function pointers to its entries.
+    stubs: stub::Owned,
+}
+
+/// What gates use of a domain as long as somebody is inside.
+struct MadeOf {
+    text: Arc<Text>,
+    _services: Arc<[ServiceEntry]>,
+    window: Arc<Reservation>,
+}
+
+/// What holds for all calls of a domain.
+#[derive(Default)]
+pub struct Terms {
+    /// Fact bits ([`crate::gate::FACT_XMM`] and so on), besides those of the domain's text.
+    pub facts: u32,
+    /// Deadline of a call in nanoseconds; 0 is none.
+    pub deadline: u64,
+    /// Control-stack limit in return addresses; 0 is none.
+    pub call_depth: u64,
+}
+
+impl Block {
+    /// Takes a free block. Its slots and counters are zero, it is [`Phase::Closed`].
+    pub fn take() -> Result<Block, MapError> {
+        let threads = thread::registered_ever();
+        let mut guard = lock();
+        let table = match guard.as_mut() {
+            Some(table) => table,
+            None => guard.insert(Table {
+                memory: Mapping::sparse(LAYERS * LAYER)?,
+                layers: 1,
+                open: 0,
+                next: 0,
+                generation: 0,
+                free: Vec::new(),
+            }),
+        };
+        let (number, used) = match table.free.pop() {
+            Some(number) => (number, true),
+            None if table.next < MAX_DOMAINS => {
+                table.open_block(table.next)?;
+                table.next += 1;
+                (table.next - 1, false)
+            }
+            None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
+        };
+        let block = table.memory.address() + number * BLOCK;
+        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, and it is open, for good; zeros or a former domain's are
+        // a valid Control (atomics only).
+        let control: &'static Control = unsafe { &*(block as *const Control) };
+        if used {
+            control.wipe(threads);
+        }
+        table.generation = table.generation.wrapping_add(1).max(1);
+        let generation = table.generation;
+        control.number.store(number as u32, Ordering::Relaxed);
+        control.lifecycle.close();
+        control.generation.store(generation, Ordering::SeqCst);
+        Ok(Block {
+            control,
+            made_of: OnceLock::new(),
+            opened: AtomicBool::new(false),
+            stubs: stub::Owned::default(),
+        })
+    }
+
+    /// Whether the text in its window may be entered at `offset`.
+    pub fn is_start(&self, offset: u32) -> bool {
+        let text = self.made_of.get().map(|made_of| &made_of.text);
+        text.is_some_and(|text| text.is_start(offset)) || self.is_slot(offset)
+    }
+
+    /// Says what the domain is made of, once: text that is mapped in its window, and one service for each of its gate slots.
+    /// [`crate::window::Pin::furnish`] knows which.
+    pub(crate) fn made_of(
+        &self,
+        text: Arc<Text>,
+        services: Arc<[ServiceEntry]>,
+        window: Arc<Reservation>,
+        terms: &Terms,
+    ) -> Result<(), MapError> {
+        let table = services.as_ptr().cast_mut();
+        let stack = text.layout().stack_size;
+        let facts = gate::fact_bits(text.facts()) | terms.facts;
+        let enough = services.len() >= text.slots() as usize;
+        let made_of = MadeOf {
+            text,
+            _services: services,
+            window,
+        };
+        if !enough || !gate::has(facts) || self.made_of.set(made_of).is_err() {
+            return Err(MapError::Taken);
+        }
+        let order = Ordering::SeqCst;
+        self.facts.store(facts, order);
+        self.services.store(table, order);
+        self.stack_log2.store(stack.trailing_zeros(), order);
+        self.deadline.store(terms.deadline, order);
+        self.call_depth.store(terms.call_depth, order);
+        Ok(())
+    }
+}
+
+impl Block {
+    /// Closed → Open, once: a domain that is made of something is complete.
+    pub fn open(&self) {
+        if self.made_of.get().is_some() && !self.opened.swap(true, Ordering::SeqCst) {
+            self.control.lifecycle.open();
+        }
+    }
+
+    /// A C function pointer that calls `entry`, one of this domain's. The same entry has the same pointer. When the domain is gone it is
+    /// refused.
+    ///
+    /// # Errors
+    /// The kernel's, if there can be no more; [`MapError::Taken`]: it is another domain's entry.
+    pub fn pointer(&self, entry: Entry) -> Result<usize, MapError> {
+        let generation = (entry.expected() >> 32) as u32;
+        let closed = entry.expected() == u64::MAX;
+        if !ptr::eq(entry.control(), self.control) || !(closed || generation == self.generation()) {
+            return Err(MapError::Taken);
+        }
+        self.stubs.pointer(entry)
+    }
+
+    /// Whether somebody is inside, after a look that misses nobody: the domain is closed.
+    fn is_occupied(&self) -> bool {
+        thread::barrier();
+        inside::occupied(Target::domain(self.control), |_| true)
+    }
+}
+
+impl Block {
+    /// The entry of a function at `offset` with these types: which registers carry arguments, and which gate it takes. Where the
+    /// domain's text may not be entered, it is one that no domain in any phase lets in.
+    pub fn entry(&self, offset: u32, signature: &Signature, manner: Manner) -> Entry {
+        let mut entry = Entry {
+            control: AtomicPtr::new(std::ptr::from_ref::<Control>(self).cast_mut()),
+            offset: offset.into(),
+            expected: Control::word(Phase::Open, self.generation()).into(),
+            flags: if manner.payload { FLAG_PAYLOAD } else { 0 },
+            limit: manner.limit,
+            recovery: manner.recovery,
+            ..Entry::nowhere()
+        };
+        let (mut integers, mut floats) = (0, 0);
+        for &t in signature.parameters() {
+            if t.is_float() && floats < 8 {
+                entry.float_masks.0[floats][0] = float_mask(t);
+                entry.flags |= FLAG_FLOATS;
+                floats += 1;
+            } else if !t.is_float() && integers < 6 {
+                entry.int_masks[integers] = integer_mask(t);
+                integers += 1;
+            } else {
+                entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
+                entry.stack_words += 1;
+            }
+        }
+        let class = entry.class();
+        (entry.gate, entry.body) = (class.gate, class.body);
+        if entry.stack_words != 0 {
+            entry.gate = enter::without_words();
+        }
+        if !self.is_start(offset) {
+            entry.close();
+        }
+        entry
+    }
+}
+
+impl std::ops::Deref for Block {
+    type Target = Control;
+    fn deref(&self) -> &Control {
+        self.control
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.control.lifecycle.close();
+        if let Some(made_of) = self.made_of.take() {
+            // The runtime keeps a domain's parts until nobody is inside (`domain::reclaim`), so this finds nobody. If it does, what the
+            // calls use stays for good.
+            if self.is_occupied() {
+                std::mem::forget((made_of, std::mem::take(&mut self.stubs)));
+                return;
+            }
+            made_of.window.is_free_of(self.control.generation());
+        }
+        self.stubs.retire();
+        if let Some(table) = lock().as_mut() {
+            table.free.push(self.control.number() as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::table::open_slots;
+    use crate::control::{FIRST, MAX_THREADS, NOBODYS, SLOTS, Slot, slot_at, slot_index};
+    use crate::lifecycle::Phase;
+    use std::collections::HashSet;
+
+    #[test]
+    fn slots_lie_in_their_own_blocks() {
+        let mut places = HashSet::new();
+        for index in 0..MAX_THREADS {
+            let at = slot_at(index);
+            assert_eq!(slot_index(at), index);
+            let in_layer = (SLOTS + at as usize) % LAYER;
+            assert!(in_layer + size_of::<Slot>() <= BLOCK, "{index}");
+            assert!(SLOTS + (at as usize) < LAYERS * LAYER && at != NOBODYS && places.insert(at));
+            assert!(at as usize >= LAYER - SLOTS || in_layer >= SLOTS);
+        }
+    }
+
+    #[test]
+    fn a_used_block_is_wiped_but_for_its_generation() {
+        let block = Block::take().unwrap();
+        let (control, generation): (&Control, u32) =
+            (&block, block.generation.load(Ordering::SeqCst));
+        open_slots(FIRST).unwrap();
+        control.deadline.store(7, Ordering::SeqCst);
+        control.slot(FIRST).calls.store(8, Ordering::SeqCst);
+        control.slot(0).stack.store(9, Ordering::SeqCst);
+        control.wipe(FIRST + 1);
+        assert_eq!(control.deadline.load(Ordering::SeqCst), 0);
+        assert_eq!(control.slot(FIRST).calls.load(Ordering::SeqCst), 0);
+        assert_eq!(control.slot(0).stack.load(Ordering::SeqCst), 0);
+        assert_eq!(control.generation.load(Ordering::SeqCst), generation);
+        assert_eq!(control.lifecycle.now(), Phase::Closed);
+    }
+}
