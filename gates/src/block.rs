@@ -13,7 +13,7 @@ use super::map::{MapError, Mapping};
 use super::registers::{float_mask, integer_mask};
 use super::text::Text;
 use super::window::reservation::Reservation;
-use super::{enter, stub, thread};
+use super::{stub, thread};
 use postern_image::Signature;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -189,7 +189,7 @@ impl Block {
         let class = entry.class();
         (entry.gate, entry.body) = (class.gate, class.body);
         if entry.stack_words != 0 {
-            entry.gate = enter::without_words();
+            entry.gate = gate::without_words();
         }
         if !self.is_start(offset) {
             entry.close();

@@ -183,7 +183,7 @@ pub fn holds(
 
 /// What an abort signal finds: the thread's own phase and innermost call, and the call that somebody wants ended.
 #[derive(Clone, Copy, Debug)]
-pub struct Interrupted {
+pub(crate) struct Interrupted {
     /// The thread's phase when the signal came.
     pub phase: CallPhase,
     /// Number of the innermost call.
@@ -198,7 +198,7 @@ pub struct Interrupted {
 
 /// What the abort signal's handler does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnAbort {
+pub(crate) enum OnAbort {
     /// Leaves the wish in the waiting call's record: whoever pops that looks there.
     ToRecord,
     /// Lets the service gate end the call when the service returns.

@@ -61,6 +61,7 @@ impl Plan {
         self.start + number * SLOT_SIZE
     }
 
+    /// Offsets of text.
     pub fn text(&self) -> Range<u32> {
         let start = self.slot(self.slots);
         start..start + self.text
@@ -71,6 +72,7 @@ impl Plan {
         start..start + (self.slots * 8).next_multiple_of(4096)
     }
 
+    /// Offsets of constants.
     pub fn constants(&self) -> Range<u32> {
         let start = self.targets().end;
         start..start + self.constants
@@ -88,6 +90,7 @@ pub struct Judged {
     at: u32,
     text: Arc<[u8]>,
     starts: Box<[u64]>,
+    /// What the verifier found out.
     pub facts: Facts,
 }
 
@@ -176,6 +179,7 @@ impl CodeArena {
         Ok(area)
     }
 
+    /// Where its parts lie.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

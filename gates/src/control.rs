@@ -27,9 +27,9 @@ pub const MAX_DOMAINS: usize = 32_768;
 /// Bytes of a control block in each layer.
 pub(crate) const BLOCK: usize = 256;
 /// Offset of the first slot in a block, which is nobody's and stays zero.
-pub const SLOTS: usize = 112;
+pub(crate) const SLOTS: usize = 112;
 /// How far behind the first slot of a block nobody's is.
-pub const NOBODYS: u32 = 0;
+pub(crate) const NOBODYS: u32 = 0;
 /// Threads that can be registered at once.
 pub const MAX_THREADS: usize = 4080;
 /// Bytes of a layer.
@@ -42,7 +42,7 @@ const NEXT: usize = BLOCK / size_of::<Slot>();
 pub(crate) const LAYERS: usize = 1 + (MAX_THREADS - FIRST).div_ceil(NEXT);
 
 /// How far behind the first slot of a block that of the thread with this index is.
-pub const fn slot_at(index: usize) -> u32 {
+pub(crate) const fn slot_at(index: usize) -> u32 {
     let at = match index.checked_sub(FIRST) {
         None => (1 + index) * size_of::<Slot>(),
         Some(k) => (1 + k / NEXT) * LAYER - SLOTS + k % NEXT * size_of::<Slot>(),
@@ -51,7 +51,7 @@ pub const fn slot_at(index: usize) -> u32 {
 }
 
 /// The index of the thread whose slots are so far behind the first ones.
-pub const fn slot_index(at: u32) -> usize {
+pub(crate) const fn slot_index(at: u32) -> usize {
     let at = at as usize + SLOTS;
     let k = at % LAYER / size_of::<Slot>();
     match at / LAYER {
@@ -179,7 +179,7 @@ impl Drop for ServiceEntry {
 /// One 128-bit mask, aligned for `andps`.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Default)]
-pub struct FloatMask(pub [u64; 2]);
+pub(crate) struct FloatMask(pub [u64; 2]);
 
 /// Who decides about the calls of one service.
 pub trait Decide: Send + Sync {

@@ -2,7 +2,7 @@
 
 use super::above::above;
 use super::entry::Entry;
-use super::gate::{FLAG_PAYLOAD, Label, STATUS_REFUSED};
+use super::gate::{FLAG_PAYLOAD, Label, STATUS_REFUSED, without_words};
 use super::outcome::Refusal;
 use super::payload::CallPayload;
 use super::thread;
@@ -37,17 +37,8 @@ global_asm!(
     REFUSED = const STATUS_REFUSED,
 );
 
-unsafe extern "C" {
-    static postern_without_words: u8;
-}
-
 extern "C" fn refuse() {
     (above().refused)(Refusal::NoDataStack);
-}
-
-/// The address of that gate.
-pub(super) fn without_words() -> usize {
-    &raw const postern_without_words as usize
 }
 
 /// Calls an entry whose arguments are in integer registers only. One that takes words on the stack refuses.

@@ -79,7 +79,7 @@ impl Clone for Entry {
 /// Eight 128-bit masks, aligned for `andps`.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Default)]
-pub struct FloatMasks(pub [[u64; 2]; 8]);
+pub(crate) struct FloatMasks(pub [[u64; 2]; 8]);
 
 // SAFETY: an entry is immutable once built but for atomics, its control block is never unmapped, and its switch owns it and can be shared.
 unsafe impl Send for Entry {}

@@ -11,16 +11,16 @@ pub const STATUS_OK: u32 = 0;
 /// The call was ended; [`super::above::Above::ended`] was told how.
 pub const STATUS_ENDED: u32 = 1;
 /// It was refused; [`super::above::Above::refused`] was told why.
-pub const STATUS_REFUSED: u32 = 2;
+pub(crate) const STATUS_REFUSED: u32 = 2;
 /// Between `abort_exit` and the gates only: the ended call was a peer's, and its caller goes on.
-pub const STATUS_PEER: u32 = 3;
+pub(crate) const STATUS_PEER: u32 = 3;
 
 /// Entry flag: at least one floating-point parameter.
-pub const FLAG_FLOATS: u32 = 1;
+pub(crate) const FLAG_FLOATS: u32 = 1;
 /// Entry flag: calls bring more than arguments, in `Thread::payload`.
-pub const FLAG_PAYLOAD: u32 = 2;
+pub(crate) const FLAG_PAYLOAD: u32 = 2;
 /// Bytes below the recorded frame where the slow path keeps the argument registers, rdi lowest.
-pub const SAVED: u64 = 184;
+pub(crate) const SAVED: u64 = 184;
 /// Fact bits as the gates test them.
 pub const FACT_XMM: u32 = 1;
 /// The image can touch the upper halves of vector registers.
@@ -47,15 +47,15 @@ pub(super) fn has(facts: u32) -> bool {
 }
 
 /// Bits of [`super::peer::Peer::vectors`] besides the facts: the peer has [`FACT_FLOAT`] and its caller has not …
-pub const PEER_TO_FLOAT: u32 = 32;
+pub(crate) const PEER_TO_FLOAT: u32 = 32;
 /// … or the other way around.
-pub const PEER_FROM_FLOAT: u32 = 64;
+pub(crate) const PEER_FROM_FLOAT: u32 = 64;
 
 macro_rules! labels {
     ($($name:ident),* $(,)?) => {
         unsafe extern "C" { $( static $name: u8; )* }
         /// Addresses of the labels of `gate.s`.
-        #[allow(non_camel_case_types, dead_code)]
+        #[allow(non_camel_case_types, dead_code, missing_docs)] // What each is, `gate.s` and `peer.s` say.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Label { $($name),* }
         impl Label {
@@ -96,8 +96,16 @@ unsafe extern "C" {
     static postern_narrow_bool: u8;
 }
 
+/// The gate of typed entries with words on the stack, which refuses: [`super::enter::all`] knows how many its caller has.
+pub(crate) fn without_words() -> usize {
+    unsafe extern "C" {
+        static postern_without_words: u8;
+    }
+    &raw const postern_without_words as usize
+}
+
 /// The gate in front of a masked gate that extends a result of this type for C, if it needs to be.
-pub fn narrow(result: Option<Type>) -> Option<usize> {
+pub(crate) fn narrow(result: Option<Type>) -> Option<usize> {
     let gate = match result? {
         Type::I8 => &raw const postern_narrow_i8,
         Type::U8 => &raw const postern_narrow_u8,
@@ -111,7 +119,7 @@ pub fn narrow(result: Option<Type>) -> Option<usize> {
 
 /// Where an interrupted instruction of the gates stands, for the decision to abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PcRegion {
+pub(crate) enum PcRegion {
     /// The call can be ended here and now: T_FRAME is right and the extension's work is not complete.
     Abortable,
     /// The call is already leaving (or has not begun); nothing is to be done.
@@ -121,7 +129,7 @@ pub enum PcRegion {
 }
 
 /// Classifies a program counter while the thread's phase is `Inside`.
-pub fn region_of(pc: usize) -> PcRegion {
+pub(crate) fn region_of(pc: usize) -> PcRegion {
     use Label::*;
     const ABORTABLE: [(Label, Label); 11] = [
         (postern_marked_none, postern_returned_none),
@@ -151,7 +159,7 @@ pub fn region_of(pc: usize) -> PcRegion {
 
 /// The three addresses of one class of entry gate.
 #[derive(Clone, Copy)]
-pub struct GateClass {
+pub(crate) struct GateClass {
     /// For callers whose argument registers may hold more than arguments.
     pub masked: usize,
     /// For callers that filled all six integer registers.
@@ -161,7 +169,7 @@ pub struct GateClass {
 }
 
 /// The gate class for an image with `facts`; `full` forces the slow path at every call.
-pub fn class(facts: u32, full: bool) -> GateClass {
+pub(crate) fn class(facts: u32, full: bool) -> GateClass {
     use Label::*;
     let float = facts & FACT_FLOAT != 0;
     let (masked, gate, body) = if full || facts & (FACT_X87 | FACT_GS) != 0 {

@@ -15,7 +15,7 @@ use std::arch::asm;
 use std::sync::atomic::Ordering;
 
 /// Rounding to nearest, denormal numbers as they are, all exceptions masked, no flag raised.
-pub const MXCSR_DEFAULT: u32 = 0x1f80;
+pub(crate) const MXCSR_DEFAULT: u32 = 0x1f80;
 
 /// Keeps the host's state that a domain with these facts may change. The gate that goes in loads the extension's.
 pub(crate) fn keep(thread: &Thread, facts: u32) {

@@ -23,24 +23,36 @@ use thiserror::Error;
 /// Why a call ends at one of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum JumpError {
+    /// No function of the extension's called the one that called the service.
     #[error(
         "setjmp was called by the host: only a function of the extension can come back to its own frame"
     )]
     NoCaller,
+    /// More than 4 GiB.
     #[error("setjmp: the control stack is too deep to be said in 32 bits")]
     TooDeep,
+    /// It is no multiple of 8 above 0.
     #[error(
         "longjmp: the buffer is damaged, or setjmp never filled it: {0:#x} is no depth of the control stack"
     )]
     NoDepth(u32),
+    /// More control stack is wanted than the call has.
     #[error(
         "longjmp: the function that called setjmp has returned ({wanted} bytes of control stack are wanted, {present} are in use)"
     )]
-    Returned { wanted: u32, present: u64 },
+    Returned {
+        /// Bytes that are wanted.
+        wanted: u32,
+        /// Bytes that there are.
+        present: u64,
+    },
+    /// No frame of the call has this depth.
     #[error("unwinding: {0:#x} is no depth of the control stack")]
     NoFrame(u32),
+    /// No frame of the call is left, or the service was not called from its window.
     #[error("longjmp: the buffer is of another call of the host's, or damaged")]
     Outside,
+    /// Outside services there is nothing to read or to move.
     #[error("the thread is in no service that an extension called")]
     NoService,
 }

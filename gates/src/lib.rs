@@ -46,9 +46,6 @@
 //! | [`pause`] | waiting for some microseconds |
 //! | [`machine`] | what the processor and the kernel must have |
 
-// Until the items that the runtime uses are told from those that only this crate does.
-#![allow(missing_docs)]
-
 pub mod above;
 mod assembly;
 pub mod atomic;
@@ -88,7 +85,7 @@ pub mod signal;
 pub mod slot;
 pub mod slow;
 pub mod stale;
-pub mod stray;
+mod stray;
 pub mod stub;
 pub mod switch;
 pub mod text;

@@ -187,7 +187,7 @@ impl<A: Atomic<u32>> Lifecycle<A> {
 
     /// Open, MovePending, Poisoned → Moving. As [`Lifecycle::begin_exclusive`]; but whoever wants in waits, so the end must come soon and
     /// wait for nobody.
-    pub fn begin_move(&self) -> Option<Moving<'_, A>> {
+    pub(crate) fn begin_move(&self) -> Option<Moving<'_, A>> {
         let before = self.now();
         let may = matches!(before, Phase::Open | Phase::MovePending | Phase::Poisoned);
         if !may || !self.change(before, Phase::Moving) {

@@ -7,8 +7,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// What is locked, and how: `F_RDLCK`, `F_WRLCK`, `F_UNLCK`.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
+    /// How.
     pub kind: i16,
+    /// First byte.
     pub start: i64,
+    /// Bytes; 0 is to the end, however far that is.
     pub length: i64,
 }
 

@@ -109,7 +109,7 @@ pub fn random() -> std::io::Result<[u8; 8]> {
 }
 
 /// Forbids every later change of a memory file.
-pub fn seal(file: &File) -> std::io::Result<()> {
+pub(crate) fn seal(file: &File) -> std::io::Result<()> {
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
     // SAFETY: fcntl on a descriptor that we own.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
@@ -128,7 +128,7 @@ pub fn seal_shrink(file: &File) -> std::io::Result<()> {
 }
 
 /// Forbids every later mapping of a memory file through which it could be written, and every change of its size.
-pub fn seal_writers(file: &File) -> std::io::Result<()> {
+pub(crate) fn seal_writers(file: &File) -> std::io::Result<()> {
     const F_SEAL_FUTURE_WRITE: i32 = 0x10;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
     // SAFETY: fcntl on a descriptor that we own.
@@ -197,7 +197,7 @@ pub fn register_barrier() -> std::io::Result<()> {
 }
 
 /// Registers the process for [`code_barrier`].
-pub fn register_code_barrier() -> std::io::Result<()> {
+pub(crate) fn register_code_barrier() -> std::io::Result<()> {
     membarrier(MEMBARRIER_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE)
 }
 
@@ -238,7 +238,7 @@ pub fn wake(word: &AtomicU32) {
 }
 
 /// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode it.
-pub fn thread_offset() -> i32 {
+pub(crate) fn thread_offset() -> i32 {
     let offset: i64;
     // SAFETY: loads the linker's constant for the thread-local symbol.
     unsafe {
@@ -288,7 +288,7 @@ pub fn at_fork(around: AroundFork) {
 }
 
 /// The lowest address that a process may map.
-pub fn lowest_mappable() -> usize {
+pub(crate) fn lowest_mappable() -> usize {
     std::fs::read_to_string("/proc/sys/vm/mmap_min_addr")
         .ok()
         .and_then(|s| s.trim().parse().ok())

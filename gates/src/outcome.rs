@@ -70,23 +70,37 @@ impl Default for RawFault {
 /// Why a call was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
+    /// An earlier fault closed the domain.
     Poisoned,
     /// A fault's restart policy lets the domain rest for so long.
     Resting(std::time::Duration),
+    /// Somebody has the domain for itself.
     Busy,
     /// The domain is being moved: a reason to wait, which no caller sees.
     Moving,
+    /// The domain is closed for good, or gone.
     Closed,
+    /// The thread blocks this signal.
     SignalBlocked(i32),
+    /// Another handler than ours is installed for this signal.
     HandlerReplaced(i32),
+    /// The host's handler for this signal would run on the control stack.
     HandlerStack(i32),
+    /// A signal handler that interrupted an extension, or a gate, calls.
     InsideExtension,
+    /// A signal handler calls, on its alternate stack.
     OnSignalStack,
+    /// Calls of the thread nest too deeply, or its control stack has no room.
     TooDeep,
+    /// The domain has as many data stacks as it may.
     TooManyThreads,
+    /// As many threads as can be are registered.
     ThreadTable,
+    /// No memory for stacks or slots.
     NoMemory,
+    /// The domain's window or data stack has no room.
     NoDataStack,
+    /// Nobody would look at deadlines.
     NoWatchdog,
 }
 

@@ -281,7 +281,7 @@ pub fn replaced() -> Option<c_int> {
 }
 
 /// Checks that the calling thread can take faults and aborts, and that the host's own handlers do no harm meanwhile.
-pub fn check_thread() -> Result<(), Refusal> {
+pub(crate) fn check_thread() -> Result<(), Refusal> {
     if let Some(signal) = replaced() {
         return Err(Refusal::HandlerReplaced(signal));
     }

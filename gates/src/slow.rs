@@ -34,7 +34,7 @@ const ATTEMPTS: u32 = 64;
 
 /// What `gate.s` does next, in rax, and with which entry, in rdx.
 #[repr(C)]
-pub struct Decision {
+pub(crate) struct Decision {
     step: u64,
     entry: *const Entry,
 }
@@ -43,7 +43,7 @@ pub struct Decision {
 ///
 /// # Safety
 /// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as described there.
-pub unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
+pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
     match from_handler(thread, frame) {
         None => slow(thread, entry, frame),
         Some(refusal) => {
@@ -385,7 +385,7 @@ fn bring_back_host(thread: &Thread) {
 ///
 /// # Safety
 /// Called by `gate.s` only.
-pub unsafe extern "C" fn slow_exit(thread: &Thread) {
+pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
     thread.deciding.store(1, Ordering::Relaxed);
     bring_back_host(thread);
     // Who waited for it is in a service: the peer gate's calls do not come this way.
@@ -398,7 +398,7 @@ pub unsafe extern "C" fn slow_exit(thread: &Thread) {
 ///
 /// # Safety
 /// Called by `gate.s` only, at `postern_aborted`.
-pub unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
+pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     bring_back_host(thread);
     let kind = thread.abort_kind.swap(0, Ordering::Relaxed);
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.

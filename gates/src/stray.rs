@@ -23,7 +23,7 @@ const NOWHERE: &str = "postern: a service returned on another thread than it was
 ///
 /// # Safety
 /// Called by `gate.s` only, on the stack of the service that returned.
-pub unsafe extern "C" fn service_stray(thread: &Thread, rsp: u64) -> u64 {
+pub(crate) unsafe extern "C" fn service_stray(thread: &Thread, rsp: u64) -> u64 {
     let depth = match thread.call_state.own() {
         CallPhase::InService => thread.depth(),
         _ => 0,

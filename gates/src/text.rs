@@ -60,10 +60,13 @@ impl FileView {
 /// No text came of a file.
 #[derive(Debug, Error)]
 pub enum TextError {
+    /// The file in memory cannot be made, or the image does not fit.
     #[error(transparent)]
     File(#[from] io::Error),
+    /// It cannot be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
+    /// It would not be confined.
     #[error("the verifier refuses it")]
     Refused(Violation),
 }

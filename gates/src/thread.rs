@@ -115,7 +115,7 @@ pub struct Thread {
 const _: () = assert!(size_of::<Thread>() <= 320);
 
 /// Offset of the word that gate slots jump through.
-pub const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
+pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
 
 /// Offsets of the words that tests look at from outside: call state, number, number of nested calls, domain, and a wish's two words.
 #[cfg(feature = "testing")]
@@ -191,7 +191,7 @@ impl Registry {
 }
 
 /// How many thread indices were ever in use.
-pub fn registered_ever() -> usize {
+pub(crate) fn registered_ever() -> usize {
     registry().threads.len()
 }
 
@@ -384,7 +384,7 @@ impl Control {
 /// The gates load `entry_slot` after they have published the call and find there that nobody's slot has no data stack; the barrier in here
 /// stands between this function's stores and the caller's look at the call states. So either the look finds the call, or the load finds the
 /// store. It costs the gates nothing.
-pub fn divert_all(registry: &Registry) {
+pub(crate) fn divert_all(registry: &Registry) {
     for (_, thread) in registry.iter() {
         divert(thread);
     }

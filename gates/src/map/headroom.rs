@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// Mappings that are left to the host.
-pub const RESERVE: i64 = 1024;
+pub(crate) const RESERVE: i64 = 1024;
 
 /// Mappings that may still be made before they are counted again.
 static LEFT: AtomicI64 = AtomicI64::new(0);
