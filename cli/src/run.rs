@@ -55,6 +55,9 @@ pub struct Arguments {
     /// Most bytes of heap, and of variables that begin as zero, that the extension gets by its own wish (default: 256M)
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap_ceiling: Option<u64>,
+    /// Run it although functions that it imports are missing; a call of one ends it
+    #[arg(long)]
+    stub_missing: bool,
     /// Call this many times and print how long a call took
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), value_name = "N")]
     repeat: u32,
@@ -290,14 +293,29 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
     if let Some(decider) = arguments.policy.decider()? {
         builder = builder.decider(decider);
     }
-    let domain = services::offer(builder.policy(arguments.policy.policy()?))
+    let mut builder = services::offer(builder.policy(arguments.policy.policy()?));
+    if arguments.stub_missing {
+        let missing = builder.missing();
+        if !missing.is_empty() {
+            let file = arguments.image.display();
+            output::complain(&format!(
+                "{file}: a call of one of these ends the program: {}",
+                missing.join(", ")
+            ));
+        }
+        builder = builder.stand_in_for_missing();
+    }
+    let domain = builder
         .build()
         .map_err(|error| {
             let offered: Vec<&str> = services::TABLE.iter().map(|row| row.0).collect();
             let file = arguments.image.display();
             let hint = match &error {
                 postern::InstantiateError::Unresolved(_) => {
-                    format!("; `postern run` offers {}", offered.join(", "))
+                    format!(
+                        "; `postern run` offers {}; with --stub-missing it runs until the first call of a missing one",
+                        offered.join(", ")
+                    )
                 }
                 _ => String::new(),
             };

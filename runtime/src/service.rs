@@ -122,6 +122,16 @@ impl<A: 'static, F: Service<A>> Body for Closure<A, F> {
     }
 }
 
+/// What stands in for a service that nobody grants.
+struct Missing(Box<str>);
+
+impl Body for Missing {
+    fn invoke(&self, _: &Control, _: &[u64; 6], _: &[u64; 8]) -> u64 {
+        call::abort(format!("`{}` was called, which nobody provides", self.0));
+        0
+    }
+}
+
 /// What a domain is given, by name.
 #[derive(Default)]
 pub(crate) struct Services {
@@ -148,6 +158,8 @@ struct Offer {
     stack: usize,
     /// A peer masks its results itself.
     peer: bool,
+    /// It only ends the call, whatever the arguments.
+    stand_in: bool,
 }
 
 impl Services {
@@ -162,8 +174,29 @@ impl Services {
             signature: Some(signature),
             stack: DEFAULT_STACK,
             peer: false,
+            stand_in: false,
         };
         self.offers.insert(name.to_owned(), offer);
+    }
+
+    /// Has calls of `import` end the host's call, if it is not offered.
+    pub(crate) fn stand_in(&mut self, import: &ImportOwned) {
+        let context = Box::new(Missing(import.name.to_string().into()));
+        let result = import.signature.and_then(|signature| signature.result());
+        self.offers.entry(import.name.to_string()).or_insert(Offer {
+            function: shim::address::<Missing>(result),
+            address: &raw const *context as usize,
+            context: Some(context),
+            signature: None,
+            stack: DEFAULT_STACK,
+            peer: false,
+            stand_in: true,
+        });
+    }
+
+    /// Whether there is an offer.
+    pub(crate) fn offers_name(&self, name: &str) -> bool {
+        self.offers.contains_key(name)
     }
 
     pub(crate) fn add_c(
@@ -181,6 +214,7 @@ impl Services {
             // So that none is taken for a peer.
             stack: stack.clamp(4096, 1 << 48),
             peer: false,
+            stand_in: false,
         };
         if let Some(narrow) = trusted::narrow(function, signature.parameters()) {
             let narrow = Box::new(narrow);
@@ -206,6 +240,7 @@ impl Services {
             signature,
             stack: peer::PEER as usize,
             peer: true,
+            stand_in: false,
         };
         self.offers.insert(name.to_owned(), offer);
     }
@@ -253,7 +288,7 @@ impl Services {
                 });
             }
             let signature = offer.signature.or(import.signature);
-            if signature.is_some_and(|s| !in_registers(&s, offer.peer)) {
+            if !offer.stand_in && signature.is_some_and(|s| !in_registers(&s, offer.peer)) {
                 return Err(InstantiateError::Limits(format!(
                     "service `{}` has more than six parameters",
                     import.name

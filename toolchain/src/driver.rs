@@ -15,7 +15,7 @@ use crate::cxx::CxxLibrary;
 use crate::error::CompileError;
 use crate::headers::Wanted;
 use crate::library::{self, Vectors};
-use crate::link::{self, CLibrary, LinkError, LinkInput};
+use crate::link::{self, CLibrary, LinkError, LinkInput, Undefined};
 use crate::sysroot::Sysroot;
 use crate::tools::ToolError;
 use arguments::{Input, Invocation, Stage};
@@ -268,7 +268,7 @@ impl<'a> Driver<'a> {
     fn link(&self) -> Result<(), DriverError> {
         let i = self.invocation;
         let mut inputs = Vec::new();
-        let output = i.output.clone().unwrap_or_else(|| "a.px".into());
+        let output = i.output.clone().unwrap_or_else(|| "a.out".into());
         for input in &i.inputs {
             inputs.push(match input {
                 Input::Object(path) => LinkInput::Object(path.clone()),
@@ -291,6 +291,11 @@ impl<'a> Driver<'a> {
             };
             options.library = Some(library::archive(self.language, vectors)?);
         }
+        let wasm = i.inputs.iter().any(|input| matches!(input, Input::Wasm(_)));
+        if wasm && options.undefined == Undefined::ByKind {
+            // A module declares its imports itself.
+            options.undefined = Undefined::Imported;
+        }
         // A module brings its own library; the names of its imports are not those of C's.
         if i.libc && !i.inputs.iter().all(is_wasm) {
             match Sysroot::headers() {
@@ -304,12 +309,6 @@ impl<'a> Driver<'a> {
                 Err(error) => return Err(error.into()),
             }
         }
-        // The name by which configure scripts know that a compiler made a program.
-        let output = if i.output.is_none() && link::has_main(&inputs)? {
-            "a.out".into()
-        } else {
-            output
-        };
         link::link(&inputs, &output, self.compilation.scratch(), &options)?;
         Ok(())
     }
@@ -337,7 +336,10 @@ impl<'a> Driver<'a> {
     }
 
     fn find_library(&self, name: &str) -> Result<PathBuf, DriverError> {
-        let file = format!("lib{name}.a");
+        let file = match name.strip_prefix(':') {
+            Some(file) => file.to_owned(),
+            None => format!("lib{name}.a"),
+        };
         let found = self
             .invocation
             .library_paths

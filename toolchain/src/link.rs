@@ -19,7 +19,7 @@ use postern_verifier::window::{MAX_IMPORTS, MAX_SHIFT, PAGE, text_start};
 use crate::archive::LibraryError;
 use crate::cxx::CxxLibrary;
 use crate::sysroot::Sysroot;
-use crate::tools::{Tool, ToolError};
+use crate::tools::{Tool, ToolError, printable};
 use linker::Linker;
 use signatures::DebugInfo;
 use symbols::Found;
@@ -27,8 +27,8 @@ use symbols::Found;
 /// How to link.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
-    /// Binary logarithm of the data stack's size in bytes.
-    pub stack_log2: u32,
+    /// Binary logarithm of the data stack's size in bytes; without a choice a program has 1 MiB, and a library what is usual.
+    pub stack_log2: Option<u32>,
     /// Bytes of heap that the extension wishes for; 0 leaves it to the host.
     pub heap: u64,
     /// Drop sections that nothing refers to.
@@ -45,6 +45,10 @@ pub struct LinkOptions {
     pub libc: Option<CLibrary>,
     /// The C++ library, linked where something asks for it.
     pub cxx: Option<CxxLibrary>,
+    /// What becomes of functions that nobody defines, and nobody declares as the host's.
+    pub undefined: Undefined,
+    /// The result is no program, even if there is a main (`-shared`).
+    pub shared: bool,
     /// Functions that are the host's whatever library has one of that name.
     pub imports: Vec<String>,
     /// Where a map goes.
@@ -57,7 +61,7 @@ pub struct LinkOptions {
 impl Default for LinkOptions {
     fn default() -> Self {
         Self {
-            stack_log2: postern_verifier::window::STACK_LOG2.1,
+            stack_log2: None,
             heap: 0,
             collect: true,
             strip: false,
@@ -66,6 +70,8 @@ impl Default for LinkOptions {
             library: None,
             libc: None,
             cxx: None,
+            undefined: Undefined::default(),
+            shared: false,
             imports: Vec::new(),
             map: None,
             shift: None,
@@ -82,6 +88,18 @@ impl CLibrary {
     pub fn of(sysroot: Sysroot) -> Self {
         Self(sysroot)
     }
+}
+
+/// What becomes of functions that nobody defines, and nobody declares as the host's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Undefined {
+    /// As everywhere: an error in a program; in what is loaded by others they are imports.
+    #[default]
+    ByKind,
+    /// Imports (`--allow-undefined`).
+    Imported,
+    /// Errors (`-Wl,--no-undefined`).
+    Refused,
 }
 
 /// Something to link.
@@ -123,6 +141,12 @@ pub enum LinkError {
         shown(.0)
     )]
     Variable(String),
+    /// Functions that nobody defines, each with the input that refers to it.
+    #[error(
+        "{}define them; a service of the host is declared with POSTERN_IMPORT of <postern/extension.h> or named by -fpostern-import=, and \
+         --allow-undefined makes an import of each", references(.0)
+    )]
+    Undefined(Vec<(String, String)>),
     /// More imports than there are gate slots.
     #[error("{0} undefined symbols, but at most {MAX_IMPORTS} functions can be imported")]
     TooManyImports(usize),
@@ -157,11 +181,29 @@ fn shown(name: &str) -> String {
     name.escape_debug().take(MOST).collect()
 }
 
+/// A line for each name, and how many more there are.
+fn references(names: &[(String, String)]) -> String {
+    const MOST: usize = 20;
+    let lines = names.iter().take(MOST);
+    let mut text: String = lines
+        .map(|(name, input)| {
+            let place = if input.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", printable(input))
+            };
+            format!("{place}undefined reference to `{}`\n", shown(name))
+        })
+        .collect();
+    if let Some(more) = names.len().checked_sub(MOST).filter(|more| *more > 0) {
+        text += &format!("and {more} more\n");
+    }
+    text
+}
+
 /// Whether the inputs are a program.
 pub fn has_main(inputs: &[LinkInput]) -> Result<bool, LinkError> {
-    Ok(symbols::exported_functions(inputs)?
-        .iter()
-        .any(|name| name == "main"))
+    symbols::define_main(inputs)
 }
 
 /// Links `inputs` into the extension file `output`; `scratch` is a folder for intermediate files.
@@ -171,11 +213,21 @@ pub fn link(
     scratch: &Path,
     options: &LinkOptions,
 ) -> Result<(), LinkError> {
-    let keep = kept(inputs, options)?;
+    const PROGRAM_STACK: u32 = 20;
+    let named = |name: &str| options.exports.iter().any(|export| export == name);
+    let program =
+        !options.shared && (options.exports.is_empty() || named("main")) && has_main(inputs)?;
+    let usual = match program && options.libc.is_some() {
+        true => PROGRAM_STACK,
+        false => postern_verifier::window::STACK_LOG2.1,
+    };
+    let stack_log2 = options.stack_log2.unwrap_or(usual);
+    let keep = kept(inputs, options, program)?;
     let linker = Linker {
         inputs,
         scratch,
         options,
+        stack_log2,
         keep: &keep,
     };
     let (needs, mut found) = needs::find(&linker)?;
@@ -184,11 +236,19 @@ pub fn link(
     }
     found.choose_exports(&options.exports)?;
     let debug = signatures::read(&linker.trial(), &found);
+    let refused = match options.undefined {
+        Undefined::ByKind => program && options.libc.is_some(),
+        Undefined::Imported => false,
+        Undefined::Refused => true,
+    };
     check_imports(&found, &debug)?;
+    if refused {
+        check_declared(&found, inputs, options)?;
+    }
 
     let chosen = options.shift.map(|shift| shift.min(MAX_SHIFT));
     let shift = chosen.unwrap_or((found.code % (u64::from(MAX_SHIFT) + 1)) as u32);
-    let source = notes::assembly(&found, &debug, options.stack_log2, options.heap, shift);
+    let source = notes::assembly(&found, &debug, stack_log2, options.heap, shift);
     let notes = assemble(scratch, &source)?;
     let imports = found.undefined.len() as u32;
     let plan = script::Plan {
@@ -212,7 +272,11 @@ pub fn link(
 }
 
 /// The symbols from which everything else must be reachable.
-fn kept(inputs: &[LinkInput], options: &LinkOptions) -> Result<Vec<String>, LinkError> {
+fn kept(
+    inputs: &[LinkInput],
+    options: &LinkOptions,
+    program: bool,
+) -> Result<Vec<String>, LinkError> {
     let exports = if options.exports.is_empty() {
         symbols::exported_functions(inputs)?
     } else {
@@ -222,7 +286,7 @@ fn kept(inputs: &[LinkInput], options: &LinkOptions) -> Result<Vec<String>, Link
     if options.library.is_some() {
         keep.extend(symbols::ALLOCATOR.iter().map(|name| (*name).to_owned()));
     }
-    if options.libc.is_some() && exports.iter().any(|name| name == "main") {
+    if options.libc.is_some() && program {
         keep.push(symbols::MAIN.to_owned());
     }
     keep.extend(exports);
@@ -246,6 +310,26 @@ fn check_imports(found: &Found, debug: &DebugInfo) -> Result<(), LinkError> {
         Some(name) => Err(LinkError::ImportName(name.clone())),
         None => Ok(()),
     }
+}
+
+/// Whether what nobody defines is declared as the host's.
+fn check_declared(
+    found: &Found,
+    inputs: &[LinkInput],
+    options: &LinkOptions,
+) -> Result<(), LinkError> {
+    let services = symbols::services(inputs)?;
+    let declared = |name: &String| {
+        name == "sys"
+            || name.starts_with("__postern_")
+            || services.contains(name)
+            || options.imports.contains(name)
+    };
+    let names: Vec<&String> = found.undefined.iter().filter(|n| !declared(n)).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(LinkError::Undefined(symbols::places(inputs, &names)?))
 }
 
 /// Makes an object of the notes.

@@ -159,6 +159,28 @@ impl DomainBuilder {
         self
     }
 
+    /// The imports that nothing is granted for so far: with them [`Self::build`] would fail.
+    pub fn missing(&self) -> Vec<&str> {
+        let imports = self.image.0.tables.imports.iter();
+        let names = imports.map(|import| &*import.name);
+        names
+            .filter(|name| *name != "sys" && !name.starts_with("__postern_"))
+            .filter(|name| !self.services.offers_name(name))
+            .collect()
+    }
+
+    /// Lets the domain be made without a service for every import: a call of a missing one ends the host's call as a fault of kind
+    /// `Aborted` that names it.
+    pub fn stand_in_for_missing(mut self) -> Self {
+        for import in &self.image.0.tables.imports {
+            let own = &*import.name == "sys" || import.name.starts_with("__postern_");
+            if !own {
+                self.services.stand_in(import);
+            }
+        }
+        self
+    }
+
     /// What the system calls of the extension may do. Default: nothing, as by `Policy::none`.
     pub fn policy(mut self, policy: impl SystemPolicy) -> Self {
         self.system = Some(policy.service());

@@ -13,7 +13,7 @@ struct __lock {
 
 struct __lock __lock___sinit_recursive_mutex, __lock___sfp_recursive_mutex, __lock___atexit_recursive_mutex, __lock___at_quick_exit_mutex,
     __lock___malloc_recursive_mutex, __lock___env_recursive_mutex, __lock___tz_mutex, __lock___dd_hash_mutex,
-    __lock___arc4random_mutex;
+    __lock___arc4random_mutex, __lock___mappings;
 
 void __retarget_lock_init_recursive(_LOCK_T *lock) { *lock = calloc(1, sizeof **lock); }
 void __retarget_lock_init(_LOCK_T *lock) { __retarget_lock_init_recursive(lock); }

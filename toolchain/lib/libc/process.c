@@ -71,6 +71,18 @@ long sysconf(int name)
         return 1;
     case _SC_OPEN_MAX:
         return 256;
+    case _SC_ARG_MAX:
+        return 131072;
+    case _SC_IOV_MAX:
+        return 1024;
+    case _SC_HOST_NAME_MAX:
+        return 64;
+    case _SC_NGROUPS_MAX:
+        return 0;
+    case _SC_MONOTONIC_CLOCK:
+        return 200112;
+    case _SC_PHYS_PAGES:
+        return (*(const volatile unsigned *)0x10014 - *(const volatile unsigned *)0x10010) / 4096;
     default:
         errno = EINVAL;
         return -1;

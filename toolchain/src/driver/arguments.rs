@@ -10,7 +10,7 @@ use postern_image::input;
 use postern_verifier::window::MAX_SHIFT;
 
 use crate::compile::{CompileOptions, Source};
-use crate::link::LinkOptions;
+use crate::link::{LinkOptions, Undefined};
 use crate::rewrite::Adjustment;
 use known::{IGNORED, REFUSED, SYSTEM_LIBRARIES, WITH_VALUE};
 
@@ -182,7 +182,11 @@ impl Invocation {
                 let value = value(text)?;
                 self.compile.flags.extend([argument.to_owned(), value]);
             }
-            "-z" => drop(value("-z")?),
+            "-z" => {
+                let keyword = value("-z")?;
+                self.linker_option(&format!("-z={}", keyword.to_string_lossy()))?;
+            }
+            "--allow-undefined" if !self.native => self.link.undefined = Undefined::Imported,
             "-e" | "-T" | "-Xassembler" => {
                 return Err(format!(
                     "the option `{text}` cannot be used for an extension: the layout of its window is fixed"
@@ -213,6 +217,7 @@ impl Invocation {
                 self.no_headers = true;
                 self.compile.flags.push(argument.to_owned());
             }
+            "-shared" if !self.native => self.link.shared = true,
             "--native" => {}
             "-save-temps" | "--save-temps" | "-fpostern-save-temps" => {
                 self.compile.save_temps = true
@@ -220,7 +225,7 @@ impl Invocation {
             "-fpostern-rewrite=callee" => self.compile.adjustment = Adjustment::Callee,
             "-fpostern-rewrite=fixed" => self.compile.adjustment = Adjustment::Fixed,
             _ if text.starts_with("-fpostern-stack=") => {
-                self.link.stack_log2 = stack_log2(&text[16..])?
+                self.link.stack_log2 = Some(stack_log2(&text[16..])?)
             }
             _ if text.starts_with("-fpostern-heap=") => {
                 self.link.heap = size(&text[15..]).ok_or_else(|| {
@@ -312,6 +317,16 @@ impl Invocation {
             "-no-gc-sections" => self.link.collect = false,
             "-s" | "-strip-all" | "-S" | "-strip-debug" => self.link.strip = true,
             "-u" | "-undefined" if !value.is_empty() => self.link.keep.push(value.to_owned()),
+            "-no-undefined" => self.link.undefined = Undefined::Refused,
+            "-allow-undefined" => self.link.undefined = Undefined::Imported,
+            "-z" if value == "defs" => self.link.undefined = Undefined::Refused,
+            "-z" if value == "undefs" => self.link.undefined = Undefined::Imported,
+            "-unresolved-symbols" => {
+                self.link.undefined = match value {
+                    "report-all" => Undefined::Refused,
+                    _ => Undefined::Imported,
+                };
+            }
             "-Map" => self.link.map = Some(value.into()),
             "-whole-archive" | "-no-whole-archive" | "-start-group" | "-end-group" => {
                 if name.contains("whole") {
@@ -331,7 +346,6 @@ impl Invocation {
             | "-E"
             | "-Bsymbolic"
             | "-Bsymbolic-functions"
-            | "-no-undefined"
             | "-hash-style"
             | "-build-id"
             | "-Bstatic"
@@ -469,9 +483,15 @@ mod tests {
 
     #[test]
     fn sizes() {
-        assert_eq!(read("-fpostern-stack=1M").unwrap().link.stack_log2, 20);
-        assert_eq!(read("-fpostern-stack=100000").unwrap().link.stack_log2, 17);
-        assert_eq!(read("-fpostern-stack=1").unwrap().link.stack_log2, 12);
+        assert_eq!(
+            read("-fpostern-stack=1M").unwrap().link.stack_log2,
+            Some(20)
+        );
+        assert_eq!(
+            read("-fpostern-stack=100000").unwrap().link.stack_log2,
+            Some(17)
+        );
+        assert_eq!(read("-fpostern-stack=1").unwrap().link.stack_log2, Some(12));
         assert_eq!(read("-fpostern-heap=3M").unwrap().link.heap, 3 << 20);
         for line in [
             "-fpostern-stack=1G",

@@ -13,6 +13,8 @@ pub struct Linker<'a> {
     /// A folder for intermediate files.
     pub scratch: &'a Path,
     pub options: &'a LinkOptions,
+    /// Binary logarithm of the data stack's size.
+    pub stack_log2: u32,
     /// The symbols from which everything else must be reachable, but for those that trials find.
     pub keep: &'a [String],
 }
@@ -22,7 +24,7 @@ impl Linker<'_> {
     pub fn plan(&self, needs: &Needs) -> Plan {
         Plan {
             frames: needs.frames,
-            ..Plan::trial(self.options.stack_log2)
+            ..Plan::trial(self.stack_log2)
         }
     }
 

@@ -103,6 +103,82 @@ pub fn exported_functions(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError
     Ok(names.into_iter().collect())
 }
 
+/// Whether one of the objects defines a main, of whatever visibility.
+pub fn define_main(inputs: &[LinkInput]) -> Result<bool, LinkError> {
+    for input in inputs {
+        let LinkInput::Object(path) = input else {
+            continue;
+        };
+        let data = load(path)?;
+        let file = parse(path, &data)?;
+        let is_main = |symbol: &object::read::elf::ElfSymbol64<'_, '_, Endianness>| {
+            symbol.name() == Ok("main")
+                && symbol.is_global()
+                && symbol.is_definition()
+                && symbol.kind() == object::SymbolKind::Text
+        };
+        if file.symbols().any(|symbol| is_main(&symbol)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Each of `names` with the first input that refers to it, for messages.
+pub fn places(inputs: &[LinkInput], names: &[&String]) -> Result<Vec<(String, String)>, LinkError> {
+    let mut places: Vec<(String, String)> = names
+        .iter()
+        .map(|name| ((*name).clone(), String::new()))
+        .collect();
+    for (place, data) in objects(inputs)? {
+        let Ok(file) = ElfFile64::<Endianness>::parse(&*data) else {
+            continue;
+        };
+        let wanted: BTreeSet<&str> = file
+            .symbols()
+            .filter(|symbol| symbol.is_undefined())
+            .filter_map(|symbol| symbol.name().ok())
+            .collect();
+        for (name, found) in &mut places {
+            if found.is_empty() && wanted.contains(name.as_str()) {
+                found.clone_from(&place);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// The objects among the inputs and in archives, each with a name for messages.
+fn objects(inputs: &[LinkInput]) -> Result<Vec<(String, Vec<u8>)>, LinkError> {
+    let mut objects = Vec::new();
+    for input in inputs {
+        match input {
+            LinkInput::Object(path) => objects.push((file_name(path), load(path)?)),
+            LinkInput::Archive(path) => {
+                let data = load(path)?;
+                let Ok(archive) = ArchiveFile::parse(&*data) else {
+                    continue;
+                };
+                for member in archive.members().flatten() {
+                    if let Ok(bytes) = member.data(&*data) {
+                        let name = String::from_utf8_lossy(member.name());
+                        objects.push((format!("{}({name})", file_name(path)), bytes.to_vec()));
+                    }
+                }
+            }
+            LinkInput::Option(_) => {}
+        }
+    }
+    Ok(objects)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
 /// The functions that objects and members of archives declare as the host's.
 pub fn services(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError> {
     let mut names = BTreeSet::new();

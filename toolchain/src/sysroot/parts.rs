@@ -175,7 +175,11 @@ macro_rules! sources {
 /// translated on the way to `sys`.
 pub const HEADERS: &[(&str, &str)] = headers! {
     "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h" "sys/ioctl.h"
+    "arpa/inet.h" "byteswap.h" "dlfcn.h" "endian.h" "err.h" "error.h" "features.h" "ftw.h" "libintl.h" "netdb.h" "netinet/in.h" "netinet/tcp.h" "obstack.h" "poll.h" "pthread.h" "semaphore.h" "sys/_pthreadtypes.h" "sys/mman.h" "sys/poll.h" "sys/random.h" "sys/resource.h" "sys/socket.h" "sys/statvfs.h" "sys/syscall.h" "sys/uio.h" "sys/un.h" "sys/utsname.h" "syslog.h" "termios.h" "threads.h" "uchar.h"
 };
+
+/// Names with 64 for what has 64 bits under every name.
+const LARGE: &str = include_str!("../../lib/libc/include/large.h");
 
 /// What newlib's headers lack, by header.
 const APPENDED: &[(&str, &str)] = &[
@@ -183,6 +187,13 @@ const APPENDED: &[(&str, &str)] = &[
         "math.h",
         include_str!("../../lib/libc/include/long_double.h"),
     ),
+    ("stdio.h", LARGE),
+    ("unistd.h", LARGE),
+    ("fcntl.h", LARGE),
+    ("sys/stat.h", LARGE),
+    ("sys/types.h", LARGE),
+    ("limits.h", "\n#include <gnu/stubs.h>\n"),
+    ("sys/features.h", "\n#include <gnu/stubs.h>\n"),
     (
         "complex.h",
         "\n#if !defined(CMPLX) && !defined(__cplusplus)\n#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))\n\
@@ -194,8 +205,27 @@ const APPENDED: &[(&str, &str)] = &[
 /// Our own sources.
 pub const SOURCES: &[(&str, &str)] = sources! {
     "call.h" "thread.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "ldtoa.c" "long_double.c" "math.c" "errors.c" "assert.c" "main.c"
-    "reent.c"
+    "reent.c" "threads.c" "mapping.c" "unavailable.c" "network.c" "iconv.c" "system.c" "messages.c" "walk.c" "obstack.c" "wide.c" "large.c"
 };
+
+/// Functions that are there for programs to link and that always fail.
+const UNAVAILABLE: &str = include_str!("../../lib/libc/unavailable.c");
+
+/// The header that names the functions of `source`, as glibc's does: configure scripts and meson report a function as missing if
+/// `__stub_` with its name is defined.
+fn stubs(source: &str) -> String {
+    let mut out = String::from(
+        "/* Functions that always fail, because what they do cannot be here. */\n#pragma once\n",
+    );
+    for line in source.lines() {
+        let inside = ["ENOSYS(", "NOTHING(", "NUMBER("].iter();
+        let inside = inside.filter_map(|start| line.strip_prefix(start)).next();
+        if let Some(name) = inside.and_then(|text| text.split(", ").nth(1)) {
+            out.push_str(&format!("#define __stub_{name}\n"));
+        }
+    }
+    out
+}
 
 /// Feeds everything in this file that a sysroot depends on.
 pub fn identify(hasher: &mut impl Hasher) {
@@ -223,6 +253,7 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), LibraryError>
         ],
     )?;
     cache::write(&include, HEADERS)?;
+    cache::write(&include, &[("gnu/stubs.h", &stubs(UNAVAILABLE))])?;
     for (name, text) in APPENDED {
         let path = include.join(name);
         let file = std::fs::OpenOptions::new().append(true).open(&path);

@@ -24,7 +24,6 @@ pub(super) const WITH_VALUE: &[&str] = &[
 
 /// Options that make no difference to an extension, which is neither position-independent nor loaded by ld.so.
 pub(super) const IGNORED: &[&str] = &[
-    "-shared",
     "-static",
     "-fPIC",
     "-fpic",

@@ -1,0 +1,7 @@
+/* As <poll.h>. */
+#ifndef _SYS_POLL_H
+#define _SYS_POLL_H
+
+#include <poll.h>
+
+#endif
