@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance setup-browser clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs programs clean
 
 all: build
 
@@ -24,7 +24,7 @@ build: setup
 demo: build
 	@demo/run.sh
 
-test: setup setup-conformance setup-browser
+test: setup setup-conformance setup-browser setup-programs
 	@scripts/test.sh
 
 lint:
@@ -72,6 +72,13 @@ conformance: setup setup-conformance
 
 csmith: setup setup-conformance
 	$(CARGO) run --release --quiet -p postern-conformance -- csmith --count $(N) $(ARGS)
+
+setup-programs:
+	@scripts/setup.sh cmake meson autoconf
+
+# Other people's programs, built from Debian's sources with their own cmake or configure, and their tests, confined.
+programs: build setup-programs
+	@scripts/programs.sh
 
 docs:
 	@scripts/docs.sh

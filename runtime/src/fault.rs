@@ -414,6 +414,10 @@ impl Fault {
 /// Whether an access at `address` is one that ran off the low end of a data stack.
 fn below_a_stack(layout: &MemoryLayout, inner: &DomainInner, address: u32, r15: u32) -> bool {
     const REACH: u32 = 1 << 20;
+    // Only a frame that is larger than what is left brings the pointer below the image's own stack, however far.
+    if r15 < layout.stack {
+        return true;
+    }
     let near = |bottom: u32| {
         (bottom.saturating_sub(REACH)..bottom).contains(&address)
             && (bottom.saturating_sub(REACH)..bottom.saturating_add(layout.stack_size))
@@ -455,6 +459,13 @@ impl fmt::Display for Fault {
         }
         if let Some(offset) = self.offset {
             write!(f, ", in {} ({offset})", self.place())?;
+        }
+        if self.kind == FaultKind::DataStackOverflow {
+            let size = self.image.tables.layout.stack_size >> 10;
+            write!(
+                f,
+                "; the stack has {size} KiB, -fpostern-stack=SIZE links a larger one"
+            )?;
         }
         Ok(())
     }

@@ -291,7 +291,7 @@ impl<'a> Driver<'a> {
             };
             options.library = Some(library::archive(self.language, vectors)?);
         }
-        let wasm = i.inputs.iter().any(|input| matches!(input, Input::Wasm(_)));
+        let wasm = i.inputs.iter().any(is_wasm);
         if wasm && options.undefined == Undefined::ByKind {
             // A module declares its imports itself.
             options.undefined = Undefined::Imported;

@@ -219,6 +219,133 @@ fn options() {
     assert_eq!((header.stack_log2, header.heap_wish), (16, 1 << 20));
 }
 
+/// A link that nothing can run is an error, as configure scripts expect; what is declared as the host's is not.
+#[test]
+fn a_program_defines_what_it_calls() {
+    let at = folder(
+        "undefined",
+        &[
+            (
+                "p.c",
+                "int nowhere(int);\nint main(int c, char **v) { return c > 1 ? nowhere(c) : 3; }\n",
+            ),
+            (
+                "l.c",
+                "int nowhere(int);\nint f(int c) { return nowhere(c); }\n",
+            ),
+            (
+                "declared.c",
+                "#include <postern/extension.h>\nPOSTERN_IMPORT int nowhere(int);\nint main(int c, char **v) { return nowhere(c); }\n",
+            ),
+            (
+                "hidden.c",
+                "__attribute__((visibility(\"hidden\"))) int main(void) { return 7; }\n",
+            ),
+        ],
+    );
+    let imports = |name: &str| load(&at, name).tables().imports.len();
+    for line in [
+        "@/p.c -o @/p.px",
+        "@/l.c -Wl,--no-undefined -o @/p.px",
+        "@/l.c -Wl,-z,defs -o @/p.px",
+    ] {
+        let message = drive(&at, line).expect_err(line);
+        let object = if line.contains("p.c") {
+            "p.o: "
+        } else {
+            "l.o: "
+        };
+        for part in [
+            object,
+            "undefined reference to `nowhere`",
+            "POSTERN_IMPORT",
+            "--allow-undefined",
+        ] {
+            assert!(message.contains(part), "{line}: {message}");
+        }
+        assert!(!at.join("p.px").exists());
+    }
+    for line in [
+        "@/p.c --allow-undefined -o @/p.px",
+        "@/p.c -Wl,--allow-undefined -o @/p.px",
+        "@/p.c -fpostern-import=nowhere -o @/p.px",
+        "@/p.c -shared -o @/p.px",
+        "@/l.c -o @/p.px",
+        "@/declared.c -o @/p.px",
+    ] {
+        drive(&at, line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(imports("p.px") >= 1, "{line}");
+    }
+    // It runs until the first call of what is missing.
+    drive(&at, "@/p.c --allow-undefined -o @/p.px").unwrap();
+    let image = load(&at, "p.px");
+    assert!(Domain::builder(&image).build().is_err());
+    assert_eq!(Domain::builder(&image).missing(), ["nowhere"]);
+    let domain = Domain::builder(&image)
+        .stand_in_for_missing()
+        .build()
+        .unwrap();
+    assert_eq!(domain.run_main(&["p"], &[] as &[&str]).unwrap(), 3);
+    let error = domain.run_main(&["p", "x"], &[] as &[&str]).unwrap_err();
+    assert!(
+        error.to_string().contains("`nowhere` was called"),
+        "{error}"
+    );
+    drive(&at, "@/hidden.c -o @/h.px").unwrap();
+    let image = load(&at, "h.px");
+    assert_eq!(image.tables().header.stack_log2, 20);
+    let domain = Domain::builder(&image).build().unwrap();
+    assert_eq!(domain.run_main(&["h"], &[] as &[&str]).unwrap(), 7);
+}
+
+/// A frame that is larger than the stack, and than what lies below it, is an overflow and no wild write.
+#[test]
+fn a_frame_larger_than_the_stack() {
+    let at = folder(
+        "frame",
+        &[(
+            "f.c",
+            "#include <string.h>\nint main(int c, char **v) { volatile char a[3 << 20]; a[0] = 1; a[sizeof a - 1] = 2; return a[0]; }\n",
+        )],
+    );
+    drive(&at, "-O1 @/f.c -o @/f.px").unwrap();
+    let domain = Domain::builder(&load(&at, "f.px")).build().unwrap();
+    let error = domain.run_main(&["f"], &[] as &[&str]).unwrap_err();
+    let fault = error.fault().expect("a fault");
+    assert_eq!(fault.kind, postern::FaultKind::DataStackOverflow, "{error}");
+    assert!(
+        error.to_string().contains("1024 KiB, -fpostern-stack="),
+        "{error}"
+    );
+    drive(&at, "-O1 -fpostern-stack=4M @/f.c -o @/f.px").unwrap();
+    let domain = Domain::builder(&load(&at, "f.px")).build().unwrap();
+    assert_eq!(domain.run_main(&["f"], &[] as &[&str]).unwrap(), 1);
+}
+
+/// `-l:NAME` is the file of that name.
+#[test]
+fn libraries_by_their_files_names() {
+    let at = folder(
+        "names_of_files",
+        &[
+            ("a.c", "int one(void) { return 1; }\n"),
+            ("b.c", "int one(void);\nint f(void) { return one(); }\n"),
+        ],
+    );
+    drive(&at, "-c @/a.c -o @/a.o").unwrap();
+    let mut ar = std::process::Command::new("ar");
+    assert!(
+        ar.arg("rc")
+            .args([at.join("odd.a"), at.join("a.o")])
+            .status()
+            .unwrap()
+            .success()
+    );
+    drive(&at, "@/b.c -L@/ -l:odd.a -o @/b.px").unwrap();
+    assert!(load(&at, "b.px").tables().imports.is_empty());
+    assert!(drive(&at, "@/b.c -L@/ -l:other.a -o @/b.px").is_err());
+}
+
 #[test]
 fn constructors_and_the_heap_in_cxx() {
     let at = folder(

@@ -140,6 +140,11 @@ fn what_compilers_call() {
     compare("helpers.c", "");
 }
 
+#[test]
+fn posix_beyond_c() {
+    compare("posix.c", "");
+}
+
 /// Streams, files and folders, under the policy `files`.
 #[test]
 fn files_and_folders() {

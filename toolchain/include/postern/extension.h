@@ -1,7 +1,8 @@
 /* postern/extension.h: what an extension may say to `postern cc`, and the calls that every host grants.
  *
  * Nothing here is needed for an ordinary extension: every function with external linkage and default visibility is
- * exported, and every function that is declared, called and not defined is imported from the host by its name.
+ * exported, and every function that is declared, called and not defined is imported from the host by its name. In a program (there is a
+ * main) such a function is an error, unless it is declared with POSTERN_IMPORT.
  */
 #ifndef POSTERN_EXTENSION_H
 #define POSTERN_EXTENSION_H
