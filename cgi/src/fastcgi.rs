@@ -6,7 +6,7 @@
 mod record;
 
 use crate::child::{self, Child, Spawner};
-use crate::process::{SOON, in_time};
+use crate::conversation::{self, Conversation, SOON};
 use crate::response_writer::ResponseWriter;
 use bytes::Bytes;
 use postern_server::Answer;
@@ -21,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -80,51 +81,6 @@ impl FastCgi {
 
     fn pool(&self) -> MutexGuard<'_, ProcessPool> {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn converse(
-        &self,
-        variables: &Variables,
-        input: RequestBody,
-        writer: &mut ResponseWriter,
-    ) -> Result<(), Failure> {
-        let mut worker = self
-            .worker()
-            .await
-            .map_err(|e| Failure::Run(e.to_string()))?;
-        let (fed, drained) = {
-            let mut feeding = std::pin::pin!(feed(&mut worker.writer, variables, input));
-            let mut draining = std::pin::pin!(self.drain(&mut worker.reader, writer));
-            tokio::select! {
-                fed = &mut feeding => match fed {
-                    Ok(_) => (fed, draining.await),
-                    Err(failure) => return Err(failure),
-                },
-                drained = &mut draining => (Ok(false), drained),
-            }
-        };
-        match drained? {
-            End::Ended { status } => {
-                // What it did not read of the body would be taken for the next request's.
-                if fed? {
-                    self.give_back(worker);
-                }
-                if status != 0 {
-                    return Err(Failure::Status(status.into()));
-                }
-                Ok(())
-            }
-            End::Unwanted => Ok(()),
-            End::Closed => {
-                let how = timeout(SOON * 20, worker.child.wait()).await;
-                Err(Failure::Fault(match how {
-                    Ok(Ok(status)) => {
-                        format!("the process ended in the middle of the answer ({status})")
-                    }
-                    _ => "the process closed the connection in the middle of the answer".to_owned(),
-                }))
-            }
-        }
     }
 
     async fn drain(
@@ -227,6 +183,57 @@ impl FastCgi {
     }
 }
 
+impl Conversation for FastCgi {
+    fn limit(&self) -> Duration {
+        self.settings.call
+    }
+
+    async fn converse(
+        &self,
+        variables: &Variables,
+        input: RequestBody,
+        writer: &mut ResponseWriter,
+    ) -> Result<(), Failure> {
+        let mut worker = self
+            .worker()
+            .await
+            .map_err(|e| Failure::Run(e.to_string()))?;
+        let (fed, drained) = {
+            let mut feeding = std::pin::pin!(feed(&mut worker.writer, variables, input));
+            let mut draining = std::pin::pin!(self.drain(&mut worker.reader, writer));
+            tokio::select! {
+                fed = &mut feeding => match fed {
+                    Ok(_) => (fed, draining.await),
+                    Err(failure) => return Err(failure),
+                },
+                drained = &mut draining => (Ok(false), drained),
+            }
+        };
+        match drained? {
+            End::Ended { status } => {
+                // What it did not read of the body would be taken for the next request's.
+                if fed? {
+                    self.give_back(worker);
+                }
+                if status != 0 {
+                    return Err(Failure::Status(status.into()));
+                }
+                Ok(())
+            }
+            End::Unwanted => Ok(()),
+            End::Closed => {
+                let how = timeout(SOON * 20, worker.child.wait()).await;
+                Err(Failure::Fault(match how {
+                    Ok(Ok(status)) => {
+                        format!("the process ended in the middle of the answer ({status})")
+                    }
+                    _ => "the process closed the connection in the middle of the answer".to_owned(),
+                }))
+            }
+        }
+    }
+}
+
 impl ProcessProgram for FastCgi {
     fn serve<'a>(
         &'a self,
@@ -234,12 +241,7 @@ impl ProcessProgram for FastCgi {
         input: RequestBody,
         answer: Answer,
     ) -> BoxFuture<'a, Option<Failure>> {
-        Box::pin(async move {
-            let mut writer = ResponseWriter::new(answer);
-            let converse = self.converse(variables, input, &mut writer);
-            let result = in_time(self.settings.call, converse).await;
-            writer.finish(result).await
-        })
+        conversation::serve(self, variables, input, answer)
     }
 
     /// Processes that serve go on until they are done.

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod child;
+mod conversation;
 mod fastcgi;
 mod process;
 mod response_writer;

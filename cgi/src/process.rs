@@ -3,6 +3,7 @@
 //! Invariant: no process outlives its request. (It leads a group of its own, which is ended with it.)
 
 use crate::child::{self, Child, Spawner};
+use crate::conversation::{self, Conversation, SOON};
 use crate::response_writer::ResponseWriter;
 use bytes::Bytes;
 use postern_server::Answer;
@@ -21,24 +22,12 @@ use tokio::time::timeout;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
-/// What a program wrote goes to the client when nothing follows for so long.
-pub const SOON: Duration = Duration::from_millis(5);
-
 /// A program that is run anew for each request.
 pub struct Process {
     settings: Arc<HandlerSettings>,
     spawner: Arc<Spawner>,
     file: Mutex<PathBuf>,
     log: Arc<Log>,
-}
-
-/// What comes of `work`, a process's, unless it takes longer than this: then the process ends with it.
-pub async fn in_time(
-    limit: Duration,
-    work: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
-    let late = |_| Failure::Late(limit, "the process was ended".to_owned());
-    timeout(limit, work).await.map_err(late)?
 }
 
 impl Process {
@@ -55,6 +44,41 @@ impl Process {
             file: Mutex::new(file.to_owned()),
             log: log.clone(),
         }
+    }
+
+    async fn start(
+        &self,
+        variables: &Variables,
+        input: &RequestBody,
+    ) -> io::Result<(Child, Option<pipe::Sender>, pipe::Receiver)> {
+        let file = self
+            .file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let (stdin, to) = match input.is_end() {
+            true => (child::nothing()?, None),
+            false => {
+                let (stdin, to) = child::pipe()?;
+                (stdin, Some(pipe::Sender::from_owned_fd(to)?))
+            }
+        };
+        let (from, stdout) = child::pipe()?;
+        let child = self.spawner.start(
+            &self.settings,
+            &file,
+            variables.pairs(),
+            (stdin, stdout),
+            &self.log,
+        );
+        let child = child.await?;
+        Ok((child, to, pipe::Receiver::from_owned_fd(from)?))
+    }
+}
+
+impl Conversation for Process {
+    fn limit(&self) -> Duration {
+        self.settings.call
     }
 
     async fn converse(
@@ -90,35 +114,6 @@ impl Process {
             (None, _) => Err(Failure::Fault(status.to_string())),
         }
     }
-
-    async fn start(
-        &self,
-        variables: &Variables,
-        input: &RequestBody,
-    ) -> io::Result<(Child, Option<pipe::Sender>, pipe::Receiver)> {
-        let file = self
-            .file
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let (stdin, to) = match input.is_end() {
-            true => (child::nothing()?, None),
-            false => {
-                let (stdin, to) = child::pipe()?;
-                (stdin, Some(pipe::Sender::from_owned_fd(to)?))
-            }
-        };
-        let (from, stdout) = child::pipe()?;
-        let child = self.spawner.start(
-            &self.settings,
-            &file,
-            variables.pairs(),
-            (stdin, stdout),
-            &self.log,
-        );
-        let child = child.await?;
-        Ok((child, to, pipe::Receiver::from_owned_fd(from)?))
-    }
 }
 
 impl ProcessProgram for Process {
@@ -128,12 +123,7 @@ impl ProcessProgram for Process {
         input: RequestBody,
         answer: Answer,
     ) -> BoxFuture<'a, Option<Failure>> {
-        Box::pin(async move {
-            let mut writer = ResponseWriter::new(answer);
-            let converse = self.converse(variables, input, &mut writer);
-            let result = in_time(self.settings.call, converse).await;
-            writer.finish(result).await
-        })
+        conversation::serve(self, variables, input, answer)
     }
 
     fn replace(&self, file: &Path) {
