@@ -37,28 +37,25 @@ build() {
     cargo build --quiet --target "$triple" --example seeds
     "$output/$triple/debug/examples/seeds" corpus
 }
-# The crate whose example a target is, if it is no fuzzer.
-crate() {
-    case $1 in
-    random) echo postern-ecode ;;
-    random-filters) echo postern-filter ;;
-    esac
+# Whether a target is a program that compares, which is an example of its crate by this name.
+is_example() {
+    [[ $1 == random || $1 == random-filters ]]
 }
 
+examples=() fuzzers=()
 for target in "${targets[@]}"; do
-    if [[ -z $(crate "$target") ]]; then
-        build
-        break
-    fi
+    if is_example "$target"; then examples+=(--example "$target"); else fuzzers+=("$target"); fi
 done
+[[ ${#fuzzers[@]} -eq 0 ]] || build
+# Of the whole workspace, as everything else is built: of one crate they would have other features, and all below them with these.
+[[ ${#examples[@]} -eq 0 ]] ||
+    CARGO_TARGET_DIR=$given cargo build --release --quiet --manifest-path ../Cargo.toml --workspace "${examples[@]}"
 
 status=0
 for target in "${targets[@]}"; do
     echo "fuzz: $target for $seconds s"
-    crate=$(crate "$target")
-    if [[ -n $crate ]]; then
-        CARGO_TARGET_DIR=$given cargo run --release --quiet --manifest-path ../Cargo.toml -p "$crate" --example random -- \
-            "$seconds" || status=1
+    if is_example "$target"; then
+        "$given/release/examples/$target" "$seconds" || status=1
         continue
     fi
     mkdir -p "corpus/$target" "artifacts/$target"

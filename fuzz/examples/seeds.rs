@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Objects with each kind of section, symbol and relocation that the reader knows, and each file cut short.
 fn objects() -> Vec<Vec<u8>> {
-    // Kind, flags, bytes, size if there are none in the file, link, info.
+    // InstructionKind, flags, bytes, size if there are none in the file, link, info.
     type Part<'a> = (u32, u64, &'a [u8], u64, u32, u32);
     let file = |parts: &[Part<'_>]| {
         let mut bytes = vec![0; 64];
