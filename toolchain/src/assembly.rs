@@ -18,14 +18,14 @@ pub use register::Register;
 
 /// A place in a source file, for messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file's name as the user or the compiler wrote it.
     pub file: Rc<str>,
     /// One-based line.
     pub line: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -35,14 +35,14 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug)]
 pub struct Statement {
     /// Where it was written.
-    pub place: Place,
+    pub place: SourceLocation,
     /// What it says.
-    pub kind: Kind,
+    pub kind: StatementKind,
 }
 
 /// The three kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum StatementKind {
     /// `name:`
     Label(String),
     /// `.name arguments`, the arguments as written (without comments).

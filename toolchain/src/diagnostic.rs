@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-use crate::assembly::Place;
+use crate::assembly::SourceLocation;
 
 /// One message about one place of the sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// What the user should look at.
-    pub place: Place,
+    pub place: SourceLocation,
     /// What is wrong and, where there is one, the remedy.
     pub message: String,
 }
 
 impl Diagnostic {
     /// A message about `place`.
-    pub fn new(place: &Place, message: impl Into<String>) -> Self {
+    pub fn new(place: &SourceLocation, message: impl Into<String>) -> Self {
         Self {
             place: place.clone(),
             message: message.into(),

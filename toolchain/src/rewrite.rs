@@ -70,10 +70,10 @@ pub fn rewrite(
 
 /// `lock; incl (%rax)` is one instruction in two statements.
 fn join_lone_prefixes(statements: &mut Vec<crate::assembly::Statement>) {
-    use crate::assembly::Kind;
+    use crate::assembly::StatementKind;
     let mut pending: Option<String> = None;
     statements.retain_mut(|statement| {
-        let Kind::Instruction(instruction) = &mut statement.kind else {
+        let StatementKind::Instruction(instruction) = &mut statement.kind else {
             return true;
         };
         if let Some(prefix) = pending.take() {

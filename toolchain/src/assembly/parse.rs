@@ -9,13 +9,13 @@ use super::expression::is_symbol_char;
 use super::macros;
 use super::register::Register;
 use super::scan::{Raw, leading_label, scan, split_commas};
-use super::{Expression, Instruction, Kind, Memory, Operand, Place, Statement};
+use super::{Expression, Instruction, Memory, Operand, SourceLocation, Statement, StatementKind};
 
 /// What is wrong with the text, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
     /// Where.
-    pub place: Place,
+    pub place: SourceLocation,
     /// What.
     pub message: String,
 }
@@ -38,7 +38,7 @@ pub fn parse(source: &str, file: &str) -> Result<Vec<Statement>, SyntaxError> {
     let raws = scan(source)
         .and_then(macros::expand)
         .map_err(|(line, message)| SyntaxError {
-            place: Place {
+            place: SourceLocation {
                 file: Rc::from(file),
                 line,
             },
@@ -71,7 +71,7 @@ struct Parser {
     /// `.file N` entries.
     files: HashMap<u32, Rc<str>>,
     /// The last `.loc`.
-    located: Option<Place>,
+    located: Option<SourceLocation>,
     /// The last line marker: file, number of the line after it, and the marker's own line here.
     marked: Option<(Rc<str>, u32, u32)>,
     /// How often each numeric label was defined so far.
@@ -79,27 +79,27 @@ struct Parser {
 }
 
 impl Parser {
-    fn place(&self, line: u32) -> Place {
+    fn place(&self, line: u32) -> SourceLocation {
         if let Some((file, next, own)) = &self.marked {
-            return Place {
+            return SourceLocation {
                 file: file.clone(),
                 line: next.saturating_add(line.saturating_sub(own + 1)),
             };
         }
-        self.located.clone().unwrap_or(Place {
+        self.located.clone().unwrap_or(SourceLocation {
             file: self.own_file.clone(),
             line,
         })
     }
 
-    fn push(&mut self, place: &Place, kind: Kind) {
+    fn push(&mut self, place: &SourceLocation, kind: StatementKind) {
         self.statements.push(Statement {
             place: place.clone(),
             kind,
         });
     }
 
-    fn statement(&mut self, text: &str, place: &Place) -> Result<(), String> {
+    fn statement(&mut self, text: &str, place: &SourceLocation) -> Result<(), String> {
         let mut text = text;
         while let Some((name, rest)) = leading_label(text) {
             let label = if name.bytes().all(|b| b.is_ascii_digit()) {
@@ -112,7 +112,7 @@ impl Parser {
             } else {
                 name.to_owned()
             };
-            self.push(place, Kind::Label(label));
+            self.push(place, StatementKind::Label(label));
             text = rest.trim_start();
         }
         if text.is_empty() {
@@ -131,15 +131,20 @@ impl Parser {
                 self.rename(value.trim_start_matches('=').trim())
             );
             let name = ".set".to_owned();
-            self.push(place, Kind::Directive { name, arguments });
+            self.push(place, StatementKind::Directive { name, arguments });
             return Ok(());
         }
         let instruction = self.instruction(text)?;
-        self.push(place, Kind::Instruction(instruction));
+        self.push(place, StatementKind::Instruction(instruction));
         Ok(())
     }
 
-    fn directive(&mut self, name: &str, arguments: &str, place: &Place) -> Result<(), String> {
+    fn directive(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        place: &SourceLocation,
+    ) -> Result<(), String> {
         match name {
             ".file" => self.file(arguments),
             ".loc" => {
@@ -147,7 +152,7 @@ impl Parser {
                 if let (Some(Ok(file)), Some(Ok(line))) = (words.next(), words.next())
                     && let Some(file) = self.files.get(&file)
                 {
-                    self.located = Some(Place {
+                    self.located = Some(SourceLocation {
                         file: file.clone(),
                         line,
                     });
@@ -161,7 +166,7 @@ impl Parser {
             self.rename(arguments)
         };
         let name = name.to_ascii_lowercase();
-        self.push(place, Kind::Directive { name, arguments });
+        self.push(place, StatementKind::Directive { name, arguments });
         Ok(())
     }
 
@@ -368,9 +373,9 @@ mod tests {
             .unwrap()
             .into_iter()
             .map(|statement| match statement.kind {
-                Kind::Label(name) => format!("{name}:"),
-                Kind::Directive { name, arguments } => format!("{name} {arguments}"),
-                Kind::Instruction(instruction) => instruction.to_string(),
+                StatementKind::Label(name) => format!("{name}:"),
+                StatementKind::Directive { name, arguments } => format!("{name} {arguments}"),
+                StatementKind::Instruction(instruction) => instruction.to_string(),
             })
             .collect()
     }
@@ -414,7 +419,7 @@ mod tests {
         let places: Vec<String> = parse(source, "t.s")
             .unwrap()
             .iter()
-            .filter(|statement| matches!(statement.kind, Kind::Instruction(_)))
+            .filter(|statement| matches!(statement.kind, StatementKind::Instruction(_)))
             .map(|statement| statement.place.to_string())
             .collect();
         assert_eq!(places, ["a.c:7", "b.h:9", "b.h:10", "a.c:7"]);

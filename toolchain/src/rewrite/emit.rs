@@ -12,10 +12,10 @@ use super::flow::Flow;
 use super::instruction_set::{Class, classify};
 use super::operand::{Address, slot};
 use super::program::{Program, SectionId, section_and_flags};
-use super::stack::{State, step};
+use super::stack::{StackState, step};
 use super::{Adjustment, RewriteOptions, examine, flags, strings};
 use crate::assembly::register::R11;
-use crate::assembly::{Instruction, Kind, Register};
+use crate::assembly::{Instruction, Register, StatementKind};
 use crate::diagnostic::Diagnostic;
 use postern_verifier::window::STACK_MASK;
 
@@ -37,7 +37,7 @@ enum Reach {
 
 struct Position {
     reach: Reach,
-    state: State,
+    state: StackState,
     bias: i64,
     /// A `ud2` already stands for the unreachable code here.
     trapped: bool,
@@ -131,7 +131,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             .entry(self.program.section_of[index])
             .or_insert(Position {
                 reach: Reach::Start,
-                state: State::ENTRY,
+                state: StackState::ENTRY,
                 bias: 8,
                 trapped: false,
                 traps: Vec::new(),
@@ -142,7 +142,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
     fn statement(&mut self, index: usize) -> Outcome {
         let program = self.program;
         match &program.statements[index].kind {
-            Kind::Label(name) => {
+            StatementKind::Label(name) => {
                 if program.is_text(index) {
                     self.label(index, name);
                 } else if !self.in_debug_section {
@@ -150,8 +150,8 @@ impl<'p, 'a> Emitter<'p, 'a> {
                 }
                 Ok(())
             }
-            Kind::Directive { name, arguments } => self.directive(index, name, arguments),
-            Kind::Instruction(instruction) => {
+            StatementKind::Directive { name, arguments } => self.directive(index, name, arguments),
+            StatementKind::Instruction(instruction) => {
                 if !program.is_text(index) {
                     let section = &program.sections[program.section_of[index]].name;
                     return Err(format!(

@@ -4,7 +4,7 @@
 
 use super::flags;
 use super::program::Program;
-use crate::assembly::{Instruction, Kind, Operand};
+use crate::assembly::{Instruction, Operand, StatementKind};
 
 /// Condition bits of the status word, in the upper half of %ax.
 const C0: u16 = 0x100;
@@ -17,8 +17,8 @@ fn following(program: &Program, index: usize) -> Option<usize> {
     let mut at = program.next[index]?;
     loop {
         match &program.statements[at].kind {
-            Kind::Instruction(_) => return Some(at),
-            Kind::Directive { name, .. } if name == ".loc" => at = program.next[at]?,
+            StatementKind::Instruction(_) => return Some(at),
+            StatementKind::Directive { name, .. } if name == ".loc" => at = program.next[at]?,
             _ => return None,
         }
     }

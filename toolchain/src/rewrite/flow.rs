@@ -11,14 +11,14 @@ use std::collections::{HashMap, HashSet};
 use super::Adjustment;
 use super::instruction_set::{Class, classify};
 use super::program::{Program, direct_target};
-use super::stack::{State, step};
-use crate::assembly::{Instruction, Kind, Operand, Register};
+use super::stack::{StackState, step};
+use crate::assembly::{Instruction, Operand, Register, StatementKind};
 
 /// What holds at a label that control can reach by a branch or that begins a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Join {
     /// The compiler's stack there.
-    pub state: State,
+    pub state: StackState,
     /// r15 minus the compiler's stack pointer that the code after the label expects.
     pub bias: i64,
 }
@@ -81,12 +81,12 @@ fn unlabelled_starts(program: &Program) -> Vec<usize> {
             continue;
         }
         match &program.statements[index].kind {
-            Kind::Label(name) => seen[*section] = name.contains(".cold"),
-            Kind::Instruction(_) => {
+            StatementKind::Label(name) => seen[*section] = name.contains(".cold"),
+            StatementKind::Instruction(_) => {
                 seen[*section] = true;
                 starts.push(index);
             }
-            Kind::Directive { .. } => {}
+            StatementKind::Directive { .. } => {}
         }
     }
     starts
@@ -95,17 +95,17 @@ fn unlabelled_starts(program: &Program) -> Vec<usize> {
 struct Walk<'p, 'a> {
     program: &'p Program<'a>,
     adjustment: Adjustment,
-    states: HashMap<usize, State>,
+    states: HashMap<usize, StackState>,
     owner: HashMap<usize, usize>,
     /// Functions (by start) that call.
     calls: HashSet<usize>,
     /// Labels that several functions reach.
     shared: HashSet<usize>,
     /// Falls into a label right after a call, which may not return.
-    weak: Vec<(usize, State)>,
+    weak: Vec<(usize, StackState)>,
     indirect: HashMap<usize, Vec<usize>>,
     /// Indirect jumps whose table is not known, and the state there.
-    guessed: HashMap<usize, State>,
+    guessed: HashMap<usize, StackState>,
     visited: HashSet<usize>,
     entries: HashSet<usize>,
 }
@@ -113,7 +113,7 @@ struct Walk<'p, 'a> {
 impl Walk<'_, '_> {
     fn function(&mut self, start: usize) {
         self.entries.insert(start);
-        let mut work = vec![(start, State::ENTRY)];
+        let mut work = vec![(start, StackState::ENTRY)];
         loop {
             while let Some((index, state)) = work.pop() {
                 self.run(start, index, state, &mut work);
@@ -143,7 +143,7 @@ impl Walk<'_, '_> {
 
     fn is_join(&self, index: usize) -> bool {
         match &self.program.statements[index].kind {
-            Kind::Label(name) => {
+            StatementKind::Label(name) => {
                 self.program.branch_targets.contains(name.as_str())
                     || self.program.address_taken.contains(name)
                     || self.program.functions.contains(name.as_str())
@@ -153,7 +153,13 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn run(&mut self, function: usize, from: usize, state: State, work: &mut Vec<(usize, State)>) {
+    fn run(
+        &mut self,
+        function: usize,
+        from: usize,
+        state: StackState,
+        work: &mut Vec<(usize, StackState)>,
+    ) {
         let (mut index, mut state, mut after_call) = (from, state, false);
         loop {
             if index != from && self.program.is_function_label(index) && index != function {
@@ -209,8 +215,8 @@ impl Walk<'_, '_> {
         &mut self,
         index: usize,
         instruction: &Instruction,
-        state: State,
-        work: &mut Vec<(usize, State)>,
+        state: StackState,
+        work: &mut Vec<(usize, StackState)>,
     ) {
         if let Some(target) = direct_target(instruction) {
             if let Some(label) = self.program.labels.get(target)

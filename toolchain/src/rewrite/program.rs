@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::instruction_set::{Class, classify};
 use crate::assembly::expression::is_symbol_char;
-use crate::assembly::{Instruction, Kind, Operand, Statement};
+use crate::assembly::{Instruction, Operand, Statement, StatementKind};
 
 /// Number of a section of this file.
 pub type SectionId = usize;
@@ -99,14 +99,14 @@ impl<'a> Program<'a> {
     /// The statement's instruction, if it is one.
     pub fn instruction(&self, index: usize) -> Option<&'a Instruction> {
         match &self.statements[index].kind {
-            Kind::Instruction(instruction) => Some(instruction),
+            StatementKind::Instruction(instruction) => Some(instruction),
             _ => None,
         }
     }
 
     /// Whether the statement is the label of a function.
     pub fn is_function_label(&self, index: usize) -> bool {
-        matches!(&self.statements[index].kind, Kind::Label(name) if self.functions.contains(name.as_str()))
+        matches!(&self.statements[index].kind, StatementKind::Label(name) if self.functions.contains(name.as_str()))
     }
 
     /// The statements from the function label before `index` to the next one: a function with its tables and cold parts.
@@ -146,7 +146,7 @@ impl<'a> Program<'a> {
             if let Some(before) = last_in.insert(current, index) {
                 self.next[before] = Some(index);
             }
-            let Kind::Directive { name, arguments } = &statement.kind else {
+            let StatementKind::Directive { name, arguments } = &statement.kind else {
                 continue;
             };
             let to = match name.as_str() {
@@ -177,10 +177,10 @@ impl<'a> Program<'a> {
         let mut typed: HashSet<&str> = HashSet::new();
         for (index, statement) in self.statements.iter().enumerate() {
             match &statement.kind {
-                Kind::Label(name) if self.is_text(index) => {
+                StatementKind::Label(name) if self.is_text(index) => {
                     self.labels.insert(name, index);
                 }
-                Kind::Directive { name, arguments } if name == ".type" => {
+                StatementKind::Directive { name, arguments } if name == ".type" => {
                     if let Some((symbol, kind)) = arguments.split_once(',')
                         && kind.contains("function")
                         && !symbol.contains(".cold")
@@ -188,13 +188,15 @@ impl<'a> Program<'a> {
                         typed.insert(symbol.trim());
                     }
                 }
-                Kind::Directive { name, arguments } if name == ".globl" || name == ".global" => {
+                StatementKind::Directive { name, arguments }
+                    if name == ".globl" || name == ".global" =>
+                {
                     typed.extend(arguments.split(',').map(str::trim));
                 }
-                Kind::Directive { name, arguments } if name == ".weak" => {
+                StatementKind::Directive { name, arguments } if name == ".weak" => {
                     self.weak.extend(arguments.split(',').map(str::trim));
                 }
-                Kind::Instruction(instruction) => {
+                StatementKind::Instruction(instruction) => {
                     let class = classify(&instruction.mnemonic, instruction.operands.len());
                     if class == Some(Class::Call)
                         && let Some(target) = direct_target(instruction)
@@ -222,7 +224,7 @@ impl<'a> Program<'a> {
     fn find_call_sites(&mut self) {
         let mut last: [Option<(&'a str, &'a str)>; 2] = [None, None];
         for (index, statement) in self.statements.iter().enumerate() {
-            let Kind::Directive { name, arguments } = &statement.kind else {
+            let StatementKind::Directive { name, arguments } = &statement.kind else {
                 continue;
             };
             if name == ".cfi_sections" {
@@ -259,8 +261,10 @@ impl<'a> Program<'a> {
         let mut table: Option<&'a str> = None;
         for (index, statement) in self.statements.iter().enumerate() {
             match &statement.kind {
-                Kind::Label(name) => table = (!self.is_text(index)).then_some(name.as_str()),
-                Kind::Directive { name, arguments } => {
+                StatementKind::Label(name) => {
+                    table = (!self.is_text(index)).then_some(name.as_str())
+                }
+                StatementKind::Directive { name, arguments } => {
                     let section = &self.sections[self.section_of[index]].name;
                     if !matches!(
                         name.as_str(),
@@ -278,7 +282,7 @@ impl<'a> Program<'a> {
                         }
                     }
                 }
-                Kind::Instruction(instruction) => {
+                StatementKind::Instruction(instruction) => {
                     let class = classify(&instruction.mnemonic, instruction.operands.len());
                     if matches!(class, Some(Class::Jump | Class::Conditional | Class::Call))
                         && let Some(target) = direct_target(instruction)

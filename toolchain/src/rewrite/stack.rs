@@ -7,7 +7,7 @@ use crate::assembly::{Expression, Instruction, Memory, Operand, Register};
 /// What is known about the compiler's stack at a point of the program. All numbers are bytes below the value of the
 /// stack pointer at the function's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct State {
+pub struct StackState {
     /// How far down the stack pointer is; none where it is not one number.
     pub depth: Option<i64>,
     /// How far down %rbp points, if it holds the frame.
@@ -16,7 +16,7 @@ pub struct State {
     pub arguments: Option<u8>,
 }
 
-impl State {
+impl StackState {
     /// At a function's first instruction.
     pub const ENTRY: Self = Self {
         depth: Some(0),
@@ -115,7 +115,7 @@ pub fn effect(instruction: &Instruction) -> Effect {
 }
 
 /// The state after `instruction`.
-pub fn step(state: State, instruction: &Instruction) -> State {
+pub fn step(state: StackState, instruction: &Instruction) -> StackState {
     let mut after = state;
     match effect(instruction) {
         Effect::None => {}
@@ -175,7 +175,7 @@ pub fn step(state: State, instruction: &Instruction) -> State {
 }
 
 /// The depth when the stack pointer is set to register `from` plus `offset`.
-pub fn target_depth(state: State, from: u8, offset: i64) -> Option<i64> {
+pub fn target_depth(state: StackState, from: u8, offset: i64) -> Option<i64> {
     match from {
         RBP => state.frame.map(|frame| frame - offset),
         // The epilogue of a realigned frame: back to the value at entry.

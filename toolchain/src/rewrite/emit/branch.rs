@@ -3,7 +3,7 @@
 
 use super::{Emitter, Outcome};
 use crate::assembly::register::Width;
-use crate::assembly::{Expression, Instruction, Kind, Memory, Operand, Register};
+use crate::assembly::{Expression, Instruction, Memory, Operand, Register, StatementKind};
 use crate::rewrite::operand::{accessed, check_register, is_stack_pointer};
 use crate::rewrite::program::direct_target;
 
@@ -61,7 +61,7 @@ impl Emitter<'_, '_> {
     fn jumps_out(&self, index: usize) -> bool {
         let before = (index.saturating_sub(8)..index).rev();
         before
-            .take_while(|k| !matches!(self.program.statements[*k].kind, Kind::Label(_)))
+            .take_while(|k| !matches!(self.program.statements[*k].kind, StatementKind::Label(_)))
             .filter_map(|k| self.program.instruction(k))
             .take(4)
             .any(|i| {

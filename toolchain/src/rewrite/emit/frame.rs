@@ -5,7 +5,7 @@ use crate::assembly::register::Width;
 use crate::assembly::{Instruction, Operand, Register};
 use crate::rewrite::Adjustment;
 use crate::rewrite::operand::{accessed, check_register, is_stack_pointer, slot};
-use crate::rewrite::stack::{State, target_depth};
+use crate::rewrite::stack::{StackState, target_depth};
 
 impl Emitter<'_, '_> {
     pub(super) fn push(&mut self, index: usize, instruction: &Instruction) -> Outcome {
@@ -77,7 +77,7 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn leave(&mut self, index: usize, after: State) {
+    pub(super) fn leave(&mut self, index: usize, after: StackState) {
         let Position { state, bias, .. } = *self.position(index);
         let fixed = self.options.adjustment == Adjustment::Fixed;
         let bias = match (state.depth, after.depth) {

@@ -5,7 +5,7 @@ use crate::assembly::register::{R11, R15, RBP, RSP, Width};
 use crate::assembly::{Instruction, Memory, Operand, Register};
 use crate::rewrite::instruction_set::Class;
 use crate::rewrite::operand::{self, accessed, check_register, is_stack_pointer, unaccessed};
-use crate::rewrite::stack::{Effect, State, effect};
+use crate::rewrite::stack::{Effect, StackState, effect};
 use crate::rewrite::thread_local::{BACK, is_thread_pointer};
 
 impl Emitter<'_, '_> {
@@ -15,7 +15,7 @@ impl Emitter<'_, '_> {
         instruction: &Instruction,
         class: Class,
         prefixes: &str,
-        after: State,
+        after: StackState,
     ) -> Outcome {
         match effect(instruction) {
             Effect::Down(bytes) => {
@@ -202,7 +202,7 @@ impl Emitter<'_, '_> {
 
 /// Whether an operand is where the compiler believes the return address to be. It is on the control stack, out of reach; what
 /// `__builtin_return_address` reads is 0.
-fn is_return_address(state: State, memory: &Memory) -> bool {
+fn is_return_address(state: StackState, memory: &Memory) -> bool {
     let depth = match memory.base {
         Some(base) if base == Register::quad(RSP) => state.depth,
         Some(base) if base == Register::quad(RBP) => state.frame,
