@@ -43,6 +43,8 @@ pub(crate) const ARGS: [Gpr; 6] = [Gpr::Rdi, Gpr::Rsi, Gpr::Rdx, Gpr::Rcx, Gpr::
 pub(crate) const SAVED: u32 = 1 << 3 | 1 << 5 | 1 << 12 | 1 << 13 | 1 << 14;
 /// All but rsp, r11, r15.
 const GENERAL: u32 = 0xffff & !(1 << 4 | 1 << 11 | 1 << 15);
+/// rbp, which holds the frame's address where the stack's register does not.
+pub(crate) const FRAME: u32 = 1 << 5;
 /// All but xmm15.
 const VECTOR: u32 = 0x7fff;
 /// In this order registers are given out.
@@ -98,6 +100,9 @@ pub(crate) fn allocate(code: &mut Code, allocator: &mut Allocator, most: u32) ->
     }
     allocator.has_calls = !allocator.calls.is_empty();
     allocator.scan(code);
+    if code.dynamic {
+        allocator.saved |= FRAME;
+    }
     true
 }
 
@@ -207,7 +212,12 @@ impl Allocator {
         for &(start, v) in &list {
             let float = code.vregs[v as usize].float;
             let class = usize::from(float);
-            let allowed = if float { VECTOR } else { GENERAL } & !self.forbidden(v, float);
+            let general = if code.dynamic {
+                GENERAL & !FRAME
+            } else {
+                GENERAL
+            };
+            let allowed = if float { VECTOR } else { general } & !self.forbidden(v, float);
             let mut free = 0;
             for (register, until) in until[class].iter().enumerate() {
                 free |= u32::from(*until <= start) << register;

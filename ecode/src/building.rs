@@ -12,6 +12,8 @@ use postern_x86::Assembler;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Global {
     pub name: Name,
+    /// What it is called outside of the source, or nothing if that is its name.
+    pub label: Name,
     pub ty: Type,
     pub at: u32,
     pub function: bool,
@@ -22,6 +24,8 @@ pub(crate) struct Global {
     /// Declared without `extern` and without a value.
     pub tentative: bool,
     pub used: bool,
+    /// What the declarations ask for beyond the type's alignment.
+    pub align: u32,
     /// Where it is, if it is defined here.
     pub section: Option<Section>,
     pub offset: u32,
@@ -92,9 +96,10 @@ impl Building {
         at as u32
     }
 
-    /// The position of a string.
-    pub fn text_constant(&mut self, bytes: &[u8]) -> u32 {
-        let at = self.rodata.len();
+    /// The position of a string whose elements have this size.
+    pub fn text_constant(&mut self, bytes: &[u8], unit: u32) -> u32 {
+        let at = self.rodata.len().next_multiple_of(unit as usize);
+        self.rodata.resize(at, 0);
         self.rodata.extend_from_slice(bytes);
         at as u32
     }

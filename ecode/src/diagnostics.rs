@@ -8,6 +8,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
+use crate::lex::File;
+
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident $text:literal),* $(,)?) => {
         /// What kind of error it is.
@@ -85,6 +87,8 @@ pub struct Diagnostic {
     pub rule: Rule,
     /// Byte position in the source.
     pub at: u32,
+    /// The header that it is in, or empty if it is in the source itself.
+    pub file: String,
     /// Line, from 1.
     pub line: u32,
     /// Column in bytes, from 1.
@@ -104,7 +108,7 @@ pub struct Diagnostic {
 pub struct Errors {
     /// The errors, at least one.
     pub list: Vec<Diagnostic>,
-    /// There may be more.
+    /// There are more than [`crate::Limits::errors`].
     pub more: bool,
 }
 
@@ -113,7 +117,18 @@ const SHOWN: usize = 160;
 
 impl Diagnostic {
     /// Fills in line, column and source line.
-    pub(crate) fn locate(&mut self, source: &[u8]) {
+    pub(crate) fn locate(&mut self, source: &[u8], files: &[File]) {
+        let inside = |file: &&File| (file.start..=file.end).contains(&self.at);
+        let (source, start) = match files.iter().find(inside) {
+            Some(file) => {
+                if file.start > 0 {
+                    self.file = file.name.clone();
+                }
+                (&source[file.start as usize..file.end as usize], file.start)
+            }
+            None => (source, 0),
+        };
+        self.at -= start;
         let at = (self.at as usize).min(source.len());
         let start = source[..at]
             .iter()
@@ -134,6 +149,9 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.file.is_empty() {
+            write!(f, "{}:", self.file)?;
+        }
         write!(f, "{}:{}: error: {}", self.line, self.column, self.message)?;
         if !self.source_line.is_empty() && (self.column as usize) <= SHOWN {
             // Bytes that would command a terminal are not passed on.

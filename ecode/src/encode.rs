@@ -42,6 +42,7 @@ pub(crate) struct Encoder<'a> {
     spills: u32,
     saves: u32,
     borrowed: u32,
+    outgoing: u32,
 }
 
 /// Appends the function's machine code to the unit; returns where it begins, and its size.
@@ -63,6 +64,7 @@ pub(crate) fn encode(code: &mut Code, allocator: &Allocator, unit: &mut Building
         spills: 0,
         saves: 0,
         borrowed: 0,
+        outgoing: 0,
     };
     encoder.lay_out_frame();
     for short in [true, false] {
@@ -236,7 +238,17 @@ impl Encoder<'_> {
     }
 
     fn spill_slot(&self, slot: u32) -> Mem {
-        on_stack(self.spills + 8 * slot)
+        self.frame_at(self.spills + 8 * slot)
+    }
+
+    /// The register that the frame is found by.
+    fn frame_base(&self) -> Gpr {
+        if self.code.dynamic { Gpr::Rbp } else { STACK }
+    }
+
+    /// Memory of the frame, so many bytes above its lowest.
+    fn frame_at(&self, at: u32) -> Mem {
+        confined(Mem::base(self.frame_base()).disp(at as i32))
     }
 
     fn instruction(&mut self, ins: &Inst) {
@@ -251,6 +263,9 @@ impl Encoder<'_> {
             Op::Shl | Op::Shr | Op::Sar | Op::Rol => self.shift(ins),
             Op::Div | Op::Mod | Op::UDiv | Op::UMod | Op::MulHigh => self.divide(ins),
             Op::Neg | Op::Not => self.unary(ins),
+            Op::Popcount | Op::LowestBit | Op::HighestBit | Op::SwapBytes => self.bits(ins),
+            Op::Incoming => self.incoming(ins),
+            Op::Allocate => self.allocate(ins),
             Op::Extend => self.extend(ins),
             Op::Set | Op::SetTest => self.set(ins),
             Op::Select | Op::SelectTest => self.select(ins),
@@ -273,6 +288,7 @@ fn weight(ins: &Inst) -> u32 {
         Op::Nop => 0,
         Op::Call | Op::Copy | Op::Zero => 120,
         Op::Div | Op::Mod | Op::UDiv | Op::UMod => 20,
+        Op::Allocate => 40,
         _ => GUESS,
     }
 }
@@ -282,7 +298,7 @@ fn confined(mem: Mem) -> Mem {
     mem.gs().addr32()
 }
 
-/// Memory of the frame, so many bytes above its lowest.
+/// Memory of the stack, so many bytes above its lowest.
 fn on_stack(at: u32) -> Mem {
     confined(Mem::base(STACK).disp(at as i32))
 }

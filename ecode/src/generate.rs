@@ -7,7 +7,8 @@ use crate::allocate::{Allocator, allocate};
 use crate::building::{Building, global_of};
 use crate::encode::encode;
 use crate::ir::Code;
-use crate::names::Names;
+use crate::lex::File;
+use crate::names::{Name, Names};
 use crate::optimize::optimize;
 use crate::types::*;
 use postern_image::object::{Import, Object, Symbol};
@@ -31,6 +32,7 @@ pub(crate) fn generate(
 /// What a unit is made of when all of the source has been read without an error.
 pub(crate) struct Finish<'a> {
     pub source: &'a [u8],
+    pub files: &'a [File],
     pub names: &'a Names,
     pub types: &'a Types,
     pub unit: &'a mut Building,
@@ -54,7 +56,12 @@ impl Finish<'_> {
         let mut imports: Vec<u32> = alloc::vec![u32::MAX; self.unit.globals.len()];
         for (index, place) in imports.iter_mut().enumerate() {
             let global = self.unit.globals[index];
-            let name = self.names.spelling(self.source, global.name);
+            let known = if global.label == Name(0) {
+                global.name
+            } else {
+                global.label
+            };
+            let name = self.names.spelling(self.source, known);
             let name = String::from_utf8_lossy(name).into_owned();
             let signature = if global.function {
                 self.signature(global.ty)
@@ -168,6 +175,13 @@ impl Finish<'_> {
         unit.lines.reserve(self.unit.lines.len());
         let mut line = 0usize;
         for &(position, at) in &self.unit.lines {
+            // What a header says is on the line that includes it.
+            let inside = |file: &&File| file.start > 0 && (file.start..file.end).contains(&at);
+            let at = self
+                .files
+                .iter()
+                .find(inside)
+                .map_or(at, |file| file.included.unwrap_or(0));
             // Mostly the same line or one near it.
             while line + 1 < starts.len() && starts[line + 1] <= at {
                 line += 1;

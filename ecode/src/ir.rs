@@ -65,6 +65,16 @@ pub(crate) enum Op {
     FMul,
     FDiv,
     FNeg,
+    /// How many bits are set.
+    Popcount,
+    /// Number of the lowest bit that is set, and of the highest.
+    LowestBit,
+    HighestBit,
+    SwapBytes,
+    /// Address of the arguments in memory, `imm` words up.
+    Incoming,
+    /// Takes `a` bytes off the stack, below `b`, below the frame, or, if `imm` is 1, below everything.
+    Allocate,
     /// Between the two float types; `ty` is the target.
     FCvt,
     /// Integer (width in `detail`) to float `ty`.
@@ -192,7 +202,18 @@ impl Inst {
         use Op::*;
         !matches!(
             self.op,
-            Nop | Div | Mod | UDiv | UMod | Store | Copy | Zero | Call | Load | Select | SelectTest
+            Nop | Div
+                | Mod
+                | UDiv
+                | UMod
+                | Store
+                | Copy
+                | Zero
+                | Call
+                | Allocate
+                | Load
+                | Select
+                | SelectTest
         ) && self.op < Jump
     }
     /// Whether it may be left out if nobody wants its result.
@@ -275,6 +296,10 @@ pub(crate) struct Code {
     pub loops: Vec<Loop>,
     /// Parameters in order: register and type, or none with a slot.
     pub params: Vec<(VReg, Scalar)>,
+    /// Where the registers are saved that may hold arguments without names.
+    pub variadic: Option<u32>,
+    /// The stack may get longer while the function runs.
+    pub dynamic: bool,
     pub current: u32,
     pub depth: u32,
     pub at: u32,
@@ -300,6 +325,8 @@ impl Code {
         self.frame = 0;
         self.loops.clear();
         self.params.clear();
+        self.variadic = None;
+        self.dynamic = false;
         self.depth = 0;
         self.most = most;
         self.overflow = false;

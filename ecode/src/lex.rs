@@ -1,17 +1,23 @@
-//! Source text to tokens, all at once, with object-like macros replaced.
+//! Source text to tokens, all at once, with the preprocessor's work done.
 //!
-//! Invariant: the list of tokens ends with [`Tok::End`], and each token's position lies in the source.
+//! Invariant: the list of tokens ends with [`Tok::End`], and each token's position lies in the source
+//! or, behind it, in a header that it includes.
 
+mod condition;
+mod directive;
 mod literal;
+mod macros;
+mod punctuator;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::diagnostics::Rule;
 use crate::limits::Limits;
-use crate::names::{self, Name, Names, is_name};
+use crate::names::{Name, Names, is_name};
 use crate::report::Report;
 use crate::token::{Tok, Token};
+use crate::types::Type;
 
 /// A number as written.
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +28,43 @@ pub(crate) enum Literal {
         decimal: bool,
         unsigned: bool,
         long: bool,
-        char: bool,
+        /// The type, if the spelling says it: of character constants.
+        ty: Option<Type>,
     },
     /// Value, suffix f.
     Float { value: f64, single: bool },
+}
+
+/// A string: its bytes in [`Tokens::bytes`], without the terminating NUL; of wide ones in their elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Text {
+    pub first: u32,
+    pub last: u32,
+    /// Bytes of an element: 1, or 2 and 4 of wide strings.
+    pub kind: TextKind,
+    /// Where it stands in the source, or nowhere.
+    pub spot: (u32, u32),
+}
+
+/// Which prefix a string has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    Plain,
+    Wide,
+    Char16,
+    Char32,
+}
+
+/// A source among those that are lexed: the host's headers lie behind the one that is compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    pub name: String,
+    pub start: u32,
+    pub end: u32,
+    /// It said `#pragma once`.
+    pub once: bool,
+    /// Where it was included first, in the source that is compiled.
+    pub included: Option<u32>,
 }
 
 /// What the lexer produces.
@@ -33,61 +72,73 @@ pub(crate) enum Literal {
 pub(crate) struct Tokens {
     pub list: Vec<Token>,
     pub literals: Vec<Literal>,
-    /// Strings: start and end in `bytes`, without the terminating NUL.
-    pub texts: Vec<(u32, u32)>,
+    /// How the numbers are spelled: start and end in the source.
+    spots: Vec<(u32, u32)>,
+    pub texts: Vec<Text>,
     pub bytes: Vec<u8>,
-    macro_tokens: Vec<Token>,
-    macros: Vec<(u32, u32)>,
+    /// From which token on `#pragma pack` says what: alignment in bytes, or 0.
+    pub packs: Vec<(u32, u8)>,
+    macros: macros::Macros,
 }
 
 struct Lexer<'a> {
+    /// All of the text, and that up to the end of what is being read.
+    whole: &'a [u8],
     source: &'a [u8],
     at: usize,
     names: &'a mut Names,
     out: &'a mut Tokens,
     report: &'a mut Report,
-    limit: usize,
+    files: &'a mut [File],
+    limits: &'a Limits,
     /// Tokens of macros that were looked at.
     replaced: usize,
     /// Only blanks so far on this line.
     line_start: bool,
+    state: directive::State<'a>,
 }
 
-/// Deepest replacement of macros within macros.
-const MACRO_DEPTH: usize = 32;
-
-/// Makes the tokens of `source`.
+/// Makes the tokens of `source`, whose `files` are the text to compile and the headers behind it.
+/// False if a header is wanted and there is none: the source has to be lexed again, with them.
 pub(crate) fn lex(
     source: &[u8],
+    files: &mut [File],
     names: &mut Names,
     out: &mut Tokens,
     report: &mut Report,
     limits: &Limits,
-) {
+) -> bool {
     out.list.clear();
     out.literals.clear();
+    out.spots.clear();
     out.texts.clear();
     out.bytes.clear();
-    out.macro_tokens.clear();
+    out.packs.clear();
     out.macros.clear();
-    out.list.reserve(source.len() / 4 + 16);
-    let limit = limits.tokens as usize;
+    let length = files.first().map_or(source.len(), |file| file.end as usize);
+    out.list.reserve(length / 4 + 16);
     let mut lexer = Lexer {
-        source,
+        whole: source,
+        source: &source[..length],
         at: 0,
         names,
         out,
         report,
-        limit,
+        files,
+        limits,
         replaced: 0,
         line_start: true,
+        state: directive::State::default(),
     };
     lexer.run();
+    let again = lexer.state.wants_headers;
     out.list.push(Token {
         kind: Tok::End,
-        at: source.len() as u32,
+        at: length as u32,
         value: 0,
+        space: true,
     });
+    !again
 }
 
 impl Lexer<'_> {
@@ -95,13 +146,17 @@ impl Lexer<'_> {
         while !self.report.full() {
             let token = self.token();
             match token.kind {
-                Tok::End => return,
+                Tok::End => {
+                    if !self.end_of_file() {
+                        return;
+                    }
+                }
                 Tok::Bad => {}
                 Tok::Hash => self.directive(token.at),
                 Tok::Name => {
                     let name = Name(token.value);
                     if self.names.get(name).macro_ != 0 {
-                        self.replace(name, token.at, 0);
+                        self.replace(token);
                     } else {
                         let kind = Names::token(name);
                         self.out.list.push(Token { kind, ..token });
@@ -109,8 +164,11 @@ impl Lexer<'_> {
                 }
                 _ => self.out.list.push(token),
             }
-            if self.out.list.len() > self.limit {
-                self.report.limit(token.at, "tokens");
+            if self.out.list.len() > self.limits.tokens as usize {
+                self.report.limit(token.at, "tokens", "tokens");
+                return;
+            }
+            if self.state.wants_headers {
                 return;
             }
         }
@@ -139,7 +197,8 @@ impl Lexer<'_> {
                     self.at += 1;
                     self.line_start = true;
                 }
-                b'\\' if self.peek(1) == b'\n' => self.at += 2,
+                b'\\' if self.peek(1) == b'\n' => self.splice(2),
+                b'\\' if self.peek(1) == b'\r' && self.peek(2) == b'\n' => self.splice(3),
                 b'/' if self.peek(1) == b'/' => {
                     let rest = &self.source[self.at..];
                     self.at += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
@@ -171,55 +230,56 @@ impl Lexer<'_> {
 
     /// The next token as written, before macros and keywords.
     fn token(&mut self) -> Token {
+        let before = self.at;
         self.skip();
         let start = self.at;
+        let space = start != before;
         let first_of_line = core::mem::replace(&mut self.line_start, false);
         let Some(&byte) = self.source.get(start) else {
             return Token {
                 kind: Tok::End,
                 at: start as u32,
                 value: 0,
+                space,
             };
         };
         let token = |kind, value| Token {
             kind,
             at: start as u32,
             value,
+            space,
         };
         if is_name(byte) && !byte.is_ascii_digit() {
-            let (name, end) = self.names.intern(self.source, start);
+            if matches!(byte, b'L' | b'u' | b'U')
+                && let Some(token) = self.prefixed(space)
+            {
+                return token;
+            }
+            let (name, end) = self.names.intern(self.whole, start);
             self.at = end;
             if self.names.crowded {
-                self.report.limit(start as u32, "names that look alike");
+                self.report.limit(start as u32, "names that look alike", "");
             }
             return token(Tok::Name, name.0);
         }
         if byte.is_ascii_digit() || byte == b'.' && self.peek(1).is_ascii_digit() {
             let literal = self.number();
-            self.out.literals.push(literal);
-            return token(Tok::Number, self.out.literals.len() as u32 - 1);
+            return token(Tok::Number, self.literal(literal, start));
         }
         if byte == b'"' {
-            return token(Tok::Text, self.text());
+            return token(Tok::Text, self.text(TextKind::Plain));
         }
         if byte == b'\'' {
-            let value = self.character();
-            let char = true;
-            self.out.literals.push(Literal::Int {
-                value,
-                decimal: true,
-                unsigned: false,
-                long: false,
-                char,
-            });
-            return token(Tok::Number, self.out.literals.len() as u32 - 1);
+            let literal = self.character(TextKind::Plain);
+            return token(Tok::Number, self.literal(literal, start));
         }
-        if byte == b'#' && first_of_line {
-            self.at += 1;
-            return token(Tok::Hash, 0);
+        let (kind, length) = punctuator::punctuator(self.source, start);
+        if kind == Tok::Hash && first_of_line {
+            self.at += length;
+            return token(Tok::Hash, 1);
         }
-        let (kind, length) = punctuator(byte, self.peek(1), self.peek(2));
-        if kind == Tok::Bad {
+        let stray = matches!(kind, Tok::Hash | Tok::Paste) && !self.state.in_directive;
+        if kind == Tok::Bad || stray {
             let length = self.source[start..]
                 .iter()
                 .take_while(|b| **b >= 0x80)
@@ -236,203 +296,26 @@ impl Lexer<'_> {
         } else {
             self.at += length;
         }
-        token(kind, 0)
+        token(if stray { Tok::Bad } else { kind }, 0)
     }
 
-    /// Puts the tokens of a macro in place of its name.
-    fn replace(&mut self, name: Name, at: u32, depth: usize) {
-        let index = self.names.get(name).macro_;
-        let Some(&(start, end)) = (index as usize)
-            .checked_sub(1)
-            .and_then(|i| self.out.macros.get(i))
-        else {
-            return;
-        };
-        // Macros that come to nothing cost time, too.
-        self.replaced += 1 + (end - start) as usize;
-        if depth >= MACRO_DEPTH || self.replaced > self.limit {
-            self.report.limit(at, "nested macros");
-            return;
-        }
-        self.names.get_mut(name).macro_ = 0; // a macro is not replaced within itself
-        for index in start..end {
-            let token = self.out.macro_tokens[index as usize];
-            let inner = Name(token.value);
-            if token.kind == Tok::Name && self.names.get(inner).macro_ != 0 {
-                self.replace(inner, at, depth + 1);
-            } else {
-                let kind = if token.kind == Tok::Name {
-                    Names::token(inner)
-                } else {
-                    token.kind
-                };
-                self.out.list.push(Token {
-                    kind,
-                    at,
-                    value: token.value,
-                });
-            }
-            if self.report.full() {
-                break;
-            }
-        }
-        self.names.get_mut(name).macro_ = index;
+    /// Keeps a number; which one it is.
+    fn literal(&mut self, literal: Literal, start: usize) -> u32 {
+        self.out.literals.push(literal);
+        self.out.spots.push((start as u32, self.at as u32));
+        self.out.literals.len() as u32 - 1
     }
 
-    /// What follows a `#` at the beginning of a line.
-    fn directive(&mut self, at: u32) {
-        let rest = &self.source[self.at..];
-        let mut end = self.at;
-        for (index, byte) in rest.iter().enumerate() {
-            if *byte == b'\n' && (index == 0 || rest[index - 1] != b'\\') {
-                break;
-            }
-            end = self.at + index + 1;
+    /// A line that goes on in the next one; no token may, for all that follow are read as they stand.
+    fn splice(&mut self, length: usize) {
+        let before = self.at.checked_sub(1).map_or(b' ', |at| self.source[at]);
+        let after = self.peek(length);
+        let part = |byte: u8| is_name(byte) || b"<>=!&|+-*/%^.:#".contains(&byte);
+        if part(before) && part(after) && is_name(before) == is_name(after) {
+            let help = "begin the next line with a blank";
+            let message = "a token cannot go on in the next line";
+            self.error(Rule::Character, self.at, 1, message, help);
         }
-        let word = self.token();
-        let name = Name(word.value);
-        match word.kind {
-            Tok::Name if name == names::DEFINE => self.define(end),
-            Tok::Name if name == names::UNDEF => {
-                let token = self.token();
-                if token.kind == Tok::Name && (token.at as usize) < end {
-                    self.names.get_mut(Name(token.value)).macro_ = 0;
-                }
-            }
-            // Behind a lone `#` the name is the next line's.
-            Tok::Name if name == names::INCLUDE && self.at <= end => {
-                let header = core::str::from_utf8(&self.source[self.at..end])
-                    .unwrap_or("")
-                    .trim();
-                if !matches!(header, "<stddef.h>" | "<stdint.h>" | "<stdbool.h>") {
-                    let message = "E-code has no header files";
-                    let help = "declare what you use; the names of stddef.h, stdint.h and stdbool.h are known";
-                    self.error(
-                        Rule::Directive,
-                        at as usize,
-                        end - at as usize,
-                        message,
-                        help,
-                    );
-                }
-            }
-            Tok::Name if name == names::PRAGMA => {}
-            _ => {
-                let help = "there is only #define NAME TOKENS, #undef, #pragma (ignored) and #include of stddef.h, stdint.h and stdbool.h";
-                self.error(
-                    Rule::Directive,
-                    at as usize,
-                    end - at as usize,
-                    "E-code has no such directive",
-                    help,
-                );
-            }
-        }
-        self.at = end.max(self.at.min(end));
-    }
-
-    fn define(&mut self, end: usize) {
-        let name = self.token();
-        if name.kind != Tok::Name || name.at as usize >= end {
-            self.error(
-                Rule::Directive,
-                name.at as usize,
-                1,
-                "a macro has a name",
-                "",
-            );
-            return;
-        }
-        if self.peek(0) == b'(' && self.at < end {
-            let help = "write a function (static inline), or an object-like macro";
-            self.error(
-                Rule::Directive,
-                name.at as usize,
-                1,
-                "E-code has no macros with parameters",
-                help,
-            );
-            return;
-        }
-        let start = self.out.macro_tokens.len() as u32;
-        loop {
-            let before = self.at;
-            self.skip();
-            if self.at >= end {
-                self.at = before;
-                break;
-            }
-            let token = self.token();
-            if !matches!(token.kind, Tok::Hash | Tok::Bad | Tok::End) {
-                self.out.macro_tokens.push(token);
-            }
-        }
-        self.line_start = true;
-        self.out
-            .macros
-            .push((start, self.out.macro_tokens.len() as u32));
-        self.names.get_mut(Name(name.value)).macro_ = self.out.macros.len() as u32;
-    }
-}
-
-/// The punctuator that begins with these three bytes, and its length.
-#[inline]
-fn punctuator(a: u8, b: u8, c: u8) -> (Tok, usize) {
-    use Tok::*;
-    match (a, b, c) {
-        (b'<', b'<', b'=') => (ShlAssign, 3),
-        (b'>', b'>', b'=') => (ShrAssign, 3),
-        (b'.', b'.', b'.') => (Ellipsis, 3),
-        (b'-', b'>', _) => (Arrow, 2),
-        (b'+', b'+', _) => (PlusPlus, 2),
-        (b'-', b'-', _) => (MinusMinus, 2),
-        (b'<', b'<', _) => (Shl, 2),
-        (b'>', b'>', _) => (Shr, 2),
-        (b'<', b'=', _) => (LessEqual, 2),
-        (b'>', b'=', _) => (GreaterEqual, 2),
-        (b'=', b'=', _) => (Equal, 2),
-        (b'!', b'=', _) => (NotEqual, 2),
-        (b'&', b'&', _) => (AndAnd, 2),
-        (b'|', b'|', _) => (OrOr, 2),
-        (b'*', b'=', _) => (StarAssign, 2),
-        (b'/', b'=', _) => (SlashAssign, 2),
-        (b'%', b'=', _) => (PercentAssign, 2),
-        (b'+', b'=', _) => (PlusAssign, 2),
-        (b'-', b'=', _) => (MinusAssign, 2),
-        (b'&', b'=', _) => (AmpAssign, 2),
-        (b'^', b'=', _) => (CaretAssign, 2),
-        (b'|', b'=', _) => (PipeAssign, 2),
-        _ => (single(a), 1),
-    }
-}
-
-fn single(byte: u8) -> Tok {
-    use Tok::*;
-    match byte {
-        b'(' => LParen,
-        b')' => RParen,
-        b'{' => LBrace,
-        b'}' => RBrace,
-        b'[' => LBracket,
-        b']' => RBracket,
-        b';' => Semi,
-        b',' => Comma,
-        b':' => Colon,
-        b'?' => Question,
-        b'.' => Dot,
-        b'~' => Tilde,
-        b'!' => Bang,
-        b'*' => Star,
-        b'/' => Slash,
-        b'%' => Percent,
-        b'+' => Plus,
-        b'-' => Minus,
-        b'<' => Less,
-        b'>' => Greater,
-        b'&' => Amp,
-        b'^' => Caret,
-        b'|' => Pipe,
-        b'=' => Assign,
-        _ => Bad,
+        self.at += length;
     }
 }

@@ -32,6 +32,7 @@ mod encode;
 mod facts;
 mod fold;
 mod generate;
+mod headers;
 mod image;
 mod ir;
 mod lex;
@@ -51,11 +52,15 @@ pub use limits::Limits;
 pub use postern_image::object::{Import, Object, PlaceError, Placed, Symbol};
 pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use allocate::Allocator;
 use generate::{Finish, generate};
 use ir::Code;
+use lex::File;
 use lower::{Lowering, Scratch};
-use parse::{Parser, State};
+use parse::{Lexed, Parser, State};
 use tree::Function;
 
 /// What a compilation may be told.
@@ -76,6 +81,7 @@ pub struct Compiler {
     code: Code,
     scratch: Scratch,
     allocator: Allocator,
+    headers: Vec<(String, Vec<u8>)>,
 }
 
 impl Compiler {
@@ -87,14 +93,37 @@ impl Compiler {
         }
     }
 
-    /// Compiles a source: any number of functions and objects.
+    /// Gives a text that sources may include by this name; one given before by the same name is
+    /// replaced. `limits.h`, `stdarg.h`, `stdbool.h`, `stddef.h` and `stdint.h` are there already.
+    pub fn header(&mut self, name: &str, text: impl Into<Vec<u8>>) -> &mut Compiler {
+        self.headers.retain(|(other, _)| other != name);
+        self.headers.push((name.into(), text.into()));
+        self
+    }
+
+    /// Compiles a source: any number of functions and objects. It is UTF-8 where that matters, in
+    /// wide strings; comments and other strings may hold any bytes.
     ///
     /// # Errors
     /// All that is wrong with the source, up to [`Limits::errors`].
-    pub fn compile(&mut self, source: &str) -> Result<Object, Errors> {
+    pub fn compile(&mut self, source: impl AsRef<[u8]>) -> Result<Object, Errors> {
+        let source = source.as_ref();
+        match self.compile_with(source, Vec::new()) {
+            Some(result) => result,
+            None => {
+                let (whole, files) = headers::together(source, &self.headers);
+                let result = self.compile_with(&whole, files);
+                result.unwrap_or_else(|| Ok(Object::default())) // there are headers now
+            }
+        }
+    }
+
+    /// Compiles a source with what it includes. `None` if it includes something, and there are no files.
+    fn compile_with(&mut self, source: &[u8], files: Vec<File>) -> Option<Result<Object, Errors>> {
         (self.code.steps, self.allocator.steps) = (0, 0);
-        let mut parser = Parser::new(source.as_bytes(), self.options.limits, &mut self.state);
-        if parser.lex() {
+        let mut parser = Parser::new(source, files, self.options.limits, &mut self.state);
+        let lexed = parser.lex();
+        if lexed == Lexed::Tokens {
             while let Some(function) = parser.next_function() {
                 if !parser.report.any() {
                     self.function(&mut parser, &function);
@@ -102,17 +131,20 @@ impl Compiler {
             }
             parser.finish_unit();
         }
-        let result = if parser.report.any() {
-            Err(parser.report.take(parser.source))
+        let result = if lexed == Lexed::Again {
+            None
+        } else if parser.report.any() {
+            Some(Err(parser.report.take(parser.source, &parser.files)))
         } else {
             let mut finish = Finish {
                 source: parser.source,
+                files: &parser.files,
                 names: &parser.names,
                 types: &parser.types,
                 unit: &mut parser.unit,
                 replaceable: self.options.replaceable,
             };
-            Ok(finish.finish())
+            Some(Ok(finish.finish()))
         };
         self.state = parser.into_state();
         result
@@ -124,10 +156,10 @@ impl Compiler {
         let limits = &self.options.limits;
         Lowering::new(front, limits, &mut self.code, &mut self.scratch).function(function);
         for at in self.scratch.exceeded.drain(..) {
-            parser.limit(at, limits::FRAME);
+            parser.limit(at, limits::FRAME, "frame");
         }
         if self.code.overflow {
-            parser.limit(parser.at(), "instructions in a function");
+            parser.limit(parser.at(), "instructions in a function", "function");
         }
         if parser.report.any() {
             return;
@@ -140,7 +172,7 @@ impl Compiler {
             }
             None => {
                 let at = parser.unit.globals[function.global as usize].at;
-                parser.limit(at, "variables and branches in a function");
+                parser.limit(at, "variables and branches in a function", "liveness");
             }
         }
     }
@@ -158,6 +190,6 @@ impl Compiler {
 ///
 /// # Errors
 /// All that is wrong with the source.
-pub fn compile(source: &str) -> Result<Object, Errors> {
+pub fn compile(source: impl AsRef<[u8]>) -> Result<Object, Errors> {
     Compiler::default().compile(source)
 }

@@ -6,9 +6,9 @@
 /// Limits of one compilation. [`Limits::default`] suits a server that compiles for strangers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of source text.
+    /// Bytes of source text, headers included.
     pub source: u32,
-    /// Tokens, after replacement of object-like macros.
+    /// Tokens, after replacement of macros.
     pub tokens: u32,
     /// Depth of nested expressions, statements, declarators and initialisers together.
     pub nesting: u32,

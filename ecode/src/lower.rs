@@ -7,6 +7,8 @@
 mod address;
 mod arith;
 mod assign;
+mod bitfield;
+mod builtin;
 mod call;
 mod condition;
 mod convert;
@@ -102,6 +104,8 @@ pub(crate) struct Lowering<'a> {
     result: Type,
     /// Where a returned structure goes.
     result_pointer: VReg,
+    /// The function calls `alloca`.
+    allocates: bool,
 }
 
 impl<'a> Lowering<'a> {
@@ -120,6 +124,7 @@ impl<'a> Lowering<'a> {
             scratch,
             result: VOID,
             result_pointer: NONE,
+            allocates: false,
         }
     }
 }
@@ -224,7 +229,8 @@ impl Lowering<'_> {
                 count,
             } => of(callee) || self.tree.args(first, count).iter().any(|n| of(*n)),
             Conditional { condition, yes, no } => of(condition) || of(yes) || of(no),
-            Literal { .. } => true,
+            Literal { .. } | Statements { .. } => true,
+            Builtin { first, count, .. } => self.tree.args(first, count).iter().any(|n| of(*n)),
             Negate(a) | Invert(a) | Not(a) | Deref(a) | Address(a) | Cast(a) => of(a),
             Member { of: a, .. } => of(a),
             Arithmetic(_, a, b)

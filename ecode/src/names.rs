@@ -26,6 +26,8 @@ pub(crate) struct NameInfo {
     pub label: u32,
     /// Macro of this name, index + 1.
     pub macro_: u32,
+    /// It is being replaced, so that it is no macro within itself.
+    pub active: bool,
     /// File-scope object or function of this name, index + 1.
     pub global: u32,
     /// Number of the last function in which the name's address is taken, as far as a look at its
@@ -42,7 +44,14 @@ pub(crate) struct Names {
     pub crowded: bool,
     /// Names that others were looked for behind.
     pub probes: u64,
+    /// Spellings that the source does not have: `##` made them.
+    made: Vec<u8>,
+    /// The table with the keywords and the known names.
+    first: Vec<u32>,
 }
+
+/// Set in the position of a spelling that lies in [`Names::made`].
+const MADE: u32 = 1 << 31;
 
 /// Most names that a name is looked for behind.
 const PROBES: usize = 256;
@@ -86,17 +95,48 @@ const KEYWORDS: &[(&str, Tok)] = &[
     ("_Bool", Tok::Bool),
     ("_Alignof", Tok::Alignof),
     ("_Static_assert", Tok::StaticAssert),
+    ("__attribute__", Tok::Attribute),
+    ("__attribute", Tok::Attribute),
+    ("__extension__", Tok::Extension),
+    ("__inline", Tok::Inline),
+    ("__inline__", Tok::Inline),
+    ("__const", Tok::Const),
+    ("__const__", Tok::Const),
+    ("__volatile", Tok::Volatile),
+    ("__volatile__", Tok::Volatile),
+    ("__signed", Tok::Signed),
+    ("__signed__", Tok::Signed),
+    ("__restrict", Tok::Restrict),
+    ("__restrict__", Tok::Restrict),
+    ("__alignof", Tok::Alignof),
+    ("__alignof__", Tok::Alignof),
+    ("typeof", Tok::Typeof),
+    ("__typeof", Tok::Typeof),
+    ("__typeof__", Tok::Typeof),
+    ("__builtin_va_list", Tok::VaList),
+    ("_Alignas", Tok::Alignas),
     ("_Complex", Tok::Unsupported),
+    ("__complex__", Tok::Unsupported),
+    ("__int128", Tok::Unsupported),
+    ("__int128_t", Tok::Unsupported),
+    ("__uint128_t", Tok::Unsupported),
+    ("_BitInt", Tok::Unsupported),
+    ("_Decimal32", Tok::Unsupported),
+    ("_Decimal64", Tok::Unsupported),
+    ("_Decimal128", Tok::Unsupported),
+    ("_Float128", Tok::Unsupported),
+    ("__label__", Tok::Unsupported),
+    ("__auto_type", Tok::Unsupported),
+    ("_Pragma", Tok::Unsupported),
+    ("__thread", Tok::Unsupported),
+    ("__asm", Tok::Asm),
     ("_Generic", Tok::Unsupported),
     ("_Atomic", Tok::Unsupported),
     ("_Thread_local", Tok::Unsupported),
-    ("_Alignas", Tok::Unsupported),
     ("_Imaginary", Tok::Unsupported),
     ("_Noreturn", Tok::Inline),
-    ("asm", Tok::Unsupported),
-    ("__asm__", Tok::Unsupported),
-    ("typeof", Tok::Unsupported),
-    ("__attribute__", Tok::Unsupported),
+    ("asm", Tok::Asm),
+    ("__asm__", Tok::Asm),
 ];
 
 /// Names that the compiler declares itself, in this order after the keywords.
@@ -122,6 +162,25 @@ pub(crate) const KNOWN: &[&str] = &[
     "undef",
     "include",
     "pragma",
+    "ifdef",
+    "ifndef",
+    "elif",
+    "endif",
+    "error",
+    "warning",
+    "line",
+    "ident",
+    "defined",
+    "__VA_ARGS__",
+    // Macros that exist before the source; see `lex/macros.rs`.
+    "__LINE__",
+    "__FILE__",
+    "__STDC__",
+    "__STDC_VERSION__",
+    "__STDC_HOSTED__",
+    "__x86_64__",
+    "__LP64__",
+    "__POSTERN_ECODE__",
 ];
 
 /// Directive names among [`KNOWN`].
@@ -129,6 +188,18 @@ pub(crate) const DEFINE: Name = Name((KEYWORDS.len() + 17) as u32);
 pub(crate) const UNDEF: Name = Name(DEFINE.0 + 1);
 pub(crate) const INCLUDE: Name = Name(DEFINE.0 + 2);
 pub(crate) const PRAGMA: Name = Name(DEFINE.0 + 3);
+pub(crate) const IFDEF: Name = Name(DEFINE.0 + 4);
+pub(crate) const IFNDEF: Name = Name(DEFINE.0 + 5);
+pub(crate) const ELIF: Name = Name(DEFINE.0 + 6);
+pub(crate) const ENDIF: Name = Name(DEFINE.0 + 7);
+pub(crate) const ERROR: Name = Name(DEFINE.0 + 8);
+pub(crate) const WARNING: Name = Name(DEFINE.0 + 9);
+pub(crate) const LINE: Name = Name(DEFINE.0 + 10);
+pub(crate) const IDENT: Name = Name(DEFINE.0 + 11);
+pub(crate) const DEFINED: Name = Name(DEFINE.0 + 12);
+pub(crate) const VA_ARGS: Name = Name(DEFINE.0 + 13);
+/// The first of the macros that exist before the source, which are the last of [`KNOWN`].
+pub(crate) const PREDEFINED: Name = Name(DEFINE.0 + 14);
 
 const fn step(hash: u32, byte: u8) -> u32 {
     (hash ^ byte as u32).wrapping_mul(0x0100_0193)
@@ -143,11 +214,26 @@ const START: u32 = 0x811c_9dc5;
 impl Names {
     /// Forgets all names but the keywords and the known ones.
     pub fn reset(&mut self) {
-        self.list.clear();
-        self.table.clear();
-        self.table.resize(512, 0);
         self.crowded = false;
         self.probes = 0;
+        self.made.clear();
+        if !self.first.is_empty() {
+            self.list.truncate(KEYWORDS.len() + KNOWN.len());
+            for info in &mut self.list {
+                *info = NameInfo {
+                    hash: info.hash,
+                    length: info.length,
+                    ..NameInfo::default()
+                };
+            }
+            self.table.clear();
+            self.table.extend_from_slice(&self.first);
+            self.predefine();
+            return;
+        }
+        self.list.clear();
+        self.table.clear();
+        self.table.resize(1024, 0);
         let known = KEYWORDS
             .iter()
             .map(|(name, _)| *name)
@@ -160,6 +246,15 @@ impl Names {
                 ..NameInfo::default()
             });
             self.insert(hash, index as u32);
+        }
+        self.first.extend_from_slice(&self.table);
+        self.predefine();
+    }
+
+    /// The macros that exist before the source have the numbers from [`u32::MAX`] down.
+    fn predefine(&mut self) {
+        for index in PREDEFINED.0..(KEYWORDS.len() + KNOWN.len()) as u32 {
+            self.list[index as usize].macro_ = u32::MAX - (index - PREDEFINED.0);
         }
     }
 
@@ -197,14 +292,29 @@ impl Names {
             hash = step(hash, byte);
             end += 1;
         }
-        let text = &source[start..end];
+        let name = self.find(source, start, &source[start..end], hash);
+        (name, end)
+    }
+
+    /// The name of a spelling that the source need not have.
+    pub fn make(&mut self, source: &[u8], text: &[u8]) -> Name {
+        let start = self.made.len() | MADE as usize;
+        let before = self.list.len();
+        let name = self.find(source, start, text, hash_of(text));
+        if self.list.len() > before {
+            self.made.extend_from_slice(text);
+        }
+        name
+    }
+
+    fn find(&mut self, source: &[u8], start: usize, text: &[u8], hash: u32) -> Name {
         let mask = self.table.len() - 1;
         let first = spread(hash) & mask;
         let mut at = first;
         while let Some(index) = self.table[at].checked_sub(1) {
             let entry = &self.list[index as usize];
             if entry.hash == hash && self.spelling(source, Name(index)) == text {
-                return (Name(index), end);
+                return Name(index);
             }
             at = (at + 1) & mask;
         }
@@ -228,12 +338,12 @@ impl Names {
                 self.insert(self.list[index].hash, index as u32);
             }
         }
-        (Name(name), end)
+        Name(name)
     }
 
     /// How the name is spelled.
     #[inline]
-    pub fn spelling<'a>(&self, source: &'a [u8], name: Name) -> &'a [u8] {
+    pub fn spelling<'a>(&'a self, source: &'a [u8], name: Name) -> &'a [u8] {
         let index = name.0 as usize;
         if let Some((keyword, _)) = KEYWORDS.get(index) {
             return keyword.as_bytes();
@@ -242,7 +352,13 @@ impl Names {
             return known.as_bytes();
         }
         let entry = &self.list[index];
-        &source[entry.start as usize..(entry.start + entry.length) as usize]
+        let start = (entry.start & !MADE) as usize;
+        let from = if entry.start & MADE != 0 {
+            &self.made
+        } else {
+            source
+        };
+        &from[start..start + entry.length as usize]
     }
 
     #[inline]

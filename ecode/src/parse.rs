@@ -5,7 +5,10 @@
 //! declaration, says nothing, and always goes forward; nothing that it made is used once there is
 //! an error.
 
+mod assembler;
+mod attribute;
 mod build;
+mod builtin;
 mod constant;
 mod declarator;
 mod declare;
@@ -25,12 +28,12 @@ use alloc::vec::Vec;
 
 use crate::building::Building;
 use crate::diagnostics::Rule;
-use crate::lex::Tokens;
+use crate::lex::{File, Tokens};
 use crate::limits::Limits;
 use crate::names::{KNOWN, Name, Names, distance, is_name};
 use crate::report::Report;
 use crate::token::{Tok, Token};
-use crate::tree::{Function, Initializer, LocalId, Tree};
+use crate::tree::{Function, Initializer, LocalId, NodeId, Tree};
 use crate::types::*;
 
 /// What an ordinary identifier stands for.
@@ -44,6 +47,8 @@ pub(crate) enum Meaning {
     Memory(LocalId),
     /// A structure whose address is in a register: a parameter.
     Indirect(LocalId),
+    /// An array of variable length, whose address is in a register.
+    Variable(LocalId),
     Global(u32),
 }
 
@@ -54,6 +59,8 @@ pub(crate) struct Symbol {
     pub ty: Type,
     pub at: u32,
     pub depth: u32,
+    /// What a `typedef` asks for beyond the type's alignment, or 0.
+    pub align: u32,
     previous: u32,
 }
 
@@ -99,6 +106,8 @@ pub(crate) struct State {
 
 pub(crate) struct Parser<'a> {
     pub source: &'a [u8],
+    /// The source and the headers in it, if there are any.
+    pub files: Vec<File>,
     pub limits: Limits,
     pub names: Names,
     pub tokens: Tokens,
@@ -134,10 +143,38 @@ pub(crate) struct Parser<'a> {
     reached: u32,
     /// Inside `sizeof`: nothing is evaluated.
     unevaluated: u32,
+    /// The length of the array that was declared last, if it is known only when it is declared.
+    variable: Option<NodeId>,
+    /// Parameters are being read, whose names mean nothing outside.
+    prototypes: u32,
+    /// Arrays of variable length: address and size; and those whose scope is open, with its depth.
+    sizes: Vec<(LocalId, LocalId)>,
+    variables: Vec<(LocalId, u32)>,
+    /// The type of lists of arguments, once it has been used.
+    argument_list: Type,
+    /// The present function: its name, whether it takes `...`, and whether it calls `alloca`.
+    function: Name,
+    variadic: bool,
+    allocates: bool,
+}
+
+/// What came of lexing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lexed {
+    Tokens,
+    /// There is an error.
+    Nothing,
+    /// The source includes headers, which have to be given with it.
+    Again,
 }
 
 impl<'a> Parser<'a> {
-    pub fn new(source: &'a [u8], limits: Limits, state: &mut State) -> Parser<'a> {
+    pub fn new(
+        source: &'a [u8],
+        files: Vec<File>,
+        limits: Limits,
+        state: &mut State,
+    ) -> Parser<'a> {
         let mut state = core::mem::take(state);
         state.report.reset(limits.errors);
         state.names.reset();
@@ -151,6 +188,7 @@ impl<'a> Parser<'a> {
         state.values.clear();
         let mut parser = Parser {
             source,
+            files,
             limits,
             names: state.names,
             tokens: state.tokens,
@@ -176,6 +214,14 @@ impl<'a> Parser<'a> {
             frame: 0,
             reached: 0,
             unevaluated: 0,
+            variable: None,
+            prototypes: 0,
+            sizes: Vec::new(),
+            variables: Vec::new(),
+            argument_list: VOID,
+            function: Name(0),
+            variadic: false,
+            allocates: false,
         };
         parser.declare_known();
         parser
@@ -198,20 +244,26 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Makes the tokens; false if there is nothing to parse.
-    pub fn lex(&mut self) -> bool {
+    /// Makes the tokens.
+    pub fn lex(&mut self) -> Lexed {
         if self.source.len() > self.limits.source as usize {
-            self.report.limit(0, "bytes of source");
-            return false;
+            self.report.limit(0, "bytes of source", "source");
+            return Lexed::Nothing;
         }
-        crate::lex::lex(
+        let complete = crate::lex::lex(
             self.source,
+            &mut self.files,
             &mut self.names,
             &mut self.tokens,
             &mut self.report,
             &self.limits,
         );
-        !self.report.any() // what follows from missing tokens helps nobody
+        match (complete, self.report.any()) {
+            (false, _) => Lexed::Again,
+            // What follows from missing tokens helps nobody.
+            (true, true) => Lexed::Nothing,
+            (true, false) => Lexed::Tokens,
+        }
     }
 
     /// Reads until the end of the next function, whose tree stays until this is called again;
@@ -239,6 +291,7 @@ impl<'a> Parser<'a> {
             ty: ERROR,
             at: 0,
             depth: 0,
+            align: 0,
             previous: 0,
         });
         self.tags.push(Tag {
@@ -398,6 +451,7 @@ impl<'a> Parser<'a> {
             kind: Tok::Name,
             at,
             value: 0,
+            space: false,
         };
         let length = self.length(token).max(1);
         self.report.error(rule, at, length, message, help.into());
@@ -420,8 +474,8 @@ impl<'a> Parser<'a> {
 
     /// A limit: the rest of the source is not looked at.
     #[cold]
-    pub(crate) fn limit(&mut self, at: u32, what: &str) {
-        self.report.limit(at, what);
+    pub(crate) fn limit(&mut self, at: u32, what: &str, option: &str) {
+        self.report.limit(at, what, option);
         self.panic = true;
         self.pos = self.tokens.list.len() - 1;
     }
@@ -430,7 +484,7 @@ impl<'a> Parser<'a> {
     fn nest(&mut self) -> bool {
         self.nested += 1;
         if self.nested > self.limits.nesting {
-            self.limit(self.at(), "levels of nesting");
+            self.limit(self.at(), "levels of nesting", "nesting");
             return false;
         }
         true
@@ -503,6 +557,7 @@ impl<'a> Parser<'a> {
             ty,
             at,
             depth: self.depth,
+            align: 0,
             previous,
         });
         self.names.get_mut(name).symbol = self.symbols.len() as u32 - 1;
@@ -525,6 +580,13 @@ impl<'a> Parser<'a> {
             }
         }
         self.depth -= 1;
+        while self
+            .variables
+            .last()
+            .is_some_and(|(_, depth)| *depth > self.depth)
+        {
+            self.variables.pop();
+        }
     }
 
     /// For an error at `at`: a question about the known name that is spelled most like this one.
@@ -534,10 +596,14 @@ impl<'a> Parser<'a> {
             return None;
         }
         let text = self.names.spelling(self.source, name);
+        if text.len() < 2 {
+            return None; // it is as near to one name as to another
+        }
         let mut best = (text.len().div_ceil(3).min(3) + 1, None);
         for index in 0..self.names.len().min(4096) as u32 {
             let other = Name(index);
-            if other != name && wanted(self, other) {
+            let long = self.names.spelling(self.source, other).len() > 1;
+            if other != name && long && wanted(self, other) {
                 let far = distance(text, self.names.spelling(self.source, other), best.0);
                 if far < best.0 {
                     best = (far, Some(other));

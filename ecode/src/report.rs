@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::diagnostics::{Diagnostic, Errors, Rule};
+use crate::lex::File;
 
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -15,6 +16,8 @@ pub(crate) struct Report {
     /// Errors that were consequences of others.
     dropped: u32,
     full: bool,
+    /// There was one for which there was no room.
+    more: bool,
 }
 
 /// More consequences than this, and it is time to stop.
@@ -26,6 +29,7 @@ impl Report {
         self.most = most.max(1) as usize;
         self.dropped = 0;
         self.full = false;
+        self.more = false;
     }
 
     /// Whether there is any error.
@@ -57,9 +61,14 @@ impl Report {
             self.drop_one();
             return;
         }
+        if self.list.len() >= self.most {
+            (self.more, self.full) = (true, true);
+            return;
+        }
         self.list.push(Diagnostic {
             rule,
             at,
+            file: String::new(),
             line: 0,
             column: 0,
             length,
@@ -67,35 +76,33 @@ impl Report {
             help,
             source_line: String::new(),
         });
-        self.full = self.list.len() >= self.most;
     }
 
-    /// A limit was met: nothing after it makes sense.
+    /// A limit was met: nothing after it makes sense. `option` is the field of [`crate::Limits`] that
+    /// says it, or empty if nothing does.
     #[cold]
-    pub fn limit(&mut self, at: u32, what: &str) {
+    pub fn limit(&mut self, at: u32, what: &str, option: &str) {
         self.list.retain(|error| error.at != at);
         self.list.truncate(self.most - 1); // this one is worth more than the last
         self.full = false;
-        let help = "make the source smaller, or raise the limit in Options";
-        self.error(
-            Rule::Limit,
-            at,
-            1,
-            format!("too many or too large: {what}"),
-            help.into(),
-        );
+        let help = match option {
+            "" => "make the source smaller".into(),
+            option => format!("make the source smaller, or raise `Limits::{option}`"),
+        };
+        let message = format!("too many or too large: {what}");
+        self.error(Rule::Limit, at, 1, message, help);
         self.full = true;
     }
 
     /// The errors with their places, if there are any.
     #[cold]
-    pub fn take(&mut self, source: &[u8]) -> Errors {
+    pub fn take(&mut self, source: &[u8], files: &[File]) -> Errors {
         for error in &mut self.list {
-            error.locate(source);
+            error.locate(source, files);
         }
         Errors {
             list: core::mem::take(&mut self.list),
-            more: self.full,
+            more: self.more,
         }
     }
 }

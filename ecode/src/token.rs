@@ -9,7 +9,8 @@ pub(crate) enum Tok {
     // Keywords
     Auto, Break, Case, Char, Const, Continue, Default, Do, Double, Else, Enum, Extern, Float, For, Goto, If, Inline,
     Int, Long, Register, Restrict, Return, Short, Signed, Sizeof, Static, Struct, Switch, Typedef, Union, Unsigned,
-    Void, Volatile, While, Bool, Alignof, StaticAssert, Unsupported,
+    Void, Volatile, While, Bool, Alignof, StaticAssert, Attribute, Extension, Typeof, VaList,
+    Alignas, Asm, Unsupported,
     // Punctuators
     LParen, RParen, LBrace, RBrace, LBracket, RBracket, Semi, Comma, Colon, Question, Dot, Arrow, Ellipsis, Tilde, Bang,
     PlusPlus, MinusMinus,
@@ -20,7 +21,7 @@ pub(crate) enum Tok {
     Assign, StarAssign, SlashAssign, PercentAssign, PlusAssign, MinusAssign, ShlAssign, ShrAssign, AmpAssign,
     CaretAssign, PipeAssign,
     // Only the lexer sees these
-    Hash, Bad,
+    Hash, Paste, Parameter, Painted, Bad,
 }
 
 /// A token: its kind, its position, and for names, numbers and strings which one it is.
@@ -29,4 +30,6 @@ pub(crate) struct Token {
     pub kind: Tok,
     pub at: u32,
     pub value: u32,
+    /// A blank stands before it.
+    pub space: bool,
 }

@@ -10,7 +10,7 @@ pub(crate) use statement::{Body, Function, Local, Statement};
 
 use alloc::vec::Vec;
 
-use crate::types::Type;
+use crate::types::{Bits, Type};
 use statement::Link;
 
 /// Index of a node.
@@ -90,6 +90,7 @@ pub(crate) enum Expression {
     Member {
         of: NodeId,
         offset: u32,
+        bits: Bits,
     },
     Assign {
         to: NodeId,
@@ -134,8 +135,91 @@ pub(crate) enum Expression {
         first: u32,
         count: u32,
     },
+    /// What gcc has functions for that are an instruction, or a few.
+    Builtin {
+        builtin: Builtin,
+        first: u32,
+        count: u32,
+    },
+    /// `({ … })`: statements, and a value behind them, if there is one.
+    Statements {
+        body: Body,
+        value: Option<NodeId>,
+    },
     /// Something with an error.
     Error,
+}
+
+/// What [`Expression::Builtin`] does with its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    Popcount,
+    Parity,
+    LeadingZeros,
+    TrailingZeros,
+    /// Number of the lowest bit that is set, from 1, or 0.
+    FirstSet,
+    /// How many bits below the sign are like it.
+    SignBits,
+    Absolute,
+    SwapBytes,
+    /// Computes as if there were bits enough, writes through the pointer what fits, and says whether
+    /// that is not all.
+    Overflow(Arithmetic),
+    /// The same without writing.
+    TestOverflow(Arithmetic),
+    /// Control never comes here.
+    Trap,
+    /// Memory until the function returns.
+    Allocate,
+    /// `va_start`
+    StartArguments,
+    /// The address of the next argument of a list.
+    NextInteger,
+    NextFloat,
+}
+
+impl Builtin {
+    /// Whether its value is all that it does.
+    pub fn is_pure(self) -> bool {
+        use Builtin::*;
+        matches!(
+            self,
+            Popcount
+                | Parity
+                | LeadingZeros
+                | TrailingZeros
+                | FirstSet
+                | SignBits
+                | Absolute
+                | SwapBytes
+                | TestOverflow(_)
+        )
+    }
+
+    /// What it is of a constant of so many bits, extended by its sign.
+    pub fn of_constant(self, value: u64, bits: u32) -> Option<u64> {
+        let unsigned = if bits == 32 {
+            u64::from(value as u32)
+        } else {
+            value
+        };
+        let unused = 64 - bits;
+        Some(match self {
+            Builtin::Popcount => unsigned.count_ones().into(),
+            Builtin::Parity => (unsigned.count_ones() & 1).into(),
+            Builtin::LeadingZeros if unsigned != 0 => (unsigned.leading_zeros() - unused).into(),
+            Builtin::TrailingZeros if unsigned != 0 => unsigned.trailing_zeros().into(),
+            Builtin::FirstSet if unsigned == 0 => 0,
+            Builtin::FirstSet => (unsigned.trailing_zeros() + 1).into(),
+            Builtin::SignBits => {
+                let value = value as i64;
+                ((value ^ value >> 63).leading_zeros() - 1 - unused).into()
+            }
+            Builtin::Absolute => (value as i64).wrapping_abs() as u64,
+            _ => return None,
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +240,7 @@ pub(crate) struct Node {
 pub(crate) struct Initializer {
     pub offset: u32,
     pub ty: Type,
+    pub bits: Bits,
     pub node: NodeId,
 }
 
@@ -166,6 +251,8 @@ pub(crate) struct Tree {
     /// Values of variables and compound literals.
     pub initializers: Vec<Initializer>,
     pub locals: Vec<Local>,
+    /// Labels whose address is taken.
+    pub taken: Vec<LabelId>,
     statements: Vec<Link>,
     /// The statements that are being read, innermost block.
     open: Body,
@@ -203,6 +290,7 @@ impl Tree {
         self.args.clear();
         self.initializers.clear();
         self.locals.clear();
+        self.taken.clear();
         self.statements.clear();
         self.open = Body::default();
     }

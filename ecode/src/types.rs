@@ -124,8 +124,47 @@ pub(crate) struct Member {
     pub name: Name,
     pub ty: Type,
     pub offset: u32,
+    /// Of a bit-field: which bits, counted from the offset.
+    pub bits: Bits,
+    /// What the declaration asks for beyond the type's alignment, or 0.
+    pub align: u32,
+    /// It begins at any byte, or bit.
+    pub packed: bool,
     /// It has no name, and its members count as members of what it is in.
     pub anonymous: bool,
+}
+
+/// Bits of a bit-field: so many from this one on, or none, if it is no bit-field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Bits {
+    pub first: u8,
+    pub width: u8,
+    /// It lies in its type's bytes at the offset, all of which belong to the structure.
+    pub whole: bool,
+    /// It is a bit-field, be it one without bits, which ends the unit before it.
+    pub is_field: bool,
+}
+
+impl Bits {
+    pub const NONE: Bits = Bits {
+        first: 0,
+        width: 0,
+        whole: false,
+        is_field: false,
+    };
+    pub fn any(self) -> bool {
+        self.is_field
+    }
+}
+
+/// How a structure asks to be laid out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Layout {
+    pub packed: bool,
+    /// Its alignment at least, or 0.
+    pub align: u32,
+    /// What `#pragma pack` says: the alignment of members at most, or 0.
+    pub most: u32,
 }
 
 /// All types of a compilation.
@@ -236,27 +275,79 @@ impl Types {
     }
 
     /// Gives a structure its members, laid out as the System V ABI does; false if it is too large.
-    pub fn complete(&mut self, ty: Type, members: &mut [Member]) -> bool {
-        let (mut size, mut align) = (0u64, 1u32);
+    pub fn complete(&mut self, ty: Type, members: &mut Vec<Member>, layout: Layout) -> bool {
+        // In bits.
+        let (mut size, mut end, mut align) = (0u64, 0u64, 1u32);
         let union = self.kind(ty) == TypeKind::Union;
         for member in members.iter_mut() {
             let info = self.get(member.ty);
-            align = align.max(info.align);
-            if union {
-                size = size.max(info.size.into());
+            let packed = layout.packed || member.packed;
+            let most = |align: u32| match layout.most {
+                0 => align,
+                most => align.min(most),
+            };
+            let natural = if packed && !(member.bits.any() && member.bits.width == 0) {
+                1
             } else {
-                let start = size.next_multiple_of(info.align.into());
-                member.offset = start as u32;
-                size = start + u64::from(info.size);
+                most(info.align.max(1))
+            };
+            let wanted = natural.max(member.align);
+            if union {
+                end = 0;
             }
-            if size >= 1 << 30 {
+            let width = if member.bits.any() {
+                let (width, unit) = (
+                    u64::from(member.bits.width),
+                    u64::from(info.size.max(1)) * 8,
+                );
+                if width == 0 {
+                    end = end.next_multiple_of(u64::from(wanted) * 8);
+                } else {
+                    if member.align > 0 {
+                        end = end.next_multiple_of(u64::from(member.align) * 8);
+                    }
+                    let spans = end % unit + width > unit;
+                    if spans && !packed && layout.most == 0 {
+                        end = end.next_multiple_of(u64::from(natural) * 8);
+                    }
+                    // One without a name aligns nothing.
+                    if member.name != Name(0) {
+                        align = align.max(wanted);
+                    }
+                }
+                member.offset = (end / 8) as u32;
+                member.bits.first = (end % 8) as u8;
+                // All of it at its natural place if it lies there, so that it is read in one go.
+                let from = end % unit;
+                if !packed && layout.most == 0 && from + width <= unit {
+                    member.offset = (end / unit * unit / 8) as u32;
+                    member.bits.first = from as u8;
+                    member.bits.whole = true;
+                }
+                width
+            } else {
+                align = align.max(wanted);
+                end = end.next_multiple_of(u64::from(wanted) * 8);
+                member.offset = (end / 8) as u32;
+                u64::from(info.size) * 8
+            };
+            end += width;
+            size = size.max(end);
+            if size >= 1 << 33 {
                 return false;
             }
         }
+        // What nobody can name is there no more.
+        members.retain(|member| member.anonymous || member.name != Name(0));
         let first = self.members.len() as u32;
         self.members.extend_from_slice(members);
+        let align = align.max(layout.align);
+        let size = size.div_ceil(8).next_multiple_of(align.into());
+        if size >= 1 << 30 {
+            return false;
+        }
         let info = &mut self.list[ty.plain().0 as usize];
-        info.size = size.next_multiple_of(align.into()) as u32;
+        info.size = size as u32;
         info.align = align;
         info.first = first;
         info.count = members.len() as u32;
@@ -270,17 +361,27 @@ impl Types {
     }
 
     /// The member of this name and its offset, looked for in anonymous members, too.
-    pub fn member(&self, ty: Type, name: Name) -> Option<(Type, u32)> {
+    pub fn member(&self, ty: Type, name: Name) -> Option<Member> {
         for member in self.members(ty) {
             if member.anonymous {
-                if let Some((ty, offset)) = self.member(member.ty, name) {
-                    return Some((ty, offset + member.offset));
+                if let Some(inner) = self.member(member.ty, name) {
+                    let offset = inner.offset + member.offset;
+                    return Some(Member { offset, ..inner });
                 }
             } else if member.name == name {
-                return Some((member.ty, member.offset));
+                return Some(*member);
             }
         }
         None
+    }
+
+    /// The type that a bit-field of this type has in an expression.
+    pub fn promoted_bits(&self, ty: Type, bits: Bits) -> Type {
+        if bits.any() && self.size(ty) <= 4 && (bits.width < 32 || !self.is_unsigned(ty)) {
+            INT
+        } else {
+            self.promoted(ty)
+        }
     }
 
     pub fn params(&self, ty: Type) -> &[Type] {

@@ -277,6 +277,25 @@ impl Assembler {
         7 idiv "`idiv`: the same, signed.";
     }
 
+    /// `popcnt`, of 32 or 64 bits.
+    #[inline]
+    pub fn popcnt(&mut self, width: Width, dst: Gpr, src: impl Into<Rm<Gpr>>) {
+        let opcode = Opcode::escaped(0xb8).width(width).prefix(0xf3);
+        self.register_first(opcode, dst, src);
+    }
+
+    /// `bsf`, of 32 or 64 bits.
+    #[inline]
+    pub fn bsf(&mut self, width: Width, dst: Gpr, src: impl Into<Rm<Gpr>>) {
+        self.register_first(Opcode::escaped(0xbc).width(width), dst, src);
+    }
+
+    /// `bsr`, of 32 or 64 bits.
+    #[inline]
+    pub fn bsr(&mut self, width: Width, dst: Gpr, src: impl Into<Rm<Gpr>>) {
+        self.register_first(Opcode::escaped(0xbd).width(width), dst, src);
+    }
+
     /// `bswap`, of 32 or 64 bits.
     #[inline]
     pub fn bswap(&mut self, width: Width, register: Gpr) {

@@ -1,10 +1,10 @@
 //! A function's frame on the data stack: outgoing arguments, spilled values, variables, saved registers; and how it begins
 //! and ends.
 
-use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, on_stack};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined};
 use crate::allocate::{ARGS, Location, SAVED};
-use crate::ir::{Op, Scalar};
-use postern_x86::{Assembler, Gpr, Mem, Precision, Width, Xmm};
+use crate::ir::{Inst, NONE, Op, Scalar};
+use postern_x86::{Alu, Assembler, Gpr, Mem, Precision, Rm, Width, Xmm};
 
 /// A register of one of the two classes.
 pub(crate) trait Register: Copy + Eq {
@@ -58,7 +58,11 @@ impl Encoder<'_> {
             }
         }
         borrows |= self.code.slots.iter().any(|slot| slot.size > 0);
-        let mut at = outgoing * 8;
+        if self.code.dynamic {
+            outgoing = outgoing.next_multiple_of(2); // what is taken off the stack begins above them
+        }
+        self.outgoing = outgoing * 8;
+        let mut at = self.outgoing;
         self.spills = at;
         at += self.allocator.spilled * 8;
         self.borrowed = at;
@@ -77,13 +81,18 @@ impl Encoder<'_> {
     }
 
     /// Registers of the caller that are used, and where they wait.
-    fn saved(&self) -> impl Iterator<Item = (Gpr, Mem)> + use<> {
+    fn saved(&self, base: Gpr) -> impl Iterator<Item = (Gpr, Mem)> + use<> {
         let (mask, saves) = (self.allocator.saved & SAVED, self.saves);
         Gpr::ALL
             .into_iter()
             .filter(move |register| mask >> register.number() & 1 != 0)
             .enumerate()
-            .map(move |(n, register)| (register, on_stack(saves + 8 * n as u32)))
+            .map(move |(n, register)| {
+                (
+                    register,
+                    confined(Mem::base(base).disp((saves + 8 * n as u32) as i32)),
+                )
+            })
     }
 
     fn move_stack(&mut self, by: i32) {
@@ -94,18 +103,71 @@ impl Encoder<'_> {
 
     pub(crate) fn prologue(&mut self) {
         self.move_stack(-(self.frame as i32));
-        for (register, place) in self.saved() {
+        for (register, place) in self.saved(STACK) {
             self.asm.mov_mr(Width::Qword, place, register);
+        }
+        if self.code.dynamic {
+            self.asm.mov(Width::Qword, Gpr::Rbp, STACK);
+        }
+        if let Some(slot) = self.code.variadic {
+            let at = self.code.slots[slot as usize].offset;
+            for (n, register) in ARGS.into_iter().enumerate() {
+                self.asm
+                    .mov_mr(Width::Qword, self.frame_at(at + 8 * n as u32), register);
+            }
+            for n in 0..8 {
+                let place = self.frame_at(at + 48 + 16 * u32::from(n));
+                self.asm
+                    .mov_scalar_mr(Precision::Double, place, Xmm::from_number(n));
+            }
         }
         self.receive();
     }
 
     pub(crate) fn epilogue(&mut self) {
-        for (register, place) in self.saved() {
+        if self.code.dynamic {
+            self.asm.mov(Width::Qword, STACK, Gpr::Rbp);
+        }
+        for (register, place) in self.saved(STACK) {
             self.asm.mov(Width::Qword, register, place);
         }
         self.move_stack(self.frame as i32);
         self.asm.ret();
+    }
+
+    /// The arguments in memory are above the frame.
+    pub(crate) fn incoming(&mut self, ins: &Inst) {
+        let target = self.target(ins.dst);
+        let at = self.frame as i32 + 8 * ins.imm as i32;
+        self.asm
+            .lea(Width::Dword, target, Mem::base(self.frame_base()).disp(at));
+        self.finish(ins.dst, target);
+    }
+
+    /// Moves the stack down; what was asked for lies above outgoing arguments.
+    pub(crate) fn allocate(&mut self, ins: &Inst) {
+        self.fetch(SCRATCH, ins.a, Width::Qword);
+        self.asm.alu_mi(Alu::Add, Width::Qword, SCRATCH, 15);
+        self.asm.alu_mi(Alu::And, Width::Qword, SCRATCH, -16);
+        self.asm.neg(Width::Qword, SCRATCH);
+        let above = match (ins.imm, ins.b) {
+            (1, _) => Rm::Reg(STACK),
+            (_, NONE) => Rm::Reg(Gpr::Rbp),
+            (_, before) => self.rm(before),
+        };
+        self.asm.alu(Alu::Add, Width::Qword, SCRATCH, above);
+        let outgoing = self.outgoing as i32;
+        let below = if ins.imm == 0 && ins.b != NONE {
+            -outgoing
+        } else {
+            0
+        };
+        self.asm
+            .lea(Width::Qword, STACK, Mem::base(SCRATCH).disp(below));
+        let target = self.target(ins.dst);
+        self.asm
+            .lea(Width::Dword, target, Mem::base(STACK).disp(outgoing));
+        self.finish(ins.dst, target);
     }
 
     /// Takes the parameters from where callers put them.
@@ -136,7 +198,7 @@ impl Encoder<'_> {
         self.parallel(&moves);
         self.parallel(&floats);
         for (to, at) in late.into_iter().take(late_count) {
-            let from = on_stack(at);
+            let from = self.frame_at(at);
             match to {
                 Location::None => {}
                 Location::Gpr(to) => self.asm.mov(Width::Qword, to, from),

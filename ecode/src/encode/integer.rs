@@ -249,6 +249,22 @@ impl Encoder<'_> {
         self.finish(ins.dst, target);
     }
 
+    pub(crate) fn bits(&mut self, ins: &Inst) {
+        let (target, width) = (self.target(ins.dst), width(ins.ty));
+        if ins.op == Op::SwapBytes {
+            self.fetch(target, ins.a, width);
+            self.asm.bswap(width, target);
+        } else {
+            let from = self.rm(ins.a);
+            match ins.op {
+                Op::Popcount => self.asm.popcnt(width, target, from),
+                Op::LowestBit => self.asm.bsf(width, target, from),
+                _ => self.asm.bsr(width, target, from),
+            }
+        }
+        self.finish(ins.dst, target);
+    }
+
     pub(crate) fn extend(&mut self, ins: &Inst) {
         let target = self.target(ins.dst);
         let from = self.rm(ins.a);

@@ -1,6 +1,6 @@
 //! Loads, stores, addresses, and blocks of bytes.
 
-use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined, on_stack, precision, width};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, confined, precision, width};
 use crate::allocate::Location;
 use crate::ir::{Inst, NONE, Op, Scalar, VReg, sym};
 use postern_x86::{Cond, Gpr, Mem, Reach, Scale, Shift, Symbol, Width};
@@ -79,13 +79,14 @@ impl Encoder<'_> {
     /// The same with the stack's register added.
     fn in_frame(&mut self, mut address: Address) -> Address {
         match (address.base, address.index) {
-            (None, _) => address.base = Some(STACK),
+            (None, _) => address.base = Some(self.frame_base()),
             (Some(base), None) => {
-                (address.base, address.index) = (Some(STACK), Some(base));
+                (address.base, address.index) = (Some(self.frame_base()), Some(base));
                 address.scale = Scale::One;
             }
             (Some(base), Some(_)) => {
-                let sum = Mem::base(STACK).index(base, Scale::One).disp(address.disp);
+                let frame = Mem::base(self.frame_base());
+                let sum = frame.index(base, Scale::One).disp(address.disp);
                 self.asm.lea(Width::Dword, SCRATCH, sum);
                 (address.base, address.disp) = (Some(SCRATCH), 0);
             }
@@ -161,13 +162,13 @@ impl Encoder<'_> {
             .into_iter()
             .find(|register| !used.contains(&Some(*register)))
             .unwrap_or(Gpr::Rdi);
-        let slot = on_stack(self.borrowed + 8 * place);
+        let slot = self.frame_at(self.borrowed + 8 * place);
         self.asm.mov_mr(Width::Qword, slot, register);
         register
     }
 
     fn give_back(&mut self, place: u32, register: Gpr) {
-        let slot = on_stack(self.borrowed + 8 * place);
+        let slot = self.frame_at(self.borrowed + 8 * place);
         self.asm.mov(Width::Qword, register, slot);
     }
 

@@ -7,7 +7,7 @@
 use super::{Lowering, Value};
 use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Arithmetic, Expression, NodeId};
-use crate::types::Type;
+use crate::types::{Bits, Type};
 
 /// A memory operand.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Addr {
     pub sym: u32,
     pub disp: i32,
     pub volatile: bool,
+    /// Of a bit-field: where its bits are behind the address.
+    pub bits: Bits,
 }
 
 const NOWHERE: Addr = Addr {
@@ -27,6 +29,7 @@ const NOWHERE: Addr = Addr {
     sym: 0,
     disp: 0,
     volatile: false,
+    bits: Bits::NONE,
 };
 
 impl Addr {
@@ -64,7 +67,10 @@ impl Lowering<'_> {
             Expression::Global(global) => Addr::symbol(sym::GLOBAL + global),
             Expression::Text(start) => Addr::symbol(sym::RODATA).plus(start.into()),
             Expression::Deref(pointer) => self.pointer_address(pointer),
-            Expression::Member { of, offset } => self.address(of).plus(offset.into()),
+            Expression::Member { of, offset, bits } => Addr {
+                bits,
+                ..self.address(of).plus(offset.into())
+            },
             Expression::Literal {
                 local,
                 first,
@@ -231,6 +237,7 @@ impl Lowering<'_> {
             base,
             disp,
             volatile,
+            bits: addr.bits,
             ..NOWHERE
         }
     }
@@ -261,6 +268,9 @@ impl Lowering<'_> {
 
     /// Reads a scalar.
     pub(crate) fn load(&mut self, addr: Addr, ty: Type) -> Value {
+        if addr.bits.any() {
+            return self.load_bits(addr, ty);
+        }
         let memory = self.memory_type(ty);
         let ins = addr.on(Inst {
             op: Op::Load,
@@ -282,6 +292,9 @@ impl Lowering<'_> {
 
     /// Writes a scalar.
     pub(crate) fn store(&mut self, addr: Addr, ty: Type, value: Value) {
+        if addr.bits.any() {
+            return self.store_bits(addr, ty, value);
+        }
         let memory = self.memory_type(ty);
         self.code.values.clobber();
         let ins = addr.on(Inst {

@@ -36,6 +36,9 @@ impl Lowering<'_> {
         };
         self.code.at = node.at;
         self.store(addr, target.ty, value);
+        if addr.bits.any() {
+            return self.bits_value(value, target.ty, addr.bits);
+        }
         if source == from {
             value
         } else {
@@ -74,7 +77,15 @@ impl Lowering<'_> {
         let new = combine(self, old, right);
         self.code.at = node.at;
         self.store(addr, target.ty, new);
-        new
+        self.as_stored(new, target.ty, addr)
+    }
+
+    /// What a place holds to which the value was written.
+    fn as_stored(&mut self, value: Value, ty: Type, addr: Addr) -> Value {
+        match addr.bits.any() {
+            true => self.bits_value(value, ty, addr.bits),
+            false => value,
+        }
     }
 
     fn write_register(&mut self, variable: VReg, of: Type, value: Value, fresh: usize) -> Value {
@@ -166,7 +177,7 @@ impl Lowering<'_> {
         let new = match (addr, variable) {
             (Some(addr), _) => {
                 self.store(addr, target.ty, new);
-                new
+                self.as_stored(new, target.ty, addr)
             }
             (None, Some(variable)) => self.write_register(variable, target.ty, new, fresh),
             (None, None) => new,
@@ -203,6 +214,13 @@ impl Lowering<'_> {
                 Addr::at(result)
             }
             Cast(from) => self.structure(from),
+            Statements { body, value } => {
+                self.body(body);
+                match value.filter(|_| !self.stopped()) {
+                    Some(n) => self.address(n),
+                    None => Addr::symbol(sym::NONE),
+                }
+            }
             Memory(_) | Global(_) | Deref(_) | Member { .. } | Literal { .. } | Text(_) => {
                 self.address(n)
             }

@@ -56,6 +56,12 @@ impl<'a> Lowering<'a> {
                 self.arm(right, end, |lower| lower.discard(last));
                 self.code.begin(end);
             }
+            Statements { body, value } => {
+                self.body(body);
+                if let Some(n) = value.filter(|_| !self.stopped()) {
+                    self.discard(n);
+                }
+            }
             _ if structure => {
                 self.structure(n);
             }
@@ -130,6 +136,21 @@ impl<'a> Lowering<'a> {
             }
             Call { .. } => self.call(n, true),
             Cast(from) => self.cast(from, node.ty),
+            Builtin {
+                builtin,
+                first,
+                count,
+            } => {
+                let tree = self.tree;
+                self.builtin(node, builtin, tree.args(first, count))
+            }
+            Statements { body, value } => {
+                self.body(body);
+                match value.filter(|_| !self.stopped()) {
+                    Some(n) => self.lower(n),
+                    None => Value::Constant(0),
+                }
+            }
             Error => Value::Constant(0),
         }
     }
@@ -235,9 +256,18 @@ impl<'a> Lowering<'a> {
             | (Deref(a), Deref(b))
             | (Address(a), Address(b))
             | (Cast(a), Cast(b)) => self.alike(a, b),
-            (Member { of: a, offset }, Member { of: b, offset: o }) => {
-                offset == o && self.alike(a, b)
-            }
+            (
+                Member {
+                    of: a,
+                    offset,
+                    bits,
+                },
+                Member {
+                    of: b,
+                    offset: o,
+                    bits: c,
+                },
+            ) => offset == o && bits == c && self.alike(a, b),
             (Arithmetic(k, a, b), Arithmetic(l, c, d)) => {
                 k == l && self.alike(a, c) && self.alike(b, d)
             }
@@ -269,7 +299,7 @@ impl<'a> Lowering<'a> {
                     size: s,
                 },
             ) => size == s && self.alike(a, c) && self.alike(b, d),
-            (Conditional { .. } | Error, _) => false,
+            (Conditional { .. } | Builtin { .. } | Error, _) => false,
             (a, b) => a == b, // what has no operands; the rest has effects
         }
     }

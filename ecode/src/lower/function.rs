@@ -12,6 +12,15 @@ impl Lowering<'_> {
         let labels = function.labels as usize;
         self.scratch.reset(self.tree.locals.len(), labels);
         self.result = function.result;
+        self.allocates = function.allocates;
+        self.code.dynamic = function.dynamic;
+        if function.variadic {
+            let slot = self.code.slot();
+            let place = &mut self.code.slots[slot as usize];
+            (place.size, place.align) = (176, 16);
+            self.code.frame += 176;
+            self.code.variadic = Some(slot);
+        }
         self.parameters(function);
         self.body(function.body);
         if function.returns_zero {
@@ -74,7 +83,10 @@ impl Lowering<'_> {
     pub(crate) fn declare(&mut self, local: LocalId) {
         let declared = self.tree.locals[local as usize];
         self.scratch.places[local as usize] = if declared.memory {
-            self.slot_of(declared.ty, declared.at)
+            let slot = self.slot_of(declared.ty, declared.at);
+            let place = &mut self.code.slots[slot as usize];
+            place.align = place.align.max(declared.align);
+            slot
         } else {
             let float = self.types.is_float(declared.ty);
             self.code.variable(float)

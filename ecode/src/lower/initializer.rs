@@ -16,6 +16,7 @@ impl Lowering<'_> {
         let size = self.types.size(ty);
         let covered: u64 = inits
             .iter()
+            .filter(|init| !init.bits.any())
             .map(|init| u64::from(self.types.size(init.ty)))
             .sum();
         if covered < u64::from(size) && size > 0 {
@@ -31,7 +32,10 @@ impl Lowering<'_> {
         }
         for init in inits {
             let node = *self.tree.get(init.node);
-            let place = addr.plus(init.offset.into());
+            let place = Addr {
+                bits: init.bits,
+                ..addr.plus(init.offset.into())
+            };
             self.code.at = node.at;
             if self.types.is_struct(init.ty) {
                 let from = self.address(init.node);

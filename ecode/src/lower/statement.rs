@@ -46,6 +46,12 @@ impl Lowering<'_> {
                 self.code.jump(block);
                 self.dead();
             }
+            Statement::GotoAddress(n) => self.goto_address(n),
+            Statement::Allocate {
+                pointer,
+                size,
+                before,
+            } => self.variable_array(pointer, size, before),
             Statement::Break => self.leave_statement(false),
             Statement::Continue => self.leave_statement(true),
             Statement::Return(None) => {
@@ -57,7 +63,7 @@ impl Lowering<'_> {
     }
 
     /// Whether a limit was met, so that no code will come of this.
-    fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         !self.scratch.exceeded.is_empty()
     }
 
@@ -125,7 +131,7 @@ impl Lowering<'_> {
     }
 
     /// The block of a label, which may not have been placed yet.
-    fn label(&mut self, label: LabelId) -> u32 {
+    pub(crate) fn label(&mut self, label: LabelId) -> u32 {
         let block = self.scratch.labels[label as usize];
         if block != NONE {
             return block;

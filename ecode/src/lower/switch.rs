@@ -55,7 +55,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn dispatch(&mut self, value: Value, ty: Scalar, first_case: usize, default: u32) {
+    pub(crate) fn dispatch(&mut self, value: Value, ty: Scalar, first_case: usize, default: u32) {
         let cases = &mut self.scratch.cases[first_case..];
         cases.sort_unstable_by_key(|case| case.value);
         match value {

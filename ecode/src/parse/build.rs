@@ -118,6 +118,15 @@ impl Parser<'_> {
     pub(crate) fn decay(&mut self, n: NodeId) -> NodeId {
         let node = *self.tree.get(n);
         let info = *self.types.get(node.ty);
+        if let Expression::Member { bits, .. } = node.expression
+            && bits.any()
+        {
+            let ty = self.types.promoted_bits(node.ty, bits);
+            return match node.ty.plain() == ty {
+                true => n,
+                false => self.unary(Expression::Cast(n), ty, n, node.at),
+            };
+        }
         match info.kind {
             TypeKind::Array => {
                 let of = info.of.with(node.ty.qualifiers());

@@ -8,7 +8,7 @@ use super::Parser;
 use crate::building::Reference;
 use crate::diagnostics::Rule;
 use crate::ir::sym;
-use crate::tree::{Expression, NodeId};
+use crate::tree::{Expression, Initializer, NodeId};
 use crate::types::*;
 use postern_verifier::relocation::Section;
 
@@ -23,14 +23,15 @@ impl Parser<'_> {
             return Some(value as i64);
         }
         if node.expression != Expression::Error && node.ty != ERROR {
-            self.error(
-                Rule::NotConstant,
-                node.at,
-                "this must be an integer constant".into(),
-                "only literals, enumeration constants and sizeof are",
-            );
+            self.not_constant(node.at);
         }
         None
+    }
+
+    pub(crate) fn not_constant(&mut self, at: u32) {
+        let message = "this must be an integer constant".into();
+        let help = "only literals, enumeration constants and sizeof are";
+        self.error(Rule::NotConstant, at, message, help);
     }
 
     /// The symbol and offset that an address constant is made of.
@@ -64,7 +65,7 @@ impl Parser<'_> {
         match self.tree.get(n).expression {
             Expression::Global(global) => Some((sym::GLOBAL + global, 0)),
             Expression::Text(start) => Some((sym::RODATA, start.into())),
-            Expression::Member { of, offset } => self
+            Expression::Member { of, offset, .. } => self
                 .place_constant(of)
                 .map(|(symbol, start)| (symbol, start + i64::from(offset))),
             Expression::Deref(pointer) => self.address_constant(pointer),
@@ -87,7 +88,7 @@ impl Parser<'_> {
         if self.unit.data.len() + self.unit.rodata.len() + info.size as usize
             > self.limits.data as usize
         {
-            self.limit(at, "bytes of data");
+            self.limit(at, "bytes of data", "data");
             return;
         }
         let mut bytes = vec![0u8; info.size as usize];
@@ -96,6 +97,10 @@ impl Parser<'_> {
         for index in first..self.values.len() {
             let init = self.values[index];
             let node = *self.tree.get(init.node);
+            if init.bits.any() {
+                self.place_bits(&mut bytes, &init);
+                continue;
+            }
             let size = self.types.size(init.ty) as usize;
             let Some(target) = bytes.get_mut(init.offset as usize..init.offset as usize + size)
             else {
@@ -149,12 +154,16 @@ impl Parser<'_> {
             self.place_zeroed(global, ty, at);
             return;
         }
+        let align = info
+            .align
+            .max(self.unit.globals[global as usize].align)
+            .max(1);
         let section = if constant {
             &mut self.unit.rodata
         } else {
             &mut self.unit.data
         };
-        let start = section.len().next_multiple_of(info.align.max(1) as usize);
+        let start = section.len().next_multiple_of(align as usize);
         section.resize(start, 0);
         section.extend_from_slice(&bytes);
         let list = if constant {
@@ -181,6 +190,24 @@ impl Parser<'_> {
         entry.size = info.size;
     }
 
+    /// Puts the value of a bit-field among the bytes of an object.
+    fn place_bits(&mut self, bytes: &mut [u8], init: &Initializer) {
+        let node = *self.tree.get(init.node);
+        let Expression::Integer(value) = node.expression else {
+            if node.ty != ERROR {
+                self.not_constant(node.at);
+            }
+            return;
+        };
+        for bit in 0..u32::from(init.bits.width) {
+            let at = init.offset * 8 + u32::from(init.bits.first) + bit;
+            if let Some(byte) = bytes.get_mut(at as usize / 8) {
+                *byte &= !(1 << (at % 8));
+                *byte |= ((value >> bit & 1) as u8) << (at % 8);
+            }
+        }
+    }
+
     /// Whether nothing in an object of the type can be written.
     fn is_constant_object(&self, ty: Type) -> bool {
         ty.is_const() && !ty.is_volatile()
@@ -190,10 +217,14 @@ impl Parser<'_> {
 
     pub(crate) fn place_zeroed(&mut self, global: u32, ty: Type, at: u32) {
         let info = *self.types.get(ty);
-        let start = self.unit.bss.next_multiple_of(info.align.max(1).into());
+        let align = info
+            .align
+            .max(self.unit.globals[global as usize].align)
+            .max(1);
+        let start = self.unit.bss.next_multiple_of(align.into());
         let end = start + u64::from(info.size);
         if end > self.limits.bss.into() {
-            self.limit(at, "bytes of zeroed data");
+            self.limit(at, "bytes of zeroed data", "bss");
             return;
         }
         self.unit.bss = end;

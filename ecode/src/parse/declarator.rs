@@ -4,28 +4,53 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Parser;
+use super::attribute::Attributes;
+use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::names::Name;
 use crate::token::Tok;
+use crate::tree::LocalId;
 use crate::types::*;
 
 /// Most types that one type is made of: pointers, arrays, functions, their parameters.
 const LEVELS: u16 = 400;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Declarator {
     pub name: Option<Name>,
     pub at: u32,
     pub ty: Type,
+    pub attributes: Attributes,
+    /// What it is called outside of the source, if that is something else.
+    pub label: Option<Name>,
 }
+
+/// Arrays of variable length in types.
+pub(crate) const NO_VARIABLE: &str =
+    "E-code has arrays of variable length as variables of one dimension only";
+pub(crate) const VARIABLE_HELP: &str = "compute the index of an array of one dimension";
 
 impl Parser<'_> {
     /// The type in a cast or `sizeof`.
     pub(crate) fn type_name(&mut self) -> Type {
+        let (ty, _) = self.aligned_type_name();
+        if self.variable.take().is_some() {
+            self.error(
+                Rule::Unsupported,
+                self.at(),
+                NO_VARIABLE.into(),
+                VARIABLE_HELP,
+            );
+            return ERROR;
+        }
+        ty
+    }
+
+    /// The same, and the alignment that its name asks for.
+    pub(crate) fn aligned_type_name(&mut self) -> (Type, u32) {
         let specifiers = self.specifiers();
         if self.panic {
-            return ERROR;
+            return (ERROR, 0);
         }
         let declarator = self.declarator(specifiers.ty, false);
         if let Some(name) = declarator.name {
@@ -35,14 +60,23 @@ impl Parser<'_> {
             );
             self.error(Rule::Expected, declarator.at, message, "");
         }
-        declarator.ty
+        (declarator.ty, specifiers.attributes.align)
     }
 
     /// A declarator on a base type. Where a name is `wanted`, its absence is an error.
     pub(crate) fn declarator(&mut self, base: Type, wanted: bool) -> Declarator {
-        let declarator = self.any_declarator(base);
+        let mut attributes = Attributes::default();
+        self.attributes(&mut attributes);
+        self.variable = None;
+        let mut declarator = self.any_declarator(base);
+        if self.peek() == Tok::Asm && wanted {
+            declarator.label = self.asm_name();
+        }
+        self.attributes(&mut attributes);
+        declarator.ty = self.with_mode(declarator.ty, &attributes, declarator.at);
+        declarator.attributes = attributes;
         if self.types.weight(declarator.ty) > LEVELS {
-            self.limit(declarator.at, "types that a type is made of");
+            self.limit(declarator.at, "types that a type is made of", "");
         }
         if wanted && declarator.name.is_none() && !self.panic {
             self.expect(Tok::Name, "a name");
@@ -58,6 +92,7 @@ impl Parser<'_> {
                 name: None,
                 at: 0,
                 ty: ERROR,
+                ..Declarator::default()
             };
         }
         let mut levels = 0;
@@ -66,13 +101,17 @@ impl Parser<'_> {
             ty = self.types.pointer(ty);
             levels += 1;
             if levels > 64 {
-                self.limit(at, "pointers to pointers");
+                self.limit(at, "pointers to pointers", "");
             }
             loop {
                 match self.peek() {
                     Tok::Const => ty = ty.with(CONST),
                     Tok::Volatile => ty = ty.with(VOLATILE),
                     Tok::Restrict => {}
+                    Tok::Attribute => {
+                        self.attributes(&mut Attributes::default());
+                        continue;
+                    }
                     _ => break,
                 }
                 self.advance();
@@ -87,7 +126,12 @@ impl Parser<'_> {
             let at = self.at();
             let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
             let ty = self.suffixes(ty);
-            Declarator { name, at, ty }
+            Declarator {
+                name,
+                at,
+                ty,
+                ..Declarator::default()
+            }
         };
         self.nested -= 1;
         result
@@ -115,6 +159,7 @@ impl Parser<'_> {
                         name: None,
                         at: open.at,
                         ty: ERROR,
+                        ..Declarator::default()
                     };
                 }
                 _ => {}
@@ -141,7 +186,13 @@ impl Parser<'_> {
         match self.peek() {
             Tok::LBracket => {
                 let at = self.advance().at;
-                while matches!(self.peek(), Tok::Static | Tok::Const | Tok::Restrict) {
+                while matches!(
+                    self.peek(),
+                    Tok::Static | Tok::Const | Tok::Restrict | Tok::Volatile
+                ) {
+                    self.advance();
+                }
+                if self.peek() == Tok::Star && self.peek_at(1) == Tok::RBracket {
                     self.advance();
                 }
                 let count = if self.peek() == Tok::RBracket {
@@ -154,11 +205,17 @@ impl Parser<'_> {
                     self.nested -= 1;
                     return ERROR;
                 }
+                let outer = self.variable.take();
                 let of = self.suffixes(base);
                 self.nested -= 1;
                 if of == ERROR || self.panic {
                     return ERROR;
                 }
+                if self.variable.is_some() {
+                    self.error(Rule::Unsupported, at, NO_VARIABLE.into(), VARIABLE_HELP);
+                    return ERROR;
+                }
+                self.variable = outer;
                 if !self.types.is_complete(of) {
                     let message = format!(
                         "an array cannot have elements of the type `{}`",
@@ -201,9 +258,29 @@ impl Parser<'_> {
         }
     }
 
+    /// The length of an array; of one whose length is known only when it is declared, [`UNKNOWN`], and
+    /// the expression is kept in [`Parser::variable`].
     fn array_length(&mut self) -> Option<u32> {
         let at = self.at();
-        let value = self.constant_expression()?;
+        let n = self.assignment_expression();
+        let n = self.decay(n);
+        let node = *self.tree.get(n);
+        let Some(value) = self
+            .constant_of(n)
+            .filter(|_| self.types.is_integer(node.ty))
+        else {
+            if node.ty == ERROR {
+                return None;
+            }
+            let inside = self.prototypes > 0 || self.functions > 0 && self.depth > 1;
+            if inside && self.types.is_integer(node.ty) {
+                self.variable = Some(n);
+                return Some(UNKNOWN);
+            }
+            self.not_constant(node.at);
+            return None;
+        };
+        let value = value as i64;
         if !(0..1 << 30).contains(&value) {
             let message = if value < 0 {
                 "the length of an array is not negative"
@@ -227,17 +304,29 @@ impl Parser<'_> {
             return (types, names, false);
         }
         let mut open = false;
+        // Their names mean something until the parenthesis is closed.
+        let symbols = self.symbols.len();
+        self.prototypes += 1;
         loop {
             if self.accept(Tok::Ellipsis) {
                 open = true;
                 break;
             }
             let at = self.at();
+            if self.peek() == Tok::Name
+                && !self.is_type_at(0)
+                && matches!(self.peek_at(1), Tok::Comma | Tok::RParen)
+            {
+                self.old_parameters();
+                break;
+            }
             let specifiers = self.specifiers();
             if self.panic {
                 break;
             }
             let declarator = self.declarator(specifiers.ty, false);
+            // The length of a parameter that is an array says nothing.
+            self.variable = None;
             let info = *self.types.get(declarator.ty);
             let ty = match info.kind {
                 TypeKind::Array => self.types.pointer(info.of),
@@ -250,6 +339,10 @@ impl Parser<'_> {
             };
             types.push(ty.plain().with(ty.qualifiers()));
             names.push((declarator.name.unwrap_or_default(), declarator.at));
+            if let Some(name) = declarator.name {
+                let at = declarator.at;
+                self.bind(name, Meaning::Register(LocalId::MAX), ty, at);
+            }
             if types.len() > 16 {
                 self.error(
                     Rule::Unsupported,
@@ -261,6 +354,12 @@ impl Parser<'_> {
             }
             if !self.accept(Tok::Comma) || self.panic {
                 break;
+            }
+        }
+        self.prototypes -= 1;
+        while self.symbols.len() > symbols {
+            if let Some(symbol) = self.symbols.pop() {
+                self.names.get_mut(symbol.name).symbol = symbol.previous;
             }
         }
         self.expect(Tok::RParen, "`)`");

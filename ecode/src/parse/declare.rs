@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 
-use super::declarator::Declarator;
+use super::declarator::{Declarator, NO_VARIABLE, VARIABLE_HELP};
 use super::specifier::Specifiers;
 use super::{Meaning, Parser};
 use crate::building::Global;
@@ -11,7 +11,7 @@ use crate::diagnostics::Rule;
 use crate::limits;
 use crate::names::Name;
 use crate::token::Tok;
-use crate::tree::{Expression, Local, LocalId, Statement};
+use crate::tree::{Arithmetic, Expression, Local, LocalId, NodeId, Statement};
 use crate::types::*;
 
 impl Parser<'_> {
@@ -37,6 +37,7 @@ impl Parser<'_> {
     /// The specifiers, unless there is nothing behind them or something wrong.
     fn declaration_start(&mut self) -> Option<Specifiers> {
         let specifiers = self.specifiers();
+        self.variable = None;
         (!self.panic && !self.accept(Tok::Semi)).then_some(specifiers)
     }
 
@@ -56,15 +57,8 @@ impl Parser<'_> {
                     self.function_definition(specifiers, declarator, name);
                     return false;
                 }
-                if self.is_declaration() {
-                    let help = "write the types of the parameters inside the parentheses";
-                    self.fail(
-                        Rule::Unsupported,
-                        self.at(),
-                        1,
-                        "E-code has no parameter declarations outside the parentheses".into(),
-                        help.into(),
-                    );
+                if !matches!(self.peek(), Tok::Attribute | Tok::Asm) && self.is_declaration() {
+                    self.old_parameters();
                     return false;
                 }
             }
@@ -73,6 +67,14 @@ impl Parser<'_> {
                 return true;
             }
         }
+    }
+
+    /// Parameters as C had them before it was standardised.
+    #[cold]
+    pub(crate) fn old_parameters(&mut self) {
+        let help = "write the types of the parameters inside the parentheses";
+        let message = "E-code has no parameter declarations outside the parentheses";
+        self.fail(Rule::Unsupported, self.at(), 1, message.into(), help.into());
     }
 
     #[cold]
@@ -118,6 +120,15 @@ impl Parser<'_> {
     /// One declarator of a declaration, with its initialiser.
     fn declare(&mut self, specifiers: &Specifiers, declarator: Declarator, name: Name) {
         let Declarator { ty, at, .. } = declarator;
+        let length = self.variable.take();
+        let array = self.types.kind(ty) == TypeKind::Array;
+        let block =
+            self.depth > 1 && !specifiers.external && !specifiers.is_static && !specifiers.typedef;
+        if length.is_some() && !(array && block) {
+            self.error(Rule::Unsupported, at, NO_VARIABLE.into(), VARIABLE_HELP);
+            return;
+        }
+        let align = specifiers.attributes.align.max(declarator.attributes.align);
         let here = self
             .lookup(name)
             .filter(|symbol| symbol.depth == self.depth)
@@ -130,7 +141,13 @@ impl Parser<'_> {
                     self.redeclared(name, at)
                 }
                 Some(_) => {}
-                None => self.bind(name, Meaning::Typedef, ty, at),
+                None => {
+                    self.bind(name, Meaning::Typedef, ty, at);
+                    let align = specifiers.attributes.align.max(declarator.attributes.align);
+                    if let Some(symbol) = self.symbols.last_mut() {
+                        symbol.align = align;
+                    }
+                }
             }
             return;
         }
@@ -144,10 +161,59 @@ impl Parser<'_> {
             return;
         }
         if specifiers.is_static {
-            self.static_local(declarator, name);
+            self.static_local(declarator, name, align);
             return;
         }
-        self.automatic(declarator, name);
+        let first = self.tree.locals.len();
+        match length {
+            Some(length) => self.variable_array(declarator, name, length),
+            None => self.automatic(declarator, name),
+        }
+        if let Some(local) = self.tree.locals.get_mut(first) {
+            local.align = align;
+        }
+    }
+
+    /// An array whose length is known when its declaration is reached.
+    fn variable_array(&mut self, declarator: Declarator, name: Name, length: NodeId) {
+        let Declarator { ty, at, .. } = declarator;
+        let of = self.types.get(ty).of;
+        let to = self.types.pointer(of);
+        let local = |ty| Local {
+            ty,
+            at,
+            memory: false,
+            align: 0,
+        };
+        let (size, pointer) = (
+            self.tree.declare(local(ULONG)),
+            self.tree.declare(local(to)),
+        );
+        let length = self.convert_node(length, ULONG);
+        let element = self.integer(ULONG, self.types.size(of).into(), at);
+        let bytes = self.arithmetic(Arithmetic::Mul, ULONG, (length, element), at);
+        let target = self.leaf(Expression::Register(size), ULONG, at);
+        let assign = Expression::Assign {
+            to: target,
+            value: bytes,
+        };
+        let assign = self.binary(assign, ULONG, (target, bytes), at);
+        self.tree.add(Statement::Expression(assign), at);
+        let before = self.variables.last().map(|(pointer, _)| *pointer);
+        let allocate = Statement::Allocate {
+            pointer,
+            size,
+            before,
+        };
+        self.tree.add(allocate, 0);
+        self.variables.push((pointer, self.depth));
+        self.sizes.push((pointer, size));
+        self.bind(name, Meaning::Variable(pointer), ty, at);
+        if self.peek() == Tok::Assign {
+            let message = "an array of variable length has no initialiser".into();
+            self.error(Rule::Initializer, self.at(), message, "");
+            self.panic = true;
+        }
     }
 
     fn complete(&mut self, ty: Type, at: u32) -> bool {
@@ -189,6 +255,7 @@ impl Parser<'_> {
                 ty,
                 at,
                 memory: true,
+                align: 0,
             });
             self.bind(name, Meaning::Memory(local), ty, at);
             let first = self.values.len();
@@ -218,6 +285,7 @@ impl Parser<'_> {
                 ty,
                 at,
                 memory: false,
+                align: 0,
             });
             self.bind(name, Meaning::Register(local), ty, at);
             self.leaf(Expression::Register(local), ty.plain(), at)
@@ -243,6 +311,7 @@ impl Parser<'_> {
             ty,
             at,
             memory: true,
+            align: 0,
         })
     }
 
@@ -250,13 +319,13 @@ impl Parser<'_> {
     pub(crate) fn count_frame(&mut self, ty: Type, at: u32) {
         let size = u64::from(self.types.size(ty));
         if self.frame + size > u64::from(self.limits.frame) {
-            self.limit(at, limits::FRAME);
+            self.limit(at, limits::FRAME, "frame");
             return;
         }
         self.frame += size;
     }
 
-    fn static_local(&mut self, declarator: Declarator, name: Name) {
+    fn static_local(&mut self, declarator: Declarator, name: Name, align: u32) {
         let Declarator { mut ty, at, .. } = declarator;
         let global = self.unit.add(Global {
             name,
@@ -265,6 +334,7 @@ impl Parser<'_> {
             function: false,
             is_static: true,
             in_block: true,
+            align,
             ..Global::default()
         });
         self.bind(name, Meaning::Global(global), ty, at);
@@ -339,7 +409,11 @@ impl Parser<'_> {
                 global
             }
         };
-        self.unit.globals[global as usize].ty = ty;
+        let entry = &mut self.unit.globals[global as usize];
+        entry.ty = ty;
+        let asked = specifiers.attributes.align.max(declarator.attributes.align);
+        entry.align = entry.align.max(asked);
+        entry.label = declarator.label.unwrap_or(entry.label);
         match self.lookup(name).copied() {
             Some(symbol) if symbol.meaning == Meaning::Global(global) => {
                 let index = self.names.get(name).symbol as usize;
@@ -394,6 +468,7 @@ impl Parser<'_> {
         let value = self.constant_expression();
         if self.accept(Tok::Comma) {
             self.expect(Tok::Text, "a string");
+            while self.accept(Tok::Text) {}
         }
         self.expect(Tok::RParen, "`)`");
         self.expect(Tok::Semi, "`;`");

@@ -145,10 +145,14 @@ impl Parser<'_> {
             return self.bad_operands(ty, right_ty, at);
         }
         let shift = matches!(kind, Arithmetic::Shl | Arithmetic::Shr);
+        let old = match self.tree.get(left).expression {
+            Expression::Member { bits, .. } => self.types.promoted_bits(ty, bits),
+            _ => ty,
+        };
         let compute = if shift {
-            self.types.promoted(ty)
+            self.types.promoted(old)
         } else {
-            self.types.usual(ty, right_ty)
+            self.types.usual(old, right_ty)
         };
         let wanted = if shift {
             self.types.promoted(right_ty)
@@ -224,12 +228,28 @@ impl Parser<'_> {
             return condition;
         }
         let at = self.advance().at;
+        let value = condition;
         let condition = self.condition_node(condition);
         if !self.nest() {
             self.nested -= 1;
             return self.error_node(at);
         }
-        let yes = self.expression();
+        // `a ?: b` is `a ? a : b`.
+        let yes = if self.peek() == Tok::Colon {
+            if self.tree.get(value).effects {
+                let message =
+                    "E-code has `?:` without a value in between for what changes nothing".into();
+                self.error(
+                    Rule::Unsupported,
+                    at,
+                    message,
+                    "keep the value in a variable",
+                );
+            }
+            value
+        } else {
+            self.expression()
+        };
         self.expect(Tok::Colon, "`:` and the other value");
         let no = self.conditional_expression();
         self.nested -= 1;
@@ -314,7 +334,7 @@ impl Parser<'_> {
     pub(crate) fn too_deep(&mut self, n: NodeId, at: u32) -> bool {
         let deep = u32::from(self.tree.get(n).depth) > 2 * self.limits.nesting;
         if deep {
-            self.limit(at, "operators in one expression");
+            self.limit(at, "operators in one expression", "nesting");
         }
         deep
     }

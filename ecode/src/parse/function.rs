@@ -23,15 +23,8 @@ impl Parser<'_> {
         let names = core::mem::take(&mut self.params);
         let mut ty = declarator.ty;
         let info = *self.types.get(ty);
-        if info.open && info.count > 0 {
-            let help = "pass a pointer to an array";
-            self.error(
-                Rule::Unsupported,
-                at,
-                "E-code cannot define functions with `...`".into(),
-                help,
-            );
-        } else if info.open {
+        let variadic = info.open && info.count > 0;
+        if info.open && !variadic {
             // `f() { … }` has no parameters.
             ty = self.types.function(info.of, &[], true);
         }
@@ -45,6 +38,9 @@ impl Parser<'_> {
             self.error(Rule::Redeclared, at, message, "");
         }
         self.functions += 1;
+        (self.function, self.variadic, self.allocates) = (name, variadic, false);
+        self.sizes.clear();
+        self.variables.clear();
         self.labels.clear();
         self.switches.clear();
         self.loops = 0;
@@ -70,6 +66,9 @@ impl Parser<'_> {
             parameters,
             labels: self.labels.len() as u32,
             body,
+            variadic,
+            dynamic: self.allocates || !self.sizes.is_empty(),
+            allocates: self.allocates,
             returns_zero: main && self.types.kind(result) != TypeKind::Void,
         });
     }
@@ -118,6 +117,7 @@ impl Parser<'_> {
                 ty: param,
                 at,
                 memory,
+                align: 0,
             });
             let meaning = match (structure, memory) {
                 (true, _) => Meaning::Indirect(local),

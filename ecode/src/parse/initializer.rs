@@ -9,6 +9,14 @@ use crate::token::Tok;
 use crate::tree::{Expression, Initializer, NodeId};
 use crate::types::*;
 
+/// A part of an array, structure or union.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    ty: Type,
+    offset: u32,
+    bits: Bits,
+}
+
 impl Parser<'_> {
     /// The initialiser of a scalar, braces allowed.
     pub(crate) fn scalar_initializer(&mut self, ty: Type) -> NodeId {
@@ -30,7 +38,7 @@ impl Parser<'_> {
         let array = info.kind == TypeKind::Array;
         let plain_text = self.peek() == Tok::Text
             && matches!(self.peek_at(1), Tok::Semi | Tok::Comma | Tok::Text);
-        if array && self.peek() != Tok::LBrace && !(plain_text && self.types.size(info.of) == 1) {
+        if array && self.peek() != Tok::LBrace && !(plain_text && self.types.is_integer(info.of)) {
             self.fail(
                 Rule::Initializer,
                 at,
@@ -54,7 +62,24 @@ impl Parser<'_> {
     }
 
     fn put(&mut self, offset: u32, ty: Type, node: NodeId) {
-        self.values.push(Initializer { offset, ty, node });
+        let bits = Bits::NONE;
+        self.values.push(Initializer {
+            offset,
+            ty,
+            bits,
+            node,
+        });
+    }
+
+    /// A part of an object: a bit-field, or an object of its own.
+    fn part_object(&mut self, part: Part, offset: u32, first: Option<NodeId>) {
+        let before = self.values.len();
+        self.object(part.ty, offset.wrapping_add(part.offset), first);
+        if part.bits.any()
+            && let Some(value) = self.values.get_mut(before)
+        {
+            value.bits = part.bits;
+        }
     }
 
     /// An object at `offset`, whose first expression may have been parsed already. Returns the
@@ -76,7 +101,7 @@ impl Parser<'_> {
     fn object_inner(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let info = *self.types.get(ty);
         match info.kind {
-            TypeKind::Array if self.types.is_integer(info.of) && self.types.size(info.of) == 1 => {
+            TypeKind::Array if self.types.is_integer(info.of) => {
                 let braced_text = first.is_none()
                     && self.peek() == Tok::LBrace
                     && self.peek_at(1) == Tok::Text
@@ -92,6 +117,8 @@ impl Parser<'_> {
                 }
                 if let Some(text) = first
                     && matches!(self.tree.get(text).expression, Expression::Text(_))
+                    && self.types.size(self.types.get(self.tree.get(text).ty).of)
+                        == self.types.size(info.of)
                 {
                     return self.text_object(ty, offset, text);
                 }
@@ -165,7 +192,7 @@ impl Parser<'_> {
                     None => return most,
                 }
             } else {
-                let Some((part, place)) = self.part(ty, index) else {
+                let Some(part) = self.part(ty, index) else {
                     if !braces {
                         return most;
                     }
@@ -182,7 +209,7 @@ impl Parser<'_> {
                     );
                     return most;
                 };
-                self.object(part, offset.wrapping_add(place), first.take());
+                self.part_object(part, offset, first.take());
                 index += 1;
             }
             begun = true;
@@ -208,13 +235,17 @@ impl Parser<'_> {
     }
 
     /// Type and offset of a part.
-    fn part(&self, ty: Type, index: u32) -> Option<(Type, u32)> {
+    fn part(&self, ty: Type, index: u32) -> Option<Part> {
         let info = self.types.get(ty);
         match info.kind {
             TypeKind::Array if info.count == UNKNOWN || index < info.count => {
                 let size = self.types.size(info.of);
                 let offset = size.checked_mul(index).filter(|offset| *offset < 1 << 30)?;
-                Some((info.of, offset))
+                Some(Part {
+                    ty: info.of,
+                    offset,
+                    bits: Bits::NONE,
+                })
             }
             TypeKind::Struct | TypeKind::Union => {
                 let most = if info.kind == TypeKind::Union {
@@ -227,7 +258,11 @@ impl Parser<'_> {
                     .members(ty)
                     .get(index as usize)
                     .filter(|_| index < most)?;
-                Some((member.ty, member.offset))
+                Some(Part {
+                    ty: member.ty,
+                    offset: member.offset,
+                    bits: member.bits,
+                })
             }
             _ => None,
         }
@@ -235,52 +270,62 @@ impl Parser<'_> {
 
     /// `[3] = …` or `.x = …`, also several in a row; the index behind the part.
     fn designated(&mut self, ty: Type, offset: u32) -> Option<u32> {
-        let (mut part, mut place, mut next) = (ty, offset, None);
+        let (mut place, mut next) = (offset, None);
+        let mut part = Part {
+            ty,
+            offset: 0,
+            bits: Bits::NONE,
+        };
         while matches!(self.peek(), Tok::Dot | Tok::LBracket) && !self.panic {
             let at = self.at();
             let index = if self.advance().kind == Tok::LBracket {
                 let index = self.constant_expression()?;
                 self.expect(Tok::RBracket, "`]`");
-                if self.types.kind(part) != TypeKind::Array || !(0..1 << 30).contains(&index) {
+                if self.types.kind(part.ty) != TypeKind::Array || !(0..1 << 30).contains(&index) {
                     None
                 } else {
-                    self.part(part, index as u32)
-                        .map(|(ty, at)| (ty, at, index as u32 + 1))
+                    self.part(part.ty, index as u32)
+                        .map(|part| (part, index as u32 + 1))
                 }
             } else {
                 let name = self.token();
                 self.expect(Tok::Name, "the name of a member");
                 let name = Name(name.value);
-                if !self.types.is_struct(part) {
+                if !self.types.is_struct(part.ty) {
                     None
                 } else {
-                    let position = self.types.members(part).iter().position(|m| {
+                    let position = self.types.members(part.ty).iter().position(|m| {
                         m.name == name || m.anonymous && self.types.member(m.ty, name).is_some()
                     });
-                    let found = self.types.member(part, name);
-                    position
-                        .zip(found)
-                        .map(|(position, (ty, at))| (ty, at, position as u32 + 1))
+                    let found = self.types.member(part.ty, name);
+                    position.zip(found).map(|(position, found)| {
+                        let part = Part {
+                            ty: found.ty,
+                            offset: found.offset,
+                            bits: found.bits,
+                        };
+                        (part, position as u32 + 1)
+                    })
                 }
             };
-            let Some((ty, at_offset, after)) = index else {
+            let Some((inner, after)) = index else {
                 if !self.panic {
                     self.fail(
                         Rule::Initializer,
                         at,
                         1,
-                        format!("`{}` has no such part", self.spell(part.plain())),
+                        format!("`{}` has no such part", self.spell(part.ty.plain())),
                         "".into(),
                     );
                 }
                 return None;
             };
-            part = ty;
-            place += at_offset;
+            place = place.wrapping_add(part.offset);
+            part = inner;
             next.get_or_insert(after);
         }
         self.expect(Tok::Assign, "`=`");
-        self.object(part, place, None);
+        self.part_object(part, place, None);
         next
     }
 

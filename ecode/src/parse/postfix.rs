@@ -110,7 +110,7 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         let name = Name(token.value);
-        let Some((ty, offset)) = self.types.member(node.ty, name) else {
+        let Some(found) = self.types.member(node.ty, name) else {
             let near = self.nearest(name, token.at, |parser, other| {
                 parser.types.member(node.ty, other).is_some()
             });
@@ -123,8 +123,12 @@ impl Parser<'_> {
             self.error(Rule::UnknownMember, token.at, message, &help);
             return self.error_node(at);
         };
-        let member = Expression::Member { of: n, offset };
-        self.unary(member, ty.with(node.ty.qualifiers()), n, at)
+        let member = Expression::Member {
+            of: n,
+            offset: found.offset,
+            bits: found.bits,
+        };
+        self.unary(member, found.ty.with(node.ty.qualifiers()), n, at)
     }
 
     fn call_node(&mut self, n: NodeId, at: u32) -> NodeId {
@@ -190,14 +194,17 @@ impl Parser<'_> {
                 } else {
                     self.types.promoted(ty)
                 };
-                if !self.types.is_scalar(ty) && ty != ERROR {
+                if !self.types.is_scalar(ty) && !self.types.is_struct(ty) && ty != ERROR {
                     let at = self.tree.get(*arg).at;
                     self.error(
                         Rule::Unsupported,
                         at,
-                        "only numbers and pointers go where a prototype names no parameter".into(),
+                        "only values go where a prototype names no parameter".into(),
                         "",
                     );
+                }
+                if self.types.is_struct(ty) {
+                    continue;
                 }
                 self.convert_node(*arg, promoted)
             };

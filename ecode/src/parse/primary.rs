@@ -2,10 +2,11 @@
 
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
-use crate::lex::Literal;
+use crate::lex::{Literal, TextKind};
 use crate::names::Name;
 use crate::token::Tok;
 use crate::tree::{Expression, NodeId};
@@ -29,7 +30,12 @@ impl Parser<'_> {
             | Tok::Union
             | Tok::Enum
             | Tok::Const
-            | Tok::Volatile => true,
+            | Tok::Volatile
+            | Tok::Attribute
+            | Tok::Typeof
+            | Tok::VaList
+            | Tok::Alignas => true,
+            Tok::Extension => self.is_type_at(ahead + 1),
             Tok::Name => {
                 let name = Name(self.tokens.list[self.pos + ahead].value);
                 self.lookup(name)
@@ -118,6 +124,14 @@ impl Parser<'_> {
                     Some(value) => self.integer(INT, u64::from(value == 0), at),
                     None => self.unary(Expression::Not(n), INT, n, at),
                 }
+            }
+            Tok::AndAnd => {
+                self.advance();
+                self.label_address(at)
+            }
+            Tok::Extension => {
+                self.advance();
+                self.nested_cast()
             }
             Tok::Sizeof | Tok::Alignof => self.size_of(token.kind == Tok::Alignof),
             _ => {
@@ -220,6 +234,13 @@ impl Parser<'_> {
         if node.ty == ERROR {
             return n;
         }
+        if let Expression::Member { bits, .. } = node.expression
+            && bits.any()
+        {
+            let message = "a bit-field has no size and no address".into();
+            self.error(Rule::NotLvalue, at, message, "");
+            return self.error_node(at);
+        }
         if !self.is_lvalue(n) {
             self.error(
                 Rule::NotLvalue,
@@ -281,10 +302,14 @@ impl Parser<'_> {
 
     fn size_of(&mut self, align: bool) -> NodeId {
         let at = self.advance().at;
+        let mut bits = Bits::NONE;
         let ty = if self.peek() == Tok::LParen && self.is_type_at(1) {
             self.advance();
-            let ty = self.type_name();
+            let (ty, least) = self.aligned_type_name();
             self.expect(Tok::RParen, "`)`");
+            if align && least > 0 && ty != ERROR {
+                return self.integer(ULONG, least.into(), at);
+            }
             if self.peek() == Tok::LBrace {
                 let literal = self.compound_literal(ty, at);
                 let n = self.postfix(literal);
@@ -296,8 +321,26 @@ impl Parser<'_> {
             self.unevaluated += 1;
             let n = self.nested_unary();
             self.unevaluated -= 1;
-            self.tree.get(n).ty
+            let node = *self.tree.get(n);
+            if let Expression::Deref(pointer) = node.expression
+                && let Some(size) = self.variable_size(pointer)
+                && !align
+            {
+                return self.leaf(Expression::Register(size), ULONG, at);
+            }
+            if let Expression::Member { bits: of, .. } = node.expression {
+                bits = of;
+            }
+            if align && let Some(least) = self.least_alignment(n) {
+                return self.integer(ULONG, least.into(), at);
+            }
+            node.ty
         };
+        if bits.any() {
+            let message = "a bit-field has no size and no address".into();
+            self.error(Rule::Operands, at, message, "");
+            return self.error_node(at);
+        }
         if ty == ERROR {
             return self.error_node(at);
         }
@@ -331,8 +374,10 @@ impl Parser<'_> {
                         self.float(if single { FLOAT } else { DOUBLE }, value, at)
                     }
                     Literal::Int {
-                        value, char: true, ..
-                    } => self.integer(INT, value, at),
+                        value,
+                        ty: Some(ty),
+                        ..
+                    } => self.integer(ty, value, at),
                     Literal::Int {
                         value,
                         decimal,
@@ -348,10 +393,12 @@ impl Parser<'_> {
             Tok::Text => self.text_node(),
             Tok::LParen => {
                 self.advance();
-                let n = if self.nest() {
-                    self.expression()
-                } else {
+                let n = if !self.nest() {
                     self.error_node(at)
+                } else if self.peek() == Tok::LBrace {
+                    self.statement_expression(at)
+                } else {
+                    self.expression()
                 };
                 self.nested -= 1;
                 self.expect(Tok::RParen, "`)`");
@@ -386,6 +433,9 @@ impl Parser<'_> {
 
     fn name_node(&mut self, name: Name, at: u32) -> NodeId {
         let Some(symbol) = self.lookup(name) else {
+            if let Some(n) = self.builtin_name(name, at) {
+                return n;
+            }
             let call = self.peek() == Tok::LParen;
             self.unknown_name(name, at, call);
             return self.error_node(at);
@@ -407,6 +457,11 @@ impl Parser<'_> {
                 let n = self.leaf(Expression::Register(local), pointer, at);
                 self.unary(Expression::Deref(n), ty, n, at)
             }
+            Meaning::Variable(pointer) => {
+                let to = self.types.pointer(ty);
+                let n = self.leaf(Expression::Register(pointer), to, at);
+                self.unary(Expression::Deref(n), ty, n, at)
+            }
             Meaning::Typedef => {
                 let message = format!(
                     "expected an expression, `{}` is a type",
@@ -418,23 +473,55 @@ impl Parser<'_> {
         }
     }
 
-    /// Strings beside each other are one.
+    /// Strings beside each other are one, which is wide if one of them is.
     fn text_node(&mut self) -> NodeId {
         let at = self.at();
-        let mut bytes = alloc::vec::Vec::new();
+        let (first, mut kind) = (self.pos, TextKind::Plain);
         while self.peek() == Tok::Text {
-            let text = self.advance().value;
-            let (start, end) = self.tokens.texts[text as usize];
-            bytes.extend_from_slice(&self.tokens.bytes[start as usize..end as usize]);
+            let token = self.advance();
+            let text = self.tokens.texts[token.value as usize];
+            if kind != TextKind::Plain && text.kind != TextKind::Plain && kind != text.kind {
+                let message = "these strings have different types".into();
+                self.error(Rule::Operands, at, message, "");
+            }
+            if text.kind != TextKind::Plain {
+                kind = text.kind;
+            }
         }
-        bytes.push(0);
+        let mut bytes = Vec::new();
+        for index in first..self.pos {
+            let text = self.tokens.texts[self.tokens.list[index].value as usize];
+            let part = &self.tokens.bytes[text.first as usize..text.last as usize];
+            if text.kind == kind {
+                bytes.extend_from_slice(part);
+                continue;
+            }
+            for character in String::from_utf8_lossy(part).chars() {
+                match kind {
+                    TextKind::Char16 => {
+                        for unit in character.encode_utf16(&mut [0; 2]) {
+                            bytes.extend_from_slice(&unit.to_le_bytes());
+                        }
+                    }
+                    _ => bytes.extend_from_slice(&(character as u32).to_le_bytes()),
+                }
+            }
+        }
+        let unit = usize::from(kind.unit());
+        bytes.resize(bytes.len() + unit, 0);
+        self.bytes_node(&bytes, kind.element(), at)
+    }
+
+    /// A constant array of these bytes.
+    pub(crate) fn bytes_node(&mut self, bytes: &[u8], element: Type, at: u32) -> NodeId {
         if self.unit.rodata.len() + bytes.len() > self.limits.data as usize {
-            self.limit(at, "bytes of constants");
+            self.limit(at, "bytes of constants", "data");
             return self.error_node(at);
         }
-        let offset = self.unit.text_constant(&bytes);
-        let ty = self.types.array(CHAR, bytes.len() as u32).unwrap_or(ERROR);
-        self.leaf(Expression::Text(offset), ty, at)
+        let unit = self.types.size(element);
+        let offset = self.unit.text_constant(bytes, unit);
+        let ty = self.types.array(element, bytes.len() as u32 / unit);
+        self.leaf(Expression::Text(offset), ty.unwrap_or(ERROR), at)
     }
 }
 

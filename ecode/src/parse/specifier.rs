@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::attribute::Attributes;
+use super::declarator::Declarator;
 use super::{Meaning, Parser, Tag};
 use crate::diagnostics::Rule;
 use crate::names::Name;
@@ -18,6 +20,34 @@ pub(crate) struct Specifiers {
     pub external: bool,
     pub is_static: bool,
     pub inline: bool,
+    pub attributes: Attributes,
+}
+
+impl Specifiers {
+    /// Those of a function that somebody else defines.
+    pub fn external(ty: Type) -> Specifiers {
+        Specifiers {
+            ty,
+            typedef: false,
+            external: true,
+            is_static: false,
+            inline: false,
+            attributes: Attributes::default(),
+        }
+    }
+}
+
+/// A member of a type, before it has a place.
+fn member(specifiers: &Specifiers, name: Name, ty: Type) -> Member {
+    Member {
+        name,
+        ty,
+        offset: 0,
+        bits: Bits::NONE,
+        align: specifiers.attributes.align,
+        packed: specifiers.attributes.packed,
+        anonymous: false,
+    }
 }
 
 /// Most members of one structure.
@@ -34,6 +64,8 @@ impl Parser<'_> {
             | Tok::Auto
             | Tok::Inline
             | Tok::StaticAssert => true,
+            // An attribute of a statement is read as one of nothing.
+            Tok::Attribute => true,
             Tok::Name if self.peek_at(1) == Tok::Colon => false,
             _ => self.is_type_at(0),
         }
@@ -46,6 +78,7 @@ impl Parser<'_> {
             external: false,
             is_static: false,
             inline: false,
+            attributes: Attributes::default(),
         };
         let (mut qualifiers, mut seen) = (0, 0u32);
         let (mut base, mut long, mut short, mut sign) = (None, 0, false, None);
@@ -57,7 +90,20 @@ impl Parser<'_> {
                 Tok::Extern => result.external = true,
                 Tok::Static => result.is_static = true,
                 Tok::Inline => result.inline = true,
-                Tok::Register | Tok::Auto | Tok::Restrict => {}
+                Tok::Register | Tok::Auto | Tok::Restrict | Tok::Extension => {}
+                Tok::Attribute | Tok::Alignas => {
+                    self.attributes(&mut result.attributes);
+                    continue;
+                }
+                Tok::Typeof if base.is_none() => {
+                    base = Some(self.typeof_specifier());
+                    seen += 1;
+                    continue;
+                }
+                Tok::VaList if base.is_none() => {
+                    base = Some(self.va_list());
+                    seen += 1;
+                }
                 Tok::Const => qualifiers |= CONST,
                 Tok::Volatile => qualifiers |= VOLATILE,
                 Tok::Long => long += 1,
@@ -106,6 +152,9 @@ impl Parser<'_> {
                     match self.lookup(name) {
                         Some(symbol) if symbol.meaning == Meaning::Typedef => {
                             base = Some(symbol.ty);
+                            let align = symbol.align;
+                            let attributes = &mut result.attributes;
+                            attributes.align = attributes.align.max(align);
                             seen += 1;
                         }
                         _ => break,
@@ -184,11 +233,14 @@ impl Parser<'_> {
                 );
                 return result;
             }
+            _ if result.attributes.any && self.peek() == Tok::Semi => VOID,
             _ => {
-                self.missing_type();
+                let known = result.typedef || result.external || result.is_static || result.inline;
+                self.missing_type(known || qualifiers != 0 || result.attributes.any);
                 return result;
             }
         };
+        let ty = self.with_mode(ty, &result.attributes, at);
         result.ty = if ty == ERROR {
             ERROR
         } else {
@@ -197,13 +249,31 @@ impl Parser<'_> {
         result
     }
 
+    /// There is no type; a declaration begins here all the same if `begun`.
     #[cold]
-    fn missing_type(&mut self) {
+    fn missing_type(&mut self, begun: bool) {
         let token = self.token();
         if self.panic {
             return;
         }
         let mut help = String::new();
+        let next = self.peek_at(1);
+        let declares = matches!(
+            next,
+            Tok::LParen | Tok::Assign | Tok::Semi | Tok::Comma | Tok::LBracket
+        );
+        if token.kind == Tok::Name && declares && (begun || self.depth == 1) {
+            let message = "E-code has no implicit int";
+            let length = self.length(token);
+            self.fail(
+                Rule::Unsupported,
+                token.at,
+                length,
+                message.into(),
+                "write `int` before it".into(),
+            );
+            return;
+        }
         if token.kind == Tok::Name {
             let near = self.nearest(Name(token.value), token.at, |parser, other| {
                 other.0 < 35
@@ -221,6 +291,25 @@ impl Parser<'_> {
             message,
             help,
         );
+    }
+
+    /// `typeof (…)`
+    fn typeof_specifier(&mut self) -> Type {
+        self.advance();
+        if !self.expect(Tok::LParen, "`(`") || !self.nest() {
+            return ERROR;
+        }
+        let ty = if self.is_type_at(0) {
+            self.type_name()
+        } else {
+            self.unevaluated += 1;
+            let n = self.expression();
+            self.unevaluated -= 1;
+            self.tree.get(n).ty
+        };
+        self.nested -= 1;
+        self.expect(Tok::RParen, "`)`");
+        ty
     }
 
     /// The tag of this name, in this scope only if `here`.
@@ -242,6 +331,8 @@ impl Parser<'_> {
     }
 
     fn structure_specifier(&mut self, kind: TypeKind) -> Type {
+        let mut attributes = Attributes::default();
+        self.attributes(&mut attributes);
         let at = self.at();
         let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
         let body = self.peek() == Tok::LBrace;
@@ -275,12 +366,12 @@ impl Parser<'_> {
             }
         };
         if body {
-            self.members(ty);
+            self.members(ty, attributes);
         }
         ty
     }
 
-    fn members(&mut self, ty: Type) {
+    fn members(&mut self, ty: Type, mut attributes: Attributes) {
         let start = self.advance().at;
         if !self.nest() {
             self.nested -= 1;
@@ -292,77 +383,43 @@ impl Parser<'_> {
                 self.static_assert();
                 continue;
             }
+            if self.accept(Tok::Semi) {
+                continue;
+            }
             let specifiers = self.specifiers();
             if self.peek() == Tok::Semi && self.types.is_struct(specifiers.ty) {
                 // One that has a tag, or was defined elsewhere, declares nothing here.
-                let here = self.tokens.list[self.pos - 1].kind == Tok::RBrace;
-                if !here || self.types.get(specifiers.ty).tag != Name(0) {
+                let here = self.types.get(specifiers.ty).tag == Name(0)
+                    && self.types.is_complete(specifiers.ty);
+                let here = here && self.ends_structure();
+                if !here {
                     self.advance();
                     continue;
                 }
                 members.push(Member {
-                    name: Name(0),
-                    ty: specifiers.ty,
-                    offset: 0,
                     anonymous: true,
+                    ..member(&specifiers, Name(0), specifiers.ty)
                 });
             } else {
                 loop {
-                    let mut declarator = self.declarator(specifiers.ty, true);
-                    let info = *self.types.get(declarator.ty);
-                    if info.kind == TypeKind::Array && info.count == UNKNOWN && !members.is_empty()
-                    {
-                        // As many as there is room for behind the structure.
-                        declarator.ty = self.types.array(info.of, 0).unwrap_or(ERROR);
-                    }
-                    if self.peek() == Tok::Colon {
-                        let message = "E-code does not have bit-fields".into();
-                        self.fail(
-                            Rule::Unsupported,
-                            self.at(),
-                            1,
-                            message,
-                            "use a whole member, and masks and shifts".into(),
-                        );
-                    }
-                    let Some(name) = declarator.name else { break };
-                    if members.iter().any(|member| member.name == name) {
-                        let message =
-                            format!("the member `{}` is there twice", self.spelling(name));
-                        self.error(Rule::Redeclared, declarator.at, message, "");
-                    }
-                    if !self.types.is_complete(declarator.ty) && declarator.ty != ERROR {
-                        let message = format!(
-                            "a member cannot have the type `{}`",
-                            self.spell(declarator.ty.plain())
-                        );
-                        self.error(
-                            Rule::Incomplete,
-                            declarator.at,
-                            message,
-                            "use a pointer to it",
-                        );
-                        break;
-                    }
-                    members.push(Member {
-                        name,
-                        ty: declarator.ty,
-                        offset: 0,
-                        anonymous: false,
-                    });
-                    if members.len() > MEMBERS {
-                        self.limit(declarator.at, "members of a structure");
-                    }
-                    if !self.accept(Tok::Comma) {
+                    self.member(&specifiers, &mut members);
+                    if self.panic || !self.accept(Tok::Comma) {
                         break;
                     }
                 }
             }
             self.expect(Tok::Semi, "`;`");
         }
+        let most = self.pack();
         self.expect(Tok::RBrace, "`}`");
         self.nested -= 1;
-        if !self.types.complete(ty, &mut members) {
+        self.attributes(&mut attributes);
+        let layout = Layout {
+            packed: attributes.packed,
+            align: attributes.align,
+            most,
+        };
+        if !self.types.complete(ty, &mut members, layout) {
             self.error(
                 Rule::BadType,
                 start,
@@ -372,7 +429,113 @@ impl Parser<'_> {
         }
     }
 
+    /// Whether the token before is the end of a structure's members, or of its attributes.
+    fn ends_structure(&self) -> bool {
+        let mut at = self.pos;
+        while at > 0 {
+            at -= 1;
+            match self.tokens.list[at].kind {
+                Tok::RBrace => return true,
+                Tok::RParen => {
+                    // Back to `__attribute__`.
+                    while at > 0 && self.tokens.list[at].kind != Tok::Attribute {
+                        if matches!(self.tokens.list[at].kind, Tok::RBrace | Tok::Semi) {
+                            return false;
+                        }
+                        at -= 1;
+                    }
+                }
+                Tok::Const | Tok::Volatile => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// One declarator of a member.
+    fn member(&mut self, specifiers: &Specifiers, members: &mut Vec<Member>) {
+        let bit_field = self.peek() == Tok::Colon;
+        let mut declarator = Declarator {
+            at: self.at(),
+            ty: specifiers.ty,
+            ..Declarator::default()
+        };
+        if !bit_field {
+            declarator = self.declarator(specifiers.ty, true);
+        }
+        let info = *self.types.get(declarator.ty);
+        if info.kind == TypeKind::Array && info.count == UNKNOWN && self.variable.is_none() {
+            // As many as there is room for behind the structure.
+            declarator.ty = self.types.array(info.of, 0).unwrap_or(ERROR);
+        }
+        let bits = if self.peek() == Tok::Colon {
+            let Some(bits) = self.bit_field(&mut declarator) else {
+                return;
+            };
+            bits
+        } else {
+            Bits::NONE
+        };
+        let Some(name) = declarator.name.or(bits.any().then_some(Name(0))) else {
+            return;
+        };
+        if name != Name(0) && members.iter().any(|member| member.name == name) {
+            let message = format!("the member `{}` is there twice", self.spelling(name));
+            self.error(Rule::Redeclared, declarator.at, message, "");
+        }
+        if self.variable.take().is_some()
+            || !self.types.is_complete(declarator.ty) && declarator.ty != ERROR
+        {
+            let ty = self.spell(declarator.ty.plain());
+            let message = format!("a member cannot have the type `{ty}`");
+            self.error(
+                Rule::Incomplete,
+                declarator.at,
+                message,
+                "use a pointer to it",
+            );
+            return;
+        }
+        let from = member(specifiers, name, declarator.ty);
+        members.push(Member {
+            bits,
+            align: from.align.max(declarator.attributes.align),
+            packed: from.packed || declarator.attributes.packed,
+            ..from
+        });
+        if members.len() > MEMBERS {
+            self.limit(declarator.at, "members of a structure", "");
+        }
+    }
+
+    /// `: width`
+    fn bit_field(&mut self, declarator: &mut Declarator) -> Option<Bits> {
+        let at = self.advance().at;
+        let width = self.constant_expression()?;
+        self.attributes(&mut declarator.attributes);
+        let ty = declarator.ty;
+        let most = match self.types.kind(ty) {
+            TypeKind::Bool => 1,
+            TypeKind::Error => return None,
+            _ if self.types.is_integer(ty) => i64::from(self.types.size(ty)) * 8,
+            _ => 0,
+        };
+        if !(0..=most).contains(&width) || most == 0 || width == 0 && declarator.name.is_some() {
+            let message = "this bit-field does not fit its type".into();
+            self.error(Rule::BadType, at, message, "");
+            return None;
+        }
+        Some(Bits {
+            first: 0,
+            width: width as u8,
+            whole: false,
+            is_field: true,
+        })
+    }
+
     fn enumeration(&mut self) -> Type {
+        let mut attributes = Attributes::default();
+        self.attributes(&mut attributes);
         let at = self.at();
         let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
         if !self.accept(Tok::LBrace) {
@@ -396,18 +559,19 @@ impl Parser<'_> {
             let message = format!("the tag `{}` means something already", self.spelling(name));
             self.error(Rule::Redeclared, at, message, "choose another tag");
         }
-        let (mut value, mut negative) = (0i64, false);
+        let (mut value, mut negative, mut large) = (0i64, false, false);
         loop {
             let token = self.token();
             if !self.expect(Tok::Name, "the name of a constant") {
                 break;
             }
+            self.attributes(&mut Attributes::default());
             if self.accept(Tok::Assign)
                 && let Some(constant) = self.constant_expression()
             {
                 value = constant;
             }
-            if i32::try_from(value).is_err() {
+            if i32::try_from(value).is_err() && u32::try_from(value).is_err() {
                 self.error(
                     Rule::BadType,
                     token.at,
@@ -416,6 +580,7 @@ impl Parser<'_> {
                 );
                 value = 0;
             }
+            large |= value > i32::MAX.into();
             negative |= value < 0;
             let name = Name(token.value);
             if self
@@ -424,7 +589,8 @@ impl Parser<'_> {
             {
                 self.redeclared(name, token.at);
             } else {
-                self.bind(name, Meaning::Constant(value), INT, token.at);
+                let ty = if value > i32::MAX.into() { UINT } else { INT };
+                self.bind(name, Meaning::Constant(value), ty, token.at);
             }
             value += 1;
             if !self.accept(Tok::Comma) || self.peek() == Tok::RBrace {
@@ -432,8 +598,17 @@ impl Parser<'_> {
             }
         }
         self.expect(Tok::RBrace, "`}`");
+        self.attributes(&mut attributes);
+        if attributes.packed {
+            let message = "E-code does not have packed enumerations".into();
+            self.error(Rule::Unsupported, at, message, "");
+        }
         // As gcc chooses.
-        let ty = if negative { INT } else { UINT };
+        let ty = match (negative, large) {
+            (true, true) => LONG,
+            (true, false) => INT,
+            _ => UINT,
+        };
         if let Some(name) = name {
             self.bind_tag(name, ty, true);
         }

@@ -2,6 +2,7 @@
 
 use alloc::format;
 
+use super::attribute::Attributes;
 use super::{Label, Parser};
 use crate::diagnostics::Rule;
 use crate::names::Name;
@@ -43,7 +44,7 @@ impl Parser<'_> {
         self.nested -= 1;
     }
 
-    fn statement(&mut self) {
+    pub(crate) fn statement(&mut self) {
         if !self.nest() {
             self.nested -= 1;
             return;
@@ -66,6 +67,7 @@ impl Parser<'_> {
                 self.advance();
                 self.tree.add(Statement::Empty, token.at);
             }
+            Tok::Asm => self.asm_statement(),
             Tok::If => self.if_statement(),
             Tok::While => self.while_statement(),
             Tok::Do => self.do_statement(),
@@ -74,6 +76,15 @@ impl Parser<'_> {
             Tok::Break | Tok::Continue => self.leave_statement(token.kind == Tok::Continue),
             Tok::Switch => self.switch_statement(),
             Tok::Case | Tok::Default => self.case_label(),
+            Tok::Goto if self.peek_at(1) == Tok::Star => {
+                self.pos += 2;
+                let n = self.expression();
+                let n = self.decay(n);
+                let pointer = self.types.pointer(VOID.with(CONST));
+                let n = self.assigned(n, pointer, "this jump");
+                self.expect(Tok::Semi, "`;`");
+                self.tree.add(Statement::GotoAddress(n), token.at);
+            }
             Tok::Goto => {
                 self.advance();
                 let name = self.token();
@@ -130,6 +141,9 @@ impl Parser<'_> {
             return;
         }
         let before = self.pos;
+        while self.peek() == Tok::Attribute && !self.panic {
+            self.attributes(&mut Attributes::default());
+        }
         if self.is_declaration() {
             let message = "a declaration cannot stand here".into();
             self.fail(
@@ -277,7 +291,7 @@ impl Parser<'_> {
     }
 
     /// The number of a label, which may not have been seen yet.
-    fn label(&mut self, name: Name, at: u32) -> LabelId {
+    pub(crate) fn label(&mut self, name: Name, at: u32) -> LabelId {
         if let Some(label) = self.names.get(name).label.checked_sub(1) {
             return label;
         }
@@ -301,6 +315,9 @@ impl Parser<'_> {
             return;
         }
         self.tree.add(Statement::Label(label), token.at);
+        while self.peek() == Tok::Attribute {
+            self.attributes(&mut Attributes::default());
+        }
         self.labelled();
     }
 

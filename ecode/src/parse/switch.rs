@@ -50,6 +50,10 @@ impl Parser<'_> {
         let mut value = None;
         if token.kind == Tok::Case {
             value = self.constant_expression();
+            if self.peek() == Tok::Ellipsis {
+                self.advance();
+                return self.case_range(value, token.at);
+            }
         }
         self.expect(Tok::Colon, "`:`");
         let Some(switch) = self.switches.last().copied() else {
@@ -87,6 +91,30 @@ impl Parser<'_> {
                 self.tree.add(Statement::Default, token.at);
             }
             None => {}
+        }
+        self.labelled();
+    }
+
+    /// `case 1 ... 3:` as the cases that it stands for.
+    fn case_range(&mut self, first: Option<i64>, at: u32) {
+        let last = self.constant_expression();
+        self.expect(Tok::Colon, "`:`");
+        let (Some(first), Some(last), Some(switch)) = (first, last, self.switches.last().copied())
+        else {
+            self.error(Rule::Misplaced, at, "this stands in no switch".into(), "");
+            return;
+        };
+        if last.wrapping_sub(first) as u64 > 1024 && last >= first {
+            let message = "E-code has ranges of at most 1024 cases".into();
+            self.error(Rule::Unsupported, at, message, "compare before the switch");
+            return;
+        }
+        for value in first..=last {
+            let value = self.wrapped(switch.ty, value as u64) as i64;
+            let narrow = self.types.size(switch.ty) == 4;
+            let value = if narrow { value as i32 as i64 } else { value };
+            self.cases.push(value);
+            self.tree.add(Statement::Case(value), at);
         }
         self.labelled();
     }

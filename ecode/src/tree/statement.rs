@@ -21,6 +21,11 @@ pub(crate) struct Function {
     pub body: Body,
     /// Falling off its end returns 0: it is `main`.
     pub returns_zero: bool,
+    /// It takes `...`.
+    pub variadic: bool,
+    /// It has arrays of variable length or calls `alloca`; and whether it calls `alloca`.
+    pub dynamic: bool,
+    pub allocates: bool,
 }
 
 /// A parameter, a variable of a block, or a compound literal.
@@ -30,6 +35,8 @@ pub(crate) struct Local {
     pub at: u32,
     /// It lives in memory: its address is taken, it is volatile, or no scalar.
     pub memory: bool,
+    /// What the declaration asks for beyond the type's alignment, or 0.
+    pub align: u32,
 }
 
 /// What a function does, step by step. Conditions and values have been checked and converted.
@@ -72,13 +79,21 @@ pub(crate) enum Statement {
     Default,
     Label(LabelId),
     Goto(LabelId),
+    /// `goto *`: to one of the labels whose address is taken.
+    GotoAddress(NodeId),
+    /// An array of variable length gets its memory, below that of the one before it, if there is one.
+    Allocate {
+        pointer: LocalId,
+        size: LocalId,
+        before: Option<LocalId>,
+    },
     Break,
     Continue,
     Return(Option<NodeId>),
 }
 
 /// Statements one after the other: first and last, if there are any.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Body {
     ends: Option<(u32, u32)>,
 }
@@ -134,6 +149,24 @@ impl Tree {
     /// Ends what [`Tree::open`] began: the statements since.
     pub fn close(&mut self, around: Body) -> Body {
         core::mem::replace(&mut self.open, around)
+    }
+
+    /// The same for statements that are an expression: the last one is its value, if it has one.
+    pub fn close_with_value(&mut self, around: Body) -> (Body, Option<NodeId>) {
+        let body = self.close(around);
+        let last = body
+            .ends
+            .map(|(_, last)| &mut self.statements[last as usize].statement);
+        match last {
+            Some(statement) => match *statement {
+                Statement::Expression(n) => {
+                    *statement = Statement::Empty;
+                    (body, Some(n))
+                }
+                _ => (body, None),
+            },
+            None => (body, None),
+        }
     }
 
     /// The statements with their positions.

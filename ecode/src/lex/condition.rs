@@ -1,0 +1,201 @@
+//! Conditions of `#if`: constant expressions of 64 bits, in which names that are no macros are 0.
+
+use alloc::vec::Vec;
+
+use super::{Lexer, Literal};
+use crate::diagnostics::Rule;
+use crate::names::{self, Name};
+use crate::token::{Tok, Token};
+
+/// A number, and whether it is unsigned.
+type Number = (i64, bool);
+
+/// Reads the tokens of one condition.
+struct Reader<'a> {
+    tokens: &'a [Token],
+    literals: &'a [Literal],
+    at: usize,
+    depth: u32,
+    most: u32,
+}
+
+impl Lexer<'_> {
+    /// Whether the condition that the rest of the line is holds.
+    pub(super) fn condition(&mut self, at: u32) -> bool {
+        let mut tokens = Vec::new();
+        while !self.report.full() {
+            let token = self.token();
+            match token.kind {
+                Tok::End => break,
+                Tok::Name if Name(token.value) == names::DEFINED => {
+                    let next = self.token();
+                    let parenthesis = next.kind == Tok::LParen;
+                    let name = if parenthesis { self.token() } else { next };
+                    if parenthesis {
+                        self.token();
+                    }
+                    let known =
+                        name.kind == Tok::Name && self.names.get(Name(name.value)).macro_ != 0;
+                    let value = self.small(known.into(), token.at);
+                    tokens.push(value);
+                }
+                Tok::Name if self.names.get(Name(token.value)).macro_ != 0 => {
+                    self.expand(token, &mut tokens);
+                }
+                _ => tokens.push(token),
+            }
+        }
+        let mut reader = Reader {
+            tokens: &tokens,
+            literals: &self.out.literals,
+            at: 0,
+            depth: 0,
+            most: self.limits.nesting,
+        };
+        let value = reader.conditional().filter(|_| reader.at == tokens.len());
+        if value.is_none() {
+            let message = "this is no condition that is known before the program is compiled";
+            let help = "write numbers, macros, `defined` and operators";
+            self.error(Rule::Directive, at as usize, 1, message, help);
+        }
+        value.is_some_and(|(value, _)| value != 0)
+    }
+}
+
+/// Precedence of a binary operator.
+fn precedence(kind: Tok) -> Option<u8> {
+    Some(match kind {
+        Tok::Star | Tok::Slash | Tok::Percent => 10,
+        Tok::Plus | Tok::Minus => 9,
+        Tok::Shl | Tok::Shr => 8,
+        Tok::Less | Tok::Greater | Tok::LessEqual | Tok::GreaterEqual => 7,
+        Tok::Equal | Tok::NotEqual => 6,
+        Tok::Amp => 5,
+        Tok::Caret => 4,
+        Tok::Pipe => 3,
+        Tok::AndAnd => 2,
+        Tok::OrOr => 1,
+        _ => return None,
+    })
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Tok {
+        self.tokens
+            .get(self.at)
+            .map_or(Tok::End, |token| token.kind)
+    }
+
+    fn accept(&mut self, kind: Tok) -> bool {
+        let yes = self.peek() == kind;
+        self.at += usize::from(yes);
+        yes
+    }
+
+    fn conditional(&mut self) -> Option<Number> {
+        self.depth += 1;
+        if self.depth > self.most {
+            return None;
+        }
+        let condition = self.binary(1)?;
+        let value = if self.accept(Tok::Question) {
+            let yes = self.conditional()?;
+            if !self.accept(Tok::Colon) {
+                return None;
+            }
+            let no = self.conditional()?;
+            let chosen = if condition.0 != 0 { yes } else { no };
+            (chosen.0, yes.1 || no.1)
+        } else {
+            condition
+        };
+        self.depth -= 1;
+        Some(value)
+    }
+
+    fn binary(&mut self, lowest: u8) -> Option<Number> {
+        let mut left = self.unary()?;
+        while let Some(level) = precedence(self.peek()).filter(|level| *level >= lowest) {
+            let kind = self.peek();
+            self.at += 1;
+            let right = self.binary(level + 1)?;
+            left = operate(kind, left, right)?;
+        }
+        Some(left)
+    }
+
+    fn unary(&mut self) -> Option<Number> {
+        let token = *self.tokens.get(self.at)?;
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > self.most {
+            return None;
+        }
+        let value = match token.kind {
+            Tok::Plus => self.unary()?,
+            Tok::Minus => {
+                let (value, unsigned) = self.unary()?;
+                (value.wrapping_neg(), unsigned)
+            }
+            Tok::Tilde => {
+                let (value, unsigned) = self.unary()?;
+                (!value, unsigned)
+            }
+            Tok::Bang => (i64::from(self.unary()?.0 == 0), false),
+            Tok::LParen => {
+                let value = self.conditional()?;
+                if !self.accept(Tok::RParen) {
+                    return None;
+                }
+                value
+            }
+            Tok::Number => match self.literals.get(token.value as usize)? {
+                Literal::Int {
+                    value,
+                    decimal,
+                    unsigned,
+                    ..
+                } => (
+                    *value as i64,
+                    *unsigned || !decimal && *value > i64::MAX as u64,
+                ),
+                Literal::Float { .. } => return None,
+            },
+            Tok::Name | Tok::Painted => (0, false),
+            _ => return None,
+        };
+        self.depth -= 1;
+        Some(value)
+    }
+}
+
+fn operate(kind: Tok, (a, x): Number, (b, y): Number) -> Option<Number> {
+    let unsigned = x || y;
+    let (ua, ub) = (a as u64, b as u64);
+    let order = if unsigned { ua.cmp(&ub) } else { a.cmp(&b) };
+    let truth = |value: bool| (i64::from(value), false);
+    Some(match kind {
+        Tok::Star => (a.wrapping_mul(b), unsigned),
+        Tok::Slash if unsigned => (ua.checked_div(ub)? as i64, true),
+        Tok::Slash => (a.checked_div(b)?, false),
+        Tok::Percent if unsigned => (ua.checked_rem(ub)? as i64, true),
+        Tok::Percent => (a.checked_rem(b)?, false),
+        Tok::Plus => (a.wrapping_add(b), unsigned),
+        Tok::Minus => (a.wrapping_sub(b), unsigned),
+        Tok::Shl => (a.wrapping_shl(b as u32), x),
+        Tok::Shr if x => (ua.wrapping_shr(b as u32) as i64, x),
+        Tok::Shr => (a.wrapping_shr(b as u32), x),
+        Tok::Less => truth(order.is_lt()),
+        Tok::Greater => truth(order.is_gt()),
+        Tok::LessEqual => truth(order.is_le()),
+        Tok::GreaterEqual => truth(order.is_ge()),
+        Tok::Equal => truth(a == b),
+        Tok::NotEqual => truth(a != b),
+        Tok::Amp => (a & b, unsigned),
+        Tok::Caret => (a ^ b, unsigned),
+        Tok::Pipe => (a | b, unsigned),
+        Tok::AndAnd => truth(a != 0 && b != 0),
+        Tok::OrOr => truth(a != 0 || b != 0),
+        _ => return None,
+    })
+}

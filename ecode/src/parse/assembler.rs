@@ -1,0 +1,107 @@
+//! `asm` without instructions: a barrier for compilers that move code, which this one does not need,
+//! and another name for a function.
+
+use super::Parser;
+use crate::diagnostics::Rule;
+use crate::names::Name;
+use crate::token::Tok;
+use crate::tree::{Expression, NodeId, Statement};
+use alloc::vec::Vec;
+
+impl Parser<'_> {
+    /// `asm("" : outputs : inputs : changes);`, where an output may be in the place of an input.
+    pub(crate) fn asm_statement(&mut self) {
+        let at = self.advance().at;
+        while matches!(self.peek(), Tok::Volatile | Tok::Inline) {
+            self.advance();
+        }
+        self.expect(Tok::LParen, "`(`");
+        if !self.empty_text() {
+            let message = "E-code has no instructions in `asm`".into();
+            self.fail(Rule::Unsupported, at, 3, message, "write it in C".into());
+            return;
+        }
+        let mut outputs: Vec<NodeId> = Vec::new();
+        for part in 0..3 {
+            if !self.accept(Tok::Colon) {
+                break;
+            }
+            while !matches!(self.peek(), Tok::Colon | Tok::RParen | Tok::End) && !self.panic {
+                self.operand(part, &mut outputs, at);
+                if !self.accept(Tok::Comma) {
+                    break;
+                }
+            }
+        }
+        self.expect(Tok::RParen, "`)`");
+        self.expect(Tok::Semi, "`;`");
+    }
+
+    /// Whether the template that is read here is empty.
+    fn empty_text(&mut self) -> bool {
+        let mut empty = self.peek() == Tok::Text;
+        while self.peek() == Tok::Text {
+            let text = self.tokens.texts[self.token().value as usize];
+            empty &= text.first == text.last;
+            self.advance();
+        }
+        empty
+    }
+
+    fn operand(&mut self, part: u32, outputs: &mut Vec<NodeId>, at: u32) {
+        if self.accept(Tok::LBracket) {
+            self.expect(Tok::Name, "a name");
+            self.expect(Tok::RBracket, "`]`");
+        }
+        let constraint = self.token();
+        if !self.expect(Tok::Text, "a string") || part == 2 {
+            return;
+        }
+        let text = self.tokens.texts[constraint.value as usize];
+        let matched = self.tokens.bytes[text.first as usize..text.last as usize].to_vec();
+        self.expect(Tok::LParen, "`(`");
+        let n = self.expression();
+        self.expect(Tok::RParen, "`)`");
+        if part == 0 {
+            if self.assignable(n, at) {
+                outputs.push(n);
+            }
+            return;
+        }
+        let digit = matched
+            .first()
+            .and_then(|byte| (*byte as char).to_digit(10));
+        let output = digit.and_then(|digit| outputs.get(digit as usize)).copied();
+        let statement = match output {
+            Some(to) => {
+                let ty = self.tree.get(to).ty.plain();
+                let value = self.assigned(n, ty, "this operand");
+                self.binary(Expression::Assign { to, value }, ty, (to, value), at)
+            }
+            None => n,
+        };
+        self.tree.add(Statement::Expression(statement), at);
+    }
+
+    /// `asm("name")` behind a declarator.
+    pub(crate) fn asm_name(&mut self) -> Option<Name> {
+        let at = self.advance().at;
+        self.expect(Tok::LParen, "`(`");
+        let mut bytes = Vec::new();
+        while self.peek() == Tok::Text {
+            let token = self.advance();
+            let text = self.tokens.texts[token.value as usize];
+            bytes.extend_from_slice(&self.tokens.bytes[text.first as usize..text.last as usize]);
+        }
+        self.expect(Tok::RParen, "`)`");
+        if bytes.is_empty()
+            || !bytes.iter().all(|byte| crate::names::is_name(*byte))
+            || self.depth > 1
+        {
+            let message = "E-code has no registers by name".into();
+            self.fail(Rule::Unsupported, at, 3, message, "remove it".into());
+            return None;
+        }
+        Some(self.names.make(self.source, &bytes))
+    }
+}
