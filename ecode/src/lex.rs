@@ -1,6 +1,6 @@
 //! Source text to tokens, all at once, with the preprocessor's work done.
 //!
-//! Invariant: the list of tokens ends with [`Tok::End`], and each token's position lies in the source
+//! Invariant: the list of tokens ends with [`TokenKind::End`], and each token's position lies in the source
 //! or, behind it, in a header that it includes.
 
 mod condition;
@@ -16,7 +16,7 @@ use crate::diagnostics::Rule;
 use crate::limits::Limits;
 use crate::names::{Name, Names, is_name};
 use crate::report::Report;
-use crate::token::{Tok, Token};
+use crate::token::{Token, TokenKind};
 use crate::types::Type;
 
 /// A number as written.
@@ -95,7 +95,7 @@ struct Lexer<'a> {
     replaced: usize,
     /// Only blanks so far on this line.
     line_start: bool,
-    state: directive::State<'a>,
+    state: directive::Preprocessor<'a>,
 }
 
 /// Makes the tokens of `source`, whose `files` are the text to compile and the headers behind it.
@@ -128,12 +128,12 @@ pub(crate) fn lex(
         limits,
         replaced: 0,
         line_start: true,
-        state: directive::State::default(),
+        state: directive::Preprocessor::default(),
     };
     lexer.run();
     let again = lexer.state.wants_headers;
     out.list.push(Token {
-        kind: Tok::End,
+        kind: TokenKind::End,
         at: length as u32,
         value: 0,
         space: true,
@@ -146,14 +146,14 @@ impl Lexer<'_> {
         while !self.report.full() {
             let token = self.token();
             match token.kind {
-                Tok::End => {
+                TokenKind::End => {
                     if !self.end_of_file() {
                         return;
                     }
                 }
-                Tok::Bad => {}
-                Tok::Hash => self.directive(token.at),
-                Tok::Name => {
+                TokenKind::Bad => {}
+                TokenKind::Hash => self.directive(token.at),
+                TokenKind::Name => {
                     let name = Name(token.value);
                     if self.names.get(name).macro_ != 0 {
                         self.replace(token);
@@ -237,7 +237,7 @@ impl Lexer<'_> {
         let first_of_line = core::mem::replace(&mut self.line_start, false);
         let Some(&byte) = self.source.get(start) else {
             return Token {
-                kind: Tok::End,
+                kind: TokenKind::End,
                 at: start as u32,
                 value: 0,
                 space,
@@ -260,26 +260,26 @@ impl Lexer<'_> {
             if self.names.crowded {
                 self.report.limit(start as u32, "names that look alike", "");
             }
-            return token(Tok::Name, name.0);
+            return token(TokenKind::Name, name.0);
         }
         if byte.is_ascii_digit() || byte == b'.' && self.peek(1).is_ascii_digit() {
             let literal = self.number();
-            return token(Tok::Number, self.literal(literal, start));
+            return token(TokenKind::Number, self.literal(literal, start));
         }
         if byte == b'"' {
-            return token(Tok::Text, self.text(TextKind::Plain));
+            return token(TokenKind::Text, self.text(TextKind::Plain));
         }
         if byte == b'\'' {
             let literal = self.character(TextKind::Plain);
-            return token(Tok::Number, self.literal(literal, start));
+            return token(TokenKind::Number, self.literal(literal, start));
         }
         let (kind, length) = punctuator::punctuator(self.source, start);
-        if kind == Tok::Hash && first_of_line {
+        if kind == TokenKind::Hash && first_of_line {
             self.at += length;
-            return token(Tok::Hash, 1);
+            return token(TokenKind::Hash, 1);
         }
-        let stray = matches!(kind, Tok::Hash | Tok::Paste) && !self.state.in_directive;
-        if kind == Tok::Bad || stray {
+        let stray = matches!(kind, TokenKind::Hash | TokenKind::Paste) && !self.state.in_directive;
+        if kind == TokenKind::Bad || stray {
             let length = self.source[start..]
                 .iter()
                 .take_while(|b| **b >= 0x80)
@@ -296,7 +296,7 @@ impl Lexer<'_> {
         } else {
             self.at += length;
         }
-        token(if stray { Tok::Bad } else { kind }, 0)
+        token(if stray { TokenKind::Bad } else { kind }, 0)
     }
 
     /// Keeps a number; which one it is.

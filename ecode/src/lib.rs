@@ -59,8 +59,8 @@ use allocate::Allocator;
 use generate::{Finish, generate};
 use ir::Code;
 use lex::File;
-use lower::{Lowering, Scratch};
-use parse::{Lexed, Parser, State};
+use lower::{Lowering, LoweringBuffers};
+use parse::{Lexed, Parser, ParserBuffers};
 use tree::Function;
 
 /// What a compilation may be told.
@@ -77,9 +77,9 @@ pub struct Options {
 #[derive(Debug, Default)]
 pub struct Compiler {
     options: Options,
-    state: State,
+    state: ParserBuffers,
     code: Code,
-    scratch: Scratch,
+    scratch: LoweringBuffers,
     allocator: Allocator,
     headers: Vec<(String, Vec<u8>)>,
 }

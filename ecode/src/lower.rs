@@ -28,7 +28,7 @@ use crate::limits::Limits;
 use crate::tree::{Expression, NodeId, Tree};
 use crate::types::{FLOAT, Type, Types, VOID};
 
-pub(crate) use address::Addr;
+pub(crate) use address::MemoryOperand;
 
 /// A value: a constant (of 32-bit types sign-extended, whatever their sign) or a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ struct Case {
 /// What the lowering of a function keeps beside the code; its memory is used again for the next
 /// one.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+pub(crate) struct LoweringBuffers {
     /// Of each local: its register, or its slot of the frame if it lives in memory.
     places: Vec<u32>,
     /// Blocks of the labels.
@@ -78,7 +78,7 @@ pub(crate) struct Scratch {
     pub exceeded: Vec<u32>,
 }
 
-impl Scratch {
+impl LoweringBuffers {
     fn reset(&mut self, locals: usize, labels: usize) {
         self.places.clear();
         self.places.resize(locals, NONE);
@@ -100,7 +100,7 @@ pub(crate) struct Lowering<'a> {
     code: &'a mut Code,
     /// For floating constants.
     unit: &'a mut Building,
-    scratch: &'a mut Scratch,
+    scratch: &'a mut LoweringBuffers,
     result: Type,
     /// Where a returned structure goes.
     result_pointer: VReg,
@@ -113,7 +113,7 @@ impl<'a> Lowering<'a> {
         (tree, types, unit): (&'a Tree, &'a Types, &'a mut Building),
         limits: &'a Limits,
         code: &'a mut Code,
-        scratch: &'a mut Scratch,
+        scratch: &'a mut LoweringBuffers,
     ) -> Lowering<'a> {
         Lowering {
             tree,

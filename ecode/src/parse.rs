@@ -32,7 +32,7 @@ use crate::lex::{File, Tokens};
 use crate::limits::Limits;
 use crate::names::{KNOWN, Name, Names, distance, is_name};
 use crate::report::Report;
-use crate::token::{Tok, Token};
+use crate::token::{Token, TokenKind};
 use crate::tree::{Function, Initializer, LocalId, NodeId, Tree};
 use crate::types::*;
 
@@ -90,7 +90,7 @@ pub(crate) struct Switch {
 
 /// What is kept between compilations, so that its memory is used again.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct ParserBuffers {
     pub names: Names,
     pub tokens: Tokens,
     types: Types,
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
         source: &'a [u8],
         files: Vec<File>,
         limits: Limits,
-        state: &mut State,
+        state: &mut ParserBuffers,
     ) -> Parser<'a> {
         let mut state = core::mem::take(state);
         state.report.reset(limits.errors);
@@ -228,8 +228,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Gives the memory back.
-    pub fn into_state(self) -> State {
-        State {
+    pub fn into_state(self) -> ParserBuffers {
+        ParserBuffers {
             names: self.names,
             tokens: self.tokens,
             types: self.types,
@@ -269,7 +269,7 @@ impl<'a> Parser<'a> {
     /// Reads until the end of the next function, whose tree stays until this is called again;
     /// `None` at the end of the source.
     pub fn next_function(&mut self) -> Option<Function> {
-        while self.peek() != Tok::End && !self.report.full() {
+        while self.peek() != TokenKind::End && !self.report.full() {
             let before = self.pos;
             self.tree.clear();
             self.external_declaration();
@@ -320,14 +320,14 @@ impl<'a> Parser<'a> {
     // Tokens
 
     #[inline]
-    pub(crate) fn peek(&self) -> Tok {
+    pub(crate) fn peek(&self) -> TokenKind {
         self.tokens.list[self.pos].kind
     }
-    fn peek_at(&self, ahead: usize) -> Tok {
+    fn peek_at(&self, ahead: usize) -> TokenKind {
         self.tokens
             .list
             .get(self.pos + ahead)
-            .map_or(Tok::End, |token| token.kind)
+            .map_or(TokenKind::End, |token| token.kind)
     }
     #[inline]
     fn token(&self) -> Token {
@@ -339,13 +339,13 @@ impl<'a> Parser<'a> {
     #[inline]
     fn advance(&mut self) -> Token {
         let token = self.token();
-        if token.kind != Tok::End {
+        if token.kind != TokenKind::End {
             self.pos += 1;
         }
         token
     }
     #[inline]
-    fn accept(&mut self, kind: Tok) -> bool {
+    fn accept(&mut self, kind: TokenKind) -> bool {
         let yes = self.peek() == kind;
         if yes {
             self.pos += 1;
@@ -354,7 +354,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the token, or says that it is missing.
-    fn expect(&mut self, kind: Tok, what: &str) -> bool {
+    fn expect(&mut self, kind: TokenKind, what: &str) -> bool {
         if self.accept(kind) {
             return true;
         }
@@ -365,8 +365,11 @@ impl<'a> Parser<'a> {
     }
 
     #[cold]
-    fn missing(&mut self, kind: Tok, what: &str) {
-        let closing = matches!(kind, Tok::Semi | Tok::RParen | Tok::RBracket | Tok::RBrace);
+    fn missing(&mut self, kind: TokenKind, what: &str) {
+        let closing = matches!(
+            kind,
+            TokenKind::Semi | TokenKind::RParen | TokenKind::RBracket | TokenKind::RBrace
+        );
         if closing && self.pos > 0 {
             // It belongs behind the token before.
             let last = self.tokens.list[self.pos - 1];
@@ -393,7 +396,7 @@ impl<'a> Parser<'a> {
     /// The present token, for messages.
     fn found(&self) -> String {
         let token = self.token();
-        if token.kind == Tok::End {
+        if token.kind == TokenKind::End {
             return "the end of the source".into();
         }
         let start = token.at as usize;
@@ -419,19 +422,19 @@ impl<'a> Parser<'a> {
             }
             Some(byte) if is_name(*byte) => rest.iter().take_while(|b| is_name(**b)).count(),
             Some(_) => match token.kind {
-                Tok::ShlAssign | Tok::ShrAssign | Tok::Ellipsis => 3,
-                Tok::Arrow
-                | Tok::PlusPlus
-                | Tok::MinusMinus
-                | Tok::Shl
-                | Tok::Shr
-                | Tok::LessEqual
-                | Tok::GreaterEqual
-                | Tok::Equal
-                | Tok::NotEqual
-                | Tok::AndAnd
-                | Tok::OrOr => 2,
-                kind if kind >= Tok::StarAssign && kind <= Tok::PipeAssign => 2,
+                TokenKind::ShlAssign | TokenKind::ShrAssign | TokenKind::Ellipsis => 3,
+                TokenKind::Arrow
+                | TokenKind::PlusPlus
+                | TokenKind::MinusMinus
+                | TokenKind::Shl
+                | TokenKind::Shr
+                | TokenKind::LessEqual
+                | TokenKind::GreaterEqual
+                | TokenKind::Equal
+                | TokenKind::NotEqual
+                | TokenKind::AndAnd
+                | TokenKind::OrOr => 2,
+                kind if kind >= TokenKind::StarAssign && kind <= TokenKind::PipeAssign => 2,
                 _ => 1,
             },
         };
@@ -448,7 +451,7 @@ impl<'a> Parser<'a> {
             return;
         }
         let token = Token {
-            kind: Tok::Name,
+            kind: TokenKind::Name,
             at,
             value: 0,
             space: false,
@@ -496,16 +499,16 @@ impl<'a> Parser<'a> {
         let mut braces = 0u32;
         loop {
             match self.peek() {
-                Tok::End => break,
-                Tok::Semi if braces == 0 => {
+                TokenKind::End => break,
+                TokenKind::Semi if braces == 0 => {
                     self.pos += 1;
-                    while self.depth <= 1 && self.accept(Tok::RBrace) {
-                        self.accept(Tok::Semi);
+                    while self.depth <= 1 && self.accept(TokenKind::RBrace) {
+                        self.accept(TokenKind::Semi);
                     }
                     break;
                 }
-                Tok::LBrace => braces += 1,
-                Tok::RBrace => {
+                TokenKind::LBrace => braces += 1,
+                TokenKind::RBrace => {
                     if braces <= 1 {
                         let outside = self.depth <= 1;
                         if braces == 1 || outside {
@@ -515,7 +518,12 @@ impl<'a> Parser<'a> {
                     }
                     braces -= 1;
                 }
-                Tok::If | Tok::For | Tok::While | Tok::Return | Tok::Switch | Tok::Do
+                TokenKind::If
+                | TokenKind::For
+                | TokenKind::While
+                | TokenKind::Return
+                | TokenKind::Switch
+                | TokenKind::Do
                     if braces == 0 && self.pos > started && self.depth > 1 =>
                 {
                     break;
@@ -629,8 +637,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-impl PartialOrd for Tok {
-    fn partial_cmp(&self, other: &Tok) -> Option<core::cmp::Ordering> {
+impl PartialOrd for TokenKind {
+    fn partial_cmp(&self, other: &TokenKind) -> Option<core::cmp::Ordering> {
         (*self as u8).partial_cmp(&(*other as u8))
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[rustfmt::skip]
 #[repr(u8)]
-pub(crate) enum Tok {
+pub(crate) enum TokenKind {
     End, Name, Number, Text,
     // Keywords
     Auto, Break, Case, Char, Const, Continue, Default, Do, Double, Else, Enum, Extern, Float, For, Goto, If, Inline,
@@ -27,7 +27,7 @@ pub(crate) enum Tok {
 /// A token: its kind, its position, and for names, numbers and strings which one it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
-    pub kind: Tok,
+    pub kind: TokenKind,
     pub at: u32,
     pub value: u32,
     /// A blank stands before it.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::{Lexer, Literal};
 use crate::diagnostics::Rule;
 use crate::names::{self, Name};
-use crate::token::{Tok, Token};
+use crate::token::{Token, TokenKind};
 
 /// A number, and whether it is unsigned.
 type Number = (i64, bool);
@@ -26,20 +26,20 @@ impl Lexer<'_> {
         while !self.report.full() {
             let token = self.token();
             match token.kind {
-                Tok::End => break,
-                Tok::Name if Name(token.value) == names::DEFINED => {
+                TokenKind::End => break,
+                TokenKind::Name if Name(token.value) == names::DEFINED => {
                     let next = self.token();
-                    let parenthesis = next.kind == Tok::LParen;
+                    let parenthesis = next.kind == TokenKind::LParen;
                     let name = if parenthesis { self.token() } else { next };
                     if parenthesis {
                         self.token();
                     }
-                    let known =
-                        name.kind == Tok::Name && self.names.get(Name(name.value)).macro_ != 0;
+                    let known = name.kind == TokenKind::Name
+                        && self.names.get(Name(name.value)).macro_ != 0;
                     let value = self.small(known.into(), token.at);
                     tokens.push(value);
                 }
-                Tok::Name if self.names.get(Name(token.value)).macro_ != 0 => {
+                TokenKind::Name if self.names.get(Name(token.value)).macro_ != 0 => {
                     self.expand(token, &mut tokens);
                 }
                 _ => tokens.push(token),
@@ -63,30 +63,30 @@ impl Lexer<'_> {
 }
 
 /// Precedence of a binary operator.
-fn precedence(kind: Tok) -> Option<u8> {
+fn precedence(kind: TokenKind) -> Option<u8> {
     Some(match kind {
-        Tok::Star | Tok::Slash | Tok::Percent => 10,
-        Tok::Plus | Tok::Minus => 9,
-        Tok::Shl | Tok::Shr => 8,
-        Tok::Less | Tok::Greater | Tok::LessEqual | Tok::GreaterEqual => 7,
-        Tok::Equal | Tok::NotEqual => 6,
-        Tok::Amp => 5,
-        Tok::Caret => 4,
-        Tok::Pipe => 3,
-        Tok::AndAnd => 2,
-        Tok::OrOr => 1,
+        TokenKind::Star | TokenKind::Slash | TokenKind::Percent => 10,
+        TokenKind::Plus | TokenKind::Minus => 9,
+        TokenKind::Shl | TokenKind::Shr => 8,
+        TokenKind::Less | TokenKind::Greater | TokenKind::LessEqual | TokenKind::GreaterEqual => 7,
+        TokenKind::Equal | TokenKind::NotEqual => 6,
+        TokenKind::Amp => 5,
+        TokenKind::Caret => 4,
+        TokenKind::Pipe => 3,
+        TokenKind::AndAnd => 2,
+        TokenKind::OrOr => 1,
         _ => return None,
     })
 }
 
 impl Reader<'_> {
-    fn peek(&self) -> Tok {
+    fn peek(&self) -> TokenKind {
         self.tokens
             .get(self.at)
-            .map_or(Tok::End, |token| token.kind)
+            .map_or(TokenKind::End, |token| token.kind)
     }
 
-    fn accept(&mut self, kind: Tok) -> bool {
+    fn accept(&mut self, kind: TokenKind) -> bool {
         let yes = self.peek() == kind;
         self.at += usize::from(yes);
         yes
@@ -98,9 +98,9 @@ impl Reader<'_> {
             return None;
         }
         let condition = self.binary(1)?;
-        let value = if self.accept(Tok::Question) {
+        let value = if self.accept(TokenKind::Question) {
             let yes = self.conditional()?;
-            if !self.accept(Tok::Colon) {
+            if !self.accept(TokenKind::Colon) {
                 return None;
             }
             let no = self.conditional()?;
@@ -132,24 +132,24 @@ impl Reader<'_> {
             return None;
         }
         let value = match token.kind {
-            Tok::Plus => self.unary()?,
-            Tok::Minus => {
+            TokenKind::Plus => self.unary()?,
+            TokenKind::Minus => {
                 let (value, unsigned) = self.unary()?;
                 (value.wrapping_neg(), unsigned)
             }
-            Tok::Tilde => {
+            TokenKind::Tilde => {
                 let (value, unsigned) = self.unary()?;
                 (!value, unsigned)
             }
-            Tok::Bang => (i64::from(self.unary()?.0 == 0), false),
-            Tok::LParen => {
+            TokenKind::Bang => (i64::from(self.unary()?.0 == 0), false),
+            TokenKind::LParen => {
                 let value = self.conditional()?;
-                if !self.accept(Tok::RParen) {
+                if !self.accept(TokenKind::RParen) {
                     return None;
                 }
                 value
             }
-            Tok::Number => match self.literals.get(token.value as usize)? {
+            TokenKind::Number => match self.literals.get(token.value as usize)? {
                 Literal::Int {
                     value,
                     decimal,
@@ -161,7 +161,7 @@ impl Reader<'_> {
                 ),
                 Literal::Float { .. } => return None,
             },
-            Tok::Name | Tok::Painted => (0, false),
+            TokenKind::Name | TokenKind::Painted => (0, false),
             _ => return None,
         };
         self.depth -= 1;
@@ -169,33 +169,33 @@ impl Reader<'_> {
     }
 }
 
-fn operate(kind: Tok, (a, x): Number, (b, y): Number) -> Option<Number> {
+fn operate(kind: TokenKind, (a, x): Number, (b, y): Number) -> Option<Number> {
     let unsigned = x || y;
     let (ua, ub) = (a as u64, b as u64);
     let order = if unsigned { ua.cmp(&ub) } else { a.cmp(&b) };
     let truth = |value: bool| (i64::from(value), false);
     Some(match kind {
-        Tok::Star => (a.wrapping_mul(b), unsigned),
-        Tok::Slash if unsigned => (ua.checked_div(ub)? as i64, true),
-        Tok::Slash => (a.checked_div(b)?, false),
-        Tok::Percent if unsigned => (ua.checked_rem(ub)? as i64, true),
-        Tok::Percent => (a.checked_rem(b)?, false),
-        Tok::Plus => (a.wrapping_add(b), unsigned),
-        Tok::Minus => (a.wrapping_sub(b), unsigned),
-        Tok::Shl => (a.wrapping_shl(b as u32), x),
-        Tok::Shr if x => (ua.wrapping_shr(b as u32) as i64, x),
-        Tok::Shr => (a.wrapping_shr(b as u32), x),
-        Tok::Less => truth(order.is_lt()),
-        Tok::Greater => truth(order.is_gt()),
-        Tok::LessEqual => truth(order.is_le()),
-        Tok::GreaterEqual => truth(order.is_ge()),
-        Tok::Equal => truth(a == b),
-        Tok::NotEqual => truth(a != b),
-        Tok::Amp => (a & b, unsigned),
-        Tok::Caret => (a ^ b, unsigned),
-        Tok::Pipe => (a | b, unsigned),
-        Tok::AndAnd => truth(a != 0 && b != 0),
-        Tok::OrOr => truth(a != 0 || b != 0),
+        TokenKind::Star => (a.wrapping_mul(b), unsigned),
+        TokenKind::Slash if unsigned => (ua.checked_div(ub)? as i64, true),
+        TokenKind::Slash => (a.checked_div(b)?, false),
+        TokenKind::Percent if unsigned => (ua.checked_rem(ub)? as i64, true),
+        TokenKind::Percent => (a.checked_rem(b)?, false),
+        TokenKind::Plus => (a.wrapping_add(b), unsigned),
+        TokenKind::Minus => (a.wrapping_sub(b), unsigned),
+        TokenKind::Shl => (a.wrapping_shl(b as u32), x),
+        TokenKind::Shr if x => (ua.wrapping_shr(b as u32) as i64, x),
+        TokenKind::Shr => (a.wrapping_shr(b as u32), x),
+        TokenKind::Less => truth(order.is_lt()),
+        TokenKind::Greater => truth(order.is_gt()),
+        TokenKind::LessEqual => truth(order.is_le()),
+        TokenKind::GreaterEqual => truth(order.is_ge()),
+        TokenKind::Equal => truth(a == b),
+        TokenKind::NotEqual => truth(a != b),
+        TokenKind::Amp => (a & b, unsigned),
+        TokenKind::Caret => (a ^ b, unsigned),
+        TokenKind::Pipe => (a | b, unsigned),
+        TokenKind::AndAnd => truth(a != 0 && b != 0),
+        TokenKind::OrOr => truth(a != 0 || b != 0),
         _ => return None,
     })
 }

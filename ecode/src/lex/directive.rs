@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::Lexer;
 use crate::diagnostics::Rule;
 use crate::names::{self, Name, Names};
-use crate::token::{Tok, Token};
+use crate::token::{Token, TokenKind};
 
 /// An `#if` that is open.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ struct Group {
 
 /// What the preprocessor knows beside macros.
 #[derive(Debug, Default)]
-pub(super) struct State<'a> {
+pub(super) struct Preprocessor<'a> {
     groups: Vec<Group>,
     /// Sources that include what is being read: their text, where they go on, and their groups.
     including: Vec<(&'a [u8], usize, usize)>,
@@ -135,14 +135,14 @@ impl<'a> Lexer<'a> {
         let word = self.token();
         let name = Name(word.value);
         match (word.kind, Names::token(name)) {
-            (Tok::End, _) => {}
-            (Tok::Name, Tok::If) => {
+            (TokenKind::End, _) => {}
+            (TokenKind::Name, TokenKind::If) => {
                 let holds = self.condition(at);
                 return self.open_group(at, holds);
             }
-            (Tok::Name, Tok::Else) => return self.next_group(at, true),
-            (Tok::Number, _) => self.line_directive(word),
-            (Tok::Name, _) => match name {
+            (TokenKind::Name, TokenKind::Else) => return self.next_group(at, true),
+            (TokenKind::Number, _) => self.line_directive(word),
+            (TokenKind::Name, _) => match name {
                 names::IFDEF | names::IFNDEF => {
                     let token = self.macro_name();
                     let known = token.is_some_and(|name| self.names.get(name).macro_ != 0);
@@ -205,7 +205,7 @@ impl<'a> Lexer<'a> {
     /// The name behind `#define`, `#undef`, `#ifdef`.
     pub(super) fn macro_name(&mut self) -> Option<Name> {
         let token = self.token();
-        if token.kind == Tok::Name && Name(token.value) != names::DEFINED {
+        if token.kind == TokenKind::Name && Name(token.value) != names::DEFINED {
             return Some(Name(token.value));
         }
         self.error(
@@ -293,15 +293,15 @@ impl<'a> Lexer<'a> {
             if let Some((name, behind)) = name {
                 self.at = behind;
                 match (name, Names::token(name)) {
-                    (_, Tok::If) | (names::IFDEF | names::IFNDEF, _) => inner += 1,
+                    (_, TokenKind::If) | (names::IFDEF | names::IFNDEF, _) => inner += 1,
                     (names::ENDIF, _) if inner > 0 => inner -= 1,
                     (names::ENDIF, _) => {
                         self.state.groups.pop();
                         skip = false;
                     }
-                    (_, Tok::Else) | (names::ELIF, _) if inner == 0 => {
+                    (_, TokenKind::Else) | (names::ELIF, _) if inner == 0 => {
                         self.state.in_directive = true;
-                        skip = self.next_group(at, Names::token(name) == Tok::Else);
+                        skip = self.next_group(at, Names::token(name) == TokenKind::Else);
                         self.state.in_directive = false;
                     }
                     _ => {}
@@ -410,7 +410,9 @@ impl<'a> Lexer<'a> {
             .ok()
             .and_then(|text| text.parse().ok());
         match line {
-            Some(line) if number.kind == Tok::Number => self.state.line = (self.source.len(), line),
+            Some(line) if number.kind == TokenKind::Number => {
+                self.state.line = (self.source.len(), line)
+            }
             _ => self.error(
                 Rule::Directive,
                 number.at as usize,

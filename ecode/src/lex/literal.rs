@@ -3,7 +3,7 @@
 use super::{Lexer, Literal, Text, TextKind};
 use crate::diagnostics::Rule;
 use crate::names::is_name;
-use crate::token::{Tok, Token};
+use crate::token::{Token, TokenKind};
 use crate::types::{INT, Type, UINT, USHORT};
 
 impl Lexer<'_> {
@@ -236,10 +236,10 @@ impl Lexer<'_> {
         };
         self.at += length;
         let (tok, value) = if self.peek(0) == b'"' {
-            (Tok::Text, self.text(kind))
+            (TokenKind::Text, self.text(kind))
         } else {
             let literal = self.character(kind);
-            (Tok::Number, self.literal(literal, start))
+            (TokenKind::Number, self.literal(literal, start))
         };
         Some(Token {
             kind: tok,

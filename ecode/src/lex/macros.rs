@@ -12,7 +12,7 @@ use super::punctuator::{punctuator, spelling};
 use super::{Lexer, Literal, Text, TextKind};
 use crate::diagnostics::Rule;
 use crate::names::{self, Name, Names};
-use crate::token::{Tok, Token};
+use crate::token::{Token, TokenKind};
 
 /// Calls of macros within each other's arguments.
 const DEPTH: u32 = 32;
@@ -78,7 +78,7 @@ impl Lexer<'_> {
         });
         self.out.spots.push((at, at));
         Token {
-            kind: Tok::Number,
+            kind: TokenKind::Number,
             at,
             value: self.out.literals.len() as u32 - 1,
             space: true,
@@ -103,13 +103,15 @@ impl Lexer<'_> {
         loop {
             let mut token = self.token();
             match token.kind {
-                Tok::End => break,
-                Tok::Bad => continue,
-                Tok::Hash | Tok::Paste => operators |= called || token.kind == Tok::Paste,
-                Tok::Name => {
+                TokenKind::End => break,
+                TokenKind::Bad => continue,
+                TokenKind::Hash | TokenKind::Paste => {
+                    operators |= called || token.kind == TokenKind::Paste
+                }
+                TokenKind::Name => {
                     let name = Name(token.value);
                     if let Some(index) = parameters.iter().position(|other| *other == name) {
-                        (token.kind, token.value) = (Tok::Parameter, index as u32);
+                        (token.kind, token.value) = (TokenKind::Parameter, index as u32);
                     }
                 }
                 _ => {}
@@ -134,19 +136,21 @@ impl Lexer<'_> {
         loop {
             let token = self.token();
             match token.kind {
-                Tok::Name if !variadic && list.len() < PARAMETERS => list.push(Name(token.value)),
-                Tok::Ellipsis if !variadic && list.len() < PARAMETERS => {
+                TokenKind::Name if !variadic && list.len() < PARAMETERS => {
+                    list.push(Name(token.value))
+                }
+                TokenKind::Ellipsis if !variadic && list.len() < PARAMETERS => {
                     list.push(names::VA_ARGS);
                     variadic = true;
                 }
-                Tok::RParen if list.is_empty() => return Some((list, false)),
+                TokenKind::RParen if list.is_empty() => return Some((list, false)),
                 _ => break,
             }
             match self.token().kind {
-                Tok::Comma => {}
-                Tok::RParen => return Some((list, variadic)),
+                TokenKind::Comma => {}
+                TokenKind::RParen => return Some((list, variadic)),
                 // `name...`
-                Tok::Ellipsis if !variadic && self.token().kind == Tok::RParen => {
+                TokenKind::Ellipsis if !variadic && self.token().kind == TokenKind::RParen => {
                     return Some((list, true));
                 }
                 _ => break,
@@ -164,7 +168,7 @@ impl Lexer<'_> {
         let from = list.len();
         self.expand(token, &mut list);
         for token in &mut list[from..] {
-            if matches!(token.kind, Tok::Name | Tok::Painted) {
+            if matches!(token.kind, TokenKind::Name | TokenKind::Painted) {
                 token.kind = Names::token(Name(token.value));
             }
         }
@@ -183,7 +187,7 @@ impl Lexer<'_> {
         while self.out.macros.frames.len() > floor && !self.report.full() {
             match self.next_of_frame() {
                 None => self.leave(),
-                Some(token) if token.kind == Tok::Name => self.name(token, floor, to),
+                Some(token) if token.kind == TokenKind::Name => self.name(token, floor, to),
                 Some(token) => to.push(token),
             }
         }
@@ -230,7 +234,7 @@ impl Lexer<'_> {
             return to.push(token);
         }
         if info.active {
-            let kind = Tok::Painted;
+            let kind = TokenKind::Painted;
             return to.push(Token { kind, ..token });
         }
         self.replaced += 1;
@@ -286,7 +290,7 @@ impl Lexer<'_> {
                     .find(|file| (file.start..file.end).contains(&at));
                 let text = file.map_or(String::new(), |file| file.name.clone());
                 let text = self.made_text(text.as_bytes());
-                let kind = Tok::Text;
+                let kind = TokenKind::Text;
                 return to.push(Token {
                     kind,
                     at,
@@ -330,7 +334,7 @@ impl Lexer<'_> {
                     } else {
                         &macros.made
                     };
-                    let yes = list[frame.next as usize].kind == Tok::LParen;
+                    let yes = list[frame.next as usize].kind == TokenKind::LParen;
                     if yes {
                         self.next_of_frame();
                     }
@@ -369,10 +373,10 @@ impl Lexer<'_> {
             };
             let all = definition.variadic && list.len() + 1 >= wanted;
             match token.kind {
-                Tok::End | Tok::Hash => break,
-                Tok::Bad => continue,
-                Tok::LParen => open += 1,
-                Tok::RParen if open == 0 => {
+                TokenKind::End | TokenKind::Hash => break,
+                TokenKind::Bad => continue,
+                TokenKind::LParen => open += 1,
+                TokenKind::RParen if open == 0 => {
                     list.push(argument);
                     if wanted == 0 && list.len() == 1 && list[0].is_empty() {
                         list.clear();
@@ -388,8 +392,8 @@ impl Lexer<'_> {
                     self.error(Rule::Directive, at as usize, 1, message, "");
                     return None;
                 }
-                Tok::RParen => open -= 1,
-                Tok::Comma if open == 0 && !all => {
+                TokenKind::RParen => open -= 1,
+                TokenKind::Comma if open == 0 && !all => {
                     list.push(core::mem::take(&mut argument));
                     continue;
                 }
@@ -463,7 +467,10 @@ impl Lexer<'_> {
             let next = self.out.macros.tokens[..end].get(index + 1).copied();
             index += 1;
             self.replaced += 1;
-            if token.kind == Tok::Paste && index > definition.start as usize + 1 && index < end {
+            if token.kind == TokenKind::Paste
+                && index > definition.start as usize + 1
+                && index < end
+            {
                 paste = true;
                 continue;
             }
@@ -473,29 +480,37 @@ impl Lexer<'_> {
             };
             let mut part: Vec<Token> = Vec::new();
             match (token.kind, next) {
-                (Tok::Hash, Some(next)) if next.kind == Tok::Parameter => {
+                (TokenKind::Hash, Some(next)) if next.kind == TokenKind::Parameter => {
                     let text = self.stringized(&arguments[next.value as usize]);
                     let value = self.made_text(&text);
                     part.push(Token {
-                        kind: Tok::Text,
+                        kind: TokenKind::Text,
                         value,
                         ..here
                     });
                     index += 1;
                 }
-                (Tok::Parameter, next) => {
+                (TokenKind::Parameter, next) => {
                     let number = token.value as usize;
-                    let raw = paste || next.is_some_and(|next| next.kind == Tok::Paste);
+                    let raw = paste || next.is_some_and(|next| next.kind == TokenKind::Paste);
                     // `, ## __VA_ARGS__` leaves out the comma if there is nothing.
                     let all = definition.variadic && number + 1 == arguments.len();
-                    if paste && all && made.last().is_some_and(|last| last.kind == Tok::Comma) {
+                    if paste
+                        && all
+                        && made
+                            .last()
+                            .is_some_and(|last| last.kind == TokenKind::Comma)
+                    {
                         paste = false;
                         if arguments[number].is_empty() {
                             made.pop();
                             continue;
                         }
                     }
-                    if raw && !(all && !paste && made.last().is_some_and(|t| t.kind == Tok::Comma))
+                    if raw
+                        && !(all
+                            && !paste
+                            && made.last().is_some_and(|t| t.kind == TokenKind::Comma))
                     {
                         part.extend_from_slice(&arguments[number]);
                     } else {
@@ -537,8 +552,10 @@ impl Lexer<'_> {
     /// The bytes of a token.
     fn token_text<'b>(&'b self, token: &Token) -> &'b [u8] {
         match token.kind {
-            Tok::Name | Tok::Painted => self.names.spelling(self.whole, Name(token.value)),
-            Tok::Number => {
+            TokenKind::Name | TokenKind::Painted => {
+                self.names.spelling(self.whole, Name(token.value))
+            }
+            TokenKind::Number => {
                 let (start, end) = self.out.spots[token.value as usize];
                 if start == end {
                     b"1"
@@ -546,7 +563,7 @@ impl Lexer<'_> {
                     &self.whole[start as usize..end as usize]
                 }
             }
-            Tok::Text => {
+            TokenKind::Text => {
                 let text = self.out.texts[token.value as usize];
                 &self.out.bytes[text.first as usize..text.last as usize]
             }
@@ -570,13 +587,13 @@ impl Lexer<'_> {
                 text.push(b' ');
             }
             let bytes = self.token_text(token);
-            if let (Tok::Text, (start, end)) = (token.kind, self.spot(token))
+            if let (TokenKind::Text, (start, end)) = (token.kind, self.spot(token))
                 && start < end
             {
                 text.extend_from_slice(&self.whole[start as usize..end as usize]);
                 continue;
             }
-            if token.kind != Tok::Text {
+            if token.kind != TokenKind::Text {
                 text.extend_from_slice(bytes);
                 continue;
             }
@@ -609,12 +626,12 @@ impl Lexer<'_> {
             value,
             space: left.space,
         };
-        let is_text = left.kind == Tok::Text || right.kind == Tok::Text;
+        let is_text = left.kind == TokenKind::Text || right.kind == TokenKind::Text;
         let word = text.iter().all(|byte| names::is_name(*byte));
         match text.first() {
             Some(first) if word && !first.is_ascii_digit() && !is_text => {
                 let name = self.names.make(self.whole, &text);
-                return Some(token(Tok::Name, name.0));
+                return Some(token(TokenKind::Name, name.0));
             }
             Some(first)
                 if !is_text && (first.is_ascii_digit() || *first == b'.' && text.len() > 1) =>
@@ -622,11 +639,11 @@ impl Lexer<'_> {
                 let literal = self.number_of(&text, at as usize);
                 self.out.literals.push(literal);
                 self.out.spots.push((at, at));
-                return Some(token(Tok::Number, self.out.literals.len() as u32 - 1));
+                return Some(token(TokenKind::Number, self.out.literals.len() as u32 - 1));
             }
             Some(_) if !is_text => {
                 let (kind, length) = punctuator(&text, 0);
-                if length == text.len() && kind != Tok::Bad {
+                if length == text.len() && kind != TokenKind::Bad {
                     return Some(token(kind, 0));
                 }
             }

@@ -1,11 +1,11 @@
 //! Punctuators: which one bytes are.
 
-use crate::token::Tok;
+use crate::token::TokenKind;
 
 /// The punctuator that stands at a place, and its length.
 #[inline]
-pub(super) fn punctuator(source: &[u8], at: usize) -> (Tok, usize) {
-    use Tok::*;
+pub(super) fn punctuator(source: &[u8], at: usize) -> (TokenKind, usize) {
+    use TokenKind::*;
     let byte = |ahead: usize| source.get(at + ahead).copied().unwrap_or(0);
     match (byte(0), byte(1), byte(2)) {
         (b'%', b':', b'%') if byte(3) == b':' => (Paste, 4),
@@ -42,8 +42,8 @@ pub(super) fn punctuator(source: &[u8], at: usize) -> (Tok, usize) {
     }
 }
 
-fn single(byte: u8) -> Tok {
-    use Tok::*;
+fn single(byte: u8) -> TokenKind {
+    use TokenKind::*;
     match byte {
         b'(' => LParen,
         b')' => RParen,
@@ -75,8 +75,8 @@ fn single(byte: u8) -> Tok {
 }
 
 /// How a punctuator is spelled.
-pub(super) fn spelling(kind: Tok) -> &'static str {
-    use Tok::*;
+pub(super) fn spelling(kind: TokenKind) -> &'static str {
+    use TokenKind::*;
     match kind {
         LParen => "(",
         RParen => ")",

@@ -11,7 +11,7 @@ use crate::types::{Bits, Type};
 
 /// A memory operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Addr {
+pub(crate) struct MemoryOperand {
     pub base: VReg,
     pub index: VReg,
     pub scale: u8,
@@ -22,7 +22,7 @@ pub(crate) struct Addr {
     pub bits: Bits,
 }
 
-const NOWHERE: Addr = Addr {
+const NOWHERE: MemoryOperand = MemoryOperand {
     base: NONE,
     index: NONE,
     scale: 1,
@@ -32,15 +32,15 @@ const NOWHERE: Addr = Addr {
     bits: Bits::NONE,
 };
 
-impl Addr {
-    pub fn symbol(sym: u32) -> Addr {
-        Addr { sym, ..NOWHERE }
+impl MemoryOperand {
+    pub fn symbol(sym: u32) -> MemoryOperand {
+        MemoryOperand { sym, ..NOWHERE }
     }
-    pub fn at(base: VReg) -> Addr {
-        Addr { base, ..NOWHERE }
+    pub fn at(base: VReg) -> MemoryOperand {
+        MemoryOperand { base, ..NOWHERE }
     }
-    pub fn plus(self, offset: i64) -> Addr {
-        Addr {
+    pub fn plus(self, offset: i64) -> MemoryOperand {
+        MemoryOperand {
             disp: self.disp.wrapping_add(offset as i32),
             ..self
         }
@@ -60,14 +60,14 @@ impl Addr {
 
 impl Lowering<'_> {
     /// The address of an lvalue, or of a structure that an expression makes.
-    pub(crate) fn address(&mut self, n: NodeId) -> Addr {
+    pub(crate) fn address(&mut self, n: NodeId) -> MemoryOperand {
         let node = self.node(n);
         let mut addr = match node.expression {
-            Expression::Memory(local) => Addr::symbol(sym::FRAME + self.place(local)),
-            Expression::Global(global) => Addr::symbol(sym::GLOBAL + global),
-            Expression::Text(start) => Addr::symbol(sym::RODATA).plus(start.into()),
+            Expression::Memory(local) => MemoryOperand::symbol(sym::FRAME + self.place(local)),
+            Expression::Global(global) => MemoryOperand::symbol(sym::GLOBAL + global),
+            Expression::Text(start) => MemoryOperand::symbol(sym::RODATA).plus(start.into()),
             Expression::Deref(pointer) => self.pointer_address(pointer),
-            Expression::Member { of, offset, bits } => Addr {
+            Expression::Member { of, offset, bits } => MemoryOperand {
                 bits,
                 ..self.address(of).plus(offset.into())
             },
@@ -77,7 +77,7 @@ impl Lowering<'_> {
                 count,
             } => {
                 self.initialize(local, first, count);
-                Addr::symbol(sym::FRAME + self.place(local))
+                MemoryOperand::symbol(sym::FRAME + self.place(local))
             }
             _ => self.structure(n),
         };
@@ -86,7 +86,7 @@ impl Lowering<'_> {
     }
 
     /// Where a pointer points.
-    pub(crate) fn pointer_address(&mut self, n: NodeId) -> Addr {
+    pub(crate) fn pointer_address(&mut self, n: NodeId) -> MemoryOperand {
         let node = self.node(n);
         match node.expression {
             Expression::Address(object) => self.address(object),
@@ -110,24 +110,24 @@ impl Lowering<'_> {
                 // The old value is the new one less what was added; nobody sees the difference.
                 self.step(node, to, delta, false);
                 let base = self.variable(to).unwrap_or(NONE);
-                Addr::at(base).plus(-i64::from(delta))
+                MemoryOperand::at(base).plus(-i64::from(delta))
             }
-            Expression::Integer(value) => Addr {
+            Expression::Integer(value) => MemoryOperand {
                 disp: value as i32,
                 ..NOWHERE
             },
             _ => match self.lower(n) {
-                Value::Constant(constant) => Addr {
+                Value::Constant(constant) => MemoryOperand {
                     disp: constant as i32,
                     ..NOWHERE
                 },
-                Value::Register(v) => Addr::at(v),
+                Value::Register(v) => MemoryOperand::at(v),
             },
         }
     }
 
     /// Keeps an address while `later` is evaluated.
-    pub(crate) fn protect_address(&mut self, addr: Addr, later: NodeId) -> Addr {
+    pub(crate) fn protect_address(&mut self, addr: MemoryOperand, later: NodeId) -> MemoryOperand {
         if !self.tree.get(later).effects {
             return addr;
         }
@@ -138,7 +138,7 @@ impl Lowering<'_> {
                 Value::Constant(_) => v,
             },
         };
-        Addr {
+        MemoryOperand {
             base: keep(addr.base),
             index: keep(addr.index),
             ..addr
@@ -146,7 +146,7 @@ impl Lowering<'_> {
     }
 
     /// `addr` plus the integer `n` times `size`.
-    fn indexed(&mut self, addr: Addr, n: NodeId, size: i64) -> Addr {
+    fn indexed(&mut self, addr: MemoryOperand, n: NodeId, size: i64) -> MemoryOperand {
         let node = self.node(n);
         let wide = self.types.size(node.ty) >= 4;
         match node.expression {
@@ -182,7 +182,7 @@ impl Lowering<'_> {
             Value::Register(v) => v,
         };
         if addr.index == NONE && matches!(size, 1 | 2 | 4 | 8) {
-            return Addr {
+            return MemoryOperand {
                 index,
                 scale: size as u8,
                 ..addr
@@ -202,7 +202,7 @@ impl Lowering<'_> {
             },
         };
         if addr.base == NONE && scale == 1 {
-            return Addr {
+            return MemoryOperand {
                 base: scaled,
                 ..addr
             };
@@ -212,7 +212,7 @@ impl Lowering<'_> {
         } else {
             addr
         };
-        Addr {
+        MemoryOperand {
             index: scaled,
             scale,
             ..addr
@@ -220,11 +220,11 @@ impl Lowering<'_> {
     }
 
     /// The address in one register; a symbol without registers stays a symbol.
-    fn folded(&mut self, addr: Addr) -> Addr {
+    fn folded(&mut self, addr: MemoryOperand) -> MemoryOperand {
         let volatile = addr.volatile;
         // The displacement stays outside, so that neighbours have the rest in common.
         let disp = if addr.sym == 0 { addr.disp } else { 0 };
-        let inner = Addr {
+        let inner = MemoryOperand {
             disp: addr.disp - disp,
             ..addr
         };
@@ -233,7 +233,7 @@ impl Lowering<'_> {
             ty: Scalar::I32,
             ..NOP
         }));
-        Addr {
+        MemoryOperand {
             base,
             disp,
             volatile,
@@ -243,7 +243,7 @@ impl Lowering<'_> {
     }
 
     /// The address as a pointer value.
-    pub(crate) fn pointer(&mut self, addr: Addr) -> Value {
+    pub(crate) fn pointer(&mut self, addr: MemoryOperand) -> Value {
         if addr.sym == 0 && addr.index == NONE {
             if addr.base == NONE {
                 return Value::Constant(addr.disp as u32 as i64);
@@ -267,7 +267,7 @@ impl Lowering<'_> {
     }
 
     /// Reads a scalar.
-    pub(crate) fn load(&mut self, addr: Addr, ty: Type) -> Value {
+    pub(crate) fn load(&mut self, addr: MemoryOperand, ty: Type) -> Value {
         if addr.bits.any() {
             return self.load_bits(addr, ty);
         }
@@ -291,7 +291,7 @@ impl Lowering<'_> {
     }
 
     /// Writes a scalar.
-    pub(crate) fn store(&mut self, addr: Addr, ty: Type, value: Value) {
+    pub(crate) fn store(&mut self, addr: MemoryOperand, ty: Type, value: Value) {
         if addr.bits.any() {
             return self.store_bits(addr, ty, value);
         }

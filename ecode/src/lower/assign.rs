@@ -1,6 +1,6 @@
 //! Assignments, increments, and structures.
 
-use super::{Addr, Lowering, Value};
+use super::{Lowering, MemoryOperand, Value};
 use crate::ir::{Inst, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Arithmetic, Expression, Node, NodeId};
 use crate::types::{Type, TypeKind};
@@ -81,7 +81,7 @@ impl Lowering<'_> {
     }
 
     /// What a place holds to which the value was written.
-    fn as_stored(&mut self, value: Value, ty: Type, addr: Addr) -> Value {
+    fn as_stored(&mut self, value: Value, ty: Type, addr: MemoryOperand) -> Value {
         match addr.bits.any() {
             true => self.bits_value(value, ty, addr.bits),
             false => value,
@@ -186,14 +186,14 @@ impl Lowering<'_> {
     }
 
     /// The address of a structure that an expression gives.
-    pub(crate) fn structure(&mut self, n: NodeId) -> Addr {
+    pub(crate) fn structure(&mut self, n: NodeId) -> MemoryOperand {
         use Expression::*;
         let node = self.node(n);
         match node.expression {
             Assign { to, value } => self.assign_structure(node, to, value),
             Call { .. } => match self.call(n, true) {
-                Value::Register(v) => Addr::at(v),
-                Value::Constant(_) => Addr::symbol(sym::NONE),
+                Value::Register(v) => MemoryOperand::at(v),
+                Value::Constant(_) => MemoryOperand::symbol(sym::NONE),
             },
             Comma(first, last) => {
                 self.discard(first);
@@ -211,24 +211,24 @@ impl Lowering<'_> {
                     });
                 }
                 self.code.begin(end);
-                Addr::at(result)
+                MemoryOperand::at(result)
             }
             Cast(from) => self.structure(from),
             Statements { body, value } => {
                 self.body(body);
                 match value.filter(|_| !self.stopped()) {
                     Some(n) => self.address(n),
-                    None => Addr::symbol(sym::NONE),
+                    None => MemoryOperand::symbol(sym::NONE),
                 }
             }
             Memory(_) | Global(_) | Deref(_) | Member { .. } | Literal { .. } | Text(_) => {
                 self.address(n)
             }
-            _ => Addr::symbol(sym::NONE),
+            _ => MemoryOperand::symbol(sym::NONE),
         }
     }
 
-    fn assign_structure(&mut self, node: &Node, to: NodeId, from: NodeId) -> Addr {
+    fn assign_structure(&mut self, node: &Node, to: NodeId, from: NodeId) -> MemoryOperand {
         let to = self.address(to);
         let to = self.protect_address(to, from);
         let from = self.address(from);
@@ -237,7 +237,7 @@ impl Lowering<'_> {
     }
 
     /// Copies a structure; the two may be the same one, but do not overlap otherwise.
-    pub(crate) fn copy_bytes(&mut self, to: Addr, from: Addr, size: u32) {
+    pub(crate) fn copy_bytes(&mut self, to: MemoryOperand, from: MemoryOperand, size: u32) {
         let (to, from) = (self.pointer(to), self.pointer(from));
         let (a, b) = (self.register(to), self.register(from));
         self.code.values.clobber();

@@ -1,6 +1,6 @@
 //! Bit-fields: read and written with the bytes that they lie in, and no others.
 
-use super::{Addr, Lowering, Value};
+use super::{Lowering, MemoryOperand, Value};
 use crate::ir::{Op, Scalar};
 use crate::types::{Bits, INT, LONG, Type, UCHAR, ULONG, USHORT};
 
@@ -46,7 +46,7 @@ impl Lowering<'_> {
     }
 
     /// A piece as an integer of 64 bits without a sign; of 32 if that is all that there is.
-    fn piece(&mut self, addr: Addr, length: u32) -> Value {
+    fn piece(&mut self, addr: MemoryOperand, length: u32) -> Value {
         let ty = match length {
             1 => UCHAR,
             2 => USHORT,
@@ -56,9 +56,9 @@ impl Lowering<'_> {
         self.load(addr, ty)
     }
 
-    pub(crate) fn load_bits(&mut self, addr: Addr, ty: Type) -> Value {
+    pub(crate) fn load_bits(&mut self, addr: MemoryOperand, ty: Type) -> Value {
         let bits = addr.bits;
-        let addr = Addr {
+        let addr = MemoryOperand {
             bits: Bits::NONE,
             volatile: addr.volatile || ty.is_volatile(),
             ..addr
@@ -82,9 +82,9 @@ impl Lowering<'_> {
         self.cut(all, wide, 0, ty, bits)
     }
 
-    pub(crate) fn store_bits(&mut self, addr: Addr, ty: Type, value: Value) {
+    pub(crate) fn store_bits(&mut self, addr: MemoryOperand, ty: Type, value: Value) {
         let bits = addr.bits;
-        let addr = Addr {
+        let addr = MemoryOperand {
             bits: Bits::NONE,
             volatile: addr.volatile || ty.is_volatile(),
             ..addr

@@ -1,7 +1,7 @@
 //! What gcc has functions for: bits of integers, overflows, arguments behind `...`, memory of the frame.
 
 use super::condition::Test;
-use super::{Addr, Lowering, Value};
+use super::{Lowering, MemoryOperand, Value};
 use crate::ir::{Detail, Inst, NONE, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Arithmetic, Builtin, LocalId, Node, NodeId};
 use crate::types::{LONG, TypeKind};
@@ -308,7 +308,7 @@ impl Lowering<'_> {
         }
         let stack = (general - 6).max(0) + (vector - 8).max(0);
         let list = self.pointer_address(list);
-        let saved = self.pointer(Addr::symbol(sym::FRAME + slot));
+        let saved = self.pointer(MemoryOperand::symbol(sym::FRAME + slot));
         let memory = Value::Register(self.code.pure(Inst {
             op: Op::Incoming,
             ty: Scalar::I32,
@@ -330,7 +330,7 @@ impl Lowering<'_> {
     fn next_argument(&mut self, list: NodeId, float: bool) -> Value {
         let list = self.pointer_address(list);
         let list = self.pointer(list);
-        let list = Addr::at(self.register(list));
+        let list = MemoryOperand::at(self.register(list));
         let (field, end, step) = if float { (FLOATS, 176, 16) } else { (0, 48, 8) };
         let int = crate::types::INT;
         let offset = self.load(list.plus(field), int);

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Addr, Lowering, Value};
+use super::{Lowering, MemoryOperand, Value};
 use crate::ir::{Arg, Detail, Inst, NONE, NOP, Op, Scalar, sym};
 use crate::tree::{Expression, NodeId};
 use crate::types::TypeKind;
@@ -38,7 +38,7 @@ impl Lowering<'_> {
         let is_struct = self.types.is_struct(node.ty);
         if is_struct {
             let slot = self.slot_of(node.ty, node.at);
-            let pointer = self.pointer(Addr::symbol(sym::FRAME + slot));
+            let pointer = self.pointer(MemoryOperand::symbol(sym::FRAME + slot));
             list.push(Arg {
                 v: self.register(pointer),
                 imm: 0,
@@ -50,7 +50,7 @@ impl Lowering<'_> {
             if self.types.is_struct(arg.ty) {
                 let slot = self.slot_of(arg.ty, arg.at);
                 let from = self.address(*n);
-                let to = Addr::symbol(sym::FRAME + slot);
+                let to = MemoryOperand::symbol(sym::FRAME + slot);
                 self.copy_bytes(to, from, self.types.size(arg.ty));
                 let pointer = self.pointer(to);
                 list.push(Arg {

@@ -1,6 +1,6 @@
 //! Functions: where parameters and locals are, how a function begins and ends.
 
-use super::{Addr, Lowering, Value};
+use super::{Lowering, MemoryOperand, Value};
 use crate::ir::{Inst, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Expression, Function, LocalId, NodeId};
 use crate::types::Type;
@@ -72,7 +72,11 @@ impl Lowering<'_> {
         }
         self.scratch.places[local as usize] = if declared.memory {
             let slot = self.slot_of(ty, declared.at);
-            self.store(Addr::symbol(sym::FRAME + slot), ty, Value::Register(v));
+            self.store(
+                MemoryOperand::symbol(sym::FRAME + slot),
+                ty,
+                Value::Register(v),
+            );
             slot
         } else {
             v

@@ -1,7 +1,7 @@
 //! First values of variables and compound literals: which part gets which value is the parser's
 //! knowledge.
 
-use super::{Addr, Lowering};
+use super::{Lowering, MemoryOperand};
 use crate::ir::{Inst, NOP, Op, sym};
 use crate::tree::LocalId;
 use crate::types::TypeKind;
@@ -12,7 +12,7 @@ impl Lowering<'_> {
         let tree = self.tree;
         let inits = tree.initializers(first, count);
         let ty = tree.locals[local as usize].ty;
-        let addr = Addr::symbol(sym::FRAME + self.place(local));
+        let addr = MemoryOperand::symbol(sym::FRAME + self.place(local));
         let size = self.types.size(ty);
         let covered: u64 = inits
             .iter()
@@ -32,7 +32,7 @@ impl Lowering<'_> {
         }
         for init in inits {
             let node = *self.tree.get(init.node);
-            let place = Addr {
+            let place = MemoryOperand {
                 bits: init.bits,
                 ..addr.plus(init.offset.into())
             };

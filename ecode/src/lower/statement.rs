@@ -1,6 +1,6 @@
 //! Statements, but for loops and `switch`.
 
-use super::{Addr, Lowering};
+use super::{Lowering, MemoryOperand};
 use crate::ir::{Inst, NONE, NOP, Op, Scalar};
 use crate::tree::{Body, LabelId, NodeId, Statement};
 
@@ -112,7 +112,7 @@ impl Lowering<'_> {
         let (ty, a) = if self.types.is_struct(result) {
             let from = self.address(n);
             let to = self.result_pointer;
-            self.copy_bytes(Addr::at(to), from, self.types.size(result));
+            self.copy_bytes(MemoryOperand::at(to), from, self.types.size(result));
             (Scalar::I64, to)
         } else {
             let value = self.lower(n);

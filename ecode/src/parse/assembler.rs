@@ -4,7 +4,7 @@
 use super::Parser;
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Expression, NodeId, Statement};
 use alloc::vec::Vec;
 
@@ -12,10 +12,10 @@ impl Parser<'_> {
     /// `asm("" : outputs : inputs : changes);`, where an output may be in the place of an input.
     pub(crate) fn asm_statement(&mut self) {
         let at = self.advance().at;
-        while matches!(self.peek(), Tok::Volatile | Tok::Inline) {
+        while matches!(self.peek(), TokenKind::Volatile | TokenKind::Inline) {
             self.advance();
         }
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         if !self.empty_text() {
             let message = "E-code has no instructions in `asm`".into();
             self.fail(Rule::Unsupported, at, 3, message, "write it in C".into());
@@ -23,24 +23,28 @@ impl Parser<'_> {
         }
         let mut outputs: Vec<NodeId> = Vec::new();
         for part in 0..3 {
-            if !self.accept(Tok::Colon) {
+            if !self.accept(TokenKind::Colon) {
                 break;
             }
-            while !matches!(self.peek(), Tok::Colon | Tok::RParen | Tok::End) && !self.panic {
+            while !matches!(
+                self.peek(),
+                TokenKind::Colon | TokenKind::RParen | TokenKind::End
+            ) && !self.panic
+            {
                 self.operand(part, &mut outputs, at);
-                if !self.accept(Tok::Comma) {
+                if !self.accept(TokenKind::Comma) {
                     break;
                 }
             }
         }
-        self.expect(Tok::RParen, "`)`");
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::RParen, "`)`");
+        self.expect(TokenKind::Semi, "`;`");
     }
 
     /// Whether the template that is read here is empty.
     fn empty_text(&mut self) -> bool {
-        let mut empty = self.peek() == Tok::Text;
-        while self.peek() == Tok::Text {
+        let mut empty = self.peek() == TokenKind::Text;
+        while self.peek() == TokenKind::Text {
             let text = self.tokens.texts[self.token().value as usize];
             empty &= text.first == text.last;
             self.advance();
@@ -49,19 +53,19 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self, part: u32, outputs: &mut Vec<NodeId>, at: u32) {
-        if self.accept(Tok::LBracket) {
-            self.expect(Tok::Name, "a name");
-            self.expect(Tok::RBracket, "`]`");
+        if self.accept(TokenKind::LBracket) {
+            self.expect(TokenKind::Name, "a name");
+            self.expect(TokenKind::RBracket, "`]`");
         }
         let constraint = self.token();
-        if !self.expect(Tok::Text, "a string") || part == 2 {
+        if !self.expect(TokenKind::Text, "a string") || part == 2 {
             return;
         }
         let text = self.tokens.texts[constraint.value as usize];
         let matched = self.tokens.bytes[text.first as usize..text.last as usize].to_vec();
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         let n = self.expression();
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         if part == 0 {
             if self.assignable(n, at) {
                 outputs.push(n);
@@ -86,14 +90,14 @@ impl Parser<'_> {
     /// `asm("name")` behind a declarator.
     pub(crate) fn asm_name(&mut self) -> Option<Name> {
         let at = self.advance().at;
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         let mut bytes = Vec::new();
-        while self.peek() == Tok::Text {
+        while self.peek() == TokenKind::Text {
             let token = self.advance();
             let text = self.tokens.texts[token.value as usize];
             bytes.extend_from_slice(&self.tokens.bytes[text.first as usize..text.last as usize]);
         }
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         if bytes.is_empty()
             || !bytes.iter().all(|byte| crate::names::is_name(*byte))
             || self.depth > 1

@@ -5,7 +5,7 @@ use alloc::format;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::types::*;
 
 /// What attributes ask for.
@@ -101,11 +101,11 @@ impl Parser<'_> {
     pub(crate) fn attributes(&mut self, to: &mut Attributes) {
         loop {
             match self.peek() {
-                Tok::Attribute => self.attribute_list(to),
-                Tok::Alignas => {
+                TokenKind::Attribute => self.attribute_list(to),
+                TokenKind::Alignas => {
                     self.advance();
                     to.any = true;
-                    self.expect(Tok::LParen, "`(`");
+                    self.expect(TokenKind::LParen, "`(`");
                     let at = self.at();
                     let align = if self.is_type_at(0) {
                         let ty = self.type_name();
@@ -114,7 +114,7 @@ impl Parser<'_> {
                         self.constant_expression()
                     };
                     self.alignment(to, align, at);
-                    self.expect(Tok::RParen, "`)`");
+                    self.expect(TokenKind::RParen, "`)`");
                 }
                 _ => return,
             }
@@ -128,15 +128,15 @@ impl Parser<'_> {
     fn attribute_list(&mut self, to: &mut Attributes) {
         to.any = true;
         self.advance();
-        self.expect(Tok::LParen, "`(`");
-        self.expect(Tok::LParen, "`(`");
-        while self.peek() != Tok::RParen && !self.panic {
-            if !self.accept(Tok::Comma) {
+        self.expect(TokenKind::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
+        while self.peek() != TokenKind::RParen && !self.panic {
+            if !self.accept(TokenKind::Comma) {
                 self.attribute(to);
             }
         }
-        self.expect(Tok::RParen, "`)`");
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
     }
 
     fn attribute(&mut self, to: &mut Attributes) {
@@ -155,13 +155,13 @@ impl Parser<'_> {
             b"aligned" => {
                 let mut align = Some(MOST);
                 let at = self.at();
-                if self.accept(Tok::LParen) {
+                if self.accept(TokenKind::LParen) {
                     align = self.constant_expression();
-                    self.expect(Tok::RParen, "`)`");
+                    self.expect(TokenKind::RParen, "`)`");
                 }
                 return self.alignment(to, align, at);
             }
-            b"mode" if self.peek() == Tok::LParen => {
+            b"mode" if self.peek() == TokenKind::LParen => {
                 self.advance();
                 let mode = self.advance();
                 let text = &self.source[mode.at as usize..][..self.length(mode) as usize];
@@ -175,13 +175,13 @@ impl Parser<'_> {
                     b"DF" => Some((8, true)),
                     _ => return self.no_attribute(mode.at),
                 };
-                self.expect(Tok::RParen, "`)`");
+                self.expect(TokenKind::RParen, "`)`");
                 return;
             }
             _ if IGNORED.contains(&name) => {}
             _ => return self.no_attribute(token.at),
         }
-        if self.peek() == Tok::LParen {
+        if self.peek() == TokenKind::LParen {
             self.skip_parentheses();
         }
     }
@@ -208,9 +208,9 @@ impl Parser<'_> {
         let mut open = 0;
         loop {
             match self.peek() {
-                Tok::LParen => open += 1,
-                Tok::RParen => open -= 1,
-                Tok::End => return,
+                TokenKind::LParen => open += 1,
+                TokenKind::RParen => open -= 1,
+                TokenKind::End => return,
                 _ => {}
             }
             self.advance();

@@ -10,7 +10,7 @@ use super::declarator::Declarator;
 use super::specifier::Specifiers;
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Arithmetic, Builtin, Expression, Node, NodeId};
 use crate::types::*;
 
@@ -73,7 +73,7 @@ impl Parser<'_> {
             let n = self.bytes_node(&bytes, CHAR, at);
             return Some(n);
         }
-        let called = self.peek() == Tok::LParen;
+        let called = self.peek() == TokenKind::LParen;
         let name = match text.strip_prefix("__builtin_") {
             Some(rest) => rest,
             None if text == "alloca" && called => "alloca",
@@ -91,14 +91,14 @@ impl Parser<'_> {
         let before = self.pos;
         self.advance();
         let mut arguments = Vec::new();
-        while self.peek() != Tok::RParen && !self.panic {
+        while self.peek() != TokenKind::RParen && !self.panic {
             let n = self.assignment_expression();
             arguments.push(self.decay(n));
-            if !self.accept(Tok::Comma) {
+            if !self.accept(TokenKind::Comma) {
                 break;
             }
         }
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         if arguments.iter().any(|n| self.tree.get(*n).ty == ERROR) || self.panic {
             return Some(self.error_node(at));
         }
@@ -124,12 +124,12 @@ impl Parser<'_> {
         let n = match name {
             "offsetof" => {
                 let ty = self.type_name();
-                self.expect(Tok::Comma, "`,`");
+                self.expect(TokenKind::Comma, "`,`");
                 self.member_offset(ty, at)
             }
             "types_compatible_p" => {
                 let a = self.type_name();
-                self.expect(Tok::Comma, "`,`");
+                self.expect(TokenKind::Comma, "`,`");
                 let b = self.type_name();
                 let same = self.types.same(a, b);
                 self.integer(INT, same.into(), at)
@@ -149,21 +149,21 @@ impl Parser<'_> {
             }
             "choose_expr" => {
                 let condition = self.constant_expression();
-                self.expect(Tok::Comma, "`,`");
+                self.expect(TokenKind::Comma, "`,`");
                 let yes = self.assignment_expression();
-                self.expect(Tok::Comma, "`,`");
+                self.expect(TokenKind::Comma, "`,`");
                 let no = self.assignment_expression();
                 if condition == Some(0) { no } else { yes }
             }
             _ => {
                 let list = self.assignment_expression();
                 let list = self.decay(list);
-                self.expect(Tok::Comma, "`,`");
+                self.expect(TokenKind::Comma, "`,`");
                 let ty = self.type_name();
                 self.next_argument(list, ty, at)
             }
         };
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         Some(n)
     }
 
@@ -174,7 +174,7 @@ impl Parser<'_> {
         while !self.panic && ty != ERROR {
             if dot {
                 let token = self.token();
-                if !self.expect(Tok::Name, "the name of a member") {
+                if !self.expect(TokenKind::Name, "the name of a member") {
                     break;
                 }
                 let member = match self.types.is_struct(ty) {
@@ -191,7 +191,7 @@ impl Parser<'_> {
                 ty = member.ty;
             } else {
                 let index = self.constant_expression().unwrap_or(0) as u64;
-                self.expect(Tok::RBracket, "`]`");
+                self.expect(TokenKind::RBracket, "`]`");
                 if self.types.kind(ty) != TypeKind::Array {
                     return self.bad_operands(ty, INT, at);
                 }
@@ -199,8 +199,8 @@ impl Parser<'_> {
                 offset = offset.wrapping_add(index.wrapping_mul(self.types.size(ty).into()));
             }
             match self.peek() {
-                Tok::Dot => dot = true,
-                Tok::LBracket => dot = false,
+                TokenKind::Dot => dot = true,
+                TokenKind::LBracket => dot = false,
                 _ => break,
             }
             self.advance();
@@ -552,7 +552,7 @@ impl Parser<'_> {
     pub(crate) fn label_address(&mut self, at: u32) -> NodeId {
         let name = self.token();
         let pointer = self.types.pointer(VOID);
-        if !self.expect(Tok::Name, "a label") || self.depth <= 1 {
+        if !self.expect(TokenKind::Name, "a label") || self.depth <= 1 {
             return self.error_node(at);
         }
         let label = self.label(Name(name.value), name.at);

@@ -8,7 +8,7 @@ use super::attribute::Attributes;
 use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::LocalId;
 use crate::types::*;
 
@@ -69,7 +69,7 @@ impl Parser<'_> {
         self.attributes(&mut attributes);
         self.variable = None;
         let mut declarator = self.any_declarator(base);
-        if self.peek() == Tok::Asm && wanted {
+        if self.peek() == TokenKind::Asm && wanted {
             declarator.label = self.asm_name();
         }
         self.attributes(&mut attributes);
@@ -79,7 +79,7 @@ impl Parser<'_> {
             self.limit(declarator.at, "types that a type is made of", "");
         }
         if wanted && declarator.name.is_none() && !self.panic {
-            self.expect(Tok::Name, "a name");
+            self.expect(TokenKind::Name, "a name");
         }
         declarator
     }
@@ -96,7 +96,7 @@ impl Parser<'_> {
             };
         }
         let mut levels = 0;
-        while self.accept(Tok::Star) {
+        while self.accept(TokenKind::Star) {
             let at = self.at();
             ty = self.types.pointer(ty);
             levels += 1;
@@ -105,10 +105,10 @@ impl Parser<'_> {
             }
             loop {
                 match self.peek() {
-                    Tok::Const => ty = ty.with(CONST),
-                    Tok::Volatile => ty = ty.with(VOLATILE),
-                    Tok::Restrict => {}
-                    Tok::Attribute => {
+                    TokenKind::Const => ty = ty.with(CONST),
+                    TokenKind::Volatile => ty = ty.with(VOLATILE),
+                    TokenKind::Restrict => {}
+                    TokenKind::Attribute => {
                         self.attributes(&mut Attributes::default());
                         continue;
                     }
@@ -117,14 +117,16 @@ impl Parser<'_> {
                 self.advance();
             }
         }
-        let inner = self.peek() == Tok::LParen
-            && (matches!(self.peek_at(1), Tok::Star | Tok::LParen | Tok::LBracket)
-                || self.peek_at(1) == Tok::Name && !self.is_type_at(1));
+        let inner = self.peek() == TokenKind::LParen
+            && (matches!(
+                self.peek_at(1),
+                TokenKind::Star | TokenKind::LParen | TokenKind::LBracket
+            ) || self.peek_at(1) == TokenKind::Name && !self.is_type_at(1));
         let result = if inner {
             self.inner_declarator(ty)
         } else {
             let at = self.at();
-            let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
+            let name = (self.peek() == TokenKind::Name).then(|| Name(self.advance().value));
             let ty = self.suffixes(ty);
             Declarator {
                 name,
@@ -145,9 +147,9 @@ impl Parser<'_> {
         let mut parentheses = 1;
         while parentheses > 0 {
             match self.peek() {
-                Tok::LParen => parentheses += 1,
-                Tok::RParen => parentheses -= 1,
-                Tok::End | Tok::Semi | Tok::LBrace | Tok::RBrace => {
+                TokenKind::LParen => parentheses += 1,
+                TokenKind::RParen => parentheses -= 1,
+                TokenKind::End | TokenKind::Semi | TokenKind::LBrace | TokenKind::RBrace => {
                     self.fail(
                         Rule::Expected,
                         open.at,
@@ -171,7 +173,7 @@ impl Parser<'_> {
         let outer = core::mem::take(&mut self.params);
         self.pos = start;
         let declarator = self.any_declarator(ty);
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         if !self.panic {
             self.pos = end;
         }
@@ -184,23 +186,26 @@ impl Parser<'_> {
 
     fn suffixes(&mut self, base: Type) -> Type {
         match self.peek() {
-            Tok::LBracket => {
+            TokenKind::LBracket => {
                 let at = self.advance().at;
                 while matches!(
                     self.peek(),
-                    Tok::Static | Tok::Const | Tok::Restrict | Tok::Volatile
+                    TokenKind::Static
+                        | TokenKind::Const
+                        | TokenKind::Restrict
+                        | TokenKind::Volatile
                 ) {
                     self.advance();
                 }
-                if self.peek() == Tok::Star && self.peek_at(1) == Tok::RBracket {
+                if self.peek() == TokenKind::Star && self.peek_at(1) == TokenKind::RBracket {
                     self.advance();
                 }
-                let count = if self.peek() == Tok::RBracket {
+                let count = if self.peek() == TokenKind::RBracket {
                     Some(UNKNOWN)
                 } else {
                     self.array_length()
                 };
-                self.expect(Tok::RBracket, "`]`");
+                self.expect(TokenKind::RBracket, "`]`");
                 if !self.nest() {
                     self.nested -= 1;
                     return ERROR;
@@ -230,7 +235,7 @@ impl Parser<'_> {
                     ERROR
                 })
             }
-            Tok::LParen => {
+            TokenKind::LParen => {
                 let at = self.advance().at;
                 let (types, names, open) = self.parameters();
                 if !self.nest() {
@@ -296,10 +301,10 @@ impl Parser<'_> {
     /// The parameters behind `(`: types, names, and whether there may be more.
     fn parameters(&mut self) -> (Vec<Type>, Vec<(Name, u32)>, bool) {
         let (mut types, mut names) = (Vec::new(), Vec::new());
-        if self.accept(Tok::RParen) {
+        if self.accept(TokenKind::RParen) {
             return (types, names, true);
         }
-        if self.peek() == Tok::Void && self.peek_at(1) == Tok::RParen {
+        if self.peek() == TokenKind::Void && self.peek_at(1) == TokenKind::RParen {
             self.pos += 2;
             return (types, names, false);
         }
@@ -308,14 +313,14 @@ impl Parser<'_> {
         let symbols = self.symbols.len();
         self.prototypes += 1;
         loop {
-            if self.accept(Tok::Ellipsis) {
+            if self.accept(TokenKind::Ellipsis) {
                 open = true;
                 break;
             }
             let at = self.at();
-            if self.peek() == Tok::Name
+            if self.peek() == TokenKind::Name
                 && !self.is_type_at(0)
-                && matches!(self.peek_at(1), Tok::Comma | Tok::RParen)
+                && matches!(self.peek_at(1), TokenKind::Comma | TokenKind::RParen)
             {
                 self.old_parameters();
                 break;
@@ -352,7 +357,7 @@ impl Parser<'_> {
                 );
                 self.panic = true;
             }
-            if !self.accept(Tok::Comma) || self.panic {
+            if !self.accept(TokenKind::Comma) || self.panic {
                 break;
             }
         }
@@ -362,7 +367,7 @@ impl Parser<'_> {
                 self.names.get_mut(symbol.name).symbol = symbol.previous;
             }
         }
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         (types, names, open)
     }
 }

@@ -10,16 +10,16 @@ use crate::building::Global;
 use crate::diagnostics::Rule;
 use crate::limits;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Arithmetic, Expression, Local, LocalId, NodeId, Statement};
 use crate::types::*;
 
 impl Parser<'_> {
     pub(crate) fn external_declaration(&mut self) {
-        if self.accept(Tok::Semi) {
+        if self.accept(TokenKind::Semi) {
             return;
         }
-        if self.peek() == Tok::StaticAssert {
+        if self.peek() == TokenKind::StaticAssert {
             return self.static_assert();
         }
         let Some(specifiers) = self.declaration_start() else {
@@ -28,17 +28,17 @@ impl Parser<'_> {
         if !self.declarators(&specifiers) {
             return;
         }
-        if self.peek() == Tok::LBrace && !self.panic {
-            self.missing(Tok::Semi, "`;`");
+        if self.peek() == TokenKind::LBrace && !self.panic {
+            self.missing(TokenKind::Semi, "`;`");
         }
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::Semi, "`;`");
     }
 
     /// The specifiers, unless there is nothing behind them or something wrong.
     fn declaration_start(&mut self) -> Option<Specifiers> {
         let specifiers = self.specifiers();
         self.variable = None;
-        (!self.panic && !self.accept(Tok::Semi)).then_some(specifiers)
+        (!self.panic && !self.accept(TokenKind::Semi)).then_some(specifiers)
     }
 
     /// The declarators behind specifiers, or at file scope a function definition; false if the
@@ -53,17 +53,19 @@ impl Parser<'_> {
                 return false;
             }
             if self.depth == 1 && self.types.kind(declarator.ty) == TypeKind::Function {
-                if self.peek() == Tok::LBrace {
+                if self.peek() == TokenKind::LBrace {
                     self.function_definition(specifiers, declarator, name);
                     return false;
                 }
-                if !matches!(self.peek(), Tok::Attribute | Tok::Asm) && self.is_declaration() {
+                if !matches!(self.peek(), TokenKind::Attribute | TokenKind::Asm)
+                    && self.is_declaration()
+                {
                     self.old_parameters();
                     return false;
                 }
             }
             self.declare(specifiers, declarator, name);
-            if self.panic || !self.accept(Tok::Comma) {
+            if self.panic || !self.accept(TokenKind::Comma) {
                 return true;
             }
         }
@@ -95,7 +97,7 @@ impl Parser<'_> {
 
     /// A declaration inside a function, with its `;`.
     pub(crate) fn local_declaration(&mut self) {
-        if self.peek() == Tok::StaticAssert {
+        if self.peek() == TokenKind::StaticAssert {
             return self.static_assert();
         }
         let Some(specifiers) = self.declaration_start() else {
@@ -104,7 +106,7 @@ impl Parser<'_> {
         if !self.declarators(&specifiers) {
             return;
         }
-        if self.peek() == Tok::LBrace && !self.panic {
+        if self.peek() == TokenKind::LBrace && !self.panic {
             let help = "define it outside of this function".into();
             self.fail(
                 Rule::Unsupported,
@@ -114,7 +116,7 @@ impl Parser<'_> {
                 help,
             );
         }
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::Semi, "`;`");
     }
 
     /// One declarator of a declaration, with its initialiser.
@@ -209,7 +211,7 @@ impl Parser<'_> {
         self.variables.push((pointer, self.depth));
         self.sizes.push((pointer, size));
         self.bind(name, Meaning::Variable(pointer), ty, at);
-        if self.peek() == Tok::Assign {
+        if self.peek() == TokenKind::Assign {
             let message = "an array of variable length has no initialiser".into();
             self.error(Rule::Initializer, self.at(), message, "");
             self.panic = true;
@@ -243,7 +245,7 @@ impl Parser<'_> {
         let Declarator { mut ty, at, .. } = declarator;
         let scalar = self.types.is_scalar(ty);
         let in_register = scalar && !self.lives_in_memory(name, ty);
-        if self.peek() == Tok::Assign && !scalar {
+        if self.peek() == TokenKind::Assign && !scalar {
             // An array's length may come from its initialiser.
             self.advance();
             let unknown = self.types.kind(ty) == TypeKind::Array && !self.types.is_complete(ty);
@@ -275,7 +277,7 @@ impl Parser<'_> {
         }
         if !self.complete(ty, at) {
             self.bind(name, Meaning::Constant(0), ERROR, at);
-            if self.accept(Tok::Assign) {
+            if self.accept(TokenKind::Assign) {
                 self.assignment_expression();
             }
             return;
@@ -295,7 +297,7 @@ impl Parser<'_> {
             let ty = ty.plain().with(ty.qualifiers() & VOLATILE);
             self.leaf(Expression::Memory(local), ty, at)
         };
-        if !self.accept(Tok::Assign) {
+        if !self.accept(TokenKind::Assign) {
             return;
         }
         let value = self.scalar_initializer(ty);
@@ -338,7 +340,7 @@ impl Parser<'_> {
             ..Global::default()
         });
         self.bind(name, Meaning::Global(global), ty, at);
-        if self.accept(Tok::Assign) {
+        if self.accept(TokenKind::Assign) {
             let first = self.values.len();
             ty = self.initializer(ty);
             self.place_initialized(global, ty, first, at);
@@ -382,7 +384,7 @@ impl Parser<'_> {
                 } else {
                     self.types.is_complete(old.ty)
                 };
-                if keep && !(function && self.peek() == Tok::LBrace) {
+                if keep && !(function && self.peek() == TokenKind::LBrace) {
                     ty = old.ty;
                 }
                 global
@@ -425,7 +427,7 @@ impl Parser<'_> {
             _ => self.bind(name, Meaning::Global(global), ty, at),
         }
         if function {
-            if self.peek() == Tok::Assign {
+            if self.peek() == TokenKind::Assign {
                 self.error(
                     Rule::Initializer,
                     self.at(),
@@ -436,7 +438,7 @@ impl Parser<'_> {
             }
             return Some(global);
         }
-        if self.accept(Tok::Assign) {
+        if self.accept(TokenKind::Assign) {
             if self.unit.globals[global as usize].section.is_some() {
                 let message = format!("`{}` has a value already", self.spelling(name));
                 self.error(Rule::Redeclared, at, message, "initialise it once");
@@ -456,7 +458,7 @@ impl Parser<'_> {
     }
 
     fn skip_initializer(&mut self) {
-        if self.peek() == Tok::Assign {
+        if self.peek() == TokenKind::Assign {
             self.panic = true;
         }
     }
@@ -464,14 +466,14 @@ impl Parser<'_> {
     /// `_Static_assert(constant, "why");`
     pub(crate) fn static_assert(&mut self) {
         let at = self.advance().at;
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         let value = self.constant_expression();
-        if self.accept(Tok::Comma) {
-            self.expect(Tok::Text, "a string");
-            while self.accept(Tok::Text) {}
+        if self.accept(TokenKind::Comma) {
+            self.expect(TokenKind::Text, "a string");
+            while self.accept(TokenKind::Text) {}
         }
-        self.expect(Tok::RParen, "`)`");
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::RParen, "`)`");
+        self.expect(TokenKind::Semi, "`;`");
         if value == Some(0) {
             self.error(
                 Rule::Assertion,

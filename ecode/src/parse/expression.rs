@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Arithmetic, Comparison, Expression, NodeId};
 use crate::types::*;
 
@@ -18,44 +18,44 @@ pub(crate) enum Operator {
 }
 
 /// A binary operator and its precedence.
-fn binary(tok: Tok) -> Option<(u8, Operator)> {
+fn binary(tok: TokenKind) -> Option<(u8, Operator)> {
     use {Arithmetic as A, Comparison as C};
     Some(match tok {
-        Tok::Star => (10, Operator::Arithmetic(A::Mul)),
-        Tok::Slash => (10, Operator::Arithmetic(A::Div)),
-        Tok::Percent => (10, Operator::Arithmetic(A::Rem)),
-        Tok::Plus => (9, Operator::Arithmetic(A::Add)),
-        Tok::Minus => (9, Operator::Arithmetic(A::Sub)),
-        Tok::Shl => (8, Operator::Arithmetic(A::Shl)),
-        Tok::Shr => (8, Operator::Arithmetic(A::Shr)),
-        Tok::Less => (7, Operator::Compare(C::Less)),
-        Tok::Greater => (7, Operator::Compare(C::Greater)),
-        Tok::LessEqual => (7, Operator::Compare(C::LessEqual)),
-        Tok::GreaterEqual => (7, Operator::Compare(C::GreaterEqual)),
-        Tok::Equal => (6, Operator::Compare(C::Equal)),
-        Tok::NotEqual => (6, Operator::Compare(C::NotEqual)),
-        Tok::Amp => (5, Operator::Arithmetic(A::And)),
-        Tok::Caret => (4, Operator::Arithmetic(A::Xor)),
-        Tok::Pipe => (3, Operator::Arithmetic(A::Or)),
-        Tok::AndAnd => (2, Operator::And),
-        Tok::OrOr => (1, Operator::Or),
+        TokenKind::Star => (10, Operator::Arithmetic(A::Mul)),
+        TokenKind::Slash => (10, Operator::Arithmetic(A::Div)),
+        TokenKind::Percent => (10, Operator::Arithmetic(A::Rem)),
+        TokenKind::Plus => (9, Operator::Arithmetic(A::Add)),
+        TokenKind::Minus => (9, Operator::Arithmetic(A::Sub)),
+        TokenKind::Shl => (8, Operator::Arithmetic(A::Shl)),
+        TokenKind::Shr => (8, Operator::Arithmetic(A::Shr)),
+        TokenKind::Less => (7, Operator::Compare(C::Less)),
+        TokenKind::Greater => (7, Operator::Compare(C::Greater)),
+        TokenKind::LessEqual => (7, Operator::Compare(C::LessEqual)),
+        TokenKind::GreaterEqual => (7, Operator::Compare(C::GreaterEqual)),
+        TokenKind::Equal => (6, Operator::Compare(C::Equal)),
+        TokenKind::NotEqual => (6, Operator::Compare(C::NotEqual)),
+        TokenKind::Amp => (5, Operator::Arithmetic(A::And)),
+        TokenKind::Caret => (4, Operator::Arithmetic(A::Xor)),
+        TokenKind::Pipe => (3, Operator::Arithmetic(A::Or)),
+        TokenKind::AndAnd => (2, Operator::And),
+        TokenKind::OrOr => (1, Operator::Or),
         _ => return None,
     })
 }
 
 /// The operator of a compound assignment.
-fn compound(tok: Tok) -> Option<Arithmetic> {
+fn compound(tok: TokenKind) -> Option<Arithmetic> {
     Some(match tok {
-        Tok::StarAssign => Arithmetic::Mul,
-        Tok::SlashAssign => Arithmetic::Div,
-        Tok::PercentAssign => Arithmetic::Rem,
-        Tok::PlusAssign => Arithmetic::Add,
-        Tok::MinusAssign => Arithmetic::Sub,
-        Tok::ShlAssign => Arithmetic::Shl,
-        Tok::ShrAssign => Arithmetic::Shr,
-        Tok::AmpAssign => Arithmetic::And,
-        Tok::CaretAssign => Arithmetic::Xor,
-        Tok::PipeAssign => Arithmetic::Or,
+        TokenKind::StarAssign => Arithmetic::Mul,
+        TokenKind::SlashAssign => Arithmetic::Div,
+        TokenKind::PercentAssign => Arithmetic::Rem,
+        TokenKind::PlusAssign => Arithmetic::Add,
+        TokenKind::MinusAssign => Arithmetic::Sub,
+        TokenKind::ShlAssign => Arithmetic::Shl,
+        TokenKind::ShrAssign => Arithmetic::Shr,
+        TokenKind::AmpAssign => Arithmetic::And,
+        TokenKind::CaretAssign => Arithmetic::Xor,
+        TokenKind::PipeAssign => Arithmetic::Or,
         _ => return None,
     })
 }
@@ -64,7 +64,7 @@ impl Parser<'_> {
     /// A full expression, commas included.
     pub(crate) fn expression(&mut self) -> NodeId {
         let mut left = self.assignment_expression();
-        while self.peek() == Tok::Comma && !self.panic {
+        while self.peek() == TokenKind::Comma && !self.panic {
             let at = self.advance().at;
             let right = self.assignment_expression();
             let right = self.decay(right);
@@ -90,7 +90,7 @@ impl Parser<'_> {
     fn assignment_inner(&mut self) -> NodeId {
         let left = self.conditional_expression();
         let tok = self.peek();
-        if tok < Tok::Assign || tok > Tok::PipeAssign {
+        if tok < TokenKind::Assign || tok > TokenKind::PipeAssign {
             return left;
         }
         let at = self.advance().at;
@@ -224,7 +224,7 @@ impl Parser<'_> {
 
     pub(crate) fn conditional_expression(&mut self) -> NodeId {
         let condition = self.binary_expression(1);
-        if self.peek() != Tok::Question {
+        if self.peek() != TokenKind::Question {
             return condition;
         }
         let at = self.advance().at;
@@ -235,7 +235,7 @@ impl Parser<'_> {
             return self.error_node(at);
         }
         // `a ?: b` is `a ? a : b`.
-        let yes = if self.peek() == Tok::Colon {
+        let yes = if self.peek() == TokenKind::Colon {
             if self.tree.get(value).effects {
                 let message =
                     "E-code has `?:` without a value in between for what changes nothing".into();
@@ -250,7 +250,7 @@ impl Parser<'_> {
         } else {
             self.expression()
         };
-        self.expect(Tok::Colon, "`:` and the other value");
+        self.expect(TokenKind::Colon, "`:` and the other value");
         let no = self.conditional_expression();
         self.nested -= 1;
         let (yes, no) = (self.decay(yes), self.decay(no));

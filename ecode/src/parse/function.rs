@@ -7,7 +7,7 @@ use super::specifier::Specifiers;
 use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Function, Local};
 use crate::types::*;
 use postern_verifier::relocation::Section;
@@ -141,17 +141,17 @@ impl Parser<'_> {
         loop {
             let token = self.tokens.list[index];
             match token.kind {
-                Tok::LBrace => braces += 1,
-                Tok::RBrace => {
+                TokenKind::LBrace => braces += 1,
+                TokenKind::RBrace => {
                     braces -= 1;
                     if braces == 0 {
                         return;
                     }
                 }
-                Tok::End => return,
-                Tok::Amp if self.is_address_operator(index) => {
+                TokenKind::End => return,
+                TokenKind::Amp if self.is_address_operator(index) => {
                     let mut next = index + 1;
-                    while self.tokens.list[next].kind == Tok::LParen {
+                    while self.tokens.list[next].kind == TokenKind::LParen {
                         next += 1;
                     }
                     let name = self.tokens.list[next];
@@ -159,9 +159,12 @@ impl Parser<'_> {
                         .tokens
                         .list
                         .get(next + 1)
-                        .map_or(Tok::End, |token| token.kind);
-                    if name.kind == Tok::Name
-                        && !matches!(after, Tok::Arrow | Tok::LBracket | Tok::Dot)
+                        .map_or(TokenKind::End, |token| token.kind);
+                    if name.kind == TokenKind::Name
+                        && !matches!(
+                            after,
+                            TokenKind::Arrow | TokenKind::LBracket | TokenKind::Dot
+                        )
                     {
                         self.names.get_mut(Name(name.value)).address_taken = self.functions;
                     }
@@ -177,21 +180,21 @@ impl Parser<'_> {
         let before = |n: usize| index.checked_sub(n).map(|at| self.tokens.list[at]);
         let Some(last) = before(1) else { return true };
         match last.kind {
-            Tok::Name
-            | Tok::Number
-            | Tok::Text
-            | Tok::RBracket
-            | Tok::PlusPlus
-            | Tok::MinusMinus => false,
+            TokenKind::Name
+            | TokenKind::Number
+            | TokenKind::Text
+            | TokenKind::RBracket
+            | TokenKind::PlusPlus
+            | TokenKind::MinusMinus => false,
             // The end of a cast, perhaps.
-            Tok::RParen => before(2).is_some_and(|token| match token.kind {
-                Tok::Name => {
+            TokenKind::RParen => before(2).is_some_and(|token| match token.kind {
+                TokenKind::Name => {
                     self.lookup(Name(token.value))
                         .is_none_or(|symbol| symbol.meaning == Meaning::Typedef)
-                        && before(3).is_some_and(|token| token.kind == Tok::LParen)
+                        && before(3).is_some_and(|token| token.kind == TokenKind::LParen)
                 }
-                Tok::Star => true,
-                kind => kind >= Tok::Auto && kind <= Tok::Unsupported,
+                TokenKind::Star => true,
+                kind => kind >= TokenKind::Auto && kind <= TokenKind::Unsupported,
             }),
             _ => true,
         }

@@ -5,7 +5,7 @@ use alloc::format;
 use super::Parser;
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Expression, Initializer, NodeId};
 use crate::types::*;
 
@@ -20,11 +20,11 @@ struct Part {
 impl Parser<'_> {
     /// The initialiser of a scalar, braces allowed.
     pub(crate) fn scalar_initializer(&mut self, ty: Type) -> NodeId {
-        let braces = self.accept(Tok::LBrace);
+        let braces = self.accept(TokenKind::LBrace);
         let n = self.assignment_expression();
         if braces {
-            self.accept(Tok::Comma);
-            self.expect(Tok::RBrace, "`}`");
+            self.accept(TokenKind::Comma);
+            self.expect(TokenKind::RBrace, "`}`");
         }
         self.assigned(n, ty, "this initialiser")
     }
@@ -36,9 +36,15 @@ impl Parser<'_> {
         let info = *self.types.get(ty);
         let unknown = info.kind == TypeKind::Array && info.count == UNKNOWN;
         let array = info.kind == TypeKind::Array;
-        let plain_text = self.peek() == Tok::Text
-            && matches!(self.peek_at(1), Tok::Semi | Tok::Comma | Tok::Text);
-        if array && self.peek() != Tok::LBrace && !(plain_text && self.types.is_integer(info.of)) {
+        let plain_text = self.peek() == TokenKind::Text
+            && matches!(
+                self.peek_at(1),
+                TokenKind::Semi | TokenKind::Comma | TokenKind::Text
+            );
+        if array
+            && self.peek() != TokenKind::LBrace
+            && !(plain_text && self.types.is_integer(info.of))
+        {
             self.fail(
                 Rule::Initializer,
                 at,
@@ -103,17 +109,17 @@ impl Parser<'_> {
         match info.kind {
             TypeKind::Array if self.types.is_integer(info.of) => {
                 let braced_text = first.is_none()
-                    && self.peek() == Tok::LBrace
-                    && self.peek_at(1) == Tok::Text
-                    && matches!(self.peek_at(2), Tok::RBrace | Tok::Text);
+                    && self.peek() == TokenKind::LBrace
+                    && self.peek_at(1) == TokenKind::Text
+                    && matches!(self.peek_at(2), TokenKind::RBrace | TokenKind::Text);
                 if braced_text {
                     self.advance();
                 }
-                if first.is_none() && self.peek() == Tok::Text {
+                if first.is_none() && self.peek() == TokenKind::Text {
                     first = Some(self.assignment_expression());
                 }
                 if braced_text {
-                    self.expect(Tok::RBrace, "`}`");
+                    self.expect(TokenKind::RBrace, "`}`");
                 }
                 if let Some(text) = first
                     && matches!(self.tree.get(text).expression, Expression::Text(_))
@@ -126,7 +132,7 @@ impl Parser<'_> {
             }
             TypeKind::Array => self.list(ty, offset, first),
             TypeKind::Struct | TypeKind::Union => {
-                if first.is_none() && self.peek() != Tok::LBrace {
+                if first.is_none() && self.peek() != TokenKind::LBrace {
                     first = Some(self.assignment_expression());
                 }
                 if let Some(n) = first
@@ -173,17 +179,17 @@ impl Parser<'_> {
     /// none, without.
     fn list(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let at = self.at();
-        let braces = first.is_none() && self.accept(Tok::LBrace);
+        let braces = first.is_none() && self.accept(TokenKind::LBrace);
         let (mut index, mut most) = (0u32, 0u32);
         let mut begun = false;
         loop {
             if self.panic || self.report.full() {
                 return most;
             }
-            if first.is_none() && matches!(self.peek(), Tok::RBrace | Tok::End) {
+            if first.is_none() && matches!(self.peek(), TokenKind::RBrace | TokenKind::End) {
                 break;
             }
-            if first.is_none() && matches!(self.peek(), Tok::Dot | Tok::LBracket) {
+            if first.is_none() && matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) {
                 if !braces {
                     return most; // it belongs to what is around this
                 }
@@ -218,16 +224,21 @@ impl Parser<'_> {
                 return most;
             }
             // Without braces the comma before what belongs to others is theirs.
-            if self.peek() != Tok::Comma {
+            if self.peek() != TokenKind::Comma {
                 break;
             }
-            if !braces && matches!(self.peek_at(1), Tok::RBrace | Tok::Dot | Tok::LBracket) {
+            if !braces
+                && matches!(
+                    self.peek_at(1),
+                    TokenKind::RBrace | TokenKind::Dot | TokenKind::LBracket
+                )
+            {
                 return most;
             }
             self.advance();
         }
         if braces {
-            self.expect(Tok::RBrace, "`}`");
+            self.expect(TokenKind::RBrace, "`}`");
         } else if !begun {
             self.error(Rule::Initializer, at, "a value is missing".into(), "");
         }
@@ -276,11 +287,11 @@ impl Parser<'_> {
             offset: 0,
             bits: Bits::NONE,
         };
-        while matches!(self.peek(), Tok::Dot | Tok::LBracket) && !self.panic {
+        while matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) && !self.panic {
             let at = self.at();
-            let index = if self.advance().kind == Tok::LBracket {
+            let index = if self.advance().kind == TokenKind::LBracket {
                 let index = self.constant_expression()?;
-                self.expect(Tok::RBracket, "`]`");
+                self.expect(TokenKind::RBracket, "`]`");
                 if self.types.kind(part.ty) != TypeKind::Array || !(0..1 << 30).contains(&index) {
                     None
                 } else {
@@ -289,7 +300,7 @@ impl Parser<'_> {
                 }
             } else {
                 let name = self.token();
-                self.expect(Tok::Name, "the name of a member");
+                self.expect(TokenKind::Name, "the name of a member");
                 let name = Name(name.value);
                 if !self.types.is_struct(part.ty) {
                     None
@@ -324,7 +335,7 @@ impl Parser<'_> {
             part = inner;
             next.get_or_insert(after);
         }
-        self.expect(Tok::Assign, "`=`");
+        self.expect(TokenKind::Assign, "`=`");
         self.part_object(part, place, None);
         next
     }

@@ -5,7 +5,7 @@ use alloc::format;
 use super::Parser;
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Expression, Node, NodeId};
 use crate::types::*;
 
@@ -17,10 +17,10 @@ impl Parser<'_> {
             }
             let token = self.token();
             match token.kind {
-                Tok::LBracket => {
+                TokenKind::LBracket => {
                     self.advance();
                     let index = self.expression();
-                    self.expect(Tok::RBracket, "`]`");
+                    self.expect(TokenKind::RBracket, "`]`");
                     let (a, b) = (self.decay(n), self.decay(index));
                     let (x, y) = (self.tree.get(a).ty, self.tree.get(b).ty);
                     let (pointer, index) = if self.types.is_pointer(y) {
@@ -46,17 +46,17 @@ impl Parser<'_> {
                         }
                     };
                 }
-                Tok::Dot | Tok::Arrow => {
+                TokenKind::Dot | TokenKind::Arrow => {
                     self.advance();
-                    n = self.member_node(n, token.kind == Tok::Arrow, token.at);
+                    n = self.member_node(n, token.kind == TokenKind::Arrow, token.at);
                 }
-                Tok::LParen => {
+                TokenKind::LParen => {
                     self.advance();
                     n = self.call_node(n, token.at);
                 }
-                Tok::PlusPlus | Tok::MinusMinus => {
+                TokenKind::PlusPlus | TokenKind::MinusMinus => {
                     self.advance();
-                    n = self.step(true, n, token.kind == Tok::PlusPlus, token.at);
+                    n = self.step(true, n, token.kind == TokenKind::PlusPlus, token.at);
                 }
                 _ => return n,
             }
@@ -89,7 +89,7 @@ impl Parser<'_> {
             n
         };
         let token = self.token();
-        if !self.expect(Tok::Name, "the name of a member") {
+        if !self.expect(TokenKind::Name, "the name of a member") {
             return self.error_node(at);
         }
         let node = *self.tree.get(n);
@@ -135,15 +135,15 @@ impl Parser<'_> {
         let n = self.decay(n);
         let ty = self.tree.get(n).ty;
         let mut args = alloc::vec::Vec::new();
-        if !self.accept(Tok::RParen) {
+        if !self.accept(TokenKind::RParen) {
             loop {
                 let arg = self.assignment_expression();
                 args.push(self.decay(arg));
-                if self.panic || !self.accept(Tok::Comma) {
+                if self.panic || !self.accept(TokenKind::Comma) {
                     break;
                 }
             }
-            self.expect(Tok::RParen, "`)`");
+            self.expect(TokenKind::RParen, "`)`");
         }
         if ty == ERROR || self.panic {
             return self.error_node(at);

@@ -8,7 +8,7 @@ use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
 use crate::lex::{Literal, TextKind};
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Expression, NodeId};
 use crate::types::*;
 
@@ -16,27 +16,27 @@ impl Parser<'_> {
     /// Whether a type name begins `ahead` tokens from here.
     pub(crate) fn is_type_at(&self, ahead: usize) -> bool {
         match self.peek_at(ahead) {
-            Tok::Void
-            | Tok::Char
-            | Tok::Short
-            | Tok::Int
-            | Tok::Long
-            | Tok::Float
-            | Tok::Double
-            | Tok::Signed
-            | Tok::Unsigned
-            | Tok::Bool
-            | Tok::Struct
-            | Tok::Union
-            | Tok::Enum
-            | Tok::Const
-            | Tok::Volatile
-            | Tok::Attribute
-            | Tok::Typeof
-            | Tok::VaList
-            | Tok::Alignas => true,
-            Tok::Extension => self.is_type_at(ahead + 1),
-            Tok::Name => {
+            TokenKind::Void
+            | TokenKind::Char
+            | TokenKind::Short
+            | TokenKind::Int
+            | TokenKind::Long
+            | TokenKind::Float
+            | TokenKind::Double
+            | TokenKind::Signed
+            | TokenKind::Unsigned
+            | TokenKind::Bool
+            | TokenKind::Struct
+            | TokenKind::Union
+            | TokenKind::Enum
+            | TokenKind::Const
+            | TokenKind::Volatile
+            | TokenKind::Attribute
+            | TokenKind::Typeof
+            | TokenKind::VaList
+            | TokenKind::Alignas => true,
+            TokenKind::Extension => self.is_type_at(ahead + 1),
+            TokenKind::Name => {
                 let name = Name(self.tokens.list[self.pos + ahead].value);
                 self.lookup(name)
                     .is_some_and(|symbol| symbol.meaning == Meaning::Typedef)
@@ -46,13 +46,13 @@ impl Parser<'_> {
     }
 
     pub(crate) fn cast_expression(&mut self) -> NodeId {
-        if self.peek() != Tok::LParen || !self.is_type_at(1) {
+        if self.peek() != TokenKind::LParen || !self.is_type_at(1) {
             return self.unary_expression();
         }
         let at = self.advance().at;
         let ty = self.type_name();
-        self.expect(Tok::RParen, "`)`");
-        if self.peek() == Tok::LBrace {
+        self.expect(TokenKind::RParen, "`)`");
+        if self.peek() == TokenKind::LBrace {
             let literal = self.compound_literal(ty, at);
             return self.postfix(literal);
         }
@@ -96,27 +96,27 @@ impl Parser<'_> {
         let token = self.token();
         let at = token.at;
         match token.kind {
-            Tok::PlusPlus | Tok::MinusMinus => {
+            TokenKind::PlusPlus | TokenKind::MinusMinus => {
                 self.advance();
                 let n = self.nested_unary();
-                self.step(false, n, token.kind == Tok::PlusPlus, at)
+                self.step(false, n, token.kind == TokenKind::PlusPlus, at)
             }
-            Tok::Amp => {
+            TokenKind::Amp => {
                 self.advance();
                 let n = self.nested_cast();
                 self.address_node(n, at)
             }
-            Tok::Star => {
+            TokenKind::Star => {
                 self.advance();
                 let n = self.nested_cast();
                 self.deref_node(n, at)
             }
-            Tok::Plus | Tok::Minus | Tok::Tilde => {
+            TokenKind::Plus | TokenKind::Minus | TokenKind::Tilde => {
                 self.advance();
                 let n = self.nested_cast();
                 self.sign(token.kind, n, at)
             }
-            Tok::Bang => {
+            TokenKind::Bang => {
                 self.advance();
                 let n = self.nested_cast();
                 let n = self.condition_node(n);
@@ -125,15 +125,17 @@ impl Parser<'_> {
                     None => self.unary(Expression::Not(n), INT, n, at),
                 }
             }
-            Tok::AndAnd => {
+            TokenKind::AndAnd => {
                 self.advance();
                 self.label_address(at)
             }
-            Tok::Extension => {
+            TokenKind::Extension => {
                 self.advance();
                 self.nested_cast()
             }
-            Tok::Sizeof | Tok::Alignof => self.size_of(token.kind == Tok::Alignof),
+            TokenKind::Sizeof | TokenKind::Alignof => {
+                self.size_of(token.kind == TokenKind::Alignof)
+            }
             _ => {
                 let n = self.primary();
                 self.postfix(n)
@@ -161,13 +163,13 @@ impl Parser<'_> {
         n
     }
 
-    fn sign(&mut self, kind: Tok, n: NodeId, at: u32) -> NodeId {
+    fn sign(&mut self, kind: TokenKind, n: NodeId, at: u32) -> NodeId {
         let n = self.decay(n);
         let ty = self.tree.get(n).ty.plain();
         if ty == ERROR {
             return n;
         }
-        let good = if kind == Tok::Tilde {
+        let good = if kind == TokenKind::Tilde {
             self.types.is_integer(ty)
         } else {
             self.types.is_arithmetic(ty)
@@ -182,11 +184,11 @@ impl Parser<'_> {
         use Expression::{Cast, Float, Integer, Invert, Negate};
         match (kind, self.tree.get(n).expression) {
             // Not an lvalue, and promoted.
-            (Tok::Plus, _) if self.is_lvalue(n) => self.unary(Cast(n), ty, n, at),
-            (Tok::Plus, _) => n,
-            (Tok::Minus, Integer(value)) => self.integer(ty, value.wrapping_neg(), at),
-            (Tok::Minus, Float(bits)) => self.float(ty, -f64::from_bits(bits), at),
-            (Tok::Minus, _) => self.unary(Negate(n), ty, n, at),
+            (TokenKind::Plus, _) if self.is_lvalue(n) => self.unary(Cast(n), ty, n, at),
+            (TokenKind::Plus, _) => n,
+            (TokenKind::Minus, Integer(value)) => self.integer(ty, value.wrapping_neg(), at),
+            (TokenKind::Minus, Float(bits)) => self.float(ty, -f64::from_bits(bits), at),
+            (TokenKind::Minus, _) => self.unary(Negate(n), ty, n, at),
             (_, Integer(value)) => self.integer(ty, !value, at),
             _ => self.unary(Invert(n), ty, n, at),
         }
@@ -284,7 +286,10 @@ impl Parser<'_> {
         {
             return object;
         }
-        if !self.types.is_complete(of) && self.types.is_struct(of) && self.peek() != Tok::RParen {
+        if !self.types.is_complete(of)
+            && self.types.is_struct(of)
+            && self.peek() != TokenKind::RParen
+        {
             let message = format!(
                 "the members of `{}` are not known here",
                 self.spell(of.plain())
@@ -303,14 +308,14 @@ impl Parser<'_> {
     fn size_of(&mut self, align: bool) -> NodeId {
         let at = self.advance().at;
         let mut bits = Bits::NONE;
-        let ty = if self.peek() == Tok::LParen && self.is_type_at(1) {
+        let ty = if self.peek() == TokenKind::LParen && self.is_type_at(1) {
             self.advance();
             let (ty, least) = self.aligned_type_name();
-            self.expect(Tok::RParen, "`)`");
+            self.expect(TokenKind::RParen, "`)`");
             if align && least > 0 && ty != ERROR {
                 return self.integer(ULONG, least.into(), at);
             }
-            if self.peek() == Tok::LBrace {
+            if self.peek() == TokenKind::LBrace {
                 let literal = self.compound_literal(ty, at);
                 let n = self.postfix(literal);
                 self.tree.get(n).ty
@@ -363,11 +368,11 @@ impl Parser<'_> {
         let token = self.token();
         let at = token.at;
         match token.kind {
-            Tok::Name => {
+            TokenKind::Name => {
                 self.advance();
                 self.name_node(Name(token.value), at)
             }
-            Tok::Number => {
+            TokenKind::Number => {
                 self.advance();
                 match self.tokens.literals[token.value as usize] {
                     Literal::Float { value, single } => {
@@ -390,21 +395,21 @@ impl Parser<'_> {
                     }
                 }
             }
-            Tok::Text => self.text_node(),
-            Tok::LParen => {
+            TokenKind::Text => self.text_node(),
+            TokenKind::LParen => {
                 self.advance();
                 let n = if !self.nest() {
                     self.error_node(at)
-                } else if self.peek() == Tok::LBrace {
+                } else if self.peek() == TokenKind::LBrace {
                     self.statement_expression(at)
                 } else {
                     self.expression()
                 };
                 self.nested -= 1;
-                self.expect(Tok::RParen, "`)`");
+                self.expect(TokenKind::RParen, "`)`");
                 n
             }
-            Tok::Unsupported => {
+            TokenKind::Unsupported => {
                 let message = format!("E-code does not have {}", self.found());
                 self.fail(
                     Rule::Unsupported,
@@ -436,7 +441,7 @@ impl Parser<'_> {
             if let Some(n) = self.builtin_name(name, at) {
                 return n;
             }
-            let call = self.peek() == Tok::LParen;
+            let call = self.peek() == TokenKind::LParen;
             self.unknown_name(name, at, call);
             return self.error_node(at);
         };
@@ -477,7 +482,7 @@ impl Parser<'_> {
     fn text_node(&mut self) -> NodeId {
         let at = self.at();
         let (first, mut kind) = (self.pos, TextKind::Plain);
-        while self.peek() == Tok::Text {
+        while self.peek() == TokenKind::Text {
             let token = self.advance();
             let text = self.tokens.texts[token.value as usize];
             if kind != TextKind::Plain && text.kind != TextKind::Plain && kind != text.kind {

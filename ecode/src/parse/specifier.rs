@@ -9,7 +9,7 @@ use super::declarator::Declarator;
 use super::{Meaning, Parser, Tag};
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::types::*;
 
 /// What the specifiers of a declaration say.
@@ -57,16 +57,16 @@ impl Parser<'_> {
     /// Whether a declaration begins here.
     pub(crate) fn is_declaration(&self) -> bool {
         match self.peek() {
-            Tok::Typedef
-            | Tok::Extern
-            | Tok::Static
-            | Tok::Register
-            | Tok::Auto
-            | Tok::Inline
-            | Tok::StaticAssert => true,
+            TokenKind::Typedef
+            | TokenKind::Extern
+            | TokenKind::Static
+            | TokenKind::Register
+            | TokenKind::Auto
+            | TokenKind::Inline
+            | TokenKind::StaticAssert => true,
             // An attribute of a statement is read as one of nothing.
-            Tok::Attribute => true,
-            Tok::Name if self.peek_at(1) == Tok::Colon => false,
+            TokenKind::Attribute => true,
+            TokenKind::Name if self.peek_at(1) == TokenKind::Colon => false,
             _ => self.is_type_at(0),
         }
     }
@@ -86,31 +86,39 @@ impl Parser<'_> {
         loop {
             let token = self.token();
             match token.kind {
-                Tok::Typedef => result.typedef = true,
-                Tok::Extern => result.external = true,
-                Tok::Static => result.is_static = true,
-                Tok::Inline => result.inline = true,
-                Tok::Register | Tok::Auto | Tok::Restrict | Tok::Extension => {}
-                Tok::Attribute | Tok::Alignas => {
+                TokenKind::Typedef => result.typedef = true,
+                TokenKind::Extern => result.external = true,
+                TokenKind::Static => result.is_static = true,
+                TokenKind::Inline => result.inline = true,
+                TokenKind::Register
+                | TokenKind::Auto
+                | TokenKind::Restrict
+                | TokenKind::Extension => {}
+                TokenKind::Attribute | TokenKind::Alignas => {
                     self.attributes(&mut result.attributes);
                     continue;
                 }
-                Tok::Typeof if base.is_none() => {
+                TokenKind::Typeof if base.is_none() => {
                     base = Some(self.typeof_specifier());
                     seen += 1;
                     continue;
                 }
-                Tok::VaList if base.is_none() => {
+                TokenKind::VaList if base.is_none() => {
                     base = Some(self.va_list());
                     seen += 1;
                 }
-                Tok::Const => qualifiers |= CONST,
-                Tok::Volatile => qualifiers |= VOLATILE,
-                Tok::Long => long += 1,
-                Tok::Short => short = true,
-                Tok::Signed => sign = Some(true),
-                Tok::Unsigned => sign = Some(false),
-                Tok::Void | Tok::Char | Tok::Int | Tok::Float | Tok::Double | Tok::Bool => {
+                TokenKind::Const => qualifiers |= CONST,
+                TokenKind::Volatile => qualifiers |= VOLATILE,
+                TokenKind::Long => long += 1,
+                TokenKind::Short => short = true,
+                TokenKind::Signed => sign = Some(true),
+                TokenKind::Unsigned => sign = Some(false),
+                TokenKind::Void
+                | TokenKind::Char
+                | TokenKind::Int
+                | TokenKind::Float
+                | TokenKind::Double
+                | TokenKind::Bool => {
                     if base.is_some() && !self.panic {
                         let message =
                             format!("{} does not go with the type before it", self.found());
@@ -123,19 +131,21 @@ impl Parser<'_> {
                         );
                     }
                     base = Some(match token.kind {
-                        Tok::Void => VOID,
-                        Tok::Char => CHAR,
-                        Tok::Int => INT,
-                        Tok::Float => FLOAT,
-                        Tok::Double => DOUBLE,
+                        TokenKind::Void => VOID,
+                        TokenKind::Char => CHAR,
+                        TokenKind::Int => INT,
+                        TokenKind::Float => FLOAT,
+                        TokenKind::Double => DOUBLE,
                         _ => BOOL,
                     });
                 }
-                Tok::Struct | Tok::Union | Tok::Enum if base.is_none() && seen == 0 => {
+                TokenKind::Struct | TokenKind::Union | TokenKind::Enum
+                    if base.is_none() && seen == 0 =>
+                {
                     self.advance();
                     base = Some(match token.kind {
-                        Tok::Enum => self.enumeration(),
-                        kind => self.structure_specifier(if kind == Tok::Struct {
+                        TokenKind::Enum => self.enumeration(),
+                        kind => self.structure_specifier(if kind == TokenKind::Struct {
                             TypeKind::Struct
                         } else {
                             TypeKind::Union
@@ -147,7 +157,7 @@ impl Parser<'_> {
                     }
                     continue;
                 }
-                Tok::Name if base.is_none() && long == 0 && !short && sign.is_none() => {
+                TokenKind::Name if base.is_none() && long == 0 && !short && sign.is_none() => {
                     let name = Name(token.value);
                     match self.lookup(name) {
                         Some(symbol) if symbol.meaning == Meaning::Typedef => {
@@ -160,7 +170,7 @@ impl Parser<'_> {
                         _ => break,
                     }
                 }
-                Tok::Unsupported => {
+                TokenKind::Unsupported => {
                     let message = format!("E-code does not have {}", self.found());
                     self.fail(
                         Rule::Unsupported,
@@ -233,7 +243,7 @@ impl Parser<'_> {
                 );
                 return result;
             }
-            _ if result.attributes.any && self.peek() == Tok::Semi => VOID,
+            _ if result.attributes.any && self.peek() == TokenKind::Semi => VOID,
             _ => {
                 let known = result.typedef || result.external || result.is_static || result.inline;
                 self.missing_type(known || qualifiers != 0 || result.attributes.any);
@@ -260,9 +270,13 @@ impl Parser<'_> {
         let next = self.peek_at(1);
         let declares = matches!(
             next,
-            Tok::LParen | Tok::Assign | Tok::Semi | Tok::Comma | Tok::LBracket
+            TokenKind::LParen
+                | TokenKind::Assign
+                | TokenKind::Semi
+                | TokenKind::Comma
+                | TokenKind::LBracket
         );
-        if token.kind == Tok::Name && declares && (begun || self.depth == 1) {
+        if token.kind == TokenKind::Name && declares && (begun || self.depth == 1) {
             let message = "E-code has no implicit int";
             let length = self.length(token);
             self.fail(
@@ -274,7 +288,7 @@ impl Parser<'_> {
             );
             return;
         }
-        if token.kind == Tok::Name {
+        if token.kind == TokenKind::Name {
             let near = self.nearest(Name(token.value), token.at, |parser, other| {
                 other.0 < 35
                     || parser
@@ -296,7 +310,7 @@ impl Parser<'_> {
     /// `typeof (…)`
     fn typeof_specifier(&mut self) -> Type {
         self.advance();
-        if !self.expect(Tok::LParen, "`(`") || !self.nest() {
+        if !self.expect(TokenKind::LParen, "`(`") || !self.nest() {
             return ERROR;
         }
         let ty = if self.is_type_at(0) {
@@ -308,7 +322,7 @@ impl Parser<'_> {
             self.tree.get(n).ty
         };
         self.nested -= 1;
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         ty
     }
 
@@ -334,13 +348,13 @@ impl Parser<'_> {
         let mut attributes = Attributes::default();
         self.attributes(&mut attributes);
         let at = self.at();
-        let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
-        let body = self.peek() == Tok::LBrace;
+        let name = (self.peek() == TokenKind::Name).then(|| Name(self.advance().value));
+        let body = self.peek() == TokenKind::LBrace;
         if name.is_none() && !body {
-            self.expect(Tok::LBrace, "a tag or `{`");
+            self.expect(TokenKind::LBrace, "a tag or `{`");
             return ERROR;
         }
-        let known = name.and_then(|name| self.tag(name, body || self.peek() == Tok::Semi));
+        let known = name.and_then(|name| self.tag(name, body || self.peek() == TokenKind::Semi));
         let ty = match (known, name) {
             (Some(tag), Some(name)) => {
                 if tag.enumeration
@@ -378,16 +392,16 @@ impl Parser<'_> {
             return;
         }
         let mut members: Vec<Member> = Vec::new();
-        while self.peek() != Tok::RBrace && self.peek() != Tok::End && !self.panic {
-            if self.peek() == Tok::StaticAssert {
+        while self.peek() != TokenKind::RBrace && self.peek() != TokenKind::End && !self.panic {
+            if self.peek() == TokenKind::StaticAssert {
                 self.static_assert();
                 continue;
             }
-            if self.accept(Tok::Semi) {
+            if self.accept(TokenKind::Semi) {
                 continue;
             }
             let specifiers = self.specifiers();
-            if self.peek() == Tok::Semi && self.types.is_struct(specifiers.ty) {
+            if self.peek() == TokenKind::Semi && self.types.is_struct(specifiers.ty) {
                 // One that has a tag, or was defined elsewhere, declares nothing here.
                 let here = self.types.get(specifiers.ty).tag == Name(0)
                     && self.types.is_complete(specifiers.ty);
@@ -403,15 +417,15 @@ impl Parser<'_> {
             } else {
                 loop {
                     self.member(&specifiers, &mut members);
-                    if self.panic || !self.accept(Tok::Comma) {
+                    if self.panic || !self.accept(TokenKind::Comma) {
                         break;
                     }
                 }
             }
-            self.expect(Tok::Semi, "`;`");
+            self.expect(TokenKind::Semi, "`;`");
         }
         let most = self.pack();
-        self.expect(Tok::RBrace, "`}`");
+        self.expect(TokenKind::RBrace, "`}`");
         self.nested -= 1;
         self.attributes(&mut attributes);
         let layout = Layout {
@@ -435,17 +449,20 @@ impl Parser<'_> {
         while at > 0 {
             at -= 1;
             match self.tokens.list[at].kind {
-                Tok::RBrace => return true,
-                Tok::RParen => {
+                TokenKind::RBrace => return true,
+                TokenKind::RParen => {
                     // Back to `__attribute__`.
-                    while at > 0 && self.tokens.list[at].kind != Tok::Attribute {
-                        if matches!(self.tokens.list[at].kind, Tok::RBrace | Tok::Semi) {
+                    while at > 0 && self.tokens.list[at].kind != TokenKind::Attribute {
+                        if matches!(
+                            self.tokens.list[at].kind,
+                            TokenKind::RBrace | TokenKind::Semi
+                        ) {
                             return false;
                         }
                         at -= 1;
                     }
                 }
-                Tok::Const | Tok::Volatile => {}
+                TokenKind::Const | TokenKind::Volatile => {}
                 _ => return false,
             }
         }
@@ -454,7 +471,7 @@ impl Parser<'_> {
 
     /// One declarator of a member.
     fn member(&mut self, specifiers: &Specifiers, members: &mut Vec<Member>) {
-        let bit_field = self.peek() == Tok::Colon;
+        let bit_field = self.peek() == TokenKind::Colon;
         let mut declarator = Declarator {
             at: self.at(),
             ty: specifiers.ty,
@@ -468,7 +485,7 @@ impl Parser<'_> {
             // As many as there is room for behind the structure.
             declarator.ty = self.types.array(info.of, 0).unwrap_or(ERROR);
         }
-        let bits = if self.peek() == Tok::Colon {
+        let bits = if self.peek() == TokenKind::Colon {
             let Some(bits) = self.bit_field(&mut declarator) else {
                 return;
             };
@@ -537,10 +554,10 @@ impl Parser<'_> {
         let mut attributes = Attributes::default();
         self.attributes(&mut attributes);
         let at = self.at();
-        let name = (self.peek() == Tok::Name).then(|| Name(self.advance().value));
-        if !self.accept(Tok::LBrace) {
+        let name = (self.peek() == TokenKind::Name).then(|| Name(self.advance().value));
+        if !self.accept(TokenKind::LBrace) {
             let Some(name) = name else {
-                self.expect(Tok::LBrace, "a tag or `{`");
+                self.expect(TokenKind::LBrace, "a tag or `{`");
                 return ERROR;
             };
             return match self.tag(name, false) {
@@ -562,11 +579,11 @@ impl Parser<'_> {
         let (mut value, mut negative, mut large) = (0i64, false, false);
         loop {
             let token = self.token();
-            if !self.expect(Tok::Name, "the name of a constant") {
+            if !self.expect(TokenKind::Name, "the name of a constant") {
                 break;
             }
             self.attributes(&mut Attributes::default());
-            if self.accept(Tok::Assign)
+            if self.accept(TokenKind::Assign)
                 && let Some(constant) = self.constant_expression()
             {
                 value = constant;
@@ -593,11 +610,11 @@ impl Parser<'_> {
                 self.bind(name, Meaning::Constant(value), ty, token.at);
             }
             value += 1;
-            if !self.accept(Tok::Comma) || self.peek() == Tok::RBrace {
+            if !self.accept(TokenKind::Comma) || self.peek() == TokenKind::RBrace {
                 break;
             }
         }
-        self.expect(Tok::RBrace, "`}`");
+        self.expect(TokenKind::RBrace, "`}`");
         self.attributes(&mut attributes);
         if attributes.packed {
             let message = "E-code does not have packed enumerations".into();

@@ -6,20 +6,20 @@ use super::attribute::Attributes;
 use super::{Label, Parser};
 use crate::diagnostics::Rule;
 use crate::names::Name;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::{Body, LabelId, NodeId, Statement};
 use crate::types::*;
 
 impl Parser<'_> {
     /// `{ … }`
     pub(crate) fn block(&mut self) {
-        self.expect(Tok::LBrace, "`{`");
+        self.expect(TokenKind::LBrace, "`{`");
         let opened = self.pos.saturating_sub(1);
         if !self.nest() {
             self.nested -= 1;
             return;
         }
-        while !matches!(self.peek(), Tok::RBrace | Tok::End) && !self.report.full() {
+        while !matches!(self.peek(), TokenKind::RBrace | TokenKind::End) && !self.report.full() {
             let before = self.pos;
             if self.is_declaration() {
                 self.local_declaration();
@@ -30,7 +30,7 @@ impl Parser<'_> {
                 self.synchronize(before);
             }
         }
-        if self.peek() == Tok::End && !self.report.full() {
+        if self.peek() == TokenKind::End && !self.report.full() {
             let at = self.tokens.list[opened].at;
             self.fail(
                 Rule::Expected,
@@ -40,7 +40,7 @@ impl Parser<'_> {
                 "write `}` at the end of the block".into(),
             );
         }
-        self.accept(Tok::RBrace);
+        self.accept(TokenKind::RBrace);
         self.nested -= 1;
     }
 
@@ -57,45 +57,47 @@ impl Parser<'_> {
     fn statement_inner(&mut self) {
         let token = self.token();
         match token.kind {
-            Tok::LBrace => {
+            TokenKind::LBrace => {
                 let scope = self.open_scope();
                 let body = self.body_of(Parser::block);
                 self.close_scope(scope);
                 self.tree.add(Statement::Block(body), token.at);
             }
-            Tok::Semi => {
+            TokenKind::Semi => {
                 self.advance();
                 self.tree.add(Statement::Empty, token.at);
             }
-            Tok::Asm => self.asm_statement(),
-            Tok::If => self.if_statement(),
-            Tok::While => self.while_statement(),
-            Tok::Do => self.do_statement(),
-            Tok::For => self.for_statement(),
-            Tok::Return => self.return_statement(),
-            Tok::Break | Tok::Continue => self.leave_statement(token.kind == Tok::Continue),
-            Tok::Switch => self.switch_statement(),
-            Tok::Case | Tok::Default => self.case_label(),
-            Tok::Goto if self.peek_at(1) == Tok::Star => {
+            TokenKind::Asm => self.asm_statement(),
+            TokenKind::If => self.if_statement(),
+            TokenKind::While => self.while_statement(),
+            TokenKind::Do => self.do_statement(),
+            TokenKind::For => self.for_statement(),
+            TokenKind::Return => self.return_statement(),
+            TokenKind::Break | TokenKind::Continue => {
+                self.leave_statement(token.kind == TokenKind::Continue)
+            }
+            TokenKind::Switch => self.switch_statement(),
+            TokenKind::Case | TokenKind::Default => self.case_label(),
+            TokenKind::Goto if self.peek_at(1) == TokenKind::Star => {
                 self.pos += 2;
                 let n = self.expression();
                 let n = self.decay(n);
                 let pointer = self.types.pointer(VOID.with(CONST));
                 let n = self.assigned(n, pointer, "this jump");
-                self.expect(Tok::Semi, "`;`");
+                self.expect(TokenKind::Semi, "`;`");
                 self.tree.add(Statement::GotoAddress(n), token.at);
             }
-            Tok::Goto => {
+            TokenKind::Goto => {
                 self.advance();
                 let name = self.token();
-                if self.expect(Tok::Name, "a label") {
+                if self.expect(TokenKind::Name, "a label") {
                     let label = self.label(Name(name.value), name.at);
                     self.tree.add(Statement::Goto(label), token.at);
                 }
-                self.expect(Tok::Semi, "`;`");
+                self.expect(TokenKind::Semi, "`;`");
             }
-            Tok::Name if self.peek_at(1) == Tok::Colon => self.label_statement(),
-            Tok::Else => {
+            TokenKind::Name if self.peek_at(1) == TokenKind::Colon => self.label_statement(),
+            TokenKind::Else => {
                 self.fail(
                     Rule::Misplaced,
                     token.at,
@@ -106,7 +108,7 @@ impl Parser<'_> {
             }
             _ => {
                 let n = self.expression();
-                self.expect(Tok::Semi, "`;`");
+                self.expect(TokenKind::Semi, "`;`");
                 self.reach(n);
                 self.tree.add(Statement::Expression(n), token.at);
             }
@@ -128,10 +130,10 @@ impl Parser<'_> {
     }
 
     fn condition(&mut self) -> NodeId {
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         let n = self.expression();
         let n = self.condition_node(n);
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         n
     }
 
@@ -141,7 +143,7 @@ impl Parser<'_> {
             return;
         }
         let before = self.pos;
-        while self.peek() == Tok::Attribute && !self.panic {
+        while self.peek() == TokenKind::Attribute && !self.panic {
             self.attributes(&mut Attributes::default());
         }
         if self.is_declaration() {
@@ -165,7 +167,9 @@ impl Parser<'_> {
         let at = self.advance().at;
         let condition = self.condition();
         let yes = self.body_of(Parser::body);
-        let no = self.accept(Tok::Else).then(|| self.body_of(Parser::body));
+        let no = self
+            .accept(TokenKind::Else)
+            .then(|| self.body_of(Parser::body));
         self.tree.add(Statement::If { condition, yes, no }, at);
     }
 
@@ -196,11 +200,11 @@ impl Parser<'_> {
         let around = self.tree.open();
         self.loops += 1;
         self.body();
-        self.expect(Tok::While, "`while` after the body of `do`");
+        self.expect(TokenKind::While, "`while` after the body of `do`");
         let condition = self.condition();
         self.loops -= 1;
         let body = self.tree.close(around);
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::Semi, "`;`");
         self.reach(condition);
         self.tree.add(Statement::DoWhile { body, condition }, at);
     }
@@ -215,22 +219,22 @@ impl Parser<'_> {
 
     /// What is behind `for`: the first part stands before the loop.
     fn for_parts(&mut self) {
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         if self.is_declaration() {
             self.local_declaration();
-        } else if !self.accept(Tok::Semi) {
+        } else if !self.accept(TokenKind::Semi) {
             let n = self.expression();
-            self.expect(Tok::Semi, "`;`");
+            self.expect(TokenKind::Semi, "`;`");
             self.tree.add(Statement::Expression(n), 0);
         }
         let mut condition = None;
-        if self.peek() != Tok::Semi && !self.panic {
+        if self.peek() != TokenKind::Semi && !self.panic {
             let n = self.expression();
             condition = Some(self.condition_node(n));
         }
-        self.expect(Tok::Semi, "`;`");
-        let step = (self.peek() != Tok::RParen && !self.panic).then(|| self.expression());
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::Semi, "`;`");
+        let step = (self.peek() != TokenKind::RParen && !self.panic).then(|| self.expression());
+        self.expect(TokenKind::RParen, "`)`");
         if !self.panic {
             self.loop_with(condition, step, 0);
         }
@@ -240,7 +244,7 @@ impl Parser<'_> {
         let at = self.advance().at;
         let result = self.result;
         let void = self.types.kind(result) == TypeKind::Void;
-        if self.accept(Tok::Semi) {
+        if self.accept(TokenKind::Semi) {
             if !void && result != ERROR {
                 let message = format!("this function returns `{}`", self.spell(result));
                 self.error(Rule::Return, at, message, "write the value behind `return`");
@@ -249,7 +253,7 @@ impl Parser<'_> {
             return;
         }
         let n = self.expression();
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::Semi, "`;`");
         if void {
             if self.types.kind(self.tree.get(n).ty) != TypeKind::Void
                 && self.tree.get(n).ty != ERROR
@@ -287,7 +291,7 @@ impl Parser<'_> {
             );
             self.error(Rule::Misplaced, at, message, "");
         }
-        self.expect(Tok::Semi, "`;`");
+        self.expect(TokenKind::Semi, "`;`");
     }
 
     /// The number of a label, which may not have been seen yet.
@@ -315,7 +319,7 @@ impl Parser<'_> {
             return;
         }
         self.tree.add(Statement::Label(label), token.at);
-        while self.peek() == Tok::Attribute {
+        while self.peek() == TokenKind::Attribute {
             self.attributes(&mut Attributes::default());
         }
         self.labelled();
@@ -323,7 +327,7 @@ impl Parser<'_> {
 
     /// The statement behind a label.
     pub(crate) fn labelled(&mut self) {
-        if self.peek() == Tok::RBrace {
+        if self.peek() == TokenKind::RBrace {
             return; // as C23 allows
         }
         if self.is_declaration() {

@@ -4,17 +4,17 @@ use alloc::format;
 
 use super::{Parser, Switch};
 use crate::diagnostics::Rule;
-use crate::token::Tok;
+use crate::token::TokenKind;
 use crate::tree::Statement;
 use crate::types::*;
 
 impl Parser<'_> {
     pub(crate) fn switch_statement(&mut self) {
         let at = self.advance().at;
-        self.expect(Tok::LParen, "`(`");
+        self.expect(TokenKind::LParen, "`(`");
         let n = self.expression();
         let n = self.decay(n);
-        self.expect(Tok::RParen, "`)`");
+        self.expect(TokenKind::RParen, "`)`");
         let ty = self.tree.get(n).ty.plain();
         if !self.types.is_integer(ty) && ty != ERROR {
             let message = format!("a switch wants an integer, not `{}`", self.spell(ty));
@@ -48,14 +48,14 @@ impl Parser<'_> {
     pub(crate) fn case_label(&mut self) {
         let token = self.advance();
         let mut value = None;
-        if token.kind == Tok::Case {
+        if token.kind == TokenKind::Case {
             value = self.constant_expression();
-            if self.peek() == Tok::Ellipsis {
+            if self.peek() == TokenKind::Ellipsis {
                 self.advance();
                 return self.case_range(value, token.at);
             }
         }
-        self.expect(Tok::Colon, "`:`");
+        self.expect(TokenKind::Colon, "`:`");
         let Some(switch) = self.switches.last().copied() else {
             self.error(
                 Rule::Misplaced,
@@ -76,7 +76,7 @@ impl Parser<'_> {
                 self.cases.push(value);
                 self.tree.add(Statement::Case(value), token.at);
             }
-            None if token.kind == Tok::Default => {
+            None if token.kind == TokenKind::Default => {
                 if switch.has_default {
                     self.error(
                         Rule::Misplaced,
@@ -98,7 +98,7 @@ impl Parser<'_> {
     /// `case 1 ... 3:` as the cases that it stands for.
     fn case_range(&mut self, first: Option<i64>, at: u32) {
         let last = self.constant_expression();
-        self.expect(Tok::Colon, "`:`");
+        self.expect(TokenKind::Colon, "`:`");
         let (Some(first), Some(last), Some(switch)) = (first, last, self.switches.last().copied())
         else {
             self.error(Rule::Misplaced, at, "this stands in no switch".into(), "");
