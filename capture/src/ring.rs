@@ -125,12 +125,12 @@ struct Header {
     tag_kind: u16,
     /// The interface's number, then the hardware's type and which way the packet went.
     address: [u8; ADDRESS],
-    place: Place,
+    place: PacketPosition,
 }
 
 /// Where a packet's bytes begin.
 #[derive(Clone, Copy)]
-struct Place {
+struct PacketPosition {
     /// In the memory for large packets, not in the ring.
     aside: bool,
     at: usize,
@@ -244,7 +244,7 @@ impl Ring {
     }
 
     /// The area that a place is in.
-    fn area(&self, place: Place) -> &Shared {
+    fn area(&self, place: PacketPosition) -> &Shared {
         match &self.order {
             Order::Frames(frames) if place.aside => &frames.aside,
             _ => &self.area,
@@ -365,7 +365,7 @@ impl Ring {
     fn insert_tag(
         &self,
         seen: &mut PacketRef,
-        place: Place,
+        place: PacketPosition,
         kind: u16,
         tag: u16,
     ) -> Result<(), SourceError> {

@@ -24,7 +24,7 @@ pub struct Arguments {
 /// How a check went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CheckStatus {
     /// It serves.
     Ok,
     /// Extensions run without it, with the drawback that is said.
@@ -39,7 +39,7 @@ pub struct Check {
     /// What was looked at.
     pub name: &'static str,
     /// How it went.
-    pub state: State,
+    pub state: CheckStatus,
     /// What was found.
     pub found: String,
     /// What to do, where something is to be done.
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     } else {
         output::print(&text(&checks))?;
     }
-    let missing = checks.iter().any(|c| c.state == State::Missing);
+    let missing = checks.iter().any(|c| c.state == CheckStatus::Missing);
     Ok(if missing { REFUSED } else { SUCCESS })
 }
 
@@ -66,9 +66,9 @@ fn text(checks: &[Check]) -> String {
     for check in checks {
         // Padded before it is coloured: colours have no width.
         let state = match check.state {
-            State::Ok => style.green("ok     "),
-            State::Note => style.dim("note   "),
-            State::Missing => style.red("missing"),
+            CheckStatus::Ok => style.green("ok     "),
+            CheckStatus::Note => style.dim("note   "),
+            CheckStatus::Missing => style.red("missing"),
         };
         text += &format!("{state}  {:width$}  {}\n", check.name, check.found);
         if let Some(remedy) = &check.remedy {

@@ -4,7 +4,7 @@
 //! that decide for them.
 
 use super::call_state::CallPhase;
-use super::control::{Control, SLOTS, ServiceEntry, Slot};
+use super::control::{Control, SLOTS, ServiceEntry, ThreadSlot};
 use super::entry::Entry;
 use super::gate::{
     FACT_FLOAT, FACT_GS, FACT_X87, FACT_XMM, FACT_YMM, FLAG_FLOATS, PEER_FROM_FLOAT, PEER_TO_FLOAT,
@@ -21,10 +21,12 @@ use std::arch::global_asm;
 use std::mem::{offset_of, size_of};
 
 // The slot's stride and the service entry's size are shifts and address arithmetic in gate.s.
-const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<Slot>() == 16);
+const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<ThreadSlot>() == 16);
 // The peer gate takes a Peer for its Entry, and reads a slot's first two fields in one go.
 const _: () = assert!(
-    offset_of!(Peer, entry) == 0 && offset_of!(Slot, stack) == 0 && offset_of!(Slot, waiting) == 4
+    offset_of!(Peer, entry) == 0
+        && offset_of!(ThreadSlot, stack) == 0
+        && offset_of!(ThreadSlot, waiting) == 4
 );
 
 global_asm!(

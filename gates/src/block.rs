@@ -228,7 +228,7 @@ impl Drop for Block {
 mod tests {
     use super::*;
     use crate::control::table::open_slots;
-    use crate::control::{FIRST, MAX_THREADS, NOBODYS, SLOTS, Slot, slot_at, slot_index};
+    use crate::control::{FIRST, MAX_THREADS, NOBODYS, SLOTS, ThreadSlot, slot_at, slot_index};
     use crate::lifecycle::Phase;
     use std::collections::HashSet;
 
@@ -239,7 +239,7 @@ mod tests {
             let at = slot_at(index);
             assert_eq!(slot_index(at), index);
             let in_layer = (SLOTS + at as usize) % LAYER;
-            assert!(in_layer + size_of::<Slot>() <= BLOCK, "{index}");
+            assert!(in_layer + size_of::<ThreadSlot>() <= BLOCK, "{index}");
             assert!(SLOTS + (at as usize) < LAYERS * LAYER && at != NOBODYS && places.insert(at));
             assert!(at as usize >= LAYER - SLOTS || in_layer >= SLOTS);
         }

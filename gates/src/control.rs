@@ -35,17 +35,17 @@ pub const MAX_THREADS: usize = 4080;
 /// Bytes of a layer.
 pub(crate) const LAYER: usize = MAX_DOMAINS * BLOCK;
 /// Threads whose slots are in the first layer.
-const FIRST: usize = (BLOCK - SLOTS) / size_of::<Slot>() - 1;
+const FIRST: usize = (BLOCK - SLOTS) / size_of::<ThreadSlot>() - 1;
 /// Slots of a block in another layer.
-const NEXT: usize = BLOCK / size_of::<Slot>();
+const NEXT: usize = BLOCK / size_of::<ThreadSlot>();
 /// Layers.
 pub(crate) const LAYERS: usize = 1 + (MAX_THREADS - FIRST).div_ceil(NEXT);
 
 /// How far behind the first slot of a block that of the thread with this index is.
 pub(crate) const fn slot_at(index: usize) -> u32 {
     let at = match index.checked_sub(FIRST) {
-        None => (1 + index) * size_of::<Slot>(),
-        Some(k) => (1 + k / NEXT) * LAYER - SLOTS + k % NEXT * size_of::<Slot>(),
+        None => (1 + index) * size_of::<ThreadSlot>(),
+        Some(k) => (1 + k / NEXT) * LAYER - SLOTS + k % NEXT * size_of::<ThreadSlot>(),
     };
     at as u32
 }
@@ -53,9 +53,9 @@ pub(crate) const fn slot_at(index: usize) -> u32 {
 /// The index of the thread whose slots are so far behind the first ones.
 pub(crate) const fn slot_index(at: u32) -> usize {
     let at = at as usize + SLOTS;
-    let k = at % LAYER / size_of::<Slot>();
+    let k = at % LAYER / size_of::<ThreadSlot>();
     match at / LAYER {
-        0 => k - SLOTS / size_of::<Slot>() - 1,
+        0 => k - SLOTS / size_of::<ThreadSlot>() - 1,
         layer => FIRST + (layer - 1) * NEXT + k,
     }
 }
@@ -95,7 +95,7 @@ pub struct Control {
 
 /// What a domain holds for one thread.
 #[repr(C)]
-pub struct Slot {
+pub struct ThreadSlot {
     /// Where the thread's data stack begins (its highest usable offset), or 0 when it has none yet.
     pub(crate) stack: AtomicU32,
     /// Calls into the domain that wait, on this thread, in a service from which another call was made.
@@ -226,19 +226,19 @@ impl Control {
     }
 
     /// The slot of thread `index`.
-    pub(crate) fn slot(&self, index: usize) -> &Slot {
+    pub(crate) fn slot(&self, index: usize) -> &ThreadSlot {
         assert!(index < MAX_THREADS);
         let first = (self as *const Control as *const u8).wrapping_add(SLOTS);
         // SAFETY: every Control stands at the start of a block of the table's first layer, and slots of indices below MAX_THREADS lie
-        // in blocks of its layers, as `slot_at` says, which are open if a thread ever had the index; zero is a valid Slot.
-        unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const Slot) }
+        // in blocks of its layers, as `slot_at` says, which are open if a thread ever had the index; zero is a valid ThreadSlot.
+        unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const ThreadSlot) }
     }
 
     /// The slot of thread `index`, as others name it.
     ///
     /// # Panics
     /// No thread ever had the index.
-    fn opened_slot(&self, index: usize) -> &Slot {
+    fn opened_slot(&self, index: usize) -> &ThreadSlot {
         assert!(
             index < table::OPENED.load(Ordering::SeqCst),
             "no such thread"

@@ -28,32 +28,32 @@ global_asm!(
 );
 
 #[repr(C)]
-struct Entry {
-    next: *mut Entry,
-    previous: *mut Entry,
+struct JitCodeEntry {
+    next: *mut JitCodeEntry,
+    previous: *mut JitCodeEntry,
     file: *const u8,
     size: u64,
 }
 
 #[repr(C)]
-struct Descriptor {
+struct JitDescriptor {
     version: u32,
     action: u32,
-    relevant: *mut Entry,
-    first: *mut Entry,
+    relevant: *mut JitCodeEntry,
+    first: *mut JitCodeEntry,
 }
 
 const REGISTER: u32 = 1;
 const UNREGISTER: u32 = 2;
 
 unsafe extern "C" {
-    static mut __jit_debug_descriptor: Descriptor;
+    static mut __jit_debug_descriptor: JitDescriptor;
     fn __jit_debug_register_code();
 }
 
 /// An entry with its file.
 struct Shown {
-    entry: Box<Entry>,
+    entry: Box<JitCodeEntry>,
     _file: Vec<u8>,
 }
 
@@ -80,7 +80,7 @@ pub fn show(number: u32, file: Vec<u8>) {
     let mut guard = lock();
     let all = guard.get_or_insert_default();
     remove(all, number);
-    let mut entry = Box::new(Entry {
+    let mut entry = Box::new(JitCodeEntry {
         next: null_mut(),
         previous: null_mut(),
         file: file.as_ptr(),

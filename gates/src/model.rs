@@ -133,7 +133,7 @@ struct Thread {
     waits_control: AtomicU64,
     waits_request: AtomicU64,
     waits_kind: AtomicU32,
-    /// `Slot::waiting` of the waiting call's domain.
+    /// `ThreadSlot::waiting` of the waiting call's domain.
     waiting: AtomicU32,
 }
 

@@ -5,7 +5,7 @@
 //! - A record that nobody waits in has `sequence`, `service_rsp`, `foreign`, `pending` and `detail` 0. So the gate, which has none of
 //!   these to keep, need not write them.
 //! - A call's record is shown (`sequence` is not 0) from before it ceases to be the innermost until after it is that again, and while
-//!   its domain counts it in `Slot::waiting`, which is from before to after, too.
+//!   its domain counts it in `ThreadSlot::waiting`, which is from before to after, too.
 //! - Only the thread itself writes records, save the wishes of other threads, and those look under the registry's lock.
 
 use super::control::{Control, ServiceEntry};

@@ -7,7 +7,7 @@
 
 use super::machine;
 use super::map::{MapError, Mapping};
-use super::slot::OnceBox;
+use super::atomic_box::OnceBox;
 use super::thread::SERVICE_GATE;
 use postern_image::{ImageFile, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};

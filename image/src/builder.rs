@@ -10,7 +10,7 @@ use postern_verifier::Segment;
 use postern_verifier::window::{self, ABI_VERSION, PAGE, STACK_LOG2};
 
 use crate::elf;
-use crate::error::{ImageError, Place, Problem, Protection};
+use crate::error::{FileLocation, ImageError, Problem, Protection};
 use crate::file::ImageFile;
 use crate::layout::{MemoryLayout, Sizes};
 use crate::notes;
@@ -155,10 +155,10 @@ impl ImageBuilder {
     /// Where everything lies, for what has been declared so far.
     pub fn layout(&self) -> Result<MemoryLayout, ImageError> {
         if !(STACK_LOG2.0..=STACK_LOG2.2).contains(&self.stack_log2) {
-            return Err(Problem::StackSize(self.stack_log2).at(Place::File));
+            return Err(Problem::StackSize(self.stack_log2).at(FileLocation::File));
         }
         if self.imports.len() > window::MAX_IMPORTS as usize {
-            return Err(Problem::TooMany(window::MAX_IMPORTS).at(Place::File));
+            return Err(Problem::TooMany(window::MAX_IMPORTS).at(FileLocation::File));
         }
         let sizes = Sizes {
             text: self.text.len() as u64,
@@ -172,17 +172,17 @@ impl ImageBuilder {
             sizes,
             self.stack_log2,
         )
-        .map_err(|p| p.at(Place::File))
+        .map_err(|p| p.at(FileLocation::File))
     }
 
     /// The file's bytes; fails if no legal image can be made of what was declared.
     pub fn build(&self) -> Result<Vec<u8>, ImageError> {
         for (index, (name, ..)) in (0..).zip(&self.imports) {
             notes::checked_name(name.as_bytes())
-                .ok_or_else(|| Problem::Name.at(Place::Import(index, None)))?;
+                .ok_or_else(|| Problem::Name.at(FileLocation::Import(index, None)))?;
         }
         for (index, (name, position, _)) in (0..).zip(&self.exports) {
-            let place = |name| Place::Export(index, name);
+            let place = |name| FileLocation::Export(index, name);
             notes::checked_name(name.as_bytes()).ok_or_else(|| Problem::Name.at(place(None)))?;
             // Below the sum's overflow; beyond text is found by the parser.
             let offset = self.text_offset().checked_add(*position);

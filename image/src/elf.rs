@@ -3,7 +3,7 @@
 //! Fields are read one by one at their fixed places (System V ABI, ELF-64 object file format), so there
 //! is no cast to reason about, and a read outside the file is a `None`.
 
-use crate::error::{Place, Problem};
+use crate::error::{FileLocation, Problem};
 
 /// Size of an ELF-64 file header in bytes.
 pub(crate) const HEADER_SIZE: u64 = 64;
@@ -71,8 +71,8 @@ impl ProgramHeader {
     }
 
     /// Where it is, for messages.
-    pub fn place(&self) -> Place {
-        Place::ProgramHeader(self.index)
+    pub fn place(&self) -> FileLocation {
+        FileLocation::ProgramHeader(self.index)
     }
 
     /// The bytes of the file that it names.

@@ -15,7 +15,7 @@ use crate::signature::SignatureError;
 #[error("{place}: {problem} ({})", problem.remedy())]
 pub struct ImageError {
     /// Where in the file.
-    pub place: Place,
+    pub place: FileLocation,
     /// What is wrong there.
     pub problem: Problem,
 }
@@ -23,7 +23,7 @@ pub struct ImageError {
 /// A place in an extension file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum FileLocation {
     /// The file as a whole.
     File,
     /// The ELF header.
@@ -38,19 +38,19 @@ pub enum Place {
     Export(u32, Option<Box<str>>),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = |f: &mut fmt::Formatter<'_>, kind, index, name: &Option<Box<str>>| match name {
             Some(name) => write!(f, "{kind} {index} `{name}`"),
             None => write!(f, "{kind} {index}"),
         };
         match self {
-            Place::File => write!(f, "file"),
-            Place::ElfHeader => write!(f, "ELF header"),
-            Place::ProgramHeader(index) => write!(f, "program header {index}"),
-            Place::Note(offset) => write!(f, "note at file offset {offset:#x}"),
-            Place::Import(index, name) => entry(f, "import", index, name),
-            Place::Export(index, name) => entry(f, "export", index, name),
+            FileLocation::File => write!(f, "file"),
+            FileLocation::ElfHeader => write!(f, "ELF header"),
+            FileLocation::ProgramHeader(index) => write!(f, "program header {index}"),
+            FileLocation::Note(offset) => write!(f, "note at file offset {offset:#x}"),
+            FileLocation::Import(index, name) => entry(f, "import", index, name),
+            FileLocation::Export(index, name) => entry(f, "export", index, name),
         }
     }
 }
@@ -246,7 +246,7 @@ impl Problem {
     }
 
     /// The problem at a place.
-    pub(crate) fn at(self, place: Place) -> ImageError {
+    pub(crate) fn at(self, place: FileLocation) -> ImageError {
         ImageError {
             place,
             problem: self,

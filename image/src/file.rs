@@ -9,7 +9,7 @@ use postern_verifier::window::{FILL, PAGE};
 use postern_verifier::{Layout, Links};
 
 use crate::elf::{self, ProgramHeader};
-use crate::error::{ImageError, Place, Problem, Protection};
+use crate::error::{FileLocation, ImageError, Problem, Protection};
 use crate::layout::{MemoryLayout, Sizes};
 use crate::notes::{Export, Header, Import, Notes};
 use crate::thread_locals::ThreadLocals;
@@ -47,15 +47,15 @@ impl<'a> ImageFile<'a> {
     /// logarithm of the number of names.
     pub fn parse(bytes: &'a [u8]) -> Result<ImageFile<'a>, ImageError> {
         if bytes.len() as u64 > 1 << 32 {
-            return Err(Problem::FileTooLarge(bytes.len() as u64).at(Place::File));
+            return Err(Problem::FileTooLarge(bytes.len() as u64).at(FileLocation::File));
         }
         let segments = Segments::sort(bytes)?;
         let text = segments
             .text
-            .ok_or_else(|| Problem::Missing("executable segment").at(Place::File))?;
+            .ok_or_else(|| Problem::Missing("executable segment").at(FileLocation::File))?;
         let notes = segments
             .notes
-            .ok_or_else(|| Problem::Missing("note segment").at(Place::File))?;
+            .ok_or_else(|| Problem::Missing("note segment").at(FileLocation::File))?;
         if segments.rodata.is_some_and(|r| !contains(&r, &notes)) {
             return Err(Problem::NotesOutsideReadOnly.at(notes.place()));
         }
@@ -74,7 +74,7 @@ impl<'a> ImageFile<'a> {
         };
         let layout =
             MemoryLayout::new(header.shift, imports.len() as u32, sizes, header.stack_log2)
-                .map_err(|p| p.at(segments.last().map_or(Place::File, |s| s.place())))?;
+                .map_err(|p| p.at(segments.last().map_or(FileLocation::File, |s| s.place())))?;
         let part = |segment, offset, what| part(bytes, segment, offset, what);
         let text = part(text, layout.text, "text")?;
         let rodata = segments
@@ -100,7 +100,7 @@ impl<'a> ImageFile<'a> {
                 .checked_sub(text.offset)
                 .is_some_and(|at| at < text.memory_size);
             if !inside {
-                let place = Place::Export(index as u32, Some(export.name.into()));
+                let place = FileLocation::Export(index as u32, Some(export.name.into()));
                 return Err(Problem::ExportOutsideText(export.offset).at(place));
             }
         }
@@ -248,7 +248,7 @@ struct Segments {
 impl Segments {
     fn sort(bytes: &[u8]) -> Result<Segments, ImageError> {
         let mut segments = Segments::default();
-        for header in elf::program_headers(bytes).map_err(|p| p.at(Place::ElfHeader))? {
+        for header in elf::program_headers(bytes).map_err(|p| p.at(FileLocation::ElfHeader))? {
             segments
                 .add(bytes, header)
                 .map_err(|p| p.at(header.place()))?;

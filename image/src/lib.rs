@@ -41,7 +41,7 @@ mod tables;
 mod thread_locals;
 
 pub use builder::ImageBuilder;
-pub use error::{ImageError, Place, Problem, Protection};
+pub use error::{FileLocation, ImageError, Problem, Protection};
 pub use file::{ImageFile, Part};
 pub use layout::MemoryLayout;
 pub use notes::{Export, Header, Import};

@@ -14,7 +14,7 @@ use postern_verifier::window::{
 };
 
 use crate::elf::{u32_at, u64_at};
-use crate::error::{ImageError, Place, Problem};
+use crate::error::{FileLocation, ImageError, Problem};
 use crate::signature::Signature;
 
 /// The name that Postern's notes bear, with its NUL.
@@ -86,7 +86,7 @@ impl<'a> Notes<'a> {
         let (mut header, mut imports, mut exports) = (None, None, None);
         let length = segment.len();
         while !segment.is_empty() {
-            let place = Place::Note(offset + (length - segment.len()) as u64);
+            let place = FileLocation::Note(offset + (length - segment.len()) as u64);
             let (note, rest) =
                 Note::split(segment).ok_or_else(|| Problem::TruncatedNote.at(place.clone()))?;
             segment = rest;
@@ -106,7 +106,7 @@ impl<'a> Notes<'a> {
                 other => return Err(Problem::UnknownNote(other).at(place)),
             }
         }
-        let missing = |what| Problem::Missing(what).at(Place::File);
+        let missing = |what| Problem::Missing(what).at(FileLocation::File);
         Ok(Notes {
             header: header.ok_or_else(|| missing("header note"))?,
             imports: imports.ok_or_else(|| missing("imports note"))?,
@@ -218,7 +218,7 @@ fn parse_imports(mut bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
     while !bytes.is_empty() {
         let index = imports.len() as u32;
         let fail = |problem: Problem, name: Option<&str>| {
-            problem.at(Place::Import(index, name.map(Box::from)))
+            problem.at(FileLocation::Import(index, name.map(Box::from)))
         };
         if index == MAX_IMPORTS {
             return Err(fail(Problem::TooMany(MAX_IMPORTS), None));
@@ -238,7 +238,7 @@ fn parse_exports(mut bytes: &[u8]) -> Result<Vec<Export<'_>>, ImageError> {
     while !bytes.is_empty() {
         let index = exports.len() as u32;
         let fail = |problem: Problem, name: Option<&str>| {
-            problem.at(Place::Export(index, name.map(Box::from)))
+            problem.at(FileLocation::Export(index, name.map(Box::from)))
         };
         if index == MAX_EXPORTS {
             return Err(fail(Problem::TooMany(MAX_EXPORTS), None));

@@ -1,6 +1,6 @@
 //! Whatever the bytes: an image or a typed error that names the place, never a panic.
 
-use postern_image::{ImageBuilder, ImageError, ImageFile, Place, Problem, SignatureError};
+use postern_image::{FileLocation, ImageBuilder, ImageError, ImageFile, Problem, SignatureError};
 
 /// An image with everything: two imports, two exports, rodata, data, bss, thread-local variables.
 fn full() -> ImageBuilder {
@@ -119,7 +119,7 @@ macro_rules! refused {
 
 #[test]
 fn every_field_of_the_elf_header_that_matters_is_checked() {
-    use Place::ElfHeader as Header;
+    use FileLocation::ElfHeader as Header;
     refused! {
         0, [0x7e] => Header, Problem::NotElf,
         4, [1] => Header, Problem::WrongElf { field: "EI_CLASS", .. },
@@ -134,15 +134,15 @@ fn every_field_of_the_elf_header_that_matters_is_checked() {
         52, [0] => Header, Problem::WrongElf { field: "e_ehsize", .. },
         54, [57] => Header, Problem::WrongElf { field: "e_phentsize", .. },
         56, [0xff, 0xff] => Header, Problem::OutsideFile { what: "program headers", .. },
-        56, [0, 0] => Place::File, Problem::Missing("executable segment"),
-        56, [1, 0] => Place::File, Problem::Missing("note segment"),
-        56, [6, 0] => Place::ProgramHeader(5), Problem::ForeignSegment(0),
+        56, [0, 0] => FileLocation::File, Problem::Missing("executable segment"),
+        56, [1, 0] => FileLocation::File, Problem::Missing("note segment"),
+        56, [6, 0] => FileLocation::ProgramHeader(5), Problem::ForeignSegment(0),
     }
 }
 
 #[test]
 fn program_headers_of_foreign_kinds_and_protections_are_refused() {
-    use Place::ProgramHeader as At;
+    use FileLocation::ProgramHeader as At;
     let gnu_stack = [&0x6474_e551u32.to_le_bytes()[..], &[7]].concat();
     refused! {
         header(3, TYPE), [2] => At(3), Problem::ForeignSegment(2),
@@ -168,7 +168,7 @@ fn program_headers_of_foreign_kinds_and_protections_are_refused() {
 
 #[test]
 fn sizes_and_places_of_segments_are_checked_in_64_bits() {
-    use Place::ProgramHeader as At;
+    use FileLocation::ProgramHeader as At;
     let max = u64::MAX.to_le_bytes();
     let page = 0x1000u64.to_le_bytes();
     refused! {
@@ -193,7 +193,7 @@ fn sizes_and_places_of_segments_are_checked_in_64_bits() {
         header(2, OFFSET), max => At(2), Problem::NotesOutsideReadOnly,
         header(2, OFFSET), page => At(2), Problem::NotesOutsideReadOnly,
         header(2, FILE_SIZE), max => At(2), Problem::NotesOutsideReadOnly,
-        header(2, FILE_SIZE), [0, 0] => Place::File, Problem::Missing("header note"),
+        header(2, FILE_SIZE), [0, 0] => FileLocation::File, Problem::Missing("header note"),
     }
     // Text of no bytes: both sizes are 0.
     let mut file = full_file();
@@ -209,7 +209,7 @@ fn sizes_and_places_of_segments_are_checked_in_64_bits() {
 
 #[test]
 fn thread_local_variables_lie_where_they_say_and_fit() {
-    use Place::ProgramHeader as At;
+    use FileLocation::ProgramHeader as At;
     let file = full_file();
     let address = u64_at(&file, header(4, ADDRESS));
     let offset = u64_at(&file, header(4, OFFSET));
@@ -291,7 +291,7 @@ fn notes_are_checked_for_form() {
     let notes = u64_at(&file, header(2, OFFSET)) as usize;
     let descriptor = notes + 20;
     let second = descriptor + 24;
-    let first = Place::Note(notes as u64);
+    let first = FileLocation::Note(notes as u64);
     let at_first = |result: Result<(), ImageError>| {
         let error = result.expect_err("damaged");
         assert_eq!(error.place, first, "{error}");
@@ -324,19 +324,22 @@ fn notes_are_checked_for_form() {
     let twice = patched(second + 8, &[1]).expect_err("two headers");
     assert_eq!(
         (twice.place, twice.problem),
-        (Place::Note(second as u64), Problem::Second("header note"))
+        (
+            FileLocation::Note(second as u64),
+            Problem::Second("header note")
+        )
     );
     // A note of another owner is skipped, so ours is missing then.
     let other = patched(notes + 12, b"Q").expect_err("no header");
     assert_eq!(
         (other.place, other.problem),
-        (Place::File, Problem::Missing("header note"))
+        (FileLocation::File, Problem::Missing("header note"))
     );
 }
 
 #[test]
 fn tables_are_checked_for_form() {
-    let import = |name: Option<&str>| Place::Import(0, name.map(Box::from));
+    let import = |name: Option<&str>| FileLocation::Import(0, name.map(Box::from));
     let check = |at, bytes: &[u8], place, problem| {
         assert_eq!(patched(at, bytes), Err(ImageError { place, problem }));
     };
@@ -362,18 +365,18 @@ fn tables_are_checked_for_form() {
     check(
         find(b"fetch\0\0") + 6,
         b"i",
-        Place::Import(1, Some("fetch".into())),
+        FileLocation::Import(1, Some("fetch".into())),
         Problem::TruncatedEntry,
     );
     check(
         find(b"fetch\0\0") + 5,
         b"i",
-        Place::Import(1, Some("fetchi".into())),
+        FileLocation::Import(1, Some("fetchi".into())),
         Problem::TruncatedEntry,
     );
 
     let second = find(b"second\0");
-    let place = |name: &str| Place::Export(1, Some(name.into()));
+    let place = |name: &str| FileLocation::Export(1, Some(name.into()));
     for outside in [0u32, 0x1_1fff, 0x1_2000 + 5000, u32::MAX] {
         check(
             second - 4,

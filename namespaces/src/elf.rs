@@ -199,11 +199,11 @@ fn shown(text: &[u8]) -> String {
 }
 
 /// Where a section went, if it was taken.
-type Places = Vec<Option<Place>>;
+type Places = Vec<Option<JoinedSection>>;
 
 /// A section that was taken.
 #[derive(Clone, Copy)]
-struct Place {
+struct JoinedSection {
     section: Section,
     /// Where it begins there.
     at: u32,
@@ -211,7 +211,7 @@ struct Place {
     size: u64,
 }
 
-impl Place {
+impl JoinedSection {
     /// The offset in the joined section of `size` bytes that begin at `value` in this one.
     fn offset(&self, value: u64, size: u64) -> Option<u32> {
         let end = value.checked_add(size)?;
@@ -257,7 +257,7 @@ fn join(file: &File<'_>, object: &mut Object) -> Result<Places, CreateError> {
             Section::Data => append(&mut object.data, 0, align, content),
             Section::Bss => reserve(&mut object.bss, align, header.size),
         };
-        places[index] = Some(Place {
+        places[index] = Some(JoinedSection {
             section,
             at: at?,
             size: header.size,

@@ -18,10 +18,10 @@ const BETWEEN: Duration = Duration::from_secs(1);
 /// What is taken, as far as it is known.
 pub struct MappingBudget {
     limit: usize,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
 }
 
-struct State {
+struct BudgetState {
     taken: usize,
     counters: Option<Instant>,
 }
@@ -37,7 +37,7 @@ impl MappingBudget {
     fn with(limit: usize) -> MappingBudget {
         MappingBudget {
             limit,
-            state: Mutex::new(State {
+            state: Mutex::new(BudgetState {
                 taken: 0,
                 counters: None,
             }),
@@ -58,7 +58,7 @@ impl MappingBudget {
     fn take_with(&self, count: impl Fn() -> usize) -> Result<(), String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let most = self.limit.saturating_sub(RESERVE);
-        let full = |state: &State| state.taken + MOST_EACH > most;
+        let full = |state: &BudgetState| state.taken + MOST_EACH > most;
         let due = state
             .counters
             .is_none_or(|at| full(&state) && at.elapsed() > BETWEEN);

@@ -83,14 +83,14 @@ pub enum DecisionError {
 
 type Closure = dyn Fn(&Caller<'_>, &Question<'_>) -> Verdict + Send + Sync;
 
-enum Kind {
+enum DeciderKind {
     Closure(Box<Closure>),
     Module(Module),
 }
 
 /// Who decides about a domain's calls. Cloning shares it; one decider may serve any number of domains.
 #[derive(Clone)]
-pub struct Decider(Arc<Kind>);
+pub struct Decider(Arc<DeciderKind>);
 
 impl Decider {
     /// A closure of the host. It runs on the extension's thread, and gets 64 KiB of stack at least. If it panics, the call that it was
@@ -98,7 +98,7 @@ impl Decider {
     pub fn closure(
         decide: impl Fn(&Caller<'_>, &Question<'_>) -> Verdict + Send + Sync + 'static,
     ) -> Decider {
-        Decider(Arc::new(Kind::Closure(Box::new(decide))))
+        Decider(Arc::new(DeciderKind::Closure(Box::new(decide))))
     }
 
     /// Another domain, by its export `decide`: `long decide(struct postern_request *)` of `postern/policy.h`. Its own deadline bounds the
@@ -107,7 +107,7 @@ impl Decider {
     /// # Errors
     /// No such export, or its type is another.
     pub fn module(domain: &Domain) -> Result<Decider, SymbolError> {
-        Ok(Decider(Arc::new(Kind::Module(Module::new(domain)?))))
+        Ok(Decider(Arc::new(DeciderKind::Module(Module::new(domain)?))))
     }
 
     /// Asks. `texts` are the names in the question, each with a NUL.
@@ -120,8 +120,8 @@ impl Decider {
         deciding: &Deciding,
     ) -> Verdict {
         match &*self.0 {
-            Kind::Closure(decide) => decide(caller, question),
-            Kind::Module(module) => module
+            DeciderKind::Closure(decide) => decide(caller, question),
+            DeciderKind::Module(module) => module
                 .ask(question, texts)
                 .unwrap_or_else(|error| failed(deciding, question, error)),
         }
@@ -143,8 +143,8 @@ pub(crate) fn ends_the_call(number: i64) -> bool {
 impl fmt::Debug for Decider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
-            Kind::Closure(_) => f.write_str("closure"),
-            Kind::Module(module) => write!(f, "module {}", module.name()),
+            DeciderKind::Closure(_) => f.write_str("closure"),
+            DeciderKind::Module(module) => write!(f, "module {}", module.name()),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! system call that does not come from the runner's page. `Shared` is one shared mapping with gaps, so the parent sees what changed.
 
 use crate::random::Draw;
-use crate::runner::{self, Input, Output, State};
+use crate::runner::{self, Input, Output, StatePage};
 use crate::window::{DATA, DATA_END, FORGED, IMPORTS, LAST};
 use postern_verifier::window::{GATES, INFO, NULL_GUARD, PAD, WINDOW_SIZE, slot, text_start};
 
@@ -146,7 +146,7 @@ impl Shared {
             return escape(format!("fork: {}", std::io::Error::last_os_error()), 0);
         }
         // SAFETY: the state page is mapped, was initialised by `prepare`, and the child is gone.
-        let state = unsafe { &*(self.state() as *const State) };
+        let state = unsafe { &*(self.state() as *const StatePage) };
         let index = (state.index as usize).min(inputs.len() - 1);
         if status != 0 || state.index != inputs.len() as u64 {
             return escape(
@@ -193,7 +193,7 @@ impl Shared {
             from = start + len;
         }
         let text_end = text_start(IMPORTS) as usize + text.len().next_multiple_of(PAGE);
-        let state = State {
+        let state = StatePage {
             inputs: self.inputs as u64,
             outputs: self.outputs as u64,
             count: inputs.len() as u64,
@@ -210,7 +210,7 @@ impl Shared {
         };
         // SAFETY: the tables are mapped, large enough for BATCH entries, and no child is running.
         unsafe {
-            std::ptr::write(self.state() as *mut State, state);
+            std::ptr::write(self.state() as *mut StatePage, state);
             std::ptr::copy_nonoverlapping(inputs.as_ptr(), self.inputs as *mut Input, inputs.len());
             std::ptr::write_bytes(self.outputs as *mut Output, 0, inputs.len());
         }

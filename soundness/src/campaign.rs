@@ -358,7 +358,7 @@ impl Campaign {
 
     /// Rows that never ran without a fault, other than those that cannot.
     pub fn rows_never_completed(&self) -> Vec<&'static str> {
-        use postern_verifier::Kind::{IndirectCall, IndirectJump, Trap};
+        use postern_verifier::InstructionKind::{IndirectCall, IndirectJump, Trap};
         let rows = self.encoder.rows().iter().zip(&self.tally.rows);
         rows.filter(|(row, tally)| {
             tally.completed == 0 && !matches!(row.kind, Trap | IndirectCall | IndirectJump)

@@ -5,7 +5,7 @@
 use crate::random::Draw;
 use fastrand::Rng;
 use postern_verifier::row::{Fixed, Immediate, Prefix};
-use postern_verifier::{Instruction, Kind, Row, Segment, fixed, next, rules};
+use postern_verifier::{Instruction, InstructionKind, Row, Segment, fixed, next, rules};
 
 /// Where an instruction came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,10 @@ impl Encoder {
         let start = out.len();
         loop {
             let (origin, seen) = self.any(random, out);
-            if matches!(seen.kind, Kind::Plain | Kind::Address | Kind::Nop) {
+            if matches!(
+                seen.kind,
+                InstructionKind::Plain | InstructionKind::Address | InstructionKind::Nop
+            ) {
                 return (origin, seen);
             }
             out.truncate(start);
@@ -113,10 +116,11 @@ impl Encoder {
     fn encode(&self, row: usize, random: &mut Rng, out: &mut Vec<u8>) {
         let row = self.rows[row];
         let memory = row.memory && (!row.register || random.bool());
-        let accessed = memory && !matches!(row.kind, Kind::Address | Kind::Nop);
+        let accessed =
+            memory && !matches!(row.kind, InstructionKind::Address | InstructionKind::Nop);
         if accessed {
             out.extend_from_slice(&[0x65, 0x67]);
-        } else if row.kind == Kind::Address && random.bool() {
+        } else if row.kind == InstructionKind::Address && random.bool() {
             out.push(0x67);
         }
         let wl = random.bit(row.wl);
@@ -154,8 +158,16 @@ impl Encoder {
                 _ if row.lock && memory && random.chance(25) => out.push(0xf0),
                 _ => {}
             }
-            let branch = !matches!(row.kind, Kind::Plain | Kind::Address | Kind::Nop);
-            if branch && !matches!(row.kind, Kind::IndirectCall | Kind::IndirectJump) {
+            let branch = !matches!(
+                row.kind,
+                InstructionKind::Plain | InstructionKind::Address | InstructionKind::Nop
+            );
+            if branch
+                && !matches!(
+                    row.kind,
+                    InstructionKind::IndirectCall | InstructionKind::IndirectJump
+                )
+            {
                 extension = 0;
             }
             let rex = u8::from(wide) << 3 | extension;

@@ -4,7 +4,7 @@ use crate::batch::guard_end;
 use crate::runner::{COMPLAINTS, ENDLESS, Output, RETURNED, SIGNALLED, STEPPED};
 use crate::window::{FORGED, IMPORTS};
 use postern_verifier::window::{GATES, PAD, SLOT_SIZE, slot};
-use postern_verifier::{Instruction, Kind, Segment, next};
+use postern_verifier::{Instruction, InstructionKind, Segment, next};
 
 /// Flags that no snippet may set: TF (save by the runner itself), DF, IOPL, NT, AC, and everything above.
 const FORBIDDEN: u32 = !(0x8d5 | 0x202 | 0x1_0000);
@@ -93,7 +93,7 @@ impl Case<'_> {
     /// Where a single instruction that ran without steps arrived.
     fn landing(&self, output: &Output) -> Result<End, String> {
         let seen = self.instruction(self.entry).ok_or("not an instruction")?;
-        if output.trap != BREAKPOINT || seen.kind == Kind::Trap {
+        if output.trap != BREAKPOINT || seen.kind == InstructionKind::Trap {
             return self.signal(output, Some(self.entry));
         }
         let landed = output.rip.wrapping_sub(self.base).wrapping_sub(1);
@@ -101,12 +101,13 @@ impl Case<'_> {
         let end = self.entry + seen.length as u32;
         let target = seen.displacement.map(|d| end.wrapping_add_signed(d));
         // A slot returns behind the call.
-        let called = seen.kind == Kind::Call && to == end && target.is_some_and(in_slots);
+        let called =
+            seen.kind == InstructionKind::Call && to == end && target.is_some_and(in_slots);
         if !called {
             self.step(self.entry, Some(to), &mut Vec::new())
                 .map_err(|why| format!("after {:#x} came {to:#x}: {why}", self.entry))?;
         }
-        let below = if seen.kind == Kind::Call && !called {
+        let below = if seen.kind == InstructionKind::Call && !called {
             16
         } else {
             8
@@ -160,17 +161,19 @@ impl Case<'_> {
         let end = at + seen.length as u32;
         let target = seen.displacement.map(|d| end.wrapping_add_signed(d));
         let good = match seen.kind {
-            Kind::Plain | Kind::Address | Kind::Nop => to == Some(end),
-            Kind::Conditional => to == Some(end) || to == target,
-            Kind::Jump => to == target,
-            Kind::Call => {
+            InstructionKind::Plain | InstructionKind::Address | InstructionKind::Nop => {
+                to == Some(end)
+            }
+            InstructionKind::Conditional => to == Some(end) || to == target,
+            InstructionKind::Jump => to == target,
+            InstructionKind::Call => {
                 calls.push(end);
                 to == target
             }
-            Kind::Return => to == calls.pop(),
-            Kind::Trap => false,
-            Kind::IndirectCall | Kind::IndirectJump => {
-                if seen.kind == Kind::IndirectCall {
+            InstructionKind::Return => to == calls.pop(),
+            InstructionKind::Trap => false,
+            InstructionKind::IndirectCall | InstructionKind::IndirectJump => {
+                if seen.kind == InstructionKind::IndirectCall {
                     calls.push(end);
                 }
                 to.is_some_and(|to| self.is_pad(to))
@@ -209,7 +212,9 @@ impl Case<'_> {
                 .map(|n| offset.wrapping_sub(n))
                 .into_iter()
                 .find(|&at| {
-                    let trap = self.instruction(at).filter(|i| i.kind == Kind::Trap);
+                    let trap = self
+                        .instruction(at)
+                        .filter(|i| i.kind == InstructionKind::Trap);
                     trap.is_some_and(|i| at + i.length as u32 == offset)
                         && position.is_none_or(|p| p == at)
                 });
@@ -228,12 +233,18 @@ impl Case<'_> {
         let Some(seen) = self.instruction(offset) else {
             return say("not at an instruction");
         };
-        let indirect = matches!(seen.kind, Kind::IndirectCall | Kind::IndirectJump);
-        let pushes = matches!(seen.kind, Kind::Call | Kind::IndirectCall);
+        let indirect = matches!(
+            seen.kind,
+            InstructionKind::IndirectCall | InstructionKind::IndirectJump
+        );
+        let pushes = matches!(
+            seen.kind,
+            InstructionKind::Call | InstructionKind::IndirectCall
+        );
         match (output.signal as i32, output.trap) {
             (libc::SIGFPE, 0 | 16) => Ok(End::Faulted),
             (libc::SIGTRAP, BREAKPOINT) => Ok(End::Faulted),
-            (libc::SIGILL, 6) if seen.kind == Kind::Trap => Ok(End::Faulted),
+            (libc::SIGILL, 6) if seen.kind == InstructionKind::Trap => Ok(End::Faulted),
             (libc::SIGILL, 6) => Ok(End::Missing(offset)),
             // Misaligned vectors and cmpxchg16b.
             (libc::SIGSEGV, 13) if seen.memory && !indirect => Ok(End::Faulted),

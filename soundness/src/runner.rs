@@ -84,7 +84,7 @@ pub struct Output {
 /// The state page, from its start.
 #[repr(C)]
 #[derive(Debug)]
-pub struct State {
+pub struct StatePage {
     /// Array of [`Input`].
     pub inputs: u64,
     /// Array of [`Output`].

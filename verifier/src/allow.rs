@@ -9,7 +9,7 @@ mod integer;
 mod sse;
 mod x87;
 
-use crate::row::{Fixed, Kind, Row};
+use crate::row::{Fixed, InstructionKind, Row};
 
 /// The rows, by instruction set.
 pub(crate) const SETS: [(&str, &[Row]); 4] = [
@@ -22,25 +22,25 @@ pub(crate) const SETS: [(&str, &[Row]); 4] = [
 /// Instructions that are accepted as whole strings of bytes, because a prefix or a ModRM byte means something else
 /// in them than in others.
 pub(crate) const FIXED: &[Fixed] = &[
-    fixed_row("pause", &[0xf3, 0x90], Kind::Plain),
-    fixed_row("endbr64", &[0xf3, 0x0f, 0x1e, 0xfa], Kind::Plain),
-    fixed_row("lfence", &[0x0f, 0xae, 0xe8], Kind::Plain),
-    fixed_row("mfence", &[0x0f, 0xae, 0xf0], Kind::Plain),
-    fixed_row("sfence", &[0x0f, 0xae, 0xf8], Kind::Plain),
+    fixed_row("pause", &[0xf3, 0x90], InstructionKind::Plain),
+    fixed_row("endbr64", &[0xf3, 0x0f, 0x1e, 0xfa], InstructionKind::Plain),
+    fixed_row("lfence", &[0x0f, 0xae, 0xe8], InstructionKind::Plain),
+    fixed_row("mfence", &[0x0f, 0xae, 0xf0], InstructionKind::Plain),
+    fixed_row("sfence", &[0x0f, 0xae, 0xf8], InstructionKind::Plain),
     // What GNU as fills alignment with.
     fixed_row(
         "nop",
         &[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
-        Kind::Nop,
+        InstructionKind::Nop,
     ),
     fixed_row(
         "nop",
         &[0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
-        Kind::Nop,
+        InstructionKind::Nop,
     ),
 ];
 
-const fn fixed_row(name: &'static str, bytes: &'static [u8], kind: Kind) -> Fixed {
+const fn fixed_row(name: &'static str, bytes: &'static [u8], kind: InstructionKind) -> Fixed {
     Fixed { name, bytes, kind }
 }
 

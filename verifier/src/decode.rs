@@ -10,7 +10,7 @@
 //! instruction is refused is worked out afterwards, by [`crate::explain`].
 
 use crate::allow::FIXED;
-use crate::row::Kind;
+use crate::row::InstructionKind;
 use crate::table::*;
 
 /// Bytes that the decoder looks at: more than the 15 of the longest instruction, so that it never checks bounds.
@@ -78,7 +78,7 @@ pub(crate) fn rare(chunk: &[u8; CHUNK], segment: u8) -> Option<Decoded> {
     full(chunk, segment).or_else(|| {
         let fixed = FIXED.iter().find(|fixed| chunk.starts_with(fixed.bytes))?;
         let entry = FIXED_ENTRY
-            | if fixed.kind == Kind::Nop {
+            | if fixed.kind == InstructionKind::Nop {
                 NO_ACCESS
             } else {
                 0

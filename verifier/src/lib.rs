@@ -45,7 +45,7 @@ pub mod window;
 
 pub use allow::{fixed, rules, sets};
 pub use bounded::Bounds;
-pub use row::{Kind, Row};
+pub use row::{InstructionKind, Row};
 pub use rule::{Rule, Violation};
 pub use starts::{Starts, bounded_buffer_len, buffer_len};
 pub use verify::{Facts, Layout, Links, Profile, Segment, verify, verify_within};

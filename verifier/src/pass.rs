@@ -10,7 +10,7 @@ use crate::explain::explain;
 use crate::rule::Rule;
 use crate::starts::insert;
 use crate::table::*;
-use crate::verify::{Layout, Profile, Slot, displacement, to_slot};
+use crate::verify::{Layout, Profile, SlotKind, displacement, to_slot};
 use crate::window::FILL;
 use crate::{guard, pad};
 
@@ -244,8 +244,8 @@ impl Pass<'_> {
             insert(self.targets, target as usize);
         } else {
             match to_slot(self.layout, target).map_err(|rule| (at, rule))? {
-                Slot::Gate => self.found.gates = true,
-                Slot::Link => self.found.links = true,
+                SlotKind::Gate => self.found.gates = true,
+                SlotKind::Link => self.found.links = true,
             }
         }
         Ok(())

@@ -61,7 +61,7 @@ pub struct Row {
     /// Whether `lock` may stand before the form with a memory operand.
     pub lock: bool,
     /// What the verifier does besides checking operands.
-    pub kind: Kind,
+    pub kind: InstructionKind,
     /// The vector registers are touched.
     pub xmm: bool,
     /// MXCSR governs what the instruction does, or the instruction raises flags of it. So is every one that touches vector registers,
@@ -104,7 +104,7 @@ pub enum Immediate {
 /// What an instruction is to the verifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum InstructionKind {
     /// Goes on to the next instruction; memory operands are confined.
     Plain,
     /// Computes an address without accessing it (`lea`).
@@ -157,7 +157,7 @@ pub struct Fixed {
     /// All its bytes.
     pub bytes: &'static [u8],
     /// What it is to the verifier.
-    pub kind: Kind,
+    pub kind: InstructionKind,
 }
 
 /// Reads one row. Panics, at compile time, where the notation is wrong.
@@ -183,7 +183,7 @@ pub(crate) const fn row(name: &'static str, code: &'static str, operands: &'stat
         immediate: Immediate::None,
         wl: 0,
         lock: false,
-        kind: Kind::Plain,
+        kind: InstructionKind::Plain,
         xmm: false,
         float: false,
         x87: false,
@@ -228,8 +228,8 @@ pub(crate) const fn bits(name: &'static str, code: &'static str, operands: &'sta
     row
 }
 
-/// The row as another kind than [`Kind::Plain`].
-pub(crate) const fn kind(kind: Kind, mut row: Row) -> Row {
+/// The row as another kind than [`InstructionKind::Plain`].
+pub(crate) const fn kind(kind: InstructionKind, mut row: Row) -> Row {
     row.kind = kind;
     row
 }

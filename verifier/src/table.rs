@@ -4,7 +4,7 @@
 //! their forms (ModRM.reg, memory or register) differ and the rest agrees, else the crate does not compile.
 
 use crate::allow::SETS;
-use crate::row::{Immediate, Kind, Operand, Prefix, Row};
+use crate::row::{Immediate, InstructionKind, Operand, Prefix, Row};
 
 // An entry (what an opcode allows) and an operand (what a ModRM byte is) have the same layout in bits 0 to 25: one `&` of
 // both, and of masks for SIB and REX, leaves the length and everything that is wrong.
@@ -130,7 +130,7 @@ const fn entry(row: &Row, prefix: u8, opcode: usize) -> u64 {
     let mut e = 0;
     if row.modrm {
         e |= LENGTH | BASE | DISPLACEMENT | RELATIVE;
-        if !matches!(row.kind, Kind::Address | Kind::Nop) {
+        if !matches!(row.kind, InstructionKind::Address | InstructionKind::Nop) {
             e |= MEMORY;
         }
         if row.memory {
@@ -138,8 +138,8 @@ const fn entry(row: &Row, prefix: u8, opcode: usize) -> u64 {
         }
         if row.register && !locked {
             e |= match row.kind {
-                Kind::IndirectCall => 1 << 2,
-                Kind::IndirectJump => 1 << 4,
+                InstructionKind::IndirectCall => 1 << 2,
+                InstructionKind::IndirectJump => 1 << 4,
                 _ => digits,
             } << (FORMS + 8);
         }
@@ -187,17 +187,21 @@ const fn entry(row: &Row, prefix: u8, opcode: usize) -> u64 {
         e |= ABSOLUTE | 15 << REFUSED_WL | if wl & 0b0100 != 0 { ABSOLUTE_WIDE } else { 0 };
     }
     e |= match row.kind {
-        Kind::Plain if row.x87 && row.modrm => CLASS_X87 << CLASS,
-        Kind::Plain if row.map == 0 && row.first == 0xff && !row.vex => CLASS_GROUP5 << CLASS,
-        Kind::Plain => 0,
-        Kind::Address => NO_ACCESS | LEA,
-        Kind::Nop => NO_ACCESS,
-        Kind::Conditional => CLASS_CONDITIONAL << CLASS,
-        Kind::Jump => CLASS_JUMP << CLASS,
-        Kind::Call => CLASS_CALL << CLASS,
-        Kind::Return => CLASS_RETURN << CLASS,
-        Kind::Trap => CLASS_TRAP << CLASS,
-        Kind::IndirectJump | Kind::IndirectCall => CLASS_GROUP5 << CLASS | 1 << RM,
+        InstructionKind::Plain if row.x87 && row.modrm => CLASS_X87 << CLASS,
+        InstructionKind::Plain if row.map == 0 && row.first == 0xff && !row.vex => {
+            CLASS_GROUP5 << CLASS
+        }
+        InstructionKind::Plain => 0,
+        InstructionKind::Address => NO_ACCESS | LEA,
+        InstructionKind::Nop => NO_ACCESS,
+        InstructionKind::Conditional => CLASS_CONDITIONAL << CLASS,
+        InstructionKind::Jump => CLASS_JUMP << CLASS,
+        InstructionKind::Call => CLASS_CALL << CLASS,
+        InstructionKind::Return => CLASS_RETURN << CLASS,
+        InstructionKind::Trap => CLASS_TRAP << CLASS,
+        InstructionKind::IndirectJump | InstructionKind::IndirectCall => {
+            CLASS_GROUP5 << CLASS | 1 << RM
+        }
     };
     if row.xmm {
         e |= XMM;

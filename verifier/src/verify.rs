@@ -285,18 +285,18 @@ pub(crate) fn displacement(text: &[u8], at: usize, decoded: &Decoded) -> i32 {
 
 /// What lies outside of text and may be branched to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slot {
+pub(crate) enum SlotKind {
     Gate,
     Link,
 }
 
 /// Whether the branch target, relative to text and outside of it, is the start of a slot that the layout has.
-pub(crate) fn to_slot(layout: &Layout, target: i64) -> Result<Slot, Rule> {
+pub(crate) fn to_slot(layout: &Layout, target: i64) -> Result<SlotKind, Rule> {
     let offset = target + i64::from(layout.text);
     if layout.links.hold(offset) {
         let into = offset - i64::from(layout.links.start);
         return match into % i64::from(SLOT_SIZE) {
-            0 => Ok(Slot::Link),
+            0 => Ok(SlotKind::Link),
             _ => Err(Rule::BranchToLink),
         };
     }
@@ -307,7 +307,7 @@ pub(crate) fn to_slot(layout: &Layout, target: i64) -> Result<Slot, Rule> {
     }
     let slot = into / i64::from(SLOT_SIZE);
     if into % i64::from(SLOT_SIZE) == 0 && slot < i64::from(layout.imports) {
-        Ok(Slot::Gate)
+        Ok(SlotKind::Gate)
     } else {
         Err(Rule::BranchToGate)
     }

@@ -2,7 +2,7 @@
 
 use crate::decode::{chunk_at, decode, opcode, x87_allowed};
 use crate::explain::explain;
-use crate::row::Kind;
+use crate::row::InstructionKind;
 use crate::rule::Rule;
 use crate::table::*;
 use crate::verify::{Segment, displacement};
@@ -14,7 +14,7 @@ pub struct Instruction {
     /// Length in bytes, 1 to 15.
     pub length: usize,
     /// What it is to the verifier.
-    pub kind: Kind,
+    pub kind: InstructionKind,
     /// Direct branches: displacement from the end of the instruction.
     pub displacement: Option<i32>,
     /// It accesses memory through ModRM or an absolute address.
@@ -42,19 +42,22 @@ pub fn next(text: &[u8], at: usize, segment: Segment) -> Result<Instruction, Rul
         return Err(Rule::Truncated);
     }
     let kind = match decoded.entry >> CLASS & 7 {
-        CLASS_CONDITIONAL => Kind::Conditional,
-        CLASS_JUMP => Kind::Jump,
-        CLASS_CALL => Kind::Call,
-        CLASS_RETURN => Kind::Return,
-        CLASS_TRAP => Kind::Trap,
+        CLASS_CONDITIONAL => InstructionKind::Conditional,
+        CLASS_JUMP => InstructionKind::Jump,
+        CLASS_CALL => InstructionKind::Call,
+        CLASS_RETURN => InstructionKind::Return,
+        CLASS_TRAP => InstructionKind::Trap,
         CLASS_X87 if !x87_allowed(opcode(text, at)) => return Err(Rule::NotAllowed),
-        CLASS_GROUP5 if opcode(text, at).1 >> 3 & 7 == 2 => Kind::IndirectCall,
-        CLASS_GROUP5 if opcode(text, at).1 >> 3 & 7 == 4 => Kind::IndirectJump,
-        _ if decoded.entry & LEA != 0 => Kind::Address,
-        _ if decoded.entry & NO_ACCESS != 0 => Kind::Nop,
-        _ => Kind::Plain,
+        CLASS_GROUP5 if opcode(text, at).1 >> 3 & 7 == 2 => InstructionKind::IndirectCall,
+        CLASS_GROUP5 if opcode(text, at).1 >> 3 & 7 == 4 => InstructionKind::IndirectJump,
+        _ if decoded.entry & LEA != 0 => InstructionKind::Address,
+        _ if decoded.entry & NO_ACCESS != 0 => InstructionKind::Nop,
+        _ => InstructionKind::Plain,
     };
-    let branch = matches!(kind, Kind::Conditional | Kind::Jump | Kind::Call);
+    let branch = matches!(
+        kind,
+        InstructionKind::Conditional | InstructionKind::Jump | InstructionKind::Call
+    );
     Ok(Instruction {
         length: decoded.length,
         kind,

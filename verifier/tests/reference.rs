@@ -5,7 +5,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use postern_verifier::{Kind, Rule, Segment, Violation, fixed, next, row::Row, rules, sets};
+use postern_verifier::{
+    InstructionKind, Rule, Segment, Violation, fixed, next, row::Row, rules, sets,
+};
 
 const PAGE: &str = "../docs/src/reference/rules.md";
 
@@ -62,7 +64,7 @@ fn page() -> String {
         .unwrap();
         for row in rows {
             let note = match row.kind {
-                Kind::IndirectCall | Kind::IndirectJump => {
+                InstructionKind::IndirectCall | InstructionKind::IndirectJump => {
                     " (only at the end of a guarded sequence)"
                 }
                 _ => "",
@@ -113,7 +115,7 @@ fn page_is_up_to_date() {
 /// One encoding of the row, with a memory operand or without.
 fn encode(row: &Row, memory: bool, prefix: u8, opcode: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let accessed = memory && !matches!(row.kind, Kind::Address | Kind::Nop);
+    let accessed = memory && !matches!(row.kind, InstructionKind::Address | InstructionKind::Nop);
     if accessed {
         bytes.extend([0x65, 0x67]);
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a packet's bytes lie inside of the block that is the host's, and behind its header.
 
-use super::{ADDRESS, BLOCK, Header, Place, words};
+use super::{ADDRESS, BLOCK, Header, PacketPosition, words};
 use crate::error::SourceError;
 use crate::trusted::word;
 use postern::Shared;
@@ -96,7 +96,7 @@ fn header(area: &Shared, at: usize, block: usize) -> Result<(Header, usize), Sou
         tag: tag as u16,
         tag_kind: kind as u16,
         address,
-        place: Place {
+        place: PacketPosition {
             aside: false,
             at: frame,
         },

@@ -6,7 +6,7 @@
 //! Invariant: a packet's bytes lie inside of the frame that is the host's, or of the memory aside, and queued packets are taken in the
 //! order of their frames.
 
-use super::{ADDRESS, BLOCK, Header, Place, words};
+use super::{ADDRESS, BLOCK, Header, PacketPosition, words};
 use crate::error::SourceError;
 use crate::trusted::socket::Socket;
 use crate::trusted::word;
@@ -82,7 +82,7 @@ impl Frames {
         let bytes = self.buffer.get(..kept).unwrap_or_default();
         self.aside.write(ASIDE, bytes)?;
         header.captured = kept as u32;
-        header.place = Place {
+        header.place = PacketPosition {
             aside: true,
             at: ASIDE,
         };
@@ -109,7 +109,7 @@ fn header(area: &Shared, at: usize) -> Result<Header, SourceError> {
         tag: tag as u16,
         tag_kind: (tag >> 16) as u16,
         address,
-        place: Place {
+        place: PacketPosition {
             aside: false,
             at: at + mac,
         },

@@ -8,7 +8,7 @@ use postern::{Config, Domain, HotWindow, Image};
 use postern_image::ImageBuilder;
 use postern_verifier::window::{NULL_GUARD, WINDOW_SIZE};
 
-use super::{Check, State};
+use super::{Check, CheckStatus};
 
 /// Mappings that a domain takes, at most.
 const MAPPINGS_PER_DOMAIN: u64 = 6;
@@ -39,8 +39,8 @@ pub fn all() -> Vec<Check> {
     checks
 }
 
-fn check(name: &'static str, state: State, found: impl Into<String>, remedy: &str) -> Check {
-    let remedy = (state != State::Ok).then(|| remedy.to_owned());
+fn check(name: &'static str, state: CheckStatus, found: impl Into<String>, remedy: &str) -> Check {
+    let remedy = (state != CheckStatus::Ok).then(|| remedy.to_owned());
     Check {
         name,
         state,
@@ -49,12 +49,20 @@ fn check(name: &'static str, state: State, found: impl Into<String>, remedy: &st
     }
 }
 
-fn needed(serves: bool) -> State {
-    if serves { State::Ok } else { State::Missing }
+fn needed(serves: bool) -> CheckStatus {
+    if serves {
+        CheckStatus::Ok
+    } else {
+        CheckStatus::Missing
+    }
 }
 
-fn wanted(serves: bool) -> State {
-    if serves { State::Ok } else { State::Note }
+fn wanted(serves: bool) -> CheckStatus {
+    if serves {
+        CheckStatus::Ok
+    } else {
+        CheckStatus::Note
+    }
 }
 
 /// A file of /proc without the end of line; empty if it is not there.
@@ -237,13 +245,13 @@ fn trial() -> Check {
     match called() {
         Ok(()) => check(
             "trial",
-            State::Ok,
+            CheckStatus::Ok,
             "an extension was loaded, verified and called",
             "",
         ),
         Err(error) => check(
             "trial",
-            State::Missing,
+            CheckStatus::Missing,
             error,
             "mend what is missing above; if nothing is, report this",
         ),
@@ -258,14 +266,14 @@ fn hot_window() -> Check {
             let found = "the low 4 GiB cannot be reserved within the limit of address space";
             check(
                 "hot window",
-                State::Note,
+                CheckStatus::Note,
                 found,
                 "raise the limit: ulimit -v unlimited",
             )
         }
         HotWindow::Occupied => check(
             "hot window",
-            State::Note,
+            CheckStatus::Note,
             "the low 4 GiB are in use by somebody else",
             remedy,
         ),
@@ -273,14 +281,14 @@ fn hot_window() -> Check {
             let found = "not tried, because extensions do not run here";
             check(
                 "hot window",
-                State::Note,
+                CheckStatus::Note,
                 found,
                 "mend what is missing first",
             )
         }
         _ => check(
             "hot window",
-            State::Ok,
+            CheckStatus::Ok,
             "the low 4 GiB are free for the fastest window",
             "",
         ),

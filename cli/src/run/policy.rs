@@ -13,7 +13,7 @@ use crate::output::Failure;
 pub struct Options {
     /// What system calls may do (default: compute, or files with --dir)
     #[arg(long, value_name = "POLICY")]
-    policy: Option<Kind>,
+    policy: Option<PolicyKind>,
     /// Grant a directory: HOST[:GUEST][:ro|:rw]; GUEST is /HOST's last part, access is ro
     #[arg(long = "dir", value_parser = directory, value_name = "DIR")]
     directories: Vec<Directory>,
@@ -29,7 +29,7 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Kind {
+enum PolicyKind {
     /// Every call is refused
     None,
     /// Clocks, random bytes, standard streams
@@ -101,7 +101,7 @@ impl Options {
     pub fn policy(&self) -> Result<Policy, Failure> {
         let policy = match self.policy {
             None if self.directories.is_empty() => Policy::compute(),
-            None | Some(Kind::Files) => {
+            None | Some(PolicyKind::Files) => {
                 let mut rules = Rules::new();
                 for given in &self.directories {
                     rules = rules
@@ -115,8 +115,8 @@ impl Options {
                     "--dir needs --policy files, or none said",
                 ));
             }
-            Some(Kind::None) => Policy::none(),
-            Some(Kind::Compute) => Policy::compute(),
+            Some(PolicyKind::None) => Policy::none(),
+            Some(PolicyKind::Compute) => Policy::compute(),
         };
         Ok(policy.stdin(Input::Inherit))
     }

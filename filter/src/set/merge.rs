@@ -115,7 +115,7 @@ pub(super) struct Merger {
 }
 
 /// Where it goes on behind a group, and the best number there: one that is better yet ends the search.
-pub(super) type Ends = (NodeId, Option<u32>);
+pub(super) type Continuation = (NodeId, Option<u32>);
 
 impl Merger {
     fn expr(&mut self, expr: Expr) -> Option<ExprId> {
@@ -157,7 +157,7 @@ impl Merger {
         shape: &Shape,
         fixed: &[Option<u32>],
         mut entries: Vec<RankedKey>,
-        ends: Ends,
+        ends: Continuation,
     ) -> Option<NodeId> {
         let mut order: Vec<(usize, usize)> = (0..shape.fields.len())
             .filter(|field| fixed[*field].is_none())
@@ -252,7 +252,7 @@ impl Merger {
         &mut self,
         entries: &[RankedKey],
         fields: &[(usize, ExprId)],
-        ends: Ends,
+        ends: Continuation,
     ) -> Option<NodeId> {
         if self.build.size() > MAX_NODES {
             return None;
@@ -273,7 +273,7 @@ impl Merger {
         field: usize,
         expr: ExprId,
         rest: &[(usize, ExprId)],
-        ends: Ends,
+        ends: Continuation,
     ) -> Option<NodeId> {
         // One after the other takes fewer tests than halving, for so few.
         if runs.len() <= 3 {
@@ -295,7 +295,7 @@ impl Merger {
     }
 
     /// A path is taken: the end, if nothing behind can be better; else the number is kept if it is the best so far.
-    fn found(&mut self, number: u32, (next, later): Ends) -> Option<NodeId> {
+    fn found(&mut self, number: u32, (next, later): Continuation) -> Option<NodeId> {
         let (Some(kept), Some(later)) = (self.var, later) else {
             return Some(self.lookup(Lookup::Rank { at: number }, next));
         };

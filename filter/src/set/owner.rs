@@ -28,7 +28,7 @@ impl Set {
         let groups = || self.groups.iter().filter(|group| group.table.loses(claim));
         paths.iter().find_map(|path| {
             groups().find_map(|group| {
-                let keys = Meeting::new(path, group, &self.exprs)?;
+                let keys = CandidateKeys::new(path, group, &self.exprs)?;
                 keys.find(|ids| ids.iter().copied().find(loses))
             })
         })
@@ -36,7 +36,7 @@ impl Set {
 }
 
 /// The keys of a group that a packet of a path may have.
-struct Meeting<'a> {
+struct CandidateKeys<'a> {
     group: &'a Group,
     exprs: &'a Exprs,
     /// By field of the group, the value that it has for every packet of the path.
@@ -45,9 +45,9 @@ struct Meeting<'a> {
     rest: Path,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> CandidateKeys<'a> {
     /// Nothing if there is no such packet, whatever its key.
-    fn new(path: &Path, group: &'a Group, exprs: &'a Exprs) -> Option<Meeting<'a>> {
+    fn new(path: &Path, group: &'a Group, exprs: &'a Exprs) -> Option<CandidateKeys<'a>> {
         let fields = &group.shape.fields;
         let values = fields.iter().zip(group.table.common());
         let common = values.filter_map(|(id, value)| Some((*id, (*value)?)));
@@ -62,7 +62,7 @@ impl<'a> Meeting<'a> {
             .copied()
             .zip(path.key.iter().copied());
         let rest = own.filter(|(id, _)| fields.binary_search(id).is_err());
-        Some(Meeting {
+        Some(CandidateKeys {
             group,
             exprs,
             known: fields.iter().map(|id| path.value(exprs, *id)).collect(),

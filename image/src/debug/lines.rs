@@ -96,7 +96,7 @@ impl Budget {
 
 /// The attributes of an entry that matter here.
 #[derive(Default)]
-struct Entry<'a> {
+struct DieAttributes<'a> {
     low: Option<Value<'a>>,
     high: Option<Value<'a>>,
     ranges: Option<Value<'a>>,
@@ -217,13 +217,13 @@ impl<'a> Query<'_, 'a> {
     }
 
     /// Reads the unit's first entry and the bases that the others need.
-    fn root(&mut self, unit: &mut Unit<Slice<'a>>) -> Result<Entry<'a>, Stop> {
+    fn root(&mut self, unit: &mut Unit<Slice<'a>>) -> Result<DieAttributes<'a>, Stop> {
         let abbreviations = unit.abbreviations.clone();
         let header = unit.header;
         let mut entries = header.entries_raw(&abbreviations, None)?;
         let abbreviation = entries.read_abbreviation()?.ok_or(Stop)?;
         self.budget.pay(abbreviation.attributes().len())?;
-        let mut root = Entry::default();
+        let mut root = DieAttributes::default();
         for spec in abbreviation.attributes() {
             let attribute = entries.read_attribute(*spec)?;
             match (attribute.name(), attribute.value()) {
@@ -244,7 +244,7 @@ impl<'a> Query<'_, 'a> {
     }
 
     /// Whether an entry's ranges cover the offset.
-    fn covers(&mut self, unit: &Unit<Slice<'a>>, entry: &Entry<'a>) -> Result<bool, Stop> {
+    fn covers(&mut self, unit: &Unit<Slice<'a>>, entry: &DieAttributes<'a>) -> Result<bool, Stop> {
         if let Some(ranges) = entry.ranges
             && let Some(mut ranges) = self.dwarf.attr_ranges(unit, ranges)?
         {
@@ -378,7 +378,7 @@ impl<'a> Query<'_, 'a> {
                 entries.skip_attributes(abbreviation.attributes())?;
                 continue;
             }
-            let mut entry = Entry::default();
+            let mut entry = DieAttributes::default();
             for spec in abbreviation.attributes() {
                 let attribute = entries.read_attribute(*spec)?;
                 entry.set(attribute.name(), attribute.value());
@@ -399,8 +399,12 @@ impl<'a> Query<'_, 'a> {
     }
 
     /// An entry's name, its own or that of the entry that it is an instance of.
-    fn name(&mut self, unit: &Unit<Slice<'a>>, entry: &Entry<'a>) -> Result<Option<String>, Stop> {
-        let text = |entry: &Entry<'a>| {
+    fn name(
+        &mut self,
+        unit: &Unit<Slice<'a>>,
+        entry: &DieAttributes<'a>,
+    ) -> Result<Option<String>, Stop> {
+        let text = |entry: &DieAttributes<'a>| {
             let value = entry.name.or(entry.linkage_name)?;
             self.dwarf.attr_string(unit, value).ok().map(text)
         };
@@ -422,7 +426,7 @@ impl<'a> Query<'_, 'a> {
                 return Ok(None);
             };
             self.budget.pay(abbreviation.attributes().len())?;
-            let mut entry = Entry::default();
+            let mut entry = DieAttributes::default();
             for spec in abbreviation.attributes() {
                 let attribute = entries.read_attribute(*spec)?;
                 entry.set(attribute.name(), attribute.value());
@@ -462,7 +466,7 @@ impl<'a> Query<'_, 'a> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> DieAttributes<'a> {
     fn set(&mut self, name: gimli::DwAt, value: Value<'a>) {
         match name {
             constants::DW_AT_low_pc => self.low = Some(value),

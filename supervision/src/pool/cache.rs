@@ -1,7 +1,7 @@
 //! What a thread keeps of a pool: the domain that it had last, and how many it has on loan.
 
 use super::options::Lendable;
-use postern_gates::slot::Slot;
+use postern_gates::atomic_box::AtomicBox;
 use postern_runtime::fork;
 use postern_runtime::restart::FaultStreak;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Item<T> {
 /// One thread's, in one pool.
 pub(crate) struct ThreadCache<T: Lendable> {
     /// The domain that lies here between two uses.
-    pub slot: Slot<Item<T>>,
+    pub slot: AtomicBox<Item<T>>,
     /// Domains that the thread was lent, or is being lent.
     pub held: AtomicUsize,
     /// Loans so far; only the thread itself counts.
@@ -33,7 +33,7 @@ pub(crate) struct ThreadCache<T: Lendable> {
 impl<T: Lendable> ThreadCache<T> {
     pub(crate) fn new() -> Arc<ThreadCache<T>> {
         Arc::new(ThreadCache {
-            slot: Slot::new(),
+            slot: AtomicBox::new(),
             held: 0.into(),
             taken: 0.into(),
             left: false.into(),

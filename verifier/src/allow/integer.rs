@@ -4,7 +4,7 @@
 //! operations, xlat), flags other than arithmetic ones (cld, std, popf), segment registers, ports, timers, cpuid, and
 //! `bt` with a memory operand and a register bit offset, whose address depends on the offset.
 
-use crate::row::{Kind::*, Row, kind, row};
+use crate::row::{InstructionKind::*, Row, kind, row};
 
 pub(crate) const ROWS: &[Row] = &[
     row("add", "00 /r LOCK", "Eb Gb"),

@@ -6,7 +6,7 @@ use iced_x86::{
     CodeSize, CpuidFeature, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic,
     OpAccess, Register, RflagsBits,
 };
-use postern_verifier::{Instruction, Kind};
+use postern_verifier::{Instruction, InstructionKind};
 use yaxpeax_x86::long_mode::{InstDecoder, Operand, RegSpec};
 use zydis::ffi::DecodedOperandKind;
 use zydis::{FullInstruction, MemoryOperandType, RegisterClass};
@@ -68,14 +68,17 @@ impl Oracles {
             return Err(format!("length {}", instruction.len()));
         }
         let flow = match instruction.flow_control() {
-            FlowControl::Next => matches!(seen.kind, Kind::Plain | Kind::Nop | Kind::Address),
-            FlowControl::ConditionalBranch => seen.kind == Kind::Conditional,
-            FlowControl::UnconditionalBranch => seen.kind == Kind::Jump,
-            FlowControl::Call => seen.kind == Kind::Call,
-            FlowControl::Return => seen.kind == Kind::Return,
-            FlowControl::Interrupt | FlowControl::Exception => seen.kind == Kind::Trap,
-            FlowControl::IndirectBranch => seen.kind == Kind::IndirectJump,
-            FlowControl::IndirectCall => seen.kind == Kind::IndirectCall,
+            FlowControl::Next => matches!(
+                seen.kind,
+                InstructionKind::Plain | InstructionKind::Nop | InstructionKind::Address
+            ),
+            FlowControl::ConditionalBranch => seen.kind == InstructionKind::Conditional,
+            FlowControl::UnconditionalBranch => seen.kind == InstructionKind::Jump,
+            FlowControl::Call => seen.kind == InstructionKind::Call,
+            FlowControl::Return => seen.kind == InstructionKind::Return,
+            FlowControl::Interrupt | FlowControl::Exception => seen.kind == InstructionKind::Trap,
+            FlowControl::IndirectBranch => seen.kind == InstructionKind::IndirectJump,
+            FlowControl::IndirectCall => seen.kind == InstructionKind::IndirectCall,
             FlowControl::XbeginXabortXend => false,
         };
         if !flow {
@@ -89,13 +92,16 @@ impl Oracles {
                 return Err("branch target".into());
             }
         }
-        let calls = matches!(seen.kind, Kind::Call | Kind::Return | Kind::IndirectCall);
+        let calls = matches!(
+            seen.kind,
+            InstructionKind::Call | InstructionKind::Return | InstructionKind::IndirectCall
+        );
         if instruction.is_privileged()
             || instruction.is_save_restore_instruction()
             || instruction.is_string_instruction()
             || (instruction.is_stack_instruction() && !calls)
             || instruction.is_vsib()
-            || instruction.has_xacquire_prefix() && seen.kind != Kind::Plain
+            || instruction.has_xacquire_prefix() && seen.kind != InstructionKind::Plain
         {
             return Err("forbidden category".into());
         }
@@ -184,7 +190,10 @@ impl Oracles {
         if usize::from(instruction.length) != seen.length {
             return Err(format!("length {}", instruction.length));
         }
-        let calls = matches!(seen.kind, Kind::Call | Kind::Return | Kind::IndirectCall);
+        let calls = matches!(
+            seen.kind,
+            InstructionKind::Call | InstructionKind::Return | InstructionKind::IndirectCall
+        );
         for operand in instruction.operands() {
             match &operand.kind {
                 DecodedOperandKind::Reg(register) => {
@@ -197,9 +206,12 @@ impl Oracles {
                         RegisterClass::YMM => seen.ymm,
                         RegisterClass::X87 => seen.x87,
                         RegisterClass::FLAGS => true,
-                        RegisterClass::IP => {
-                            !matches!(seen.kind, Kind::Plain | Kind::Address | Kind::Nop)
-                        }
+                        RegisterClass::IP => !matches!(
+                            seen.kind,
+                            InstructionKind::Plain
+                                | InstructionKind::Address
+                                | InstructionKind::Nop
+                        ),
                         _ => {
                             seen.x87
                                 && matches!(
@@ -215,10 +227,10 @@ impl Oracles {
                     }
                 }
                 DecodedOperandKind::Mem(memory) => {
-                    let computed =
-                        memory.ty == MemoryOperandType::AGEN && seen.kind == Kind::Address;
+                    let computed = memory.ty == MemoryOperandType::AGEN
+                        && seen.kind == InstructionKind::Address;
                     if computed
-                        || seen.kind == Kind::Nop
+                        || seen.kind == InstructionKind::Nop
                         || calls && memory.base == zydis::Register::RSP
                     {
                         continue;
@@ -249,7 +261,7 @@ impl Oracles {
             | zydis::CpuFlag::TF
             | zydis::CpuFlag::AC
             | zydis::CpuFlag::NT;
-        if changed.intersects(state) && seen.kind != Kind::Trap {
+        if changed.intersects(state) && seen.kind != InstructionKind::Trap {
             return Err("flags".into());
         }
         Ok(())
@@ -315,7 +327,7 @@ impl Oracles {
                 | Operand::ImmediateU64 { .. } => continue,
                 other => return Err(format!("operand {other:?}")),
             };
-            if matches!(seen.kind, Kind::Address | Kind::Nop) {
+            if matches!(seen.kind, InstructionKind::Address | InstructionKind::Nop) {
                 continue;
             }
             let gs = instruction.segment_override_for_op(number)

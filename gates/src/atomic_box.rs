@@ -5,18 +5,18 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Empty, or the owner of a value. As safe to share as a lock around one, hence the marker.
-pub struct Slot<T>(AtomicPtr<T>, PhantomData<Mutex<T>>);
+pub struct AtomicBox<T>(AtomicPtr<T>, PhantomData<Mutex<T>>);
 
-impl<T> Default for Slot<T> {
-    fn default() -> Slot<T> {
-        Slot::new()
+impl<T> Default for AtomicBox<T> {
+    fn default() -> AtomicBox<T> {
+        AtomicBox::new()
     }
 }
 
-impl<T> Slot<T> {
+impl<T> AtomicBox<T> {
     /// An empty slot.
-    pub fn new() -> Slot<T> {
-        Slot(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+    pub fn new() -> AtomicBox<T> {
+        AtomicBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
 
     /// Puts one value in and takes the other out.
@@ -41,7 +41,7 @@ impl<T> Slot<T> {
     }
 }
 
-impl<T> Drop for Slot<T> {
+impl<T> Drop for AtomicBox<T> {
     fn drop(&mut self) {
         drop(self.swap(None));
     }
