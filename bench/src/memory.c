@@ -4,14 +4,16 @@
 
 enum { MOST = 1 << 20 };
 
-static char from[MOST + 4096] __attribute__((aligned(4096))), to[MOST + 8192] __attribute__((aligned(4096)));
+static char from[MOST + 8192] __attribute__((aligned(4096))), to[MOST + 8192] __attribute__((aligned(4096)));
 
 unsigned long calls(unsigned what, unsigned n, unsigned shift, unsigned count)
 {
     /* Not a multiple of a page apart, so that loads do not wait for stores whose addresses look alike. */
     char *d = to + 1024 + shift, *s = from + 2 * shift;
     unsigned long sum = 0;
-    if (what >= 2) {
+    if (what == 6)
+        d = from + 3 * shift + 64; /* overlaps: backwards, from 65 bytes on */
+    else if (what >= 2) {
         memset(s, 'a', n);
         memset(d, 'a', n);
         s[n] = d[n] = 0;
@@ -23,6 +25,7 @@ unsigned long calls(unsigned what, unsigned n, unsigned shift, unsigned count)
         case 2: sum += (unsigned)memcmp(d, s, n); break;
         case 3: sum += strlen(s); break;
         case 4: sum += memchr(s, 'b', n) != NULL; break;
+        case 6: memmove(d, s, n); break;
         default: sum += (unsigned)strcmp(d, s); break;
         }
         __asm__ volatile("" ::: "memory");

@@ -29,6 +29,7 @@
 //! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
 //! | [`host`] | floating-point control and the gs base: the host's and the extension's |
 //! | [`enter`], [`payload`] | typed calls through an entry gate; what they bring besides arguments |
+//! | `bulk.s`, [`bulk`] | the memory gate: copies and searches of long ranges, at the host's speed |
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`registers`] | which bits of registers the values of C types fill |
@@ -49,8 +50,9 @@
 pub mod above;
 mod assembly;
 pub mod atomic;
-pub mod block;
 pub mod atomic_box;
+pub mod block;
+pub mod bulk;
 pub mod call_state;
 pub mod code;
 pub mod control;

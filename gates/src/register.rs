@@ -6,6 +6,7 @@
 //! ([`Extra::ending`]), and takes the slow path each time.
 
 use super::above::above;
+use super::bulk;
 use super::call_state::CallPhase;
 use super::control::{self, Control, MAX_THREADS};
 use super::gate::Label;
@@ -82,6 +83,7 @@ pub(super) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
     thread
         .service_gate
         .store(Label::postern_service.address() as u64, Ordering::Relaxed);
+    bulk::give(thread);
     thread.extra.store(Box::into_raw(extra), Ordering::Relaxed);
     nesting::make(thread);
     thread.nested.store(NESTED, Ordering::Relaxed);

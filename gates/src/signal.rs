@@ -3,6 +3,7 @@
 //! The handler runs on an alternate stack, allocates nothing, locks nothing and touches only the thread's own state, its
 //! domain's control block and its control stack. It ends a call by editing the interrupted context, never by jumping.
 
+use super::bulk;
 use super::call_state::{CallPhase, Interrupted, OnAbort};
 use super::control::Control;
 use super::copies;
@@ -350,7 +351,7 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     }
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
-    if !in_window(control, pc) && gate::region_of(pc) != PcRegion::Abortable {
+    if !in_window(control, pc) && !abortable(pc) {
         return false;
     }
     record(thread, control, context, outcome::SIGNAL);
@@ -364,6 +365,11 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
 /// Whether `pc` is in the domain's window: in its text or slots, or where a jump to a forged landing pad in data led.
 fn in_window(control: &Control, pc: usize) -> bool {
     (control.address(0)..control.address(u32::MAX)).contains(&pc)
+}
+
+/// Whether a call that is *Inside* can be ended at this instruction of ours: a part of the gates, or all of the memory gate.
+fn abortable(pc: usize) -> bool {
+    bulk::contains(pc) || gate::region_of(pc) == PcRegion::Abortable
 }
 
 fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool {
@@ -380,8 +386,7 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
         wanted,
         waits: waiting.is_some(),
         abortable: phase == CallPhase::Inside
-            && (control.is_some_and(|control| in_window(control, pc))
-                || gate::region_of(pc) == PcRegion::Abortable),
+            && (control.is_some_and(|control| in_window(control, pc)) || abortable(pc)),
     };
     match (found.decide(), waiting, control) {
         (OnAbort::ToRecord, Some((_, call)), _) => {
@@ -446,8 +451,16 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
     for (place, register) in fault.registers.iter_mut().zip(ORDER) {
         *place = registers[register as usize] as u64;
     }
+    let mut rsp = rsp;
+    let pc = registers[REG_RIP as usize] as usize;
+    let called = bulk::contains(pc) && rsp < end;
+    if called {
+        // SAFETY: below the base of the innermost call there is a return address, for the memory gate pushes nothing.
+        fault.registers[15] = unsafe { bulk::caller(control, rsp) };
+        rsp += 8;
+    }
     // While text runs, the control stack holds return addresses and nothing else.
-    if in_window(control, registers[REG_RIP as usize] as usize) && rsp <= end && rsp % 8 == 0 {
+    if (called || in_window(control, pc)) && rsp <= end && rsp % 8 == 0 {
         // The last word is the gate's own return address.
         fault.depth = ((end - rsp) / 8).saturating_sub(1);
         for i in 0..fault.depth.min(BACKTRACE as u64) {

@@ -4,6 +4,7 @@
 //! records describe the same innermost call.
 
 use super::above::{Ended, above};
+use super::bulk;
 use super::call_state::CallPhase;
 use super::control::Control;
 use super::entry::Entry;
@@ -400,6 +401,7 @@ pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
 /// Called by `gate.s` only, at `postern_aborted`.
 pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     bring_back_host(thread);
+    bulk::zero_upper_halves();
     let kind = thread.abort_kind.swap(0, Ordering::Relaxed);
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };

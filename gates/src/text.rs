@@ -5,6 +5,7 @@
 //! nobody's to write, and a window maps it executable only whole and at the offsets for which it was judged
 //! ([`super::window::Pin::map_text`]).
 
+use super::bulk::Function;
 use super::machine;
 use super::map::{MapError, Mapping};
 use super::atomic_box::OnceBox;
@@ -28,6 +29,8 @@ pub struct Text {
     layout: MemoryLayout,
     /// How many gate slots there are.
     slots: u32,
+    /// Whether one of them leads to the memory gate.
+    memory_gate: bool,
     facts: Facts,
     starts: Vec<u64>,
     /// Bytes of text, without what fills its last page.
@@ -69,13 +72,24 @@ pub enum TextError {
     /// It would not be confined.
     #[error("the verifier refuses it")]
     Refused(Violation),
+    /// Calls of it are to be bounded by their instructions, and it can call the memory gate, whose time is that of a length.
+    #[error("it calls the memory gate")]
+    MemoryGate,
 }
 
 impl Text {
-    /// Lays an image out with so many gate slots, and with first values at the top of its data stack, and has its text judged.
-    pub fn verify(image: &ImageFile<'_>, slots: u32, stack_top: &[u8]) -> Result<Text, TextError> {
+    /// Lays an image out with gate slots for its imports and for `more` of these names, and with first values at the top of its
+    /// data stack, and has its text judged.
+    pub fn verify(
+        image: &ImageFile<'_>,
+        more: &[&str],
+        stack_top: &[u8],
+    ) -> Result<Text, TextError> {
         let layout = image.layout();
-        let file = lay_out(image, slots, stack_top)?;
+        let own = image.imports().iter().map(|import| import.name);
+        let names: Vec<&str> = own.chain(more.iter().copied()).collect();
+        let slots = names.len() as u32;
+        let file = lay_out(image, &names, stack_top)?;
         let (before, bytes) = sizes(&layout);
         let mut starts = vec![0u64; buffer_len(bytes)];
         // SAFETY: `lay_out` made the file longer, and sealed it.
@@ -95,6 +109,7 @@ impl Text {
             file,
             layout,
             slots,
+            memory_gate: names.iter().any(|name| Function::of(name).is_some()),
             facts,
             starts,
             size: image.text().bytes.len(),
@@ -104,6 +119,9 @@ impl Text {
 
     /// Judges it once more, in the verifier's profile without loops and indirect branches.
     pub fn bounded(&self, bounds: Bounds) -> Result<Facts, TextError> {
+        if self.memory_gate {
+            return Err(TextError::MemoryGate);
+        }
         let (before, bytes) = sizes(&self.layout);
         // SAFETY: as in `verify`.
         let view = unsafe { FileView::new(self.file.as_fd(), before + bytes)? };
@@ -195,11 +213,11 @@ fn sizes(layout: &MemoryLayout) -> (usize, usize) {
 
 /// Writes slots, text, rodata, the top of the first data stack, and data at their places in a memory file and seals it. Holes read
 /// as zero.
-fn lay_out(image: &ImageFile<'_>, slots: u32, stack_top: &[u8]) -> io::Result<File> {
+fn lay_out(image: &ImageFile<'_>, slots: &[&str], stack_top: &[u8]) -> io::Result<File> {
     let layout = image.layout();
     let (room, _) = sizes(&layout);
     // Slots are not judged; so nothing else may reach there, nor they beyond.
-    if slots as usize > room / SLOT_SIZE as usize || stack_top.len() > layout.stack_size as usize {
+    if slots.len() > room / SLOT_SIZE as usize || stack_top.len() > layout.stack_size as usize {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let file = machine::memory_file(c"postern-image", true)?;
@@ -219,14 +237,15 @@ fn lay_out(image: &ImageFile<'_>, slots: u32, stack_top: &[u8]) -> io::Result<Fi
     Ok(file)
 }
 
-/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host.
-fn slot_code(slots: u32) -> Vec<u8> {
-    let target = machine::thread_offset() + SERVICE_GATE as i32;
+/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host. Those of some names lead to
+/// the memory gate, all others to the service gate.
+fn slot_code(slots: &[&str]) -> Vec<u8> {
     let mut asm = Assembler::new();
-    for k in 0..slots {
+    for (k, name) in (0..).zip(slots) {
+        let word = Function::of(name).map_or(SERVICE_GATE, Function::word);
         asm.bytes(&PAD);
         asm.mov_imm32(Gpr::R11, k);
-        asm.jmp_rm(Mem::absolute(target).fs());
+        asm.jmp_rm(Mem::absolute(machine::thread_offset() + word as i32).fs());
         asm.align(SLOT_SIZE as usize, FILL);
     }
     asm.align(4096, FILL);

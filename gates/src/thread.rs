@@ -75,6 +75,8 @@ pub struct Thread {
     pub(crate) tid: AtomicU32,
     /// Address of the service gate: gate slots jump through this word.
     pub(crate) service_gate: AtomicU64,
+    /// Addresses of the memory gate's functions, for the slots that lead there ([`super::bulk::Function`]).
+    pub(crate) memory_gates: [AtomicU64; 5],
     /// The rest, or null while the thread is not registered.
     pub(crate) extra: AtomicPtr<Extra>,
     /// What the next call of an entry for it brings; the slow path takes it.
@@ -116,6 +118,8 @@ const _: () = assert!(size_of::<Thread>() <= 320);
 
 /// Offset of the word that gate slots jump through.
 pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
+/// The same of the first word for slots of the memory gate.
+pub(crate) const MEMORY_GATES: usize = std::mem::offset_of!(Thread, memory_gates);
 
 /// Offsets of the words that tests look at from outside: call state, number, number of nested calls, domain, and a wish's two words.
 #[cfg(feature = "testing")]

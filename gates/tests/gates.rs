@@ -112,7 +112,7 @@ impl Small {
         }
         let file = builder.build().unwrap();
         let image = ImageFile::parse(&file).unwrap();
-        let text = Text::verify(&image, services.len() as u32, &[]).unwrap();
+        let text = Text::verify(&image, &[], &[]).unwrap();
         let (text, layout) = (Arc::new(text), image.layout());
         let window = Window::take().unwrap();
         let pin = window.pin();

@@ -136,6 +136,15 @@ fn images_that_end_by_themselves_say_after_how_much() {
     assert_eq!(refused(&image, bounds(29, 2)), "bounded-depth");
     let sixty = load(&doubling(60), "f0");
     assert_eq!(refused(&sixty, Bounds::MAX), "bounded-path");
+    // A length is not bounded by a number of instructions.
+    let copies = support::code(
+        &[("__postern_memmove", "p(ppL)")],
+        &[("f", "v()")],
+        "f: jmp __postern_memmove",
+    )
+    .image();
+    let error = copies.bounded(Bounds::MAX).unwrap_err();
+    assert!(matches!(error, LoadError::MemoryGate), "{error}");
     let endless = load("f: jmp f", "f");
     assert_eq!(refused(&endless, Bounds::MAX), "bounded-backward");
     // It is an image all the same.

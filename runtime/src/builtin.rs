@@ -5,6 +5,7 @@
 use crate::revoke;
 use crate::service::{Caller, Services};
 use crate::value::Offset;
+use postern_gates::bulk::Function;
 use postern_gates::{jump, peer};
 use postern_image::ImportOwned;
 
@@ -43,7 +44,44 @@ pub(crate) fn offer(services: &mut Services, imports: &[ImportOwned]) {
                 })
             }),
             "__postern_repossessed" => services.add(name, revoke::tell),
-            _ => {}
+            _ => memory(services, name),
         }
+    }
+}
+
+/// The memory gate's functions: what their slots lead to is no service, but they have a signature and are counted like one.
+fn memory(services: &mut Services, name: &str) {
+    let never = |caller: &Caller<'_>| caller.abort("the memory gate was not reached");
+    match Function::of(name) {
+        Some(Function::Move) => services.add(
+            name,
+            move |c: &Caller<'_>, to: Offset, _: Offset, _: u64| {
+                never(c);
+                to
+            },
+        ),
+        Some(Function::Fill) => {
+            services.add(name, move |c: &Caller<'_>, to: Offset, _: i32, _: u64| {
+                never(c);
+                to
+            })
+        }
+        Some(Function::Compare) => {
+            services.add(name, move |c: &Caller<'_>, _: Offset, _: Offset, _: u64| {
+                never(c);
+                0i32
+            })
+        }
+        Some(Function::Length) => services.add(name, move |c: &Caller<'_>, _: Offset, _: u64| {
+            never(c);
+            0u64
+        }),
+        Some(Function::Find) => {
+            services.add(name, move |c: &Caller<'_>, _: Offset, _: i32, _: u64| {
+                never(c);
+                Offset(0)
+            })
+        }
+        None => {}
     }
 }

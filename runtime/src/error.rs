@@ -48,6 +48,11 @@ pub enum LoadError {
     /// The processor lacks something that the code uses.
     #[error("the code needs {0}, which this processor lacks; compile for an older -march")]
     Machine(&'static str),
+    /// Calls of it were to be bounded by their instructions.
+    #[error(
+        "it imports functions of the memory gate, whose time no number of instructions bounds; link it with -fpostern-no-memory-gate"
+    )]
+    MemoryGate,
     /// The kernel refused a memory file.
     #[error(
         "cannot build the image in memory: {0}; {why}",

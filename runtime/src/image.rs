@@ -199,8 +199,8 @@ impl Image {
             return Err(LoadError::Segment);
         }
         let stack_top = StackTop::new(&parsed).map_err(LoadError::Memory)?;
-        let slots = (parsed.imports().len() + more.imports.len()) as u32;
-        let text = Text::verify(&parsed, slots, &stack_top.initial)
+        let names: Vec<&str> = more.imports.iter().map(|import| &*import.name).collect();
+        let text = Text::verify(&parsed, &names, &stack_top.initial)
             .map_err(|error| refused(error, &bytes))?;
         let facts = text.facts();
         if facts.ymm && !machine::has_avx2() {
@@ -256,7 +256,8 @@ impl Image {
     /// `longest_path` and `call_depth` among it.
     ///
     /// # Errors
-    /// The text has a loop or an indirect branch, or is above `bounds`; with the place. The image stays what it was.
+    /// The text has a loop or an indirect branch, or is above `bounds`; with the place. Or it can call the memory gate, whose time is
+    /// not one of instructions. The image stays what it was.
     pub fn bounded(&self, bounds: Bounds) -> Result<Facts, LoadError> {
         let inner = &*self.0;
         let judged = inner.text.bounded(bounds);
@@ -292,6 +293,7 @@ impl ImageInner {
 fn refused(error: TextError, bytes: &[u8]) -> LoadError {
     match error {
         TextError::File(error) => LoadError::Memory(error),
+        TextError::MemoryGate => LoadError::MemoryGate,
         TextError::Map(error) => LoadError::Map(error),
         TextError::Refused(violation) => LoadError::Refused {
             offset: violation.offset,

@@ -1,19 +1,35 @@
 //! For tests of this workspace only (feature `testing`, no promise of stability): where the gates are, and where the calling
 //! thread's state lies, so that a debugger can ask for the end of a call at any instruction.
 
+pub use postern_gates::bulk::{Vectors, choose as choose_memory_gate};
+
+use postern_gates::bulk;
 use postern_gates::call_state::CallPhase;
 use postern_gates::gate::Label;
 use postern_gates::thread;
 use postern_gates::{outcome, signal};
 
-/// Names and addresses of the labels of `gate.s`, in ascending order of address.
+/// Names and addresses of the labels of `gate.s` and `bulk.s`, in ascending order of address.
 pub fn labels() -> Vec<(&'static str, usize)> {
     let mut all: Vec<_> = Label::ALL
         .iter()
         .map(|&(label, name)| (name, label.address()))
+        .chain(bulk::labels())
         .collect();
     all.sort_by_key(|&(_, address)| address);
     all
+}
+
+/// Whether an instruction is one of the memory gate.
+pub fn in_memory_gate(pc: u64) -> bool {
+    let labels = bulk::labels();
+    let at = |name| {
+        labels
+            .iter()
+            .find(|l| l.0 == name)
+            .map_or(0, |l| l.1 as u64)
+    };
+    (at("postern_bulk")..at("postern_bulk_end")).contains(&pc)
 }
 
 /// Addresses of fields of the calling thread's state.

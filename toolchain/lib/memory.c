@@ -14,6 +14,9 @@ typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 /* From so many bytes on, the first cache does not hold what is worked on; then memory is asked for so many bytes ahead. */
 enum { FAR = 48 << 10, AHEAD = 512 };
 
+/* Bytes from which the memory gate was measured to be as fast. */
+enum { MOVE_GATE = 16 * V, FILL_GATE = 16 * V, COMPARE_GATE = 32 * V };
+
 static inline void store_four(char *to, vector a, vector b, vector c, vector e)
 {
     store_aligned(to, a);
@@ -133,7 +136,7 @@ PX void *memmove(void *to, const void *from, size_t n)
         return to;
     }
     if (n > 8 * V)
-        return copy_long(d, s, n);
+        return GATE && n >= MOVE_GATE ? __postern_memmove(to, from, n) : copy_long(d, s, n);
     vector a = load(s), b = load(s + V), y = load(s + n - 2 * V), z = load(s + n - V);
     if (n > 4 * V) {
         vector c = load(s + 2 * V), e = load(s + 3 * V), w = load(s + n - 4 * V), x = load(s + n - 3 * V);
@@ -185,6 +188,8 @@ PX void *memset(void *to, int value, size_t n)
         }
         return to;
     }
+    if (GATE && n >= FILL_GATE)
+        return __postern_memset(to, value, n);
     store(d, v);
     store(d + n - V, v);
     if (n <= 2 * V)
@@ -234,6 +239,13 @@ static inline int order_of_four(const unsigned char *a, const unsigned char *b)
     }
 }
 
+/* By the memory gate; but what differs mostly does so soon. */
+static __attribute__((noinline)) int compare_long(const unsigned char *a, const unsigned char *b, size_t n)
+{
+    int found = order_of_four(a, b);
+    return found ? found : __postern_memcmp(a + 4 * V, b + 4 * V, n - 4 * V);
+}
+
 PX int memcmp(const void *left, const void *right, size_t n)
 {
     const unsigned char *a = left, *b = right;
@@ -245,6 +257,8 @@ PX int memcmp(const void *left, const void *right, size_t n)
             found = order_of_two(a, b, 2 * V);
             return found ? found : order_of_two(a + n - 2 * V, b + n - 2 * V, 2 * V);
         }
+        if (GATE && n >= COMPARE_GATE)
+            return compare_long(a, b, n);
         for (size_t k = 0; k < n - 4 * V; k += 4 * V)
             if ((found = order_of_four(a + k, b + k)))
                 return found;

@@ -37,6 +37,20 @@ static inline uint32_t bits(vector v) { return (uint32_t)_mm_movemask_epi8(v); }
 #endif
 enum { V = sizeof(vector) };
 
+/* The memory gate: the host's own code does long ranges, with the best that the processor has, and faults of it are the extension's. A
+ * call of it takes about as long as 256 bytes here, which is where each function goes there (-fpostern-no-memory-gate: never). */
+#ifdef NO_MEMORY_GATE
+enum { GATE = 0 };
+#else
+enum { GATE = 1 };
+#endif
+void *__postern_memmove(void *, const void *, size_t);
+void *__postern_memset(void *, int, size_t);
+int __postern_memcmp(const void *, const void *, size_t);
+/* Of a string whose first `known` bytes are not 0. */
+size_t __postern_strlen(const char *, size_t known);
+void *__postern_memchr(const void *, int, size_t);
+
 static inline uint32_t zeros(vector v) { return bits(equal(v, filled(0))); }
 static inline unsigned first(uint32_t mask) { return (unsigned)__builtin_ctz(mask); }
 static inline unsigned last(uint32_t mask) { return 31 - (unsigned)__builtin_clz(mask); }

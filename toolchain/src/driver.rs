@@ -289,7 +289,11 @@ impl<'a> Driver<'a> {
                 true => Vectors::Avx2,
                 false => Vectors::Sse2,
             };
-            options.library = Some(library::archive(self.language, vectors)?);
+            let kind = library::Kind {
+                vectors,
+                memory_gate: i.memory_gate,
+            };
+            options.library = Some(library::archive(self.language, kind)?);
         }
         let wasm = i.inputs.iter().any(is_wasm);
         if wasm && options.undefined == Undefined::ByKind {

@@ -54,28 +54,41 @@ pub enum Vectors {
     Avx2,
 }
 
+/// Which of the library's archives is linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The vectors of its own code.
+    pub vectors: Vectors,
+    /// Whether long ranges go to the runtime's memory gate.
+    pub memory_gate: bool,
+}
+
 /// The archive of the library: the C part, and for C++ (which needs its compiler) the operators.
-pub fn archive(language: Language, vectors: Vectors) -> Result<PathBuf, LibraryError> {
+pub fn archive(language: Language, kind: Kind) -> Result<PathBuf, LibraryError> {
     let key = fingerprint();
-    let stem = match (language, vectors) {
+    let stem = match (language, kind.vectors) {
         (Language::Cxx, Vectors::Sse2) => "library-cxx",
         (Language::Cxx, Vectors::Avx2) => "library-cxx-avx2",
         (_, Vectors::Sse2) => "library",
         (_, Vectors::Avx2) => "library-avx2",
     };
-    let folder = cached(&format!("{stem}-{key:016x}"), |folder| {
-        build(folder, language, vectors)
+    let gate = if kind.memory_gate { "" } else { "-no-gate" };
+    let folder = cached(&format!("{stem}{gate}-{key:016x}"), |folder| {
+        build(folder, language, kind)
     })?;
     Ok(folder.join(ARCHIVE))
 }
 
 /// Makes the archive in `folder`.
-fn build(folder: &Path, language: Language, vectors: Vectors) -> Result<(), LibraryError> {
+fn build(folder: &Path, language: Language, kind: Kind) -> Result<(), LibraryError> {
     write(folder, SOURCES)?;
     let mut options = CompileOptions::default();
     options.flags.extend(FLAGS.iter().map(Into::into));
-    if vectors == Vectors::Avx2 {
+    if kind.vectors == Vectors::Avx2 {
         options.flags.push("-mavx2".into());
+    }
+    if !kind.memory_gate {
+        options.flags.push("-DNO_MEMORY_GATE".into());
     }
     let mut objects = Vec::new();
     for (name, _) in SOURCES {

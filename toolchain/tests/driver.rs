@@ -37,6 +37,29 @@ fn load(folder: &Path, name: &str) -> Image {
 }
 
 #[test]
+fn long_ranges_go_to_the_memory_gate_unless_they_are_not_to() {
+    let source = "#include <string.h>\nstatic char a[5000], b[5000];\nint f(int n) { memset(b, 7, n); memcpy(a, b, n); \
+                  return (int)strlen(a) + memcmp(a, b, n) + (memchr(a, 0, sizeof a) == a + n); }";
+    let at = folder("memory-gate", &[("a.c", source)]);
+    for (options, gate) in [("", true), ("-fpostern-no-memory-gate", false)] {
+        drive(&at, &format!("-O2 {options} @/a.c -o @/out.px")).unwrap();
+        let image = load(&at, "out.px");
+        let imports = &image.tables().imports;
+        let has = |name: &str| imports.iter().any(|import| &*import.name == name);
+        let names = ["memmove", "memset", "memcmp", "strlen", "memchr"];
+        let names = names.map(|name| format!("__postern_{name}"));
+        assert!(names.iter().all(|name| has(name) == gate), "{imports:?}");
+        let domain = Domain::builder(&image).build().unwrap();
+        let f = domain.func::<fn(i32) -> i32>("f").unwrap();
+        assert_eq!(f.call(100).unwrap(), 101);
+        assert_eq!(f.call(4000).unwrap(), 4001);
+        for name in names.iter().filter(|_| gate) {
+            assert!(domain.counters().services[name] >= 1, "{name}");
+        }
+    }
+}
+
+#[test]
 fn objects_archives_and_imports() {
     let at = folder(
         "objects",

@@ -1,9 +1,10 @@
 //! The calls that are stepped through: every class of gate, with and without services, nesting, stacks and faults.
 
 use crate::fixture::*;
+use crate::memory::*;
 use crate::peers::*;
 use crate::report::Report;
-use postern::testing;
+use postern::testing::{self, Vectors};
 use postern::{Domain, FaultKind, Placement};
 use postern_soundness::host;
 
@@ -376,6 +377,54 @@ pub const SCENARIOS: &[Scenario] = &[
         let domain = without_room(&image).build().unwrap();
         fixture(domain, &[20], &[], Expected::Fault(FaultKind::ServiceStack))
     }),
+    scenario("memory gate, SSE2, moves", || {
+        memory(MOVES, Vectors::Sse2, RETURNS)
+    }),
+    scenario("memory gate, SSE2, long moves", || {
+        memory(LONG_MOVES, Vectors::Sse2, RETURNS)
+    }),
+    scenario("memory gate, SSE2, fills", || {
+        memory(FILLS, Vectors::Sse2, RETURNS)
+    }),
+    scenario("memory gate, SSE2, comparisons", || {
+        memory(COMPARISONS, Vectors::Sse2, RETURNS)
+    }),
+    scenario("memory gate, SSE2, searches", || {
+        memory(SEARCHES, Vectors::Sse2, RETURNS)
+    }),
+    scenario("memory gate, SSE2, beyond the window", || {
+        memory(BEYOND, Vectors::Sse2, LEAVES)
+    }),
+    scenario("memory gate, SSE2, a page that is not there", || {
+        memory(ABSENT, Vectors::Sse2, FAULTS)
+    }),
+    scenario("memory gate, AVX2, moves", || {
+        memory(MOVES, Vectors::Avx2, RETURNS)
+    }),
+    scenario("memory gate, AVX2, long moves", || {
+        memory(LONG_MOVES, Vectors::Avx2, RETURNS)
+    }),
+    scenario("memory gate, AVX2, fills", || {
+        memory(FILLS, Vectors::Avx2, RETURNS)
+    }),
+    scenario("memory gate, AVX2, comparisons", || {
+        memory(COMPARISONS, Vectors::Avx2, RETURNS)
+    }),
+    scenario("memory gate, AVX2, searches", || {
+        memory(SEARCHES, Vectors::Avx2, RETURNS)
+    }),
+    scenario("memory gate, AVX2, beyond the window", || {
+        memory(BEYOND, Vectors::Avx2, LEAVES)
+    }),
+    scenario("memory gate, AVX2, a page that is not there", || {
+        memory(ABSENT, Vectors::Avx2, FAULTS)
+    }),
+    Scenario {
+        name: "signals of the host in the memory gate",
+        make: || memory(MOVES, Vectors::Avx2, RETURNS),
+        fresh: false,
+        host_signal: true,
+    },
     scenario("a trap", || {
         fixture(
             plain(&[0x90, 0x0f, 0x0b], "i(i)"),

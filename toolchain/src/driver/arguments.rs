@@ -61,6 +61,8 @@ pub struct Invocation {
     pub link: LinkOptions,
     /// Link our library: what the compiler calls on its own.
     pub library: bool,
+    /// The library's functions give long ranges to the runtime's memory gate.
+    pub memory_gate: bool,
     /// Link the C library where something asks for it.
     pub libc: bool,
     /// `-ffreestanding`: there may be no C library at all.
@@ -92,6 +94,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         library_paths: Vec::new(),
         link: LinkOptions::default(),
         library: true,
+        memory_gate: true,
         libc: true,
         freestanding: false,
         no_headers: false,
@@ -213,6 +216,8 @@ impl Invocation {
                 self.compile.flags.push(argument.to_owned());
             }
             "-nostdinc++" => self.no_cxx_headers = true,
+            "-fpostern-memory-gate" => self.memory_gate = true,
+            "-fpostern-no-memory-gate" => self.memory_gate = false,
             "-nostdinc" => {
                 self.no_headers = true;
                 self.compile.flags.push(argument.to_owned());
@@ -256,7 +261,7 @@ impl Invocation {
                 return Err(format!(
                     "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-shift=PAGES, \
                      -fpostern-export=NAME,…, -fpostern-import=NAME,…, -fpostern-wasm-memory=SIZE, \
-                     -fpostern-rewrite=callee|fixed and -fpostern-save-temps"
+                     -fpostern-rewrite=callee|fixed, -fpostern-no-memory-gate and -fpostern-save-temps"
                 ));
             }
             _ if text.starts_with("-Wl,") && !self.native => {
