@@ -22,6 +22,9 @@ pub(crate) mod table;
 pub(super) use table::open_slots;
 pub use table::table;
 
+/// Indices of threads that were ever in use: slots of others cannot be touched.
+static OPENED: AtomicUsize = AtomicUsize::new(0);
+
 /// Domains that can exist at once.
 pub const MAX_DOMAINS: usize = 32_768;
 /// Bytes of a control block in each layer.
@@ -35,7 +38,7 @@ pub const MAX_THREADS: usize = 4080;
 /// Bytes of a layer.
 pub(crate) const LAYER: usize = MAX_DOMAINS * BLOCK;
 /// Threads whose slots are in the first layer.
-const FIRST: usize = (BLOCK - SLOTS) / size_of::<ThreadSlot>() - 1;
+pub(crate) const FIRST: usize = (BLOCK - SLOTS) / size_of::<ThreadSlot>() - 1;
 /// Slots of a block in another layer.
 const NEXT: usize = BLOCK / size_of::<ThreadSlot>();
 /// Layers.
@@ -239,10 +242,7 @@ impl Control {
     /// # Panics
     /// No thread ever had the index.
     fn opened_slot(&self, index: usize) -> &ThreadSlot {
-        assert!(
-            index < table::OPENED.load(Ordering::SeqCst),
-            "no such thread"
-        );
+        assert!(index < OPENED.load(Ordering::SeqCst), "no such thread");
         self.slot(index)
     }
 

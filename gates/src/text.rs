@@ -5,10 +5,10 @@
 //! nobody's to write, and a window maps it executable only whole and at the offsets for which it was judged
 //! ([`super::window::Pin::map_text`]).
 
+use super::atomic_box::OnceBox;
 use super::bulk::Function;
 use super::machine;
 use super::map::{MapError, Mapping};
-use super::atomic_box::OnceBox;
 use super::thread::SERVICE_GATE;
 use postern_image::{ImageFile, MemoryLayout};
 use postern_verifier::window::{FILL, PAD, SLOT_SIZE};

@@ -1,8 +1,8 @@
 //! The table of control blocks: reserved once, never unmapped, opened as far as there are domains and threads.
 
-use super::{BLOCK, Control, FIRST, LAYER, NEXT};
+use super::{BLOCK, Control, FIRST, LAYER, NEXT, OPENED};
 use crate::map::{self, MapError, Mapping};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 
 /// The reserved table and its free list.
@@ -19,9 +19,6 @@ pub(crate) struct Table {
 }
 
 static TABLE: Mutex<Option<Table>> = Mutex::new(None);
-
-/// Indices of threads that were ever in use: slots of others cannot be touched.
-pub(super) static OPENED: AtomicUsize = AtomicUsize::new(0);
 
 /// The table, locked.
 pub(crate) fn lock() -> MutexGuard<'static, Option<Table>> {
