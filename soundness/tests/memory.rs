@@ -124,9 +124,9 @@ impl Subject {
     }
 
     /// One call of each function with random arguments, beside Rust's.
-    fn round(&self, random: &mut Rng, copy: &mut Vec<u8>) {
+    fn round(&self, random: &mut Rng, copy: &mut [u8]) {
         // Whatever the upper halves of arguments hold, offsets have 32 bits.
-        let high = u64::from(random.u32(..)) << 32 * u64::from(random.bool());
+        let high = u64::from(random.u32(..)) * u64::from(random.bool());
         let ask = |k: usize, jump: bool, a: u64, b: u64, n: u64| {
             let functions = if jump { &self.jumps } else { &self.calls };
             functions[k].call(a, b, n).unwrap()
@@ -144,7 +144,7 @@ impl Subject {
                 self.domain.write(at, &[*byte]).unwrap();
             }
         }
-        let (at_to, at_from) = (self.at(to) | high << 32 >> 32 << 32, self.at(from));
+        let (at_to, at_from) = (self.at(to) | (high << 32), self.at(from));
         match random.u32(0..5) {
             0 => {
                 assert_eq!(ask(0, jump, at_to, at_from, n as u64), at_to);
