@@ -31,6 +31,7 @@ const FASTCGI: usize = 1;
 const PROTECTED: usize = 2;
 const UNPROTECTED: usize = 3;
 const STATIC: usize = 4;
+const NGINX: usize = 5;
 /// Where the sources have the command, seen from where they have this program.
 const IN_SOURCES: &str = "../../../target/release";
 /// Turns, of a second each.
@@ -97,9 +98,13 @@ pub fn figures(directory: &Path) -> Measured {
                     way => format!("http://127.0.0.1:{port}/{way}/{size}"),
                 };
                 check(port, &url, *size)?;
-                let before = processor_time(&server)?;
+                let process = match &nginx {
+                    Some((children, _)) if way.starts_with("nginx-") => &children[0],
+                    _ => &server,
+                };
+                let before = processor_time(process)?;
                 let (rate, requests) = wrk(&url)?;
-                let used = processor_time(&server)? - before;
+                let used = processor_time(process)? - before;
                 // The first turn warms up.
                 if turn > 0 {
                     times[place][number].push(1e6 / rate);
@@ -150,6 +155,16 @@ pub fn figures(directory: &Path) -> Measured {
                 .against(least(&busy[other][number]))
         };
         figures.push(figure("busy-over-static", STATIC, note));
+        if nginx.is_some() {
+            let note = "time of the server's processors for a static file, over nginx's with all its workers";
+            let value = least(&busy[STATIC][number]);
+            let figure = Figure::plain(format!("serve.{size}.static-busy-over-nginx"), value, "us", note)
+                .against(least(&busy[NGINX][number]));
+            figures.push(match *size == SIZES[0] {
+                true => figure.goal(Goal::RatioAtMost(1.3)),
+                false => figure,
+            });
+        }
         let note = "the same over unprotected";
         figures.push(figure("busy-over-unprotected", UNPROTECTED, note));
     }
@@ -334,9 +349,19 @@ fn wrk(url: &str) -> Result<(f64, f64), String> {
         .ok_or_else(|| format!("{url}: wrk says {said}"))
 }
 
-/// Seconds that a process has had of processors, in the kernel's steps of a hundredth.
+/// Seconds that a process and its children have had of processors, in the kernel's steps of a hundredth.
 fn processor_time(process: &Ending) -> Result<f64, String> {
-    let path = format!("/proc/{}/stat", process.0.id());
+    let id = process.0.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    let children = children.unwrap_or_default();
+    let own = processor_time_of(&id.to_string())?;
+    let theirs = children.split_whitespace().map(processor_time_of);
+    // Those of programs come and go.
+    Ok(own + theirs.filter_map(Result::ok).sum::<f64>())
+}
+
+fn processor_time_of(id: &str) -> Result<f64, String> {
+    let path = format!("/proc/{id}/stat");
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
     let fields: Vec<&str> = text
         .rsplit(')')

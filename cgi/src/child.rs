@@ -5,7 +5,7 @@
 
 use crate::trusted::spawn::{SpawnPlan, spawn, watched};
 use postern_server::HandlerSettings;
-use postern_server::Log;
+use postern_server::ProgramLog;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
@@ -71,7 +71,7 @@ impl Spawner {
         file: &Path,
         variables: impl Iterator<Item = (&'a [u8], &'a [u8])>,
         (stdin, stdout): (OwnedFd, OwnedFd),
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
     ) -> io::Result<Child> {
         let (words, stderr) = pipe()?;
         let path = (&b"PATH"[..], &b"/usr/local/bin:/usr/bin:/bin"[..]);
@@ -88,7 +88,7 @@ impl Spawner {
         let (answer, started) = oneshot::channel();
         self.0.send((plan, answer)).map_err(|_| gone())?;
         let ending = started.await.map_err(|_| gone())??;
-        tokio::spawn(tell(words, log.clone(), settings.path.clone()));
+        tokio::spawn(tell(words, log.clone()));
         Ok(Child {
             end: watched(ending.descriptor.try_clone()?)?,
             ending: Some(ending),
@@ -102,17 +102,14 @@ fn name(path: &Path) -> io::Result<CString> {
 }
 
 /// Puts what a process says on standard error into the log.
-async fn tell(words: Receiver, log: Arc<Log>, name: String) {
+async fn tell(words: Receiver, log: Arc<ProgramLog>) {
     let mut reader = BufReader::new(words);
     let mut line = Vec::new();
     loop {
         line.clear();
         match (&mut reader).take(LINE).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(_) => log.error(&format!(
-                "{name}: {}",
-                String::from_utf8_lossy(line.trim_ascii_end())
-            )),
+            Ok(_) => log.say(&String::from_utf8_lossy(line.trim_ascii_end())),
         }
     }
 }

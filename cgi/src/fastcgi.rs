@@ -11,7 +11,7 @@ use crate::response_writer::ResponseWriter;
 use bytes::Bytes;
 use postern_server::Answer;
 use postern_server::HandlerSettings;
-use postern_server::Log;
+use postern_server::ProgramLog;
 use postern_server::RequestBody;
 use postern_server::Variables;
 use postern_server::{BoxFuture, Failure, ProcessProgram};
@@ -53,7 +53,7 @@ pub struct FastCgi {
     spawner: Arc<Spawner>,
     folder: tempfile::TempDir,
     pool: Mutex<ProcessPool>,
-    log: Arc<Log>,
+    log: Arc<ProgramLog>,
 }
 
 impl FastCgi {
@@ -63,7 +63,7 @@ impl FastCgi {
         file: &Path,
         folder: tempfile::TempDir,
         spawner: &Arc<Spawner>,
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
     ) -> FastCgi {
         FastCgi {
             settings: settings.clone(),
@@ -113,7 +113,7 @@ impl FastCgi {
                 }
                 RecordKind::Stderr => {
                     for line in String::from_utf8_lossy(&content).lines() {
-                        self.log.error(&format!("{}: {line}", self.settings.path));
+                        self.log.say(line);
                     }
                 }
                 RecordKind::End => {
@@ -194,10 +194,7 @@ impl Conversation for FastCgi {
         input: RequestBody,
         writer: &mut ResponseWriter,
     ) -> Result<(), Failure> {
-        let mut worker = self
-            .worker()
-            .await
-            .map_err(|e| Failure::Run(e.to_string()))?;
+        let mut worker = self.worker().await.map_err(|e| Failure::of_run(&e))?;
         let (fed, drained) = {
             let mut feeding = std::pin::pin!(feed(&mut worker.writer, variables, input));
             let mut draining = std::pin::pin!(self.drain(&mut worker.reader, writer));

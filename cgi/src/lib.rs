@@ -14,7 +14,7 @@ mod trusted;
 
 use child::Spawner;
 use fastcgi::FastCgi;
-use postern_server::{HandlerSettings, Log, ProcessProgram, Processes, Run};
+use postern_server::{HandlerSettings, ProcessProgram, Processes, ProgramLog, Run};
 use process::Process;
 use std::io;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Processes for Backend {
         settings: &Arc<HandlerSettings>,
         file: &Path,
         folder: &Path,
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
     ) -> io::Result<Box<dyn ProcessProgram>> {
         let spawner = &self.0;
         Ok(match settings.run {

@@ -8,7 +8,7 @@ use crate::response_writer::ResponseWriter;
 use bytes::Bytes;
 use postern_server::Answer;
 use postern_server::HandlerSettings;
-use postern_server::Log;
+use postern_server::ProgramLog;
 use postern_server::RequestBody;
 use postern_server::Variables;
 use postern_server::{BoxFuture, Failure, ProcessProgram};
@@ -27,7 +27,7 @@ pub struct Process {
     settings: Arc<HandlerSettings>,
     spawner: Arc<Spawner>,
     file: Mutex<PathBuf>,
-    log: Arc<Log>,
+    log: Arc<ProgramLog>,
 }
 
 impl Process {
@@ -36,7 +36,7 @@ impl Process {
         settings: &Arc<HandlerSettings>,
         file: &Path,
         spawner: &Arc<Spawner>,
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
     ) -> Process {
         Process {
             settings: settings.clone(),
@@ -88,7 +88,7 @@ impl Conversation for Process {
         writer: &mut ResponseWriter,
     ) -> Result<(), Failure> {
         let started = self.start(variables, &input).await;
-        let (mut child, stdin, stdout) = started.map_err(|e| Failure::Run(e.to_string()))?;
+        let (mut child, stdin, stdout) = started.map_err(|e| Failure::of_run(&e))?;
         let (fed, drained) = {
             let mut feeding = std::pin::pin!(feed(stdin, input));
             let mut draining = std::pin::pin!(drain(stdout, writer));
@@ -103,10 +103,7 @@ impl Conversation for Process {
             End::Unwanted => return Ok(()),
             End::Closed { any } => any,
         };
-        let status = child
-            .wait()
-            .await
-            .map_err(|e| Failure::Run(e.to_string()))?;
+        let status = child.wait().await.map_err(|e| Failure::of_run(&e))?;
         match (status.code(), any) {
             (Some(0), _) => Ok(()),
             (Some(_), true) => Ok(()),

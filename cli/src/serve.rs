@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use postern_server::{Components, Server, Site, shutdown_signal};
+use postern_server::{Components, Server, Site, signals};
 
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 
@@ -13,7 +13,7 @@ use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 #[command(after_help = "\
 Without serve.toml, files of DIR/public are served, and each DIR/handlers/NAME.c or NAME.px as an extension at /NAME.
 Programs include <libcgi.h>; --header prints it. Plugins include <picture.h>; --picture-header prints that. The book's page \"A web server\" has the keys of serve.toml.
-SIGINT and SIGTERM end the server in good order.
+SIGINT and SIGTERM end the server in good order; at SIGUSR1 and SIGHUP it opens its log files again.
 
 Exit status: 0, 1 if a program cannot be built or loaded, 2 if the configuration is wrong or the address is taken.
 
@@ -77,7 +77,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     output::print(&format!(
         "serving {folder} ({handlers} handlers) at {scheme}://{address}/\n"
     ))?;
-    server.run(shutdown_signal()).map_err(failure)?;
+    let log = server.log().clone();
+    server.run(signals(log)).map_err(failure)?;
     Ok(SUCCESS)
 }
 

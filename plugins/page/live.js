@@ -4,6 +4,8 @@ import { $, count, el, hex, size, svg, time } from "./dom.js";
 import * as server from "./server.js";
 
 const SECONDS = 60;
+/** Rows of the table of domains; the rest is counted. */
+const ROWS = 12;
 /** Milliseconds between two requests of the page's own. */
 const BEAT = 250;
 
@@ -14,6 +16,8 @@ let last = null;
 let [beats, since] = [0, 0];
 let heartbeat = "/status";
 let [chosen, byHand] = [null, false];
+/** Whether all domains are shown, and those that there were last. */
+let [everything, domainsNow] = [false, []];
 /** The domain that the visitor's plugins run in. */
 let mine = null;
 
@@ -96,10 +100,15 @@ const COLUMNS = [
 const rows = new Map();
 
 function drawDomains(domains) {
+  domainsNow = domains;
   const rank = (domain) => [domain.kind === "plugin" ? 0 : 1, -domain.calls];
-  const order = domains.toSorted((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1]);
+  const all = domains.toSorted((a, b) => rank(a)[0] - rank(b)[0] || rank(a)[1] - rank(b)[1]);
+  // The visitor's own and the chosen one are always there.
+  const kept = (domain) => domain.id === mine || domain.id === chosen;
+  const order = everything ? all : [...all.filter(kept), ...all.filter((domain) => !kept(domain))].slice(0, ROWS);
+  drawMore(all.length - order.length);
   for (const id of [...rows.keys()]) {
-    if (!domains.some((domain) => domain.id === id)) {
+    if (!order.some((domain) => domain.id === id)) {
       rows.get(id).remove();
       rows.delete(id);
     }
@@ -119,6 +128,12 @@ function drawDomains(domains) {
     if (body.children[place] !== row) body.insertBefore(row, body.children[place] ?? null);
   });
   rows.forEach(mark);
+}
+
+/** How many are not shown, and a button that shows them. */
+function drawMore(count) {
+  $("more").hidden = !count && !everything;
+  $("more").textContent = everything ? "Show fewer" : `Show ${count} more`;
 }
 
 /** Which row is chosen, and which is the visitor's. */
@@ -215,6 +230,10 @@ export function start() {
       first = false;
       if (!document.hidden) look();
     }
+  });
+  $("more").addEventListener("click", () => {
+    everything = !everything;
+    drawDomains(domainsNow);
   });
   addEventListener("resize", look);
 }

@@ -1,6 +1,7 @@
 // The page: what is pressed and what happens then.
 
 import { $, el, time } from "./dom.js";
+import * as draft from "./draft.js";
 import { Editor } from "./editor.js";
 import * as live from "./live.js";
 import * as picture from "./picture.js";
@@ -15,6 +16,8 @@ const editor = new Editor($("source"), $("paint"), {
   onRun: run,
   onChange: () => {
     mine = editor.source;
+    draft.keep(mine);
+    share(mine);
     $("values-label").hidden = argumentsOf(mine) === null;
     own.hidden = false;
     $("sample").value = "mine";
@@ -123,9 +126,17 @@ function busy(now) {
   for (const button of document.querySelectorAll("#run, #attacks button")) button.setAttribute("aria-disabled", String(now));
 }
 
+/** The link to what is in the editor. */
+function share(source) {
+  const link = draft.link(source);
+  $("link").hidden = link === null;
+  if (link) $("link").href = link;
+}
+
 /** Another source into the editor, with arguments that it is usually run with. */
 function load(source) {
   editor.source = source;
+  share(source);
   const values = argumentsOf(source);
   $("values-label").hidden = values === null;
   $("values").value = values ?? "";
@@ -217,8 +228,13 @@ addEventListener("paste", (event) => {
   if (item) take(item);
 });
 
-load(FILTERS[0].source);
-$("sample").value = "0";
+const typed = draft.found();
+load(typed ?? FILTERS[0].source);
+if (typed !== null) {
+  mine = typed;
+  own.hidden = false;
+}
+$("sample").value = typed === null ? "0" : "mine";
 listPlugins();
 picture.landscape(before);
 live.start();

@@ -53,7 +53,14 @@ impl PictureArea {
     /// those who make a small picture larger.
     fn needs(pixels: usize) -> usize {
         let needed = pixels + pixels / 4 * 5 + PAGE;
-        needed.max(LEAST).next_power_of_two()
+        let needed = needed.max(LEAST);
+        // In steps, so that pictures of about the same size have the same room.
+        needed.next_multiple_of(needed.next_power_of_two() / 8)
+    }
+
+    /// Bytes that a picture of so many bytes takes at most, from the first copy to the last: three places.
+    pub fn most(pixels: usize) -> usize {
+        PAGE + 3 * PictureArea::needs(pixels)
     }
 
     /// A new one with room for a picture of so many bytes.

@@ -57,6 +57,8 @@ pub struct Client {
     pub name: String,
     /// What it may have.
     pub quotas: Quotas,
+    /// Whether it came by itself, with a token of its own choice.
+    pub guest: bool,
     holdings: Mutex<Holdings>,
     /// Installed while plugins come and go.
     changing: Mutex<()>,
@@ -75,10 +77,11 @@ impl Drop for ClientRequest {
 }
 
 impl Client {
-    fn new(name: String, quotas: Quotas) -> Client {
+    fn new(name: String, quotas: Quotas, guest: bool) -> Client {
         Client {
             name,
             quotas,
+            guest,
             holdings: Mutex::default(),
             changing: Mutex::default(),
             requests: AtomicUsize::new(0),
@@ -298,7 +301,7 @@ impl Clients {
     /// Those of a site.
     pub fn new(settings: &PluginSettings) -> Clients {
         let known = settings.clients.iter().map(|client| {
-            let artifact = Client::new(client.name.clone(), client.quotas);
+            let artifact = Client::new(client.name.clone(), client.quotas, false);
             (key(&client.token), Arc::new(artifact))
         });
         Clients {
@@ -346,7 +349,7 @@ impl Clients {
                     "guest-{:02x}{:02x}{:02x}{:02x}",
                     key[0], key[1], key[2], key[3]
                 );
-                let guest = Arc::new(Client::new(name, self.quotas));
+                let guest = Arc::new(Client::new(name, self.quotas, true));
                 let ended = match guests.len() >= self.most {
                     true => Some(oldest(&mut guests).ok_or_else(|| {
                         Problem::busy(format!("all of {} guests have requests", self.most))

@@ -90,6 +90,8 @@ pub struct PluginSettings {
     pub wait: Duration,
     /// Longest time of a plugin.
     pub call: Duration,
+    /// Bytes of all pictures together.
+    pub memory_bytes: u64,
     /// Bytes of a picture's pixels.
     pub picture_bytes: u64,
     /// Bytes of a picture's file.
@@ -116,6 +118,7 @@ struct FilePlugins {
     waiting: usize,
     wait_ms: u64,
     call_ms: u64,
+    memory_bytes: Option<u64>,
     picture_bytes: u64,
     body_bytes: u64,
 }
@@ -133,6 +136,7 @@ impl Default for FilePlugins {
             waiting: 128,
             wait_ms: 5_000,
             call_ms: 2_000,
+            memory_bytes: None,
             picture_bytes: 64 << 20,
             body_bytes: 16 << 20,
         }
@@ -208,8 +212,15 @@ impl PluginSettings {
         if !(1 << 10..=1 << 30).contains(&file.picture_bytes) {
             return Err(checker.wrong("plugins.picture_bytes", "must be 1024 to 1073741824"));
         }
+        let least = 4 * file.picture_bytes.max(file.body_bytes);
+        let memory_bytes = file.memory_bytes.unwrap_or(least.max(512 << 20));
+        if memory_bytes < least {
+            let text = format!("must be {least} at least: four times the largest picture or body");
+            return Err(checker.wrong("plugins.memory_bytes", text));
+        }
         Ok(PluginSettings {
             folder,
+            memory_bytes,
             run: file.run,
             clients,
             guests: file.guests,
@@ -267,6 +278,10 @@ mod tests {
             (
                 "[plugins]\npicture_bytes = 1",
                 "plugins.picture_bytes: must be",
+            ),
+            (
+                "[plugins]\nmemory_bytes = 1000000",
+                "plugins.memory_bytes: must be 268435456 at least",
             ),
             ("[plugins]\nrun = \"cgi\"", "unknown variant `cgi`"),
             (

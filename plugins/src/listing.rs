@@ -7,6 +7,14 @@ use postern_toolchain::disassembly;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+/// Whether an instruction is what assemblers put where nothing runs: traps, halts, and such as do nothing.
+fn is_fill(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [0xcc | 0xf4 | 0x90] | [0, 0] | [0x0f, 0x1f, ..] | [0x66, 0x90] | [0x66, 0x0f, 0x1f, ..]
+    )
+}
+
 /// The code of a plugin, if it is kept: of E-code with its lines, of an image with its exports. It lies at other offsets than in the
 /// namespace, and calls of other plugins go to gates, because it is linked alone.
 pub fn of(plugin: &Plugin) -> Option<String> {
@@ -28,8 +36,22 @@ pub fn of(plugin: &Plugin) -> Option<String> {
         true => image.exports().iter().map(|e| (e.offset, e.name)).collect(),
     };
     let mut out = String::new();
+    // Between functions, and to the end of a page, nobody comes by.
+    let mut fill = String::new();
+    let mut inside = false;
     for instruction in disassembly::around(&text, base, base, base, 0, usize::MAX - 1) {
-        if let Some(name) = names.get(&instruction.offset) {
+        let name = names.get(&instruction.offset);
+        if name.is_none() && is_fill(&instruction.bytes) {
+            let _ = writeln!(fill, "{}", instruction.columns());
+            continue;
+        }
+        // What goes on behind it is of the same function.
+        if name.is_none() && inside {
+            out += &fill;
+        }
+        fill.clear();
+        inside = true;
+        if let Some(name) = name {
             let _ = writeln!(out, "{name}:");
         }
         if let Some(line) = of_line.get(&instruction.offset) {

@@ -36,13 +36,23 @@ impl Plugins {
             "postern_plugins_waiting",
             "gauge",
             "Requests that wait until others are done.",
-            &alone(self.admission.waiting() as f64),
+            &alone(self.queue.waiting() as f64),
         );
         family(
             "postern_plugins_kept_bytes",
             "gauge",
             "Bytes of shared areas that are kept for the next pictures.",
             &alone(self.context.kept.load(Ordering::Relaxed) as f64),
+        );
+        let (work, lying) = self.memory.taken();
+        family(
+            "postern_pictures_bytes",
+            "gauge",
+            "Memory of pictures: what is worked on, at most, and bodies and answers on their way.",
+            &[
+                ("{part=\"work\"}".to_owned(), work as f64),
+                ("{part=\"lying\"}".to_owned(), lying as f64),
+            ],
         );
         let results = [
             ("done", &pictures.done),

@@ -18,10 +18,15 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, kind and text.
-const FILES: [(&str, &str, &str); 11] = [
+const FILES: [(&str, &str, &str); 12] = [
     ("/", HTML, include_str!("../page/index.html")),
     ("/_postern/page.css", CSS, include_str!("../page/page.css")),
     ("/_postern/dom.js", SCRIPT, include_str!("../page/dom.js")),
+    (
+        "/_postern/draft.js",
+        SCRIPT,
+        include_str!("../page/draft.js"),
+    ),
     ("/_postern/page.js", SCRIPT, include_str!("../page/page.js")),
     (
         "/_postern/editor.js",

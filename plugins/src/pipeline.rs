@@ -1,10 +1,11 @@
 //! From a picture to a picture: decoded, passed through plugins, encoded.
 
-use crate::area::{Encoding, Outcome};
+use crate::area::{Encoding, Outcome, PictureArea};
 use crate::picture::{Format, Picture, Shape};
 use crate::plugin::Plugin;
 use crate::plugin_host::{PluginEntry, PluginHost};
 use crate::problem::Problem;
+use crate::source::function;
 use bytes::Bytes;
 use http::StatusCode;
 use postern::{CallError, FaultKind};
@@ -58,6 +59,13 @@ pub struct PictureCounters {
 
 fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Bytes that a picture needs at most, from its file to the answer.
+pub fn most(pixels: u64, decoded: u64) -> usize {
+    let [pixels, decoded] = [pixels, decoded].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let decoding = pixels.saturating_add(decoded);
+    decoding.max(PictureArea::most(pixels))
 }
 
 /// Does it.
@@ -213,6 +221,11 @@ fn failed(stage: &Stage, error: &CallError) -> Problem {
         }
         return Problem::busy(format!("`{}`: {error}", plugin.name)).with_id();
     };
+    let own = function(&plugin.name);
+    if fault.kind == FaultKind::Deleted && fault.message.as_deref() == Some(&own) {
+        // Its client did that.
+        return Problem::missing(format!("`{}` was deleted meanwhile", plugin.name));
+    }
     let status = match fault.kind {
         FaultKind::Deadline => StatusCode::GATEWAY_TIMEOUT,
         // It was another one of the client's that failed.

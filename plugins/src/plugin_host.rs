@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bytes of areas that all hosts together keep for their next pictures.
-const KEPT: usize = 512 << 20;
+const KEPT: usize = 64 << 20;
+/// A larger one is not worth it: its picture takes longer than making another.
+const KEPT_EACH: usize = 16 << 20;
 
 /// A plugin's function, as C has it: `int NAME(struct picture *)`.
 type PluginFunction = fn(Offset) -> i32;
@@ -147,7 +149,7 @@ impl PluginHost {
     pub fn keep(&self, area: PictureArea) {
         let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
         let most = areas.iter().map(PictureArea::bytes).max();
-        if most.is_some_and(|most| most >= area.bytes()) {
+        if area.bytes() > KEPT_EACH || most.is_some_and(|most| most >= area.bytes()) {
             return;
         }
         let kept = self.context.kept.fetch_add(area.bytes(), Ordering::Relaxed);

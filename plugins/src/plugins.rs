@@ -1,22 +1,29 @@
 //! All plugins, and who works with them.
 
-use crate::client::{Client, ClientRequest, Clients};
+use crate::client::{Client, Clients};
 use crate::config::PluginSettings;
 use crate::mappings::MappingBudget;
+use crate::measure::measure;
+use crate::memory::{MemoryBudget, Received};
 use crate::pipeline::{self, PictureCounters, Stage, Transcoded};
 use crate::plugin_host::HostContext;
 use crate::problem::Problem;
 use crate::query::Query;
+use crate::queue::{Asker, FairQueue};
 use crate::site::{self, Lease, SitePlugins};
 use crate::source::function;
 use crate::thread_pool::ThreadPool;
+use crate::trusted::give_back_freed;
 use bytes::Bytes;
 use http::StatusCode;
-use postern_server::{Admission, Counters, FileStamp, Log, RouteContext, Timeouts, stamps};
+use postern_server::{Counters, FileStamp, Log, Party, RouteContext, Timeouts, stamps};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Bytes of a picture's work behind which freed memory goes back to the system.
+const LARGE: usize = 8 << 20;
 /// Guests that end at most for one request.
 const ENDED: usize = 4;
 
@@ -26,8 +33,10 @@ pub struct Plugins {
     pub settings: PluginSettings,
     /// Those who bring plugins.
     pub clients: Clients,
-    /// How many requests at once.
-    pub admission: Admission,
+    /// Whose turn it is.
+    pub queue: Arc<FairQueue>,
+    /// What pictures may take together.
+    pub memory: Arc<MemoryBudget>,
     /// Where they are worked on.
     pub threads: ThreadPool,
     /// How fast bodies must come.
@@ -38,6 +47,8 @@ pub struct Plugins {
     pub pictures: PictureCounters,
     /// Answers.
     pub counters: Arc<Counters>,
+    /// For files that are made on the way.
+    folder: PathBuf,
     site: Mutex<Arc<SitePlugins>>,
     log: Arc<Log>,
     /// What the site's sources looked like before they were read last.
@@ -58,10 +69,12 @@ impl Plugins {
             registry: lent.registry.clone(),
         });
         let seen = stamps(sources(settings));
-        let set = SitePlugins::read(settings, &context).map_err(|e| e.to_string())?;
+        let set = SitePlugins::read(settings, &context, &lent.folder).map_err(|e| e.to_string())?;
         Ok(Plugins {
             clients: Clients::new(settings),
-            admission: Admission::new(settings.instances, settings.waiting, settings.wait),
+            queue: FairQueue::new(settings.instances, settings.waiting, settings.wait),
+            memory: MemoryBudget::new(settings.memory_bytes),
+            folder: lent.folder.clone(),
             threads: ThreadPool::new(settings.instances).map_err(|e| e.to_string())?,
             body: lent.body,
             context,
@@ -98,7 +111,8 @@ impl Plugins {
     /// One of them is wrong; the former ones go on.
     pub fn reload(&self) -> Result<(), String> {
         *self.seen() = stamps(sources(&self.settings));
-        let set = SitePlugins::read(&self.settings, &self.context).map_err(|e| e.to_string())?;
+        let set = SitePlugins::read(&self.settings, &self.context, &self.folder)
+            .map_err(|e| e.to_string())?;
         *self.site.lock().unwrap_or_else(PoisonError::into_inner) = set;
         Ok(())
     }
@@ -111,15 +125,40 @@ impl Plugins {
         self: &Arc<Self>,
         client: Option<Arc<Client>>,
         query: Query,
-        file: Bytes,
+        file: Received,
+        asker: Asker,
     ) -> Result<Transcoded, Problem> {
         let request = client.as_ref().map(Client::enter).transpose()?;
-        let permit = self.admission.enter().await.map_err(Problem::waited)?;
+        // One that does not say how large it is may be as large as may be.
+        let most = self.settings.picture_bytes;
+        let measure = measure(&file.bytes);
+        let pixels = measure.map_or(most, |measure| measure.pixels).min(most);
+        let decoded = measure.map_or(2 * most, |m| m.decoded).min(2 * most);
+        let needed = pipeline::most(pixels, decoded);
+        // Whose pixels lie in its file has no more than that.
+        let held = if decoded == 0 { most } else { pixels };
+        let party = asker.party.clone();
+        let turn = self.queue.enter(asker).await.map_err(Problem::waited)?;
+        let memory = self.memory.work(needed, self.settings.wait).await?;
         let plugins = self.clone();
         let work = move || {
-            let _held: (Option<ClientRequest>, _) = (request, permit);
+            let (mut turn, _held) = (turn, (request, memory));
             let client = client.as_deref();
-            plugins.with_room(|| plugins.work(client, &query, &file))
+            let mut lying = plugins.memory.lay(&party);
+            let result = plugins.with_room(|| plugins.work(client, &query, &file.bytes, held));
+            drop(file);
+            let result = result.and_then(|mut transcoded: Transcoded| {
+                lying.grow(transcoded.body.len())?;
+                transcoded.body = lying.hold(transcoded.body);
+                Ok(transcoded)
+            });
+            if result.as_ref().is_err_and(Problem::is_late) {
+                turn.was_late();
+            }
+            if needed >= LARGE {
+                give_back_freed();
+            }
+            result
         };
         match self.threads.run(work).await {
             Some(result) => result,
@@ -136,6 +175,7 @@ impl Plugins {
         client: Option<&Client>,
         query: &Query,
         file: &Bytes,
+        most: u64,
     ) -> Result<Transcoded, Problem> {
         let mut lease: Option<Lease> = None;
         let mut stages = Vec::new();
@@ -172,7 +212,6 @@ impl Plugins {
                 arguments: step.arguments.clone(),
             });
         }
-        let most = self.settings.picture_bytes;
         let result = pipeline::transcode(file, &stages, query.format, most, &self.pictures);
         if let Err(problem) = &result {
             let counter = match problem.is_fault() {
@@ -205,6 +244,18 @@ impl Plugins {
             }
         }
         work()
+    }
+
+    /// Who a request is of, to the queue and the budget.
+    pub fn asker(&self, client: Option<&Client>, from: IpAddr) -> Asker {
+        let guest = client.is_some_and(|client| client.guest);
+        Asker {
+            party: match client.filter(|_| !guest) {
+                Some(known) => Party::Known(known.name.clone()),
+                None => Party::of(from),
+            },
+            client: client.map_or_else(String::new, |client| client.name.clone()),
+        }
     }
 
     /// Tells the operator of what is not the client's doing, or is worth to be known.

@@ -122,6 +122,11 @@ impl Problem {
         self.more.contains_key("fault")
     }
 
+    /// Whether it was ended by its deadline.
+    pub fn is_late(&self) -> bool {
+        self.status == StatusCode::GATEWAY_TIMEOUT
+    }
+
     /// What is said.
     pub fn detail(&self) -> &str {
         &self.detail
@@ -181,7 +186,7 @@ impl From<Failure> for Problem {
         let mut problem = Problem::new(failure.status(), failure.to_string());
         if matches!(
             failure,
-            Failure::Full(_) | Failure::Busy(_) | Failure::Ending
+            Failure::Full(_) | Failure::Busy(_) | Failure::Exhausted(_) | Failure::Ending
         ) {
             problem.retry = Some(1);
         }

@@ -1,14 +1,16 @@
 //! What is served by HTTP: `/plugins/`, `/transcode`, and `?through=` of static files.
 
 use crate::client::Client;
+use crate::memory::Received;
 use crate::pipeline::Transcoded;
 use crate::plugin::Plugin;
 use crate::plugins::Plugins;
 use crate::problem::Problem;
 use crate::query::{Query, asks};
+use crate::queue::Asker;
 use crate::source::is_name;
 use crate::{NAME, listing};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY,
 };
@@ -17,10 +19,14 @@ use hyper::body::Incoming;
 use postern_server::{Body, BoxFuture, Counters, RequestBody, Routes};
 use serde_json::Value;
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const TIMING: HeaderName = HeaderName::from_static("server-timing");
 const PICTURE: HeaderName = HeaderName::from_static("postern-picture");
+
+/// First room for a body.
+const LEAST: usize = 16 << 10;
 
 type Answer = Result<Response<Body>, Problem>;
 
@@ -37,8 +43,9 @@ impl Routes for Plugins {
         self: Arc<Self>,
         request: Request<Incoming>,
         path: &'a [u8],
+        from: IpAddr,
     ) -> BoxFuture<'a, Response<Body>> {
-        Box::pin(async move { self.answer(request, path).await })
+        Box::pin(async move { self.answer(request, path, from).await })
     }
 
     fn transforms(&self, query: Option<&str>) -> Option<u64> {
@@ -50,8 +57,9 @@ impl Routes for Plugins {
         headers: &'a HeaderMap,
         query: Option<&'a str>,
         file: Bytes,
+        from: IpAddr,
     ) -> BoxFuture<'a, Response<Body>> {
-        Box::pin(async move { self.through(headers, query, file).await })
+        Box::pin(async move { self.through(headers, query, file, from).await })
     }
 
     fn counters(&self) -> &Arc<Counters> {
@@ -73,7 +81,12 @@ impl Routes for Plugins {
 
 impl Plugins {
     /// Answers a request for one of the paths.
-    async fn answer(self: &Arc<Self>, request: Request<Incoming>, path: &[u8]) -> Response<Body> {
+    async fn answer(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        path: &[u8],
+        from: IpAddr,
+    ) -> Response<Body> {
         let (head, body) = request.into_parts();
         let bring = head.method == Method::PUT;
         let mut who = None;
@@ -86,8 +99,11 @@ impl Plugins {
                     return Err(Problem::method("POST"));
                 }
                 let wanted = Query::parse(head.uri.query())?;
-                let file = self.all(body, self.settings.body_bytes).await?;
-                return Ok(picture(self.transcode(who.clone(), wanted, file).await?));
+                let asker = self.asker(who.as_deref(), from);
+                let most = self.settings.body_bytes;
+                let file = self.all(body, most, &asker).await?;
+                let done = self.transcode(who.clone(), wanted, file, asker);
+                return Ok(picture(done.await?));
             }
             let rest = path.strip_prefix("/plugins").unwrap_or_default();
             let mut words = rest.trim_start_matches('/').splitn(2, '/');
@@ -100,7 +116,7 @@ impl Plugins {
                 (_, "", None) => Err(Problem::method("GET, HEAD")),
                 (&Method::PUT, name, None) => {
                     let client = who.clone().ok_or_else(|| Problem::missing("nobody"))?;
-                    self.put(client, name, body).await
+                    self.put(client, name, body, from).await
                 }
                 (&Method::DELETE, name, None) => self.delete(client, name),
                 (&Method::GET | &Method::HEAD, name, what) => self.show(client, name, what),
@@ -118,12 +134,21 @@ impl Plugins {
         headers: &HeaderMap,
         query: Option<&str>,
         file: Bytes,
+        from: IpAddr,
     ) -> Response<Body> {
         let mut who = None;
         let answer = async {
             who = self.who(headers, false)?;
             let wanted = Query::parse(query)?;
-            Ok(picture(self.transcode(who.clone(), wanted, file).await?))
+            let asker = self.asker(who.as_deref(), from);
+            let mut share = self.memory.lay(&asker.party);
+            share.grow(file.len())?;
+            let file = Received {
+                bytes: file,
+                _share: share,
+            };
+            let done = self.transcode(who.clone(), wanted, file, asker);
+            Ok(picture(done.await?))
         };
         let answer: Answer = answer.await;
         self.told(who.as_deref(), answer)
@@ -150,19 +175,32 @@ impl Plugins {
         self.clients.find(said, bring)
     }
 
-    async fn all(&self, body: Incoming, most: u64) -> Result<Bytes, Problem> {
+    async fn all(&self, body: Incoming, most: u64, of: &Asker) -> Result<Received, Problem> {
         let mut input = RequestBody::new(body, most, self.body)?;
-        let mut pieces = Vec::new();
+        let mut share = self.memory.lay(&of.party);
+        let mut bytes = BytesMut::new();
         while let Some(piece) = input.next(usize::MAX).await? {
-            pieces.push(piece);
+            // What comes lies there twice at most, while there is more room made for it.
+            if bytes.capacity() - bytes.len() < piece.len() {
+                let room = bytes.capacity().max(piece.len()).max(LEAST);
+                share.grow(room)?;
+                bytes.reserve(room);
+            }
+            bytes.extend_from_slice(&piece);
         }
-        Ok(match pieces.len() {
-            1 => pieces.swap_remove(0),
-            _ => pieces.concat().into(),
+        Ok(Received {
+            bytes: bytes.freeze(),
+            _share: share,
         })
     }
 
-    async fn put(self: &Arc<Self>, client: Arc<Client>, name: &str, body: Incoming) -> Answer {
+    async fn put(
+        self: &Arc<Self>,
+        client: Arc<Client>,
+        name: &str,
+        body: Incoming,
+        from: IpAddr,
+    ) -> Answer {
         if !is_name(name) {
             let text = "a plugin's name has letters, digits, `-` and `_`, 64 at most";
             return Err(Problem::new(StatusCode::BAD_REQUEST, text));
@@ -170,14 +208,15 @@ impl Plugins {
         let request = client.enter()?;
         let quotas = client.quotas;
         let most = quotas.source_bytes.max(quotas.code_bytes.saturating_mul(2));
-        let sent = self.all(body, most).await?;
-        let permit = self.admission.enter().await.map_err(Problem::waited)?;
+        let asker = self.asker(Some(&client), from);
+        let sent = self.all(body, most, &asker).await?;
+        let turn = self.queue.enter(asker).await.map_err(Problem::waited)?;
         let (name, owner) = (name.to_owned(), client.name.clone());
         let (call, context) = (self.settings.call, self.context.clone());
         let plugins = self.clone();
         let put = self.threads.run(move || {
-            let _held = (request, permit);
-            plugins.with_room(|| client.put(&name, &sent, call, &context))
+            let _held = (request, turn);
+            plugins.with_room(|| client.put(&name, &sent.bytes, call, &context))
         });
         let failed = || {
             Problem::new(

@@ -75,6 +75,7 @@ impl SitePlugins {
     pub fn read(
         settings: &PluginSettings,
         context: &Arc<HostContext>,
+        folder: &Path,
     ) -> Result<Arc<SitePlugins>, Anything> {
         let mut set = SitePlugins {
             plugins: BTreeMap::new(),
@@ -85,8 +86,8 @@ impl SitePlugins {
             idle: Mutex::default(),
         };
         let builds = tempfile::Builder::new()
-            .prefix("postern-plugins-")
-            .tempdir()?;
+            .prefix("plugins-")
+            .tempdir_in(folder)?;
         std::fs::write(builds.path().join("picture.h"), source::PICTURE_H)?;
         for path in settings.folder.iter().flat_map(|folder| sources(folder)) {
             let name = path

@@ -1,10 +1,16 @@
-//! The only place for `unsafe`: plugins that nothing confines. What they do they do to the server.
+//! The only place for `unsafe`: plugins that nothing confines, who do to the server what they do; and memory that the C library keeps.
 
 use postern::Shared;
 use postern_server::{LibraryError, Loaded};
 use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Gives memory back to the system that was freed, and that the C library keeps for later: what a large picture had.
+pub fn give_back_freed() {
+    // SAFETY: it has no conditions; it takes the allocator's own locks, one after the other.
+    unsafe { libc::malloc_trim(0) };
+}
 
 /// `int NAME(struct picture *)`.
 type PictureFunction = unsafe extern "C" fn(*mut c_void) -> i32;

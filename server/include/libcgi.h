@@ -299,6 +299,29 @@ LIBCGI_FUNCTION long cgi_puts(const char *text)
 	return cgi_write(text, strlen(text));
 }
 
+/* A text of the answer in which nothing is markup: what a client sent, say. */
+LIBCGI_FUNCTION long cgi_html(const char *text)
+{
+	for (const char *at = text; at && *at;) {
+		size_t plain = strcspn(at, "&<>\"'");
+		if (cgi_write(at, plain) < 0)
+			return -1;
+		at += plain;
+		const char *escaped = *at == '&'    ? "&amp;"
+		                      : *at == '<'  ? "&lt;"
+		                      : *at == '>'  ? "&gt;"
+		                      : *at == '"'  ? "&quot;"
+		                      : *at == '\'' ? "&#39;"
+		                                    : NULL;
+		if (!escaped)
+			break;
+		if (cgi_puts(escaped) < 0)
+			return -1;
+		at++;
+	}
+	return 0;
+}
+
 /* Where the program itself may write what comes next in the answer, and how much; null if nobody wants it. What it wrote counts once
  * cgi_wrote says how much that is. */
 LIBCGI_FUNCTION void *cgi_room(size_t *room)

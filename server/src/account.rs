@@ -2,6 +2,7 @@
 //!
 //! Invariant: each request has one account, and each account one end.
 
+use crate::access_line::AccessLine;
 use crate::admission::ClientPermit;
 use crate::body::{Body, Cut};
 use crate::counters::Counters;
@@ -36,7 +37,7 @@ enum End {
 pub struct Account {
     began: Instant,
     counters: Option<Arc<Counters>>,
-    line: Option<(String, Arc<Log>)>,
+    line: Option<(AccessLine, Arc<Log>)>,
     share: Option<ClientPermit>,
     /// A request for the head of an answer only.
     brief: bool,
@@ -49,7 +50,7 @@ pub struct Account {
 
 impl Account {
     /// Of a request that has just come, with what it will have in the access log.
-    pub fn new(method: &Method, line: Option<(String, Arc<Log>)>) -> Account {
+    pub fn new(method: &Method, line: Option<(AccessLine, Arc<Log>)>) -> Account {
         Account {
             began: Instant::now(),
             counters: None,
@@ -76,6 +77,14 @@ impl Account {
     /// The client's right to it is given back at its end.
     pub fn hold(&mut self, share: ClientPermit) {
         self.share = Some(share);
+    }
+
+    /// The answer was a file of so many bytes, and is through; or it did not come to its end.
+    pub fn sent(mut self, bytes: u64, whole: bool) {
+        self.status = StatusCode::OK;
+        if whole {
+            (self.sent, self.end) = (bytes, End::Whole);
+        }
     }
 
     /// From now on the answer decides.
@@ -106,13 +115,8 @@ impl Drop for Account {
                 counters.left();
             }
         }
-        if let Some((line, log)) = &self.line {
-            log.access(&format!(
-                "{line} {} {} {:.6}",
-                self.status.as_u16(),
-                self.sent,
-                time.as_secs_f64()
-            ));
+        if let Some((line, log)) = self.line.take() {
+            log.access(&line.end(self.status.as_u16(), self.sent, time));
         }
     }
 }

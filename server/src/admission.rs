@@ -106,6 +106,22 @@ impl ClientLimit {
     }
 }
 
+/// Who shares what there is of something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// An address, or a network of 64 bits with IPv6.
+    Address(IpAddr),
+    /// Somebody whom the site knows, wherever they are.
+    Known(String),
+}
+
+impl Party {
+    /// Of an address.
+    pub fn of(address: IpAddr) -> Party {
+        Party::Address(client(address))
+    }
+}
+
 /// Who has an address.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,19 +1,19 @@
 //! What a server can have besides its own: programs in processes, routes that somebody else answers, and a page. Each is a crate that
 //! knows the server; the server knows these types, and goes without any of them.
 //!
-//! (`config.rs` and this file are one idea: a site says what it needs of components, and they read their part of its file.)
-//!
 //! Invariant: the site's file has the same keys whatever a server is made of. One that needs a component which is not there is an error
 //! that names the key.
 
 use crate::answer::Answer;
 use crate::body::Body;
-use crate::config::{Checker, ConfigError, HandlerSettings};
+use crate::checker::{Checker, ConfigError};
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::log::Log;
+use crate::program_log::ProgramLog;
 use crate::registry::Registry;
 use crate::request_body::RequestBody;
+use crate::settings::HandlerSettings;
 use crate::timeouts::Timeouts;
 use crate::variables::Variables;
 use bytes::Bytes;
@@ -21,7 +21,8 @@ use http::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use std::fmt::Debug;
 use std::io;
-use std::path::Path;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ pub trait Processes: Send + Sync {
         settings: &Arc<HandlerSettings>,
         file: &Path,
         folder: &Path,
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
     ) -> io::Result<Box<dyn ProcessProgram>>;
 }
 
@@ -92,6 +93,8 @@ pub trait RouteSettings: Debug + Send + Sync {
 /// What a server lends to those who answer routes.
 #[derive(Clone)]
 pub struct RouteContext {
+    /// Folder for files of the server's own; it goes with the server.
+    pub folder: PathBuf,
     /// How fast bodies of requests must come.
     pub body: Timeouts,
     /// Where domains are shown.
@@ -108,11 +111,12 @@ pub trait Routes: Send + Sync {
     /// Whether a decoded path is one of theirs.
     fn serves(&self, path: &[u8]) -> bool;
 
-    /// Answers a request for a path that [`Routes::serves`] knows.
+    /// Answers a request of an address for a path that [`Routes::serves`] knows.
     fn serve<'a>(
         self: Arc<Self>,
         request: Request<Incoming>,
         path: &'a [u8],
+        from: IpAddr,
     ) -> BoxFuture<'a, Response<Body>>;
 
     /// Whether a query asks that a static file is changed on its way; then, how many bytes the file may have.
@@ -124,6 +128,7 @@ pub trait Routes: Send + Sync {
         headers: &'a HeaderMap,
         query: Option<&'a str>,
         file: Bytes,
+        from: IpAddr,
     ) -> BoxFuture<'a, Response<Body>>;
 
     /// What they did so far.

@@ -4,6 +4,8 @@ use crate::body::{Body, Cut};
 use crate::head::HeadError;
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
+use rustix::io::Errno;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -14,9 +16,21 @@ pub enum Failure {
     /// Nothing is there.
     #[error("nothing is there")]
     NotFound,
+    /// It is there, and the server may not read it.
+    #[error("it may not be read")]
+    Forbidden,
+    /// The system has no more of something now: descriptors, memory.
+    #[error("the server has no room now: {0}")]
+    Exhausted(String),
+    /// The system says something else.
+    #[error("the system says: {0}")]
+    System(String),
     /// A path that leads nowhere, or out.
     #[error("the path cannot be one")]
     Path,
+    /// No host, two, or none that can be one.
+    #[error("the request must say one host, which can be one")]
+    Host,
     /// Another method.
     #[error("only GET and HEAD are possible here")]
     Method,
@@ -65,22 +79,61 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What the file system says of a file that was asked for. What is in the way of the path is nothing that is there.
+    pub fn of_file(error: &io::Error) -> Failure {
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(
+                Errno::NOENT
+                | Errno::NOTDIR
+                | Errno::ISDIR
+                | Errno::LOOP
+                | Errno::XDEV
+                | Errno::NAMETOOLONG
+                | Errno::NXIO,
+            ) => Failure::NotFound,
+            Some(Errno::ACCESS | Errno::PERM) => Failure::Forbidden,
+            _ => Failure::exhausted(error).unwrap_or_else(|| Failure::System(error.to_string())),
+        }
+    }
+
+    /// Why a program could not be run.
+    pub fn of_run(error: &io::Error) -> Failure {
+        Failure::exhausted(error).unwrap_or_else(|| Failure::Run(error.to_string()))
+    }
+
+    /// If it is that the system has no more of something, of which there may be more later.
+    fn exhausted(error: &io::Error) -> Option<Failure> {
+        let errno = error.raw_os_error().map(Errno::from_raw_os_error)?;
+        let room = [
+            Errno::MFILE,
+            Errno::NFILE,
+            Errno::NOMEM,
+            Errno::NOBUFS,
+            Errno::AGAIN,
+        ];
+        room.contains(&errno)
+            .then(|| Failure::Exhausted(error.to_string()))
+    }
+
     /// What HTTP calls it.
     pub fn status(&self) -> StatusCode {
         match self {
             Failure::NotFound => StatusCode::NOT_FOUND,
-            Failure::Path | Failure::Broken => StatusCode::BAD_REQUEST,
+            Failure::Forbidden => StatusCode::FORBIDDEN,
+            Failure::Path | Failure::Host | Failure::Broken => StatusCode::BAD_REQUEST,
             Failure::Method => StatusCode::METHOD_NOT_ALLOWED,
             Failure::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Failure::Headers => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Failure::Slow(_) => StatusCode::REQUEST_TIMEOUT,
             Failure::Greedy(_) => StatusCode::TOO_MANY_REQUESTS,
-            Failure::Full(_) | Failure::Busy(_) | Failure::Resting(_) | Failure::Ending => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Failure::Full(_)
+            | Failure::Busy(_)
+            | Failure::Resting(_)
+            | Failure::Exhausted(_)
+            | Failure::Ending => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Late(..) => StatusCode::GATEWAY_TIMEOUT,
             Failure::Head(_) => StatusCode::BAD_GATEWAY,
-            Failure::Fault(_) | Failure::Status(_) | Failure::Run(_) => {
+            Failure::Fault(_) | Failure::Status(_) | Failure::Run(_) | Failure::System(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         }
@@ -107,7 +160,11 @@ impl Failure {
             HeaderValue::from_static("text/plain; charset=utf-8"),
         );
         let rest = match self {
-            Failure::Full(_) | Failure::Busy(_) | Failure::Greedy(_) | Failure::Ending => Some(1),
+            Failure::Full(_)
+            | Failure::Busy(_)
+            | Failure::Greedy(_)
+            | Failure::Exhausted(_)
+            | Failure::Ending => Some(1),
             Failure::Resting(rest) => Some(rest.as_secs() + 1),
             _ => None,
         };

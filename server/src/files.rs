@@ -13,6 +13,7 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
@@ -23,6 +24,8 @@ use std::time::SystemTime;
 const AT_ONCE: u64 = 256 << 10;
 /// Those pieces.
 const PIECE: usize = 128 << 10;
+/// How often a path is looked up again while somebody renames what it leads through.
+const AGAIN: usize = 8;
 
 /// A folder whose files are served.
 #[derive(Debug)]
@@ -55,26 +58,54 @@ impl Files {
         if method != Method::GET && method != Method::HEAD {
             return Err(Failure::Method);
         }
-        let name = relative(path).ok_or(Failure::NotFound)?;
-        let (file, name) = match self.open(&name)? {
+        let Some((file, name)) = self.find(path)? else {
+            return Ok(moved(raw));
+        };
+        answer(file, kind(&name), method, headers).map_err(|error| Failure::of_file(&error))
+    }
+
+    /// The file that a decoded path means, and its name below the folder; `None` for a folder whose slash is not there.
+    ///
+    /// # Errors
+    /// There is no such file, or it is not one.
+    pub fn find(&self, path: &[u8]) -> Result<Option<(File, Vec<u8>)>, Failure> {
+        let mut name = relative(path).ok_or(Failure::NotFound)?;
+        match self.open(&name)? {
             (file, true) if path.ends_with(b"/") => {
                 drop(file);
-                let mut name = name;
-                name.extend_from_slice(if name.is_empty() {
-                    b"index.html"
-                } else {
-                    b"/index.html"
-                });
+                let slash: &[u8] = if name.is_empty() { b"" } else { b"/" };
+                name.extend_from_slice(slash);
+                name.extend_from_slice(b"index.html");
                 match self.open(&name)? {
-                    (file, false) => (file, name),
-                    _ => return Err(Failure::NotFound),
+                    (file, false) => Ok(Some((file, name))),
+                    _ => Err(Failure::NotFound),
                 }
             }
-            (_, true) => return Ok(moved(raw)),
-            (_, false) if path.ends_with(b"/") => return Err(Failure::NotFound),
-            (file, false) => (file, name),
-        };
-        answer(file, kind(&name), method, headers).map_err(|_| Failure::NotFound)
+            (_, true) => Ok(None),
+            (_, false) if path.ends_with(b"/") => Err(Failure::NotFound),
+            (file, false) => Ok(Some((file, name))),
+        }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &OwnedFd {
+        &self.folder
+    }
+
+    /// The head of an answer with all of a file of this name, up to the date's value.
+    ///
+    /// # Errors
+    /// The system does not say what it is.
+    pub fn head(&self, file: &File, name: &[u8]) -> std::io::Result<Vec<u8>> {
+        let metadata = file.metadata()?;
+        let (size, modified) = (metadata.len(), metadata.modified()?);
+        let head = format!(
+            "HTTP/1.1 200 OK\r\netag: {}\r\nlast-modified: {}\r\ncontent-type: {}\r\naccept-ranges: bytes\r\nserver: postern\r\ncontent-length: {size}\r\ndate: ",
+            tag(size, modified),
+            httpdate::fmt_http_date(modified),
+            kind(name),
+        );
+        Ok(head.into_bytes())
     }
 
     /// All of a file of at most `most` bytes.
@@ -92,7 +123,7 @@ impl Files {
         }
         let mut bytes = Vec::new();
         let read = file.take(most.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|_| Failure::NotFound)?;
+        read.map_err(|error| Failure::of_file(&error))?;
         match bytes.len() as u64 > most {
             true => Err(Failure::TooLarge(most)),
             false => Ok(bytes.into()),
@@ -105,10 +136,20 @@ impl Files {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let name = if name.is_empty() { b"." } else { name };
-        let file = openat2(&self.folder, name, flags, Mode::empty(), resolve)
-            .map_err(|_| Failure::NotFound)?;
-        let file = File::from(file);
-        let found = file.metadata().map_err(|_| Failure::NotFound)?.file_type();
+        let open = || openat2(&self.folder, name, flags, Mode::empty(), resolve);
+        // The kernel says `again` when something on the way was renamed while it looked.
+        let again =
+            |result: &rustix::io::Result<_>| matches!(result, Err(Errno::AGAIN | Errno::INTR));
+        let mut opened = open();
+        for _ in 0..AGAIN {
+            if again(&opened) {
+                opened = open();
+            }
+        }
+        let opened = opened.map_err(|error| Failure::of_file(&error.into()))?;
+        let file = File::from(opened);
+        let found = file.metadata();
+        let found = found.map_err(|error| Failure::of_file(&error))?.file_type();
         match found.is_file() || found.is_dir() {
             true => Ok((file, found.is_dir())),
             false => Err(Failure::NotFound),
@@ -208,7 +249,7 @@ fn answer(
         file.take(left).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != left {
             // Shorter than it was: neither the tag nor the range would be true.
-            return Err(ErrorKind::UnexpectedEof.into());
+            return Err(Errno::AGAIN.into());
         }
         *response.body_mut() = Body::whole(bytes);
     } else {

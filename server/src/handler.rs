@@ -4,15 +4,16 @@ use crate::admission::Admission;
 use crate::answer::Answer;
 use crate::body::Body;
 use crate::components::{ProcessProgram, Processes};
-use crate::config::HandlerSettings;
 use crate::counters::Counters;
 use crate::failure::{Failure, FailureId};
 use crate::file_stamp::{FileStamp, stamps};
 use crate::in_process::{InProcess, Workers};
 use crate::log::Log;
 use crate::program::{BuildFolder, sources};
+use crate::program_log::ProgramLog;
 use crate::registry::Registry;
 use crate::request_body::RequestBody;
+use crate::settings::HandlerSettings;
 use crate::timeouts::Timeouts;
 use crate::variables::{Peers, Variables};
 use http::{Method, Request, Response};
@@ -91,13 +92,14 @@ impl Handler {
         // Before the compiler looks: what changes later is seen as a change.
         let seen = Mutex::new(stamps(sources(settings)));
         let file = builds.build(settings).map_err(|e| error(e.to_string()))?;
+        let said = Arc::new(ProgramLog::new(log, &settings.path, settings.log_lines));
         let program = match processes.as_ref().filter(|_| settings.run.is_process()) {
             Some(processes) => {
-                let program = processes.program(settings, &file, builds.folder(), log);
+                let program = processes.program(settings, &file, builds.folder(), &said);
                 Program::Process(program.map_err(|e| error(e.to_string()))?)
             }
             None => {
-                let program = InProcess::new(settings, &file, workers, registry, log);
+                let program = InProcess::new(settings, &file, workers, registry, &said);
                 forget(settings, &file);
                 Program::InProcess(Arc::new(program.map_err(|e| error(e.to_string()))?))
             }

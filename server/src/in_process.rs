@@ -4,12 +4,12 @@
 //! long or waits for the client runs on a thread that may be kept busy. Invariant: one worker thread at least is inside no program.
 
 use crate::answer::Answer;
-use crate::config::{HandlerSettings, Recycle};
 use crate::failure::Failure;
-use crate::log::Log;
+use crate::program_log::ProgramLog;
 use crate::registry::{RegisteredDomain, Registry};
 use crate::request_body::RequestBody;
 use crate::session::Session;
+use crate::settings::{HandlerSettings, Recycle};
 use crate::shared_buffer::{PIECE, SharedBuffer};
 use crate::trusted::library::Library;
 use crate::variables::Variables;
@@ -121,7 +121,7 @@ pub struct InProcess {
     instances: Instances,
     workers: Arc<Workers>,
     registry: Arc<Registry>,
-    log: Arc<Log>,
+    log: Arc<ProgramLog>,
     /// Quick calls since the last that was not.
     quick: AtomicU32,
 }
@@ -136,7 +136,7 @@ impl InProcess {
         file: &Path,
         workers: &Arc<Workers>,
         registry: &Arc<Registry>,
-        log: &Arc<Log>,
+        log: &Arc<ProgramLog>,
     ) -> Result<InProcess, Anything> {
         let instances = match settings.confined() {
             true => Instances::Confined(pool(settings, file, registry, log)?),
@@ -325,7 +325,7 @@ fn pool(
     settings: &Arc<HandlerSettings>,
     file: &Path,
     registry: &Arc<Registry>,
-    log: &Arc<Log>,
+    log: &Arc<ProgramLog>,
 ) -> Result<Pool<Instance>, Anything> {
     let builder = Pool::builder(maker(settings, file, registry, log)?)
         .size(settings.instances)
@@ -352,7 +352,7 @@ fn maker(
     settings: &Arc<HandlerSettings>,
     file: &Path,
     registry: &Arc<Registry>,
-    log: &Arc<Log>,
+    log: &Arc<ProgramLog>,
 ) -> Result<impl Fn() -> Result<Instance, Anything> + Send + Sync + use<>, Anything> {
     start();
     let image = Image::load(file)?;
@@ -370,10 +370,10 @@ fn make(
     name: String,
     settings: &HandlerSettings,
     registry: &Registry,
-    log: &Arc<Log>,
+    log: &Arc<ProgramLog>,
 ) -> Result<Instance, Anything> {
     let buffer = SharedBuffer::new(&settings.path, settings.buffer, true)?;
-    let session = Arc::new(Session::new(buffer, log.clone(), &settings.path));
+    let session = Arc::new(Session::new(buffer, log.clone()));
     let [giver, asker, speaker] = [(); 3].map(|()| session.clone());
     let mut builder = Domain::builder(image)
         .name(name)
@@ -429,14 +429,14 @@ fn policy(settings: &HandlerSettings, session: &Arc<Session>) -> Result<Policy, 
 fn libraries(
     settings: &HandlerSettings,
     file: &Path,
-    log: &Arc<Log>,
+    log: &Arc<ProgramLog>,
 ) -> Result<Arc<IdleLibraries>, Anything> {
     let folder = tempfile::tempdir()?;
     let libraries = (0..settings.instances).map(|number| -> Result<Library, Anything> {
         let copy: PathBuf = folder.path().join(format!("{number}.so"));
         std::fs::copy(file, &copy)?;
         let buffer = SharedBuffer::new(&settings.path, settings.buffer, false)?;
-        let session = Arc::new(Session::new(buffer, log.clone(), &settings.path));
+        let session = Arc::new(Session::new(buffer, log.clone()));
         Ok(Library::open(&copy, session)?)
     });
     let libraries = libraries.collect::<Result<_, _>>()?;

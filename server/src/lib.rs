@@ -9,31 +9,39 @@
 //! - What goes to a client is an HTTP message of the server's making. A program gives a head that is checked, and a body.
 #![deny(unsafe_code)]
 
+mod access_line;
 mod account;
 mod admission;
 mod answer;
 mod body;
+mod checker;
 mod components;
 mod config;
 mod counters;
 mod failure;
+mod fast_path;
 mod file_stamp;
 mod files;
 mod handler;
 pub mod head;
+mod host;
 mod in_process;
 mod lease;
 mod log;
 mod metrics;
 mod program;
+mod program_log;
 mod range;
 mod registry;
 mod reload;
 mod request_body;
+mod rewound;
 mod router;
 mod server;
 mod session;
+mod settings;
 mod shared_buffer;
+mod static_files;
 mod status;
 mod timeouts;
 mod tls;
@@ -42,15 +50,18 @@ mod trusted;
 mod variables;
 mod write_timeout;
 
-pub use config::{Checker, ConfigError, HandlerSettings, Limits, Page, Recycle, Run, Site, Tls};
+pub use checker::{Checker, ConfigError};
+pub use config::Site;
 pub use handler::HandlerError;
 pub use log::Log;
 pub use program::LIBCGI;
-pub use server::{ServeError, Server, check, shutdown_signal};
+pub use program_log::ProgramLog;
+pub use server::{ServeError, Server, check, signals};
+pub use settings::{HandlerSettings, Limits, Page, Recycle, Run, Tls};
 pub use tls::TlsError;
 
 // What components are made of.
-pub use admission::Admission;
+pub use admission::Party;
 pub use answer::Answer;
 pub use body::{Body, Cut};
 pub use components::{

@@ -1,16 +1,25 @@
 //! The two logs: one line for each request, and one for each thing that the operator should know.
+//!
+//! Invariant: whoever has something to say never waits for whoever reads it. Lines go to a [`sink`], whose thread writes them; what
+//! there is no room for is dropped and counted.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+mod sink;
+
+use sink::{Destination, Sink};
+use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-type Sink = Mutex<Option<BufWriter<Box<dyn Write + Send>>>>;
+/// How long the end of a log waits for what was not written yet.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Both logs.
 pub struct Log {
-    access: Sink,
-    error: Sink,
+    access: Option<Sink>,
+    error: Option<Sink>,
+    /// Lines of programs beyond what they may say.
+    left_out: AtomicU64,
 }
 
 impl Log {
@@ -18,86 +27,92 @@ impl Log {
     /// none.
     ///
     /// # Errors
-    /// A file cannot be opened.
+    /// A file cannot be opened; which one.
     pub fn open(access: &Path, error: &Path) -> io::Result<Log> {
-        Ok(Log {
-            access: sink(access, || Box::new(io::stdout()))?,
-            error: sink(error, || Box::new(io::stderr()))?,
-        })
+        let error = Destination::open(error, || rustix::io::dup(io::stderr()))?;
+        let access = Destination::open(access, || rustix::io::dup(io::stdout()))?;
+        Log::with(access, error)
     }
 
     /// To where `write` says, for hosts and tests.
-    pub fn to(access: Box<dyn Write + Send>, error: Box<dyn Write + Send>) -> Log {
-        Log {
-            access: Mutex::new(Some(BufWriter::new(access))),
-            error: Mutex::new(Some(BufWriter::new(error))),
-        }
+    ///
+    /// # Errors
+    /// There are no more threads.
+    pub fn to(access: Box<dyn Write + Send>, error: Box<dyn Write + Send>) -> io::Result<Log> {
+        let [access, error] = [access, error].map(|to| Some(Destination::Stream(to)));
+        Log::with(access, error)
+    }
+
+    fn with(access: Option<Destination>, error: Option<Destination>) -> io::Result<Log> {
+        let error = error.map(|to| Sink::new("error", to, None)).transpose()?;
+        let access = access.map(|to| Sink::new("access", to, error.as_ref()));
+        Ok(Log {
+            access: access.transpose()?,
+            error,
+            left_out: AtomicU64::new(0),
+        })
     }
 
     /// Whether anybody reads the access log.
     pub fn has_access(&self) -> bool {
-        self.access
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
+        self.access.is_some()
     }
 
-    /// A line of the access log; it is written when enough have come, or at [`Log::flush`].
+    /// A line of the access log; it is written when enough have come, or soon.
     pub fn access(&self, line: &str) {
-        write(&self.access, line, false);
+        if let Some(sink) = &self.access {
+            sink.say(line, false);
+        }
     }
 
-    /// A line of the error log, written at once. Line ends and control characters in it are shown, so that no program can write
-    /// lines in the server's name.
+    /// Lines of the error log, written at once. Control characters in them are shown, and lines after the first are indented, so that
+    /// no program can write lines in the server's name.
     pub fn error(&self, text: &str) {
-        let line: String = text
-            .chars()
-            .flat_map(|c| {
-                let shown = c.is_control().then(|| c.escape_default());
-                let plain = shown.is_none().then_some(c);
-                shown.into_iter().flatten().chain(plain)
-            })
-            .collect();
-        write(&self.error, &format!("postern: {line}"), true);
+        let Some(sink) = &self.error else {
+            return;
+        };
+        let shown = |c: char| {
+            let escaped = (c.is_control() && c != '\t').then(|| c.escape_default());
+            let plain = escaped.is_none().then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        };
+        for (number, line) in text.trim_end().split('\n').enumerate() {
+            let begin = if number == 0 { "postern: " } else { "    " };
+            let line: String = begin.chars().chain(line.chars().flat_map(shown)).collect();
+            sink.say(&line, true);
+        }
     }
 
-    /// Writes what waits.
+    /// A line of a program's beyond what it may say: it is counted.
+    pub fn leave_out(&self) {
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Opens the files again: somebody has moved them away.
+    pub fn reopen(&self) {
+        for sink in self.access.iter().chain(&self.error) {
+            sink.reopen();
+        }
+    }
+
+    /// Waits until all is written, if that does not take long.
     pub fn flush(&self) {
-        for sink in [&self.access, &self.error] {
-            if let Some(sink) = sink.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-                // Nobody can be told that the log cannot be written.
-                let _ = sink.flush();
-            }
+        for sink in self.access.iter().chain(&self.error) {
+            sink.flush(LAST);
         }
     }
-}
 
-impl Drop for Log {
-    fn drop(&mut self) {
-        self.flush();
+    /// Lines that were dropped, by log: nobody took them.
+    pub fn dropped(&self) -> [(&'static str, u64); 2] {
+        let dropped = |sink: &Option<Sink>| sink.as_ref().map_or(0, Sink::dropped);
+        [
+            ("access", dropped(&self.access)),
+            ("error", dropped(&self.error)),
+        ]
     }
-}
 
-fn sink(path: &Path, standard: impl FnOnce() -> Box<dyn Write + Send>) -> io::Result<Sink> {
-    let writer: Option<Box<dyn Write + Send>> = match path.to_str() {
-        Some("") => None,
-        Some("-") => Some(standard()),
-        _ => Some(Box::new(append(path)?)),
-    };
-    Ok(Mutex::new(
-        writer.map(|writer| BufWriter::with_capacity(64 << 10, writer)),
-    ))
-}
-
-fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
-}
-
-fn write(sink: &Sink, line: &str, now: bool) {
-    if let Some(sink) = sink.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-        let _ = writeln!(sink, "{line}");
-        if now {
-            let _ = sink.flush();
-        }
+    /// Lines of programs that were left out, since the program had said enough.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
     }
 }

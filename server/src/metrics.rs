@@ -2,6 +2,7 @@
 
 use crate::counters::{BOUNDS, Counters};
 use crate::handler::Handler;
+use crate::log::Log;
 use postern::Metrics;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub fn text(
     handlers: &[Arc<Handler>],
     others: &[(&str, &str, &Counters)],
     (connections, refused): (usize, u64),
+    log: &Log,
 ) -> String {
     let mut text = String::with_capacity(16 << 10);
     let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -41,6 +43,27 @@ pub fn text(
         "Connections that were closed at once, since their address had enough.",
         &mut |text| {
             let _ = writeln!(text, "postern_serve_refused_total {refused}");
+        },
+    );
+    family(
+        "postern_serve_log_dropped_total",
+        "counter",
+        "Lines of a log that nobody took in time.",
+        &mut |text| {
+            for (name, lines) in log.dropped() {
+                let _ = writeln!(
+                    text,
+                    "postern_serve_log_dropped_total{{log=\"{name}\"}} {lines}"
+                );
+            }
+        },
+    );
+    family(
+        "postern_serve_log_left_out_total",
+        "counter",
+        "Lines of programs beyond what they may say in the error log.",
+        &mut |text| {
+            let _ = writeln!(text, "postern_serve_log_left_out_total {}", log.left_out());
         },
     );
     family(

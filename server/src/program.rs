@@ -2,10 +2,15 @@
 //!
 //! What is no C or C++ is taken as it is: somebody has built it.
 
-use crate::config::{HandlerSettings, Run};
+use crate::settings::{HandlerSettings, Run};
 use postern_toolchain::Language;
 use postern_toolchain::driver::run_captured;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,22 +29,37 @@ pub struct BuildError(String);
 pub struct BuildFolder {
     folder: tempfile::TempDir,
     built: AtomicU64,
+    /// Locked as long as the server lives, however it ends: whoever finds it unlocked may clear it away.
+    _lock: File,
 }
+
+/// What the folders' names begin with.
+const PREFIX: &str = "postern-serve-";
 
 impl BuildFolder {
     /// A new folder, with the header in it.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn new() -> std::io::Result<BuildFolder> {
-        let folder = tempfile::Builder::new()
-            .prefix("postern-serve-")
-            .tempdir()?;
-        std::fs::write(folder.path().join("libcgi.h"), LIBCGI)?;
-        Ok(BuildFolder {
-            folder,
-            built: AtomicU64::new(0),
-        })
+    pub fn new() -> io::Result<BuildFolder> {
+        let place = std::env::temp_dir();
+        clear(&place);
+        loop {
+            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place)?;
+            let lock = File::open(folder.path())?;
+            flock(&lock, FlockOperation::LockExclusive)?;
+            // Another server may have found it before it was locked.
+            let there = std::fs::metadata(folder.path());
+            if !there.is_ok_and(|there| lock.metadata().is_ok_and(|l| l.ino() == there.ino())) {
+                continue;
+            }
+            std::fs::write(folder.path().join("libcgi.h"), LIBCGI)?;
+            return Ok(BuildFolder {
+                folder,
+                built: AtomicU64::new(0),
+                _lock: lock,
+            });
+        }
     }
 
     /// Whether a program is a source to be compiled.
@@ -101,6 +121,31 @@ impl BuildFolder {
             Run::Cgi => compile(language, &[], &arguments, &[])?,
         }
         Ok(output)
+    }
+}
+
+/// Clears away what servers left that were killed: folders of this user that nobody has locked.
+fn clear(place: &Path) {
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| {
+        entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+    });
+    for entry in left {
+        let ours = |found: &Metadata| found.is_dir() && found.uid() == geteuid().as_raw();
+        // Of the link itself, if it is one.
+        if !entry.metadata().is_ok_and(|found| ours(&found)) {
+            continue;
+        }
+        let Ok(lock) = File::open(entry.path()) else {
+            continue;
+        };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // What cannot be removed stays, as before.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! From a request to its answer: which handler or file it is for.
 
+use crate::access_line::AccessLine;
 use crate::account::{Account, Tracked};
-use crate::admission::ClientLimit;
+use crate::admission::{ClientLimit, ClientPermit};
 use crate::body::Body;
 use crate::components::{Processes, RouteContext, Routes, ServePage};
 use crate::config::Site;
@@ -9,29 +10,36 @@ use crate::counters::Counters;
 use crate::failure::{Failure, FailureId};
 use crate::files::{self, Files};
 use crate::handler::{Handler, HandlerContext, HandlerError};
+use crate::host;
 use crate::in_process::Workers;
 use crate::log::Log;
 use crate::metrics;
 use crate::program::BuildFolder;
 use crate::registry::Registry;
+use crate::settings::HandlerSettings;
+use crate::static_files::{KeptFiles, StaticFile};
 use crate::status::Status;
 use crate::variables::Peers;
-use http::header::{CONTENT_TYPE, HOST, HeaderValue, SERVER};
-use http::{Method, Request, Response, Version};
+use http::header::{CONTENT_TYPE, HeaderValue, REFERER, SERVER, USER_AGENT};
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// All that serves requests.
 pub struct Router {
     files: Option<Files>,
+    kept: KeptFiles,
     /// The longest paths first.
-    handlers: Vec<Arc<Handler>>,
+    handlers: RwLock<Arc<[Arc<Handler>]>>,
+    /// What makes more of them.
+    context: HandlerContext,
     clients: Arc<ClientLimit>,
     public: Arc<Counters>,
     log: Arc<Log>,
     logs_access: bool,
+    /// Whether its lines have the time that requests took.
+    log_seconds: bool,
     /// Connections now.
     pub connections: AtomicUsize,
     /// Connections that were closed at once, since their address had enough.
@@ -73,11 +81,11 @@ impl Router {
             let handler = Handler::new(settings, &context)?;
             Ok(Arc::new(handler))
         });
-        let mut handlers: Vec<_> = handlers.collect::<Result<_, _>>()?;
-        handlers.sort_by_key(|handler| std::cmp::Reverse(handler.settings().path.len()));
+        let handlers = sorted(handlers.collect::<Result<_, _>>()?);
         let public: Arc<Counters> = Arc::default();
         let routes = site.routes.as_ref().map(|settings| {
             let started = settings.start(&RouteContext {
+                folder: context.builds.folder().to_owned(),
                 body: site.limits.receive,
                 registry: registry.clone(),
                 log: log.clone(),
@@ -99,11 +107,14 @@ impl Router {
             routes,
             transcode: site.transcode,
             files,
-            handlers,
+            kept: KeptFiles::default(),
+            handlers: RwLock::new(handlers),
+            context,
             clients: Arc::new(ClientLimit::new(site.limits.requests_per_client)),
             public,
             log: log.clone(),
             logs_access: log.has_access(),
+            log_seconds: site.log_seconds,
             connections: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             operations: site.operations.is_none(),
@@ -115,32 +126,54 @@ impl Router {
         self.routes.as_ref()
     }
 
-    /// The handlers, to reload them.
-    pub fn handlers(&self) -> &[Arc<Handler>] {
-        &self.handlers
+    /// The handlers that there are now.
+    pub fn handlers(&self) -> Arc<[Arc<Handler>]> {
+        let handlers = self.handlers.read();
+        handlers.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Builds one more handler; requests go to it from then on.
+    ///
+    /// # Errors
+    /// It cannot be built.
+    pub fn add(&self, settings: &Arc<HandlerSettings>) -> Result<(), HandlerError> {
+        let handler = Arc::new(Handler::new(settings, &self.context)?);
+        self.status.add(&handler.counters);
+        let mut handlers = self
+            .handlers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *handlers = sorted(handlers.iter().cloned().chain([handler]).collect());
+        Ok(())
+    }
+
+    /// No request goes to the handler of a path any more; those that it serves go on.
+    pub fn remove(&self, path: &str) {
+        let mut handlers = self
+            .handlers
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let others = handlers
+            .iter()
+            .filter(|handler| handler.settings().path != path);
+        *handlers = others.cloned().collect();
     }
 
     /// Answers a request of the site's listener.
     pub async fn answer(&self, request: Request<Incoming>, peers: Peers) -> Response<Tracked> {
-        let line = self.logs_access.then(|| {
+        let line = self.log_access(|seconds| {
             let target = request
                 .uri()
                 .path_and_query()
                 .map_or("", |target| target.as_str());
-            let (time, client) = (
-                httpdate::fmt_http_date(SystemTime::now()),
-                peers.client.ip(),
-            );
-            let line = format!(
-                "{client} - - [{time}] \"{} {target} {:?}\"",
-                request.method(),
-                request.version()
-            );
-            (line, self.log.clone())
+            let asked = (request.method(), target, request.version());
+            let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+            let said = [header(REFERER), header(USER_AGENT)];
+            AccessLine::new(peers.client.ip(), asked, said, seconds)
         });
         let mut account = Account::new(request.method(), line);
         account.count(&self.public);
-        let result = match self.clients.enter(peers.client.ip()) {
+        let result = match self.enter(&peers) {
             Ok(share) => {
                 account.hold(share);
                 self.route(request, &peers, &mut account).await
@@ -155,6 +188,51 @@ impl Router {
         account.answer(response)
     }
 
+    /// A line for the access log, if anybody reads that. `line` is told whether it shall have the time that the request took.
+    pub fn log_access(
+        &self,
+        line: impl FnOnce(bool) -> AccessLine,
+    ) -> Option<(AccessLine, Arc<Log>)> {
+        let log = self.logs_access.then(|| self.log.clone())?;
+        Some((line(self.log_seconds), log))
+    }
+
+    /// One more request of a client.
+    ///
+    /// # Errors
+    /// It has enough.
+    pub fn enter(&self, peers: &Peers) -> Result<ClientPermit, Failure> {
+        self.clients.enter(peers.client.ip())
+    }
+
+    /// Who counts answers with static files.
+    pub fn public(&self) -> &Arc<Counters> {
+        &self.public
+    }
+
+    /// The file that a path means to which nobody else answers, and which has no escapes; `None` where there is more to say.
+    pub fn static_file(&self, path: &str, asks: bool) -> Option<Arc<StaticFile>> {
+        let files = self.files.as_ref()?;
+        let bytes = path.as_bytes();
+        let own = ["/healthz", "/metrics", "/status", "/_postern"];
+        let other = asks && self.transcode
+            || bytes.contains(&b'%')
+            || own.iter().any(|own| path.starts_with(own))
+            || self.page.is_some() && path == "/"
+            || self
+                .routes
+                .as_ref()
+                .is_some_and(|routes| routes.serves(bytes))
+            || self
+                .handlers()
+                .iter()
+                .any(|handler| handler.serves(bytes).is_some());
+        match other {
+            true => None,
+            false => self.kept.get(files, bytes),
+        }
+    }
+
     /// Answers a request of the operators' listener.
     pub fn operate(&self, request: &Request<Incoming>) -> Response<Tracked> {
         let answer = self.operation(request.uri().path()).map(Ok);
@@ -166,15 +244,12 @@ impl Router {
 
     async fn route(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         peers: &Peers,
         account: &mut Account,
     ) -> Result<Response<Body>, Failure> {
-        let hosts = request.headers().get_all(HOST).iter().count();
-        let fine = hosts == 1 || hosts == 0 && request.version() == Version::HTTP_10;
-        let Some(path) = decoded(request.uri().path()).filter(|_| fine) else {
-            return Err(Failure::Path);
-        };
+        host::settle(&mut request)?;
+        let path = decoded(request.uri().path()).ok_or(Failure::Path)?;
         if self.operations
             && let Some(answer) = self.operation(request.uri().path())
         {
@@ -188,9 +263,12 @@ impl Router {
         }
         if let Some(routes) = self.routes.as_ref().filter(|routes| routes.serves(&path)) {
             account.count(routes.counters());
-            return Ok(routes.clone().serve(request, &path).await);
+            return Ok(routes
+                .clone()
+                .serve(request, &path, peers.client.ip())
+                .await);
         }
-        for handler in &self.handlers {
+        for handler in &*self.handlers() {
             if let Some(rest) = handler.serves(&path) {
                 account.count(&handler.counters);
                 return handler.serve(request, rest, peers).await;
@@ -205,7 +283,10 @@ impl Router {
         {
             account.count(routes.counters());
             let file = files.read(request.method(), &path, most)?;
-            let answer = routes.clone().transform(request.headers(), query, file);
+            let from = peers.client.ip();
+            let answer = routes
+                .clone()
+                .transform(request.headers(), query, file, from);
             return Ok(answer.await);
         }
         let raw = request
@@ -237,7 +318,8 @@ impl Router {
                     (name, name, &**routes.counters())
                 }));
                 let mut text = routes.map_or_else(String::new, |routes| routes.metrics());
-                text += &metrics::text(&self.handlers, &others, (connections, refused));
+                text +=
+                    &metrics::text(&self.handlers(), &others, (connections, refused), &self.log);
                 ("text/plain; version=0.0.4", text)
             }
             _ => return None,
@@ -252,8 +334,8 @@ impl Router {
     fn fail(&self, failure: &Failure, counters: Option<&Counters>) -> Response<Body> {
         let id = failure.is_ours().then(FailureId::new);
         if let Some(id) = id {
-            let path = self
-                .handlers
+            let handlers = self.handlers();
+            let path = handlers
                 .iter()
                 .find(|h| counters.is_some_and(|c| std::ptr::eq(c, &*h.counters)));
             let path = path.map_or("", |handler| &*handler.settings().path);
@@ -270,6 +352,12 @@ impl Router {
         }
         response
     }
+}
+
+/// The longest paths first.
+fn sorted(mut handlers: Vec<Arc<Handler>>) -> Arc<[Arc<Handler>]> {
+    handlers.sort_by_key(|handler| std::cmp::Reverse(handler.settings().path.len()));
+    handlers.into()
 }
 
 /// A path without its escapes; `None` if they are wrong or hide a NUL.

@@ -2,15 +2,18 @@
 
 use crate::admission::{ClientLimit, ClientPermit};
 use crate::config::Site;
+use crate::fast_path::{self, Next};
 use crate::files::Files;
 use crate::handler::HandlerError;
 use crate::log::Log;
 use crate::program::BuildFolder;
 use crate::reload;
+use crate::rewound::Rewound;
 use crate::router::Router;
 use crate::tls::{self, TlsError};
 use crate::variables::Peers;
 use crate::write_timeout::WriteTimeout;
+use bytes::BytesMut;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -52,6 +55,9 @@ pub enum ServeError {
         /// Why.
         source: io::Error,
     },
+    /// The operators' listener is where the site's is.
+    #[error("operations.listen: {0} is where the site listens; take another port")]
+    Twice(SocketAddr),
     /// Anything else of the system.
     #[error("cannot {what}: {source}")]
     System {
@@ -112,6 +118,11 @@ impl Server {
             log,
             tls,
         })
+    }
+
+    /// Its logs.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
     }
 
     /// Where it listens, with the port that the kernel chose if the site says 0.
@@ -180,14 +191,8 @@ impl Server {
             let places = Arc::new(Semaphore::new(16));
             accepting.push(tokio::spawn(accept(listener, common(None, true), places)));
         }
-        let watching = tokio::spawn(reload::watch(self.router.clone(), self.log.clone()));
-        let log = self.log.clone();
-        let flushing = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                log.flush();
-            }
-        });
+        let found = self.site.discovered.then(|| self.site.clone());
+        let watching = tokio::spawn(reload::watch(self.router.clone(), self.log.clone(), found));
         end.await;
         let _ = tell.send(true);
         self.router.status.end();
@@ -195,7 +200,6 @@ impl Server {
             task.abort();
         }
         watching.abort();
-        flushing.abort();
         let all = u32::try_from(most).unwrap_or(u32::MAX);
         let _ = timeout(shutdown, places.acquire_many(all)).await;
         self.log.flush();
@@ -208,11 +212,16 @@ impl Server {
 /// # Errors
 /// See [`ServeError`].
 pub fn check(site: &Site) -> Result<(), ServeError> {
+    // Those that it would write can be written.
+    Log::open(&site.access_log, &site.error_log).map_err(system("open a log"))?;
     let log = Log::open("".as_ref(), "-".as_ref()).map_err(system("open a log"))?;
     parts(site, &Arc::new(log)).map(|_| ())
 }
 
 fn parts(site: &Site, log: &Arc<Log>) -> Result<(Arc<Router>, Option<TlsAcceptor>), ServeError> {
+    if let Some(operations) = site.operations.filter(|other| same(site.listen, *other)) {
+        return Err(ServeError::Twice(operations));
+    }
     let tls = site.tls.as_ref().map(tls::acceptor).transpose()?;
     let builds = BuildFolder::new().map_err(system("make a folder for programs"))?;
     let files = site.public.as_deref().map(Files::new).transpose();
@@ -223,6 +232,12 @@ fn parts(site: &Site, log: &Arc<Log>) -> Result<(Arc<Router>, Option<TlsAcceptor
     let processes = processes.map_err(system("make a thread"))?;
     let router = Router::new(site, files, builds, processes, log)?;
     Ok((Arc::new(router), tls))
+}
+
+/// Whether two listeners would get in each other's way.
+fn same(a: SocketAddr, b: SocketAddr) -> bool {
+    let all = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() != 0 && a.port() == b.port() && (a.ip() == b.ip() || all)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -270,7 +285,7 @@ async fn connection(
     let connections = &common.router.connections;
     connections.fetch_add(1, Ordering::Relaxed);
     match &common.tls {
-        None => talk(stream, peers, &common).await,
+        None => plain(stream, peers, &common).await,
         Some(tls) => {
             // Who does not manage to greet is nobody to complain about.
             if let Ok(Ok(stream)) = timeout(common.site.limits.header, tls.accept(stream)).await {
@@ -279,6 +294,19 @@ async fn connection(
         }
     }
     connections.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// A connection that is not encrypted.
+async fn plain(mut stream: TcpStream, peers: Peers, common: &Common) {
+    let (limits, ending) = (&common.site.limits, &common.ending);
+    let next = match common.operators {
+        true => Next::HandOver(BytesMut::new()),
+        false => fast_path::serve(&mut stream, &common.router, peers, limits, ending).await,
+    };
+    match next {
+        Next::HandOver(first) => talk(Rewound::new(first, stream), peers, common).await,
+        Next::Close => linger(stream).await,
+    }
 }
 
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, peers: Peers, common: &Common) {
@@ -327,17 +355,30 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = timeout(LINGER, close).await;
 }
 
-/// Ready when the process is told to end: SIGINT or SIGTERM.
-pub async fn shutdown_signal() {
+/// What a process is told by signals: it opens its log files again at SIGUSR1 and SIGHUP. Ready at SIGINT and SIGTERM: it shall end.
+pub async fn signals(log: Arc<Log>) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) else {
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::user_defined1(),
+        SignalKind::hangup(),
+    ];
+    let [
+        Ok(mut interrupt),
+        Ok(mut terminate),
+        Ok(mut user),
+        Ok(mut hangup),
+    ] = kinds.map(signal)
+    else {
         return std::future::pending().await;
     };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => return,
+            _ = terminate.recv() => return,
+            _ = user.recv() => log.reopen(),
+            _ = hangup.recv() => log.reopen(),
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::body::{Body, Cut};
 use crate::failure::Failure;
 use crate::head::{self, Promise};
 use crate::lease::{Lease, WriteHold};
-use crate::log::Log;
+use crate::program_log::ProgramLog;
 use crate::request_body::RequestBody;
 use crate::shared_buffer::{PIECE, SharedBuffer};
 use bytes::Bytes;
@@ -28,8 +28,7 @@ pub struct Session {
     pub buffer: SharedBuffer,
     halves: [Arc<Semaphore>; 2],
     call: Mutex<Option<Call>>,
-    log: Arc<Log>,
-    name: String,
+    log: Arc<ProgramLog>,
 }
 
 /// How a call went.
@@ -65,13 +64,12 @@ struct Call {
 
 impl Session {
     /// An empty one.
-    pub fn new(buffer: SharedBuffer, log: Arc<Log>, name: &str) -> Session {
+    pub fn new(buffer: SharedBuffer, log: Arc<ProgramLog>) -> Session {
         Session {
             buffer,
             halves: [(); 2].map(|()| Arc::new(Semaphore::new(1))),
             call: Mutex::new(None),
             log,
-            name: name.to_owned(),
         }
     }
 
@@ -173,7 +171,7 @@ impl Session {
 
     /// For the program: a line for the log.
     pub fn say(&self, text: &str) {
-        self.log.error(&format!("{}: {text}", self.name));
+        self.log.say(text);
     }
 }
 

@@ -91,7 +91,7 @@ struct Area {
 /// Who knows what the server does.
 pub struct Status {
     registry: Arc<Registry>,
-    counters: Vec<Arc<Counters>>,
+    counters: Mutex<Vec<Arc<Counters>>>,
     heartbeat: Option<String>,
     began: Instant,
     last: Mutex<Option<(Instant, Bytes)>>,
@@ -109,7 +109,7 @@ impl Status {
     ) -> Status {
         Status {
             registry: registry.clone(),
-            counters,
+            counters: Mutex::new(counters),
             heartbeat,
             began: Instant::now(),
             last: Mutex::default(),
@@ -132,6 +132,12 @@ impl Status {
         }
     }
 
+    /// Answers of one more are counted; those of who is gone stay.
+    pub fn add(&self, counters: &Arc<Counters>) {
+        let mut all = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(counters.clone());
+    }
+
     /// No stream goes on: the server ends.
     pub fn end(&self) {
         self.ending.send_replace(true);
@@ -144,11 +150,16 @@ impl Status {
         {
             return report.clone();
         }
+        let counters = self
+            .counters
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let names = ["2xx", "3xx", "4xx", "5xx"];
-        let answers = names.iter().zip(2..).map(|(name, digit)| {
-            let count = self.counters.iter().map(|counters| counters.answers(digit));
-            (*name, count.sum())
-        });
+        let answers = names
+            .iter()
+            .zip(2..)
+            .map(|(name, digit)| (*name, counters.iter().map(|one| one.answers(digit)).sum()));
         let answers: BTreeMap<_, u64> = answers.collect();
         let domains = self.registry.domains();
         let report = Report {

@@ -1,6 +1,6 @@
 //! Encryption: certificate and key from PEM files.
 
-use crate::config::Tls;
+use crate::settings::Tls;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;

@@ -233,6 +233,34 @@ fn a_plugin_is_typed_and_run_and_attacks_are_reported() {
             .until("document.querySelector('#said').innerText.startsWith('swap turned')")
             .await;
         assert_eq!(browser.pixels("after").await.2, pixels(swap));
+        // What was typed is there again, and for whoever has the link.
+        let link = browser.value("document.querySelector('#link').href").await;
+        let typed = browser
+            .value("document.querySelector('#source').value")
+            .await;
+        let there = "document.querySelectorAll('#domains button').length > 0";
+        browser
+            .client
+            .goto(&format!("http://{address}/"))
+            .await
+            .unwrap();
+        browser.until(there).await;
+        assert_eq!(
+            browser
+                .value("document.querySelector('#source').value")
+                .await,
+            typed
+        );
+        browser.value("localStorage.clear()").await;
+        browser.client.goto("about:blank").await.unwrap();
+        browser.client.goto(link.as_str().unwrap()).await.unwrap();
+        browser.until(there).await;
+        assert_eq!(
+            browser
+                .value("document.querySelector('#source').value")
+                .await,
+            typed
+        );
         browser.click("#landscape").await;
         browser.until(DONE).await;
         browser

@@ -9,6 +9,7 @@ mod plugins;
 #[path = "../../../server/tests/serve/site.rs"]
 mod site;
 mod status;
+mod turns;
 
 use postern_server::Components;
 

@@ -164,6 +164,16 @@ fn a_plugin_is_brought_used_shown_replaced_and_deleted() {
         code.contains("first:") && code.contains("255 - p->pixels[i]") && code.contains("ret"),
         "{code}"
     );
+    // Nothing in front of the function, nor behind its end.
+    assert!(code.starts_with("first:"), "{code}");
+    assert!(code.lines().count() < 200, "{code}");
+    let last = code.lines().last().unwrap();
+    assert!(
+        !["int3", "nop", "hlt"]
+            .iter()
+            .any(|fill| last.contains(fill)),
+        "{code}"
+    );
     let facts = json(&ask(&SERVING, "GET", "/plugins/first/facts", ALICE, b""));
     assert_eq!(facts["owner"], "client");
     let list = json(&ask(&SERVING, "GET", "/plugins/", ALICE, b""));

@@ -1,94 +1,33 @@
 //! From what `serve.toml` says to a [`Site`]: values that make sense, paths that are there.
 
+use super::Site;
 use super::file::{File, FileHandler, FileLimits, FilePage};
-use super::{ConfigError, HandlerSettings, Limits, Page, Recycle, Run, Site, Tls};
+use crate::checker::{Checker, ConfigError};
 use crate::components::Components;
+use crate::settings::{HandlerSettings, Limits, Page, Recycle, Run, Tls};
 use crate::timeouts::Timeouts;
-use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Checks what stands in one file. Its errors name the file and the key.
-pub struct Checker<'a> {
-    /// Paths begin there.
-    pub(super) folder: &'a Path,
-    /// The file, for complaints.
-    pub(super) path: PathBuf,
-    /// All of it.
-    pub(super) text: &'a str,
+/// Checks a whole site, for a server that has these components.
+pub(super) struct SiteChecker<'a> {
+    pub(super) checker: Checker<'a>,
     /// Who can serve what it says.
     pub(super) components: Components,
 }
 
-impl Checker<'_> {
-    /// The error for a key's value.
-    pub fn wrong(&self, key: impl Into<String>, message: impl Into<String>) -> ConfigError {
-        ConfigError::Value {
-            path: self.path.clone(),
-            key: key.into(),
-            message: message.into(),
-        }
-    }
+impl<'a> Deref for SiteChecker<'a> {
+    type Target = Checker<'a>;
 
-    fn address(&self, key: &str, text: &str) -> Result<SocketAddr, ConfigError> {
-        text.parse().map_err(|_| {
-            self.wrong(
-                key,
-                format!("`{text}` is no address with a port, like 127.0.0.1:8080 or [::]:80"),
-            )
-        })
+    fn deref(&self) -> &Checker<'a> {
+        &self.checker
     }
+}
 
-    /// A file, or a folder, that is there.
-    ///
-    /// # Errors
-    /// It is not.
-    pub fn there(&self, key: &str, path: &Path, folder: bool) -> Result<PathBuf, ConfigError> {
-        let full = self.folder.join(path);
-        let what = if folder { "folder" } else { "file" };
-        match std::fs::metadata(&full) {
-            Ok(found) if found.is_dir() == folder => Ok(full),
-            Ok(_) => Err(self.wrong(key, format!("{} is no {what}", full.display()))),
-            Err(error) => Err(self.wrong(
-                key,
-                format!("there is no {what} {}: {error}", full.display()),
-            )),
-        }
-    }
-
-    /// A number that is not 0.
-    ///
-    /// # Errors
-    /// It is.
-    pub fn positive<N: PartialEq + Default>(&self, key: &str, number: N) -> Result<N, ConfigError> {
-        match number == N::default() {
-            true => Err(self.wrong(key, "must be more than 0")),
-            false => Ok(number),
-        }
-    }
-
-    /// A time that is not 0.
-    ///
-    /// # Errors
-    /// It is.
-    pub fn time(&self, key: &str, milliseconds: u64) -> Result<Duration, ConfigError> {
-        self.positive(key, milliseconds).map(Duration::from_millis)
-    }
-
-    /// The file as `T` has it. The whole file's keys are known already; `T` has those that are a component's.
-    ///
-    /// # Errors
-    /// A key that there is not, or a value of another type.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        toml::from_str(self.text).map_err(|error| ConfigError::Syntax {
-            path: self.path.clone(),
-            message: error.to_string().trim_end().to_owned(),
-        })
-    }
-
+impl SiteChecker<'_> {
     /// The whole file.
     pub(super) fn site(&self, file: File) -> Result<Site, ConfigError> {
         let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -119,7 +58,7 @@ impl Checker<'_> {
         }
         let routes = match (file.plugins, self.components.plugins) {
             (None, _) => None,
-            (Some(_), Some(read)) => Some(read(self, workers)?),
+            (Some(_), Some(read)) => Some(read(&self.checker, workers)?),
             (Some(_), None) => return Err(self.wrong("plugins", "this server has none")),
         };
         if file.transcode && routes.is_none() {
@@ -160,6 +99,7 @@ impl Checker<'_> {
             },
             access_log: self.log(file.log.access),
             error_log: self.log(file.log.error),
+            log_seconds: file.log.seconds,
             tls: match file.tls {
                 Some(tls) => Some(Tls {
                     certificate: self.there("tls.certificate", &tls.certificate, false)?,
@@ -169,6 +109,7 @@ impl Checker<'_> {
             },
             page: self.page(file.page)?,
             handlers,
+            discovered: false,
         })
     }
 
@@ -286,6 +227,7 @@ impl Checker<'_> {
             body_bytes: handler.body_bytes.unwrap_or(limits.body_bytes),
             recycle: handler.recycle,
             files: files.collect::<Result<_, _>>()?,
+            log_lines: handler.log_lines,
             env: handler.env,
             path,
         })

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a key that is not here is an error.
 
-use super::{Recycle, Run};
+use crate::settings::{Recycle, Run};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -82,6 +82,7 @@ impl Default for FileLimits {
 pub(super) struct FileLog {
     pub(super) access: PathBuf,
     pub(super) error: PathBuf,
+    pub(super) seconds: bool,
 }
 
 impl Default for FileLog {
@@ -89,6 +90,7 @@ impl Default for FileLog {
         FileLog {
             access: "-".into(),
             error: "-".into(),
+            seconds: false,
         }
     }
 }
@@ -139,6 +141,8 @@ pub(super) struct FileHandler {
     pub(super) recycle: Recycle,
     #[serde(default)]
     pub(super) files: Vec<PathBuf>,
+    #[serde(default = "default_log_lines")]
+    pub(super) log_lines: u64,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
 }
@@ -151,6 +155,9 @@ fn default_wait() -> u64 {
 }
 fn default_call() -> u64 {
     10_000
+}
+fn default_log_lines() -> u64 {
+    100
 }
 fn default_buffer() -> usize {
     128 << 10

@@ -179,3 +179,23 @@ fn nothing_outside_is_served() {
         assert_eq!(SERVING.get(path).status, Some(400), "{path}");
     }
 }
+
+#[test]
+fn what_the_file_system_says_is_told_apart() {
+    let public = SERVING.path().join("public");
+    std::os::unix::fs::symlink("loop", public.join("loop")).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(public.join("socket")).unwrap();
+    let long = format!("/{}", "a".repeat(300));
+    for path in ["/loop", "/socket", "/index.html/below", &long] {
+        assert_eq!(SERVING.get(path).status, Some(404), "{path}");
+    }
+    drop(socket);
+    // Root may read what nobody may.
+    if !rustix::process::geteuid().is_root() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = public.join("mine.txt");
+        std::fs::write(&path, "mine").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
+        assert_eq!(SERVING.get("/mine.txt").status, Some(403));
+    }
+}

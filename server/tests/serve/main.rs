@@ -4,7 +4,9 @@
 mod faults;
 mod files;
 mod limits;
+mod logs;
 mod operations;
+mod plain;
 mod requests;
 #[allow(dead_code)]
 mod site;

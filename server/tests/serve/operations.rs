@@ -1,6 +1,7 @@
 //! What an operator sees and does.
 
-use crate::site::{Serving, connect, folder, handler, read, request};
+use crate::site::{Answer, Serving, connect, folder, handler, read, request};
+use postern_server::Site;
 use std::io::Write;
 use std::sync::Arc;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -166,4 +167,85 @@ fn encrypted_connections() {
     assert_eq!(read(stream).text(), "<h1>home</h1>\n");
     // Who does not speak TLS hears nothing of the site.
     assert_ne!(serving.get("/").status, Some(200));
+}
+
+#[test]
+fn handlers_of_the_folder_come_and_go() {
+    let folder = folder();
+    let handlers = folder.path().join("handlers");
+    std::fs::create_dir(&handlers).unwrap();
+    let write = |name: &str, says: &str| {
+        let text = format!(
+            "#include <libcgi.h>\nint cgi_main(void) {{ return cgi_puts(\"{says}\") < 0; }}\n"
+        );
+        std::fs::write(handlers.join(name), text).unwrap();
+    };
+    write("first.c", "first");
+    let serving = Serving::found(folder);
+    let until = |path: &str, is: &dyn Fn(&Answer) -> bool| {
+        serving.wait_for(|_| is(&serving.get(path)));
+    };
+    assert_eq!(serving.get("/first").text(), "first");
+    assert_eq!(serving.get("/second").status, Some(404));
+    write("second.c", "second");
+    until("/second", &|answer| answer.text() == "second");
+    // One that does not compile is told once, and served when it does.
+    std::fs::write(
+        handlers.join("third.c"),
+        "int cgi_main(void) { return no; }",
+    )
+    .unwrap();
+    serving.wait_for(|log| log.contains("(it is not served)"));
+    assert_eq!(serving.get("/third").status, Some(404));
+    write("third.c", "third");
+    until("/third", &|answer| answer.text() == "third");
+    std::fs::remove_file(handlers.join("first.c")).unwrap();
+    until("/first", &|answer| answer.status == Some(404));
+    assert_eq!(serving.get("/second").text(), "second");
+    let log = serving.errors.get();
+    assert_eq!(log.matches("(it is not served)").count(), 1, "{log}");
+    assert!(!log.contains("former program"), "{log}");
+}
+
+#[test]
+fn two_listeners_at_one_address_and_a_log_that_cannot_be_written_are_told() {
+    let folder = folder();
+    for (toml, expected) in [
+        (
+            "listen = \"127.0.0.1:4711\"\n[operations]\nlisten = \"0.0.0.0:4711\"\n",
+            "operations.listen: 0.0.0.0:4711 is where the site listens",
+        ),
+        (
+            "[log]\naccess = \"nowhere/log\"\n",
+            "nowhere/log: No such file",
+        ),
+        ("[log]\nerror = \"public\"\n", "public: Is a directory"),
+    ] {
+        let site = Site::parse(folder.path(), toml, crate::COMPONENTS).unwrap();
+        let error = postern_server::check(&site).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn what_killed_servers_left_is_cleared_away() {
+    let place = std::env::temp_dir();
+    let left = tempfile::Builder::new()
+        .prefix("postern-serve-")
+        .tempdir_in(&place)
+        .unwrap();
+    std::fs::write(left.path().join("program-0.px"), "x").unwrap();
+    let held = tempfile::Builder::new()
+        .prefix("postern-serve-")
+        .tempdir_in(&place)
+        .unwrap();
+    let lock = std::fs::File::open(held.path()).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let [one, other] = [Serving::new(""), Serving::new("")];
+    assert!(!left.path().exists() && held.path().exists());
+    // Those that live leave each other alone.
+    for serving in [one, other] {
+        assert_eq!(serving.get("/").status, Some(200));
+    }
+    let _ = left.close();
 }

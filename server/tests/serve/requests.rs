@@ -143,3 +143,30 @@ fn requests_in_one_piece_are_answered_in_order() {
     assert_eq!(text.matches("HTTP/1.1 200").count(), 21, "{text}");
     assert!(text.ends_with("<p>Hello\n"), "{text}");
 }
+
+#[test]
+fn a_host_that_cannot_be_one_is_400_and_a_target_has_the_say() {
+    for host in [
+        "", "a b", "a/b", "me@a", "a:port", "[::1", "<b>", "a:70000", "a, b",
+    ] {
+        let bytes = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        assert_eq!(SERVING.send(bytes).status, Some(400), "{host}");
+    }
+    let ask = |target: &str, host: &str| {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        SERVING.send(head)
+    };
+    let told = ask("http://other.example:81/p/host", "here").text();
+    assert!(told.contains("SERVER_NAME=other.example\n"), "{told}");
+    assert!(told.contains("HTTP_HOST=other.example:81\n"), "{told}");
+    assert!(!told.contains("here"), "{told}");
+    assert!(
+        ask("/p/host", "[::1]:8080")
+            .text()
+            .contains("SERVER_NAME=[::1]\n")
+    );
+    for target in ["ftp://a/", "http://me@a/", "http://:80/"] {
+        assert_eq!(ask(target, "here").status, Some(400), "{target}");
+    }
+    goes_on();
+}

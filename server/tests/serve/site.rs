@@ -4,7 +4,7 @@ use postern_server::{Log, Server, Site};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ pub const LONG: Duration = Duration::from_secs(120);
 
 /// Where a log goes.
 #[derive(Clone, Default)]
-pub struct Text(Arc<Mutex<Vec<u8>>>);
+pub struct Text(Arc<Mutex<Vec<u8>>>, Arc<OnceLock<Weak<Log>>>);
 
 impl Write for Text {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -27,7 +27,11 @@ impl Write for Text {
 }
 
 impl Text {
+    /// What was written; what was said before is.
     pub fn get(&self) -> String {
+        if let Some(log) = self.1.get().and_then(Weak::upgrade) {
+            log.flush();
+        }
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 }
@@ -77,10 +81,39 @@ impl Serving {
     }
 
     pub fn of(folder: tempfile::TempDir, toml: &str) -> Serving {
+        let access = Text::default();
+        Serving::logging(folder, toml, access.clone(), Box::new(access))
+    }
+
+    /// With an access log that goes elsewhere.
+    pub fn logging(
+        folder: tempfile::TempDir,
+        toml: &str,
+        access: Text,
+        to: Box<dyn Write + Send>,
+    ) -> Serving {
         let site = site(folder.path(), toml);
-        let (access, errors) = (Text::default(), Text::default());
-        let log = Log::to(Box::new(access.clone()), Box::new(errors.clone()));
-        let server = Server::with_log(site, Arc::new(log)).unwrap();
+        Serving::serve(folder, site, access, to)
+    }
+
+    /// What a folder without a file has.
+    pub fn found(folder: tempfile::TempDir) -> Serving {
+        let mut site = Site::load(folder.path(), crate::COMPONENTS).unwrap();
+        site.listen.set_port(0);
+        let access = Text::default();
+        Serving::serve(folder, site, access.clone(), Box::new(access))
+    }
+
+    fn serve(
+        folder: tempfile::TempDir,
+        site: Site,
+        access: Text,
+        to: Box<dyn Write + Send>,
+    ) -> Serving {
+        let errors = Text::default();
+        let log = Arc::new(Log::to(to, Box::new(errors.clone())).unwrap());
+        let _ = errors.1.set(Arc::downgrade(&log));
+        let server = Server::with_log(site, log).unwrap();
         let (stop, stopped) = oneshot::channel();
         Serving {
             address: server.address().unwrap(),

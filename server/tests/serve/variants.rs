@@ -41,6 +41,18 @@ fn a_small_answer() {
 }
 
 #[test]
+fn what_a_client_sent_is_no_markup() {
+    each(|serving, path| {
+        let answer = serving.get(&format!("{path}/html?a&'b"));
+        assert_eq!(
+            answer.text(),
+            "a&amp;&#39;b&lt;a href=&quot;b&quot;&gt;&amp;&#39;c&#39;",
+            "{path}"
+        );
+    });
+}
+
+#[test]
 fn variables_are_those_of_cgi() {
     each(|serving, path| {
         let answer = serving.send(request(

@@ -49,6 +49,10 @@ int cgi_main(void)
 		cgi_header("Content-Type", "text/html");
 		return cgi_puts("<p>Hello\n") < 0;
 	}
+	if (is("/html"))
+		return cgi_html(cgi_env("QUERY_STRING")) < 0 || cgi_html("<a href=\"b\">&'c'") < 0;
+	if (is("/host"))
+		return cgi_printf("SERVER_NAME=%s\nHTTP_HOST=%s\n", cgi_env("SERVER_NAME"), cgi_env("HTTP_HOST")) < 0;
 	if (is("/env")) {
 		const char *names[] = {"REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "QUERY_STRING", "CONTENT_TYPE", "HTTP_X_A", "SITE"};
 		for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -113,6 +117,11 @@ int cgi_main(void)
 		return cgi_header("Location", "/elsewhere");
 	if (is("/header"))
 		return cgi_printf("%d %d", cgi_header("X-A", "b\r\nSet-Cookie: c=d"), cgi_header("X A", "b")) < 0;
+	if (is("/chatter")) {
+		for (int i = 0; i < 300; i++)
+			cgi_log("chatter");
+		return cgi_puts("said") < 0;
+	}
 	if (is("/log")) {
 		cgi_log("a line\nand no second");
 		return 0;
