@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 work=$root/target/programs
-export POSTERN=$root/target/release/postern PROGRAMS_FOLDER=$work
+export POSTERN=${POSTERN:-$root/target/release/postern} PROGRAMS_FOLDER=$work
 cc=$root/scripts/programs/cc
 names=("$@")
 ((${#names[@]})) || names=(cjson jansson brotli lame hunspell)

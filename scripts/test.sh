@@ -111,7 +111,7 @@ export POSTERN_BUILT=1
 step "test programs" find_programs
 later documentation "cargo test --release --workspace --doc --no-fail-fast"
 later demonstration demo/run.sh
-later programs "scripts/programs.sh cjson jansson"
+later programs "scripts/programs.sh cjson"
 later fuzzing "fuzz/run.sh 10"
 step "tests, $jobs programs at a time" run_jobs
 report

@@ -141,10 +141,10 @@ static int given(enum form form, uint32_t c, unsigned char *p, size_t n)
     switch (form) {
     case ASCII:
     case LATIN1:
-        if (c >= (form == ASCII ? 0x80 : 0x100))
-            return -EILSEQ;
         if (!n)
             return -E2BIG;
+        if (c >= (form == ASCII ? 0x80 : 0x100))
+            return -EILSEQ;
         return *p = (unsigned char)c, 1;
     case UTF8:
         length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
@@ -212,7 +212,7 @@ size_t iconv(iconv_t conversion, char **restrict in, size_t *restrict in_left, c
     while (*in_left) {
         const unsigned char *p = (const unsigned char *)*in;
         uint32_t character = 0;
-        int error = 0, n = c->first ? read_mark(c, p, *in_left) : 0;
+        int n = c->first ? read_mark(c, p, *in_left) : 0;
         if (n > 0) {
             c->first = 0;
             *in += n;
@@ -231,14 +231,19 @@ size_t iconv(iconv_t conversion, char **restrict in, size_t *restrict in_left, c
             return (size_t)-1;
         }
         c->first = 0;
-        int mark = 0;
+        if (c->mark) {
+            int mark = given(c->out, 0xfeff, (unsigned char *)*out, *out_left);
+            if (mark < 0) {
+                errno = -mark;
+                return (size_t)-1;
+            }
+            *out += mark;
+            *out_left -= (size_t)mark;
+            c->mark = 0;
+        }
         unsigned char *to = (unsigned char *)*out;
         size_t room = *out_left;
-        if (c->mark) {
-            mark = given(c->out, 0xfeff, to, room);
-            error = mark < 0 ? mark : 0;
-        }
-        int m = error ? error : given(c->out, character, to + mark, room - (size_t)mark);
+        int m = given(c->out, character, to, room);
         if (m == -EILSEQ && c->translate) {
             changed++;
             m = given(c->out, '?', to, room);
@@ -249,11 +254,10 @@ size_t iconv(iconv_t conversion, char **restrict in, size_t *restrict in_left, c
             errno = -m;
             return (size_t)-1;
         }
-        c->mark = 0;
         *in += n;
         *in_left -= (size_t)n;
-        *out += mark + m;
-        *out_left -= (size_t)(mark + m);
+        *out += m;
+        *out_left -= (size_t)m;
     }
     return changed;
 }

@@ -322,6 +322,11 @@ impl Invocation {
             "-no-gc-sections" => self.link.collect = false,
             "-s" | "-strip-all" | "-S" | "-strip-debug" => self.link.strip = true,
             "-u" | "-undefined" if !value.is_empty() => self.link.keep.push(value.to_owned()),
+            // How build systems ask which linker there is.
+            "-version" | "-v" => {
+                self.stage = Stage::Ask;
+                self.compile.flags.push(format!("-Wl,{option}").into());
+            }
             "-no-undefined" => self.link.undefined = Undefined::Refused,
             "-allow-undefined" => self.link.undefined = Undefined::Imported,
             "-z" if value == "defs" => self.link.undefined = Undefined::Refused,

@@ -159,7 +159,8 @@ int main(void)
     printf("%s\n", realpath("/../.", path));
     char16_t half;
     mbstate_t state = { 0 };
-    printf("%zd %x\n", (ssize_t)mbrtoc16(&half, "a", 1, &state), half);
+    ssize_t took = (ssize_t)mbrtoc16(&half, "a", 1, &state);
+    printf("%zd %x\n", took, half);
     struct pollfd out = { 1, POLLOUT, 0 };
     printf("%d %d\n", poll(&out, 1, 0), out.revents);
     return 0;
