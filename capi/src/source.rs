@@ -9,7 +9,7 @@ use crate::handle::{Handle, kind};
 use crate::structures::CPacket;
 use postern::Offset;
 use postern_capture::{
-    CaptureDirection, Direction, Live, Next, Origin, PacketRef, Sender, Source, SourceError,
+    CaptureDirection, Direction, Link, Live, Next, Origin, PacketRef, Sender, Source, SourceError,
     interfaces,
 };
 use std::ffi::{OsStr, c_int};
@@ -100,6 +100,7 @@ impl CPacket {
             origin: Origin {
                 interface: self.interface,
                 direction: direction(self.direction)?,
+                link: Link::Ethernet,
             },
         })
     }
@@ -134,9 +135,19 @@ impl Open {
 
 kind!(SourceKind: Arc<Open>, b'R', "pt_source");
 
+/// Filters of C are for Ethernet.
+fn ethernet(link: Link) -> Result<(), Failure> {
+    if link == Link::Ethernet {
+        return Ok(());
+    }
+    let wrong = format!("packets are {}; filters in C are for Ethernet", link.name());
+    Err(Failure::new(Code::File, wrong))
+}
+
 fn open(make: impl FnOnce() -> Result<Source, Failure>) -> Handle<SourceKind> {
     failure::or(Handle::NULL, || {
         let source = make()?;
+        ethernet(source.link())?;
         let sender = source.sender();
         let source = Mutex::new(source);
         Ok(Handle::make(Arc::new(Open { source, sender })))
@@ -221,6 +232,7 @@ pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<'_, CPa
         let packet = packet.needed("packet")?;
         match source.get()?.lock().next()? {
             Next::Packet(seen) => {
+                ethernet(seen.origin.link)?;
                 packet.put(CPacket::from(&seen));
                 Ok(1)
             }

@@ -12,6 +12,7 @@ use crate::socket::SocketSink;
 use crate::source::Source;
 use crate::writer::{Format, Writer};
 use postern::{CallError, Image};
+use postern_filter::Link;
 use postern_filter::classifier::{Classifier, ClassifierError};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use std::collections::BTreeMap;
@@ -102,6 +103,8 @@ pub struct Demux {
     set: ConsumerSet,
     outputs: Vec<Output>,
     sender: Option<Sender>,
+    /// What packets begin with that the filters are for.
+    link: Link,
     everybody: bool,
     bytes: Vec<u8>,
     unclaimed: u64,
@@ -186,7 +189,8 @@ impl Demux {
         Demux::with_loader(rules, source, everybody, crate::load)
     }
 
-    /// Opens the consumers' files and sockets and loads their handlers with `load`; every packet of `source` may be spread then. With
+    /// Opens the consumers' files and sockets and loads their handlers with `load`; every packet of `source` may be spread then. The rules' filters
+    /// are compiled for its link ([`Source::link`]); nobody gets packets of another. With
     /// `everybody` all who want a packet get it, not only the first.
     ///
     /// # Errors
@@ -208,7 +212,12 @@ impl Demux {
             let failed = |error| unwritten(&consumer.name, path, error);
             let sink = match &consumer.target {
                 Target::File(path) => {
-                    let writer = Writer::create(path, Format::of(path), source.interfaces());
+                    let writer = Writer::create_of(
+                        path,
+                        Format::of(path),
+                        source.link(),
+                        source.interfaces(),
+                    );
                     Sink::File(writer.map_err(failed)?)
                 }
                 Target::Socket(path) => {
@@ -232,6 +241,7 @@ impl Demux {
             set,
             outputs,
             sender: source.sender(),
+            link: source.link(),
             everybody,
             bytes: Vec::new(),
             unclaimed: 0,
@@ -250,6 +260,10 @@ impl Demux {
         faulted: &mut dyn FnMut(&str, u64, &CallError),
     ) -> Result<(), DemuxError> {
         self.bytes.clear();
+        if seen.origin.link != self.link {
+            self.unclaimed += 1;
+            return Ok(());
+        }
         let first = match self.set.first(seen) {
             Ok(first) => first,
             Err(error) => {

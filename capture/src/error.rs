@@ -29,8 +29,8 @@ pub enum SourceError {
         /// Why.
         error: io::Error,
     },
-    /// Frames of another link than Ethernet.
-    #[error("{0} has no Ethernet frames (its hardware type is {1}); filters are for Ethernet")]
+    /// Packets of a link that filters do not know.
+    #[error("the packets of {0} are of a link that filters do not know (its hardware type is {1})")]
     Hardware(String, u16),
     /// Reading failed.
     #[error("cannot read: {0}")]

@@ -4,7 +4,7 @@ use crate::packet::PacketRef;
 use crate::source::Source;
 use postern::{CallError, Domain, Func, Image, Offset, RestartPolicy};
 use postern_filter::classifier::ClassifierError;
-use postern_filter::{Code, Loaded};
+use postern_filter::{Code, Link, Loaded};
 use thiserror::Error;
 
 /// Why an extension cannot look at packets.
@@ -44,20 +44,55 @@ pub struct PacketFilter {
 }
 
 enum Backend {
-    Compiled(Loaded),
+    /// One for each kind of packets.
+    Compiled(Vec<(Link, Loaded)>),
     Program(Domain, PacketFunction),
 }
 
 impl PacketFilter {
-    /// A compiled filter.
+    /// A compiled filter, for packets that begin with Ethernet's header.
     ///
     /// # Errors
     /// The code is refused, or there is no memory for a domain.
     pub fn compiled(code: &Code) -> Result<PacketFilter, ExtensionError> {
+        PacketFilter::compiled_for(Link::Ethernet, code)
+    }
+
+    /// A filter that was compiled for this link. Packets of others are rejected.
+    ///
+    /// # Errors
+    /// As of [`PacketFilter::compiled`].
+    pub fn compiled_for(link: Link, code: &Code) -> Result<PacketFilter, ExtensionError> {
         Ok(PacketFilter {
-            backend: Backend::Compiled(code.load(false)?),
+            backend: Backend::Compiled(vec![(link, code.load(false)?)]),
             faults: 0,
         })
+    }
+
+    /// Whether it is for packets of this link.
+    pub fn knows(&self, link: Link) -> bool {
+        match &self.backend {
+            Backend::Compiled(list) => list.iter().any(|(known, _)| *known == link),
+            Backend::Program(..) => true,
+        }
+    }
+
+    /// Adds what the filter is for packets of another link, of the same source.
+    ///
+    /// # Errors
+    /// As of [`PacketFilter::compiled`] and [`PacketFilter::watch`].
+    pub fn add(
+        &mut self,
+        link: Link,
+        code: &Code,
+        source: &mut Source,
+    ) -> Result<(), ExtensionError> {
+        if let Backend::Compiled(list) = &mut self.backend {
+            let loaded = code.load(false)?;
+            source.watch(loaded.domain())?;
+            list.push((link, loaded));
+        }
+        Ok(())
     }
 
     /// A program that exports `int filter(const unsigned char *packet, unsigned length, unsigned wire_length)`. After a fault it
@@ -82,11 +117,15 @@ impl PacketFilter {
     /// # Errors
     /// There is no room for them.
     pub fn watch(&self, source: &mut Source) -> Result<(), ExtensionError> {
-        let domain = match &self.backend {
-            Backend::Compiled(loaded) => loaded.domain(),
-            Backend::Program(domain, _) => domain,
-        };
-        Ok(source.watch(domain)?)
+        match &self.backend {
+            Backend::Compiled(list) => {
+                for (_, loaded) in list {
+                    source.watch(loaded.domain())?;
+                }
+            }
+            Backend::Program(domain, _) => source.watch(domain)?,
+        }
+        Ok(())
     }
 
     /// How much of a packet is accepted; 0 rejects it.
@@ -95,7 +134,13 @@ impl PacketFilter {
     /// A fault; the packet is rejected.
     pub fn ask(&mut self, seen: &PacketRef) -> Result<u32, CallError> {
         let verdict = match &self.backend {
-            Backend::Compiled(loaded) => loaded.run_at(seen.at, seen.wire, seen.captured),
+            Backend::Compiled(list) => {
+                let own = list.iter().find(|(link, _)| *link == seen.origin.link);
+                match own {
+                    Some((_, loaded)) => loaded.run_at(seen.at, seen.wire, seen.captured),
+                    None => Ok(0),
+                }
+            }
             Backend::Program(_, entry) => entry.call(seen.at, seen.captured, seen.wire),
         };
         self.faults += u64::from(verdict.is_err());

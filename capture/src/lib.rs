@@ -28,12 +28,13 @@ pub use error::SourceError;
 pub use filter::{ExtensionError, PacketFilter};
 pub use handler::{Answers, Handler};
 pub use packet::{Counters, Next, PacketRef};
+pub use postern_filter::Link;
 pub use postern_filter::capture::{Direction, Origin};
 #[cfg(feature = "compile")]
 pub use program::load;
 pub use program::{ProgramError, load_compiled};
-pub use ring::{CaptureDirection, Live, Sender, interfaces, netmask};
+pub use ring::{CaptureDirection, Live, Sender, interfaces, link, netmask};
 pub use rules::{Consumer, Rules, RulesError, Target};
 pub use source::Source;
-pub use trusted::signal::stop_on_interrupt;
+pub use trusted::signal::{requests, stop_on_interrupt};
 pub use writer::{Format, Writer};

@@ -2,6 +2,7 @@
 
 mod transport;
 
+use postern_filter::Link;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -81,7 +82,15 @@ pub fn date(nanoseconds: u64) -> String {
     format!("{year}-{month:02}-{:02}", day + 1)
 }
 
-/// The link header: addresses and type.
+/// The header of a link, as far as more than its name is said of it.
+pub fn link_of(kind: Link, bytes: &[u8]) -> String {
+    match kind {
+        Link::Ethernet => link(bytes),
+        other => other.name().to_owned(),
+    }
+}
+
+/// The header of Ethernet: addresses and type.
 pub fn link(bytes: &[u8]) -> String {
     let kind = half(bytes, 12).unwrap_or_default();
     format!(
@@ -120,9 +129,34 @@ pub fn summary(bytes: &[u8], wire: u32) -> Summary {
     found
 }
 
+/// As [`summary`], of a packet that begins with something else than Ethernet's header.
+pub fn summary_of(link: Link, bytes: &[u8], wire: u32) -> Summary {
+    if link == Link::Ethernet {
+        return summary(bytes, wire);
+    }
+    let mut found = Summary::default();
+    let read = match link.network(bytes) {
+        Some((at, kind)) => inside(&mut found, bytes, wire, (at, kind)),
+        None => None,
+    };
+    if read.is_none() && found.info.is_empty() {
+        found.info = format!("{}, length {wire}", link.name());
+    }
+    found
+}
+
 fn read(found: &mut Summary, bytes: &[u8], wire: u32) -> Option<()> {
-    let mut at = 14;
-    let mut kind = half(bytes, 12)?;
+    let kind = half(bytes, 12)?;
+    inside(found, bytes, wire, (14, kind))
+}
+
+/// What a packet carries at a place, by its Ethernet type.
+fn inside(
+    found: &mut Summary,
+    bytes: &[u8],
+    wire: u32,
+    (mut at, mut kind): (usize, u16),
+) -> Option<()> {
     while matches!(kind, 0x8100 | 0x88a8 | 0x9100) {
         found.vlans.push(half(bytes, at)? & 0xfff);
         kind = half(bytes, at + 2)?;

@@ -13,11 +13,13 @@ use crate::trusted::socket::{self, Shape, Socket};
 use blocks::Blocks;
 use frames::Frames;
 use postern::{Domain, Offset, Prot, ShareError, Shared};
+use postern_filter::Link;
 use postern_filter::capture::{Direction, Origin};
 use postern_filter::classic::Gate;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 /// Bytes of a block: several of the largest packets.
@@ -28,13 +30,11 @@ const WAIT: i32 = 100;
 const ADDRESS: usize = 20;
 /// Bytes of a packet whose tag is put back.
 const SHORTEST: u32 = 16;
-const ETHERNET: u16 = 1;
-const LOOPBACK: u16 = 772;
 
 /// How packets of an interface are captured.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// The interface's name, or `any` for all those with Ethernet frames.
+    /// The interface's name, or `any` for all whose packets filters know.
     pub interface: String,
     /// Packets to other stations, too.
     pub promiscuous: bool,
@@ -84,6 +84,12 @@ pub fn interfaces() -> io::Result<Vec<String>> {
 /// The netmask of an interface's first IPv4 address.
 pub fn netmask(interface: &str) -> Option<Ipv4Addr> {
     socket::netmask(interface).ok().map(Ipv4Addr::from)
+}
+
+/// What packets of an interface begin with.
+pub fn link(interface: &str) -> Option<Link> {
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    Link::of_hardware(socket::hardware(socket.as_fd(), interface).ok()?)
 }
 
 /// Sends frames by the interfaces of a live source, which does not see them.
@@ -143,6 +149,7 @@ pub(crate) struct Ring {
     direction: Option<CaptureDirection>,
     any: bool,
     index: u32,
+    link: Link,
     snaplen: u32,
     /// Whose packets come, as far as they are known.
     interfaces: Vec<String>,
@@ -167,15 +174,18 @@ impl Ring {
             socket::index(name).map_err(failed)?
         };
         let socket = Socket::new().map_err(failed)?;
+        let mut link = Link::Ethernet;
         let mut interfaces = vec![name.clone()];
         if any {
             interfaces = socket::names().map_err(failed)?;
-            interfaces.retain(|name| socket.hardware(name).is_ok_and(is_ethernet));
+            let known = |hardware| Link::of_hardware(hardware).is_some();
+            interfaces.retain(|name| socket.hardware(name).is_ok_and(known));
         } else {
             let hardware = socket.hardware(name).map_err(failed)?;
-            if !is_ethernet(hardware) {
-                return Err(SourceError::Hardware(name.clone(), hardware));
-            }
+            link = match Link::of_hardware(hardware) {
+                Some(link) => link,
+                None => return Err(SourceError::Hardware(name.clone(), hardware)),
+            };
         }
         if !any && !socket.is_up(name).map_err(failed)? {
             return Err(failed(io::Error::from_raw_os_error(libc::ENETDOWN)));
@@ -214,6 +224,7 @@ impl Ring {
             loopback,
             names: BTreeMap::new(),
             index: index as u32,
+            link,
             snaplen: live.snaplen,
             order,
             counters: Counters::default(),
@@ -227,18 +238,17 @@ impl Ring {
         domain.share(&self.area, Prot::Read).map(|_| ())
     }
 
-    /// Lets only packets in that `ask` puts a gate before; `ask` is told the hardware types that are captured, none for all. Where the
+    /// Lets only packets in that `ask` puts a gate before; `ask` is told the hardware types
+    /// that the filter is for, none for all, and whether packets may have tags. Where the
     /// kernel does not take the gate, everything comes in as before.
-    pub fn restrict(&self, ask: impl FnOnce(&mut Gate, &[u16])) {
+    pub fn restrict(&self, ask: impl FnOnce(&mut Gate, &[u16], bool)) {
         // What is shorter than that has no place for its tag, and is not seen as the gate takes it for granted.
         if self.snaplen < SHORTEST {
             return;
         }
         let mut gate = Gate::default();
-        ask(
-            &mut gate,
-            if self.any { &[ETHERNET, LOOPBACK] } else { &[] },
-        );
+        let hardware = if self.any { self.link.hardware() } else { &[] };
+        ask(&mut gate, hardware, self.link == Link::Ethernet);
         let (program, _) = gate.program(self.snaplen);
         let _ = self.socket.attach(&program);
     }
@@ -257,6 +267,11 @@ impl Ring {
 
     pub fn interfaces(&self) -> &[String] {
         &self.interfaces
+    }
+
+    /// What packets begin with; of several interfaces each says it itself.
+    pub fn link(&self) -> Link {
+        self.link
     }
 
     pub fn is_mixed(&self) -> bool {
@@ -339,9 +354,9 @@ impl Ring {
             Some(CaptureDirection::Out) => !outgoing,
             None => false,
         };
-        if twice || unwanted || !is_ethernet(hardware) {
+        let (false, false, Some(link)) = (twice, unwanted, Link::of_hardware(hardware)) else {
             return Ok(None);
-        }
+        };
         let place = header.place;
         let mut seen = PacketRef {
             at: Offset(self.area(place).offset().0 + place.at as u32),
@@ -351,9 +366,11 @@ impl Ring {
             origin: Origin {
                 interface,
                 direction,
+                link,
             },
         };
-        if header.status & libc::TP_STATUS_VLAN_VALID != 0 && header.captured >= 12 {
+        let tagged = link == Link::Ethernet && header.captured >= 12;
+        if tagged && header.status & libc::TP_STATUS_VLAN_VALID != 0 {
             let known = header.status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
             let kind = if known { header.tag_kind } else { 0x8100 };
             self.insert_tag(&mut seen, place, kind, header.tag)?;
@@ -380,10 +397,6 @@ impl Ring {
         seen.wire += 4;
         Ok(())
     }
-}
-
-fn is_ethernet(hardware: u16) -> bool {
-    matches!(hardware, ETHERNET | LOOPBACK)
 }
 
 /// What the kernel calls a packet's type.

@@ -6,9 +6,9 @@ use crate::mapped::Mapped;
 use crate::packet::{Counters, Next, PacketRef};
 use crate::ring::{Live, Ring, Sender};
 use postern::{Domain, ShareError};
-use postern_filter::Filter;
 use postern_filter::capture::{Bytes, Capture};
 use postern_filter::set::Set;
+use postern_filter::{Filter, Link};
 use std::io;
 use std::path::Path;
 
@@ -28,7 +28,7 @@ impl Source {
     /// The packets of a capture file, pcap or pcapng, which is mapped and not copied; of a pipe or the like as they arrive.
     ///
     /// # Errors
-    /// It cannot be opened, or is no capture of Ethernet frames.
+    /// It cannot be opened, or is no capture of packets that filters know.
     pub fn file(path: &Path) -> Result<Source, SourceError> {
         if Mapped::suits(path) {
             return Source::mapped(path, None);
@@ -53,7 +53,7 @@ impl Source {
     /// The packets of a capture that arrives, such as the output of another program.
     ///
     /// # Errors
-    /// It is no capture of Ethernet frames, or cannot be read.
+    /// It is no capture of packets that filters know, or cannot be read.
     pub fn stream(from: impl io::Read + Send + 'static) -> Result<Source, SourceError> {
         let mut arriving = Arriving::new(Box::new(from))?;
         // What cannot be read at all is no bad format.
@@ -67,7 +67,7 @@ impl Source {
     /// The packets of an interface, from now on.
     ///
     /// # Errors
-    /// There is no such interface, it has no Ethernet frames, or the process may not capture.
+    /// There is no such interface, filters do not know its packets, or the process may not capture.
     pub fn live(live: &Live) -> Result<Source, SourceError> {
         Ok(Source::of(Backend::Ring(Ring::open(live)?)))
     }
@@ -95,14 +95,14 @@ impl Source {
     /// judged all the same: the kernel's filter may be coarser. Of a file it does nothing.
     pub fn only(&mut self, filter: &Filter) {
         if let Backend::Ring(ring) = &self.backend {
-            ring.restrict(|gate, hardware| gate.filter(hardware, true, filter));
+            ring.restrict(|gate, hardware, tags| gate.filter(hardware, tags, filter));
         }
     }
 
     /// As [`Source::only`], with packets that any filter of a set accepts.
     pub fn only_any_of(&mut self, set: &Set) {
         if let Backend::Ring(ring) = &self.backend {
-            ring.restrict(|gate, hardware| gate.set(hardware, true, set));
+            ring.restrict(|gate, hardware, tags| gate.set(hardware, tags, set));
         }
     }
 
@@ -202,6 +202,16 @@ impl Source {
                 received: self.received,
                 dropped: 0,
             },
+        }
+    }
+
+    /// What packets begin with, unless they say something else themselves ([`postern_filter::capture::Origin`]): those of `any`, and
+    /// of a pcapng file with several interfaces.
+    pub fn link(&self) -> Link {
+        match &self.backend {
+            Backend::File(capture) => capture.link(),
+            Backend::Stream(capture) => capture.link(),
+            Backend::Ring(ring) => ring.link(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Capture files in the making.
 
+use postern_filter::Link;
 use postern_filter::capture::{
-    Direction, Origin, pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+    Direction, Origin, pcap_header_of, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
 };
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -39,9 +40,12 @@ pub struct Writer {
     format: Format,
     scratch: Vec<u8>,
     /// The numbers of the interfaces that are described.
-    interfaces: BTreeMap<String, u32>,
+    interfaces: BTreeMap<(String, Link), u32>,
     /// Whose packets are written.
     interface: String,
+    link: Link,
+    /// What all packets of a pcap file begin with.
+    first: Link,
     direction: Direction,
 }
 
@@ -55,6 +59,20 @@ impl Writer {
         Writer::new(Box::new(file), format, interfaces)
     }
 
+    /// As [`Writer::create`], for packets that begin with something else than Ethernet's header.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create_of(
+        path: &Path,
+        format: Format,
+        link: Link,
+        interfaces: &[String],
+    ) -> io::Result<Writer> {
+        let file = std::fs::File::create(path)?;
+        Writer::new_of(Box::new(file), format, link, interfaces)
+    }
+
     /// Begins a capture that goes elsewhere.
     ///
     /// # Errors
@@ -64,6 +82,19 @@ impl Writer {
         format: Format,
         interfaces: &[String],
     ) -> io::Result<Writer> {
+        Writer::new_of(out, format, Link::Ethernet, interfaces)
+    }
+
+    /// As [`Writer::new`], for packets that begin with something else than Ethernet's header.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn new_of(
+        out: Box<dyn Write + Send>,
+        format: Format,
+        link: Link,
+        interfaces: &[String],
+    ) -> io::Result<Writer> {
         let mut writer = Writer {
             out: BufWriter::with_capacity(BUFFER, out),
             format,
@@ -71,10 +102,12 @@ impl Writer {
             interfaces: BTreeMap::new(),
             interface: interfaces.first().cloned().unwrap_or_default(),
             direction: Direction::Unknown,
+            link,
+            first: link,
         };
         let mut header = Vec::new();
         match format {
-            Format::Pcap => header.extend(pcap_header(SNAPLEN)),
+            Format::Pcap => header.extend(pcap_header_of(link, false, SNAPLEN)),
             Format::PcapNg => pcapng_header(&mut header),
         }
         writer.out.write_all(&header)?;
@@ -94,6 +127,11 @@ impl Writer {
         }
     }
 
+    /// Says what the packets that follow begin with. A pcapng file may have many kinds, a pcap file has one.
+    pub fn link(&mut self, link: Link) {
+        self.link = link;
+    }
+
     /// Adds a packet.
     ///
     /// # Errors
@@ -101,11 +139,18 @@ impl Writer {
     pub fn packet(&mut self, time: u64, bytes: &[u8], wire: u32) -> io::Result<()> {
         self.scratch.clear();
         match self.format {
+            Format::Pcap if self.link != self.first => {
+                let (first, other) = (self.first.name(), self.link.name());
+                return Err(io::Error::other(format!(
+                    "a pcap file has packets of one link, and this one's are {first}, not {other}; write pcapng"
+                )));
+            }
             Format::Pcap => record(time, bytes, wire, &mut self.scratch),
             Format::PcapNg => {
                 let origin = Origin {
                     interface: self.number()?,
                     direction: self.direction,
+                    link: self.link,
                 };
                 pcapng_packet(origin, time, bytes, wire, &mut self.scratch);
             }
@@ -115,18 +160,22 @@ impl Writer {
 
     /// The number of the interface, which is described now if it is a new one.
     fn number(&mut self) -> io::Result<u32> {
-        if let Some(number) = self.interfaces.get(&self.interface) {
-            return Ok(*number);
+        let known = |((name, link), _): &(&(String, Link), &u32)| {
+            *name == self.interface && *link == self.link
+        };
+        match self.interfaces.iter().find(known) {
+            Some((_, number)) => Ok(*number),
+            None => self.describe(&self.interface.clone()),
         }
-        self.describe(&self.interface.clone())
     }
 
     fn describe(&mut self, interface: &str) -> io::Result<u32> {
         let mut described = Vec::new();
-        pcapng_interface(SNAPLEN, interface, &mut described);
+        pcapng_interface(self.link, SNAPLEN, interface, &mut described);
         self.out.write_all(&described)?;
         let number = self.interfaces.len() as u32;
-        self.interfaces.insert(interface.to_owned(), number);
+        self.interfaces
+            .insert((interface.to_owned(), self.link), number);
         Ok(number)
     }
 

@@ -51,7 +51,7 @@ fn pcap(packets: &[Vec<u8>], wire: u32) -> Vec<u8> {
 fn pcapng(packets: &[Vec<u8>], wire: u32) -> Vec<u8> {
     let mut file = Vec::new();
     pcapng_header(&mut file);
-    pcapng_interface(1 << 18, "", &mut file);
+    pcapng_interface(postern_filter::Link::Ethernet, 1 << 18, "", &mut file);
     for (time, packet) in (0u64..).zip(packets) {
         pcapng_packet(Origin::default(), time, packet, wire, &mut file);
     }

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 
 use clap::{ArgAction, Args};
 use postern::CallError;
-use postern_capture::{Consumer, ConsumerSet, Demux, DemuxError, Next, Rules, Source, Target};
+use postern_capture::{
+    Consumer, ConsumerSet, Demux, DemuxError, Link, Next, Rules, Source, Target,
+};
 use postern_filter::Options;
 
 use crate::filter::{Bar, From, OFTEN, System, TOLD, unusable};
@@ -75,6 +77,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let names = System::new(arguments.no_lookup == 0);
     let options = Options {
         netmask: arguments.from.netmask(arguments.netmask),
+        link: arguments.from.link().unwrap_or_default(),
         ..Options::default()
     };
     let rules = match &arguments.rules {
@@ -95,7 +98,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             "say where packets come from: -r FILE or -i INTERFACE",
         ));
     }
-    spread(arguments, &rules)
+    spread(arguments, &rules, options.link)
 }
 
 /// Says what there would be.
@@ -129,11 +132,17 @@ fn check(rules: &Rules) -> Outcome {
     Ok(SUCCESS)
 }
 
-fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
+fn spread(arguments: &Arguments, rules: &Rules, link: Link) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let handled = |consumer: &Consumer| matches!(consumer.target, Target::Handler(_));
     let answers = rules.consumers.iter().any(handled);
     let mut source = arguments.from.open(answers)?;
+    if source.link() != link {
+        return Err(unusable(format!(
+            "packets are {}, which a pipe says too late: read a file",
+            source.link().name()
+        )));
+    }
     if source.sender().is_none() && arguments.from.kept() < 1 << 18 {
         return Err(unusable(
             "-s is for packets of an interface; those of a file are spread whole",
@@ -145,7 +154,7 @@ fn spread(arguments: &Arguments, rules: &Rules) -> Outcome {
         }
     }
     let mut demux = Demux::new(rules, &mut source, arguments.all).map_err(unusable)?;
-    arguments.from.announce();
+    arguments.from.announce(source.link());
     let (mut number, mut damage) = (0, None);
     let bar = Bar::of(&mut source);
     while !stop.load(Ordering::SeqCst) && arguments.limit != Some(number) {

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
-use postern_capture::PacketFilter;
+use postern_capture::{Link, PacketFilter};
 use postern_filter::classic::{Instruction, listing};
 use postern_filter::{Code, Error, Filter, Options};
 use postern_verifier::window::text_start;
@@ -23,7 +23,7 @@ use postern_toolchain::disassembly;
 /// Judge packets by a filter expression, compiled to confined machine code
 #[derive(Args)]
 #[command(after_help = "\
-The language is that of pcap-filter(7), for Ethernet; postern's book has it with examples. Options are tcpdump's where
+The language is that of pcap-filter(7); postern's book has it with examples. Options are tcpdump's where
 tcpdump has them. Times are of UTC; addresses and ports are never turned into names. Counters go to standard error.
 
 Exit status: 0, 1 if the capture file is damaged or a program faulted (the rest was judged), 2 if the expression is
@@ -101,7 +101,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     arguments.refused.check()?;
     if arguments.list_interfaces {
         let names = postern_capture::interfaces().map_err(unusable)?;
-        output::print(&(names.join("\n") + "\n"))?;
+        let list = names.iter().zip(1..);
+        let lines: String = list.map(|(name, at)| format!("{at}.{name}\n")).collect();
+        output::print(&lines)?;
         return Ok(SUCCESS);
     }
     if let Some(path) = &arguments.program {
@@ -110,24 +112,32 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         let image = postern_capture::load(path).map_err(unusable)?;
         let program = PacketFilter::program(&image).map_err(unusable)?;
-        return flow::run(arguments, program, None);
+        let never = |_| Err(Failure::unusable("a program judges"));
+        return flow::run(arguments, Some(program), &never);
     }
-    let filter = compile(arguments)?;
-    let code = filter.code();
-    if arguments.dump > 0 || !arguments.from.is_some() {
-        match arguments.dump {
-            0 | 1 => dump(&filter, &code)?,
-            times => output::print(&classic(&filter, times > 2)?)?,
-        }
+    let wanted = |link| compile(arguments, link);
+    if arguments.dump == 0 && arguments.from.is_some() {
+        return flow::run(arguments, None, &wanted);
+    }
+    let filter = wanted(arguments.link())?;
+    match arguments.dump {
+        0 | 1 => dump(&filter, &filter.code())?,
+        times => output::print(&classic(&filter, times > 2)?)?,
     }
     if !arguments.from.is_some() || arguments.dump > 1 {
         return Ok(SUCCESS);
     }
-    let judge = PacketFilter::compiled(&code).map_err(unusable)?;
-    flow::run(arguments, judge, Some(&filter))
+    flow::run(arguments, None, &wanted)
 }
 
-fn compile(arguments: &Arguments) -> Result<Filter, Failure> {
+impl Arguments {
+    /// What packets begin with, as far as the options say; those of a pipe are not looked at for that.
+    fn link(&self) -> Link {
+        self.from.link().unwrap_or_default()
+    }
+}
+
+fn compile(arguments: &Arguments, link: Link) -> Result<Filter, Failure> {
     if let Some(path) = &arguments.classic {
         let text = String::from_utf8_lossy(&output::read(path)?).into_owned();
         let unusable =
@@ -142,6 +152,7 @@ fn compile(arguments: &Arguments) -> Result<Filter, Failure> {
     };
     let options = Options {
         netmask: arguments.from.netmask(arguments.netmask),
+        link,
         ..Options::default()
     };
     let names = System::new(arguments.no_lookup == 0);

@@ -317,6 +317,123 @@ fn the_kernel_leaves_packets_out() {
     });
 }
 
+/// Interfaces without a link header, alone and among `any`: IP's version tells, and files say what their packets begin with.
+#[test]
+fn tunnels_are_captured() {
+    inside("tunnels_are_captured", || {
+        let kinds = ["type wireguard", "type ipip local 10.8.0.1 remote 10.8.0.2"];
+        let made = kinds.iter().any(|kind| {
+            let line = format!(
+                "ip link add tn {kind} 2>/dev/null && ip addr add 10.9.0.1/24 dev tn && ip link set tn up"
+            );
+            Command::new("sh").args(["-c", &line]).status().unwrap().success()
+        });
+        if !made {
+            eprintln!("SKIPPED tunnels_are_captured: the kernel has neither wireguard nor ipip");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let send = || {
+            let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+            for port in [98, 99] {
+                // Nobody is at the other end, which the kernel may say.
+                let _ = socket.send_to(b"through the tunnel", ("10.9.0.2", port));
+            }
+        };
+        for (interface, name) in [("tn", "tn.pcap"), ("any", "any.pcapng")] {
+            let path = folder.path().join(name);
+            let path = path.to_str().unwrap();
+            let (mut running, _errors) = listening(&[
+                "filter",
+                "-i",
+                interface,
+                "-c",
+                "2",
+                "-w",
+                path,
+                "ip and udp dst port 99",
+            ]);
+            send();
+            if interface == "any" {
+                live("va")
+                    .sender()
+                    .unwrap()
+                    .send(&udp(99, b"Ethernet"))
+                    .unwrap();
+            }
+            send();
+            assert!(running.0.wait().unwrap().success());
+            let read = postern(
+                folder.path(),
+                &["filter", "-r", path, "-t", "udp dst port 99"],
+            );
+            let shown = text(&read.stdout);
+            assert!(
+                shown.contains("> 10.9.0.2.99: UDP, length 18"),
+                "{shown} {}",
+                text(&read.stderr)
+            );
+            assert_eq!(shown.lines().count(), 2, "{shown}");
+        }
+        let tcpdump = Command::new("tcpdump")
+            .args(["-nr"])
+            .arg(folder.path().join("tn.pcap"))
+            .output();
+        if let Ok(output) = tcpdump {
+            assert!(text(&output.stdout).contains("> 10.9.0.2.99: UDP, length 18"));
+        }
+    });
+}
+
+/// Signals as of tcpdump: SIGUSR1 tells what was counted, SIGUSR2 writes out what waits, SIGHUP ends; an interface has a number, too.
+#[test]
+fn signals_and_numbers() {
+    inside("signals_and_numbers", || {
+        let list = text(&postern(Path::new("."), &["filter", "-D"]).stdout);
+        let line = list.lines().find(|line| line.ends_with(".vb")).unwrap();
+        let number = line.split('.').next().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pcap");
+        let path = path.to_str().unwrap();
+        let arguments = ["filter", "-i", number, "-w", path, "udp dst port 99"];
+        let (running, mut errors) = listening(&arguments);
+        let mut witness = live("vb");
+        let mut judge = judge("udp dst port 99", &mut witness);
+        live("va").sender().unwrap().send(&udp(99, b"one")).unwrap();
+        accepted(&mut witness, &mut judge);
+        std::thread::sleep(Duration::from_millis(200));
+        let pid = running.0.id().to_string();
+        let signal = |name: &str| {
+            assert!(
+                Command::new("kill")
+                    .args([name, &pid])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+        };
+        signal("-USR1");
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        assert_eq!(
+            line,
+            "1 packets captured, 1 packets received by filter, 0 packets dropped by kernel\n"
+        );
+        signal("-USR2");
+        let patience = Instant::now() + Duration::from_secs(20);
+        while std::fs::metadata(path).unwrap().len() < 24 + 16 + 45 {
+            assert!(Instant::now() < patience, "nothing was written");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        signal("-HUP");
+        let mut rest = String::new();
+        errors.read_line(&mut rest).unwrap();
+        assert_eq!(rest, "1 of 1 packets accepted\n");
+        let unknown = postern(folder.path(), &["filter", "-i", "4711"]);
+        assert!(text(&unknown.stderr).contains("no interface 4711"));
+    });
+}
+
 /// An interface that goes down and comes up again is captured on; one that is gone ends it; one that is down is not begun.
 #[test]
 fn a_link_that_goes_down_comes_up_again() {

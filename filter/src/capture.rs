@@ -5,11 +5,15 @@
 
 mod write;
 
-pub use write::{pcap_header, pcap_record, pcapng_header, pcapng_interface, pcapng_packet};
+pub use write::{
+    pcap_header, pcap_header_of, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+};
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+
+use crate::link::Link;
 
 /// Why a capture file cannot be read on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,8 +43,8 @@ pub enum CaptureProblem {
     /// A block says its length twice, and differently.
     #[error("a block of {0} bytes says {1} at its end; the file is damaged here")]
     Lengths(u32, u32),
-    /// Packets of another link than Ethernet.
-    #[error("packets of link type {0}; filters are for Ethernet (1)")]
+    /// Packets of a link that filters do not know.
+    #[error("packets of link type {0}, which filters do not know")]
     Link(u32),
     /// A packet of an interface that was not described.
     #[error("a packet of interface {0}, which the file does not describe")]
@@ -116,6 +120,8 @@ pub struct Origin {
     pub interface: u32,
     /// How it passed that.
     pub direction: Direction,
+    /// What it begins with.
+    pub link: Link,
 }
 
 /// A packet of a file.
@@ -134,7 +140,9 @@ pub struct Packet {
 /// An interface that a pcapng file describes.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
-    link: u16,
+    /// As the file says it.
+    number: u16,
+    link: Option<Link>,
     /// Bytes of a packet that are kept; 0 is all.
     snaplen: u32,
     /// Units of time per second.
@@ -182,6 +190,8 @@ pub struct Capture<B> {
     interfaces: Vec<Interface>,
     /// Their names, empty where there is none.
     names: Vec<String>,
+    /// What packets begin with: all of a pcap file, those of a pcapng file's first interface.
+    link: Link,
     ended: bool,
 }
 
@@ -218,17 +228,42 @@ impl<B: Bytes> Capture<B> {
             format,
             interfaces: Vec::new(),
             names: Vec::new(),
+            link: Link::Ethernet,
             ended: false,
         };
         if let Format::Pcap(_) = format {
             // The upper bits say whether frames have a checksum behind them.
             let link = capture.word(20)? & 0x03ff_ffff;
-            if link != 1 {
-                return Err(capture.error(20, CaptureProblem::Link(link)));
-            }
+            capture.link = match Link::of(link) {
+                Some(known) => known,
+                None => return Err(capture.error(20, CaptureProblem::Link(link))),
+            };
             capture.at = 24;
+        } else {
+            capture.link = capture.first_link().unwrap_or_default();
         }
         Ok(capture)
+    }
+
+    /// What the packets of a pcapng file's first interface begin with, if it is described right at the beginning.
+    fn first_link(&mut self) -> Option<Link> {
+        let order = self.chunk(8).ok()?;
+        let [_, length] = match order {
+            [0x1a, 0x2b, 0x3c, 0x4d] => {
+                self.big = true;
+                self.words(0).ok()?
+            }
+            _ => self.words(0).ok()?,
+        };
+        let next = usize::try_from(length).ok().filter(|at| *at < 1 << 16)?;
+        let [kind, _] = self.words(next).ok()?;
+        let link = self.half(next + 8).ok()?;
+        Link::of(u32::from(link)).filter(|_| kind == DESCRIPTION)
+    }
+
+    /// What packets begin with, unless they say something else themselves: those of a pcapng file's later interfaces may.
+    pub fn link(&self) -> Link {
+        self.link
     }
 
     /// The bytes that it reads.
@@ -315,7 +350,10 @@ impl<B: Bytes> Capture<B> {
             bytes,
             wire,
             time: u64::from(seconds) * 1_000_000_000 + u64::from(part) * fraction,
-            origin: Origin::default(),
+            origin: Origin {
+                link: self.link,
+                ..Origin::default()
+            },
         })
     }
 
@@ -395,13 +433,15 @@ impl<B: Bytes> Capture<B> {
             origin: Origin {
                 interface: number,
                 direction: Direction::of(flags),
+                link: interface.link.unwrap_or_default(),
             },
         })
     }
 
     /// A simple packet block of so many bytes: no time, and the first interface.
     fn simple(&mut self, at: usize, length: u32) -> Result<Packet, CaptureError> {
-        let snaplen = match self.described(0)?.snaplen {
+        let interface = self.described(0)?;
+        let snaplen = match interface.snaplen {
             0 => u32::MAX,
             snaplen => snaplen,
         };
@@ -411,23 +451,28 @@ impl<B: Bytes> Capture<B> {
             bytes: self.range(at + 12, captured, length - 16)?,
             wire,
             time: 0,
-            origin: Origin::default(),
+            origin: Origin {
+                link: interface.link.unwrap_or_default(),
+                ..Origin::default()
+            },
         })
     }
 
     /// An interface whose packets filters can judge.
     fn described(&self, number: u32) -> Result<Interface, CaptureError> {
         match self.interfaces.get(number as usize) {
-            Some(found) if found.link == 1 => Ok(*found),
-            Some(found) => Err(self.error(self.at, CaptureProblem::Link(u32::from(found.link)))),
+            Some(found) if found.link.is_some() => Ok(*found),
+            Some(found) => Err(self.error(self.at, CaptureProblem::Link(u32::from(found.number)))),
             None => Err(self.error(self.at, CaptureProblem::Interface(number))),
         }
     }
 
     /// What a block from `at` to `end` says of an interface.
     fn description(&mut self, at: usize, end: usize) -> Result<(Interface, String), CaptureError> {
+        let number = self.half(at)?;
         let mut found = Interface {
-            link: self.half(at)?,
+            number,
+            link: Link::of(u32::from(number)),
             snaplen: self.word(at + 4)?,
             units: 1_000_000,
             epoch: 0,

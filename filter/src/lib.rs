@@ -36,6 +36,7 @@ mod error;
 mod expression;
 mod flow;
 mod keyword;
+mod link;
 #[cfg(feature = "domain")]
 mod loaded;
 mod lookup;
@@ -51,6 +52,7 @@ mod tree;
 
 pub use code::{Code, SIGNATURE};
 pub use error::Error;
+pub use link::Link;
 #[cfg(feature = "domain")]
 pub use loaded::Loaded;
 pub use lower::Options;

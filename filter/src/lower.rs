@@ -1,4 +1,4 @@
-//! Steps to a program: what each condition tests, for Ethernet.
+//! Steps to a program: what each condition tests, for the link that packets begin with.
 //!
 //! The order of tests and what each of them loads are the language's own, for a load beyond the captured bytes rejects the
 //! packet. `vlan`, `mpls`, `pppoes` and `geneve` move the headers for everything after them, as the language says.
@@ -7,6 +7,7 @@ mod address;
 mod arithmetic;
 mod encapsulation;
 mod link;
+mod links;
 mod port;
 mod protocol;
 
@@ -16,6 +17,7 @@ use core::ops::Range;
 
 use crate::error::Error;
 use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::link::Link;
 use crate::names::Names;
 use crate::program::{ACCEPT, Builder, Fragment, MAX_NODES, NodeKind, Program, REJECT};
 use crate::tree::{Leaf, Step};
@@ -27,6 +29,8 @@ pub struct Options {
     pub netmask: Option<u32>,
     /// What an accepting filter returns: how many bytes of the packet are wanted.
     pub snaplen: u32,
+    /// What packets begin with.
+    pub link: Link,
 }
 
 impl Default for Options {
@@ -34,6 +38,7 @@ impl Default for Options {
         Options {
             netmask: None,
             snaplen: 262_144,
+            link: Link::Ethernet,
         }
     }
 }
@@ -43,12 +48,6 @@ impl Default for Options {
 struct HeaderOffset {
     constant: u32,
     variable: Option<u8>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LinkType {
-    Ethernet,
-    Ppp,
 }
 
 /// FieldBase where a field is counted.
@@ -74,7 +73,7 @@ struct Lowering<'a> {
     build: Builder,
     names: &'a dyn Names,
     options: Options,
-    link: LinkType,
+    link: Link,
     link_header: HeaderOffset,
     link_type: HeaderOffset,
     payload: HeaderOffset,
@@ -97,16 +96,10 @@ pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Re
         build: Builder::default(),
         names,
         options,
-        link: LinkType::Ethernet,
+        link: options.link,
         link_header: HeaderOffset::default(),
-        link_type: HeaderOffset {
-            constant: 12,
-            variable: None,
-        },
-        payload: HeaderOffset {
-            constant: 14,
-            variable: None,
-        },
+        link_type: HeaderOffset::default(),
+        payload: HeaderOffset::default(),
         network: 0,
         network_llc: 3,
         labels: 0,
@@ -116,6 +109,7 @@ pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Re
         chain_variables: None,
         at: 0..0,
     };
+    let begin = generator.begin()?;
     let mut stack: Vec<Fragment> = Vec::new();
     for step in steps {
         match step {
@@ -147,9 +141,13 @@ pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Re
                 .suggest("use a set of filters instead of one long `or`"));
         }
     }
-    let entry = match stack.pop() {
-        Some(whole) => generator.build.close(whole),
-        None => ACCEPT,
+    let entry = match (stack.pop(), begin) {
+        (Some(whole), Some(begin)) => {
+            let whole = generator.build.and(begin, whole);
+            generator.build.close(whole)
+        }
+        (Some(whole), None) => generator.build.close(whole),
+        (None, _) => ACCEPT,
     };
     Ok(generator.build.finish(entry, options.snaplen))
 }

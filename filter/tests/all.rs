@@ -5,5 +5,6 @@ mod classifier;
 mod cliffs;
 mod differential;
 mod errors;
+mod links;
 mod set;
 mod support;

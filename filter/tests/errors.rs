@@ -291,10 +291,10 @@ fn damaged_captures() {
     // Frames with a checksum of four bytes behind them are of Ethernet all the same.
     file[23] = 0x24;
     Capture::new(&file).unwrap();
-    file[20] = 105;
+    file[20] = 147;
     assert_eq!(
         Capture::new(&file).unwrap_err().problem,
-        CaptureProblem::Link(105)
+        CaptureProblem::Link(147)
     );
 }
 
@@ -420,7 +420,7 @@ fn pcapng_of_others() {
     block(&mut file, 1, &words(&[1, 0]));
     block(&mut file, 6, &[words(&[0, 0, 7, 1, 1]), vec![6]].concat());
     // Packets of another link end what can be read.
-    block(&mut file, 1, &words(&[113, 0]));
+    block(&mut file, 1, &words(&[147, 0]));
     block(&mut file, 6, &words(&[1, 0, 7, 0, 0]));
     let mut capture = Capture::new(&file).unwrap();
     let mut next = |name: &str| {
@@ -447,6 +447,6 @@ fn pcapng_of_others() {
     );
     assert_eq!(next(""), (vec![6], 1, 7000, (0, unknown)));
     let error = capture.next().unwrap().unwrap_err();
-    assert_eq!(error.problem, CaptureProblem::Link(113));
+    assert_eq!(error.problem, CaptureProblem::Link(147));
     assert!(capture.next().is_none());
 }

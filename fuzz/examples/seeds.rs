@@ -153,7 +153,7 @@ fn captures() -> Vec<Vec<u8>> {
     };
     let (mut pcap, mut pcapng) = (pcap_header(65535).to_vec(), Vec::new());
     pcapng_header(&mut pcapng);
-    pcapng_interface(65535, "eth0", &mut pcapng);
+    pcapng_interface(postern_filter::Link::Ethernet, 65535, "eth0", &mut pcapng);
     for (number, packet) in (0u64..).zip(filters::packets::packets(1, 8)) {
         let time = 1_700_000_000_000_000_000 + number;
         pcap.extend(pcap_record(time, packet.bytes.len() as u32, packet.wire));

@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let (mut pcap, mut pcapng) = (pcap_header(1 << 18).to_vec(), Vec::new());
     pcapng_header(&mut pcapng);
-    pcapng_interface(1 << 18, "fuzz", &mut pcapng);
+    pcapng_interface(postern_filter::Link::Ethernet, 1 << 18, "fuzz", &mut pcapng);
     let (mut last, mut list) = (0, Vec::new());
     for packet in &mut capture {
         match packet {
@@ -23,7 +23,8 @@ fuzz_target!(|bytes: &[u8]| {
                 let content = &bytes[packet.bytes];
                 pcap.extend(pcap_record(packet.time, content.len() as u32, packet.wire));
                 pcap.extend_from_slice(content);
-                let origin = Origin { interface: 0, ..packet.origin };
+                let link = postern_filter::Link::Ethernet;
+                let origin = Origin { interface: 0, link, ..packet.origin };
                 pcapng_packet(origin, packet.time, content, packet.wire, &mut pcapng);
                 list.push((packet.time, packet.wire, content, origin));
             }

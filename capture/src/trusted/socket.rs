@@ -145,8 +145,7 @@ impl Socket {
 
     /// The hardware type of an interface's addresses (ARPHRD).
     pub fn hardware(&self, interface: &str) -> io::Result<u16> {
-        let found = asked(self.0.as_raw_fd(), interface, libc::SIOCGIFHWADDR)?;
-        Ok(found.sa_family)
+        hardware(self.0.as_fd(), interface)
     }
 
     /// What was counted since the last time.
@@ -264,6 +263,12 @@ fn asked(socket: i32, interface: &str, question: libc::Ioctl) -> io::Result<libc
         checked(libc::ioctl(socket, question, &raw mut request))?;
         Ok(request.ifr_ifru.ifru_hwaddr)
     }
+}
+
+/// The hardware type of an interface's addresses (ARPHRD), asked by any socket.
+pub(crate) fn hardware(socket: BorrowedFd<'_>, interface: &str) -> io::Result<u16> {
+    let found = asked(socket.as_raw_fd(), interface, libc::SIOCGIFHWADDR)?;
+    Ok(found.sa_family)
 }
 
 /// The netmask of an interface's first IPv4 address.

@@ -11,8 +11,8 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use postern::{CallError, Shared};
 use postern_capture::{
-    CaptureDirection, Direction, Format, Handler, Live, Next, PacketFilter, PacketRef, Sender,
-    Source, SourceError, Writer,
+    CaptureDirection, Direction, Format, Handler, Link, Live, Next, PacketFilter, PacketRef,
+    Sender, Source, SourceError, Writer,
 };
 use postern_filter::Filter;
 
@@ -38,8 +38,8 @@ pub struct From {
     /// Read packets from this pcap or pcapng file; `-` is standard input
     #[arg(short = 'r', long, value_name = "FILE")]
     read: Option<PathBuf>,
-    /// Capture on this interface; `any` is all that have Ethernet frames
-    #[arg(short = 'i', long, value_name = "INTERFACE", conflicts_with = "read")]
+    /// Capture on this interface; `any` is all whose packets filters know
+    #[arg(short = 'i', long, value_name = "INTERFACE", conflicts_with = "read", value_parser = named)]
     interface: Option<String>,
     /// Capture only packets that are for this machine anyway (not promiscuous)
     #[arg(short = 'p', long, requires = "interface")]
@@ -68,6 +68,19 @@ pub struct From {
     /// Look at each packet as soon as it comes, not at many together; so do handlers, and lines on a terminal
     #[arg(long)]
     immediate_mode: bool,
+}
+
+/// The name of an interface, which may be given by its place in the list of `-D`, from 1 on.
+fn named(text: &str) -> Result<String, String> {
+    let listed = || postern_capture::interfaces().unwrap_or_default();
+    match text.parse::<usize>() {
+        Ok(number) if !listed().iter().any(|name| name == text) => {
+            let place = number.checked_sub(1);
+            let found = place.and_then(|place| listed().into_iter().nth(place));
+            found.ok_or_else(|| format!("there is no interface {number}; `-D` lists them"))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Which packets of an interface are wanted.
@@ -114,11 +127,23 @@ impl From {
     }
 
     /// Says that packets are captured from now on.
-    pub fn announce(&self) {
+    pub fn announce(&self, link: Link) {
         if let Some(interface) = &self.interface {
             // If stderr is gone nobody can be told.
-            let text = format!("listening on {interface}, link type Ethernet; ^C ends\n");
+            let text = format!(
+                "listening on {interface}, link type {}; ^C ends\n",
+                link.name()
+            );
             let _ = std::io::stderr().write_all(text.as_bytes());
+        }
+    }
+
+    /// What packets begin with, of an interface or a file that can be looked at before it is read.
+    pub fn link(&self) -> Option<Link> {
+        match (&self.interface, &self.read) {
+            (Some(interface), _) => postern_capture::link(interface),
+            (None, Some(path)) if path.is_file() => Some(Source::file(path).ok()?.link()),
+            _ => None,
         }
     }
 
@@ -166,10 +191,11 @@ impl From {
 }
 
 /// A capture file to write, or standard output.
-fn outlet(path: &Path, format: Format, interfaces: &[String]) -> Result<Writer, Failure> {
+fn outlet(path: &Path, format: Format, source: &Source) -> Result<Writer, Failure> {
+    let (link, interfaces) = (source.link(), source.interfaces());
     let writer = match path == Path::new("-") {
-        true => Writer::new(Box::new(std::io::stdout()), format, interfaces),
-        false => Writer::create(path, format, interfaces),
+        true => Writer::new_of(Box::new(std::io::stdout()), format, link, interfaces),
+        false => Writer::create_of(path, format, link, interfaces),
     };
     writer.map_err(|error| cannot_write(path, &error))
 }
@@ -215,6 +241,9 @@ impl Drop for Bar {
 /// Where accepted packets go.
 struct Flow<'a> {
     arguments: &'a Arguments,
+    judge: Judge<'a>,
+    /// Links for which the filter cannot be said: none of their packets is accepted.
+    unknown: Vec<Link>,
     writer: Option<Writer>,
     handler: Option<Handler>,
     sender: Option<Sender>,
@@ -227,15 +256,23 @@ struct Flow<'a> {
     unsent: u64,
 }
 
-/// Runs until the source ends, or enough was seen; `wanted` is what the kernel may leave packets out by.
-pub fn run(arguments: &Arguments, mut filter: PacketFilter, wanted: Option<&Filter>) -> Outcome {
+/// Who judges: made for what the source's packets begin with.
+pub type Judge<'a> = &'a dyn Fn(Link) -> Result<Filter, Failure>;
+
+/// Runs until the source ends, or enough was seen. The filter is `judge`'s for each link, unless it is a program.
+pub fn run(arguments: &Arguments, program: Option<PacketFilter>, judge: Judge<'_>) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let seen = arguments.write.is_none() && std::io::stdout().is_terminal();
     let mut source = arguments.from.open(seen || arguments.handler.is_some())?;
+    let mut filter = match program {
+        Some(program) => program,
+        None => {
+            let wanted = judge(source.link())?;
+            source.only(&wanted);
+            PacketFilter::compiled_for(source.link(), &wanted.code()).map_err(unusable)?
+        }
+    };
     filter.watch(&mut source).map_err(unusable)?;
-    if let Some(wanted) = wanted {
-        source.only(wanted);
-    }
     if let Some(path) = &arguments.write {
         arguments.from.spare(path)?;
     }
@@ -245,10 +282,12 @@ pub fn run(arguments: &Arguments, mut filter: PacketFilter, wanted: Option<&Filt
         } else {
             Format::of(path)
         };
-        outlet(path, named, source.interfaces())
+        outlet(path, named, &source)
     });
     let mut flow = Flow {
         arguments,
+        judge,
+        unknown: Vec::new(),
         writer: writer.transpose()?,
         handler: handler(arguments, &mut source)?,
         sender: source.sender(),
@@ -260,7 +299,7 @@ pub fn run(arguments: &Arguments, mut filter: PacketFilter, wanted: Option<&Filt
         sent: 0,
         unsent: 0,
     };
-    arguments.from.announce();
+    arguments.from.announce(source.link());
     let damage = flow.all(&mut source, &mut filter, stop)?;
     flow.finish(&mut source, &filter)?;
     if let Some(error) = &damage {
@@ -318,6 +357,7 @@ impl Flow<'_> {
     ) -> Result<Option<SourceError>, Failure> {
         let bar = Bar::of(source);
         let live = self.sender.is_some() || source.progress().is_none();
+        let (tell, write_out) = postern_capture::requests();
         let mut number = 0;
         while !stop.load(Ordering::SeqCst) && self.arguments.limit != Some(self.accepted) {
             match source.next() {
@@ -336,6 +376,18 @@ impl Flow<'_> {
             if live && !self.lines.is_empty() {
                 self.print()?;
             }
+            if tell.swap(false, Ordering::SeqCst) {
+                let counters = source.counters();
+                let text = format!(
+                    "{} packets captured, {} packets received by filter, {} packets dropped by kernel\n",
+                    self.accepted, counters.received, counters.dropped
+                );
+                // If stderr is gone nobody can be told.
+                let _ = std::io::stderr().write_all(text.as_bytes());
+            }
+            if write_out.swap(false, Ordering::SeqCst) {
+                self.flush()?;
+            }
         }
         Ok(None)
     }
@@ -347,6 +399,10 @@ impl Flow<'_> {
         seen: &PacketRef,
         number: u64,
     ) -> Result<(), Failure> {
+        let link = seen.origin.link;
+        if !filter.knows(link) && !self.unknown.contains(&link) {
+            self.learn(source, filter, link)?;
+        }
         match filter.ask(seen) {
             Ok(0) => return Ok(()),
             Ok(_) => self.accepted += 1,
@@ -368,6 +424,7 @@ impl Flow<'_> {
         self.bytes.truncate(self.arguments.from.kept());
         if let Some(writer) = &mut self.writer {
             writer.origin(source.interface(seen), seen.origin.direction);
+            writer.link(link);
             let written = writer.packet(seen.time, &self.bytes, seen.wire);
             let flushed = match self.arguments.unbuffered {
                 true => written.and_then(|()| writer.flush()),
@@ -387,6 +444,23 @@ impl Flow<'_> {
         self.lines += &style.text(&mut self.clock, number, seen, interface, &self.bytes);
         if self.lines.len() > 1 << 16 {
             self.print()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the filter for packets of another link than those before.
+    fn learn(
+        &mut self,
+        source: &mut Source,
+        filter: &mut PacketFilter,
+        link: Link,
+    ) -> Result<(), Failure> {
+        match (self.judge)(link) {
+            Ok(wanted) => filter.add(link, &wanted.code(), source).map_err(unusable)?,
+            Err(error) => {
+                error.report();
+                self.unknown.push(link);
+            }
         }
         Ok(())
     }

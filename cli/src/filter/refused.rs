@@ -42,7 +42,7 @@ impl Refused {
     /// Fails if one of them is there.
     pub fn check(&self) -> Result<(), Failure> {
         let rotation = "files are not rotated: write to a program that does it (`-w - | \u{2026}`)";
-        let ethernet = "only Ethernet frames (EN10MB) are captured and read";
+        let ethernet = "the link type is that of the file or the interface";
         let clocks = "times are the kernel's, in nanoseconds";
         let shown = "contents are not decoded: `-w - | tcpdump -r -` shows more";
         let list = [

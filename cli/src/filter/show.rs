@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{ArgAction, Args};
 use postern_capture::line::{self, Detail};
-use postern_capture::{Direction, PacketRef};
+use postern_capture::{Direction, Link, PacketRef};
 
 /// How packets are shown.
 #[derive(Args)]
@@ -107,7 +107,8 @@ impl Style {
         interface: &str,
         bytes: &[u8],
     ) -> String {
-        let summary = line::summary(bytes, seen.wire);
+        let kind = seen.origin.link;
+        let summary = line::summary_of(kind, bytes, seen.wire);
         if self.json {
             let object = Object {
                 number,
@@ -116,7 +117,7 @@ impl Style {
                 captured: seen.captured,
                 interface,
                 direction: direction(seen).map(|(name, _)| name),
-                link: line::link(bytes),
+                link: line::link_of(kind, bytes),
                 summary,
             };
             return serde_json::to_string(&object).unwrap_or_default() + "\n";
@@ -132,7 +133,12 @@ impl Style {
             let _ = write!(text, "{interface:<5} {direction:<3} ");
         }
         if self.link {
-            let _ = write!(text, "{}, length {}: ", line::link(bytes), seen.wire);
+            let _ = write!(
+                text,
+                "{}, length {}: ",
+                line::link_of(kind, bytes),
+                seen.wire
+            );
         }
         text += &summary.text(match (self.quiet, self.verbose) {
             (true, _) => Detail::Quiet,
@@ -141,7 +147,12 @@ impl Style {
         });
         text.push('\n');
         let whole = self.hex.max(self.letters) > 1;
-        let shown = bytes.get(if whole { 0 } else { 14 }..).unwrap_or_default();
+        let header = match kind {
+            Link::Ethernet => 14,
+            other => other.network(bytes).map_or(0, |(at, _)| at),
+        };
+        let shown = bytes.get(if whole { 0 } else { header }..);
+        let shown = shown.unwrap_or_default();
         if self.hex > 0 || self.letters > 0 {
             text += &line::hex(shown, self.letters > 0);
         } else if self.ascii {

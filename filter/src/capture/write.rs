@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::link::Link;
+
 use super::{DESCRIPTION, FLAGS, Origin, PACKET, SECTION};
 
 /// A block of a pcapng file: its kind, its length twice, and what is between, which is filled up to a multiple of 4.
@@ -28,7 +30,7 @@ pub fn pcapng_header(into: &mut Vec<u8>) {
 }
 
 /// An interface of such a file, whose times are nanoseconds. The first one is number 0, and packets name them by their numbers.
-pub fn pcapng_interface(snaplen: u32, name: &str, into: &mut Vec<u8>) {
+pub fn pcapng_interface(link: Link, snaplen: u32, name: &str, into: &mut Vec<u8>) {
     let name = name.as_bytes();
     let name = name.get(..name.len().min(255)).unwrap_or_default();
     let mut options = Vec::from([9, 0, 1, 0, 9, 0, 0, 0]);
@@ -38,7 +40,8 @@ pub fn pcapng_interface(snaplen: u32, name: &str, into: &mut Vec<u8>) {
         options.resize(options.len().next_multiple_of(4), 0);
     }
     options.extend([0; 4]);
-    let head = [1, 0, 0, 0];
+    let [low, high] = link.number().to_le_bytes();
+    let head = [low, high, 0, 0];
     block(
         DESCRIPTION,
         &[&head, &snaplen.to_le_bytes(), &options],
@@ -70,12 +73,19 @@ pub fn pcapng_packet(origin: Origin, time: u64, bytes: &[u8], wire: u32, into: &
     block(PACKET, &[&head, bytes, filling, &option], into);
 }
 
-/// The header of a pcap file with times in nanoseconds.
+/// The header of a pcap file of Ethernet frames with times in nanoseconds.
 pub fn pcap_header(snaplen: u32) -> [u8; 24] {
+    pcap_header_of(Link::Ethernet, false, snaplen)
+}
+
+/// The header of a pcap file of any packets, with times in nanoseconds or in microseconds.
+pub fn pcap_header_of(link: Link, micro: bool, snaplen: u32) -> [u8; 24] {
     let mut header = [0; 24];
-    header[..8].copy_from_slice(&[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);
+    let magic: u32 = if micro { 0xa1b2_c3d4 } else { 0xa1b2_3c4d };
+    header[..4].copy_from_slice(&magic.to_le_bytes());
+    header[4..8].copy_from_slice(&[2, 0, 4, 0]);
     header[16..20].copy_from_slice(&snaplen.to_le_bytes());
-    header[20] = 1;
+    header[20..22].copy_from_slice(&link.number().to_le_bytes());
     header
 }
 

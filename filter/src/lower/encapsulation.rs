@@ -1,9 +1,10 @@
 //! Headers around headers: VLAN tags, MPLS labels, PPPoE sessions, Geneve tunnels. Each moves what follows in the source.
 
 use super::protocol::UDP;
-use super::{FieldBase, HeaderOffset, LinkType, Lowering, Result, link};
+use super::{FieldBase, HeaderOffset, Lowering, Result, link};
 use crate::expression::{Expr, ExprId, Op, Rel};
 use crate::keyword::Direction;
+use crate::link::Link;
 use crate::program::{Fragment, NodeKind, REJECT};
 
 const GENEVE_PORT: u16 = 6081;
@@ -57,8 +58,9 @@ impl Lowering<'_> {
             self.masked(FieldBase::LastLabel, 2, 1, 1, Rel::Eq, 0)?
         } else {
             match self.link {
-                LinkType::Ethernet => self.link_protocol(link::MPLS)?,
-                LinkType::Ppp => self.link_protocol(0x0281)?,
+                Link::Ethernet | Link::Hdlc => self.link_protocol(link::MPLS)?,
+                Link::Ppp => self.link_protocol(0x0281)?,
+                _ => return Err(self.error("MPLS labels are not found on this link")),
             }
         };
         if let Some(label) = label {
@@ -81,7 +83,7 @@ impl Lowering<'_> {
             part = self.and(part, number);
         }
         // Six bytes of PPPoE, then PPP's protocol of two.
-        self.link = LinkType::Ppp;
+        self.link = Link::Ppp;
         self.geneve = false;
         self.link_header = HeaderOffset {
             constant: self.payload.constant + self.network + 6,
@@ -177,7 +179,7 @@ impl Lowering<'_> {
             constant: 0,
             variable: Some(variable),
         };
-        self.link = LinkType::Ethernet;
+        self.link = Link::Ethernet;
         self.link_header = moved(link_header);
         self.link_type = moved(link_type);
         self.payload = moved(payload);

@@ -1,8 +1,9 @@
 //! What the link header says of the protocol inside: Ethernet types, LLC and SNAP, PPP numbers, labels.
 
-use super::{FieldBase, LinkType, Lowering, Result};
+use super::{FieldBase, Lowering, Result};
 use crate::expression::Rel;
 use crate::keyword::Proto;
+use crate::link::Link;
 use crate::program::Fragment;
 use crate::tree::{ByteOp, Llc};
 
@@ -44,8 +45,8 @@ impl Lowering<'_> {
             return self.labelled(protocol);
         }
         match self.link {
-            LinkType::Ethernet => self.ethernet(protocol),
-            LinkType::Ppp => self.equal(FieldBase::LinkType, 0, 2, ppp(protocol)),
+            Link::Ethernet => self.ethernet(protocol),
+            _ => self.other_link(protocol),
         }
     }
 
@@ -106,7 +107,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn snap(&mut self, organization: u32, protocol: u32) -> Result<Fragment> {
+    pub(super) fn snap(&mut self, organization: u32, protocol: u32) -> Result<Fragment> {
         let [_, a, b, c] = organization.to_be_bytes();
         let [.., d, e] = protocol.to_be_bytes();
         self.bytes(FieldBase::Llc, 0, &[SAP_SNAP, SAP_SNAP, 3, a, b, c, d, e])
@@ -114,12 +115,18 @@ impl Lowering<'_> {
 
     /// Fails where the link is not Ethernet.
     pub(super) fn needs_ethernet(&self, what: &str) -> Result<()> {
-        if self.link == LinkType::Ethernet {
+        if self.link == Link::Ethernet {
             return Ok(());
         }
-        Err(self
-            .error(alloc::format!("{what} is not found inside PPP"))
-            .suggest("say it before `pppoes`"))
+        if self.link != self.options.link {
+            return Err(self
+                .error(alloc::format!("{what} is not found inside PPP"))
+                .suggest("say it before `pppoes`"));
+        }
+        let link = self.link.name();
+        Err(self.error(alloc::format!(
+            "{what} is not found on this link: packets are {link}"
+        )))
     }
 
     /// Inside Geneve there is a link header only if its type says so.
@@ -230,7 +237,7 @@ impl Lowering<'_> {
 }
 
 /// The number of a protocol in PPP.
-fn ppp(protocol: u32) -> u32 {
+pub(super) fn ppp(protocol: u32) -> u32 {
     match protocol {
         IP => 0x21,
         IP6 => 0x57,

@@ -129,6 +129,11 @@ unsafe impl Send for Judge {}
 
 impl Judge {
     pub fn compile(text: &str, optimize: bool) -> Result<Judge, String> {
+        Judge::compile_for(ETHERNET, text, optimize)
+    }
+
+    /// For packets of a link, by libpcap's own number.
+    pub fn compile_for(link: c_int, text: &str, optimize: bool) -> Result<Judge, String> {
         let text = CString::new(text).unwrap();
         let mut program = Program {
             length: 0,
@@ -136,7 +141,7 @@ impl Judge {
         };
         // SAFETY: the handle is used between its opening and closing only, and the text ends with a NUL.
         unsafe {
-            let handle = pcap_open_dead(ETHERNET, 262_144);
+            let handle = pcap_open_dead(link, 262_144);
             let result = pcap_compile(
                 handle,
                 &mut program,
