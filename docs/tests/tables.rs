@@ -57,13 +57,13 @@ fn every_error_has_a_remedy() {
     for (file, name) in [
         ("runtime/src/error.rs", "LoadError"),
         ("runtime/src/error.rs", "StartError"),
-        ("runtime/src/error.rs", "InstantiateError"),
+        ("runtime/src/error/call.rs", "InstantiateError"),
         ("runtime/src/error.rs", "SymbolError"),
         ("runtime/src/error.rs", "BindError"),
         ("runtime/src/error.rs", "MemoryError"),
         ("runtime/src/error.rs", "ShareError"),
         ("runtime/src/table/read.rs", "TableError"),
-        ("runtime/src/call.rs", "CallError"),
+        ("runtime/src/error/call.rs", "CallError"),
         ("gates/src/map/error.rs", "MapError"),
         ("policy/src/rules.rs", "GrantError"),
         ("runtime/src/decision.rs", "DecisionError"),
@@ -90,8 +90,8 @@ fn every_error_has_a_remedy() {
 fn every_configuration_field_is_listed() {
     let page = read("docs/src/reference/limits.md");
     for (file, name) in [
-        ("runtime/src/engine.rs", "Config"),
-        ("runtime/src/domain/build.rs", "Limits"),
+        ("runtime/src/config.rs", "Config"),
+        ("runtime/src/domain/limits.rs", "Limits"),
         ("namespaces/src/lib.rs", "Capacity"),
     ] {
         let source = read(file);

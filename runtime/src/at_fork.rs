@@ -92,7 +92,22 @@ fn in_child(child: &InChild) {
         }
     }
     pages::after_fork(child);
-    table::after_fork();
+    note_all();
     signal::after_fork(child);
     watchdog::after_fork();
+}
+
+/// Puts the child's domains and areas into the child's own table for other processes. No lock is held.
+fn note_all() {
+    if !table::begin_anew() {
+        return;
+    }
+    for inner in domain::domains().iter().filter_map(|d| d.upgrade()) {
+        inner.note();
+    }
+    if let Some(arena) = share::arena().as_ref() {
+        for (number, start, end, name) in arena.records() {
+            table::put_area(number, start, end, name);
+        }
+    }
 }

@@ -1,174 +1,25 @@
 //! Calls: typed entries, and what comes of a call that did not return.
 
-use crate::Domain;
+pub use crate::error::CallError;
+pub use crate::service::ending;
+
 use crate::code::Recovery;
-use crate::domain::{DomainInner, reclaim};
+use crate::domain::{Domain, DomainInner, reclaim};
 use crate::fault::{Fault, FaultKind};
-use crate::peer;
 use crate::value::{Output, Value};
 use postern_gates::above::{Ended, Failure, Held};
-use postern_gates::control::MAX_THREADS;
 use postern_gates::enter;
 use postern_gates::entry::Entry;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::outcome::{self, RawFault, Refusal};
-use postern_gates::{shim, stale};
+use postern_gates::peer::PeerError;
+use postern_gates::stale;
 use postern_image::Signature;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-use thiserror::Error;
-
-/// Why a call has no result.
-#[derive(Debug, Clone, Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The extension broke a rule, crashed or took too long. The domain is poisoned.
-    #[error("{0}")]
-    Fault(Arc<Fault>),
-    /// The extension ended itself with a status.
-    #[error("the extension exited with status {0}")]
-    Exited(i32),
-    /// An earlier fault closed the domain.
-    #[error("an earlier fault closed the domain; reset() it")]
-    Poisoned,
-    /// An earlier fault closed the domain, and its restart policy lets it rest.
-    #[error(
-        "the domain faulted and rests for another {0:?}, as its restart policy says; reset() starts it at once"
-    )]
-    Resting(Duration),
-    /// The domain is being reset by another thread.
-    #[error("the domain is being reset; try again")]
-    Busy,
-    /// The domain was closed for good.
-    #[error("the domain is closed")]
-    Closed,
-    /// A signal that must reach Postern is blocked in this thread.
-    #[error("signal {} is blocked in this thread, so a fault would kill the process; unblock it with pthread_sigmask", signal_name(*.0))]
-    SignalBlocked(i32),
-    /// Somebody replaced a handler.
-    #[error("the handler of {} was replaced after Postern started; chain to the former one, or start Postern with install_handlers = false and call handle_signal from yours", signal_name(*.0))]
-    HandlerReplaced(i32),
-    /// A handler of the host's would run on the control stack.
-    #[error("the handler of {} was installed without SA_ONSTACK, so it would end the process if it came when an extension has used up the stack; install it with that flag, or start Postern with adopt_handlers = true (PT_ADOPT_HANDLERS in C)", signal_name(*.0))]
-    HandlerStack(i32),
-    /// The call came from a signal handler that interrupted an extension.
-    #[error(
-        "this thread is inside an extension already (a signal handler must not call extensions)"
-    )]
-    InsideExtension,
-    /// The call came from a signal handler that runs on the alternate signal stack.
-    #[error(
-        "this thread is on its alternate signal stack, where a fault could not be handled; call from outside the signal handler"
-    )]
-    OnSignalStack,
-    /// The watchdog's thread could not be made.
-    #[error(
-        "the watchdog cannot start, so no deadline would be kept; raise the limit of threads (`ulimit -u`)"
-    )]
-    NoWatchdog,
-    /// Calls nest too deeply.
-    #[error(
-        "calls between host and extensions nest too deeply (the limit is {})",
-        postern_gates::record::MAX_NESTING
-    )]
-    TooDeep,
-    /// The domain's limit of threads.
-    #[error("more threads have entered the domain than its limit allows; raise Limits::threads")]
-    TooManyThreads,
-    /// The process's limit of threads.
-    #[error(
-        "{} threads that live have entered extensions, which is the limit of a process; let some of them end",
-        MAX_THREADS
-    )]
-    ThreadTable,
-    /// There is no program to run.
-    #[error("the image exports no `__postern_main`; link it from objects that define main()")]
-    NoMain,
-    /// The program's arguments found no place.
-    #[error("the program's arguments: {0}")]
-    Arguments(crate::MemoryError),
-    /// No memory for stacks.
-    #[error("no memory for the thread's stacks")]
-    NoMemory,
-    /// The window has no room for a data stack, or the extension left its stack pointer outside its stack.
-    #[error("no room on the extension's data stack")]
-    NoDataStack,
-}
-
-const NAMES: [(i32, &str); 23] = [
-    (libc::SIGHUP, "SIGHUP"),
-    (libc::SIGINT, "SIGINT"),
-    (libc::SIGQUIT, "SIGQUIT"),
-    (libc::SIGABRT, "SIGABRT"),
-    (libc::SIGUSR1, "SIGUSR1"),
-    (libc::SIGUSR2, "SIGUSR2"),
-    (libc::SIGPIPE, "SIGPIPE"),
-    (libc::SIGALRM, "SIGALRM"),
-    (libc::SIGTERM, "SIGTERM"),
-    (libc::SIGSTKFLT, "SIGSTKFLT"),
-    (libc::SIGCHLD, "SIGCHLD"),
-    (libc::SIGCONT, "SIGCONT"),
-    (libc::SIGTSTP, "SIGTSTP"),
-    (libc::SIGTTIN, "SIGTTIN"),
-    (libc::SIGTTOU, "SIGTTOU"),
-    (libc::SIGURG, "SIGURG"),
-    (libc::SIGXCPU, "SIGXCPU"),
-    (libc::SIGXFSZ, "SIGXFSZ"),
-    (libc::SIGVTALRM, "SIGVTALRM"),
-    (libc::SIGPROF, "SIGPROF"),
-    (libc::SIGWINCH, "SIGWINCH"),
-    (libc::SIGIO, "SIGIO"),
-    (libc::SIGPWR, "SIGPWR"),
-];
-
-pub(crate) fn signal_name(signal: i32) -> String {
-    match signal {
-        libc::SIGSEGV => "SIGSEGV".into(),
-        libc::SIGBUS => "SIGBUS".into(),
-        libc::SIGILL => "SIGILL".into(),
-        libc::SIGFPE => "SIGFPE".into(),
-        libc::SIGTRAP => "SIGTRAP".into(),
-        n if n >= libc::SIGRTMIN() => format!("SIGRTMIN+{}", n - libc::SIGRTMIN()),
-        n => match NAMES.iter().find(|(number, _)| *number == n) {
-            Some((_, name)) => (*name).into(),
-            None => format!("signal {n}"),
-        },
-    }
-}
-
-impl CallError {
-    /// The fault, if it is one.
-    pub fn fault(&self) -> Option<&Fault> {
-        match self {
-            CallError::Fault(fault) => Some(fault),
-            _ => None,
-        }
-    }
-
-    fn from_refusal(refusal: Refusal) -> CallError {
-        match refusal {
-            Refusal::Poisoned => CallError::Poisoned,
-            Refusal::Resting(left) => CallError::Resting(left),
-            Refusal::Busy | Refusal::Moving => CallError::Busy,
-            Refusal::Closed => CallError::Closed,
-            Refusal::SignalBlocked(signal) => CallError::SignalBlocked(signal),
-            Refusal::HandlerReplaced(signal) => CallError::HandlerReplaced(signal),
-            Refusal::HandlerStack(signal) => CallError::HandlerStack(signal),
-            Refusal::InsideExtension => CallError::InsideExtension,
-            Refusal::OnSignalStack => CallError::OnSignalStack,
-            Refusal::NoWatchdog => CallError::NoWatchdog,
-            Refusal::TooDeep => CallError::TooDeep,
-            Refusal::TooManyThreads => CallError::TooManyThreads,
-            Refusal::ThreadTable => CallError::ThreadTable,
-            Refusal::NoMemory => CallError::NoMemory,
-            Refusal::NoDataStack => CallError::NoDataStack,
-        }
-    }
-}
 
 /// What `ended` leaves for whoever made the call.
 enum CallFailure {
@@ -313,10 +164,31 @@ fn take_failure() -> CallFailure {
     left.unwrap_or(CallFailure::Error(CallError::Closed))
 }
 
+/// What the calling extension is told of a call that failed.
+fn peer_error(error: &CallError) -> PeerError {
+    match error {
+        CallError::Fault(fault) => match fault.kind {
+            FaultKind::Deadline => PeerError::Time,
+            FaultKind::Interrupted => PeerError::Interrupted,
+            FaultKind::AnotherThread => PeerError::Poisoned,
+            _ => PeerError::Fault,
+        },
+        CallError::Exited(_) => PeerError::Exited,
+        CallError::Poisoned | CallError::Resting(_) => PeerError::Poisoned,
+        CallError::Busy => PeerError::Busy,
+        CallError::Closed => PeerError::Closed,
+        CallError::TooDeep => PeerError::TooDeep,
+        CallError::TooManyThreads | CallError::NoMemory | CallError::NoDataStack => {
+            PeerError::NoRoom
+        }
+        _ => PeerError::Thread,
+    }
+}
+
 /// For the gates: what the extension that called a peer is told of the peer's call, which did not return.
 pub(crate) fn failure() -> Failure {
     match take_failure() {
-        CallFailure::Error(error) => Failure::Error(peer::error(&error)),
+        CallFailure::Error(error) => Failure::Error(peer_error(&error)),
         CallFailure::Panic(panic) => Failure::Panic(panic),
     }
 }
@@ -367,26 +239,6 @@ pub unsafe fn unwind(nesting: usize) -> bool {
     let left = unsafe { stale::unwind(nesting) };
     reclaim::sweep();
     left
-}
-
-/// Ends the running service's call with a message.
-pub(crate) fn abort(message: String) {
-    shim::end_when_back(outcome::ABORT, 0, Some(message));
-}
-
-/// Ends the running service's call in the name of the policy.
-pub(crate) fn kill(reason: String) {
-    shim::end_when_back(outcome::KILL, 0, Some(reason));
-}
-
-/// Whether the running service's call ends as soon as the service returns.
-pub fn ending() -> bool {
-    shim::ending()
-}
-
-/// Ends the running service's call with a status.
-pub(crate) fn exit(status: i32) {
-    shim::end_when_back(outcome::EXIT, status as u32 as u64, None);
 }
 
 /// A typed entry of a domain. It keeps the domain alive.

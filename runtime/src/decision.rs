@@ -3,6 +3,7 @@
 //! A closure of the host decides, or another domain ([`module`]). Invariant: an extension gets what its decider answered, or a
 //! refusal; a decider that does not answer is counted and denies.
 
+mod ask;
 mod guard;
 mod module;
 #[expect(unsafe_code, reason = "its name says so")]
@@ -11,10 +12,10 @@ mod trusted;
 pub(crate) use guard::Guard;
 pub(crate) use trusted::Deciding;
 
+use crate::error::CallError;
 use crate::service::Caller;
 use crate::system::Request;
-use crate::{CallError, Domain, SymbolError, Verdict};
-use module::Module;
+use crate::system::Verdict;
 use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
@@ -81,11 +82,18 @@ pub enum DecisionError {
     },
 }
 
+/// Puts a question, and the names in it, to a module.
+type Ask = dyn Fn(&Question<'_>, &[u8]) -> Result<Verdict, DecisionError> + Send + Sync;
+
 type Closure = dyn Fn(&Caller<'_>, &Question<'_>) -> Verdict + Send + Sync;
 
 enum DeciderKind {
     Closure(Box<Closure>),
-    Module(Module),
+    /// A domain, by its name, and how it is asked.
+    Module {
+        name: String,
+        ask: Box<Ask>,
+    },
 }
 
 /// Who decides about a domain's calls. Cloning shares it; one decider may serve any number of domains.
@@ -100,39 +108,6 @@ impl Decider {
     ) -> Decider {
         Decider(Arc::new(DeciderKind::Closure(Box::new(decide))))
     }
-
-    /// Another domain, by its export `decide`: `long decide(struct postern_request *)` of `postern/policy.h`. Its own deadline bounds the
-    /// time that an answer may take. The decider keeps the domain alive.
-    ///
-    /// # Errors
-    /// No such export, or its type is another.
-    pub fn module(domain: &Domain) -> Result<Decider, SymbolError> {
-        Ok(Decider(Arc::new(DeciderKind::Module(Module::new(domain)?))))
-    }
-
-    /// Asks. `texts` are the names in the question, each with a NUL.
-    #[inline]
-    pub(crate) fn decide(
-        &self,
-        caller: &Caller<'_>,
-        question: &Question<'_>,
-        texts: &[u8],
-        deciding: &Deciding,
-    ) -> Verdict {
-        match &*self.0 {
-            DeciderKind::Closure(decide) => decide(caller, question),
-            DeciderKind::Module(module) => module
-                .ask(question, texts)
-                .unwrap_or_else(|error| failed(deciding, question, error)),
-        }
-    }
-}
-
-#[cold]
-fn failed(deciding: &Deciding, question: &Question<'_>, error: DecisionError) -> Verdict {
-    tracing::warn!(domain = question.domain, %error, "denied, for want of a decision");
-    deciding.failed(Some(error));
-    Verdict::Deny(libc::EPERM)
 }
 
 /// Whether this system call ends the extension's call: it is allowed whatever anybody says.
@@ -144,19 +119,7 @@ impl fmt::Debug for Decider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             DeciderKind::Closure(_) => f.write_str("closure"),
-            DeciderKind::Module(module) => write!(f, "module {}", module.name()),
+            DeciderKind::Module { name, .. } => write!(f, "module {name}"),
         }
-    }
-}
-
-impl Domain {
-    /// Another decider from now on, or none. Calls that are being decided are decided by the former one.
-    pub fn set_decider(&self, decider: Option<Decider>) {
-        self.0.services.set_decider(&self.0, decider);
-    }
-
-    /// How the last decision failed that did.
-    pub fn last_decision_error(&self) -> Option<DecisionError> {
-        self.0.services.deciding().last_failure()
     }
 }

@@ -1,5 +1,9 @@
 //! What can go wrong before a call, and who is to blame.
 
+mod call;
+
+pub use call::{CallError, InstantiateError};
+
 use postern_gates::map::{MapError, SystemLimit};
 use postern_image::input::ReadError;
 use postern_image::{ImageError, Signature};
@@ -95,53 +99,6 @@ pub enum StartError {
         "Postern is already running with another configuration; call init before everything else"
     )]
     Configured,
-}
-
-/// A domain was not made.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum InstantiateError {
-    /// The image wants a service that the domain is not given.
-    #[error(
-        "the extension imports `{0}`, which is not among the domain's services; register it with `service(\"{0}\", …)`"
-    )]
-    Unresolved(String),
-    /// A service's type differs from what the extension was compiled against.
-    #[error("service `{name}`: the extension expects `{expected}`, the host offers `{offered}`")]
-    Signature {
-        /// Its name.
-        name: String,
-        /// The import's signature.
-        expected: Signature,
-        /// The host's.
-        offered: Signature,
-    },
-    /// An import that a peer is to serve has no type.
-    #[error(
-        "the image does not say the types of its import `{0}` (no debug information, variadic, or a structure by value), so no peer can serve it"
-    )]
-    Untyped(String),
-    /// Limits do not fit.
-    #[error("{0}")]
-    Limits(String),
-    /// The image wishes for more memory than the host gives to wishes: [`crate::Limits::heap_ceiling`].
-    #[error(
-        "the image wishes for {wish} bytes of {what}, and images get at most {ceiling} by their own wish; `heap_ceiling` (in C pt_options_heap_ceiling) allows more, and `heap` says how large the heap is whatever the image wishes (`--heap-ceiling` and `--heap` of `postern run`)"
-    )]
-    Wish {
-        /// Heap, or variables that begin as zero.
-        what: &'static str,
-        /// Bytes.
-        wish: u64,
-        /// The host's limit.
-        ceiling: u64,
-    },
-    /// The kernel refused memory.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// The extension's own initialisation failed.
-    #[error("the extension's initialisation failed: {0}")]
-    Initialisation(#[source] crate::CallError),
 }
 
 /// A function of an extension was not found as asked.

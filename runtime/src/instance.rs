@@ -11,17 +11,14 @@ pub(crate) use moving::Stays;
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
-use crate::share::{Area, Prot, Views, Withheld};
-use postern_gates::map::{self, MapError};
+use crate::share::{Area, Views, Withheld};
+use postern_gates::map::{self, MapError, Prot};
 use postern_gates::outcome::Refusal;
 use postern_gates::window::{Pin, Window};
 use postern_verifier::window::{
     ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
 };
 use std::sync::{Arc, Mutex};
-
-/// Windows that an image keeps for its next domains, at most.
-const SPARE: usize = 16;
 
 /// The memory of one domain.
 pub(crate) struct Instance {
@@ -47,36 +44,6 @@ impl Stacks {
     /// Where the lowest shared area begins.
     fn limit(&self) -> u32 {
         self.areas.lowest().unwrap_or(LIMIT)
-    }
-}
-
-/// Windows with the image mapped and nothing private in them.
-#[derive(Default)]
-pub(crate) struct SpareWindows(Mutex<Vec<SpareWindow>>);
-
-struct SpareWindow {
-    window: Window,
-    heap_end: u32,
-    areas: Withheld,
-}
-
-impl SpareWindows {
-    fn lock(&self) -> Held<'_, Vec<SpareWindow>> {
-        fork::lock(&self.0)
-    }
-
-    /// A window whose heap ends at `heap_end`: the last that was put here, which has most in caches.
-    fn take(&self, heap_end: u32) -> Option<SpareWindow> {
-        let mut spare = self.lock();
-        let found = spare.iter().rposition(|s| s.heap_end == heap_end)?;
-        Some(spare.remove(found))
-    }
-
-    /// Unmaps an area that is about to go.
-    pub(crate) fn forget(&self, area: &Area) {
-        for spare in self.lock().iter_mut() {
-            spare.areas.forget(&spare.window.pin(), area);
-        }
     }
 }
 
@@ -333,36 +300,6 @@ impl Instance {
         }
         stacks.extra.iter().any(|&(l, h)| within(l, h))
             || stacks.areas.accessible(offset, end, write)
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        // Only a window in which nothing but the image and areas is mapped is kept for the next domain; the hot one goes back for
-        // anybody to take, and one that cannot be cleaned is wiped as a whole.
-        let stacks = self.stacks();
-        let plain = stacks.extra.is_empty() && stacks.code.is_none();
-        drop(stacks);
-        if !plain || self.is_hot() || self.refresh().is_err() {
-            return;
-        }
-        let stacks = self.stacks.get_mut().unwrap_or_else(|e| e.into_inner());
-        // Nobody else has the instance, so this needs no lock.
-        let Some(window) = self.window.take() else {
-            return;
-        };
-        let Ok(areas) = stacks.areas.withhold(&window.pin()) else {
-            return;
-        };
-        let mut spare = self.image.spare.lock();
-        if spare.len() < SPARE {
-            let heap_end = self.heap.1;
-            spare.push(SpareWindow {
-                window,
-                heap_end,
-                areas,
-            });
-        }
     }
 }
 

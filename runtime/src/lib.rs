@@ -11,6 +11,7 @@ mod at_fork;
 mod builtin;
 pub mod call;
 pub mod code;
+mod config;
 mod counters;
 mod decision;
 mod domain;
@@ -43,10 +44,12 @@ mod watchdog;
 pub use call::{
     CallError, Enter, Func, FuncType, clear_last_error, last_error, nesting, set_last_error, unwind,
 };
+pub use config::{Config, Perf};
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
-pub use domain::{Busy, Domain, DomainBuilder, DomainInner, Limits, Placement, Supervisor, inner};
-pub use engine::{Config, init, rearm, unsupported};
+pub use domain::above::inner;
+pub use domain::{Busy, Domain, DomainBuilder, DomainInner, Limits, Supervisor};
+pub use engine::{init, rearm, unsupported};
 pub use error::{
     BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
 };
@@ -54,7 +57,7 @@ pub use fault::{Fault, FaultKind, Registers, SharedPage};
 pub use grants::Grants;
 pub use image::Image;
 pub use peer::PeerExport;
-pub use placement::hot_domain;
+pub use placement::{Placement, hot_domain};
 #[doc(hidden)]
 pub use postern_gates::map::without_reserve;
 pub use postern_gates::map::{MapError, SystemLimit};
@@ -66,7 +69,6 @@ pub use postern_verifier::{Bounds, Facts, Violation};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
 pub use service::{Caller, DEFAULT_STACK, Service};
 pub use share::{AreaBuilder, Prot, Shared};
-pub use symbols::Perf;
 pub use system::{Access, SystemPolicy, Verdict};
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 pub use value::{Offset, Output, Value};

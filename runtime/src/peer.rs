@@ -9,15 +9,16 @@
 //! What is bound when a domain is built keeps the other domain alive;
 //! that cannot make a ring. What is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
 
-use crate::call::CallError;
+mod bound;
+
+pub(crate) use bound::Bound;
+
 use crate::domain::{Domain, DomainBuilder};
 use crate::error::{BindError, SymbolError};
-use crate::fault::FaultKind;
 use crate::fork;
 use crate::signature::{self, compatible};
-use postern_gates::peer::{Peer, PeerError};
+use postern_gates::peer::Peer;
 use postern_image::Signature;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -75,37 +76,11 @@ impl PeerExport {
     }
 }
 
-/// What the calling extension is told of a call that failed.
-pub(crate) fn error(error: &CallError) -> PeerError {
-    match error {
-        CallError::Fault(fault) => match fault.kind {
-            FaultKind::Deadline => PeerError::Time,
-            FaultKind::Interrupted => PeerError::Interrupted,
-            FaultKind::AnotherThread => PeerError::Poisoned,
-            _ => PeerError::Fault,
-        },
-        CallError::Exited(_) => PeerError::Exited,
-        CallError::Poisoned | CallError::Resting(_) => PeerError::Poisoned,
-        CallError::Busy => PeerError::Busy,
-        CallError::Closed => PeerError::Closed,
-        CallError::TooDeep => PeerError::TooDeep,
-        CallError::TooManyThreads | CallError::NoMemory | CallError::NoDataStack => {
-            PeerError::NoRoom
-        }
-        _ => PeerError::Thread,
-    }
-}
-
 /// A peer that is bound for good, and the domain that it keeps alive.
 struct Kept {
     peer: Peer,
     _domain: Domain,
 }
-
-/// What was bound after the domain was built. It stays until the domain goes: a thread may be just about to use it.
-#[derive(Default)]
-#[expect(clippy::vec_box, reason = "the gates refer to what is in the box")]
-pub(crate) struct Bound(Mutex<Vec<Box<Peer>>>);
 
 impl DomainBuilder {
     /// Grants an import that is another domain's function: calls go there without the host. That domain stays alive as long as this

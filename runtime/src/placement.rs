@@ -8,12 +8,15 @@
 //! meanwhile, and no code of the host's runs.
 
 mod busiest;
+mod state;
 
 pub(crate) use busiest::Busiest;
+pub use state::Placement;
+pub(crate) use state::PlacementState;
 
-use crate::domain::DomainInner;
+use crate::domain::{Domain, DomainInner, let_go};
 use crate::instance::Stays;
-use crate::{Domain, Placement, watchdog};
+use crate::watchdog;
 use postern_gates::call_state::CallPhase;
 use postern_gates::control::Control;
 use postern_gates::inside;
@@ -23,7 +26,7 @@ use postern_gates::pause::Pause;
 use postern_gates::thread;
 use postern_gates::window::{HotWindow, Window, hot_window};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -33,37 +36,6 @@ const PATIENCE: u32 = 204;
 const LONGEST: Duration = Duration::from_secs(1);
 /// Shortest.
 const SHORTEST: Duration = Duration::from_millis(1);
-
-/// A domain's part.
-pub(crate) struct PlacementState {
-    wanted: AtomicU8,
-    /// The kernel refused to move it, and would again.
-    stuck: AtomicBool,
-    /// Times it was moved.
-    pub(crate) moves: AtomicU64,
-}
-
-impl PlacementState {
-    pub(crate) fn new(placement: Placement) -> PlacementState {
-        PlacementState {
-            wanted: AtomicU8::new(placement as u8),
-            stuck: AtomicBool::new(false),
-            moves: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn wanted(&self) -> Placement {
-        match self.wanted.load(Ordering::SeqCst) {
-            n if n == Placement::Hot as u8 => Placement::Hot,
-            n if n == Placement::Cold as u8 => Placement::Cold,
-            _ => Placement::Auto,
-        }
-    }
-
-    fn can_move(&self) -> bool {
-        !self.stuck.load(Ordering::Relaxed)
-    }
-}
 
 /// Who has the hot window and who wants it.
 pub(crate) struct HotWindowOwner {
@@ -238,7 +210,7 @@ impl Session {
                 Some(window) => inner.instance.move_to(window, &inner.control, nobody),
                 None => Err(Stays::Pinned),
             };
-            crate::table::note_domain(inner);
+            inner.note();
             let whole = !matches!(moved, Err(Stays::Broken(_)));
             (moved, whole)
         });
@@ -302,16 +274,6 @@ impl Drop for Session {
             self.kept.push(inner);
         }
         self.kept.drain(..).for_each(let_go);
-    }
-}
-
-/// Drops a domain that its last user may have dropped meanwhile: on a thread of its own, because closures of the host go with it,
-/// and neither the watchdog nor a gate can wait for those or take their panics.
-pub(crate) fn let_go(inner: Arc<DomainInner>) {
-    if let Some(last) = Arc::into_inner(inner) {
-        let thread = std::thread::Builder::new().name("postern-drop".into());
-        // If there can be no thread, the closure is dropped here, and the domain with it.
-        drop(thread.spawn(move || drop(last)));
     }
 }
 

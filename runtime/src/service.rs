@@ -3,70 +3,29 @@
 //! An image's imports are its wish list. Linking is eager: every import finds a service of a compatible type when the domain is
 //! made, or the domain is not made.
 
+mod caller;
+mod granted;
+mod offer;
 mod trusted;
 
+pub(crate) use caller::kill;
+pub use caller::{Caller, DEFAULT_STACK, ending};
 pub(crate) use trusted::bind;
 
-use crate::Domain;
-use crate::call;
 use crate::decision::{Decider, Deciding, Guard};
-use crate::domain;
-use crate::domain::DomainInner;
 use crate::error::InstantiateError;
-use crate::fork;
 use crate::signature::{compatible, in_registers};
 use crate::value::{Output, Value};
+use offer::Offer;
 use postern_gates::control::{Control, ServiceEntry};
-use postern_gates::registers::{float_mask, integer_mask};
+use postern_gates::peer;
 use postern_gates::shim::{self, Body};
-use postern_gates::{peer, stale};
-use postern_image::{ImportOwned, Signature, Type};
+use postern_image::{ImportOwned, Signature};
 use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
-
-/// Stack that a service gets when it declares nothing.
-pub const DEFAULT_STACK: usize = shim::DEFAULT_STACK;
-
-/// Who calls a service: a handle that costs nothing until it is used.
-pub struct Caller<'a> {
-    pub(crate) control: &'a Control,
-}
-
-impl<'a> Caller<'a> {
-    pub(crate) fn new(control: &'a Control) -> Caller<'a> {
-        Caller { control }
-    }
-
-    /// Shows `look` the caller of the service in which this thread is, for services that get no [`Caller`]: C functions. `None`
-    /// outside services, and when the calling domain was closed meanwhile.
-    pub fn with_current<R>(look: impl FnOnce(&Caller<'_>) -> R) -> Option<R> {
-        let control = stale::serving()?;
-        let _alive = domain::of(control)?;
-        Some(look(&Caller::new(control)))
-    }
-
-    /// The calling domain, to reach its memory. If another thread is dropping the domain just now, the service ends here, and with it
-    /// the call.
-    pub fn domain(&self) -> Domain {
-        // Whoever made the call holds the domain, unless it was made through a C function pointer or by a peer. Then dropping it
-        // waits for this very service, which must not go on.
-        let domain = domain::of(self.control);
-        Domain(domain.unwrap_or_else(|| std::panic::resume_unwind(Box::new(shim::Gone))))
-    }
-
-    /// Ends the call when the service returns: the host's call becomes a fault of kind `Aborted` with this message.
-    pub fn abort(&self, message: impl Into<String>) {
-        call::abort(message.into());
-    }
-
-    /// Ends the call when the service returns: the host's call becomes [`crate::CallError::Exited`].
-    pub fn exit(&self, status: i32) {
-        call::exit(status);
-    }
-}
 
 /// Functions that can be services: closures over [`Caller`] and up to six [`Value`]s that return a value or nothing.
 pub trait Service<A>: Send + Sync + 'static {
@@ -127,7 +86,7 @@ struct Missing(Box<str>);
 
 impl Body for Missing {
     fn invoke(&self, _: &Control, _: &[u64; 6], _: &[u64; 8]) -> u64 {
-        call::abort(format!("`{}` was called, which nobody provides", self.0));
+        caller::abort(format!("`{}` was called, which nobody provides", self.0));
         0
     }
 }
@@ -146,20 +105,6 @@ pub(crate) struct Services {
         reason = "somebody inside may refer to what is in the box"
     )]
     former: Mutex<Vec<Box<Decider>>>,
-}
-
-struct Offer {
-    function: usize,
-    /// The closure, if it is one; the peer, if it is one.
-    context: Option<Box<dyn Any + Send + Sync>>,
-    address: usize,
-    /// `None`: whatever the import says. (A peer that is left open.)
-    signature: Option<Signature>,
-    stack: usize,
-    /// A peer masks its results itself.
-    peer: bool,
-    /// It only ends the call, whatever the arguments.
-    stand_in: bool,
 }
 
 impl Services {
@@ -311,107 +256,6 @@ impl Services {
         &self.deciding
     }
 
-    fn guards(&self, inner: &DomainInner) -> &[Arc<Guard>] {
-        self.guards.get_or_init(|| {
-            let imports = inner.image.tables.imports.iter().enumerate();
-            imports
-                .map(|(number, import)| Arc::new(self.guard(&inner.name, number, &import.name)))
-                .collect()
-        })
-    }
-
-    fn guard(&self, domain: &str, number: usize, name: &str) -> Guard {
-        let masks = |mask: fn(Type) -> u64, floats: bool| {
-            let offer = self.offers.get(name);
-            let parameters = offer.and_then(|o| o.signature.as_ref());
-            let parameters = parameters.map_or(&[][..], |s| s.parameters());
-            let wanted = parameters.iter().filter(|t| t.is_float() == floats);
-            wanted.map(|&t| mask(t)).collect()
-        };
-        let system = name == "sys";
-        Guard {
-            name: name.into(),
-            number,
-            integers: masks(integer_mask, false),
-            floats: masks(float_mask, true),
-            texts: [domain.as_bytes(), name.as_bytes()]
-                .join(&0)
-                .into_iter()
-                .chain([0])
-                .collect(),
-            domain: domain.len(),
-            system,
-            revoked: false.into(),
-            denied: 0.into(),
-            refusal: match system {
-                true => -i64::from(libc::ECANCELED) as u64,
-                false => 0,
-            },
-            deciding: self.deciding.clone(),
-        }
-    }
-
-    /// Who decides, for people.
-    pub(crate) fn decider_name(&self) -> Option<String> {
-        let _former = fork::lock(&self.former);
-        self.deciding.name()
-    }
-
-    /// Another decider from now on.
-    pub(crate) fn set_decider(&self, inner: &DomainInner, decider: Option<Decider>) {
-        let on = decider.is_some();
-        let mut former = fork::lock(&self.former);
-        former.extend(self.deciding.replace(decider));
-        for (entry, guard) in self.table.iter().zip(self.guards(inner)) {
-            if !guard.is_always_granted() {
-                let on = on || guard.revoked.load(Ordering::SeqCst);
-                entry.guarded(guard, on);
-            }
-        }
-        let unused = std::mem::take(&mut *former);
-        drop(former);
-        if inner.nobody_inside() {
-            drop(unused);
-        } else {
-            fork::lock(&self.former).extend(unused);
-        }
-    }
-
-    /// Makes every later call of a service fail, or not any more: the service's entry, if that is a change. Calls that the gate has
-    /// let through before may still begin.
-    pub(crate) fn set_revoked(
-        &self,
-        inner: &DomainInner,
-        name: &str,
-        revoked: bool,
-    ) -> Option<&ServiceEntry> {
-        let _former = fork::lock(&self.former);
-        let mut pairs = self.table.iter().zip(self.guards(inner));
-        let meant = |guard: &Guard| &*guard.name == name && !guard.is_always_granted();
-        let (entry, guard) = pairs.find(|(_, guard)| meant(guard))?;
-        let was = guard.revoked.swap(revoked, Ordering::SeqCst);
-        entry.guarded(guard, revoked || self.deciding.is_set());
-        (was != revoked).then_some(entry)
-    }
-
-    /// Whether a service is imported, and neither revoked nor one that every domain is granted.
-    pub(crate) fn is_granted(&self, inner: &DomainInner, name: &str) -> bool {
-        let mut guards = self.guards(inner).iter();
-        guards.any(|guard| {
-            &*guard.name == name
-                && !guard.is_always_granted()
-                && !guard.revoked.load(Ordering::SeqCst)
-        })
-    }
-
-    /// The services by name, and whether each is revoked.
-    pub(crate) fn granted(&self, inner: &DomainInner) -> Vec<(String, bool)> {
-        let guards = self.guards(inner).iter();
-        let mine = guards.filter(|guard| !guard.is_always_granted());
-        mine.map(|guard| (guard.name.to_string(), guard.revoked.load(Ordering::SeqCst)))
-            .collect()
-    }
-
     /// Calls of each service that were not made, by name.
     pub(crate) fn denied(&self) -> impl Iterator<Item = (&str, u64)> {
         let guards = self.guards.get().into_iter().flatten();
@@ -427,14 +271,5 @@ impl Services {
             .iter()
             .zip(&*self.table)
             .map(|(import, entry)| (&*import.name, entry.calls()))
-    }
-}
-
-impl std::fmt::Debug for Offer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Offer")
-            .field("signature", &self.signature)
-            .field("closure", &self.context.is_some())
-            .finish_non_exhaustive()
     }
 }

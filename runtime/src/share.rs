@@ -5,6 +5,7 @@
 //! execution: together a page table with a protection per domain. The low 32 bits of a host pointer into the area are the offset.
 
 mod build;
+mod end;
 mod expose;
 mod protect;
 mod views;
@@ -19,8 +20,7 @@ use postern_gates::window::{OwnedPart, Window};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Lowest offset that areas get when nobody chooses it: ordinary heaps lie below.
@@ -126,40 +126,6 @@ pub(crate) struct Area {
 }
 
 impl Shared {
-    /// Begins an area that is given a name or a place.
-    pub fn builder() -> AreaBuilder {
-        AreaBuilder::default()
-    }
-
-    /// A new area of zero bytes.
-    ///
-    /// # Errors
-    /// The length is 0 or does not fit a window; no memory or address space.
-    pub fn new(len: usize) -> Result<Shared, ShareError> {
-        Shared::builder().zeroed(len)
-    }
-
-    /// An area over a file: [`AreaBuilder::file`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn from_file(file: OwnedFd, at: u64, len: usize) -> Result<Shared, ShareError> {
-        Shared::builder().file(file, at, len)
-    }
-
-    /// An area over shared memory that the host has: [`AreaBuilder::expose`].
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// # Safety
-    /// As there.
-    #[expect(unsafe_code, reason = "the caller's promise")]
-    pub unsafe fn expose(memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
-        // SAFETY: the caller promises the same.
-        unsafe { Shared::builder().expose(memory, len) }
-    }
-
     /// What faults and tables call it.
     pub fn name(&self) -> &str {
         &self.0.name
@@ -231,22 +197,6 @@ impl Shared {
 
 fn gone(offset: u32, len: usize) -> MemoryError {
     MemoryError::Gone { offset, len }
-}
-
-impl Drop for Area {
-    fn drop(&mut self) {
-        if self.withheld.load(Ordering::Relaxed) {
-            for image in crate::image::cached() {
-                image.spare.forget(self);
-            }
-        }
-        if let Some(arena) = arena().as_mut()
-            && self.view.part().unmap().is_ok()
-            && let Some(used) = arena.areas.remove(&self.start)
-        {
-            crate::table::forget_area(used.record);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -17,8 +17,6 @@ mod show;
 
 pub use read::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 
-use crate::domain::DomainInner;
-use crate::share;
 use postern_gates::control::MAX_DOMAINS;
 use postern_gates::machine::{self, Published};
 use postern_gates::map::{Mapping, Prot};
@@ -154,12 +152,11 @@ fn put_name(room: &mut [u8], name: &str) {
 }
 
 /// Notes a domain, or where it lies now. The caller holds the lock of the domains, or for one that is noted already, that of moves.
-pub(crate) fn note_domain(inner: &DomainInner) {
-    let number = inner.control.number();
+pub(crate) fn note_domain(number: u32, base: u64, name: &str, image: &str) {
     let mut record = [0; DOMAIN];
-    record[8..16].copy_from_slice(&inner.instance.base().to_le_bytes());
-    put_name(&mut record[DOMAIN_NAMES[0].clone()], &inner.name);
-    put_name(&mut record[DOMAIN_NAMES[1].clone()], &inner.image.name);
+    record[8..16].copy_from_slice(&base.to_le_bytes());
+    put_name(&mut record[DOMAIN_NAMES[0].clone()], name);
+    put_name(&mut record[DOMAIN_NAMES[1].clone()], image);
     let at = DOMAINS + number as usize * DOMAIN;
     // Whoever reads in between finds it not in use.
     put(at, &record);
@@ -197,7 +194,8 @@ pub(crate) fn note_area(start: u32, end: u32, name: &str) -> Option<usize> {
     Some(number)
 }
 
-fn put_area(number: usize, start: u32, end: u32, name: &str) {
+/// Writes the record of an area.
+pub(crate) fn put_area(number: usize, start: u32, end: u32, name: &str) {
     let mut record = [0; AREA];
     record[4..8].copy_from_slice(&end.to_le_bytes());
     put_name(&mut record[AREA_NAME], name);
@@ -214,25 +212,19 @@ pub(crate) fn forget_area(record: Option<usize>) {
     }
 }
 
-/// In a forked child: a file of its own, for the parent goes on writing the other. No lock is held and no other thread exists.
-pub(crate) fn after_fork() {
+/// In a forked child: a file of its own, for the parent goes on writing the other. True if the caller is to put all records there. No
+/// other thread exists.
+pub(crate) fn begin_anew() -> bool {
     let was_in_use = IN_USE.swap(false, Ordering::SeqCst);
     let Some(mapped) = MAPPED.get().filter(|_| was_in_use) else {
-        return;
+        return false;
     };
-    let Ok(file) = new_file() else { return };
+    let Ok(file) = new_file() else { return false };
     if mapped.share(file.as_fd(), Prot::ReadWrite).is_err() {
-        return;
+        return false;
     }
     publish(file);
     IN_USE.store(true, Ordering::Release);
     write_header();
-    for inner in crate::domain::domains().iter().filter_map(|d| d.upgrade()) {
-        note_domain(&inner);
-    }
-    if let Some(arena) = share::arena().as_ref() {
-        for (number, start, end, name) in arena.records() {
-            put_area(number, start, end, name);
-        }
-    }
+    true
 }

@@ -7,24 +7,23 @@
 //! Invariant: nobody enters before there is a watchdog; and while the state is [`RESTING`], each registered thread is outside, or its present call has seen or will see that state
 //! after it was published, and wakes the watchdog. Threads that register see it, too.
 
-use crate::engine;
+mod state;
+
+pub(crate) use state::wake;
+
+use crate::config;
 use crate::placement::{self, Busiest};
 use postern_gates::call_state::CallPhase;
 use postern_gates::control::Control;
 use postern_gates::lifecycle::Phase;
 use postern_gates::pause::Pause;
 use postern_gates::{machine, mask, outcome, signal, thread};
+use state::{LOOKING, NONE, RESTING, STARTING, STATE, change};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// There is no watchdog, it is being made, it looks at every tick, or it waits to be woken.
-static STATE: AtomicU32 = AtomicU32::new(NONE);
-const NONE: u32 = 0;
-const LOOKING: u32 = 1;
-const RESTING: u32 = 2;
-const STARTING: u32 = 3;
 /// Longest sleep while nobody is inside.
 const IDLE: Duration = Duration::from_millis(10);
 /// Looks in a row that find nobody, and no call since the last one, before it rests.
@@ -56,18 +55,6 @@ pub(crate) fn ensure() -> std::io::Result<()> {
     let to = if spawned.is_ok() { LOOKING } else { NONE };
     change(STARTING, to);
     spawned.map(drop)
-}
-
-fn change(from: u32, to: u32) -> bool {
-    let (order, none) = (Ordering::SeqCst, Ordering::SeqCst);
-    STATE.compare_exchange(from, to, order, none).is_ok()
-}
-
-/// Ends the watchdog's rest, if it rests. Whoever gives it something to do has shown that before.
-pub(crate) fn wake() {
-    if STATE.load(Ordering::SeqCst) == RESTING && change(RESTING, LOOKING) {
-        machine::wake(&STATE);
-    }
 }
 
 /// Rests until it is woken, unless somebody is inside or something is to be done. Whether it rested.
@@ -139,7 +126,7 @@ fn watch() {
     change(STARTING, LOOKING);
     // The watchdog takes no signals meant for the host.
     mask::block_all_signals();
-    let tick = engine::config().tick;
+    let tick = config::current().tick;
     let mut calls = Calls {
         seen: HashMap::new(),
         now: Instant::now(),

@@ -363,7 +363,10 @@ impl<'ast> Visit<'ast> for Walk<'_> {
                 .map(|s| s.ident.to_string())
                 .collect();
             for item in &block.items {
-                if let ImplItem::Fn(function) = item {
+                // What takes no `self` is never called as a method.
+                if let ImplItem::Fn(function) = item
+                    && function.sig.receiver().is_some()
+                {
                     let given = (of.clone(), function.sig.ident.to_string());
                     self.own().given.push(given);
                 }

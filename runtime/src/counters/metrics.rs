@@ -4,9 +4,8 @@
 //! [`IMAGES`] names are kept; others are summed up.
 
 use super::Totals;
-use crate::domain::{self, DomainInner};
-use crate::placement::let_go;
-use crate::{Domain, FaultKind};
+use crate::domain::{self, Domain, DomainInner, let_go};
+use crate::fault::FaultKind;
 use postern_gates::window::{HotWindow, hot_window};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

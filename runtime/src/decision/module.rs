@@ -3,7 +3,7 @@
 //! A question is a block of bytes below the module's data stack, a copy of its own: nobody else sees it, and the host reads of it
 //! only what the module says with its verdict, once. The form is that of `struct postern_request` in `postern/policy.h`.
 
-use super::{Asked, DecisionError, Question};
+use super::{Asked, Decider, DeciderKind, DecisionError, Question};
 use crate::system::{Request, SYSTEM_CALLS};
 use crate::{Domain, Offset, SymbolError, Verdict, call};
 use postern_gates::enter;
@@ -11,6 +11,7 @@ use postern_gates::entry::Entry;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::payload::CallPayload;
 use postern_gates::thread;
+use std::sync::Arc;
 
 /// Words of the block's head.
 const HEAD: usize = 24;
@@ -30,28 +31,40 @@ const ERRNOS: i64 = 4096;
 /// Bytes of a reason that are read.
 const REASON: usize = 4096;
 
-pub(super) struct Module {
+impl Decider {
+    /// Another domain, by its export `decide`: `long decide(struct postern_request *)` of `postern/policy.h`. Its own deadline bounds the
+    /// time that an answer may take. The decider keeps the domain alive.
+    ///
+    /// # Errors
+    /// No such export, or its type is another.
+    pub fn module(domain: &Domain) -> Result<Decider, SymbolError> {
+        let module = Module::new(domain)?;
+        Ok(Decider(Arc::new(DeciderKind::Module {
+            name: domain.name().to_owned(),
+            ask: Box::new(move |question, texts| module.ask(question, texts)),
+        })))
+    }
+}
+
+/// A domain that decides.
+struct Module {
     domain: Domain,
     entry: Box<Entry>,
 }
 
 impl Module {
-    pub(super) fn new(domain: &Domain) -> Result<Module, SymbolError> {
+    fn new(domain: &Domain) -> Result<Module, SymbolError> {
         Ok(Module {
             entry: Box::new(domain.freight_entry("decide", "l(p)")?),
             domain: domain.clone(),
         })
     }
 
-    pub(super) fn name(&self) -> &str {
+    fn name(&self) -> &str {
         self.domain.name()
     }
 
-    pub(super) fn ask(
-        &self,
-        question: &Question<'_>,
-        texts: &[u8],
-    ) -> Result<Verdict, DecisionError> {
+    fn ask(&self, question: &Question<'_>, texts: &[u8]) -> Result<Verdict, DecisionError> {
         let control = &*self.domain.0.control;
         if thread::is_inside(control) {
             return Err(DecisionError::Circular {

@@ -25,7 +25,7 @@ impl Deciding {
     pub(crate) fn current<'a>(&'a self, _inside: &'a Caller<'_>) -> Option<&'a Decider> {
         // SAFETY: the pointer is null or from `replace`. Whoever replaces it while the domain is there keeps what it gets back until
         // nobody is inside (`Services::set_decider`); `drop` replaces it with the domain's parts, which go when nobody is inside
-        // (`domain::reclaim`), the caller's own thread included. The two callers, `Guard::decide` and `System::decide`, are services
+        // (`domain::reclaim`), the caller's own thread included. The two callers, `Guard::decide` and `SystemCalls::decide`, are services
         // of that very domain, and what they get is not used after they have returned.
         unsafe { self.current.load(Ordering::SeqCst).as_ref() }
     }

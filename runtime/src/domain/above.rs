@@ -1,9 +1,8 @@
 //! What the crates above may do with a domain, and hosts may not: `postern` does not name what is here.
 
-use super::{Domain, DomainInner};
+use super::{Domain, DomainInner, Supervisor};
 use crate::code::AddedCode;
 use crate::error::SymbolError;
-use crate::fault::Fault;
 use postern_gates::control::Control;
 use postern_gates::entry::Entry;
 use postern_gates::window::Pin;
@@ -11,29 +10,12 @@ use postern_image::Signature;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-/// Who is told of a domain's faults before they close it: the module of which it is a version.
-pub trait Supervisor: Send + Sync {
-    /// A call of the domain with this number ([`Domain::id`]) ended in a fault, and the domain is about to be closed.
-    fn faulted(&self, domain: u64, fault: &Arc<Fault>);
-}
-
 /// What stands behind a domain.
 pub fn inner(domain: &Domain) -> &DomainInner {
     &domain.0
 }
 
 impl DomainInner {
-    /// [`Domain::id`].
-    pub(crate) fn id(&self) -> u64 {
-        let number = u64::from(self.control.number());
-        number << 32 | u64::from(self.control.generation())
-    }
-
-    /// Of its control block, for its share of the locks: [`crate::fork::lock_one_of_many`].
-    pub fn number(&self) -> usize {
-        self.control.number() as usize
-    }
-
     /// Its control block.
     pub fn control(&self) -> &Control {
         &self.control

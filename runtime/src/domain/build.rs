@@ -1,19 +1,19 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
 
-use super::{Domain, DomainInner, OnFault, Parts, domains, reclaim};
+use super::{Domain, DomainInner, Limits, OnFault, Parts, domains, reclaim};
 use crate::builtin;
+use crate::config;
 use crate::decision::Decider;
-use crate::engine;
 use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
 use crate::peer::Bound;
-use crate::placement::{self, PlacementState};
+use crate::placement::{self, Placement, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
-use crate::system::{System, SystemPolicy, SystemService};
+use crate::system::{System, SystemCalls, SystemPolicy, SystemService};
 use postern_gates::block::{Block, Terms};
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
@@ -22,47 +22,6 @@ use postern_verifier::window::{LIMIT, PAGE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-
-/// What a domain may use. All have defaults that suit a request handler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Limits {
-    /// Bytes of heap; `None` takes the image's wish, or 64 MiB.
-    pub heap: Option<u64>,
-    /// Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish, which is only its maker's word.
-    /// `heap` is the host's and not bounded by it. Default: 256 MiB.
-    pub heap_ceiling: u64,
-    /// Longest time of one call; `None` is no limit. Default: 1 s.
-    pub deadline: Option<Duration>,
-    /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
-    pub call_depth: Option<u32>,
-    /// Threads that may ever be inside. Default: 4096.
-    pub threads: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            heap: None,
-            heap_ceiling: 256 << 20,
-            deadline: Some(Duration::from_secs(1)),
-            call_depth: None,
-            threads: 4096,
-        }
-    }
-}
-
-/// Where a domain's window shall lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Placement {
-    /// In the hot window if nobody is there or wants to be, or when the domain has clearly more time inside than who is there.
-    #[default]
-    Auto,
-    /// In the hot window, from which a domain that is there by `Auto` is moved away. Among those that ask the first keeps it.
-    Hot,
-    /// Never in the hot window, and so never moved.
-    Cold,
-}
 
 /// Collects what a domain is made of. See [`Domain::builder`].
 #[must_use = "nothing happens before build()"]
@@ -226,15 +185,14 @@ impl DomainBuilder {
         let system = Arc::new(System::new(self.system, deciding));
         let imports = &image.tables.imports;
         builtin::offer(&mut self.services, imports);
-        if imports.iter().any(|import| &*import.name == "sys") {
-            system.offer(&mut self.services);
-        }
+        let wants_system = imports.iter().any(|import| &*import.name == "sys");
+        let calls = wants_system.then(|| SystemCalls::offer(&system, &mut self.services));
         let services = self.services.resolve(imports)?;
         let layout = image.tables.layout;
         let heap = heap_range(&image, &layout, &self.limits)?;
         let instance = Instance::new(&image, heap, placement::take(self.placement))?;
         let control = Block::take()?;
-        let gs = if engine::config().restore_gs {
+        let gs = if config::current().restore_gs {
             FACT_GS
         } else {
             0
@@ -267,7 +225,9 @@ impl DomainBuilder {
             code: OnceLock::new(),
             ending: AtomicBool::new(false),
         }))));
-        inner.system.belongs_to(&inner);
+        if let Some(calls) = calls {
+            calls.belongs_to(&inner);
+        }
         register(&inner);
         if self.decider.is_some() {
             inner.services.set_decider(&inner, self.decider);
@@ -299,7 +259,7 @@ fn register(inner: &Arc<DomainInner>) {
         domains.resize(number + 1, Weak::new());
     }
     domains[number] = Arc::downgrade(inner);
-    crate::table::note_domain(inner);
+    inner.note();
 }
 
 /// First and last (exclusive) offset of the heap.

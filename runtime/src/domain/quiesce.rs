@@ -1,13 +1,29 @@
 //! Who is inside a domain, and how they are made to leave. Whoever changes a window works in [`DomainInner::exclusive`]: nobody is inside
 //! then, and nobody can enter.
 
-use super::{Busy, DomainInner};
+use super::{Busy, Domain, DomainInner};
 use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
 use postern_gates::map::MapError;
 use postern_gates::{machine, outcome, signal, stale, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+impl Domain {
+    /// Ends every call that is inside now. Each returns a fault of kind `Interrupted`; the domain stays usable unless
+    /// something else poisoned it.
+    pub fn interrupt(&self) {
+        self.0.end_all(outcome::INTERRUPT);
+    }
+
+    /// Lets nobody in any more, ends the calls inside, and waits until they have left: all but those of this very thread, which end
+    /// when the service that closes their domain returns, and those of threads that wait for this one, since one of two services that
+    /// close each other's domains must be the first to go on. These, too, end as soon as their services return.
+    pub fn close(&self) {
+        self.0.control.lifecycle().close();
+        self.0.drain();
+    }
+}
 
 impl DomainInner {
     /// Whether any thread is inside, or waits in a call of this domain for a service or a peer.

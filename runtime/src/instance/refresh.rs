@@ -7,12 +7,16 @@
 //! than all the rest. Where many were, or the kernel does not tell which, all are dropped.
 
 use super::{Instance, Stacks, map_writable};
+use crate::image::SpareWindow;
 use postern_gates::map::{MapError, Prot};
 use postern_gates::pages::Run;
 use postern_gates::window::Pin;
 
 /// Pages that a window keeps, at most: 64 KiB.
 const KEPT: usize = 16;
+
+/// Windows that an image keeps for its next domains, at most.
+const SPARE: usize = 16;
 
 impl Instance {
     /// Puts every private page back to what it was at first. Nobody may be inside.
@@ -85,6 +89,36 @@ impl Instance {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Only a window in which nothing but the image and areas is mapped is kept for the next domain; the hot one goes back for
+        // anybody to take, and one that cannot be cleaned is wiped as a whole.
+        let stacks = self.stacks();
+        let plain = stacks.extra.is_empty() && stacks.code.is_none();
+        drop(stacks);
+        if !plain || self.is_hot() || self.refresh().is_err() {
+            return;
+        }
+        let stacks = self.stacks.get_mut().unwrap_or_else(|e| e.into_inner());
+        // Nobody else has the instance, so this needs no lock.
+        let Some(window) = self.window.take() else {
+            return;
+        };
+        let Ok(areas) = stacks.areas.withhold(&window.pin()) else {
+            return;
+        };
+        let mut spare = self.image.spare.lock();
+        if spare.len() < SPARE {
+            let heap_end = self.heap.1;
+            spare.push(SpareWindow {
+                window,
+                heap_end,
+                areas,
+            });
+        }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Which of the domains that did not ask has the most time inside lately. Kept by the watchdog, of the domains that it sees somebody
 //! in, so that idle ones cost nothing.
 
-use super::{favour, hot_domain, let_go};
-use crate::domain;
-use crate::{Domain, Placement};
+use super::{Placement, favour, hot_domain};
+use crate::domain::{self, Domain, let_go};
 use postern_gates::control::Control;
 use postern_gates::window::{HotWindow, hot_window};
 use std::collections::HashMap;

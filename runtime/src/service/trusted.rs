@@ -7,7 +7,7 @@
     reason = "functions and contexts are numbers to the gates"
 )]
 
-use super::Offer;
+use super::offer::Offer;
 use postern_gates::control::ServiceEntry;
 use postern_gates::peer::Peer;
 use postern_gates::shim::Narrow;

@@ -1,6 +1,7 @@
 //! How an area is made: of zero bytes, over a file, or over memory that the host shares already.
 
 use super::{Area, Arena, Shared, Used, arena, expose};
+use crate::engine;
 use crate::error::ShareError;
 use crate::table;
 use crate::value::Offset;
@@ -20,6 +21,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct AreaBuilder {
     name: Option<String>,
     offset: Option<Offset>,
+}
+
+impl Shared {
+    /// Begins an area that is given a name or a place.
+    pub fn builder() -> AreaBuilder {
+        AreaBuilder::default()
+    }
+
+    /// A new area of zero bytes.
+    ///
+    /// # Errors
+    /// The length is 0 or does not fit a window; no memory or address space.
+    pub fn new(len: usize) -> Result<Shared, ShareError> {
+        Shared::builder().zeroed(len)
+    }
+
+    /// An area over a file: [`AreaBuilder::file`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_file(file: OwnedFd, at: u64, len: usize) -> Result<Shared, ShareError> {
+        Shared::builder().file(file, at, len)
+    }
+
+    /// An area over shared memory that the host has: [`AreaBuilder::expose`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// As there.
+    #[expect(unsafe_code, reason = "the caller's promise")]
+    pub unsafe fn expose(memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
+        // SAFETY: the caller promises the same.
+        unsafe { Shared::builder().expose(memory, len) }
+    }
 }
 
 impl AreaBuilder {
@@ -130,7 +167,7 @@ impl AreaBuilder {
         device: Option<File>,
         map: impl FnOnce(Part<'_>) -> Result<bool, MapError>,
     ) -> Result<Shared, ShareError> {
-        crate::engine::start()?;
+        engine::start()?;
         let mut guard = arena();
         let arena = match guard.as_mut() {
             Some(arena) => arena,

@@ -2,7 +2,7 @@
 //! (tools/perf/Documentation/jitdump-specification.txt of Linux). `perf record` finds the file because a page of it is mapped
 //! executable; nobody runs that page.
 
-use super::{Shown, name};
+use super::shown::{Shown, name};
 use postern_gates::machine;
 use postern_gates::map::Mapping;
 use std::fs::{File, OpenOptions};

@@ -1,7 +1,7 @@
 //! `/tmp/perf-PID.map`: a line for each function, `address size name` in hexadecimal (tools/perf/Documentation/jit-interface.txt of
 //! Linux). It knows no time: where domains follow each other in a window, the last one is shown.
 
-use super::{Shown, name};
+use super::shown::{Shown, name};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,0 +1,32 @@
+//! What a domain may use.
+
+use std::time::Duration;
+
+/// What a domain may use. All have defaults that suit a request handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of heap; `None` takes the image's wish, or 64 MiB.
+    pub heap: Option<u64>,
+    /// Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish, which is only its maker's word.
+    /// `heap` is the host's and not bounded by it. Default: 256 MiB.
+    pub heap_ceiling: u64,
+    /// Longest time of one call; `None` is no limit. Default: 1 s.
+    pub deadline: Option<Duration>,
+    /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
+    pub call_depth: Option<u32>,
+    /// Threads that may ever be inside. Default: 4096.
+    pub threads: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            heap: None,
+            heap_ceiling: 256 << 20,
+            deadline: Some(Duration::from_secs(1)),
+            call_depth: None,
+            threads: 4096,
+        }
+    }
+}

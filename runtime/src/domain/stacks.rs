@@ -1,0 +1,34 @@
+//! Data stacks, which threads get at their first entry.
+
+use super::{DomainInner, domains, let_go, of};
+use crate::image;
+use postern_gates::control::Control;
+use postern_gates::outcome::Refusal;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+/// For the gate's slow path: the first entry of a thread into a domain.
+pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Refusal> {
+    let inner = of(control).ok_or(Refusal::Closed)?;
+    let given = inner.instance.give_data_stack(inner.limits.threads);
+    if given.is_err() {
+        inner.ends_if_torn();
+    }
+    // A gate cannot be unwound.
+    let_go(inner);
+    control.give_data_stack(index, given?);
+    Ok(())
+}
+
+/// For a thread of the host that got the index, and so the data stacks, of one that has ended: thread-local variables begin anew.
+pub(crate) fn renew_thread(index: usize) {
+    if !image::THREAD_LOCALS_EXIST.load(Ordering::SeqCst) {
+        return;
+    }
+    let live: Vec<Arc<DomainInner>> = domains().iter().filter_map(Weak::upgrade).collect();
+    for inner in live {
+        let first = inner.control.data_stack(index);
+        inner.instance.renew_stack_top(first);
+        let_go(inner);
+    }
+}

@@ -1,0 +1,49 @@
+//! Who calls a service, and how the running service ends that call.
+
+use postern_gates::control::Control;
+use postern_gates::outcome;
+use postern_gates::shim;
+
+/// Stack that a service gets when it declares nothing.
+pub const DEFAULT_STACK: usize = shim::DEFAULT_STACK;
+
+/// Who calls a service: a handle that costs nothing until it is used.
+pub struct Caller<'a> {
+    pub(crate) control: &'a Control,
+}
+
+impl<'a> Caller<'a> {
+    pub(crate) fn new(control: &'a Control) -> Caller<'a> {
+        Caller { control }
+    }
+
+    /// Ends the call when the service returns: the host's call becomes a fault of kind `Aborted` with this message.
+    pub fn abort(&self, message: impl Into<String>) {
+        abort(message.into());
+    }
+
+    /// Ends the call when the service returns: the host's call becomes [`crate::CallError::Exited`].
+    pub fn exit(&self, status: i32) {
+        exit(status);
+    }
+}
+
+/// Ends the running service's call with a message.
+pub(crate) fn abort(message: String) {
+    shim::end_when_back(outcome::ABORT, 0, Some(message));
+}
+
+/// Ends the running service's call in the name of the policy.
+pub(crate) fn kill(reason: String) {
+    shim::end_when_back(outcome::KILL, 0, Some(reason));
+}
+
+/// Whether the running service's call ends as soon as the service returns.
+pub fn ending() -> bool {
+    shim::ending()
+}
+
+/// Ends the running service's call with a status.
+pub(crate) fn exit(status: i32) {
+    shim::end_when_back(outcome::EXIT, status as u32 as u64, None);
+}
