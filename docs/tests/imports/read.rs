@@ -363,11 +363,13 @@ impl<'ast> Visit<'ast> for Walk<'_> {
                 .map(|s| s.ident.to_string())
                 .collect();
             for item in &block.items {
-                // What takes no `self` is never called as a method.
-                if let ImplItem::Fn(function) = item
-                    && function.sig.receiver().is_some()
-                {
-                    let given = (of.clone(), function.sig.ident.to_string());
+                if let ImplItem::Fn(function) = item {
+                    // What takes no `self` is never called as a method, so it is no import; but the name is not one method's alone.
+                    let of = match function.sig.receiver() {
+                        Some(_) => of.clone(),
+                        None => Vec::new(),
+                    };
+                    let given = (of, function.sig.ident.to_string());
                     self.own().given.push(given);
                 }
             }
