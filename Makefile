@@ -66,8 +66,9 @@ setup-conformance:
 setup-browser:
 	@scripts/setup.sh chromium chromium-driver
 
-# GCC's own execution tests, native against confined; then random programs.
+# GCC's own execution tests, native against confined: through E-code, then through the toolchain.
 conformance: setup setup-conformance
+	$(CARGO) run --release --quiet -p postern-ecode --example torture
 	$(CARGO) run --release --quiet -p postern-conformance -- torture $(ARGS)
 
 csmith: setup setup-conformance

@@ -46,6 +46,9 @@ pub struct Arguments {
     #[arg(long, value_name = "LOG2", default_value_t = STACK_LOG2.1,
         value_parser = clap::value_parser!(u32).range(i64::from(STACK_LOG2.0)..=i64::from(STACK_LOG2.2)))]
     stack: u32,
+    /// A file that sources may include by its name without folders
+    #[arg(long, value_name = "FILE")]
+    header: Vec<PathBuf>,
     /// Call a function; takes the arguments and options of `postern run` behind the file, and stands last
     #[arg(long, num_args = 1.., allow_hyphen_values = true, value_names = ["FUNCTION", "ARG"])]
     run: Vec<String>,
@@ -93,6 +96,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 fn once(arguments: &Arguments, call: Option<&run::Arguments>) -> Outcome {
     let mut compiler = Compiler::default();
+    for path in &arguments.header {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        compiler.header(&name, output::read(path)?);
+    }
     let sources = arguments
         .files
         .iter()
@@ -119,11 +126,12 @@ fn once(arguments: &Arguments, call: Option<&run::Arguments>) -> Outcome {
 }
 
 fn source(compiler: &mut Compiler, path: &Path) -> Result<Source, Failure> {
-    let text = String::from_utf8(output::read(path)?)
-        .map_err(|_| Failure::unusable(format!("{}: it is not UTF-8", path.display())))?;
+    let bytes = output::read(path)?;
     let start = Instant::now();
-    let result = compiler.compile(&text);
+    let result = compiler.compile(&bytes);
     let seconds = start.elapsed().as_secs_f64();
+    // To be shown; what is not UTF-8 stands in comments and strings.
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok(Source {
         path: path.to_owned(),
         text,

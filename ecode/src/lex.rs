@@ -4,6 +4,7 @@
 //! or, behind it, in a header that it includes.
 
 mod condition;
+mod define;
 mod directive;
 mod literal;
 mod macros;

@@ -286,12 +286,15 @@ impl Types {
                 0 => align,
                 most => align.min(most),
             };
-            let natural = if packed && !(member.bits.any() && member.bits.width == 0) {
-                1
-            } else {
-                most(info.align.max(1))
+            // What `: 0` asks for, neither `packed` nor `#pragma pack` takes away.
+            let natural = match (member.bits.any() && member.bits.width == 0, packed) {
+                (true, _) => info.align.max(1),
+                (false, true) => 1,
+                (false, false) => most(info.align.max(1)),
             };
-            let wanted = natural.max(member.align);
+            // `#pragma pack` goes before a member's own `aligned`.
+            let asked = most(member.align);
+            let wanted = natural.max(asked);
             if union {
                 end = 0;
             }
@@ -301,18 +304,23 @@ impl Types {
                     u64::from(info.size.max(1)) * 8,
                 );
                 if width == 0 {
-                    end = end.next_multiple_of(u64::from(wanted) * 8);
+                    end = end.next_multiple_of(u64::from(natural.max(member.align)) * 8);
                 } else {
-                    if member.align > 0 {
-                        end = end.next_multiple_of(u64::from(member.align) * 8);
+                    if asked > 0 {
+                        end = end.next_multiple_of(u64::from(asked) * 8);
                     }
                     let spans = end % unit + width > unit;
                     if spans && !packed && layout.most == 0 {
                         end = end.next_multiple_of(u64::from(natural) * 8);
                     }
-                    // One without a name aligns nothing.
+                    // One without a name aligns nothing. Under `#pragma pack` its type counts even if it is packed.
                     if member.name != Name(0) {
-                        align = align.max(wanted);
+                        let by_type = if layout.most > 0 {
+                            most(info.align)
+                        } else {
+                            natural
+                        };
+                        align = align.max(asked).max(by_type);
                     }
                 }
                 member.offset = (end / 8) as u32;

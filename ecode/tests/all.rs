@@ -1,6 +1,7 @@
 //! The tests of this crate in one program, for one is linked in a fraction of the time of many.
 
 mod errors;
+mod features;
 mod hostile;
 mod language;
 mod mutation;

@@ -67,12 +67,12 @@ fn a_million_names() {
     // More than a source may have, or fine; not slow.
     let _ = compile(&source);
     let locals: String = (0..50_000).map(|n| format!("int v{n} = {n};")).collect();
-    let _ = compile(&format!("int f(void) {{ {locals} return v1; }}"));
+    let _ = compile(format!("int f(void) {{ {locals} return v1; }}"));
     // All of them live at once.
     let sum: String = (0..5_000).map(|n| format!(" s += v{n};")).collect();
     let locals: String = (0..5_000).map(|n| format!("int v{n} = g({n});")).collect();
     assert!(
-        compile(&format!(
+        compile(format!(
             "int g(int); int f(void) {{ int s = 0; {locals} {sum} return s; }}"
         ))
         .is_ok()
@@ -327,7 +327,7 @@ fn many_branches_are_no_square() {
         .map(|n| format!("case {}: y += {n}; break;\n", n * 7 % 20_011))
         .collect();
     assert!(
-        compile(&format!(
+        compile(format!(
             "int f(int x, int y) {{ switch (x) {{ {cases} }} return y; }}"
         ))
         .is_ok()
@@ -335,11 +335,11 @@ fn many_branches_are_no_square() {
     let labels: String = (0..20_000)
         .map(|n| format!("l{n}: if (x == {n}) goto l{};\n", (n * 31) % 20_000))
         .collect();
-    assert!(compile(&format!("int f(int x) {{ {labels} return x; }}")).is_ok());
+    assert!(compile(format!("int f(int x) {{ {labels} return x; }}")).is_ok());
     let loops: String = (0..5_000)
         .map(|n| format!("for (int i = 0; i < x; i++) y += i * {n};\n"))
         .collect();
-    assert!(compile(&format!("int f(int x, int y) {{ {loops} return y; }}")).is_ok());
+    assert!(compile(format!("int f(int x, int y) {{ {loops} return y; }}")).is_ok());
 }
 
 #[test]
@@ -354,20 +354,28 @@ fn functions_too_large_to_look_at_are_refused() {
     });
     let body = "x = x * 3 + 1; x ^= x >> 2;".repeat(1000);
     let errors = compiler
-        .compile(&format!("int f(int x) {{ {body} return x; }}"))
+        .compile(format!("int f(int x) {{ {body} return x; }}"))
         .unwrap_err();
     assert_eq!(errors.list[0].rule, Rule::Limit);
 }
 
 #[test]
 fn a_directive_ends_with_its_line() {
-    for source in [
-        "#\ninclude",
-        "#\ninclude <stddef.h>\nint x;",
-        "int x;\n#\n\ninclude",
-        "#include",
+    // A `#` alone is a directive, of nothing; what follows on the next line is text, at its place.
+    for (source, place) in [
+        ("#\ninclude", (2, 1)),
+        ("#\ninclude <stddef.h>\nint x;", (2, 1)),
+        ("int x;\n#\n\ninclude", (4, 1)),
     ] {
-        assert_eq!(rule(source), Some(Rule::Directive), "{source}");
+        let errors = compile(source).unwrap_err();
+        let first = &errors.list[0];
+        assert_eq!(first.rule, Rule::Expected, "{source}");
+        assert_eq!((first.line, first.column), place, "{source}");
+    }
+    assert_eq!(rule("#include"), Some(Rule::Directive));
+    assert_eq!(rule("#include\n<stddef.h>\n"), Some(Rule::Directive));
+    for source in ["#", "#\n#\nint x;", " # /* nothing */ // here\nint x;"] {
+        assert_eq!(rule(source), None, "{source}");
     }
 }
 

@@ -46,31 +46,31 @@ const INCLUDES: usize = 64;
 /// Most inclusions in all.
 const INCLUDED: u32 = 4096;
 
-/// Pragmas that cannot change what a program means here.
-const IGNORED: &[&str] = &[
-    "STDC",
-    "message",
-    "region",
-    "endregion",
-    "mark",
-    "omp",
-    "acc",
-    "GCC diagnostic",
-    "GCC optimize",
-    "GCC push_options",
-    "GCC pop_options",
-    "GCC reset_options",
-    "GCC unroll",
-    "GCC ivdep",
-    "GCC system_header",
-    "GCC warning",
-    "GCC poison",
-    "GCC dependency",
-    "clang diagnostic",
-    "clang loop",
-    "unused",
-    "ident",
-    "warning",
+/// Pragmas that cannot change what a program means here: two words, or one and whatever follows.
+const IGNORED: &[(&str, &str)] = &[
+    ("STDC", ""),
+    ("message", ""),
+    ("region", ""),
+    ("endregion", ""),
+    ("mark", ""),
+    ("omp", ""),
+    ("acc", ""),
+    ("unused", ""),
+    ("ident", ""),
+    ("warning", ""),
+    ("GCC", "diagnostic"),
+    ("GCC", "optimize"),
+    ("GCC", "push_options"),
+    ("GCC", "pop_options"),
+    ("GCC", "reset_options"),
+    ("GCC", "unroll"),
+    ("GCC", "ivdep"),
+    ("GCC", "system_header"),
+    ("GCC", "warning"),
+    ("GCC", "poison"),
+    ("GCC", "dependency"),
+    ("clang", "diagnostic"),
+    ("clang", "loop"),
 ];
 
 impl<'a> Lexer<'a> {
@@ -426,9 +426,17 @@ impl<'a> Lexer<'a> {
     /// The number that a place's line has.
     pub(super) fn line_of(&mut self, at: u32) -> u32 {
         let (from, line) = self.state.line;
+        let inside = |file: &&super::File| (file.start..=file.end).contains(&at);
+        let start = self
+            .files
+            .iter()
+            .find(inside)
+            .map_or(0, |file| file.start as usize);
         let (from, line) = match line {
-            0 => (0, 1),
-            line => (from, line.wrapping_sub(1)),
+            line if line > 0 && from >= start && from <= at as usize => {
+                (from, line.wrapping_sub(1))
+            }
+            _ => (start, 1),
         };
         let text = self.whole.get(from..at as usize).unwrap_or_default();
         // The work is limited as that of macros is.
@@ -440,8 +448,10 @@ impl<'a> Lexer<'a> {
         let text = self.rest_of_line();
         let mut words = text.split_whitespace();
         let first = words.next().unwrap_or_default();
-        let two = format!("{first} {}", words.next().unwrap_or_default());
-        if first.is_empty() || IGNORED.iter().any(|known| *known == first || *known == two) {
+        let second = words.next().unwrap_or_default();
+        let ignored =
+            |&(one, two): &(&str, &str)| one == first && (two.is_empty() || two == second);
+        if first.is_empty() || IGNORED.iter().any(ignored) {
             return;
         }
         let name = text

@@ -22,6 +22,16 @@ impl Parser<'_> {
         if self.peek() == TokenKind::StaticAssert {
             return self.static_assert();
         }
+        if self.peek() == TokenKind::Asm {
+            let message = "E-code has no `asm` outside of functions".into();
+            return self.fail(
+                Rule::Unsupported,
+                self.at(),
+                3,
+                message,
+                "write it in C".into(),
+            );
+        }
         let Some(specifiers) = self.declaration_start() else {
             return;
         };

@@ -199,4 +199,8 @@ pub const EXCLUDED: &[(&str, &str)] = &[
         "converts floats out of range, where gcc's constants saturate",
     ),
     ("20021127-1", "wants its own llabs not to be called"),
+    (
+        "eeprof-1",
+        "wants calls at the begin and end of each function, by -finstrument-functions",
+    ),
 ];

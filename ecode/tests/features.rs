@@ -1,0 +1,200 @@
+//! What E-code has beyond plain C11 functions, compared with gcc: the preprocessor, layouts, arguments without names, arrays of
+//! variable length, and gcc's own.
+use crate::support;
+use std::fmt::Write;
+
+use fastrand::Rng;
+use postern::Domain;
+use postern_ecode::{Compiler, Limits, Options, Rule, compile};
+use support::differential::{ARGUMENTS, confined, native};
+
+/// Compares the functions `f0`, `f1` … of a source.
+fn same(source: &str) {
+    let names: Vec<String> = (0..)
+        .map(|n| format!("f{n}"))
+        .take_while(|name| source.contains(&format!("long {name}(long p)")))
+        .collect();
+    assert!(!names.is_empty());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("features.c");
+    std::fs::write(&path, source).unwrap();
+    let expected = native(&path, &names);
+    let found = confined(source, &names).unwrap_or_else(|error| panic!("{error}"));
+    for (at, (expected, found)) in expected.iter().zip(&found).enumerate() {
+        let (name, argument) = (
+            &names[at / ARGUMENTS.len()],
+            ARGUMENTS[at % ARGUMENTS.len()],
+        );
+        assert_eq!(
+            expected, found,
+            "{name}({argument}) by gcc and by E-code\n{source}"
+        );
+    }
+}
+
+#[test]
+fn features_compute_what_gcc_computes() {
+    same(include_str!("files/features.c"));
+}
+
+/// One structure: its members, and what is done with each.
+fn structure(random: &mut Rng, number: usize) -> String {
+    const TYPES: &[(&str, u32)] = &[
+        ("char", 8),
+        ("unsigned char", 8),
+        ("short", 16),
+        ("unsigned short", 16),
+        ("int", 32),
+        ("unsigned", 32),
+        ("long", 64),
+        ("unsigned long", 64),
+        ("_Bool", 1),
+    ];
+    let (mut members, mut writes, mut reads) = (String::new(), String::new(), String::new());
+    for n in 0..1 + random.usize(..7) {
+        let (ty, most) = TYPES[random.usize(..TYPES.len())];
+        let attribute = match random.usize(..12) {
+            0 => " __attribute__((packed))",
+            1 => " __attribute__((aligned(4)))",
+            2 => " __attribute__((aligned(16)))",
+            _ => "",
+        };
+        match random.usize(..8) {
+            0 => {
+                let width = random.u32(..=most.min(32));
+                writeln!(members, "\t{ty} : {width};").unwrap();
+                continue;
+            }
+            1..=4 => {
+                let width = 1 + random.u32(..most);
+                writeln!(
+                    members,
+                    "\t{ty} m{n} : {width}{};",
+                    if attribute.contains("packed") {
+                        attribute
+                    } else {
+                        ""
+                    }
+                )
+                .unwrap();
+            }
+            5 => writeln!(members, "\t{ty} m{n}[{}];", 1 + random.usize(..3)).unwrap(),
+            _ => writeln!(members, "\t{ty} m{n}{attribute};").unwrap(),
+        }
+        let array = members.trim_end().ends_with("];");
+        let index = if array { "[0]" } else { "" };
+        writeln!(
+            writes,
+            "\tx.m{n}{index} = (p ^ {}) + {n}; x.m{n}{index} += p >> {n}; x.m{n}{index}++;",
+            random.u16(..)
+        )
+        .unwrap();
+        // As values of 64 bits, since gcc has types of other widths.
+        writeln!(reads, "\th = h * 31 + (long)x.m{n}{index};").unwrap();
+    }
+    let (before, behind) = match random.usize(..5) {
+        0 => (
+            format!("#pragma pack(push, {})\n", 1 << random.usize(..4)),
+            "#pragma pack(pop)\n",
+        ),
+        _ => (String::new(), ""),
+    };
+    let word = if random.usize(..5) == 0 {
+        "union"
+    } else {
+        "struct"
+    };
+    let packed = [
+        "",
+        "",
+        "",
+        "__attribute__((packed)) ",
+        "__attribute__((packed, aligned(2))) ",
+    ][random.usize(..5)];
+    format!(
+        "{before}{word} {packed}s{number} {{\n{members}}};\n{behind}long f{number}(long p)\n{{\n\tunion {{ {word} s{number} s; unsigned char b[sizeof({word} s{number}) + 1]; }} u;\n\
+         \t{word} s{number} x; long h = sizeof x * 100 + _Alignof({word} s{number});\n\
+         \tfor (unsigned i = 0; i < sizeof u; i++) u.b[i] = 0;\n\tx = u.s;\n{writes}{reads}\tu.s = x;\n\
+         \tfor (unsigned i = 0; i < sizeof x; i++) h = h * 31 + u.b[i];\n\treturn h;\n}}\n"
+    )
+}
+
+#[test]
+fn layouts_are_gcc_s() {
+    let mut random = Rng::with_seed(7);
+    let source: String = (0..300).map(|n| structure(&mut random, n)).collect();
+    same(&source);
+}
+
+#[test]
+fn headers_are_those_that_the_host_gives() {
+    let mut compiler = Compiler::default();
+    compiler.header(
+        "scale.h",
+        "#pragma once\n#define SCALE 3\nstatic inline int scaled(int x) { return x * SCALE; }\n",
+    );
+    compiler.header("twice.h", "#include \"scale.h\"\n#include <scale.h>\n");
+    let source = "#include \"twice.h\"\n#include <limits.h>\nint f(void) { return scaled(5) + (INT_MAX == 2147483647) + __LINE__; }\n";
+    let unit = compiler.compile(source).unwrap();
+    let image = postern::Image::from_bytes(&support::file(&unit)).unwrap();
+    let domain = Domain::builder(&image).build().unwrap();
+    assert_eq!(domain.func::<fn() -> i32>("f").unwrap().call().unwrap(), 19);
+    // An error in a header says so, and its code counts as that of the line that includes it.
+    compiler.header("bad.h", "\n#define A 1\nint g(void) { return y; }\n");
+    let errors = compiler.compile("int x;\n#include <bad.h>\n").unwrap_err();
+    assert!(
+        errors
+            .to_string()
+            .starts_with("bad.h:3:22: error: `y` is not declared"),
+        "{errors}"
+    );
+    let missing = compiler.compile("#include <stdio.h>\n").unwrap_err();
+    assert!(missing.list[0].message.contains("no header `stdio.h`"));
+    compiler.header("self.h", "#include \"self.h\"\n#include \"self.h\"\n");
+    assert_eq!(
+        compiler.compile("#include \"self.h\"\n").unwrap_err().list[0].rule,
+        Rule::Limit
+    );
+}
+
+#[test]
+fn arrays_that_are_too_long_are_faults() {
+    for length in ["-1", "1l << 40", "1 << 30"] {
+        let source =
+            format!("long n = {length}; long f(void) {{ char a[n]; a[0] = 1; return a[0]; }}");
+        let domain = Domain::builder(&support::image(&source)).build().unwrap();
+        assert!(
+            domain.func::<fn() -> i64>("f").unwrap().call().is_err(),
+            "{length}"
+        );
+    }
+}
+
+#[test]
+fn comments_hold_any_bytes() {
+    let source = b"/* caf\xe9 */ int f(void) { return 3; } // \xff\n";
+    assert!(compile(source).is_ok());
+}
+
+#[test]
+fn too_many_errors_are_more_than_are_shown() {
+    let limits = Limits {
+        errors: 2,
+        ..Limits::default()
+    };
+    let mut compiler = Compiler::new(Options {
+        limits,
+        ..Options::default()
+    });
+    let two = "int f(void) { return aa; }\nint g(void) { return bb; }\n";
+    assert!(!compiler.compile(two).unwrap_err().more);
+    let three = format!("{two}int h(void) {{ return cc; }}\n");
+    let errors = compiler.compile(&three).unwrap_err();
+    assert!(errors.more && errors.list.len() == 2);
+}
+
+#[test]
+fn nothing_is_guessed_for_names_of_one_letter() {
+    let errors = compile("int f(int n) { return m; }").unwrap_err();
+    assert!(!errors.to_string().contains("meant"), "{errors}");
+}
