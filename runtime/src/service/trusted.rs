@@ -16,7 +16,7 @@ use postern_image::Type;
 /// The entry of an offer that its owner keeps beside the table.
 pub(super) fn entry(offer: &Offer, result: Option<Type>) -> ServiceEntry {
     // SAFETY: there are three kinds of offers. Of a closure, function and context are the shim for its very type, and the closure in the
-    // box that the offer owns. Of a C function, whoever granted it has promised (`DomainBuilder::service_c`) what is asked here, and its
+    // box that the offer owns; what stands in for a missing service is one that reads no argument. Of a C function, whoever granted it has promised (`DomainBuilder::service_c`) what is asked here, and its
     // context is nothing, or the `Narrow` in the offer's box, whose shim is the function. Of a peer they are the gates' own function and
     // the `Peer` in the box. The box stays, by the invariant above.
     unsafe {
