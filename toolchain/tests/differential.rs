@@ -108,6 +108,7 @@ macro_rules! programs {
 
 programs! {
     control "control.c"
+    flags "flags.c"
     frames "frames.c"
     integers "integers.c"
     floats "floats.c"

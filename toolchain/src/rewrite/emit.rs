@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use super::directive::{Verdict, judge};
+use super::flags::{self, Flags};
 use super::flow::Flow;
 use super::instruction_set::{Class, classify};
 use super::operand::{Address, slot};
 use super::program::{Program, SectionId, section_and_flags};
 use super::stack::{StackState, step};
-use super::{Adjustment, RewriteOptions, examine, flags, strings};
+use super::{Adjustment, RewriteOptions, examine, strings};
 use crate::assembly::register::R11;
 use crate::assembly::{Instruction, Register, StatementKind};
 use crate::diagnostic::Diagnostic;
@@ -50,6 +51,7 @@ struct Position {
 pub(super) struct Emitter<'p, 'a> {
     program: &'p Program<'a>,
     flow: &'p Flow,
+    flags: Flags<'p, 'a>,
     options: &'p RewriteOptions,
     out: String,
     errors: Vec<Diagnostic>,
@@ -71,6 +73,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
         Self {
             program,
             flow,
+            flags: Flags::new(program, flow),
             options,
             out: String::new(),
             errors: Vec::new(),
@@ -185,6 +188,9 @@ impl<'p, 'a> Emitter<'p, 'a> {
             };
             if falls {
                 self.adjust(index, join.bias);
+                if let Some(behind) = self.flags.detour_of_first(index) {
+                    self.line(format!("\tjmp\t{behind}"));
+                }
             }
             let position = self.position(index);
             position.reach = Reach::Yes;
@@ -287,7 +293,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
         let prefixes = prefixes(instruction, class)?;
         let after = step(self.position(index).state, instruction);
         match class {
-            Class::Landing => self.line(PAD),
+            Class::Landing => self.landing(index),
             Class::Nothing => {}
             Class::Call => self.call(index, instruction)?,
             Class::Jump => self.jump(index, instruction)?,
@@ -310,7 +316,16 @@ impl<'p, 'a> Emitter<'p, 'a> {
                 self.fresh += 1;
                 let label = format!(".Lpostern_s{}", self.fresh);
                 let repeat = instruction.prefixes.first().map(String::as_str);
-                for line in strings::expand(stem, width, repeat, &label)? {
+                let mut lines = strings::expand(stem, width, repeat, &label)?;
+                let after = self.program.next[index];
+                if strings::loses_flags(stem, repeat)
+                    && after.is_some_and(|after| self.flags.live(after))
+                {
+                    let bias = self.position(index).bias;
+                    lines.splice(0..0, flags::keep(bias));
+                    lines.extend(flags::fetch(bias));
+                }
+                for line in lines {
                     self.line(line);
                 }
             }
@@ -348,9 +363,21 @@ impl<'p, 'a> Emitter<'p, 'a> {
         }
     }
 
+    /// The landing pad, behind which the flags are fetched that the indirect jump to here has kept.
+    fn landing(&mut self, index: usize) {
+        self.line(PAD);
+        let Some(behind) = self.flags.behind(index) else {
+            return;
+        };
+        for line in flags::fetch(self.position(index).bias) {
+            self.line(line);
+        }
+        self.line(format!("{behind}:"));
+    }
+
     /// `fxam` with its `fnstsw`: through memory below the compiler's stack pointer, where nothing is.
     fn examine(&mut self, index: usize) -> Outcome {
-        let (partner, flags) = examine::partner(self.program, index)?;
+        let (partner, flags) = examine::partner(self.program, &self.flags, index)?;
         self.written = Some(partner);
         let below = -self.position(index).bias - 16;
         self.fresh += 1;
@@ -388,7 +415,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             Register::General(number, _) => Register::long(number),
             other => other,
         };
-        if !flags::live(self.program, index) {
+        if !self.flags.live(index) {
             self.line(format!("\tmovl\t%r15d, {long}"));
             self.line(format!("\torl\t${STACK_MASK}, {long}"));
             return;

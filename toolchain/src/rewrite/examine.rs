@@ -2,7 +2,7 @@
 //! may be the host's, so the verifier refuses it. Compilers write it together with `fnstsw %ax` and look at the condition
 //! bits in %ah; the pair becomes a store and comparisons that set the same bits.
 
-use super::flags;
+use super::flags::Flags;
 use super::program::Program;
 use crate::assembly::{Instruction, Operand, StatementKind};
 
@@ -34,11 +34,11 @@ fn stores_status(instruction: &Instruction) -> bool {
 ///
 /// # Errors
 /// There is none.
-pub fn partner(program: &Program, index: usize) -> Result<(usize, bool), String> {
+pub fn partner(program: &Program, flags: &Flags, index: usize) -> Result<(usize, bool), String> {
     let partner = following(program, index)
         .filter(|at| program.instruction(*at).is_some_and(stores_status))
         .ok_or("`fxam` can be confined only with `fnstsw %ax` right behind it")?;
-    let flags = program.next[partner].is_some_and(|next| flags::live(program, next));
+    let flags = program.next[partner].is_some_and(|next| flags.live(next));
     Ok((partner, flags))
 }
 

@@ -2,8 +2,13 @@
 //!
 //! `movs`, `stos`, `cmps` and `scas` address memory through %es, which no override changes, so they cannot be confined.
 //! `postern cc` keeps the compiler from making them; those of inline assembly become the loops below, which leave rsi,
-//! rdi, rcx and, for the comparing ones, the flags as the instruction would (the others change the flags, which
-//! inline assembly never promises to keep). The direction flag is always clear in an extension.
+//! rdi, rcx and, for the comparing ones, the flags as the instruction would (the others lose the flags if they repeat; the
+//! caller keeps them where they are wanted). The direction flag is always clear in an extension.
+
+/// Whether the lines for a string instruction change flags that it leaves alone.
+pub fn loses_flags(stem: &str, repeat: Option<&str>) -> bool {
+    repeat.is_some() && !matches!(stem, "cmps" | "scas")
+}
 
 /// The lines for one string instruction. `label` is a fresh label's stem. `repeat` is the prefix, if any.
 pub fn expand(

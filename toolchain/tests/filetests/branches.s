@@ -224,3 +224,88 @@ h:
 	movq	%gs:(%r15d), %rbx
 	leaq	16(%r15), %r15
 	ret
+---
+# A comparison before a switch of which a case uses the flags: the jump keeps them, and the case fetches them.
+	.globl	f
+	.type	f, @function
+f:
+	endbr64
+	pushq	%rbx
+	cmpl	$2, %eax
+	ja	.L4
+	jmp	*.L2(,%rax,8)
+	.section	.rodata
+.L2:
+	.quad	.L3
+	.quad	.L4
+	.quad	.L5
+	.text
+.L3:
+	endbr64
+	testl	%ecx, %ecx
+	je	.L4
+	xorl	%edx, %edx
+.L4:
+	.loc 1 2 3
+	endbr64
+	pxor	%xmm0, %xmm0
+	jne	.L5
+	popq	%rbx
+	ret
+.L5:
+	endbr64
+	shrl	$3, %eax
+	jne	.L4
+	popq	%rbx
+	ret
+=>
+	.globl	f
+	.type	f, @function
+f:
+	.byte	0x0f,0x1f,0x84,0x20,0,0,0,0
+	movq	%rbx, %gs:-16(%r15d)
+	cmpl	$2, %eax
+	ja	.Lpostern_f21
+	movq	%rax, %r11
+	lahf
+	seto	%al
+	movw	%ax, %gs:-40(%r15d)
+	movq	%r11, %rax
+	movl	%gs:.L2(,%eax,8), %r11d
+	cmpq	$0x20841f0f, %gs:(%r11d)
+	jne	.Lpostern_t1
+	orq	%gs:0x10000(,%eiz), %r11
+	jmp	*%r11
+.Lpostern_t1:
+	int3
+	.section	.rodata
+.L2:
+	.quad	.L3
+	.quad	.L4
+	.quad	.L5
+	.text
+.L3:
+	.byte	0x0f,0x1f,0x84,0x20,0,0,0,0
+	testl	%ecx, %ecx
+	je	.Lpostern_f21
+	xorl	%edx, %edx
+	jmp	.Lpostern_f21
+.L4:
+	.loc 1 2 3
+	.byte	0x0f,0x1f,0x84,0x20,0,0,0,0
+	movq	%rax, %r11
+	movzwl	%gs:-40(%r15d), %eax
+	addb	$127, %al
+	sahf
+	movq	%r11, %rax
+.Lpostern_f21:
+	pxor	%xmm0, %xmm0
+	jne	.L5
+	movq	%gs:-16(%r15d), %rbx
+	ret
+.L5:
+	.byte	0x0f,0x1f,0x84,0x20,0,0,0,0
+	shrl	$3, %eax
+	jne	.Lpostern_f21
+	movq	%gs:-16(%r15d), %rbx
+	ret

@@ -73,3 +73,46 @@
 	jne	.Lpostern_s4
 .Lpostern_s4e:
 	ret
+---
+# The loop of a repeated store loses the flags, so they are kept where they are wanted behind it.
+	.globl	f
+f:
+	cmpl	%esi, %edx
+	rep stosb
+	setb	%al
+	rep stosb
+	ret
+=>
+	.globl	f
+f:
+	cmpl	%esi, %edx
+	movq	%rax, %r11
+	lahf
+	seto	%al
+	movw	%ax, %gs:-32(%r15d)
+	movq	%r11, %rax
+	testq	%rcx, %rcx
+	je	.Lpostern_s1e
+.Lpostern_s1:
+	leaq	1(%rdi), %rdi
+	leaq	-1(%rcx), %rcx
+	movb	%al, %gs:-1(%edi)
+	testq	%rcx, %rcx
+	jne	.Lpostern_s1
+.Lpostern_s1e:
+	movq	%rax, %r11
+	movzwl	%gs:-32(%r15d), %eax
+	addb	$127, %al
+	sahf
+	movq	%r11, %rax
+	setb	%al
+	testq	%rcx, %rcx
+	je	.Lpostern_s2e
+.Lpostern_s2:
+	leaq	1(%rdi), %rdi
+	leaq	-1(%rcx), %rcx
+	movb	%al, %gs:-1(%edi)
+	testq	%rcx, %rcx
+	jne	.Lpostern_s2
+.Lpostern_s2e:
+	ret

@@ -4,6 +4,7 @@
 use super::{Emitter, Outcome};
 use crate::assembly::register::Width;
 use crate::assembly::{Expression, Instruction, Memory, Operand, Register, StatementKind};
+use crate::rewrite::flags;
 use crate::rewrite::operand::{accessed, check_register, is_stack_pointer};
 use crate::rewrite::program::direct_target;
 
@@ -32,6 +33,7 @@ impl Emitter<'_, '_> {
                 self.guard_weak(index, target)?;
                 self.line("\tjmp\t*%r11");
             } else {
+                let target = self.with_flags(target);
                 self.line(format!("\tjmp\t{target}"));
             }
             return Ok(());
@@ -52,6 +54,11 @@ impl Emitter<'_, '_> {
             _ => 8,
         };
         self.adjust(index, bias);
+        if self.flags.handed_on(index) {
+            for line in flags::keep(bias) {
+                self.line(line);
+            }
+        }
         self.guard(index, instruction)?;
         self.line("\tjmp\t*%r11");
         Ok(())
@@ -83,6 +90,7 @@ impl Emitter<'_, '_> {
             }
             None => self.adjust(index, bias),
         }
+        let target = self.with_flags(target);
         self.line(format!("\t{}\t{target}", instruction.mnemonic));
         Ok(())
     }
@@ -101,6 +109,14 @@ impl Emitter<'_, '_> {
             let compares = line.starts_with("\tcmp") || line.starts_with("\ttest");
             return (compares && !line.contains("%r15")).then_some(start);
         }
+    }
+
+    /// The label to name in a direct branch to `target`: it goes past a landing pad that fetches flags.
+    fn with_flags(&self, target: &str) -> String {
+        let label = self.program.labels.get(target);
+        label
+            .and_then(|label| self.flags.detour(*label))
+            .unwrap_or_else(|| target.to_owned())
     }
 
     /// The bias that code at `target` expects.
