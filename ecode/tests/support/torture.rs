@@ -111,7 +111,8 @@ fn compiled(text: &[u8]) -> Result<Object, String> {
         if declared.is_empty() {
             return Err(errors.list[0].message.clone());
         }
-        source = [declared.as_bytes(), text].concat();
+        // A line of its own: what follows begins with a directive.
+        source = [declared.as_bytes(), b"\n", text].concat();
     }
     compile(&source).map_err(|errors| errors.list[0].message.clone())
 }
