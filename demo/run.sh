@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the example extensions, natively and confined, and runs the demonstration on them. It ends with a web server: on a
-# terminal that stays until Control-C, without one it is asked for its pages and told to end.
+# Compiles the example extensions, natively and confined, and runs the demonstration on them. It
+# ends with a web server: on a terminal that stays until Control-C, without one it is asked for its
+# pages and told to end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,5 @@
-//! Turns the Rust blocks of all pages into documentation tests, one item for each, named after page and line.
+//! Turns the Rust blocks of all pages into documentation tests, one item for each, named after page
+//! and line.
 
 // Not all of it is used here.
 #[allow(dead_code)]

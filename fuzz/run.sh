@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Fuzzes each target for SECONDS (default 60; 0: until something is found): fuzz/run.sh [SECONDS [TARGET...]]
+# Fuzzes each target for SECONDS (default 60; 0: until something is found): fuzz/run.sh [SECONDS
+# [TARGET...]]
 #
-# The targets `random` and `random-filters` are no fuzzers: they compare what random programs compute by gcc and by E-code, and
-# what random expressions mean to libpcap and here, as users build it.
+# The targets `random` and `random-filters` are no fuzzers: they compare what random programs
+# compute by gcc and by E-code, and what random expressions mean to libpcap and here, as users build
+# it.
 #
-# Builds with the coverage instrumentation that cargo-fuzz uses, by cargo alone: any toolchain that builds Postern will do,
-# no nightly and nothing to install. Exits with 1 when an input crashes a target, takes over 10 s, or over 1 GiB; the input
-# is kept under fuzz/artifacts and the command that replays it is printed. What was learnt stays in fuzz/corpus.
+# Builds with the coverage instrumentation that cargo-fuzz uses, by cargo alone: any toolchain that
+# builds Postern will do, no nightly and nothing to install. Exits with 1 when an input crashes a
+# target, takes over 10 s, or over 1 GiB; the input is kept under fuzz/artifacts and the command
+# that replays it is printed. What was learnt stays in fuzz/corpus.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -25,7 +28,8 @@ given=${CARGO_TARGET_DIR:-$PWD/../target}
 triple=$(rustc -vV | sed -n 's/^host: //p')
 output=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TARGET_DIR=$output
-# As `cargo fuzz build --sanitizer none` sets them. The target is named so that build scripts are built without them.
+# As `cargo fuzz build --sanitizer none` sets them. The target is named so that build scripts are
+# built without them.
 instrumented="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-sanitizer-coverage-stack-depth
@@ -47,7 +51,8 @@ for target in "${targets[@]}"; do
     if is_example "$target"; then examples+=(--example "$target"); else fuzzers+=("$target"); fi
 done
 [[ ${#fuzzers[@]} -eq 0 ]] || build
-# Of the whole workspace, as everything else is built: of one crate they would have other features, and all below them with these.
+# Of the whole workspace, as everything else is built: of one crate they would have other features,
+# and all below them with these.
 [[ ${#examples[@]} -eq 0 ]] ||
     CARGO_TARGET_DIR=$given cargo build --release --quiet --manifest-path ../Cargo.toml --workspace "${examples[@]}"
 

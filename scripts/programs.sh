@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds programs that others wrote, from Debian's sources and with their own configure or cmake, and runs their tests confined.
+# Builds programs that others wrote, from Debian's sources and with their own configure or cmake,
+# and runs their tests confined.
 #
 #     scripts/programs.sh [NAME…]
 #
-# Without names all of them. Sources come by apt from where the machine's packages come from, by a private list of sources, into
-# target/programs; nothing of the system's apt changes.
+# Without names all of them. Sources come by apt from where the machine's packages come from, by a
+# private list of sources, into target/programs; nothing of the system's apt changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the commands or files of the named Debian packages are there, says what is missing, and installs it by apt.
+# Makes sure that the commands or files of the named Debian packages are there, says what is
+# missing, and installs it by apt.
 set -euo pipefail
 
 missing=()

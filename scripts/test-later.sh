@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `cargo test` runs in place of each test program when scripts/test.sh asks for all: notes the program, its words, environment
-# and folder, to be run later beside others.
+# What `cargo test` runs in place of each test program when scripts/test.sh asks for all: notes the
+# program, its words, environment and folder, to be run later beside others.
 set -euo pipefail
 program=$(basename "$1")
 # What a test asks of cargo is to be done, and not to be noted.

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Every test. `make test` and continuous integration run it.
 #
-# Everything is built once, with the features that tests need, and then all test programs run side by side, longest first by what
-# they took the last time (target/test-times): some compute, some wait for deadlines. A line tells the end of each; what a failed
-# one said stands at the end. JOBS=N runs N at a time.
+# Everything is built once, with the features that tests need, and then all test programs run side
+# by side, longest first by what they took the last time (target/test-times): some compute, some
+# wait for deadlines. A line tells the end of each; what a failed one said stands at the end. JOBS=N
+# runs N at a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

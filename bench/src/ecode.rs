@@ -1,5 +1,6 @@
-//! E-code in a namespace: from source text to a function that can be called, beside gcc and tcc; what it costs to lead a name to
-//! a function and away; and a call of a function that came so, beside the same call of a function of an image.
+//! E-code in a namespace: from source text to a function that can be called, beside gcc and tcc;
+//! what it costs to lead a name to a function and away; and a call of a function that came so,
+//! beside the same call of a function of an image.
 
 use postern::{Domain, Func, Image, Namespace, Placement, RegisterUse, Signature};
 use postern_figures::clock::best_of;

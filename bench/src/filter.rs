@@ -1,7 +1,8 @@
-//! What sets of packet filters cost: a packet among ten to a hundred thousand connections, changes of the set, and the worst case.
+//! What sets of packet filters cost: a packet among ten to a hundred thousand connections, changes
+//! of the set, and the worst case.
 //!
-//! Packets lie in shared memory, where a ring would put them, and are spread over all filters. Peers such as libpcap are in the workspace
-//! `bench`, which needs it.
+//! Packets lie in shared memory, where a ring would put them, and are spread over all filters.
+//! Peers such as libpcap are in the workspace `bench`, which needs it.
 
 #[path = "../../filter/tests/support/connections.rs"]
 mod connections;
@@ -63,7 +64,8 @@ impl Bench {
         })
     }
 
-    /// Puts packets in their places; the packet that is `n` of so many connections is far from the next.
+    /// Puts packets in their places; the packet that is `n` of so many connections is far from the
+    /// next.
     fn fill(&self, packet: impl Fn(u32) -> Vec<u8>) -> Result<Vec<PacketRef>, String> {
         (0..PACKETS)
             .map(|n| {

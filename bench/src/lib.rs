@@ -1,6 +1,8 @@
-//! The groups of figures that `postern bench` finds when this package is built: [`GROUPS`] has them and the command's own.
+//! The groups of figures that `postern bench` finds when this package is built: [`GROUPS`] has them
+//! and the command's own.
 //!
-//! A group is one module below this one and one row of the table. Clock, figures and baselines are those of [`postern_figures`].
+//! A group is one module below this one and one row of the table. Clock, figures and baselines are
+//! those of [`postern_figures`].
 #![deny(unsafe_code)]
 
 mod anchors;

@@ -1,4 +1,5 @@
-//! From an extension file to a callable function, cold, beside what the system's own loader takes for the native build.
+//! From an extension file to a callable function, cold, beside what the system's own loader takes
+//! for the native build.
 
 use postern::{Domain, Image, Placement};
 use postern_figures::clock::time;
@@ -13,7 +14,8 @@ use std::path::Path;
 /// Functions in the generated source: about one megabyte of text.
 const FUNCTIONS: u32 = 1700;
 
-/// Quick to compile, for it is only loaded; without debug information, of which neither loader maps anything.
+/// Quick to compile, for it is only loaded; without debug information, of which neither loader maps
+/// anything.
 const OPTIONS: [&str; 2] = ["-O0", "-g0"];
 
 /// C source of many functions that differ, and `sum`, which calls them all through a table.
@@ -60,8 +62,8 @@ pub fn figures(directory: &Path) -> Result<Vec<Figure>, String> {
     compare(&extension, &native)?;
     let (mut ours, mut dlopen, mut verification) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
     for _ in 0..60 {
-        // The image leaves the cache with its last domain, so each load is cold but for the file's own pages. Neither side's
-        // unloading counts.
+        // The image leaves the cache with its last domain, so each load is cold but for the file's
+        // own pages. Neither side's unloading counts.
         let (spent, domain) = time(|| load(&extension));
         drop(domain?);
         ours = ours.min(spent.as_secs_f64());

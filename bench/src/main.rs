@@ -1,4 +1,5 @@
-//! `postern-bench`: all groups of figures. `postern bench` hands over to it what it does not measure by itself.
+//! `postern-bench`: all groups of figures. `postern bench` hands over to it what it does not
+//! measure by itself.
 
 use clap::Parser;
 use postern_bench::GROUPS;

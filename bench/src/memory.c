@@ -1,4 +1,5 @@
-/* Times of memory and string functions: `count` calls of one of them with `n` bytes, at an address `shift` bytes off a page. */
+/* Times of memory and string functions: `count` calls of one of them with `n` bytes, at an address
+ * `shift` bytes off a page. */
 #include <stddef.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@ static char from[MOST + 8192] __attribute__((aligned(4096))), to[MOST + 8192] __
 
 unsigned long calls(unsigned what, unsigned n, unsigned shift, unsigned count)
 {
-    /* Not a multiple of a page apart, so that loads do not wait for stores whose addresses look alike. */
+    /* Not a multiple of a page apart, so that loads do not wait for stores whose addresses look
+     * alike. */
     char *d = to + 1024 + shift, *s = from + 2 * shift;
     unsigned long sum = 0;
     if (what == 6)

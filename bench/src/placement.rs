@@ -1,4 +1,5 @@
-//! What the hot window brings, to a domain that is made there and to one that is moved there, and what a move costs.
+//! What the hot window brings, to a domain that is made there and to one that is moved there, and
+//! what a move costs.
 
 use postern::{Domain, Func, HotWindow, Image, Offset, Placement, hot_window};
 use postern_figures::clock::{best_mean, best_of, geometric_mean, time};
@@ -68,7 +69,8 @@ fn kernel(image: &Image, function: &str, placement: Placement) -> Result<(Domain
     Ok((domain, function))
 }
 
-/// Seconds elsewhere, in the hot window from the beginning, and in the hot window after moves to and fro.
+/// Seconds elsewhere, in the hot window from the beginning, and in the hot window after moves to
+/// and fro.
 fn measure(image: &Image, function: &str) -> Result<(f64, f64, f64), String> {
     let (still, still_call) = kernel(image, function, Placement::Cold)?;
     let wanted = still_call.call().map_err(|e| e.to_string())?;

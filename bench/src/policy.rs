@@ -1,7 +1,8 @@
-//! What a decision about a call costs: by nobody, by a closure of the host, by another domain; beside what the kernel offers for it.
+//! What a decision about a call costs: by nobody, by a closure of the host, by another domain;
+//! beside what the kernel offers for it.
 //!
-//! The extension's functions are jumps to their imports. A decision is the difference that a decider makes; the extension's call
-//! and the service itself are the same in all rows.
+//! The extension's functions are jumps to their imports. A decision is the difference that a
+//! decider makes; the extension's call and the service itself are the same in all rows.
 
 use crate::trusted::supervise;
 use postern::{Caller, Decider, Domain, Func, Image, Placement, Policy, Question, Verdict};

@@ -1,8 +1,9 @@
 //! Run time of real programs, confined against native.
 //!
-//! zlib, bzip2, LZ4, Zstandard, Lua and SQLite, as their crates have them, each with a file that does a fixed piece of work and
-//! returns a checksum (`examples/programs`). `postern build` makes both builds, with `-O2`; they stay in the user's cache, so
-//! that only the first run takes minutes. A checksum that differs from the native one ends the benchmark.
+//! zlib, bzip2, LZ4, Zstandard, Lua and SQLite, as their crates have them, each with a file that
+//! does a fixed piece of work and returns a checksum (`examples/programs`). `postern build` makes
+//! both builds, with `-O2`; they stay in the user's cache, so that only the first run takes
+//! minutes. A checksum that differs from the native one ends the benchmark.
 
 use postern_figures::comparison::{self, Comparison};
 use postern_figures::figure::Figure;

@@ -1,5 +1,6 @@
-//! `postern serve` beside itself: one page as a static file and by the same program in four forms (Palladium's Table 3), and nginx with
-//! the file and with the FastCGI program. The client is wrk; all take turns.
+//! `postern serve` beside itself: one page as a static file and by the same program in four forms
+//! (Palladium's Table 3), and nginx with the file and with the FastCGI program. The client is wrk;
+//! all take turns.
 
 use postern_figures::figure::{Figure, Goal};
 use postern_figures::{Measured, program};
@@ -199,7 +200,8 @@ fn write_site(site: &Path) -> std::io::Result<()> {
     std::fs::write(site.join("serve.toml"), toml)
 }
 
-/// The command that is measured: the one that handed over to this program, or else the one of these sources or of the path.
+/// The command that is measured: the one that handed over to this program, or else the one of these
+/// sources or of the path.
 fn postern() -> Result<PathBuf, String> {
     let told = std::env::var_os(program::COMMAND).map(PathBuf::from);
     told.or_else(|| program::find("postern", IN_SOURCES))
@@ -349,7 +351,8 @@ fn wrk(url: &str) -> Result<(f64, f64), String> {
         .ok_or_else(|| format!("{url}: wrk says {said}"))
 }
 
-/// Seconds that a process and its children have had of processors, in the kernel's steps of a hundredth.
+/// Seconds that a process and its children have had of processors, in the kernel's steps of a
+/// hundredth.
 fn processor_time(process: &Ending) -> Result<f64, String> {
     let id = process.0.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));

@@ -1,6 +1,8 @@
-//! What a system call costs that an extension makes through its domain's policy, beside the same call of the host's own.
+//! What a system call costs that an extension makes through its domain's policy, beside the same
+//! call of the host's own.
 //!
-//! The extension's function is a jump to the service, so a call crosses two gates: into the extension, and out to the policy.
+//! The extension's function is a jump to the service, so a call crosses two gates: into the
+//! extension, and out to the policy.
 
 use postern::{Access, Domain, Image, Offset, Policy, Rules};
 use postern_figures::clock::best_of;

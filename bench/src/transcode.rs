@@ -1,6 +1,7 @@
-//! Pictures through plugins, with the four sizes of Kernel Plugins (2004), Figures 9 to 12: a PPM file as it is, and made grey by
-//! the same source as a shared object of gcc's that nothing confines, as an object of `postern cc`, and as E-code. All take turns. Then
-//! the shipped plugins by themselves, and how many namespaces a server has at once.
+//! Pictures through plugins, with the four sizes of Kernel Plugins (2004), Figures 9 to 12: a PPM
+//! file as it is, and made grey by the same source as a shared object of gcc's that nothing
+//! confines, as an object of `postern cc`, and as E-code. All take turns. Then the shipped plugins
+//! by themselves, and how many namespaces a server has at once.
 
 use crate::serve::{Ending, serve};
 use postern_figures::Measured;

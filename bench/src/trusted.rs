@@ -1,4 +1,5 @@
-//! What baselines do that Rust cannot check, beside [`postern_figures::trusted`]: processes that supervise others.
+//! What baselines do that Rust cannot check, beside [`postern_figures::trusted`]: processes that
+//! supervise others.
 //!
 //! All `unsafe` of this crate is in here.
 

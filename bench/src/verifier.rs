@@ -18,7 +18,8 @@ pub fn figures(kernels: &[Kernel]) -> Result<Vec<Figure>, String> {
         let bytes = std::fs::read(&build.extension).map_err(|e| e.to_string())?;
         let image = ImageFile::parse(&bytes).map_err(|e| e.to_string())?;
         if image.imports().is_empty() {
-            // Without the filling of the last page: it is not code, and a repeated text would be made of it.
+            // Without the filling of the last page: it is not code, and a repeated text would be
+            // made of it.
             let text = image.text().bytes;
             let code = text
                 .iter()
@@ -31,7 +32,8 @@ pub fn figures(kernels: &[Kernel]) -> Result<Vec<Figure>, String> {
     if once.is_empty() {
         return Err("no kernel without imports to verify".into());
     }
-    // Direct branches are relative and stay inside their own copy, so copies are as good as the first.
+    // Direct branches are relative and stay inside their own copy, so copies are as good as the
+    // first.
     let text = once.repeat(BYTES.div_ceil(once.len()));
     let layout = Layout::new(0);
     let mut buffer = vec![0; buffer_len(text.len())];

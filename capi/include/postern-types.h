@@ -1,10 +1,13 @@
-/* The host's C types as Postern's signatures. It is a part of <postern.h>, which includes it; C11 or C++11.
+/* The host's C types as Postern's signatures. It is a part of <postern.h>, which includes it; C11
+ * or C++11.
  *
  *     long (*add)(int, int) = PT_SYM(domain, long, add, (int, int));
  *
- * asks for the export "add" with the types that are written there, and gives a pointer of exactly those types. Gates copy arguments by
- * them; what the file claims is only compared. Types that can cross: _Bool, the integer types, float, double, pt_offset, and void for
- * no result and for no parameters, (void). Any other one (a host's pointer, a structure, a qualified type) does not compile.
+ * asks for the export "add" with the types that are written there, and gives a pointer of exactly
+ * those types. Gates copy arguments by them; what the file claims is only compared. Types that can
+ * cross: _Bool, the integer types, float, double, pt_offset, and void for no result and for no
+ * parameters, (void). Any other one (a host's pointer, a structure, a qualified type) does not
+ * compile.
  *
  * Licence: Apache-2.0. */
 #ifndef POSTERN_TYPES_H
@@ -14,7 +17,8 @@
 
 #if defined(__cplusplus) ? __cplusplus >= 201103L : defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 
-/* Pointers to functions `name` of a domain, a module, a namespace; and to a function whose offset came from the extension. */
+/* Pointers to functions `name` of a domain, a module, a namespace; and to a function whose offset
+ * came from the extension. */
 #define PT_SYM(domain, result, name, parameters) PT_CAST_(result, parameters, pt_domain_sym(domain, #name, PT_SIGNATURE(result, parameters)))
 #define PT_SYM_AT(domain, function, result, parameters) \
     PT_CAST_(result, parameters, pt_domain_sym_at(domain, function, PT_SIGNATURE(result, parameters)))
@@ -23,7 +27,8 @@
 #define PT_NAMESPACE_SYM(space, result, name, parameters) \
     PT_CAST_(result, parameters, pt_namespace_sym(space, #name, PT_SIGNATURE(result, parameters)))
 
-/* PT_SIGNATURE(int, (int, double)) is "i(id)", for whatever takes a signature as text. In C it lives as long as the block around it. */
+/* PT_SIGNATURE(int, (int, double)) is "i(id)", for whatever takes a signature as text. In C it
+ * lives as long as the block around it. */
 #ifdef __cplusplus
 
 extern "C++" {

@@ -6,33 +6,41 @@
  *     long five = add(2, 3);                                    about the price of a function call
  *     if (pt_fault_last()) puts(pt_fault_last()->message);      it failed, the host did not
  *
- * Names. pt_OBJECT_verb: pt_domain_reset resets a domain. Functions of the whole process have no object (pt_init, pt_metrics). PT_SYM and
- * its kin are the macros for the one function that every host calls.
+ * Names. pt_OBJECT_verb: pt_domain_reset resets a domain. Functions of the whole process have no
+ * object (pt_init, pt_metrics). PT_SYM and its kin are the macros for the one function that every
+ * host calls.
  *
- * Errors. Functions that return a pointer return NULL, functions that return int return a negative pt_code; pt_error_message()
- * says in a sentence what is wrong and what to do. A call of an extension that did not return gives 0 instead, and
- * pt_fault_last() says why; pt_fault_clear() before a call makes a 0 of that call unambiguous.
+ * Errors. Functions that return a pointer return NULL, functions that return int return a negative
+ * pt_code; pt_error_message() says in a sentence what is wrong and what to do. A call of an
+ * extension that did not return gives 0 instead, and pt_fault_last() says why; pt_fault_clear()
+ * before a call makes a 0 of that call unambiguous.
  *
- * Ownership. Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared, pt_pool, pt_module, pt_namespace, and those of
- * <postern-filter.h>) are opaque and never reused: one that was given back, or was never made, is refused with PT_E_HANDLE. Who gets
- * a handle from pt_OBJECT_new, or from another function that makes one, gives it back with pt_OBJECT_free; what needs the object keeps
- * it, so any order will do. Handles from pt_service_caller, pt_hot_window_domain and pt_…_domain are borrowed: they are valid as long
- * as what they were asked of, and are not given back. Text that is returned (const char *) is the library's; the comment says how long it is
- * valid. Whatever is given to a function is copied or used before it returns, but for functions, the `user` pointers that go with
- * them, and memory of shared areas. Other pointers are the host's own and are trusted, but for NULL.
+ * Ownership. Handles (pt_image, pt_options, pt_policy, pt_domain, pt_shared, pt_pool, pt_module,
+ * pt_namespace, and those of <postern-filter.h>) are opaque and never reused: one that was given
+ * back, or was never made, is refused with PT_E_HANDLE. Who gets a handle from pt_OBJECT_new, or
+ * from another function that makes one, gives it back with pt_OBJECT_free; what needs the object
+ * keeps it, so any order will do. Handles from pt_service_caller, pt_hot_window_domain and
+ * pt_…_domain are borrowed: they are valid as long as what they were asked of, and are not given
+ * back. Text that is returned (const char *) is the library's; the comment says how long it is
+ * valid. Whatever is given to a function is copied or used before it returns, but for functions,
+ * the `user` pointers that go with them, and memory of shared areas. Other pointers are the host's
+ * own and are trusted, but for NULL.
  *
  * Where calls may be made.
  *   Threads: every function from every thread. Errors and faults belong to the thread.
- *   Services: every function. One that would wait for the calling thread itself (to close or reset the domain it is inside) does not wait
- *     for it, or says PT_E_BUSY. A host may longjmp out of a service over the call that led to it; pt_thread_unwind tells Postern. C++
- *     exceptions must not leave a service.
- *   Signal handlers: pt_handle_signal only. A call of an extension is refused there (PT_E_INSIDE), as far as it can be told.
- *   Forked children: every function, in the child of a process with threads, too. Handles stay valid there, and what child and parent do then
- *     is their own, but for shared areas. The parent's other threads do not exist: domains that they were inside are poisoned. A child of
+ *   Services: every function. One that would wait for the calling thread itself (to close or reset
+ *     the domain it is inside) does not wait for it, or says PT_E_BUSY. A host may longjmp out of a
+ *     service over the call that led to it; pt_thread_unwind tells Postern. C++ exceptions must not
+ *     leave a service.
+ *   Signal handlers: pt_handle_signal only. A call of an extension is refused there (PT_E_INSIDE),
+ *     as far as it can be told.
+ *   Forked children: every function, in the child of a process with threads, too. Handles stay
+ *     valid there, and what child and parent do then is their own, but for shared areas. The
+ *     parent's other threads do not exist: domains that they were inside are poisoned. A child of
  *     vfork(2) may call nothing but exec and _exit.
  *
- * Code that is replaced or added while it runs is in <postern-modules.h>, which this includes; packets (filters, captures, handlers) are in
- * <postern-filter.h>.
+ * Code that is replaced or added while it runs is in <postern-modules.h>, which this includes;
+ * packets (filters, captures, handlers) are in <postern-filter.h>.
  *
  * Licence: Apache-2.0. */
 #ifndef POSTERN_H
@@ -41,7 +49,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The version of this header. The library's is pt_version(): it is as new, or newer with the same PT_VERSION_MAJOR. */
+/* The version of this header. The library's is pt_version(): it is as new, or newer with the same
+ * PT_VERSION_MAJOR. */
 #define PT_VERSION_MAJOR 0
 #define PT_VERSION_MINOR 1
 #define PT_VERSION_PATCH 0
@@ -60,8 +69,8 @@
 extern "C" {
 #endif
 
-/* An address inside a domain's window, as extensions hold pointers. An allegation: whatever an extension passes is checked
- * when it is used. 0 is the null pointer. */
+/* An address inside a domain's window, as extensions hold pointers. An allegation: whatever an
+ * extension passes is checked when it is used. 0 is the null pointer. */
 typedef uint32_t pt_offset;
 
 typedef struct pt_image pt_image;     /* an extension file, checked and verified */
@@ -107,12 +116,13 @@ typedef enum pt_code {
     PT_E_HANDLER_STACK = -35     /* a handler of the host's was installed without SA_ONSTACK: PT_ADOPT_HANDLERS */
 } pt_code;
 
-/* The sentence for the calling thread's last error, or "" if there is none. Valid until the thread's next error. */
+/* The sentence for the calling thread's last error, or "" if there is none. Valid until the
+ * thread's next error. */
 PT_API const char *pt_error_message(void);
 /* Its code, or PT_OK. */
 PT_API int pt_error_code(void);
 
-/* ---- The process ------------------------------------------------------------------------------------------------- */
+/* ---- The process ----------------------------------------------------------------------------- */
 
 enum {
     PT_NO_HOT_WINDOW = 1, /* keep extensions out of the low 4 GiB (which is their fastest place) */
@@ -129,40 +139,46 @@ typedef struct pt_config {
     uint32_t tick_us;   /* how often the watchdog looks, in microseconds; 1000 */
     int32_t signal;     /* the signal by which calls are ended; SIGRTMAX - 3 */
     uint32_t reserved;  /* 0 */
-    uint64_t control_stack; /* most bytes of control stack that a thread's calls may use; 8 MiB. Threads whose own stack is
-                             * larger run extensions on one of the library's, through a slower gate */
+    uint64_t control_stack; /* most bytes of control stack that a thread's calls may use; 8 MiB. Threads
+                             * whose own stack is larger run extensions on one of the library's, through
+                             * a slower gate */
 } pt_config;
 
 /* The library's version, as PT_VERSION. */
 PT_API uint32_t pt_version(void);
 /* Starts Postern. Without it the first load starts it with the default. `config` may be NULL. */
 PT_API int pt_init(const pt_config *config);
-/* 1 if this machine can run extensions; else 0, and *reason (if not NULL) is a sentence that stays valid. */
+/* 1 if this machine can run extensions; else 0, and *reason (if not NULL) is a sentence that stays
+ * valid. */
 PT_API int pt_supported(const char **reason);
-/* Makes Postern's signal handlers the first ones again, in front of those that were installed after it started; with
- * PT_ADOPT_HANDLERS gives all others SA_ONSTACK. For a host whose calls fail with PT_E_HANDLER_REPLACED. */
+/* Makes Postern's signal handlers the first ones again, in front of those that were installed after
+ * it started; with PT_ADOPT_HANDLERS gives all others SA_ONSTACK. For a host whose calls fail with
+ * PT_E_HANDLER_REPLACED. */
 PT_API int pt_rearm(void);
-/* For a host with PT_NO_HANDLERS: call it first in an SA_SIGINFO | SA_ONSTACK handler of SIGSEGV, SIGBUS, SIGILL, SIGFPE,
- * SIGTRAP and the abort signal, with the handler's arguments. Return at once if it returns 1: the signal was Postern's. */
+/* For a host with PT_NO_HANDLERS: call it first in an SA_SIGINFO | SA_ONSTACK handler of SIGSEGV,
+ * SIGBUS, SIGILL, SIGFPE, SIGTRAP and the abort signal, with the handler's arguments. Return at
+ * once if it returns 1: the signal was Postern's. */
 PT_API int pt_handle_signal(int signal, void *info, void *context);
 
-/* ---- Images ------------------------------------------------------------------------------------------------------ */
+/* ---- Images ---------------------------------------------------------------------------------- */
 
-/* Reads, checks and verifies an extension file: a regular one of at most 256 MiB. The same bytes are verified once per process. */
+/* Reads, checks and verifies an extension file: a regular one of at most 256 MiB. The same bytes
+ * are verified once per process. */
 PT_API pt_image *pt_image_load(const char *path);
 /* The same, of at most so many bytes. Loading takes time and memory by the length of the file. */
 PT_API pt_image *pt_image_load_limited(const char *path, uint64_t most);
 /* The same, from memory; the bytes are copied. */
 PT_API pt_image *pt_image_from_memory(const void *bytes, size_t len);
-/* Judges the image's code once more, without loops and indirect branches: every call of it ends by itself, after at most so many
- * instructions, with calls at most so deep in each other (UINT32_MAX: whatever can be counted). PT_E_REFUSED says where it does
- * not; the image stays what it was. *instructions and *depth (if not NULL) are what was found. */
+/* Judges the image's code once more, without loops and indirect branches: every call of it ends by
+ * itself, after at most so many instructions, with calls at most so deep in each other (UINT32_MAX:
+ * whatever can be counted). PT_E_REFUSED says where it does not; the image stays what it was.
+ * *instructions and *depth (if not NULL) are what was found. */
 PT_API int pt_image_bounded(pt_image *image, uint32_t most_instructions, uint32_t most_depth,
                      uint32_t *instructions, uint32_t *depth);
 /* Gives the handle back. Domains keep the image as long as they need it. */
 PT_API int pt_image_free(pt_image *image);
 
-/* ---- What a domain is given -------------------------------------------------------------------------------------- */
+/* ---- What a domain is given ------------------------------------------------------------------ */
 
 enum {
     PT_PLACE_AUTO = 0, /* in the hot window if nobody asks for it, and by time inside */
@@ -170,7 +186,8 @@ enum {
     PT_PLACE_COLD = 2  /* never there, and never moved */
 };
 
-/* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 4096 threads, no services. */
+/* Options with their defaults: a deadline of 1 s, a heap of the image's wish or 64 MiB, 4096
+ * threads, no services. */
 PT_API pt_options *pt_options_new(void);
 PT_API int pt_options_free(pt_options *options);
 /* What faults and tables call the domain; without it the image's name and a number. */
@@ -179,8 +196,9 @@ PT_API int pt_options_name(pt_options *options, const char *name);
 PT_API int pt_options_deadline(pt_options *options, uint64_t microseconds);
 /* Bytes of heap; 0 takes the image's wish. */
 PT_API int pt_options_heap(pt_options *options, uint64_t bytes);
-/* Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish; 0 is the default, 256 MiB. An image that
-   wishes for more is refused, with PT_E_LIMIT. What pt_options_heap says is not bounded by it. */
+/* Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish; 0 is
+ * the default, 256 MiB. An image that wishes for more is refused, with PT_E_LIMIT. What
+ * pt_options_heap says is not bounded by it. */
 PT_API int pt_options_heap_ceiling(pt_options *options, uint64_t bytes);
 /* Deepest nesting of calls inside the extension; 0 is as deep as the thread's own stack. */
 PT_API int pt_options_call_depth(pt_options *options, uint32_t calls);
@@ -191,35 +209,40 @@ PT_API int pt_options_placement(pt_options *options, int placement);
 /* A pointer of the host's that pt_domain_user gives back. */
 PT_API int pt_options_user(pt_options *options, void *user);
 
-/* Grants a service: `function`, a plain C function, is called directly when the extension calls `name`. `signature` is
- * its type: a letter for the result, the parameters' in parentheses, at most six: v void, b int8_t, B uint8_t, h int16_t,
- * H uint16_t, i int32_t, I uint32_t, l int64_t, L uint64_t, f float, d double, p pt_offset, z _Bool.
- * `long add(int, int)` is "l(ii)", or PT_SIGNATURE(long, (int, int)). Arguments may have any value, but a _Bool is 0 or 1. The function
+/* Grants a service: `function`, a plain C function, is called directly when the extension calls
+ * `name`. `signature` is its type: a letter for the result, the parameters' in parentheses, at most
+ * six: v void, b int8_t, B uint8_t, h int16_t, H uint16_t, i int32_t, I uint32_t, l int64_t, L
+ * uint64_t, f float, d double, p pt_offset, z _Bool. `long add(int, int)` is "l(ii)", or
+ * PT_SIGNATURE(long, (int, int)). Arguments may have any value, but a _Bool is 0 or 1. The function
  * runs with 64 KiB of stack at least. */
 PT_API int pt_options_service(pt_options *options, const char *name, void *function, const char *signature);
 /* The same with the stack that it needs, in bytes. */
 PT_API int pt_options_service_stack(pt_options *options, const char *name, void *function, const char *signature, size_t stack);
 
-/* Grants an import that is a function which `domain` exports: calls go there through the gates alone, and that domain stays in
- * memory as long as the one that calls. One call takes at most so many microseconds (0: what the domain's deadline allows) and
- * finds so many bytes of control stack (0: 64 KiB); a caller's deadline is put off meanwhile. How a call failed is the calling
+/* Grants an import that is a function which `domain` exports: calls go there through the gates
+ * alone, and that domain stays in memory as long as the one that calls. One call takes at most so
+ * many microseconds (0: what the domain's deadline allows) and finds so many bytes of control stack
+ * (0: 64 KiB); a caller's deadline is put off meanwhile. How a call failed is the calling
  * extension's to ask: postern_peer_error(), in postern/extension.h. */
 PT_API int pt_options_peer(pt_options *options, const char *import, pt_domain *domain, const char *export_name, uint64_t microseconds, size_t stack);
 /* Leaves an import open for pt_domain_bind_peer; until then its calls fail. */
 PT_API int pt_options_peer_open(pt_options *options, const char *import);
-/* Binds it, or binds it anew, for calls that begin from now on. That keeps `domain` in memory no longer than pt_domain_free does. */
+/* Binds it, or binds it anew, for calls that begin from now on. That keeps `domain` in memory no
+ * longer than pt_domain_free does. */
 PT_API int pt_domain_bind_peer(pt_domain *caller, const char *import, pt_domain *domain, const char *export_name, uint64_t microseconds, size_t stack);
 
-/* ---- System calls ------------------------------------------------------------------------------------------------ */
+/* ---- System calls ---------------------------------------------------------------------------- */
 
-/* An extension makes system calls through the service `sys`, and its domain's policy says what they do. Without a policy every
- * call is refused with EPERM, and counted; only the one that ends the call (exit_group) does so always.
- * A policy is a draft: options and domains take what it is when they get it. Functions that it calls run on the extension's
- * thread, from any thread, and must return: no longjmp. */
+/* An extension makes system calls through the service `sys`, and its domain's policy says what they
+ * do. Without a policy every call is refused with EPERM, and counted; only the one that ends the
+ * call (exit_group) does so always. A policy is a draft: options and domains take what it is when
+ * they get it. Functions that it calls run on the extension's thread, from any thread, and must
+ * return: no longjmp. */
 
 /* Every call is refused. A base for pt_policy_custom. */
 PT_API pt_policy *pt_policy_none(void);
-/* Clocks, sleep, random bytes and the standard streams: input is empty, output and error are the process's own. */
+/* Clocks, sleep, random bytes and the standard streams: input is empty, output and error are the
+ * process's own. */
 PT_API pt_policy *pt_policy_compute(void);
 /* The same, and files below the directories that pt_policy_grant adds. */
 PT_API pt_policy *pt_policy_files(void);
@@ -232,17 +255,21 @@ enum {
 
 /* Where stream 0, 1 or 2 goes: PT_INHERIT, PT_DISCARD. */
 PT_API int pt_policy_stream(pt_policy *policy, int stream, int how);
-/* Standard input comes from `read`: it fills `to` and returns how many bytes it has; 0 is the end. NULL: it is empty. */
+/* Standard input comes from `read`: it fills `to` and returns how many bytes it has; 0 is the end.
+ * NULL: it is empty. */
 PT_API int pt_policy_stdin(pt_policy *policy, size_t (*read)(void *user, void *to, size_t room), void *user);
 /* Standard output, standard error go to `write`. NULL: nowhere. */
 PT_API int pt_policy_stdout(pt_policy *policy, void (*write)(void *user, const void *bytes, size_t len), void *user);
 PT_API int pt_policy_stderr(pt_policy *policy, void (*write)(void *user, const void *bytes, size_t len), void *user);
-/* Grants the directory `host`, opened now, at the extension's absolute path `guest`: PT_READ_ONLY, PT_READ_WRITE. */
+/* Grants the directory `host`, opened now, at the extension's absolute path `guest`: PT_READ_ONLY,
+ * PT_READ_WRITE. */
 PT_API int pt_policy_grant(pt_policy *policy, const char *guest, const char *host, int access);
-/* Open files at once (256), bytes written in the domain's life (a new name counts as 4096), length of a file. 0: no change. */
+/* Open files at once (256), bytes written in the domain's life (a new name counts as 4096), length
+ * of a file. 0: no change. */
 PT_API int pt_policy_limits(pt_policy *policy, uint32_t open_files, uint64_t written, uint64_t file_size);
 
-/* A system call that the host is asked about. What pointers pointed to was copied: it is what will be done. */
+/* A system call that the host is asked about. What pointers pointed to was copied: it is what will
+ * be done. */
 typedef struct pt_call {
     size_t size;
     int64_t number;          /* Linux's, for x86-64 */
@@ -264,24 +291,27 @@ enum {
     PT_KILL = -2     /* the extension's whole call ends as PT_FAULT_KILLED, for `reason` */
 };
 
-/* `decide` is asked about every call but exit_group: PT_ALLOW, PT_EMULATE, PT_KILL, or the errno with which the call fails.
- * NULL: nobody is asked. */
+/* `decide` is asked about every call but exit_group: PT_ALLOW, PT_EMULATE, PT_KILL, or the errno
+ * with which the call fails. NULL: nobody is asked. */
 PT_API int pt_policy_custom(pt_policy *policy, int (*decide)(void *user, pt_call *call), void *user);
 /* Domains made with `options` have this policy. NULL: none. */
 PT_API int pt_options_policy(pt_options *options, pt_policy *policy);
-/* Another policy for a living domain, from its next system call on; its open files are closed. NULL: none. */
+/* Another policy for a living domain, from its next system call on; its open files are closed.
+ * NULL: none. */
 PT_API int pt_domain_set_policy(pt_domain *domain, pt_policy *policy);
-/* How many system calls were granted, how many refused, and Linux's number of the last refused one (-1: none). Any pointer may
- * be NULL. */
+/* How many system calls were granted, how many refused, and Linux's number of the last refused one
+ * (-1: none). Any pointer may be NULL. */
 PT_API int pt_domain_system_calls(pt_domain *domain, uint64_t *granted, uint64_t *refused, int64_t *last_refused);
 
-/* ---- Decisions and grants ---------------------------------------------------------------------------------------- */
+/* ---- Decisions and grants -------------------------------------------------------------------- */
 
-/* A domain's decider is asked before each call of a service or of the system: a function of the host, or another domain. What it
- * allows still needs a service, or a policy that grants the system call. It runs on the extension's thread. */
+/* A domain's decider is asked before each call of a service or of the system: a function of the
+ * host, or another domain. What it allows still needs a service, or a policy that grants the system
+ * call. It runs on the extension's thread. */
 
-/* A call that is to be decided. Pointers among a service's arguments are offsets of the domain's window: what they point to may change
- * before the service looks at it. What `call` shows was copied: it is what will be done. */
+/* A call that is to be decided. Pointers among a service's arguments are offsets of the domain's
+ * window: what they point to may change before the service looks at it. What `call` shows was
+ * copied: it is what will be done. */
 typedef struct pt_question {
     size_t size;
     const char *domain;    /* name of the domain that calls */
@@ -295,17 +325,18 @@ typedef struct pt_question {
     const char *reason;    /* for PT_KILL: text, or NULL */
 } pt_question;
 
-/* Domains made with `options` have this decider: `decide` returns PT_ALLOW, PT_EMULATE, PT_KILL, or an errno: then `sys` gives it
- * negated, and a service is not called and gives 0. NULL: nobody is asked. */
+/* Domains made with `options` have this decider: `decide` returns PT_ALLOW, PT_EMULATE, PT_KILL, or
+ * an errno: then `sys` gives it negated, and a service is not called and gives 0. NULL: nobody is
+ * asked. */
 PT_API int pt_options_decider(pt_options *options, int (*decide)(void *user, pt_question *question), void *user);
-/* The same by the export `decide` of another domain (postern/policy.h). Its own deadline bounds the time of an answer. If it faults, is
- * late or answers nonsense, the call is denied and counted. */
+/* The same by the export `decide` of another domain (postern/policy.h). Its own deadline bounds the
+ * time of an answer. If it faults, is late or answers nonsense, the call is denied and counted. */
 PT_API int pt_options_decider_module(pt_options *options, pt_domain *module);
 /* Another decider for a living domain, from its next call on. */
 PT_API int pt_domain_set_decider(pt_domain *domain, int (*decide)(void *user, pt_question *question), void *user);
 PT_API int pt_domain_set_decider_module(pt_domain *domain, pt_domain *module);
-/* Calls of services that were not made (pt_domain_system_calls counts the others), and questions that were not answered. Any pointer may
- * be NULL. */
+/* Calls of services that were not made (pt_domain_system_calls counts the others), and questions
+ * that were not answered. Any pointer may be NULL. */
 PT_API int pt_domain_decisions(pt_domain *domain, uint64_t *denied, uint64_t *failures);
 
 enum {
@@ -319,13 +350,16 @@ enum {
     PT_TAKEN = 1     /* it was taken; the repossession list has it */
 };
 
-/* Takes a grant back: the extension's __postern_revoke (postern/policy.h) is asked on this thread and has so much time, then it is
- * taken. From then on the service gives 0 (`sys`: -ECANCELED), the directory does not exist, the descriptor is closed, an access to the area is a fault. Calls that are
- * being done end as they began. Of a service it waits for them: when it returns, no other thread is in the service's function and none
- * begins it (a thread that waits for this one in a pt_domain_free or pt_domain_revoke excepted), so hold no lock that the function needs. 0 microseconds:
- * it is not asked. PT_RETURNED, PT_TAKEN or an error. */
+/* Takes a grant back: the extension's __postern_revoke (postern/policy.h) is asked on this thread
+ * and has so much time, then it is taken. From then on the service gives 0 (`sys`: -ECANCELED), the
+ * directory does not exist, the descriptor is closed, an access to the area is a fault. Calls that
+ * are being done end as they began. Of a service it waits for them: when it returns, no other
+ * thread is in the service's function and none begins it (a thread that waits for this one in a
+ * pt_domain_free or pt_domain_revoke excepted), so hold no lock that the function needs. 0
+ * microseconds: it is not asked. PT_RETURNED, PT_TAKEN or an error. */
 PT_API int pt_domain_revoke(pt_domain *domain, int kind, const char *name, uint64_t microseconds);
-/* The same without asking and without waiting: threads that have passed the gate may be in the service's function, or just begin it. */
+/* The same without asking and without waiting: threads that have passed the gate may be in the
+ * service's function, or just begin it. */
 PT_API int pt_domain_revoke_at_once(pt_domain *domain, int kind, const char *name);
 /* Gives a service back that was revoked. */
 PT_API int pt_domain_restore(pt_domain *domain, int kind, const char *name);
@@ -338,22 +372,27 @@ typedef struct pt_repossession {
     char why[256];  /* one sentence */
 } pt_repossession;
 
-/* Entry `index` of the repossession list, which a reset empties: 1, 0 behind its end, or an error. */
+/* Entry `index` of the repossession list, which a reset empties: 1, 0 behind its end, or an
+ * error. */
 PT_API int pt_domain_repossessed(pt_domain *domain, uint32_t index, pt_repossession *found);
-/* What the domain is granted, a line each: as much as there is room for. The length of the whole text, or an error. */
+/* What the domain is granted, a line each: as much as there is room for. The length of the whole
+ * text, or an error. */
 PT_API int64_t pt_domain_grants(pt_domain *domain, char *text, size_t room);
-/* Runs the extension's main() with `argc` arguments, of which the first is the program's name, and an environment that ends with
- * NULL (envp may be NULL). Returns the low byte of its exit status, or an error. A program runs once: pt_domain_reset makes it fresh. */
+/* Runs the extension's main() with `argc` arguments, of which the first is the program's name, and
+ * an environment that ends with NULL (envp may be NULL). Returns the low byte of its exit status,
+ * or an error. A program runs once: pt_domain_reset makes it fresh. */
 PT_API int pt_domain_main(pt_domain *domain, int argc, const char *const *argv, const char *const *envp);
 
-/* ---- Domains ----------------------------------------------------------------------------------------------------- */
+/* ---- Domains --------------------------------------------------------------------------------- */
 
 /* Makes a domain. `options` may be NULL, and may be used again. */
 PT_API pt_domain *pt_domain_new(pt_image *image, pt_options *options);
-/* Gives the handle back and closes the domain: ends the calls inside, waits for them (but not for one whose service calls this), and wipes the window.
- * Function pointers into it return 0 from now on. */
+/* Gives the handle back and closes the domain: ends the calls inside, waits for them (but not for
+ * one whose service calls this), and wipes the window. Function pointers into it return 0 from now
+ * on. */
 PT_API int pt_domain_free(pt_domain *domain);
-/* Back to the image's first state; forgets the fault that closed it. PT_E_BUSY while threads are inside. */
+/* Back to the image's first state; forgets the fault that closed it. PT_E_BUSY while threads are
+ * inside. */
 PT_API int pt_domain_reset(pt_domain *domain);
 /* Ends every call that is inside now. The domain stays usable. From any thread. */
 PT_API int pt_domain_interrupt(pt_domain *domain);
@@ -364,23 +403,27 @@ PT_API const char *pt_domain_name(pt_domain *domain);
 /* What pt_options_user was given, or NULL. */
 PT_API void *pt_domain_user(pt_domain *domain);
 
-/* A C function pointer to an export. `signature` is the type by which the host calls it: arguments are copied from registers and
- * from the caller's stack by it, and by nothing that the file says; convert the pointer to exactly this type. PT_SYM(domain, long, add,
- * (int, int)) writes the signature and the type from one text: use it where the compiler allows (C11, C++11). PT_E_SIGNATURE if
- * the file claims that the function has other types. Every thread may call it until pt_domain_free; from then on calls return 0, until its
- * place is used again for a function of the same type, which is not before 1,024 more such pointers have ended. The same name and
- * signature give the same pointer. Up to six integer and eight floating-point arguments travel in registers, sixteen in all are
- * possible; pointers are pt_offset, for which `I` will do, too. */
+/* A C function pointer to an export. `signature` is the type by which the host calls it: arguments
+ * are copied from registers and from the caller's stack by it, and by nothing that the file says;
+ * convert the pointer to exactly this type. PT_SYM(domain, long, add, (int, int)) writes the
+ * signature and the type from one text: use it where the compiler allows (C11, C++11).
+ * PT_E_SIGNATURE if the file claims that the function has other types. Every thread may call it
+ * until pt_domain_free; from then on calls return 0, until its place is used again for a function
+ * of the same type, which is not before 1,024 more such pointers have ended. The same name and
+ * signature give the same pointer. Up to six integer and eight floating-point arguments travel in
+ * registers, sixteen in all are possible; pointers are pt_offset, for which `I` will do, too. */
 PT_API void *pt_domain_sym(pt_domain *domain, const char *name, const char *signature);
-/* The same for a function pointer that came from the extension; PT_SYM_AT(domain, function, long, (int, int)). */
+/* The same for a function pointer that came from the extension; PT_SYM_AT(domain, function, long,
+ * (int, int)). */
 PT_API void *pt_domain_sym_at(pt_domain *domain, pt_offset function, const char *signature);
-/* What the file claims of an export's types, as text: as much as fits to[0 … size) with a NUL; the length of all of it, or an error
- * (PT_E_UNTYPED if it claims nothing). An allegation, for people and for hosts that make up their arguments by it, each of them on
- * purpose. Never give it to pt_domain_sym for a pointer whose type was written before: a file may claim more parameters than the
- * call has, and would get whatever lies behind them. `to` may be NULL if size is 0. */
+/* What the file claims of an export's types, as text: as much as fits to[0 … size) with a NUL; the
+ * length of all of it, or an error (PT_E_UNTYPED if it claims nothing). An allegation, for people
+ * and for hosts that make up their arguments by it, each of them on purpose. Never give it to
+ * pt_domain_sym for a pointer whose type was written before: a file may claim more parameters than
+ * the call has, and would get whatever lies behind them. `to` may be NULL if size is 0. */
 PT_API int64_t pt_domain_signature(pt_domain *domain, const char *name, char *to, size_t size);
 
-/* ---- After a fault ------------------------------------------------------------------------------------------------- */
+/* ---- After a fault --------------------------------------------------------------------------- */
 
 enum {
     PT_RESTART_NEVER = 0,    /* a domain that faulted is closed until pt_domain_reset: the default */
@@ -389,12 +432,13 @@ enum {
 
 /* What happens after a fault: PT_RESTART_… */
 PT_API int pt_options_restart(pt_options *options, int how);
-/* The next call finds the domain in the image's first state, but it rests before: calls are refused with PT_E_RESTING for
- * `first` microseconds (100000), `factor` (2) times longer after each further fault in a row, at most `most` (30000000).
- * After `give_up_after` faults in a row it stays closed until pt_domain_reset; 0 is never. 0 elsewhere is the default. */
+/* The next call finds the domain in the image's first state, but it rests before: calls are refused
+ * with PT_E_RESTING for `first` microseconds (100000), `factor` (2) times longer after each further
+ * fault in a row, at most `most` (30000000). After `give_up_after` faults in a row it stays closed
+ * until pt_domain_reset; 0 is never. 0 elsewhere is the default. */
 PT_API int pt_options_back_off(pt_options *options, uint64_t first, uint32_t factor, uint64_t most, uint32_t give_up_after);
 
-/* ---- Pools --------------------------------------------------------------------------------------------------------- */
+/* ---- Pools ----------------------------------------------------------------------------------- */
 
 enum {
     PT_POOL_KEEP = 1,      /* a domain is not reset between two loans, unless it faulted */
@@ -407,26 +451,31 @@ enum {
     PT_POOL_MADE, PT_POOL_RESETS, PT_POOL_RESTARTS, PT_POOL_ABANDONED
 };
 
-/* Pools made with these options have at most `domains` (0: as many as processors), `warm` of them made ahead; PT_POOL_… */
+/* Pools made with these options have at most `domains` (0: as many as processors), `warm` of them
+ * made ahead; PT_POOL_… */
 PT_API int pt_options_pool(pt_options *options, uint32_t domains, uint32_t warm, int flags);
 /* While all are in use, at most `callers` wait, each for so long (any number, for 1 s). */
 PT_API int pt_options_pool_wait(pt_options *options, uint64_t microseconds, uint32_t callers);
-/* A pool of domains of an image. A domain that faulted begins anew at once, unless the options name another restart policy. */
+/* A pool of domains of an image. A domain that faulted begins anew at once, unless the options name
+ * another restart policy. */
 PT_API pt_pool *pt_pool_new(pt_image *image, pt_options *options);
-/* Gives the handle back: the pool lends nothing more. Domains on loan are closed when they are put back, the others now. */
+/* Gives the handle back: the pool lends nothing more. Domains on loan are closed when they are put
+ * back, the others now. */
 PT_API int pt_pool_free(pt_pool *pool);
-/* A domain for the caller alone, until pt_pool_put. NULL: PT_E_BUSY, PT_E_RESTING, PT_E_POISONED (all faulted for good), or why
- * none could be made. pt_domain_sym gives the same pointers for a domain through all its loans. */
+/* A domain for the caller alone, until pt_pool_put. NULL: PT_E_BUSY, PT_E_RESTING, PT_E_POISONED
+ * (all faulted for good), or why none could be made. pt_domain_sym gives the same pointers for a
+ * domain through all its loans. */
 PT_API pt_domain *pt_pool_take(pt_pool *pool);
-/* Ends a loan: the domain is reset for the next one, and its handle is no longer valid. From any thread. pt_domain_free on a domain that is lent closes
- * it for good, and the pool makes another. */
+/* Ends a loan: the domain is reset for the next one, and its handle is no longer valid. From any
+ * thread. pt_domain_free on a domain that is lent closes it for good, and the pool makes
+ * another. */
 PT_API int pt_pool_put(pt_pool *pool, pt_domain *domain);
 /* From now on the pool's domains are of this image. If none can be made, nothing changes. */
 PT_API int pt_pool_replace(pt_pool *pool, pt_image *image, pt_options *options);
 /* How many there are, or were: PT_POOL_SIZE and so on. */
 PT_API int pt_pool_count(pt_pool *pool, int what, uint64_t *value);
 
-/* ---- Seeing domains ---------------------------------------------------------------------------------------------- */
+/* ---- Seeing domains -------------------------------------------------------------------------- */
 
 /* What a domain has done so far. */
 typedef struct pt_counters {
@@ -443,9 +492,11 @@ typedef struct pt_counters {
 } pt_counters;
 
 PT_API int pt_domain_counters(pt_domain *domain, pt_counters *counters);
-/* Pages of 4096 bytes that the domain has for itself, in memory or on swap; or an error. Takes time in proportion to its heap. */
+/* Pages of 4096 bytes that the domain has for itself, in memory or on swap; or an error. Takes time
+ * in proportion to its heap. */
 PT_API int64_t pt_domain_pages(pt_domain *domain);
-/* Pages that it sees together with the host, in memory and touched by it: of shared areas, and of a namespace's code and variables. */
+/* Pages that it sees together with the host, in memory and touched by it: of shared areas, and of a
+ * namespace's code and variables. */
 PT_API int64_t pt_domain_shared_pages(pt_domain *domain);
 
 enum {
@@ -453,34 +504,39 @@ enum {
     PT_PAGES = 2     /* count pages, too */
 };
 
-/* Stores all counters of the process as text for Prometheus (text/plain; version=0.0.4), cut to `size` bytes with the NUL. Returns
- * the length of the whole text, or an error. With a size of 0, `buffer` may be NULL. */
+/* Stores all counters of the process as text for Prometheus (text/plain; version=0.0.4), cut to
+ * `size` bytes with the NUL. Returns the length of the whole text, or an error. With a size of 0,
+ * `buffer` may be NULL. */
 PT_API int64_t pt_metrics(void *buffer, size_t size, uint32_t flags);
 
-/* Asks for the hot window, or leaves it, from now on: PT_PLACE_… The domain is moved between calls; none is refused. */
+/* Asks for the hot window, or leaves it, from now on: PT_PLACE_… The domain is moved between calls;
+ * none is refused. */
 PT_API int pt_domain_set_placement(pt_domain *domain, int placement);
 /* 1 if the domain is in the hot window now, 0 if not. */
 PT_API int pt_domain_hot(pt_domain *domain);
 /* The domain in the hot window, or NULL. */
 PT_API pt_domain *pt_hot_window_domain(void);
-/* "free", "taken", "off" (by configuration) or "occupied" (something else of the process lies in the low 4 GiB). */
+/* "free", "taken", "off" (by configuration) or "occupied" (something else of the process lies in
+ * the low 4 GiB). */
 PT_API const char *pt_hot_window_state(void);
 
-/* ---- Inside a service -------------------------------------------------------------------------------------------- */
+/* ---- Inside a service ------------------------------------------------------------------------ */
 
 /* The domain that called the service in which this thread is, or NULL (PT_E_OUTSIDE). */
 PT_API pt_domain *pt_service_caller(void);
-/* How many calls of extensions the thread is inside: 0 outside, 1 in a service, more when services call extensions. */
+/* How many calls of extensions the thread is inside: 0 outside, 1 in a service, more when services
+ * call extensions. */
 PT_API uint32_t pt_thread_nesting(void);
-/* For a host that leaves services by longjmp: forgets the innermost calls until `nesting` are left. Their services must never
- * return. Call it where longjmp arrives, with what pt_thread_nesting said at setjmp. */
+/* For a host that leaves services by longjmp: forgets the innermost calls until `nesting` are left.
+ * Their services must never return. Call it where longjmp arrives, with what pt_thread_nesting said
+ * at setjmp. */
 PT_API int pt_thread_unwind(uint32_t nesting);
 /* Ends the extension's call as a fault with this message, once the service returns. */
 PT_API int pt_service_abort(const char *message);
 /* Ends it with a status, once the service returns. */
 PT_API int pt_service_exit(int status);
 
-/* ---- Memory of a domain ------------------------------------------------------------------------------------------ */
+/* ---- Memory of a domain ---------------------------------------------------------------------- */
 
 /* Allocates in the domain's heap by calling its malloc. 0 if there is no room. */
 PT_API pt_offset pt_heap_alloc(pt_domain *domain, size_t bytes);
@@ -490,10 +546,11 @@ PT_API int pt_heap_free(pt_domain *domain, pt_offset offset);
 PT_API int pt_domain_read(pt_domain *domain, pt_offset from, void *to, size_t len);
 /* Copies into the domain. All of the range must be writable. */
 PT_API int pt_domain_write(pt_domain *domain, pt_offset to, const void *from, size_t len);
-/* Copies a NUL-terminated string into to[0 … size); returns its length, or an error if it does not fit with its NUL. */
+/* Copies a NUL-terminated string into to[0 … size); returns its length, or an error if it does not
+ * fit with its NUL. */
 PT_API int64_t pt_domain_read_string(pt_domain *domain, pt_offset from, char *to, size_t size);
 
-/* ---- Shared memory ----------------------------------------------------------------------------------------------- */
+/* ---- Shared memory --------------------------------------------------------------------------- */
 
 enum {
     PT_NO_ACCESS = 0,
@@ -501,47 +558,57 @@ enum {
     PT_READ_WRITE = 3
 };
 
-/* An area of `len` zero bytes that the host and domains see at once. It has the same offset in every domain, and that offset
- * is the low half of the host's address: a pointer into the area that the host stores there works in extensions as it is. */
+/* An area of `len` zero bytes that the host and domains see at once. It has the same offset in
+ * every domain, and that offset is the low half of the host's address: a pointer into the area that
+ * the host stores there works in extensions as it is. */
 PT_API pt_shared *pt_shared_new(size_t len);
-/* The same with a name for faults and tables (NULL: "area#" and a number) and an offset to lie at, a multiple of 4096 from
- * 0x100000 up (0: the highest that is free, and from 0x10000000 up). A low one costs small domains less memory for page tables. */
+/* The same with a name for faults and tables (NULL: "area#" and a number) and an offset to lie at,
+ * a multiple of 4096 from 0x100000 up (0: the highest that is free, and from 0x10000000 up). A low
+ * one costs small domains less memory for page tables. */
 PT_API pt_shared *pt_shared_new_as(const char *name, pt_offset place, size_t len);
-/* The same over `len` bytes of a file from offset `at`, a multiple of 4096; nothing is copied. If the descriptor cannot write,
- * neither can anybody. If the file is truncated, an extension that touches the missing pages has a fault PT_FAULT_BUS, and
- * pt_shared_read an error; but through pt_shared_address the host is ended by SIGBUS, as with any mapping. */
+/* The same over `len` bytes of a file from offset `at`, a multiple of 4096; nothing is copied. If
+ * the descriptor cannot write, neither can anybody. If the file is truncated, an extension that
+ * touches the missing pages has a fault PT_FAULT_BUS, and pt_shared_read an error; but through
+ * pt_shared_address the host is ended by SIGBUS, as with any mapping. */
 PT_API pt_shared *pt_shared_from_fd(int fd, uint64_t at, size_t len);
 PT_API pt_shared *pt_shared_from_fd_as(const char *name, pt_offset place, int fd, uint64_t at, size_t len);
-/* The same over memory that the host shares already: whole pages that it mapped with MAP_SHARED, of a memfd, another file, or
- * anonymous. They get a second address, pt_shared_address; the first mapping may go. PT_E_ARGUMENT if the memory is private. */
+/* The same over memory that the host shares already: whole pages that it mapped with MAP_SHARED, of
+ * a memfd, another file, or anonymous. They get a second address, pt_shared_address; the first
+ * mapping may go. PT_E_ARGUMENT if the memory is private. */
 PT_API pt_shared *pt_shared_from_memory(const char *name, pt_offset place, void *memory, size_t len);
 /* What faults and tables call the area; valid until pt_shared_free. */
 PT_API const char *pt_shared_name(pt_shared *shared);
-/* Where the host sees the area, until pt_shared_free and until every domain that sees it is closed. */
+/* Where the host sees the area, until pt_shared_free and until every domain that sees it is
+ * closed. */
 PT_API void *pt_shared_address(pt_shared *shared);
-/* The host's pointer for one that was found in the area, whoever wrote it there, if all `len` bytes there are in the area; else
- * NULL (PT_E_RANGE). A host pointer gives itself. Whatever an extension can write must go through this before it is followed. */
+/* The host's pointer for one that was found in the area, whoever wrote it there, if all `len` bytes
+ * there are in the area; else NULL (PT_E_RANGE). A host pointer gives itself. Whatever an extension
+ * can write must go through this before it is followed. */
 PT_API void *pt_shared_at(pt_shared *shared, const void *pointer, size_t len);
 /* Copies out of the area and into it, from byte `at`. */
 PT_API int pt_shared_read(pt_shared *shared, size_t at, void *to, size_t len);
 PT_API int pt_shared_write(pt_shared *shared, size_t at, const void *from, size_t len);
 /* Gives the handle back. Domains that see the area keep it. */
 PT_API int pt_shared_free(pt_shared *shared);
-/* Lets a domain see all of the area until it is closed or the area withdrawn (pt_domain_reset does not change that); the area's
- * offset, or 0. PT_E_ARGUMENT if it sees it already with other access: pt_domain_protect changes that. */
+/* Lets a domain see all of the area until it is closed or the area withdrawn (pt_domain_reset does
+ * not change that); the area's offset, or 0. PT_E_ARGUMENT if it sees it already with other access:
+ * pt_domain_protect changes that. */
 PT_API pt_offset pt_domain_expose(pt_domain *domain, pt_shared *shared, int access);
-/* What the domain may do from now on with `len` bytes of the area from byte `from`: whole pages, or up to the area's end.
- * Threads may be inside. After an error the domain has what it had. */
+/* What the domain may do from now on with `len` bytes of the area from byte `from`: whole pages, or
+ * up to the area's end. Threads may be inside. After an error the domain has what it had. */
 PT_API int pt_domain_protect(pt_domain *domain, pt_shared *shared, size_t from, size_t len, int access);
-/* What it may do with the page that holds byte `at`: PT_NO_ACCESS, PT_READ_ONLY, PT_READ_WRITE, or an error. */
+/* What it may do with the page that holds byte `at`: PT_NO_ACCESS, PT_READ_ONLY, PT_READ_WRITE, or
+ * an error. */
 PT_API int pt_domain_protection(pt_domain *domain, pt_shared *shared, size_t at);
-/* Takes all access to the area away. Threads may be inside: their next access is a fault that names the area. */
+/* Takes all access to the area away. Threads may be inside: their next access is a fault that names
+ * the area. */
 PT_API int pt_domain_withdraw(pt_domain *domain, pt_shared *shared);
-/* Prints the table of the process, which domain may do what with which range, as `postern inspect --live` does: as much of it as
- * fits to[0 … size) with a NUL. Returns the length of all of it; `to` may be NULL if size is 0. */
+/* Prints the table of the process, which domain may do what with which range, as `postern inspect
+ * --live` does: as much of it as fits to[0 … size) with a NUL. Returns the length of all of it;
+ * `to` may be NULL if size is 0. */
 PT_API int64_t pt_memory_table(char *to, size_t size);
 
-/* ---- Faults ------------------------------------------------------------------------------------------------------ */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 typedef enum pt_fault_kind {
     PT_FAULT_NONE = 0,
@@ -585,7 +652,8 @@ enum {
     PT_REGISTERS
 };
 
-/* Why a call did not return. Later versions add fields at the end; `size` says how many there are. */
+/* Why a call did not return. Later versions add fields at the end; `size` says how many there
+ * are. */
 typedef struct pt_fault {
     size_t size;
     int32_t kind;                     /* pt_fault_kind */
@@ -607,17 +675,18 @@ typedef struct pt_fault {
     int32_t access;                   /* what the domain may do with it: PT_NO_ACCESS, PT_READ_ONLY, PT_READ_WRITE */
 } pt_fault;
 
-/* Why the calling thread's last call that did not return did not, or NULL if none did since pt_fault_clear. Valid until
- * the thread's next error or call that does not return. */
+/* Why the calling thread's last call that did not return did not, or NULL if none did since
+ * pt_fault_clear. Valid until the thread's next error or call that does not return. */
 PT_API const pt_fault *pt_fault_last(void);
-/* The same fault as a report of many lines, registers and backtrace with names; "" if there is none. */
+/* The same fault as a report of many lines, registers and backtrace with names; "" if there is
+ * none. */
 PT_API const char *pt_fault_report(void);
 /* Forgets the fault and the error. */
 PT_API void pt_fault_clear(void);
 /* A kind's name in kebab case, for logs and metrics: "null-pointer". */
 PT_API const char *pt_fault_kind_name(int kind);
-/* `handler` is called with every fault of the domains made with `options`, after the extension has been left, on the
- * thread that made the call. It must return. NULL for none. */
+/* `handler` is called with every fault of the domains made with `options`, after the extension has
+ * been left, on the thread that made the call. It must return. NULL for none. */
 PT_API int pt_options_on_fault(pt_options *options, void (*handler)(const pt_fault *fault, void *user), void *user);
 
 #ifdef __cplusplus

@@ -1,9 +1,10 @@
 //! What C passes, and what it becomes: the only module with `unsafe`.
 //!
-//! A parameter of one of these types has what `postern.h` demands of the host: pointers that are NULL or valid for the call.
-//! NULL is refused here; the rest cannot be checked. No other code can make a value of them, so they are what C passed; a pointer is
-//! consumed when it becomes a reference, so no two are made of one; and references end with the call (`'call`), which an exported
-//! function leaves open, so none can be kept.
+//! A parameter of one of these types has what `postern.h` demands of the host: pointers that are
+//! NULL or valid for the call. NULL is refused here; the rest cannot be checked. No other code can
+//! make a value of them, so they are what C passed; a pointer is consumed when it becomes a
+//! reference, so no two are made of one; and references end with the call (`'call`), which an
+//! exported function leaves open, so none can be kept.
 
 mod packet;
 
@@ -58,7 +59,8 @@ impl<'call> Text<'call> {
         if self.0.is_null() {
             return Err(null(what));
         }
-        // SAFETY: not null, so a NUL-terminated string of the host that stays during the call; and the result ends with it.
+        // SAFETY: not null, so a NUL-terminated string of the host that stays during the call; and
+        // the result ends with it.
         Ok(unsafe { CStr::from_ptr(self.0) }.to_bytes())
     }
 }
@@ -77,7 +79,8 @@ impl<'call> Source<'call> {
             return Ok(&[]);
         }
         check(self.0.is_null(), len, what)?;
-        // SAFETY: not null, so `len` readable bytes of the host during the call; and the result ends with it.
+        // SAFETY: not null, so `len` readable bytes of the host during the call; and the result
+        // ends with it.
         Ok(unsafe { std::slice::from_raw_parts(self.0.cast(), len) })
     }
 }
@@ -112,8 +115,9 @@ impl<'call> Target<'call> {
             return Ok(&mut []);
         }
         check(self.0.is_null(), len, what)?;
-        // SAFETY: not null, so `len` writable bytes of the host that nothing else uses during the call. Whether C ever wrote
-        // them cannot be seen from here: the host is compiled apart, and any byte is a u8.
+        // SAFETY: not null, so `len` writable bytes of the host that nothing else uses during the
+        // call. Whether C ever wrote them cannot be seen from here: the host is compiled apart, and
+        // any byte is a u8.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.0.cast(), len) })
     }
 
@@ -139,7 +143,8 @@ impl TextTarget<'_> {
         Ok(())
     }
 
-    /// Stores as many characters of the text as fit a buffer of `size` bytes with a NUL. The length of the whole text.
+    /// Stores as many characters of the text as fit a buffer of `size` bytes with a NUL. The length
+    /// of the whole text.
     ///
     /// # Errors
     /// NULL with a size that is not 0.
@@ -219,7 +224,8 @@ impl<T: Copy> Places<'_, T> {
     pub fn put(self, values: &[T]) {
         let count = values.len().min(self.count);
         if count != 0 {
-            // SAFETY: not null, so a place of the host for as many values as it said, and there are no more.
+            // SAFETY: not null, so a place of the host for as many values as it said, and there are
+            // no more.
             unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.to.0, count) };
         }
     }
@@ -239,7 +245,8 @@ fn check_size(size: usize, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// `const pt_config *`: a structure that says its size, and may be older or younger than this library.
+/// `const pt_config *`: a structure that says its size, and may be older or younger than this
+/// library.
 #[repr(transparent)]
 pub struct ConfigIn<'call>(*const CConfig, PhantomData<&'call ()>);
 
@@ -295,7 +302,8 @@ impl CountersOut<'_> {
         let size = unsafe { self.0.cast::<usize>().read() };
         check_size(size, "pt_counters")?;
         counters.size = size;
-        // SAFETY: `size` bytes are there, as the host says; at most the structure's are copied, all integers.
+        // SAFETY: `size` bytes are there, as the host says; at most the structure's are copied, all
+        // integers.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 (&raw const counters).cast::<u8>(),
@@ -335,7 +343,8 @@ impl Descriptor {
     /// # Errors
     /// It is not open.
     pub fn duplicate(self) -> Result<OwnedFd, Failure> {
-        // SAFETY: fcntl takes any number; a result that is not negative is a new descriptor, and nobody else's.
+        // SAFETY: fcntl takes any number; a result that is not negative is a new descriptor, and
+        // nobody else's.
         unsafe {
             match libc::fcntl(self.0, libc::F_DUPFD_CLOEXEC, 0) {
                 fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
@@ -356,7 +365,8 @@ pub fn grant(
     signature: Signature,
     stack: usize,
 ) -> DomainBuilder {
-    // SAFETY: `pt_options_service` passes on its caller's promise: a C function of this type, for any arguments, from any thread.
+    // SAFETY: `pt_options_service` passes on its caller's promise: a C function of this type, for
+    // any arguments, from any thread.
     unsafe { builder.service_c(name, function.0 as *const (), signature, stack) }
 }
 
@@ -369,12 +379,13 @@ pub struct HostMemory(*mut c_void);
 /// # Errors
 /// The memory cannot be shared.
 pub fn expose(builder: AreaBuilder, memory: HostMemory, len: usize) -> Result<Shared, ShareError> {
-    // SAFETY: the host promises that the memory stays mapped during the call. That it has no Rust references to it is its own
-    // affair: the host is compiled apart.
+    // SAFETY: the host promises that the memory stays mapped during the call. That it has no Rust
+    // references to it is its own affair: the host is compiled apart.
     unsafe { builder.expose(memory.0.cast(), len) }
 }
 
-/// A function of the host's, or NULL. It may be called from any thread, with the pointer that came with it.
+/// A function of the host's, or NULL. It may be called from any thread, with the pointer that came
+/// with it.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Callback<F>(Option<F>);
@@ -426,13 +437,15 @@ pub type Decide = Callback<unsafe extern "C" fn(*mut c_void, *mut CQuestion) -> 
 /// Asks the host about a call.
 pub fn decide(decide: Decide, question: &mut CQuestion, user: User) -> c_int {
     match decide.0 {
-        // SAFETY: the host gave a function of this type; the structure and what it points to live during the call.
+        // SAFETY: the host gave a function of this type; the structure and what it points to live
+        // during the call.
         Some(decide) => unsafe { decide(user.pointer(), question) },
         None => 0,
     }
 }
 
-/// The text that a function of the host pointed to, or `otherwise`. Called right after that function.
+/// The text that a function of the host pointed to, or `otherwise`. Called right after that
+/// function.
 pub fn reason(text: Reason, otherwise: &str) -> String {
     match Text(text.pointer(), PhantomData).bytes("reason") {
         Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -459,7 +472,8 @@ pub fn write(writer: Writer, bytes: &[u8], user: User) {
 /// Asks the host about a system call.
 pub fn answer(handler: CallHandler, call: &mut CCall, user: User) -> c_int {
     match handler.0 {
-        // SAFETY: the host gave a function of this type; the structure and what it points to live during the call.
+        // SAFETY: the host gave a function of this type; the structure and what it points to live
+        // during the call.
         Some(handler) => unsafe { handler(user.pointer(), call) },
         None => 0,
     }
@@ -538,7 +552,8 @@ pub fn call_reload_handler(
 ) {
     let fault = fault.map_or(std::ptr::null(), std::ptr::from_ref);
     if let Some(handler) = handler.0 {
-        // SAFETY: the host gave a function of this type; the fault, if there is one, lives during the call.
+        // SAFETY: the host gave a function of this type; the fault, if there is one, lives during
+        // the call.
         unsafe { handler(event, version, fault, user.pointer()) };
     }
 }

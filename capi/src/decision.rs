@@ -1,4 +1,5 @@
-//! Who decides about calls: `pt_options_decider`, `pt_domain_set_decider`, the same for modules, `pt_domain_decisions`.
+//! Who decides about calls: `pt_options_decider`, `pt_domain_set_decider`, the same for modules,
+//! `pt_domain_decisions`.
 
 use crate::boundary::{self, Decide, Out, User};
 use crate::domain::DomainKind;

@@ -1,6 +1,7 @@
 //! One stream of packets for many consumers: `pt_demux_…`.
 //!
-//! The host's function for faults is called when nothing is locked any more, so it may use the source and the demultiplexer.
+//! The host's function for faults is called when nothing is locked any more, so it may use the
+//! source and the demultiplexer.
 
 use crate::boundary::{self, FaultHandler, Out, PacketIn, Text, TextTarget, TextVector, User};
 use crate::failure::{self, Code, Failure};

@@ -1,6 +1,7 @@
 //! Errors as C sees them: a code, and a sentence that belongs to the thread.
 //!
-//! Newest wins: a failing function forgets the last fault, and a call that did not return hides the older error.
+//! Newest wins: a failing function forgets the last fault, and a call that did not return hides the
+//! older error.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -190,7 +191,8 @@ pub fn text(message: &str) -> CString {
     CString::new(message.replace('\0', "\u{fffd}")).unwrap_or_default()
 }
 
-/// Stands between the complaint about a NULL handle and the error before it, which is why the handle is NULL.
+/// Stands between the complaint about a NULL handle and the error before it, which is why the
+/// handle is NULL.
 pub const CAUSE: &str = "; the error before: ";
 
 /// The sentence of the thread's last error, without complaints about NULL handles that came of it.

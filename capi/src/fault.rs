@@ -1,4 +1,5 @@
-//! Faults as C sees them: `pt_fault_last`, `pt_fault_report`, `pt_fault_kind_name`, `pt_fault_clear`.
+//! Faults as C sees them: `pt_fault_last`, `pt_fault_report`, `pt_fault_kind_name`,
+//! `pt_fault_clear`.
 
 use crate::failure;
 use crate::structures::CFault;
@@ -150,7 +151,8 @@ impl Shown {
         shown
     }
 
-    /// Why a call did not return, in C's form; of the domain with this name, if the error does not say of which.
+    /// Why a call did not return, in C's form; of the domain with this name, if the error does not
+    /// say of which.
     pub fn of_call(error: &CallError, domain: &str) -> Box<Shown> {
         match error {
             CallError::Fault(fault) => {
@@ -180,7 +182,8 @@ thread_local! {
 /// Shows the thread's last fault to `look`, if there is one.
 fn last<T>(look: impl FnOnce(&mut Shown) -> T) -> Option<T> {
     let error = postern::last_error()?;
-    // A thread that ends has no place for it any more, and one that is in here already (a signal handler's) is not given two.
+    // A thread that ends has no place for it any more, and one that is in here already (a signal
+    // handler's) is not given two.
     let shown = SHOWN.try_with(|place| {
         let mut place = place.try_borrow_mut().ok()?;
         let shown = match place.take() {

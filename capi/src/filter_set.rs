@@ -1,7 +1,8 @@
 //! Sets of filters: `pt_filter_set_…`.
 //!
-//! A set's code is made anew, in another domain, when it has changed much. Sources that the set watches are shown to that, too, before it
-//! is asked; the domain before is closed, so that sources forget it.
+//! A set's code is made anew, in another domain, when it has changed much. Sources that the set
+//! watches are shown to that, too, before it is asked; the domain before is closed, so that sources
+//! forget it.
 
 use crate::boundary::{Many, Out, Packets, Source as Bytes, TextTarget, User};
 use crate::domain::{self, DomainKind, Opened};

@@ -1,7 +1,9 @@
-//! Handles across fork: no table is being changed by another thread at the moment when the child is made.
+//! Handles across fork: no table is being changed by another thread at the moment when the child is
+//! made.
 //!
-//! Every table with a lock registers here before it is used first, so this knows none of them, and none is forgotten. A fork takes
-//! [`TABLES`] first, then each table's lock; no function holds two of these locks, so their order does not matter.
+//! Every table with a lock registers here before it is used first, so this knows none of them, and
+//! none is forgotten. A fork takes [`TABLES`] first, then each table's lock; no function holds two
+//! of these locks, so their order does not matter.
 
 use crate::boundary;
 use std::any::Any;
@@ -31,7 +33,8 @@ impl Registration {
 
     /// Sees to it that it is. Call it before each use of the table's lock, without that lock.
     pub fn ensure(&self, table: &'static dyn Table) {
-        // Acquire: whoever sees the mark does not wait for the list, which a forking thread may hold.
+        // Acquire: whoever sees the mark does not wait for the list, which a forking thread may
+        // hold.
         if self.0.load(Ordering::Acquire) {
             return;
         }
@@ -84,8 +87,8 @@ type Held = (
 );
 
 thread_local! {
-    // Boxed, as there is little static thread-local storage for libraries that are opened at run time; and without a destructor, for
-    // a thread may fork at its very end.
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run
+    // time; and without a destructor, for a thread may fork at its very end.
     static HELD: ManuallyDrop<Cell<Option<Box<Held>>>> =
         const { ManuallyDrop::new(Cell::new(None)) };
 }

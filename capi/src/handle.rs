@@ -1,7 +1,8 @@
 //! Handles: numbers that look like pointers to C and are never followed.
 //!
-//! A number is given out once, so a handle that was closed is refused for good; the high byte says the kind and makes the
-//! number an address that no process can map, so that following one by mistake faults at once.
+//! A number is given out once, so a handle that was closed is refused for good; the high byte says
+//! the kind and makes the number an address that no process can map, so that following one by
+//! mistake faults at once.
 
 use crate::failure::{self, CAUSE, Code, Failure};
 use crate::fork::{self, Registration};

@@ -1,4 +1,5 @@
-//! Images: `pt_image_load`, `pt_image_load_limited`, `pt_image_from_memory`, `pt_image_bounded`, `pt_image_free`.
+//! Images: `pt_image_load`, `pt_image_load_limited`, `pt_image_from_memory`, `pt_image_bounded`,
+//! `pt_image_free`.
 
 use crate::boundary::{Out, Source, Text};
 use crate::failure;

@@ -2,7 +2,8 @@
 //!
 //! The engine is the crate `postern`; here its words become C's. Invariants:
 //! - No panic crosses into C: every function runs inside [`failure::code`] or [`failure::or`].
-//! - A handle is never dereferenced: it is a number that is looked up ([`handle`]), so stale and invented ones are refused.
+//! - A handle is never dereferenced: it is a number that is looked up ([`handle`]), so stale and
+//!   invented ones are refused.
 //! - Raw pointers become Rust values in [`boundary`] only, and all `unsafe` is there.
 //!
 //! | module | functions |

@@ -1,7 +1,8 @@
 //! Modules: `pt_module_…`.
 //!
-//! Each version of a module has a handle, so that services find the domain that called them. It is made before the first call of
-//! the version and taken back when the version has drained, or the module goes.
+//! Each version of a module has a handle, so that services find the domain that called them. It is
+//! made before the first call of the version and taken back when the version has drained, or the
+//! module goes.
 
 use crate::boundary::{self, HandOver, Out, ReloadHandler, Text, User};
 use crate::domain::{self, DomainKind, Opened};

@@ -1,4 +1,5 @@
-//! What a domain is given: `pt_options_…`, `pt_options_service`, `pt_options_service_stack`, `pt_options_on_fault`.
+//! What a domain is given: `pt_options_…`, `pt_options_service`, `pt_options_service_stack`,
+//! `pt_options_on_fault`.
 //!
 //! Options are plain data, so that one set serves any number of domains.
 

@@ -1,4 +1,5 @@
-//! Function pointers that were given out: the engine makes a stub for each question, so the same question gives the same pointer.
+//! Function pointers that were given out: the engine makes a stub for each question, so the same
+//! question gives the same pointer.
 
 use crate::boundary::Text;
 use crate::failure::Failure;

@@ -1,4 +1,5 @@
-//! What system calls of extensions may do: `pt_policy_…`, `pt_domain_set_policy`, `pt_domain_main`, `pt_domain_system_calls`.
+//! What system calls of extensions may do: `pt_policy_…`, `pt_domain_set_policy`, `pt_domain_main`,
+//! `pt_domain_system_calls`.
 //!
 //! A policy here is a draft; options and domains take what it is at that moment.
 

@@ -1,7 +1,7 @@
 //! Pools: `pt_pool_…`.
 //!
-//! What is lent is a handle of its own each time, so one that was given back is refused; the function pointers of a domain stay
-//! the same through all its loans.
+//! What is lent is a handle of its own each time, so one that was given back is refused; the
+//! function pointers of a domain stay the same through all its loans.
 
 use crate::boundary::Out;
 use crate::domain::{DomainKind, Opened};

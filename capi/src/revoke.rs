@@ -1,4 +1,5 @@
-//! Taking grants back: `pt_domain_revoke`, `pt_domain_revoke_at_once`, `pt_domain_restore`, `pt_domain_repossessed`, `pt_domain_grants`.
+//! Taking grants back: `pt_domain_revoke`, `pt_domain_revoke_at_once`, `pt_domain_restore`,
+//! `pt_domain_repossessed`, `pt_domain_grants`.
 
 use crate::boundary::{Out, Text, TextTarget};
 use crate::domain::DomainKind;

@@ -1,4 +1,5 @@
-//! Shared memory: `pt_shared_…`, `pt_domain_expose`, `pt_domain_protect`, and the table of who may do what, `pt_memory_table`.
+//! Shared memory: `pt_shared_…`, `pt_domain_expose`, `pt_domain_protect`, and the table of who may
+//! do what, `pt_memory_table`.
 
 use crate::boundary::{self, Descriptor, HostMemory, Source, Target, Text, TextTarget};
 use crate::domain::DomainKind;

@@ -1,6 +1,7 @@
 //! Where packets come from: `pt_source_…`, `pt_interfaces`.
 //!
-//! A packet that C hands back is an allegation: its place and length are compared with the source's memory when it is copied.
+//! A packet that C hands back is an allegation: its place and length are compared with the source's
+//! memory when it is copied.
 
 use crate::boundary::{Descriptor, Out, PacketIn, Source as Bytes, Target, Text, TextTarget};
 use crate::domain::DomainKind;

@@ -1,4 +1,5 @@
-//! The structures of the headers, field by field. A test compares sizes and offsets with what a C compiler makes of the headers.
+//! The structures of the headers, field by field. A test compares sizes and offsets with what a C
+//! compiler makes of the headers.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -143,7 +144,8 @@ pub struct CPacket {
     pub reserved: [u32; 9],
 }
 
-/// `const char *` in a structure through which a function of the host answers: NULL, or a text that stays until it is read.
+/// `const char *` in a structure through which a function of the host answers: NULL, or a text that
+/// stays until it is read.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Reason(*const c_char);

@@ -1,4 +1,5 @@
-//! Functions of domains: `pt_domain_sym`, `pt_domain_sym_at`; what files claim of their types: `pt_domain_signature`.
+//! Functions of domains: `pt_domain_sym`, `pt_domain_sym_at`; what files claim of their types:
+//! `pt_domain_signature`.
 
 use crate::boundary::{Text, TextTarget};
 use crate::domain::DomainKind;

@@ -1,4 +1,5 @@
-//! The headers and the library agree: the same functions with the same types, the same values, the same structures.
+//! The headers and the library agree: the same functions with the same types, the same values, the
+//! same structures.
 
 use crate::support;
 
@@ -76,7 +77,8 @@ fn parameters(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// The exported functions as the sources declare them: name, types of the parameters, type of the result.
+/// The exported functions as the sources declare them: name, types of the parameters, type of the
+/// result.
 fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(support::source("src")).expect("src") {
@@ -190,7 +192,8 @@ fn exports_are_the_prototypes() {
     assert_eq!(declared, definitions().into_keys().collect::<Vec<_>>());
 }
 
-/// A C file declares every function again, as the Rust sources have it: a compiler refuses a declaration of another type.
+/// A C file declares every function again, as the Rust sources have it: a compiler refuses a
+/// declaration of another type.
 #[test]
 fn types_agree() {
     let mut text = includes();
@@ -322,7 +325,8 @@ fn compiles(body: &str) -> [bool; 2] {
     )
 }
 
-/// Only types that can cross have a signature. Whatever else is written does not compile, the host's own pointers above all.
+/// Only types that can cross have a signature. Whatever else is written does not compile, the
+/// host's own pointers above all.
 #[test]
 fn the_macros_take_types_that_cross_and_no_others() {
     let sixteen = ["int"; 16].join(", ");

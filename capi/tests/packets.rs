@@ -1,4 +1,5 @@
-//! C programs that have to do with packets: filters, captures, handlers, many consumers, interfaces.
+//! C programs that have to do with packets: filters, captures, handlers, many consumers,
+//! interfaces.
 
 #[allow(dead_code)]
 #[path = "../../cli/tests/support/network.rs"]

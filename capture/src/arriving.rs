@@ -1,4 +1,5 @@
-//! A capture that arrives by a pipe: its bytes are put into an area as they come, and those that were read make room for others.
+//! A capture that arrives by a pipe: its bytes are put into an area as they come, and those that
+//! were read make room for others.
 
 use crate::error::SourceError;
 use postern::{Domain, Offset, Prot, ShareError, Shared};

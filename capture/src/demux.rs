@@ -1,5 +1,6 @@
-//! One stream of packets for many consumers. A set of filters, compiled to one program in a domain of its own, says who gets a packet
-//! where it lies; only consumers that are files or sockets have it copied.
+//! One stream of packets for many consumers. A set of filters, compiled to one program in a domain
+//! of its own, says who gets a packet where it lies; only consumers that are files or sockets have
+//! it copied.
 
 use crate::error::SourceError;
 use crate::filter::ExtensionError;
@@ -189,9 +190,10 @@ impl Demux {
         Demux::with_loader(rules, source, everybody, crate::load)
     }
 
-    /// Opens the consumers' files and sockets and loads their handlers with `load`; every packet of `source` may be spread then. The rules' filters
-    /// are compiled for its link ([`Source::link`]); nobody gets packets of another. With
-    /// `everybody` all who want a packet get it, not only the first.
+    /// Opens the consumers' files and sockets and loads their handlers with `load`; every packet of
+    /// `source` may be spread then. The rules' filters are compiled for its link
+    /// ([`Source::link`]); nobody gets packets of another. With `everybody` all who want a packet
+    /// get it, not only the first.
     ///
     /// # Errors
     /// A consumer would get packets of another owner's, or cannot be used.
@@ -248,8 +250,8 @@ impl Demux {
         })
     }
 
-    /// Gives a packet to who wants it. A handler that does not take it leaves it to the next. `faulted` is told of faults of
-    /// handlers, with their consumer and how many it had.
+    /// Gives a packet to who wants it. A handler that does not take it leaves it to the next.
+    /// `faulted` is told of faults of handlers, with their consumer and how many it had.
     ///
     /// # Errors
     /// A file cannot be written, or the packet is not there any more.

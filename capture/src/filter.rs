@@ -1,4 +1,5 @@
-//! Who says which packets are wanted: a compiled filter, or a program of the user's, in a domain of its own.
+//! Who says which packets are wanted: a compiled filter, or a program of the user's, in a domain of
+//! its own.
 
 use crate::packet::PacketRef;
 use crate::source::Source;
@@ -95,8 +96,8 @@ impl PacketFilter {
         Ok(())
     }
 
-    /// A program that exports `int filter(const unsigned char *packet, unsigned length, unsigned wire_length)`. After a fault it
-    /// begins anew with the next packet.
+    /// A program that exports `int filter(const unsigned char *packet, unsigned length, unsigned
+    /// wire_length)`. After a fault it begins anew with the next packet.
     ///
     /// # Errors
     /// It exports something else, wishes services, or there is no memory for a domain.

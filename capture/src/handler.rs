@@ -1,5 +1,6 @@
-//! Handlers: extensions that run on each packet which a filter accepts, where it lies, and may answer it or move its contents into
-//! an area of their own: the part of Exokernel's application-specific safe handlers (section 6.3) that a user's process can have.
+//! Handlers: extensions that run on each packet which a filter accepts, where it lies, and may
+//! answer it or move its contents into an area of their own: the part of Exokernel's
+//! application-specific safe handlers (section 6.3) that a user's process can have.
 //!
 //! Invariant: an answer leaves only if the call that made it returned without a fault.
 
@@ -43,8 +44,9 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// An extension that exports `int handle(const unsigned char *packet, unsigned length, unsigned wire_length)` and may import what
-    /// `postern/packet.h` has. `area` is what it can move packets' contents to, and the host and others can read.
+    /// An extension that exports `int handle(const unsigned char *packet, unsigned length, unsigned
+    /// wire_length)` and may import what `postern/packet.h` has. `area` is what it can move
+    /// packets' contents to, and the host and others can read.
     ///
     /// # Errors
     /// It exports something else, wishes other services, or there is no room in its window.
@@ -110,7 +112,8 @@ impl Handler {
     /// Runs on a packet: whether it takes it, and what it answers.
     ///
     /// # Errors
-    /// A fault, with its place; there are no answers then, and the next call finds the handler as it was at first.
+    /// A fault, with its place; there are no answers then, and the next call finds the handler as
+    /// it was at first.
     pub fn run(&mut self, seen: &PacketRef) -> Result<(bool, Answers), CallError> {
         self.calls += 1;
         let result = self.entry.call(seen.at, seen.captured, seen.wire);

@@ -1,11 +1,12 @@
-//! Where packets come from and where they go: capture files and live rings as sources, files and sockets as sinks, and extensions
-//! that judge or answer packets.
+//! Where packets come from and where they go: capture files and live rings as sources, files and
+//! sockets as sinks, and extensions that judge or answer packets.
 //!
-//! A packet stays where its source has it: a file's pages, or the ring that the kernel fills, are mapped read-only into the windows of
-//! the domains that look at packets. The host reads headers only, each field once, and copies a packet's bytes only to write them.
+//! A packet stays where its source has it: a file's pages, or the ring that the kernel fills, are
+//! mapped read-only into the windows of the domains that look at packets. The host reads headers
+//! only, each field once, and copies a packet's bytes only to write them.
 //!
-//! The parts: [`Source`] gives packets, [`PacketFilter`] says which are wanted, [`Writer`] keeps them, [`Handler`] answers them, [`Demux`]
-//! spreads them over consumers, and [`line`] shows them.
+//! The parts: [`Source`] gives packets, [`PacketFilter`] says which are wanted, [`Writer`] keeps
+//! them, [`Handler`] answers them, [`Demux`] spreads them over consumers, and [`line`] shows them.
 
 mod arriving;
 mod demux;

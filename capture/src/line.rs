@@ -1,4 +1,5 @@
-//! A packet in a line, as people know it from tcpdump: who, to whom, what, how much. Numbers only, and times of UTC.
+//! A packet in a line, as people know it from tcpdump: who, to whom, what, how much. Numbers only,
+//! and times of UTC.
 
 mod transport;
 

@@ -1,6 +1,8 @@
-//! A capture file that is mapped, a piece at a time, into the windows of those who look at its packets.
+//! A capture file that is mapped, a piece at a time, into the windows of those who look at its
+//! packets.
 //!
-//! Invariant: the piece that is mapped is an area over the file's pages, and every viewer sees it, read-only.
+//! Invariant: the piece that is mapped is an area over the file's pages, and every viewer sees it,
+//! read-only.
 
 use crate::error::SourceError;
 use crate::trusted::ahead::{LINE, prefetch};
@@ -14,7 +16,8 @@ const PAGE: usize = 4096;
 /// Bytes of a piece. A window has room for it and for much else.
 const PIECE: usize = 1 << 30;
 
-/// Bytes behind what is read that the processor is asked for: a few packets, far more than it takes to judge one.
+/// Bytes behind what is read that the processor is asked for: a few packets, far more than it takes
+/// to judge one.
 const AHEAD: usize = 4096;
 
 /// A file, and the piece of it that is mapped.
@@ -90,8 +93,8 @@ impl Mapped {
         Ok(area.read(at.0.wrapping_sub(area.offset().0) as usize, to)?)
     }
 
-    /// Asks for what comes behind `at`, which is being read: packets are of any length, so the processor does not foresee where the
-    /// next one begins, and would wait for each.
+    /// Asks for what comes behind `at`, which is being read: packets are of any length, so the
+    /// processor does not foresee where the next one begins, and would wait for each.
     fn ask_ahead(&mut self, at: usize) {
         let Some((start, area)) = &self.piece else {
             return;

@@ -3,7 +3,8 @@
 use postern::Offset;
 use postern_filter::capture::Origin;
 
-/// A packet, where it lies in the windows of those who watch the source. It is there until the next one is asked for.
+/// A packet, where it lies in the windows of those who watch the source. It is there until the next
+/// one is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRef {
     /// Its first byte.

@@ -1,4 +1,5 @@
-//! Extensions that look at packets, from a file or, with the feature `compile`, from source: C, C++ and E-code are compiled now.
+//! Extensions that look at packets, from a file or, with the feature `compile`, from source: C, C++
+//! and E-code are compiled now.
 
 use postern::Image;
 use std::path::Path;
@@ -22,7 +23,8 @@ pub enum ProgramError {
     Load(String, postern::LoadError),
 }
 
-/// Loads an extension, or compiles and loads the source of one (`.c`, `.cc`, `.cpp`, `.cxx`; `.ec` is E-code).
+/// Loads an extension, or compiles and loads the source of one (`.c`, `.cc`, `.cpp`, `.cxx`; `.ec`
+/// is E-code).
 ///
 /// # Errors
 /// The file cannot be read, the source has errors, or the verifier refuses the code.
@@ -67,7 +69,8 @@ pub fn load(path: &Path) -> Result<Image, ProgramError> {
     Image::load(path).map_err(refused)
 }
 
-/// Loads an extension; source code is refused, with what to do. Programs that use this and not [`load`] have no compiler in them.
+/// Loads an extension; source code is refused, with what to do. Programs that use this and not
+/// [`load`] have no compiler in them.
 ///
 /// # Errors
 /// The file cannot be read, is source code, or the verifier refuses the code.

@@ -1,8 +1,11 @@
-//! Live capture: a ring that the kernel fills and that viewers see in their windows, read-only (packet(7)).
+//! Live capture: a ring that the kernel fills and that viewers see in their windows, read-only
+//! (packet(7)).
 //!
-//! The ring is either [`blocks`] of many packets, which are handed over when they are full or old, or [`frames`] of one packet, handed
-//! over at once. Each belongs to the kernel or to the host, as its status word says; the host gives it back when the packet behind
-//! its last one is asked for. Every header is copied once, its lengths are compared with its block or frame, and only the copy is used.
+//! The ring is either [`blocks`] of many packets, which are handed over when they are full or old,
+//! or [`frames`] of one packet, handed over at once. Each belongs to the kernel or to the host, as
+//! its status word says; the host gives it back when the packet behind its last one is asked for.
+//! Every header is copied once, its lengths are compared with its block or frame, and only the copy
+//! is used.
 
 mod blocks;
 mod frames;
@@ -44,7 +47,8 @@ pub struct Live {
     pub ring: usize,
     /// Only packets that go this way.
     pub direction: Option<CaptureDirection>,
-    /// Each packet is given as soon as it comes, for whoever answers; it costs a call of the kernel where packets come one by one.
+    /// Each packet is given as soon as it comes, for whoever answers; it costs a call of the kernel
+    /// where packets come one by one.
     pub immediate: bool,
 }
 
@@ -100,7 +104,8 @@ impl Sender {
     /// Sends a whole frame, link header first, by the interface of the source.
     ///
     /// # Errors
-    /// The kernel's; a full queue is [`io::ErrorKind::WouldBlock`]. A source of `any` has no interface of its own.
+    /// The kernel's; a full queue is [`io::ErrorKind::WouldBlock`]. A source of `any` has no
+    /// interface of its own.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         self.0.send(frame)
     }
@@ -242,7 +247,8 @@ impl Ring {
     /// that the filter is for, none for all, and whether packets may have tags. Where the
     /// kernel does not take the gate, everything comes in as before.
     pub fn restrict(&self, ask: impl FnOnce(&mut Gate, &[u16], bool)) {
-        // What is shorter than that has no place for its tag, and is not seen as the gate takes it for granted.
+        // What is shorter than that has no place for its tag, and is not seen as the gate takes it
+        // for granted.
         if self.snaplen < SHORTEST {
             return;
         }
@@ -325,7 +331,8 @@ impl Ring {
         }
     }
 
-    /// Waits for packets. An interface that goes down may come up again, and gives packets then; one that is gone never does.
+    /// Waits for packets. An interface that goes down may come up again, and gives packets then;
+    /// one that is gone never does.
     fn wait(&self) -> Result<(), SourceError> {
         match self.socket.wait(WAIT) {
             Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
@@ -378,7 +385,8 @@ impl Ring {
         Ok(Some(seen))
     }
 
-    /// Puts a VLAN's tag where it was on the wire: the kernel took it out, and left room before the packet.
+    /// Puts a VLAN's tag where it was on the wire: the kernel took it out, and left room before the
+    /// packet.
     fn insert_tag(
         &self,
         seen: &mut PacketRef,

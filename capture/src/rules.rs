@@ -1,6 +1,7 @@
 //! Who gets which packets: rules from a file in TOML, or from words.
 //!
-//! Invariant: [`Rules`] have at least one consumer, names are not empty and differ, and every filter compiles.
+//! Invariant: [`Rules`] have at least one consumer, names are not empty and differ, and every
+//! filter compiles.
 
 use postern::input;
 use postern_filter::{Filter, Names, Options};
@@ -58,8 +59,8 @@ pub enum RulesError {
 pub enum Target {
     /// A capture file.
     File(PathBuf),
-    /// A Unix datagram socket that the consumer has bound: each packet is a message, the header of a packet in a pcap file with
-    /// times in nanoseconds (16 bytes, little-endian) and its bytes.
+    /// A Unix datagram socket that the consumer has bound: each packet is a message, the header of
+    /// a packet in a pcap file with times in nanoseconds (16 bytes, little-endian) and its bytes.
     Socket(PathBuf),
     /// An extension with a function `handle`.
     Handler(PathBuf),
@@ -76,7 +77,8 @@ pub struct Consumer {
     pub filter: Filter,
     /// Where they go.
     pub target: Target,
-    /// Of two consumers that want a packet the one with the higher priority gets it, of equal ones the first.
+    /// Of two consumers that want a packet the one with the higher priority gets it, of equal ones
+    /// the first.
     pub priority: u32,
     /// Who it belongs to.
     pub owner: String,
@@ -180,8 +182,9 @@ impl Rules {
         Rules::new(consumers.collect::<Result<_, _>>()?)
     }
 
-    /// Rules of words `NAME=EXPRESSION`, the most important one first. The name says where packets go: `unix:PATH` is a socket, a C,
-    /// C++ or E-code source or a `.px` a handler, all else a capture file.
+    /// Rules of words `NAME=EXPRESSION`, the most important one first. The name says where packets
+    /// go: `unix:PATH` is a socket, a C, C++ or E-code source or a `.px` a handler, all else a
+    /// capture file.
     ///
     /// # Errors
     /// A word has no `=`, or a filter does not compile.

@@ -1,5 +1,5 @@
-//! A consumer at a Unix datagram socket. Packets that it cannot take now wait in a queue; when that is full they are dropped and
-//! counted, so that nobody else waits for it.
+//! A consumer at a Unix datagram socket. Packets that it cannot take now wait in a queue; when that
+//! is full they are dropped and counted, so that nobody else waits for it.
 
 use crate::writer::record;
 use std::collections::VecDeque;
@@ -91,8 +91,8 @@ impl SocketSink {
         self.connected
     }
 
-    /// Waits until there is room in the queue, or nothing waits any more; without end, or until the consumer took nothing for as
-    /// long. A consumer that is not there is not waited for.
+    /// Waits until there is room in the queue, or nothing waits any more; without end, or until the
+    /// consumer took nothing for as long. A consumer that is not there is not waited for.
     fn wait(&mut self, patience: Option<Duration>) {
         let mut since = Instant::now();
         while self.connected && !self.waiting.is_empty() {

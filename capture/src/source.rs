@@ -25,7 +25,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// The packets of a capture file, pcap or pcapng, which is mapped and not copied; of a pipe or the like as they arrive.
+    /// The packets of a capture file, pcap or pcapng, which is mapped and not copied; of a pipe or
+    /// the like as they arrive.
     ///
     /// # Errors
     /// It cannot be opened, or is no capture of packets that filters know.
@@ -38,7 +39,8 @@ impl Source {
         Source::stream(file)
     }
 
-    /// As [`Source::file`] with at most so many bytes mapped at a time, of a file that can be mapped.
+    /// As [`Source::file`] with at most so many bytes mapped at a time, of a file that can be
+    /// mapped.
     ///
     /// # Errors
     /// As there.
@@ -91,8 +93,9 @@ impl Source {
         }
     }
 
-    /// Lets the kernel leave out packets of an interface that the filter does not accept, before it copies them. What comes is to be
-    /// judged all the same: the kernel's filter may be coarser. Of a file it does nothing.
+    /// Lets the kernel leave out packets of an interface that the filter does not accept, before it
+    /// copies them. What comes is to be judged all the same: the kernel's filter may be coarser. Of
+    /// a file it does nothing.
     pub fn only(&mut self, filter: &Filter) {
         if let Backend::Ring(ring) = &self.backend {
             ring.restrict(|gate, hardware, tags| gate.filter(hardware, tags, filter));
@@ -155,8 +158,8 @@ impl Source {
         name.unwrap_or_default()
     }
 
-    /// The interfaces that packets come from, as far as they are known now: of `any` all that the system has, of a file those that it
-    /// has described so far.
+    /// The interfaces that packets come from, as far as they are known now: of `any` all that the
+    /// system has, of a file those that it has described so far.
     pub fn interfaces(&self) -> &[String] {
         match &self.backend {
             Backend::File(capture) => capture.interfaces(),
@@ -165,7 +168,8 @@ impl Source {
         }
     }
 
-    /// Whether a packet's interface does not go without saying: of `any`, and of a file that has described more than one.
+    /// Whether a packet's interface does not go without saying: of `any`, and of a file that has
+    /// described more than one.
     pub fn is_mixed(&self) -> bool {
         match &self.backend {
             Backend::Ring(ring) => ring.is_mixed(),
@@ -205,8 +209,9 @@ impl Source {
         }
     }
 
-    /// What packets begin with, unless they say something else themselves ([`postern_filter::capture::Origin`]): those of `any`, and
-    /// of a pcapng file with several interfaces.
+    /// What packets begin with, unless they say something else themselves
+    /// ([`postern_filter::capture::Origin`]): those of `any`, and of a pcapng file with several
+    /// interfaces.
     pub fn link(&self) -> Link {
         match &self.backend {
             Backend::File(capture) => capture.link(),

@@ -1,4 +1,5 @@
-//! The only place for `unsafe`: a packet socket's calls, the words of a ring that the kernel writes, too, and a signal's handler.
+//! The only place for `unsafe`: a packet socket's calls, the words of a ring that the kernel
+//! writes, too, and a signal's handler.
 
 pub(crate) mod ahead;
 pub(crate) mod signal;

@@ -34,7 +34,8 @@ impl Format {
 /// What capture files say of the bytes that are kept of a packet.
 const SNAPLEN: u32 = 1 << 18;
 
-/// A capture file that packets are added to. One in pcapng describes each interface before its first packet.
+/// A capture file that packets are added to. One in pcapng describes each interface before its
+/// first packet.
 pub struct Writer {
     out: BufWriter<Box<dyn Write + Send>>,
     format: Format,
@@ -50,7 +51,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a file; an old one of the name is replaced. `interfaces` are those that packets will come from, as far as is known.
+    /// Begins a file; an old one of the name is replaced. `interfaces` are those that packets will
+    /// come from, as far as is known.
     ///
     /// # Errors
     /// It cannot be written.
@@ -127,7 +129,8 @@ impl Writer {
         }
     }
 
-    /// Says what the packets that follow begin with. A pcapng file may have many kinds, a pcap file has one.
+    /// Says what the packets that follow begin with. A pcapng file may have many kinds, a pcap file
+    /// has one.
     pub fn link(&mut self, link: Link) {
         self.link = link;
     }
@@ -187,7 +190,8 @@ impl Writer {
         self.out.flush()
     }
 
-    /// The end: hands over what is not written yet. Even a file without packets describes an interface, for many programs want one.
+    /// The end: hands over what is not written yet. Even a file without packets describes an
+    /// interface, for many programs want one.
     ///
     /// # Errors
     /// It cannot be written.

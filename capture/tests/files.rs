@@ -1,4 +1,5 @@
-//! Capture files: mapped whole or a piece at a time, arriving by a pipe, and cut short while they are read.
+//! Capture files: mapped whole or a piece at a time, arriving by a pipe, and cut short while they
+//! are read.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -148,8 +149,9 @@ fn a_cut_file_gives_what_is_whole() {
     }
 }
 
-/// Somebody shortens the file while it is mapped: the packet that is gone is a fault of the judge and an error of the host's copy,
-/// the next one is an error, and nobody dies. What the file's last page has behind its end is not taken for packets.
+/// Somebody shortens the file while it is mapped: the packet that is gone is a fault of the judge
+/// and an error of the host's copy, the next one is an error, and nobody dies. What the file's last
+/// page has behind its end is not taken for packets.
 #[test]
 fn a_file_may_shrink() {
     let folder = tempfile::tempdir().unwrap();
@@ -157,7 +159,8 @@ fn a_file_may_shrink() {
     let record: usize = 16 + 1000;
     let file = pcap(&packets, 1000);
     for piece in [None, Some(2 * 4096)] {
-        // The beginning of a page, the beginning of a record, inside of a packet's header, and nothing at all.
+        // The beginning of a page, the beginning of a record, inside of a packet's header, and
+        // nothing at all.
         for left in [5 * 4096, 24 + 20 * record, 24 + 20 * record + 30, 0] {
             let path = write(folder.path(), &file);
             let mut source = Source::mapped(&path, piece).unwrap();
@@ -252,7 +255,8 @@ fn faults_of_programs_in_e_code_have_lines() {
     assert!(fault.to_string().contains("wrong.ec:3"), "{fault}");
 }
 
-/// A consumer's file that cannot be written takes nothing from the others: they have all that was theirs.
+/// A consumer's file that cannot be written takes nothing from the others: they have all that was
+/// theirs.
 #[test]
 fn one_full_file_leaves_the_others_whole() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
-//! Processes of programs: started by a thread that lives as long as the server, and ended with their groups.
+//! Processes of programs: started by a thread that lives as long as the server, and ended with
+//! their groups.
 //!
-//! Invariants: no process that was started here outlives the server, however that ends. A group is ended only while its leader was not
-//! waited for, so that its number is no other group's.
+//! Invariants: no process that was started here outlives the server, however that ends. A group is
+//! ended only while its leader was not waited for, so that its number is no other group's.
 
 use crate::trusted::spawn::{SpawnPlan, spawn, watched};
 use postern_server::HandlerSettings;
@@ -60,8 +61,8 @@ impl Spawner {
         Ok(Arc::new(Spawner(sender)))
     }
 
-    /// Starts a handler's program in its own folder, with these variables and no others but `PATH`, with standard input and output.
-    /// What it says on standard error goes to the log.
+    /// Starts a handler's program in its own folder, with these variables and no others but `PATH`,
+    /// with standard input and output. What it says on standard error goes to the log.
     ///
     /// # Errors
     /// It cannot be run.
@@ -152,7 +153,8 @@ impl UnreapedChild {
         let _ = kill_process_group(self.leader, Signal::KILL);
     }
 
-    /// Takes the status of a process that has ended, and ends what is left of its group; `None` if it has not.
+    /// Takes the status of a process that has ended, and ends what is left of its group; `None` if
+    /// it has not.
     fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         if waitid(WaitId::PidFd(self.descriptor.as_fd()), look)?.is_none() {

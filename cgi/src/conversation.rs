@@ -1,6 +1,7 @@
 //! A request that is served by talking to a process: what is the same however one talks.
 //!
-//! Invariant: a conversation that takes longer than the handler may is dropped, and with it what it holds of the process.
+//! Invariant: a conversation that takes longer than the handler may is dropped, and with it what it
+//! holds of the process.
 
 use crate::response_writer::ResponseWriter;
 use postern_server::{Answer, BoxFuture, Failure, RequestBody, Variables};

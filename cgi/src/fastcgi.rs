@@ -1,7 +1,8 @@
-//! Programs by FastCGI: processes of the server's own that serve one request after the other, each behind a Unix socket in a folder
-//! that nobody else can enter.
+//! Programs by FastCGI: processes of the server's own that serve one request after the other, each
+//! behind a Unix socket in a folder that nobody else can enter.
 //!
-//! Invariant: a process serves one request at a time. One whose conversation did not come to its end is not used again.
+//! Invariant: a process serves one request at a time. One whose conversation did not come to its
+//! end is not used again.
 
 mod record;
 

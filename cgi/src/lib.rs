@@ -1,5 +1,6 @@
-//! Programs of the web server in processes: CGI/1.1 (RFC 3875), a process for each request, and FastCGI, processes that serve one request
-//! after the other. They are there to compare with, and to come from.
+//! Programs of the web server in processes: CGI/1.1 (RFC 3875), a process for each request, and
+//! FastCGI, processes that serve one request after the other. They are there to compare with, and
+//! to come from.
 //!
 //! Invariant: no process that is started here outlives the server, however that ends.
 #![deny(unsafe_code)]

@@ -1,6 +1,7 @@
 //! Programs by CGI/1.1 (RFC 3875): a process for each request.
 //!
-//! Invariant: no process outlives its request. (It leads a group of its own, which is ended with it.)
+//! Invariant: no process outlives its request. (It leads a group of its own, which is ended with
+//! it.)
 
 use crate::child::{self, Child, Spawner};
 use crate::conversation::{self, Conversation, SOON};

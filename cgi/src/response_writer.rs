@@ -1,4 +1,5 @@
-//! What a process writes on its way to the client: the head first, then the rest as it comes, with back-pressure.
+//! What a process writes on its way to the client: the head first, then the rest as it comes, with
+//! back-pressure.
 
 use bytes::{Bytes, BytesMut};
 use postern_server::Answer;
@@ -79,7 +80,8 @@ impl ResponseWriter {
         Ok(wanted)
     }
 
-    /// The end: of the answer, or of the hope for one. Gives the failure, if nobody was told: the answer had begun.
+    /// The end: of the answer, or of the hope for one. Gives the failure, if nobody was told: the
+    /// answer had begun.
     pub async fn finish(mut self, result: Result<(), Failure>) -> Option<Failure> {
         let result = match &self.stream {
             // Who is gone misses nothing.

@@ -1,8 +1,8 @@
 //! `postern bench`: what Postern costs on this machine.
 //!
-//! The command has the groups that every user can measure. All others are in a program of their own, `postern-bench`, which
-//! needs compilers, servers and other people's programs to compare with; where it has been built, this command hands its
-//! arguments on to it.
+//! The command has the groups that every user can measure. All others are in a program of their
+//! own, `postern-bench`, which needs compilers, servers and other people's programs to compare
+//! with; where it has been built, this command hands its arguments on to it.
 
 use clap::Args;
 use postern_figures::command::{self, list, names};

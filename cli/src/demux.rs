@@ -1,4 +1,5 @@
-//! `postern demux`: one stream of packets, spread over files, sockets and extensions by a set of filters.
+//! `postern demux`: one stream of packets, spread over files, sockets and extensions by a set of
+//! filters.
 
 use std::io::Write;
 use std::net::Ipv4Addr;
@@ -33,7 +34,8 @@ pub struct Arguments {
     /// Who wants what
     #[arg(value_name = "RULES")]
     rules: Option<PathBuf>,
-    /// A consumer: a capture file, unix:SOCKET, or an extension or its source; the first one is the most important
+    /// A consumer: a capture file, unix:SOCKET, or an extension or its source; the first one is the
+    /// most important
     #[arg(long, value_name = "NAME=EXPRESSION", conflicts_with = "rules")]
     to: Vec<String>,
     #[command(flatten)]

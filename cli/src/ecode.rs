@@ -49,7 +49,8 @@ pub struct Arguments {
     /// A file that sources may include by its name without folders
     #[arg(long, value_name = "FILE")]
     header: Vec<PathBuf>,
-    /// Call a function; takes the arguments and options of `postern run` behind the file, and stands last
+    /// Call a function; takes the arguments and options of `postern run` behind the file, and
+    /// stands last
     #[arg(long, num_args = 1.., allow_hyphen_values = true, value_names = ["FUNCTION", "ARG"])]
     run: Vec<String>,
     /// Do it again each time that a file changes, until interrupted

@@ -1,5 +1,5 @@
-//! `postern filter`: packets of a capture file or an interface that an expression accepts, judged by machine code in a domain of its
-//! own, and shown, counted, written, or given to an extension.
+//! `postern filter`: packets of a capture file or an interface that an expression accepts, judged
+//! by machine code in a domain of its own, and shown, counted, written, or given to an extension.
 
 mod flow;
 mod names;
@@ -48,16 +48,18 @@ pub struct Arguments {
     /// Take a classic BPF program, as `tcpdump -ddd` prints it, instead of an expression
     #[arg(long, value_name = "FILE", conflicts_with_all = ["expression", "expression_file"])]
     classic: Option<PathBuf>,
-    /// Take an extension with a function `filter` instead of an expression: C, C++ or E-code, compiled now, or a .px
+    /// Take an extension with a function `filter` instead of an expression: C, C++ or E-code,
+    /// compiled now, or a .px
     #[arg(long, value_name = "FILE", conflicts_with_all = ["expression", "expression_file", "classic", "dump"])]
     program: Option<PathBuf>,
-    /// Print the tests, the classic BPF program, the machine code and its longest path; twice: only the classic program, as a piece of
-    /// C; three times: as numbers
+    /// Print the tests, the classic BPF program, the machine code and its longest path; twice: only
+    /// the classic program, as a piece of C; three times: as numbers
     #[arg(short = 'd', long, action = ArgAction::Count)]
     dump: u8,
     #[command(flatten)]
     from: From,
-    /// Write the accepted packets to this file: pcapng if its name ends so, else pcap; `-` is standard output
+    /// Write the accepted packets to this file: pcapng if its name ends so, else pcap; `-` is
+    /// standard output
     #[arg(short = 'w', long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Write pcapng, whatever the file's name is
@@ -75,10 +77,12 @@ pub struct Arguments {
     /// Print only how many packets are accepted
     #[arg(long, conflicts_with = "json")]
     count: bool,
-    /// Run an extension with a function `handle` on each accepted packet: C, C++ or E-code, compiled now, or a .px
+    /// Run an extension with a function `handle` on each accepted packet: C, C++ or E-code,
+    /// compiled now, or a .px
     #[arg(long, value_name = "FILE")]
     handler: Option<PathBuf>,
-    /// Share the file's memory with the handler as its area; the file is made with this many bytes if it is not there
+    /// Share the file's memory with the handler as its area; the file is made with this many bytes
+    /// if it is not there
     #[arg(long, value_names = ["FILE", "BYTES"], num_args = 2, requires = "handler")]
     area: Vec<String>,
     #[command(flatten)]
@@ -131,7 +135,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 impl Arguments {
-    /// What packets begin with, as far as the options say; those of a pipe are not looked at for that.
+    /// What packets begin with, as far as the options say; those of a pipe are not looked at for
+    /// that.
     fn link(&self) -> Link {
         self.from.link().unwrap_or_default()
     }

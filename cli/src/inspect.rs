@@ -1,4 +1,5 @@
-//! `postern inspect`: what is in an extension file, without running any of it; or what a running process has made of such files.
+//! `postern inspect`: what is in an extension file, without running any of it; or what a running
+//! process has made of such files.
 
 mod live;
 
@@ -17,7 +18,8 @@ use crate::number;
 use crate::output::{self, Failure, Outcome, SUCCESS, Style};
 use postern_toolchain::disassembly;
 
-/// Show an extension file: memory, functions, services wanted, instructions. Or a process: which domain may do what where
+/// Show an extension file: memory, functions, services wanted, instructions. Or a process: which
+/// domain may do what where
 #[derive(Args)]
 #[command(after_help = "\
 With --live: rows are ranges of offsets, columns are domains (those of an image that may do the same are one column), and
@@ -169,7 +171,8 @@ fn function(name: &str, offset: Option<u32>, signature: Option<Signature>) -> Fu
     }
 }
 
-/// The window as one domain of the image sees it, in ascending order and without gaps up to the heap.
+/// The window as one domain of the image sees it, in ascending order and without gaps up to the
+/// heap.
 fn memory(image: &ImageFile<'_>) -> Vec<Range> {
     let l = image.layout();
     let slots = format!("gate slots ({})", image.imports().len());

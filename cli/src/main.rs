@@ -1,4 +1,5 @@
-//! The command `postern`: compile, judge, inspect and run extensions, and see whether this machine serves.
+//! The command `postern`: compile, judge, inspect and run extensions, and see whether this machine
+//! serves.
 //!
 //! One module per subcommand; [`output`] has the exit codes and what all share on the terminal.
 #![forbid(unsafe_code)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// An integer in decimal, `0x` hexadecimal, `0o` octal or `0b` binary, with a sign, and `_` between digits. The value is that of
-/// a signed or unsigned 64-bit number.
+/// An integer in decimal, `0x` hexadecimal, `0o` octal or `0b` binary, with a sign, and `_` between
+/// digits. The value is that of a signed or unsigned 64-bit number.
 pub fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -1,4 +1,5 @@
-//! What goes to the terminal: results on stdout, complaints on stderr, colour only where a person looks.
+//! What goes to the terminal: results on stdout, complaints on stderr, colour only where a person
+//! looks.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -11,7 +12,8 @@ pub const REFUSED: u8 = 1;
 pub const UNUSABLE: u8 = 2;
 /// Exit code of `run` when the extension faulted.
 pub const FAULT: u8 = 3;
-/// Exit code of `run` when a program faulted: the one that shells give for an abort, so that it is not the program's own.
+/// Exit code of `run` when a program faulted: the one that shells give for an abort, so that it is
+/// not the program's own.
 pub const PROGRAM_FAULT: u8 = 134;
 
 /// Why a command ends early: an exit code and a sentence with the remedy.

@@ -52,7 +52,8 @@ pub struct Arguments {
     /// Bytes of heap, such as 64M
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap: Option<u64>,
-    /// Most bytes of heap, and of variables that begin as zero, that the extension gets by its own wish (default: 256M)
+    /// Most bytes of heap, and of variables that begin as zero, that the extension gets by its own
+    /// wish (default: 256M)
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap_ceiling: Option<u64>,
     /// Run it although functions that it imports are missing; a call of one ends it
@@ -165,7 +166,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     self::image(arguments, &image)
 }
 
-/// The arguments of a call in `words`, as if `file` were an extension file: function, arguments, options.
+/// The arguments of a call in `words`, as if `file` were an extension file: function, arguments,
+/// options.
 pub fn words(file: &Path, words: &[String], json: bool) -> Result<Arguments, Failure> {
     #[derive(clap::Parser)]
     struct Words {
@@ -327,8 +329,8 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
     Ok(domain)
 }
 
-/// Calls `repeat` times; the last result, and the times. Many calls are timed in batches, for a clock's reading takes longer
-/// than a short call.
+/// Calls `repeat` times; the last result, and the times. Many calls are timed in batches, for a
+/// clock's reading takes longer than a short call.
 fn timed(call: &call::Call, repeat: u32) -> Result<(u64, Timing), CallError> {
     let batch = repeat.div_ceil(100);
     let mut times = Vec::new();

@@ -1,4 +1,5 @@
-//! `postern sysroot`: the C library of extensions, which is built at first use: where it is, and building it now.
+//! `postern sysroot`: the C library of extensions, which is built at first use: where it is, and
+//! building it now.
 
 use clap::{Args, Subcommand};
 

@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-/// The command in a folder of its own, so that no other program is found but what a test puts there.
+/// The command in a folder of its own, so that no other program is found but what a test puts
+/// there.
 struct Alone(TempDir);
 
 impl Alone {

@@ -65,7 +65,8 @@ fn the_first_who_wants_a_packet_gets_it() {
     assert_eq!(ports(folder, "low.pcapng"), [53, 80, 53, 9]);
 }
 
-/// Priorities and owners of a file of rules; what one owner's consumers want, another's cannot take.
+/// Priorities and owners of a file of rules; what one owner's consumers want, another's cannot
+/// take.
 #[test]
 fn rules_have_owners() {
     let folder = tempfile::tempdir().unwrap();

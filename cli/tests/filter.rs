@@ -1,4 +1,5 @@
-//! `postern filter`: capture files in and out, pipes, damaged files, programs and handlers, classic programs, and bad expressions.
+//! `postern filter`: capture files in and out, pipes, damaged files, programs and handlers, classic
+//! programs, and bad expressions.
 
 use crate::support;
 
@@ -196,7 +197,8 @@ fn programs_are_compiled_and_judge() {
         assert!(output.status.success(), "{name}: {}", text(&output.stderr));
         assert_eq!(text(&output.stdout), "5 of 10 packets accepted\n", "{name}");
     }
-    // The fourth of every four calls faults, and the program begins anew: packets 4 and 8, of which none is of UDP.
+    // The fourth of every four calls faults, and the program begins anew: packets 4 and 8, of which
+    // none is of UDP.
     let output = judged("faulty.c");
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(

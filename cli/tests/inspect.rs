@@ -1,4 +1,5 @@
-//! `postern inspect` shows what is in the file; `postern doctor` what is in the machine; both for programs, too.
+//! `postern inspect` shows what is in the file; `postern doctor` what is in the machine; both for
+//! programs, too.
 
 use crate::program;
 

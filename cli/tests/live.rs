@@ -1,4 +1,5 @@
-//! Live capture: the ring in the windows of filters and handlers, answers, several interfaces, and files.
+//! Live capture: the ring in the windows of filters and handlers, answers, several interfaces, and
+//! files.
 
 mod support;
 
@@ -21,7 +22,8 @@ fn example(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Packets come in order and whole, around the ring several times, where the filter's domain sees them.
+/// Packets come in order and whole, around the ring several times, where the filter's domain sees
+/// them.
 #[test]
 fn packets_are_judged_in_the_ring() {
     inside("packets_are_judged_in_the_ring", || {
@@ -56,7 +58,8 @@ fn packets_are_judged_in_the_ring() {
     });
 }
 
-/// What is left of a packet, a tag that the kernel took out, packets that leave, and who may capture what.
+/// What is left of a packet, a tag that the kernel took out, packets that leave, and who may
+/// capture what.
 #[test]
 fn options_and_tags() {
     inside("options_and_tags", || {
@@ -142,7 +145,8 @@ fn handlers_look_and_answer() {
     });
 }
 
-/// Pings and echo requests are answered by an extension in C; counters come when the command is interrupted.
+/// Pings and echo requests are answered by an extension in C; counters come when the command is
+/// interrupted.
 #[test]
 fn pings_are_answered() {
     inside("pings_are_answered", || {
@@ -232,8 +236,8 @@ fn answers_come_at_once() {
     });
 }
 
-/// Frames that are handed over one by one: those that are longer than a frame of the ring are whole, cut where that is wanted, and in
-/// order with the others; tags are where they were.
+/// Frames that are handed over one by one: those that are longer than a frame of the ring are
+/// whole, cut where that is wanted, and in order with the others; tags are where they were.
 #[test]
 fn frames_at_once_are_whole() {
     inside("frames_at_once_are_whole", || {
@@ -276,7 +280,8 @@ fn frames_at_once_are_whole() {
     });
 }
 
-/// The kernel leaves out what nobody wants, and nothing that somebody does: tags that it took out, several interfaces, many consumers.
+/// The kernel leaves out what nobody wants, and nothing that somebody does: tags that it took out,
+/// several interfaces, many consumers.
 #[test]
 fn the_kernel_leaves_packets_out() {
     inside("the_kernel_leaves_packets_out", || {
@@ -317,7 +322,8 @@ fn the_kernel_leaves_packets_out() {
     });
 }
 
-/// Interfaces without a link header, alone and among `any`: IP's version tells, and files say what their packets begin with.
+/// Interfaces without a link header, alone and among `any`: IP's version tells, and files say what
+/// their packets begin with.
 #[test]
 fn tunnels_are_captured() {
     inside("tunnels_are_captured", || {
@@ -385,7 +391,8 @@ fn tunnels_are_captured() {
     });
 }
 
-/// Signals as of tcpdump: SIGUSR1 tells what was counted, SIGUSR2 writes out what waits, SIGHUP ends; an interface has a number, too.
+/// Signals as of tcpdump: SIGUSR1 tells what was counted, SIGUSR2 writes out what waits, SIGHUP
+/// ends; an interface has a number, too.
 #[test]
 fn signals_and_numbers() {
     inside("signals_and_numbers", || {
@@ -434,7 +441,8 @@ fn signals_and_numbers() {
     });
 }
 
-/// An interface that goes down and comes up again is captured on; one that is gone ends it; one that is down is not begun.
+/// An interface that goes down and comes up again is captured on; one that is gone ends it; one
+/// that is down is not begun.
 #[test]
 fn a_link_that_goes_down_comes_up_again() {
     inside("a_link_that_goes_down_comes_up_again", || {
@@ -510,8 +518,8 @@ fn captured_files_can_be_read() {
     });
 }
 
-/// `any` is every interface: lines, objects and files name the one that a packet passed, and how; answers leave by the one that the
-/// question came from.
+/// `any` is every interface: lines, objects and files name the one that a packet passed, and how;
+/// answers leave by the one that the question came from.
 #[test]
 fn any_interface_is_answered_by_itself() {
     inside("any_interface_is_answered_by_itself", || {
@@ -532,7 +540,8 @@ fn any_interface_is_answered_by_itself() {
             let sender = source.sender().unwrap();
             for _ in 0..2 {
                 sender.send(&udp(7, b"who is there")).unwrap();
-                // The request is seen as it leaves, too, and answered there: that answer leaves as well.
+                // The request is seen as it leaves, too, and answered there: that answer leaves as
+                // well.
                 let reply = loop {
                     let seen = accepted(source, &mut replies);
                     if seen.origin.direction != Direction::Out {
@@ -593,7 +602,8 @@ fn any_interface_is_answered_by_itself() {
     });
 }
 
-/// Where there is only one interface when `any` begins, others may come: the first one is named as well.
+/// Where there is only one interface when `any` begins, others may come: the first one is named as
+/// well.
 #[test]
 fn a_single_interface_is_named() {
     inside("a_single_interface_is_named", || {

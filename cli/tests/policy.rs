@@ -1,5 +1,5 @@
-//! `postern run` of programs: arguments, environment, streams, files, status and faults, for extensions that make system calls
-//! without any library between.
+//! `postern run` of programs: arguments, environment, streams, files, status and faults, for
+//! extensions that make system calls without any library between.
 
 use crate::program;
 

@@ -1,4 +1,5 @@
-//! `postern run`: values, buffers, services, faults, as a user meets them. Extensions are compiled by `postern cc`.
+//! `postern run`: values, buffers, services, faults, as a user meets them. Extensions are compiled
+//! by `postern cc`.
 
 use crate::program;
 

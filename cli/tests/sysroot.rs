@@ -1,4 +1,5 @@
-//! `postern sysroot`: what happens when the C library's source is not what it should be, and when two build it at once.
+//! `postern sysroot`: what happens when the C library's source is not what it should be, and when
+//! two build it at once.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};

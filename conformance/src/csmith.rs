@@ -1,4 +1,5 @@
-//! Random programs: csmith makes them free of undefined behaviour, so every correct compilation prints one checksum.
+//! Random programs: csmith makes them free of undefined behaviour, so every correct compilation
+//! prints one checksum.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

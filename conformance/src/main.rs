@@ -1,4 +1,5 @@
-//! The command `postern-conformance`: GCC's tests and random programs, native against confined. A development tool.
+//! The command `postern-conformance`: GCC's tests and random programs, native against confined. A
+//! development tool.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

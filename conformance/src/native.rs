@@ -1,4 +1,5 @@
-//! The native side: gcc and a process. Outcomes are kept in the cache, since they depend on nothing but what is hashed.
+//! The native side: gcc and a process. Outcomes are kept in the cache, since they depend on nothing
+//! but what is hashed.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

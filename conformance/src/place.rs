@@ -51,8 +51,8 @@ pub fn cache() -> PathBuf {
         .join("postern/conformance")
 }
 
-/// Fills the folder `name` of the cache with `fill`, unless it is there. It is filled under another name and renamed, so
-/// that it is never seen half full.
+/// Fills the folder `name` of the cache with `fill`, unless it is there. It is filled under another
+/// name and renamed, so that it is never seen half full.
 pub fn cached(
     name: &str,
     fill: impl FnOnce(&Path) -> Result<(), PlaceError>,

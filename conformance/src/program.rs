@@ -1,4 +1,5 @@
-//! What is built and run, and how a run ended: the words that the native and the confined side share.
+//! What is built and run, and how a run ended: the words that the native and the confined side
+//! share.
 
 use std::path::PathBuf;
 
@@ -28,7 +29,8 @@ impl Program {
 /// How it ended.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 pub enum Outcome {
-    /// It ran to its end: the exit status as a parent process would see it, and what it wrote to standard output.
+    /// It ran to its end: the exit status as a parent process would see it, and what it wrote to
+    /// standard output.
     Exited {
         /// 0 to 255.
         status: u8,

@@ -14,7 +14,8 @@ const TESTSUITE: &str = "gcc/testsuite";
 /// What is unpacked: the tests, and what they include.
 const UNPACKED: [&str; 3] = ["gcc.c-torture/execute", "gcc.dg", "g++.dg/torture"];
 
-/// What `builtins.exp` adds: the tests look at the calls that are left, so some optimisations would be in the way.
+/// What `builtins.exp` adds: the tests look at the calls that are left, so some optimisations would
+/// be in the way.
 const BUILTINS_FLAGS: &[&str] = &[
     "-fno-tree-dse",
     "-fno-tree-loop-distribute-patterns",

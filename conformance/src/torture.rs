@@ -15,7 +15,8 @@ use crate::program::{Outcome, Program};
 use crate::suite::Test;
 use crate::worker::{self, Worker};
 
-/// The option sets: a name without spaces and the options. (Without `-g0` the confined build has debug information.)
+/// The option sets: a name without spaces and the options. (Without `-g0` the confined build has
+/// debug information.)
 pub const SETS: &[(&str, &[&str])] = &[
     ("O0", &["-O0", "-g0"]),
     ("O2", &["-O2"]),

@@ -1,5 +1,6 @@
-//! Worker processes: each runs confined programs, one after the other, told on its standard input and answering on its
-//! standard output, one line of JSON each. A worker that dies names the program by not answering.
+//! Worker processes: each runs confined programs, one after the other, told on its standard input
+//! and answering on its standard output, one line of JSON each. A worker that dies names the
+//! program by not answering.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};

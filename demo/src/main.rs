@@ -1,7 +1,9 @@
-//! The demonstration behind `make demo`: one host that calls good extensions, is attacked by eight bad ones, and goes on.
+//! The demonstration behind `make demo`: one host that calls good extensions, is attacked by eight
+//! bad ones, and goes on.
 //!
-//! `postern-demo DIRECTORY` expects the compiled examples there (demo/run.sh makes them) and exits with 1 if anything does not
-//! go as promised; so does `postern-demo --site POSTERN FOLDER`, which serves a site with that command.
+//! `postern-demo DIRECTORY` expects the compiled examples there (demo/run.sh makes them) and exits
+//! with 1 if anything does not go as promised; so does `postern-demo --site POSTERN FOLDER`, which
+//! serves a site with that command.
 
 mod native;
 mod picture;
@@ -205,7 +207,8 @@ fn hostile(directory: &Path, good: &Domain) -> Result<()> {
         domain.reset()?;
         still_good(good)?;
     }
-    // A forged return address has nothing to be forged: the real one is out of reach, the attack changes its own locals.
+    // A forged return address has nothing to be forged: the real one is out of reach, the attack
+    // changes its own locals.
     match domain
         .func::<fn(u64) -> i64>("forged_return")?
         .call(host_code)

@@ -1,4 +1,5 @@
-//! The same functions without protection, by dlopen: what the demonstration compares with. `unsafe` lives here.
+//! The same functions without protection, by dlopen: what the demonstration compares with. `unsafe`
+//! lives here.
 
 use std::ffi::{CString, c_void};
 use std::path::Path;
@@ -10,7 +11,8 @@ impl Native {
     /// Opens a shared object made by `postern cc --native`.
     pub fn open(path: &Path) -> Result<Native, String> {
         let name = CString::new(path.as_os_str().as_encoded_bytes()).map_err(|e| e.to_string())?;
-        // SAFETY: opening runs the object's constructors; it was just compiled from the examples, which have none.
+        // SAFETY: opening runs the object's constructors; it was just compiled from the examples,
+        // which have none.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if handle.is_null() {
             return Err(format!("cannot open {}", path.display()));

@@ -1,6 +1,8 @@
-//! A landscape, computed: something with the structure of a photograph for the demonstration to work on.
+//! A landscape, computed: something with the structure of a photograph for the demonstration to
+//! work on.
 
-/// A binary PPM (P6) of `width` × `height` pixels: sky, sun, three ridges of mountains and a lake that mirrors them.
+/// A binary PPM (P6) of `width` × `height` pixels: sky, sun, three ridges of mountains and a lake
+/// that mirrors them.
 pub fn landscape(width: usize, height: usize) -> Vec<u8> {
     let mut ppm = format!("P6\n{width} {height}\n255\n").into_bytes();
     let horizon = 0.62;

@@ -1,5 +1,5 @@
-//! The end of the demonstration: `postern serve` with a site. On a terminal the server stays, and says where it is; without one it is asked
-//! for its pages here, and told to end.
+//! The end of the demonstration: `postern serve` with a site. On a terminal the server stays, and
+//! says where it is; without one it is asked for its pages here, and told to end.
 
 use crate::Result;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};

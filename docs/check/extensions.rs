@@ -30,8 +30,8 @@ pub fn scratch(name: &str) -> PathBuf {
     directory
 }
 
-/// Goes into a directory that holds the extensions of `page`, compiled: `add.px` for a block with `file=add.c`. Each Rust block
-/// begins with it (`build.rs` puts it there).
+/// Goes into a directory that holds the extensions of `page`, compiled: `add.px` for a block with
+/// `file=add.c`. Each Rust block begins with it (`build.rs` puts it there).
 ///
 /// # Panics
 /// When an extension does not compile.

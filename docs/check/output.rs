@@ -1,8 +1,9 @@
 //! Whether a command printed what a page shows.
 //!
-//! Compared line by line: `…` in a line stands for anything, a line that is `…` alone for any number of lines. Numbers that differ
-//! from machine to machine or from compiler to compiler (hexadecimal numbers; numbers with a unit of time or speed) are
-//! compared as "some number", and columns of source lines are not compared.
+//! Compared line by line: `…` in a line stands for anything, a line that is `…` alone for any
+//! number of lines. Numbers that differ from machine to machine or from compiler to compiler
+//! (hexadecimal numbers; numbers with a unit of time or speed) are compared as "some number", and
+//! columns of source lines are not compared.
 
 /// Why `found` is not what the page shows as `expected`; `None` if it is.
 pub fn difference(expected: &str, found: &str) -> Option<String> {

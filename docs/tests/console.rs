@@ -1,14 +1,15 @@
 //! Console blocks are run, command by command, and must print what their page shows.
 //!
-//! Each page gets a directory with the files that its blocks name. `postern`, postern.h and libpostern are found there as after
-//! `make install`.
+//! Each page gets a directory with the files that its blocks name. `postern`, postern.h and
+//! libpostern are found there as after `make install`.
 
 use postern_docs::{output, page, scratch, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the commands of the pages find installed: builds it, and returns the directory of the binaries.
+/// What the commands of the pages find installed: builds it, and returns the directory of the
+/// binaries.
 fn installed() -> &'static Path {
     static BINARIES: OnceLock<PathBuf> = OnceLock::new();
     BINARIES.get_or_init(build)
@@ -18,7 +19,8 @@ fn build() -> PathBuf {
     let executable = std::env::current_exe().unwrap();
     // target/PROFILE/deps/console-…
     let binaries = executable.ancestors().nth(2).unwrap().to_owned();
-    // Whoever built all of it says so: built alone, the command has other features, and is compiled again with all below it.
+    // Whoever built all of it says so: built alone, the command has other features, and is compiled
+    // again with all below it.
     if std::env::var_os("POSTERN_BUILT").is_some() {
         return binaries;
     }

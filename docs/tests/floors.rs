@@ -1,6 +1,8 @@
-//! No circles of imports between the files of a crate, so that each can be understood and tested knowing only files beneath it.
+//! No circles of imports between the files of a crate, so that each can be understood and tested
+//! knowing only files beneath it.
 //!
-//! [`imports`] says what an import is. Crates whose floors stand on the page about layers are compared with it, file by file.
+//! [`imports`] says what an import is. Crates whose floors stand on the page about layers are
+//! compared with it, file by file.
 
 mod imports;
 
@@ -34,10 +36,12 @@ const ONE_IDEA: &[(&str, &[(&str, &str)])] = &[
     ("figures", &[("domains.rs", "domains/lending.rs")]),
 ];
 
-/// Any number of files: what these crates are about calls itself (expressions in expressions), and nobody has cut it yet.
+/// Any number of files: what these crates are about calls itself (expressions in expressions), and
+/// nobody has cut it yet.
 const ANY: usize = usize::MAX;
 
-/// Crates whose circles are still there, and how many files are in them at most. A crate without one is not here.
+/// Crates whose circles are still there, and how many files are in them at most. A crate without
+/// one is not here.
 const OPEN: &[(&str, usize)] = &[
     ("verifier", 3),
     ("image", 6),
@@ -64,7 +68,8 @@ fn arrows(folder: &str) -> Arrows {
     .arrows()
 }
 
-/// The folders of the product's crates: members of the workspace that are no example and not this one.
+/// The folders of the product's crates: members of the workspace that are no example and not this
+/// one.
 fn crates() -> Vec<String> {
     let manifest = std::fs::read_to_string(workspace().join("Cargo.toml")).expect("a manifest");
     let list = &manifest[manifest.find("members = [").expect("members")..];

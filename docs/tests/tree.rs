@@ -86,7 +86,8 @@ fn has_unsafe(text: &str) -> bool {
         })
 }
 
-/// A crate that the table gives no unsafe code forbids it; another one has it only where the table says.
+/// A crate that the table gives no unsafe code forbids it; another one has it only where the table
+/// says.
 #[test]
 fn unsafe_code_is_where_the_table_says() {
     let mut wrong = Vec::new();
@@ -101,7 +102,8 @@ fn unsafe_code_is_where_the_table_says() {
         if place.starts_with("denied") && !read(&file).contains("#![deny(unsafe_code)]") {
             wrong.push(format!("{}: denies no unsafe code", file.display()));
         }
-        // The place is a path in the crate's sources, of a file or a module; whole crates are told in words.
+        // The place is a path in the crate's sources, of a file or a module; whole crates are told
+        // in words.
         let Some(module) = place.strip_prefix('`').and_then(|p| p.strip_suffix('`')) else {
             continue;
         };
@@ -118,4 +120,42 @@ fn unsafe_code_is_where_the_table_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The columns of a line, if it is a comment that reads as prose: code, tables, drawings and lists
+/// of shell commands in comments are as wide as they are.
+fn prose_columns(line: &str) -> Option<usize> {
+    let text = line.trim_start();
+    let comment = ["//", "/* ", "* "]
+        .iter()
+        .any(|mark| text.starts_with(mark));
+    let body = text.trim_start_matches(['/', '!', '*']);
+    let drawn =
+        body.contains("   ") || body.contains(['│', '─']) || body.trim_start().starts_with('|');
+    (comment && !drawn).then(|| line.chars().count())
+}
+
+/// Comments end at column 100, as CONTRIBUTING.md says.
+#[test]
+fn comments_end_at_the_column_that_the_style_names() {
+    let mut long = Vec::new();
+    for folder in members()
+        .into_iter()
+        .chain(["bench", "fuzz"].map(String::from))
+    {
+        for file in sources(&workspace().join(folder)) {
+            let text = read(&file);
+            let lines = text.lines().enumerate();
+            long.extend(
+                lines
+                    .filter(|(_, line)| prose_columns(line).is_some_and(|columns| columns > 100))
+                    .map(|(at, _)| format!("{}:{}", file.display(), at + 1)),
+            );
+        }
+    }
+    assert!(
+        long.is_empty(),
+        "comments beyond column 100:\n{}",
+        long.join("\n")
+    );
 }

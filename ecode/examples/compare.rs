@@ -1,5 +1,5 @@
-//! Compares what a file's functions `long fK(long)` return by gcc and by E-code. Exit status 1: they differ; 3: it does not
-//! compile with both.
+//! Compares what a file's functions `long fK(long)` return by gcc and by E-code. Exit status 1:
+//! they differ; 3: it does not compile with both.
 #[path = "../tests/support/mod.rs"]
 mod support;
 use support::differential;

@@ -1,4 +1,5 @@
-//! Prints what E-code makes of a file: `cargo run -p postern-ecode --example dump FILE [OUT]`; the text goes to OUT.
+//! Prints what E-code makes of a file: `cargo run -p postern-ecode --example dump FILE [OUT]`; the
+//! text goes to OUT.
 fn main() {
     let mut args = std::env::args().skip(1);
     let Some(path) = args.next() else {

@@ -1,4 +1,5 @@
-//! Prints the random program of a seed: `cargo run -p postern-ecode --example program SEED [FUNCTIONS]`
+//! Prints the random program of a seed: `cargo run -p postern-ecode --example program SEED
+//! [FUNCTIONS]`
 #[path = "../tests/support/generate.rs"]
 mod generate;
 fn main() {

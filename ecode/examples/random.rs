@@ -1,5 +1,6 @@
-//! Random programs by gcc and by E-code until the time is over: `cargo run --release -p postern-ecode --example random
-//! [SECONDS [SEED]]`. 0 seconds, or none said, is until something differs. Exit status 1: something differs.
+//! Random programs by gcc and by E-code until the time is over: `cargo run --release -p
+//! postern-ecode --example random [SECONDS [SEED]]`. 0 seconds, or none said, is until something
+//! differs. Exit status 1: something differs.
 #[path = "../tests/support/mod.rs"]
 mod support;
 

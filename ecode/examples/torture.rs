@@ -1,6 +1,6 @@
-//! All of GCC's execution tests, counted by what came of them: `make conformance`, or
-//! `cargo run --release -p postern-ecode --example torture [NAME…]`. Exit status 1: one was compiled wrongly, or too few
-//! are in the language.
+//! All of GCC's execution tests, counted by what came of them: `make conformance`, or `cargo run
+//! --release -p postern-ecode --example torture [NAME…]`. Exit status 1: one was compiled wrongly,
+//! or too few are in the language.
 #[path = "../tests/support/mod.rs"]
 mod support;
 

@@ -1,8 +1,8 @@
 //! Registers for virtual registers: liveness, one interval each, linear scan.
 //!
-//! Invariant: two virtual registers whose intervals overlap never share a register, and none that lives across a call, a
-//! division or a shift by a variable is in a register that it destroys. r11 and xmm15 are given to nobody: the encoder uses
-//! them within one instruction.
+//! Invariant: two virtual registers whose intervals overlap never share a register, and none that
+//! lives across a call, a division or a shift by a variable is in a register that it destroys. r11
+//! and xmm15 are given to nobody: the encoder uses them within one instruction.
 
 mod live;
 
@@ -75,7 +75,8 @@ pub(crate) struct Allocator {
 
 const NO_HINT: u8 = 0xff;
 
-/// Gives every register of `code` its place. False if that takes more than `most` steps in all functions together.
+/// Gives every register of `code` its place. False if that takes more than `most` steps in all
+/// functions together.
 pub(crate) fn allocate(code: &mut Code, allocator: &mut Allocator, most: u32) -> bool {
     let count = code.vregs.len();
     allocator.start.clear();

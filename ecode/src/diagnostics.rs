@@ -1,7 +1,8 @@
 //! Errors of a compilation: what is wrong, where, and what to do about it.
 //!
-//! Invariant: every error has a [`Rule`], a position in the source, and prints as one line `LINE:COLUMN: error: …`,
-//! followed by the source line, a caret, and a suggestion where there is one.
+//! Invariant: every error has a [`Rule`], a position in the source, and prints as one line
+//! `LINE:COLUMN: error: …`, followed by the source line, a caret, and a suggestion where there is
+//! one.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;

@@ -1,5 +1,6 @@
-//! Machine code of a function, directly in the confined form: every memory operand is gs-relative with a 32-bit address, r15
-//! is the data stack, indirect calls are guarded sequences. Nothing here is trusted: the verifier judges the result.
+//! Machine code of a function, directly in the confined form: every memory operand is gs-relative
+//! with a 32-bit address, r15 is the data stack, indirect calls are guarded sequences. Nothing here
+//! is trusted: the verifier judges the result.
 
 mod call;
 mod float;
@@ -21,13 +22,15 @@ const FLOAT_SCRATCH: Xmm = Xmm::Xmm15;
 /// The data stack.
 const STACK: Gpr = Gpr::R15;
 
-/// The bytes that an instruction of the intermediate form takes as a guess, for choosing short jumps.
+/// The bytes that an instruction of the intermediate form takes as a guess, for choosing short
+/// jumps.
 const GUESS: u32 = 11;
 
 pub(crate) struct Encoder<'a> {
     code: &'a mut Code,
     allocator: &'a Allocator,
-    /// Labels are the numbers of blocks, then [`Encoder::trap`], then those inside an instruction of the intermediate form.
+    /// Labels are the numbers of blocks, then [`Encoder::trap`], then those inside an instruction
+    /// of the intermediate form.
     asm: &'a mut Assembler,
     labels: u32,
     /// Positions in text and in the source.

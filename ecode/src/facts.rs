@@ -1,7 +1,7 @@
 //! What is known while code is made, and until when: scopes, epochs and versions.
 //!
-//! Scopes follow C's structure: a branch of an `if` is a scope; a loop's head and a label begin a new epoch, in which nothing
-//! is remembered. A register's version counts its definitions.
+//! Scopes follow C's structure: a branch of an `if` is a scope; a loop's head and a label begin a
+//! new epoch, in which nothing is remembered. A register's version counts its definitions.
 
 use alloc::vec::Vec;
 

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::lex::File;
 
-/// The headers that are always there. The types of stddef.h, stdint.h and stdbool.h are known without
-/// them.
+/// The headers that are always there. The types of stddef.h, stdint.h and stdbool.h are known
+/// without them.
 const BUILTIN: &[(&str, &str)] = &[
     (
         "limits.h",
@@ -95,8 +95,8 @@ typedef unsigned long uint_least64_t, uint_fast16_t, uint_fast32_t, uint_fast64_
     ),
 ];
 
-/// The source with all headers behind it, and which is where. Those that the host gives count before
-/// those of the same name here.
+/// The source with all headers behind it, and which is where. Those that the host gives count
+/// before those of the same name here.
 pub(crate) fn together(source: &[u8], given: &[(String, Vec<u8>)]) -> (Vec<u8>, Vec<File>) {
     let mut whole = Vec::from(source);
     let mut files = Vec::new();

@@ -1,7 +1,7 @@
 //! Units as an extension file, for hosts and tools that load files.
 //!
-//! Invariant: what a unit imports is what another unit exports by that name, or an import of the file. Whoever loads the
-//! file has the verifier judge its text, here as with any file.
+//! Invariant: what a unit imports is what another unit exports by that name, or an import of the
+//! file. Whoever loads the file has the verifier judge its text, here as with any file.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -25,8 +25,8 @@ pub struct Linked {
 }
 
 impl Linked {
-    /// Adds the names of all functions and their lines to the file, which was made of `units`: so faults, `perf` and GDB tell them.
-    /// The units are of these sources, in this order.
+    /// Adds the names of all functions and their lines to the file, which was made of `units`: so
+    /// faults, `perf` and GDB tell them. The units are of these sources, in this order.
     pub fn name_lines(&mut self, units: &[Object], sources: &[&str]) {
         let (mut functions, mut lines) = (Vec::new(), LineTable::default());
         let mut text = (u32::MAX, 0);
@@ -100,8 +100,8 @@ impl fmt::Display for LinkError {
 
 impl core::error::Error for LinkError {}
 
-/// Makes one extension file of the units, with a data stack of 2^`stack_log2` bytes: functions that are not static are its
-/// exports.
+/// Makes one extension file of the units, with a data stack of 2^`stack_log2` bytes: functions that
+/// are not static are its exports.
 ///
 /// # Errors
 /// If they do not fit together, or not into a window.

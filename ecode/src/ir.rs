@@ -1,9 +1,10 @@
 //! The intermediate form: blocks of three-address instructions over virtual registers.
 //!
-//! Not SSA: a C variable that lives in a register is one virtual register with many definitions; everything else is a
-//! *temporary* with exactly one definition, which stands before its uses. Invariant: an integer register of a 32-bit
-//! operation has undefined upper bits for whoever reads it as 32 bits only, and zero upper bits if a 32-bit operation wrote
-//! it, which is how pointers (offsets) are computed.
+//! Not SSA: a C variable that lives in a register is one virtual register with many definitions;
+//! everything else is a *temporary* with exactly one definition, which stands before its uses.
+//! Invariant: an integer register of a 32-bit operation has undefined upper bits for whoever reads
+//! it as 32 bits only, and zero upper bits if a 32-bit operation wrote it, which is how pointers
+//! (offsets) are computed.
 
 use alloc::vec::Vec;
 
@@ -16,7 +17,8 @@ pub(crate) type VReg = u32;
 /// No register.
 pub(crate) const NONE: VReg = u32::MAX;
 
-/// What an instruction does. `dst = a op b`, where `b` may be the immediate; memory operands are `sym + disp + b + c * scale`.
+/// What an instruction does. `dst = a op b`, where `b` may be the immediate; memory operands are
+/// `sym + disp + b + c * scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Op {
@@ -73,7 +75,8 @@ pub(crate) enum Op {
     SwapBytes,
     /// Address of the arguments in memory, `imm` words up.
     Incoming,
-    /// Takes `a` bytes off the stack, below `b`, below the frame, or, if `imm` is 1, below everything.
+    /// Takes `a` bytes off the stack, below `b`, below the frame, or, if `imm` is 1, below
+    /// everything.
     Allocate,
     /// Between the two float types; `ty` is the target.
     FCvt,
@@ -230,7 +233,8 @@ impl PartialOrd for Op {
     }
 }
 
-/// A straight piece of code; `term` says where it goes on: to `t`, or to `f` if the condition does not hold.
+/// A straight piece of code; `term` says where it goes on: to `t`, or to `f` if the condition does
+/// not hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block {
     pub first: u32,
@@ -248,7 +252,8 @@ pub(crate) struct VRegInfo {
     pub float: bool,
     /// It has one definition.
     pub temp: bool,
-    /// Counts definitions while code is made, so that facts about old values are told from present ones.
+    /// Counts definitions while code is made, so that facts about old values are told from present
+    /// ones.
     pub version: u32,
     /// Constant value, good while `fact` holds.
     pub constant: i64,

@@ -1,7 +1,7 @@
 //! Source text to tokens, all at once, with the preprocessor's work done.
 //!
-//! Invariant: the list of tokens ends with [`TokenKind::End`], and each token's position lies in the source
-//! or, behind it, in a header that it includes.
+//! Invariant: the list of tokens ends with [`TokenKind::End`], and each token's position lies in
+//! the source or, behind it, in a header that it includes.
 
 mod condition;
 mod define;
@@ -36,7 +36,8 @@ pub(crate) enum Literal {
     Float { value: f64, single: bool },
 }
 
-/// A string: its bytes in [`Tokens::bytes`], without the terminating NUL; of wide ones in their elements.
+/// A string: its bytes in [`Tokens::bytes`], without the terminating NUL; of wide ones in their
+/// elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text {
     pub first: u32,
@@ -307,7 +308,8 @@ impl Lexer<'_> {
         self.out.literals.len() as u32 - 1
     }
 
-    /// A line that goes on in the next one; no token may, for all that follow are read as they stand.
+    /// A line that goes on in the next one; no token may, for all that follow are read as they
+    /// stand.
     fn splice(&mut self, length: usize) {
         let before = self.at.checked_sub(1).map_or(b' ', |at| self.source[at]);
         let after = self.peek(length);

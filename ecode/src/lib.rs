@@ -1,10 +1,10 @@
 //! E-code: a subset of C, compiled in the process, in microseconds, to machine code that the
 //! verifier accepts.
 //!
-//! [`compile`] turns source text into an [`Object`]: text, constants, data, and relocations for what
-//! it calls by name. Whoever loads the object gives it a place ([`Object::place`]) and has the verifier
-//! judge the text. The compiler is outside what is trusted: a mistake of it makes code that is
-//! refused, or that computes something else inside its window.
+//! [`compile`] turns source text into an [`Object`]: text, constants, data, and relocations for
+//! what it calls by name. Whoever loads the object gives it a place ([`Object::place`]) and has the
+//! verifier judge the text. The compiler is outside what is trusted: a mistake of it makes code
+//! that is refused, or that computes something else inside its window.
 //!
 //! The way of a function, in the order of reading: `lex` (tokens, of the whole source), `parse` (a
 //! tree with types), `lower` (the tree to the intermediate form, `ir`), `optimize`, `allocate`
@@ -68,8 +68,8 @@ use tree::Function;
 pub struct Options {
     /// How large everything may get.
     pub limits: Limits,
-    /// Calls of functions that are not static are relocations, also within the source, so that who loads the unit can put
-    /// another function in the place of each.
+    /// Calls of functions that are not static are relocations, also within the source, so that who
+    /// loads the unit can put another function in the place of each.
     pub replaceable: bool,
 }
 
@@ -118,7 +118,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles a source with what it includes. `None` if it includes something, and there are no files.
+    /// Compiles a source with what it includes. `None` if it includes something, and there are no
+    /// files.
     fn compile_with(&mut self, source: &[u8], files: Vec<File>) -> Option<Result<Object, Errors>> {
         (self.code.steps, self.allocator.steps) = (0, 0);
         let mut parser = Parser::new(source, files, self.options.limits, &mut self.state);
@@ -150,7 +151,8 @@ impl Compiler {
         result
     }
 
-    /// Makes machine code of the function that was just read; what cannot be done for its size is reported.
+    /// Makes machine code of the function that was just read; what cannot be done for its size is
+    /// reported.
     fn function(&mut self, parser: &mut Parser, function: &Function) {
         let front = (&parser.tree, &parser.types, &mut parser.unit);
         let limits = &self.options.limits;
@@ -177,8 +179,9 @@ impl Compiler {
         }
     }
 
-    /// How much work the last compilation was, in steps that do not depend on the machine: tokens, instructions each time
-    /// that one is made, moved or encoded, and what [`Limits::liveness`] bounds.
+    /// How much work the last compilation was, in steps that do not depend on the machine: tokens,
+    /// instructions each time that one is made, moved or encoded, and what [`Limits::liveness`]
+    /// bounds.
     pub fn steps(&self) -> u64 {
         let state = &self.state;
         let tokens = state.tokens.list.len() as u64 + state.names.probes;

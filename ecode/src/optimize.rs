@@ -1,11 +1,13 @@
-//! Between making and encoding: jumps to jumps, blocks that nothing reaches, and what a loop computes again and again.
+//! Between making and encoding: jumps to jumps, blocks that nothing reaches, and what a loop
+//! computes again and again.
 
 use alloc::vec::Vec;
 
 use crate::allocate::successors;
 use crate::ir::{Code, Detail, Inst, NONE, NOP, Op, sym};
 
-/// Values of one kind that are moved out of one loop at most: each occupies a register all through it.
+/// Values of one kind that are moved out of one loop at most: each occupies a register all through
+/// it.
 const HOISTED: usize = 8;
 
 /// All of it.
@@ -74,8 +76,8 @@ fn drop_unreachable(code: &mut Code) {
     }
 }
 
-/// Moves what does not change in a loop to before it. Only what has no effects and cannot fault is moved, so it does not
-/// matter whether the loop would have come to it.
+/// Moves what does not change in a loop to before it. Only what has no effects and cannot fault is
+/// moved, so it does not matter whether the loop would have come to it.
 fn hoist(code: &mut Code, index: usize, mark: &mut [u32]) {
     let l = code.loops[index];
     if !l.natural {

@@ -1,6 +1,7 @@
 //! Where errors are collected while a source is compiled.
 //!
-//! Invariant: no more errors are kept than the limit; when it is reached, [`Report::full`] says so and everybody stops.
+//! Invariant: no more errors are kept than the limit; when it is reached, [`Report::full`] says so
+//! and everybody stops.
 
 use alloc::format;
 use alloc::string::String;
@@ -43,7 +44,8 @@ impl Report {
         self.full
     }
 
-    /// Whether an error at this place would be kept: a second one there is almost always a consequence of the first.
+    /// Whether an error at this place would be kept: a second one there is almost always a
+    /// consequence of the first.
     pub fn wants(&self, at: u32) -> bool {
         !self.full && self.list.iter().all(|error| error.at != at)
     }
@@ -78,8 +80,8 @@ impl Report {
         });
     }
 
-    /// A limit was met: nothing after it makes sense. `option` is the field of [`crate::Limits`] that
-    /// says it, or empty if nothing does.
+    /// A limit was met: nothing after it makes sense. `option` is the field of [`crate::Limits`]
+    /// that says it, or empty if nothing does.
     #[cold]
     pub fn limit(&mut self, at: u32, what: &str, option: &str) {
         self.list.retain(|error| error.at != at);

@@ -163,8 +163,8 @@ pub(crate) enum Builtin {
     SignBits,
     Absolute,
     SwapBytes,
-    /// Computes as if there were bits enough, writes through the pointer what fits, and says whether
-    /// that is not all.
+    /// Computes as if there were bits enough, writes through the pointer what fits, and says
+    /// whether that is not all.
     Overflow(Arithmetic),
     /// The same without writing.
     TestOverflow(Arithmetic),

@@ -313,7 +313,8 @@ impl Types {
                     if spans && !packed && layout.most == 0 {
                         end = end.next_multiple_of(u64::from(natural) * 8);
                     }
-                    // One without a name aligns nothing. Under `#pragma pack` its type counts even if it is packed.
+                    // One without a name aligns nothing. Under `#pragma pack` its type counts even
+                    // if it is packed.
                     if member.name != Name(0) {
                         let by_type = if layout.most > 0 {
                             most(info.align)

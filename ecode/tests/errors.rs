@@ -1,7 +1,7 @@
 //! Each kind of error, where it is reported, and that everything is reported that is wrong.
 //!
-//! `files/errors.txt` holds cases between lines of dashes: the errors as `error RULE LINE:COLUMN`, then the source.
-//! With `POSTERN_UPDATE=1` the errors are written there as they are found.
+//! `files/errors.txt` holds cases between lines of dashes: the errors as `error RULE LINE:COLUMN`,
+//! then the source. With `POSTERN_UPDATE=1` the errors are written there as they are found.
 use postern_ecode::{Compiler, Limits, Options, Rule, compile};
 
 fn cases() -> impl Iterator<Item = (Vec<String>, String)> {

@@ -1,5 +1,5 @@
-//! What E-code has beyond plain C11 functions, compared with gcc: the preprocessor, layouts, arguments without names, arrays of
-//! variable length, and gcc's own.
+//! What E-code has beyond plain C11 functions, compared with gcc: the preprocessor, layouts,
+//! arguments without names, arrays of variable length, and gcc's own.
 use crate::support;
 use std::fmt::Write;
 

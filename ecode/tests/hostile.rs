@@ -137,7 +137,8 @@ fn types_made_of_types_have_a_limit() {
         source += &format!("extern a{steps} *x; extern b{steps} *x; int y = x;\n");
         assert_eq!(rule(&source), Some(Rule::Limit), "{define}");
     }
-    // Structures without a name of their own declare nothing inside others, so that nothing is looked for in them.
+    // Structures without a name of their own declare nothing inside others, so that nothing is
+    // looked for in them.
     let mut source = String::from("typedef struct {} a0; struct b0 {};\n");
     for n in 1..40 {
         let old = n - 1;

@@ -249,7 +249,8 @@ fn addresses_of_variables_behind_casts_and_parentheses() {
 
 #[test]
 fn products_of_spilled_values_are_whole() {
-    // More values alive than there are registers, then a product by 9 that is computed as an address.
+    // More values alive than there are registers, then a product by 9 that is computed as an
+    // address.
     let names: Vec<String> = (0..20).map(|n| format!("v{n}")).collect();
     let declare: String = names
         .iter()
@@ -320,7 +321,8 @@ fn units_that_do_not_fit_together_say_why() {
     }
 }
 
-/// What comes before a function's first statement has the function's line, whatever was compiled before.
+/// What comes before a function's first statement has the function's line, whatever was compiled
+/// before.
 #[test]
 fn the_beginning_of_a_function_is_on_its_line() {
     let source = "\n\nint f(signed char x)\n{\n\treturn x;\n}\n";
@@ -331,7 +333,8 @@ fn the_beginning_of_a_function_is_on_its_line() {
     assert_eq!(compiler.compile(source).unwrap(), first);
 }
 
-/// What has no instruction but a jump, or comes before all statements, has a line, too: endless loops and overflows happen there.
+/// What has no instruction but a jump, or comes before all statements, has a line, too: endless
+/// loops and overflows happen there.
 #[test]
 fn loops_and_beginnings_have_lines() {
     let source = "int one(int x) { return x + 1; }\n\nint spin(void)\n{\n\tfor (;;)\n\t\t;\n}\n\

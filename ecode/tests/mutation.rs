@@ -1,4 +1,5 @@
-//! Programs with random changes: each gives errors, or code that the verifier accepts; nothing panics.
+//! Programs with random changes: each gives errors, or code that the verifier accepts; nothing
+//! panics.
 //!
 //! `ECODE_MUTATIONS=N` tries N of them.
 

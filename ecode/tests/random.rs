@@ -1,7 +1,7 @@
 //! Random programs: what they compute by E-code is what they compute by gcc.
 //!
-//! The example `random` does the same to other programs for as long as it is told to. `--example program SEED FUNCTIONS`
-//! prints a program that it found.
+//! The example `random` does the same to other programs for as long as it is told to. `--example
+//! program SEED FUNCTIONS` prints a program that it found.
 use crate::support;
 use support::differential::random_programs;
 

@@ -1,4 +1,5 @@
-//! GCC's own execution tests, those that are in the language: each aborts if it was compiled wrongly.
+//! GCC's own execution tests, those that are in the language: each aborts if it was compiled
+//! wrongly.
 //!
 //! A part of them runs each time; `make conformance` runs all and says how many there are of what.
 use crate::support;

@@ -1,6 +1,7 @@
 //! Time: several things measured in turn, again and again, the best of each kept.
 //!
-//! Taking turns lets whatever slows the machine for a while slow all of them alike; the best is what remains when nothing did.
+//! Taking turns lets whatever slows the machine for a while slow all of them alike; the best is
+//! what remains when nothing did.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ const NEWS: f64 = 0.002;
 /// At most this many times the rounds that were asked for.
 const PATIENCE: usize = 8;
 
-/// Best wall-clock time of each step in seconds. The steps take turns for `rounds` rounds, and go on until as many rounds
-/// brought no better time of any, but not for ever.
+/// Best wall-clock time of each step in seconds. The steps take turns for `rounds` rounds, and go
+/// on until as many rounds brought no better time of any, but not for ever.
 pub fn best_of<const N: usize>(rounds: usize, mut steps: [&mut dyn FnMut(); N]) -> [f64; N] {
     let mut best = [f64::INFINITY; N];
     let mut news = 0;

@@ -1,5 +1,5 @@
-//! What a user asks of the benchmark: which figures, in which form. The same for `postern bench` and for the program that has all
-//! groups, so that one can hand its arguments on to the other.
+//! What a user asks of the benchmark: which figures, in which form. The same for `postern bench`
+//! and for the program that has all groups, so that one can hand its arguments on to the other.
 
 use crate::Group;
 use crate::figure::{self, Figure};
@@ -49,8 +49,8 @@ fn chooses(name: &str, group: &Group) -> bool {
 }
 
 impl Arguments {
-    /// Whether every name is that of one of these groups or of a figure of theirs; so it is without names, unless all groups are
-    /// asked for.
+    /// Whether every name is that of one of these groups or of a figure of theirs; so it is without
+    /// names, unless all groups are asked for.
     pub fn names_only(&self, groups: &[Group]) -> bool {
         let known = |name: &String| groups.iter().any(|group| group.name == group_of(name).0);
         !self.all && self.names.iter().all(known)

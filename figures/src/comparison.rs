@@ -1,4 +1,5 @@
-//! The same function confined and native: measured in turn, results compared, shown as rows and as geometric means.
+//! The same function confined and native: measured in turn, results compared, shown as rows and as
+//! geometric means.
 
 use crate::clock::{best_of, geometric_mean};
 use crate::figure::{Figure, Goal};
@@ -19,8 +20,9 @@ pub struct Times {
     pub window: f64,
 }
 
-/// Best times of `function` (`unsigned long f(void)`) in the shared object, in the hot window if that is free, and in another. It begins
-/// anew with each call, so every result must be the first native one.
+/// Best times of `function` (`unsigned long f(void)`) in the shared object, in the hot window if
+/// that is free, and in another. It begins anew with each call, so every result must be the first
+/// native one.
 pub fn measure(
     extension: &Path,
     native: &Path,
@@ -108,7 +110,8 @@ impl Comparison {
         self.figures.push(row.against(native * 1e3));
     }
 
-    /// All rows, with the means and the ratios that these are to reach, in the hot window and in another.
+    /// All rows, with the means and the ratios that these are to reach, in the hot window and in
+    /// another.
     pub fn figures(mut self, hot: f64, window: f64) -> Vec<Figure> {
         for (place, ratios, goal) in [("hot", &self.hot, hot), ("window", &self.window, window)] {
             if ratios.is_empty() {

@@ -182,7 +182,8 @@ fn reset(image: &Image, layout: &MemoryLayout) -> Result<Figure, String> {
     .goal(Goal::AtMost(5.0)))
 }
 
-/// A reset together with what it does to the call after it: the pages that have to be faulted in again.
+/// A reset together with what it does to the call after it: the pages that have to be faulted in
+/// again.
 fn faults(image: &Image, layout: &MemoryLayout) -> Result<Figure, String> {
     let domain = instance(image)?;
     let touch = entry(&domain)?;
@@ -257,7 +258,8 @@ fn open_and_close(image: &Image) -> Result<Vec<Figure>, String> {
     ])
 }
 
-/// How often a host that calls nobody is woken: switches of all its threads but this one, in a second.
+/// How often a host that calls nobody is woken: switches of all its threads but this one, in a
+/// second.
 fn idle(image: &Image) -> Result<Figure, String> {
     let switches = || -> Result<u64, String> {
         let text = |e: std::io::Error| e.to_string();

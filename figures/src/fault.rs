@@ -1,4 +1,5 @@
-//! From a fault in an extension to the value that the host gets, beside the bare delivery of the same signal.
+//! From a fault in an extension to the value that the host gets, beside the bare delivery of the
+//! same signal.
 
 use crate::clock::{best_mean, time};
 use crate::figure::{Figure, Goal};

@@ -24,7 +24,8 @@ pub struct Figure {
     pub unit: &'static str,
     /// Measured in the same run; none for counts.
     pub baseline: Option<f64>,
-    /// Value to baseline; for a cost that comes on top of the baseline, both together to the baseline.
+    /// Value to baseline; for a cost that comes on top of the baseline, both together to the
+    /// baseline.
     pub ratio: Option<f64>,
     /// None for rows that only explain others.
     pub goal: Option<Goal>,
@@ -71,7 +72,8 @@ impl Figure {
         self
     }
 
-    /// Whether the goal is reached; a figure without a goal, or whose value could not be had (NaN), is not `Some(true)`.
+    /// Whether the goal is reached; a figure without a goal, or whose value could not be had (NaN),
+    /// is not `Some(true)`.
     pub fn reached(&self) -> Option<bool> {
         Some(match self.goal? {
             Goal::AtMost(limit) => self.value <= limit,

@@ -1,7 +1,8 @@
 //! What crossing a gate costs, in cycles over a plain indirect call.
 //!
-//! All calls depend on the one before through argument and result, so nothing overlaps. A null function adds one. The
-//! images are made here from machine code, in the three classes of state that a gate must clear.
+//! All calls depend on the one before through argument and result, so nothing overlaps. A null
+//! function adds one. The images are made here from machine code, in the three classes of state
+//! that a gate must clear.
 
 mod peers;
 
@@ -31,7 +32,8 @@ fn call_slot(text: &mut Vec<u8>, slot: u32, text_offset: u32) {
     text.extend(window::slot(slot).wrapping_sub(next).to_le_bytes());
 }
 
-/// An image with `null`, and two functions that call a service: one made from a Rust closure, one a C function.
+/// An image with `null`, and two functions that call a service: one made from a Rust closure, one a
+/// C function.
 fn image(touch: &[u8]) -> Result<Image, String> {
     let text_offset = window::text_start(2);
     let mut text = vec![0x8d, 0x47, 0x01, 0xc3]; // lea 1(%rdi), %eax; ret

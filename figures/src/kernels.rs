@@ -1,10 +1,12 @@
 //! Run time of confined code against the same sources built natively.
 //!
-//! The kernels are C files of the project (`examples/kernels`), each with one function that does a fixed amount of work and
-//! returns a checksum. Both builds come from `postern cc -O2` in this very run; a checksum that differs ends the benchmark.
+//! The kernels are C files of the project (`examples/kernels`), each with one function that does a
+//! fixed amount of work and returns a checksum. Both builds come from `postern cc -O2` in this very
+//! run; a checksum that differs ends the benchmark.
 //!
-//! Where the same instructions happen to lie in a cache line can change their speed by a fifth (measured: `tak`, natively), which
-//! says nothing about confinement. So each build exists in four placements, and the best of the four counts, for both.
+//! Where the same instructions happen to lie in a cache line can change their speed by a fifth
+//! (measured: `tak`, natively), which says nothing about confinement. So each build exists in four
+//! placements, and the best of the four counts, for both.
 
 use crate::comparison::{self, Comparison, Times};
 use crate::figure::Figure;
@@ -114,7 +116,8 @@ pub fn build(directory: &Path) -> Result<Vec<Kernel>, String> {
     SOURCES.iter().map(build).collect()
 }
 
-/// `source` with `bytes` (a multiple of 16) of other functions before its own, which begin a cache line.
+/// `source` with `bytes` (a multiple of 16) of other functions before its own, which begin a cache
+/// line.
 fn moved(name: &str, source: &str, bytes: usize) -> String {
     let mut before = String::from(".p2align 6\\n");
     for i in 0..bytes / 16 {

@@ -1,11 +1,15 @@
-//! What Postern costs on this machine: figures, each against a baseline that was measured in the same run.
+//! What Postern costs on this machine: figures, each against a baseline that was measured in the
+//! same run.
 //!
-//! [`clock`] has things that are compared take turns and keeps their best; [`figure`] is one measured number and how it is
-//! printed; [`command`] is what the user may ask for. A group of figures is a function; [`CORE`] are the groups that every user
-//! can measure in half a minute, and that `postern bench` has by itself: calls, the run time of code, domains, faults. All others
-//! are in the workspace `bench`, which nobody builds to use Postern, and which takes clock, figures and baselines from here.
+//! [`clock`] has things that are compared take turns and keeps their best; [`figure`] is one
+//! measured number and how it is printed; [`command`] is what the user may ask for. A group of
+//! figures is a function; [`CORE`] are the groups that every user can measure in half a minute, and
+//! that `postern bench` has by itself: calls, the run time of code, domains, faults. All others are
+//! in the workspace `bench`, which nobody builds to use Postern, and which takes clock, figures and
+//! baselines from here.
 //!
-//! Results of confined code are compared with the native build's, and a difference ends the run. All `unsafe` is in [`trusted`].
+//! Results of confined code are compared with the native build's, and a difference ends the run.
+//! All `unsafe` is in [`trusted`].
 #![deny(unsafe_code)]
 
 pub mod clock;
@@ -33,7 +37,8 @@ pub struct Group {
     pub about: &'static str,
     /// Measures; what it builds goes to the directory.
     pub measure: fn(&Path) -> Measured,
-    /// Whether what the group needs is here. One that cannot be measured is left out unless it is asked for by name.
+    /// Whether what the group needs is here. One that cannot be measured is left out unless it is
+    /// asked for by name.
     pub possible: fn() -> bool,
 }
 

@@ -1,4 +1,5 @@
-//! Where the programs of the benchmark are: `postern` finds the one with all groups, and that one finds `postern`.
+//! Where the programs of the benchmark are: `postern` finds the one with all groups, and that one
+//! finds `postern`.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,8 @@ pub const GROUPS: &str = "postern-bench";
 /// Names the command to the program with all groups, for what it starts.
 pub const COMMAND: &str = "POSTERN";
 
-/// The program `name`: beside this one, in the folder `tree` seen from this one's, or where the shell looks.
+/// The program `name`: beside this one, in the folder `tree` seen from this one's, or where the
+/// shell looks.
 pub fn find(name: &str, tree: &str) -> Option<PathBuf> {
     let this = std::env::current_exe().ok();
     let own = this.as_deref().and_then(Path::parent);

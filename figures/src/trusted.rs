@@ -1,7 +1,8 @@
-//! What the baselines do that Rust cannot check: bare instructions, system calls, signals, native code.
+//! What the baselines do that Rust cannot check: bare instructions, system calls, signals, native
+//! code.
 //!
-//! All `unsafe` of the figures is in here. Each function leaves the process as it found it: descriptors closed, mappings gone,
-//! handlers and the gs base restored.
+//! All `unsafe` of the figures is in here. Each function leaves the process as it found it:
+//! descriptors closed, mappings gone, handlers and the gs base restored.
 
 #![allow(unsafe_code)]
 

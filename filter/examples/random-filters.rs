@@ -1,5 +1,6 @@
-//! Random expressions by libpcap and here until the time is over: `cargo run --release -p postern-filter --example random-filters
-//! [SECONDS [SEED]]`. 0 seconds, or none said, is until something differs, which is a panic that shows it.
+//! Random expressions by libpcap and here until the time is over: `cargo run --release -p
+//! postern-filter --example random-filters [SECONDS [SEED]]`. 0 seconds, or none said, is until
+//! something differs, which is a panic that shows it.
 //!
 //! Expressions come of a grammar, so libpcap never asks a resolver.
 #[path = "../tests/support/mod.rs"]

@@ -1,7 +1,8 @@
 //! Capture files: packets out of pcap and pcapng, and the pieces of new ones.
 //!
-//! A file that is cut short or damaged gives every packet before the place, then an error that names it. Every field is copied once
-//! and then believed or not, so that whoever changes the file meanwhile changes nothing that was checked.
+//! A file that is cut short or damaged gives every packet before the place, then an error that
+//! names it. Every field is copied once and then believed or not, so that whoever changes the file
+//! meanwhile changes nothing that was checked.
 
 mod write;
 
@@ -63,7 +64,8 @@ const DESCRIPTION: u32 = 1;
 const OLD: u32 = 2;
 const SIMPLE: u32 = 3;
 const PACKET: u32 = 6;
-/// Options: the end of them, an interface's name, units and first second of its times, and a packet's flags.
+/// Options: the end of them, an interface's name, units and first second of its times, and a
+/// packet's flags.
 const END: u16 = 0;
 const NAME: u16 = 2;
 const UNITS: u16 = 9;
@@ -116,7 +118,8 @@ impl Direction {
 /// Where a packet comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The number of its interface: in a pcapng file the place in the section, of a live capture the kernel's number; else 0.
+    /// The number of its interface: in a pcapng file the place in the section, of a live capture
+    /// the kernel's number; else 0.
     pub interface: u32,
     /// How it passed that.
     pub direction: Direction,
@@ -245,7 +248,8 @@ impl<B: Bytes> Capture<B> {
         Ok(capture)
     }
 
-    /// What the packets of a pcapng file's first interface begin with, if it is described right at the beginning.
+    /// What the packets of a pcapng file's first interface begin with, if it is described right at
+    /// the beginning.
     fn first_link(&mut self) -> Option<Link> {
         let order = self.chunk(8).ok()?;
         let [_, length] = match order {
@@ -261,7 +265,8 @@ impl<B: Bytes> Capture<B> {
         Link::of(u32::from(link)).filter(|_| kind == DESCRIPTION)
     }
 
-    /// What packets begin with, unless they say something else themselves: those of a pcapng file's later interfaces may.
+    /// What packets begin with, unless they say something else themselves: those of a pcapng file's
+    /// later interfaces may.
     pub fn link(&self) -> Link {
         self.link
     }

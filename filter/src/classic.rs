@@ -1,8 +1,9 @@
-//! Programs of the classic BSD packet filter, as `tcpdump -ddd` prints them: a count, then lines of four numbers.
+//! Programs of the classic BSD packet filter, as `tcpdump -ddd` prints them: a count, then lines of
+//! four numbers.
 //!
-//! The machine has an accumulator, an index register and 16 words of memory; all become variables, which `flow` turns into
-//! expressions again. Jumps go forward only, so the graph is made from the last instruction to the first. The other way is `write`,
-//! `layout`, and `gate` for the kernel.
+//! The machine has an accumulator, an index register and 16 words of memory; all become variables,
+//! which `flow` turns into expressions again. Jumps go forward only, so the graph is made from the
+//! last instruction to the first. The other way is `write`, `layout`, and `gate` for the kernel.
 
 mod gate;
 mod layout;

@@ -1,9 +1,11 @@
-//! A set of filters as machine code in a domain of its own, with its tables in memory that the code can only read.
+//! A set of filters as machine code in a domain of its own, with its tables in memory that the code
+//! can only read.
 //!
-//! A change of the set writes a few words of the tables. The code is made anew, in a fresh domain, when there is a new shape of filters,
-//! or when what it took for the same in all filters of a shape no longer is; that is put off until the next packet. Changes need the
-//! classifier for themselves, so no packet is judged while a table is half changed: a program that must not wait for changes
-//! keeps two classifiers and swaps them.
+//! A change of the set writes a few words of the tables. The code is made anew, in a fresh domain,
+//! when there is a new shape of filters, or when what it took for the same in all filters of a
+//! shape no longer is; that is put off until the next packet. Changes need the classifier for
+//! themselves, so no packet is judged while a table is half changed: a program that must not wait
+//! for changes keeps two classifiers and swaps them.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -188,7 +190,8 @@ impl Classifier {
         }
     }
 
-    /// Whether the tables have not grown out of their memory. If they have, the code must know the new place.
+    /// Whether the tables have not grown out of their memory. If they have, the code must know the
+    /// new place.
     fn fits(&self) -> bool {
         let room = self.memory.as_ref().map_or(0, Shared::len);
         self.dispatch.memory.len() as usize <= room
@@ -267,7 +270,8 @@ fn share(domain: &Domain, area: &Shared) -> Result<(), ClassifierError> {
 }
 
 impl Ready {
-    /// The filter that gets a packet, of which `captured` bytes lie at `packet` in an area that was lent ([`Classifier::lend`]).
+    /// The filter that gets a packet, of which `captured` bytes lie at `packet` in an area that was
+    /// lent ([`Classifier::lend`]).
     ///
     /// # Errors
     /// The call failed, as it does if the packet does not lie there.
@@ -283,12 +287,14 @@ impl Ready {
         Ok(number.checked_sub(1).map(Id))
     }
 
-    /// The domain of the code, for whoever shows it packets in areas of its own ([`Classifier::lend`] outlives the next code).
+    /// The domain of the code, for whoever shows it packets in areas of its own
+    /// ([`Classifier::lend`] outlives the next code).
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// The filters that get several packets, in order, with one call for many: for a ring that has filled up.
+    /// The filters that get several packets, in order, with one call for many: for a ring that has
+    /// filled up.
     ///
     /// # Errors
     /// As [`Ready::find_at`], and then for none of them.
@@ -324,7 +330,8 @@ impl Ready {
 }
 
 impl fmt::Display for Classifier {
-    /// The decision program that the set became when it was last asked: its tests, and how each group of filters is found.
+    /// The decision program that the set became when it was last asked: its tests, and how each
+    /// group of filters is found.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -23,7 +23,8 @@ impl Code {
         &self.text
     }
 
-    /// What the verifier says of it in its profile `Bounded`: that it ends by itself, and after how many instructions at most.
+    /// What the verifier says of it in its profile `Bounded`: that it ends by itself, and after how
+    /// many instructions at most.
     ///
     /// # Errors
     /// The code is refused, which is a mistake of this crate.
@@ -31,8 +32,8 @@ impl Code {
         self.verify_within(Bounds::MAX)
     }
 
-    /// As [`Code::verify`], and refuses code that could run more instructions, or nest calls deeper, than `bounds` says: for hosts whose
-    /// users bring the expressions.
+    /// As [`Code::verify`], and refuses code that could run more instructions, or nest calls
+    /// deeper, than `bounds` says: for hosts whose users bring the expressions.
     ///
     /// # Errors
     /// The code is above the bounds; or as there.

@@ -1,11 +1,13 @@
-//! A program to machine code: `u32 filter(packet, wire length, captured length)`, its branches all forward.
+//! A program to machine code: `u32 filter(packet, wire length, captured length)`, its branches all
+//! forward.
 //!
-//! Registers: `edi` is the packet's offset in the window, `esi` its length on the wire, `edx` the captured bytes. `eax`,
-//! `ecx` and `r11` are scratch; `r8` to `r10` keep values that are needed again. Variables, and values that wait for others,
-//! lie on the data stack.
+//! Registers: `edi` is the packet's offset in the window, `esi` its length on the wire, `edx` the
+//! captured bytes. `eax`, `ecx` and `r11` are scratch; `r8` to `r10` keep values that are needed
+//! again. Variables, and values that wait for others, lie on the data stack.
 //!
-//! A node first makes sure that enough bytes are captured for the packet to be accepted at all from there on: a packet that is
-//! too short for that would be rejected on every way, so one comparison stands for many.
+//! A node first makes sure that enough bytes are captured for the packet to be accepted at all from
+//! there on: a packet that is too short for that would be rejected on every way, so one comparison
+//! stands for many.
 
 mod chain;
 mod jump;
@@ -66,8 +68,8 @@ struct Encoder<'a> {
 /// The machine code of a program, ending with an instruction that does not fall through.
 pub(crate) fn encode(program: &Program) -> Vec<u8> {
     let needs = needs(program);
-    // First with every jump long and no frame, to learn how far jumps go and how many slots there are; each further time
-    // brings everything nearer, so what was short stays so.
+    // First with every jump long and no frame, to learn how far jumps go and how many slots there
+    // are; each further time brings everything nearer, so what was short stays so.
     let mut encoder = Encoder::new(program, Jumps::default(), 0);
     encoder.run(&needs);
     let frame = (encoder.most_slots * 8).next_multiple_of(16);
@@ -429,7 +431,8 @@ impl<'a> Encoder<'a> {
         true
     }
 
-    /// `cmp` of a field whose place depends on the packet with a constant, in the packet's byte order.
+    /// `cmp` of a field whose place depends on the packet with a constant, in the packet's byte
+    /// order.
     fn compare_moving(&mut self, a: ExprId, value: u32) -> bool {
         let Expr::Load {
             size,

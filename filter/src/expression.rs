@@ -1,7 +1,8 @@
 //! Values that a filter computes from a packet: expressions over its bytes, each kept once.
 //!
-//! An expression is evaluated whole. A load that reaches beyond the captured bytes, or a division by zero, rejects the
-//! packet, whatever the rest of the filter would say; so evaluation is an effect, and no pass drops it.
+//! An expression is evaluated whole. A load that reaches beyond the captured bytes, or a division
+//! by zero, rejects the packet, whatever the rest of the filter would say; so evaluation is an
+//! effect, and no pass drops it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

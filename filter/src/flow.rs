@@ -1,7 +1,8 @@
-//! What is known before a test runs: values of variables as expressions, and outcomes that earlier tests decide.
+//! What is known before a test runs: values of variables as expressions, and outcomes that earlier
+//! tests decide.
 //!
-//! Invariant: the program rejects, accepts and reads as before. An evaluation that could reject is dropped only where it has
-//! already happened.
+//! Invariant: the program rejects, accepts and reads as before. An evaluation that could reject is
+//! dropped only where it has already happened.
 
 use alloc::vec::Vec;
 
@@ -351,7 +352,8 @@ fn past(program: &Program, mut to: NodeId, facts: &Facts) -> NodeId {
     to
 }
 
-/// For each node, how many bytes must be captured for the packet to be accepted from there; `u32::MAX` if it never is.
+/// For each node, how many bytes must be captured for the packet to be accepted from there;
+/// `u32::MAX` if it never is.
 pub(crate) fn needs(program: &Program) -> Vec<u32> {
     let mut needs = alloc::vec![0; program.nodes.len()];
     for id in (0..program.nodes.len()).rev() {

@@ -146,7 +146,8 @@ pub(crate) fn number(text: &str) -> Option<u32> {
         .map(|(_, number)| *number)
 }
 
-/// Every word that has a meaning here, and every named number, to look for what may have been meant.
+/// Every word that has a meaning here, and every named number, to look for what may have been
+/// meant.
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     let here = KEYWORDS
         .iter()
@@ -155,7 +156,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static str> {
     words.chain(NUMBERS.iter().map(|(name, _)| *name))
 }
 
-/// The word that somebody meant who wrote this name: in large letters, of another language of filters, or misspelt.
+/// The word that somebody meant who wrote this name: in large letters, of another language of
+/// filters, or misspelt.
 pub(crate) fn suggestion(name: &str) -> Option<&'static str> {
     let same = |known: &&str| known.eq_ignore_ascii_case(name);
     let foreign = || FOREIGN.iter().find(|(known, _)| same(known));

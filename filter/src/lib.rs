@@ -1,13 +1,15 @@
 //! Packet filters, compiled to machine code that the verifier accepts and that ends by itself.
 //!
-//! [`Filter::compile`] reads an expression of the language that `pcap-filter(7)` describes, for Ethernet,
-//! [`Filter::classic`] a program for the BSD packet filter as `tcpdump -ddd` prints it. Both become the same intermediate
-//! form: a graph of tests without cycles. [`Filter::code`] makes machine code of it, of the verifier's `Bounded` profile:
-//! its branches go forward only, so the longest path is known before it runs.
+//! [`Filter::compile`] reads an expression of the language that `pcap-filter(7)` describes, for
+//! Ethernet, [`Filter::classic`] a program for the BSD packet filter as `tcpdump -ddd` prints it.
+//! Both become the same intermediate form: a graph of tests without cycles. [`Filter::code`] makes
+//! machine code of it, of the verifier's `Bounded` profile: its branches go forward only, so the
+//! longest path is known before it runs.
 //!
-//! The order of reading: `token`, `parse` (source to steps), `lower` (steps to a `program` of tests of `expression`s), `classic`, `flow` (what a
-//! test says about the ones after it), `encode` (bytes), `run` (the same without machine code). [`set`] is for many filters; with the
-//! feature `domain`, `classifier` runs sets of any size in a domain.
+//! The order of reading: `token`, `parse` (source to steps), `lower` (steps to a `program` of tests
+//! of `expression`s), `classic`, `flow` (what a test says about the ones after it), `encode`
+//! (bytes), `run` (the same without machine code). [`set`] is for many filters; with the feature
+//! `domain`, `classifier` runs sets of any size in a domain.
 //!
 //! ```
 //! use postern_filter::{Filter, NoNames};
@@ -100,20 +102,22 @@ impl Filter {
         Ok(Filter { program })
     }
 
-    /// A program for the classic machine that does the same, as `tcpdump -ddd` prints it; nothing if it would be too long, or
-    /// needs more than that machine can. Run by the kernel it knows nothing of tags that were taken out: [`classic::Gate`] does.
+    /// A program for the classic machine that does the same, as `tcpdump -ddd` prints it; nothing
+    /// if it would be too long, or needs more than that machine can. Run by the kernel it knows
+    /// nothing of tags that were taken out: [`classic::Gate`] does.
     pub fn to_classic(&self) -> Option<alloc::vec::Vec<classic::Instruction>> {
         classic::exact(&self.program)
     }
 
-    /// Machine code that does the same, as a function `u32 filter(packet, wire, captured)`: the packet's offset in the window,
-    /// its length on the wire, and its captured bytes ([`SIGNATURE`]).
+    /// Machine code that does the same, as a function `u32 filter(packet, wire, captured)`: the
+    /// packet's offset in the window, its length on the wire, and its captured bytes
+    /// ([`SIGNATURE`]).
     pub fn code(&self) -> Code {
         Code::new(encode::encode(&self.program))
     }
 
-    /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that the packet had before it
-    /// was captured. Without machine code.
+    /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that
+    /// the packet had before it was captured. Without machine code.
     pub fn run(&self, packet: &[u8], wire: u32) -> u32 {
         let view = run::View {
             bytes: packet,

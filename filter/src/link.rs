@@ -1,4 +1,5 @@
-//! What packets begin with: the kinds of links, by the numbers that capture files and the kernel have for them.
+//! What packets begin with: the kinds of links, by the numbers that capture files and the kernel
+//! have for them.
 
 /// A packet's first header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +62,8 @@ impl Link {
         }
     }
 
-    /// The kind of an interface by its hardware type (ARPHRD), for packets that the kernel gives whole.
+    /// The kind of an interface by its hardware type (ARPHRD), for packets that the kernel gives
+    /// whole.
     pub fn of_hardware(number: u16) -> Option<Link> {
         Some(match number {
             1 | 772 => Link::Ethernet,
@@ -100,7 +102,8 @@ impl Link {
         }
     }
 
-    /// Where the network header of a packet begins, and its Ethernet type; nothing if there is none, or too little of the packet.
+    /// Where the network header of a packet begins, and its Ethernet type; nothing if there is
+    /// none, or too little of the packet.
     pub fn network(self, packet: &[u8]) -> Option<(usize, u16)> {
         let byte = |at: usize| packet.get(at).copied();
         let half = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));

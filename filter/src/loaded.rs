@@ -6,7 +6,8 @@ use postern_image::ImageBuilder;
 use crate::classifier::{ClassifierError, ROOM, ended, failed};
 use crate::{Code, SIGNATURE};
 
-/// A filter that is ready to be called. Packets that lie in areas which [`Loaded::domain`] sees are judged there, others are copied.
+/// A filter that is ready to be called. Packets that lie in areas which [`Loaded::domain`] sees are
+/// judged there, others are copied.
 pub struct Loaded {
     domain: Domain,
     room: Offset,
@@ -48,8 +49,9 @@ impl Loaded {
         &self.domain
     }
 
-    /// How many bytes of a packet are accepted, 0 if it is rejected. It is copied to the filter's room, so one thread at a time may
-    /// ask this; what lies beyond [`ROOM`] bytes counts as not captured.
+    /// How many bytes of a packet are accepted, 0 if it is rejected. It is copied to the filter's
+    /// room, so one thread at a time may ask this; what lies beyond [`ROOM`] bytes counts as not
+    /// captured.
     ///
     /// # Errors
     /// There is no room, or the call failed.
@@ -61,7 +63,8 @@ impl Loaded {
         verdict.map_err(ended("cannot judge a packet"))
     }
 
-    /// The same for a packet of which `captured` bytes lie at `packet` in an area that the domain sees. Any number of threads may ask.
+    /// The same for a packet of which `captured` bytes lie at `packet` in an area that the domain
+    /// sees. Any number of threads may ask.
     ///
     /// # Errors
     /// The call failed, as it does if the packet does not lie there.

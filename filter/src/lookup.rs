@@ -1,7 +1,8 @@
 //! What a set's program looks up in its memory: ranks, by the values of fields.
 //!
-//! A rank says who gets a packet: the priority, then the age; the higher one wins and 0 is nobody. Fields become a key of words of
-//! 64 bits as cheaply as the packet's bytes allow: what lies side by side is loaded at once, in the machine's byte order.
+//! A rank says who gets a packet: the priority, then the age; the higher one wins and 0 is nobody.
+//! Fields become a key of words of 64 bits as cheaply as the packet's bytes allow: what lies side
+//! by side is loaded at once, in the machine's byte order.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -13,14 +14,15 @@ use crate::expression::{Expr, ExprId, Exprs};
 pub(crate) enum Lookup {
     /// It stands there.
     Rank { at: u32 },
-    /// The field's value is an index; the descriptor is at `at`, and positions in it count from `base`.
+    /// The field's value is an index; the descriptor is at `at`, and positions in it count from
+    /// `base`.
     Direct { field: ExprId, at: u32, base: u32 },
     /// The fields' values are a key of a hash table; the same.
     Hash { layout: Layout, at: u32, base: u32 },
 }
 
-/// Descriptors of tables, in bytes: the highest rank (8), how many entries or the buckets' mask (4), where they begin (4),
-/// the lowest index or the keys of the two hashes.
+/// Descriptors of tables, in bytes: the highest rank (8), how many entries or the buckets' mask
+/// (4), where they begin (4), the lowest index or the keys of the two hashes.
 pub(crate) const BOUND: u32 = 0;
 pub(crate) const COUNT: u32 = 8;
 pub(crate) const ENTRIES: u32 = 12;

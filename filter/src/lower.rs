@@ -1,7 +1,8 @@
 //! Steps to a program: what each condition tests, for the link that packets begin with.
 //!
-//! The order of tests and what each of them loads are the language's own, for a load beyond the captured bytes rejects the
-//! packet. `vlan`, `mpls`, `pppoes` and `geneve` move the headers for everything after them, as the language says.
+//! The order of tests and what each of them loads are the language's own, for a load beyond the
+//! captured bytes rejects the packet. `vlan`, `mpls`, `pppoes` and `geneve` move the headers for
+//! everything after them, as the language says.
 
 mod address;
 mod arithmetic;

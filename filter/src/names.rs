@@ -1,6 +1,7 @@
 //! Names of hosts, networks, ports and protocols, as the system's databases have them.
 //!
-//! The crate opens no files: whoever compiles gives it the databases' texts ([`Databases`]), or answers itself ([`Names`]).
+//! The crate opens no files: whoever compiles gives it the databases' texts ([`Databases`]), or
+//! answers itself ([`Names`]).
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -145,7 +146,8 @@ impl Names for Databases {
     }
 }
 
-/// The name that differs least from `text`, if it differs by one or two changes and is not much shorter than they.
+/// The name that differs least from `text`, if it differs by one or two changes and is not much
+/// shorter than they.
 pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = match text.len() {
         0..=2 => 0,
@@ -159,7 +161,8 @@ pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Insertions, deletions, replacements and exchanges of neighbours from `a` to `b`; anything above `most` if there are more.
+/// Insertions, deletions, replacements and exchanges of neighbours from `a` to `b`; anything above
+/// `most` if there are more.
 fn distance(a: &[u8], b: &[u8], most: usize) -> usize {
     if a.len().abs_diff(b.len()) > most || a.len() > 40 {
         return most + 1;

@@ -1,9 +1,10 @@
 //! Tokens to steps, by recursive descent.
 //!
-//! The grammar's particular points: `and` and `or` bind equally and to the left; a name or number after them takes the
-//! qualifiers of what stood before (`port 80 or 443`); `%` and `^` take all that follows as their right operand. One thing is
-//! added to the language: `12:2` is the field of two bytes at byte 12 of the packet, so that DPF's predicates can be written,
-//! as in `(12:2 == 0x0800) and (14:1 & 0xf0 == 0x40)`.
+//! The grammar's particular points: `and` and `or` bind equally and to the left; a name or number
+//! after them takes the qualifiers of what stood before (`port 80 or 443`); `%` and `^` take all
+//! that follows as their right operand. One thing is added to the language: `12:2` is the field of
+//! two bytes at byte 12 of the packet, so that DPF's predicates can be written, as in `(12:2 ==
+//! 0x0800) and (14:1 & 0xf0 == 0x40)`.
 
 mod hint;
 mod sum;
@@ -231,7 +232,8 @@ impl Parser<'_> {
         )
     }
 
-    /// Whether what follows, behind any parentheses and `not`, is a name or number and not a comparison.
+    /// Whether what follows, behind any parentheses and `not`, is a name or number and not a
+    /// comparison.
     fn is_id(&self) -> bool {
         let mut index = self.at;
         while matches!(

@@ -25,9 +25,11 @@ pub(crate) enum NodeKind {
     Assign(u8, ExprId),
     /// Ends with the expression's value: how many bytes are accepted.
     Return(ExprId),
-    /// Of a set: goes on at `yes` if the best rank found is at least the one in this place of the set's memory.
+    /// Of a set: goes on at `yes` if the best rank found is at least the one in this place of the
+    /// set's memory.
     Beaten(u32),
-    /// Of a set: looks a rank up, keeps it if it is the best, and goes on at `yes`. What it reads is captured: tests before it say so.
+    /// Of a set: looks a rank up, keeps it if it is the best, and goes on at `yes`. What it reads
+    /// is captured: tests before it say so.
     Lookup(u32),
     /// Of a set: ends with the best filter.
     Best,
@@ -146,7 +148,8 @@ impl Builder {
         part.head
     }
 
-    /// The finished program from `entry`, its nodes in an order in which every edge goes forward, without those that nothing reaches.
+    /// The finished program from `entry`, its nodes in an order in which every edge goes forward,
+    /// without those that nothing reaches.
     pub fn finish(mut self, entry: NodeId, accept: u32) -> Program {
         for node in &mut self.nodes {
             for edge in [&mut node.yes, &mut node.no] {
@@ -185,8 +188,8 @@ impl Program {
         }
     }
 
-    /// Orders the nodes so that edges go forward, each test followed by where it leads when it holds, if that can be; drops
-    /// what the entry does not reach.
+    /// Orders the nodes so that edges go forward, each test followed by where it leads when it
+    /// holds, if that can be; drops what the entry does not reach.
     pub fn sort(&mut self) {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = alloc::vec![false; self.nodes.len()];

@@ -1,4 +1,5 @@
-//! The meaning of a program, node by node: what the machine code is compared with, and an answer where there is none.
+//! The meaning of a program, node by node: what the machine code is compared with, and an answer
+//! where there is none.
 
 use crate::expression::{Expr, ExprId, apply, holds};
 use crate::program::{ACCEPT, NodeKind, Program, REJECT};

@@ -1,12 +1,14 @@
 //! Many filters as one: which of them wants a packet is found without asking each.
 //!
-//! Every way through a filter's tests to acceptance is a *path*: outcomes that tests must have. Those that say that a field has a
-//! value are the path's *key*, the others its *shape* together with the list of fields. Paths of one shape, such as those of ten
-//! thousand connections, share one table: the fields are read and the shape's tests made once, then the key is looked up by
-//! hash. A packet that a filter accepts takes one of its paths or more; one that it rejects takes none.
+//! Every way through a filter's tests to acceptance is a *path*: outcomes that tests must have.
+//! Those that say that a field has a value are the path's *key*, the others its *shape* together
+//! with the list of fields. Paths of one shape, such as those of ten thousand connections, share
+//! one table: the fields are read and the shape's tests made once, then the key is looked up by
+//! hash. A packet that a filter accepts takes one of its paths or more; one that it rejects takes
+//! none.
 //!
-//! After Engler, Wallach and Kaashoek's dynamic packet filters (Exokernel, sections 3.2 and 5.6): merging, and the check that nobody takes
-//! another's packets.
+//! After Engler, Wallach and Kaashoek's dynamic packet filters (Exokernel, sections 3.2 and 5.6):
+//! merging, and the check that nobody takes another's packets.
 
 mod cuckoo;
 pub(crate) mod dispatch;
@@ -36,7 +38,8 @@ pub struct Id(pub u32);
 pub struct Claim {
     /// Whose packets they are.
     pub owner: u32,
-    /// Of two filters that accept a packet the one with the higher priority gets it; of equal ones the older.
+    /// Of two filters that accept a packet the one with the higher priority gets it; of equal ones
+    /// the older.
     pub priority: u32,
     /// Packets of other owners may be taken.
     pub may_steal: bool,
@@ -130,8 +133,8 @@ impl Set {
     /// Adds a filter.
     ///
     /// # Errors
-    /// It may not steal, and there is a filter of another owner and lower priority with which it has packets in common, or of
-    /// which that cannot be excluded.
+    /// It may not steal, and there is a filter of another owner and lower priority with which it
+    /// has packets in common, or of which that cannot be excluded.
     pub fn insert(&mut self, filter: &Filter, claim: Claim) -> Result<Id, SetError> {
         let paths = path::of(&filter.program, &mut self.exprs);
         if !claim.may_steal
@@ -190,7 +193,8 @@ impl Set {
         Some(member.paths)
     }
 
-    /// Forgets shapes that no filter has any more, and constants that were only of filters that are gone, once they are many.
+    /// Forgets shapes that no filter has any more, and constants that were only of filters that are
+    /// gone, once they are many.
     pub(crate) fn sweep(&mut self) {
         let empty = |group: &&Group| group.table.is_empty();
         let shapes = self.groups.len();

@@ -1,4 +1,5 @@
-//! Source text to tokens. As in the language's own scanner, the longest match counts: `len-14` is one name.
+//! Source text to tokens. As in the language's own scanner, the longest match counts: `len-14` is
+//! one name.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -14,7 +15,8 @@ use crate::keyword::{self, Keyword};
 pub(crate) enum Token {
     Keyword(Keyword),
     Number(u32),
-    /// One to three dots between numbers; 0 to 255 each is not checked yet. `1` to `4` numbers, as they were written.
+    /// One to three dots between numbers; 0 to 255 each is not checked yet. `1` to `4` numbers, as
+    /// they were written.
     Dotted(String),
     Six(Ipv6Addr),
     Ether([u8; 6]),
@@ -97,7 +99,8 @@ fn one(source: &str, at: usize) -> Result<(Token, usize), Error> {
             return Ok((Token::Keyword(word), 2));
         }
     }
-    // Addresses, numbers and names overlap; the longest wins, and of two equally long the first here.
+    // Addresses, numbers and names overlap; the longest wins, and of two equally long the first
+    // here.
     let mut best: (usize, Option<Token>) = (0, None);
     let mut offer = |length: usize, token: &mut dyn FnMut() -> Result<Token, Error>| {
         if length > best.0 {
@@ -160,7 +163,8 @@ fn hex(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A link address at the beginning: six bytes with `:`, `-` or `.` between, three pairs with `.`, or twelve digits.
+/// A link address at the beginning: six bytes with `:`, `-` or `.` between, three pairs with `.`,
+/// or twelve digits.
 fn ether(bytes: &[u8]) -> Option<(usize, [u8; 6])> {
     let groups = |count: usize, most: usize, separators: &[u8]| -> Option<(usize, [u8; 6])> {
         let (mut at, mut address, mut separator) = (0, [0; 6], 0);

@@ -1,4 +1,5 @@
-//! Filters as programs of the classic machine: what they accept, what the kernel takes, and what tags that it took out change.
+//! Filters as programs of the classic machine: what they accept, what the kernel takes, and what
+//! tags that it took out change.
 
 use crate::support;
 
@@ -118,7 +119,8 @@ fn classic_programs_say_the_same() {
     );
 }
 
-/// The kernel never leaves out what the filter accepts, with tags and without; where the program is exact it leaves out all else.
+/// The kernel never leaves out what the filter accepts, with tags and without; where the program is
+/// exact it leaves out all else.
 #[test]
 fn the_gate_refuses_nothing_that_is_wanted() {
     let corpus = corpus(12, 200);

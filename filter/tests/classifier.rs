@@ -1,4 +1,5 @@
-//! Sets as machine code in a domain give the answers that their filters give one by one, after every change.
+//! Sets as machine code in a domain give the answers that their filters give one by one, after
+//! every change.
 
 use crate::support;
 
@@ -102,7 +103,8 @@ fn packet_for(n: usize) -> Vec<u8> {
     }
 }
 
-/// Insertions, removals, growth and new keys of tables: a model, and the set without machine code, say the same.
+/// Insertions, removals, growth and new keys of tables: a model, and the set without machine code,
+/// say the same.
 #[test]
 fn tables_follow_a_set_that_changes() {
     const KINDS: usize = 6000;
@@ -166,7 +168,8 @@ fn a_hundred_thousand_connections() {
     assert!(set.to_string().contains("hash of"), "{set}");
 }
 
-/// Random numbers that make all keys meet, for so many draws: then tables get new keys, or say that they cannot be.
+/// Random numbers that make all keys meet, for so many draws: then tables get new keys, or say that
+/// they cannot be.
 #[test]
 fn keys_that_meet_get_other_hashes() {
     const COUNT: u32 = 3000;

@@ -1,4 +1,5 @@
-//! Filters that grow: neither the insertion nor a packet becomes much dearer where there is one host more.
+//! Filters that grow: neither the insertion nor a packet becomes much dearer where there is one
+//! host more.
 
 use std::time::Instant;
 

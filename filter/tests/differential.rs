@@ -22,8 +22,8 @@ fn random_expressions() {
     assert!(tally.same > count * 2 / 3, "{} of {count}", tally.same);
 }
 
-/// Every word of the language in every place, and what people wrote: accepted and refused as by libpcap, but for what the reference
-/// says.
+/// Every word of the language in every place, and what people wrote: accepted and refused as by
+/// libpcap, but for what the reference says.
 #[test]
 fn written_expressions() {
     let told = ["inbound", "outbound", "ifindex", "decnet"];

@@ -1,4 +1,5 @@
-//! Bad expressions: where they are wrong, and what to write instead. Bad classic programs and capture files, too.
+//! Bad expressions: where they are wrong, and what to write instead. Bad classic programs and
+//! capture files, too.
 
 use postern_filter::capture::{Capture, CaptureProblem, Direction, pcap_header, pcap_record};
 use postern_filter::{Databases, Filter, NoNames};
@@ -298,7 +299,8 @@ fn damaged_captures() {
     );
 }
 
-/// A pcapng file of one interface with times in nanoseconds, in both byte orders, whole and cut at every place.
+/// A pcapng file of one interface with times in nanoseconds, in both byte orders, whole and cut at
+/// every place.
 #[test]
 fn pcapng() {
     for big in [false, true] {
@@ -361,8 +363,8 @@ fn pcapng() {
     }
 }
 
-/// What files of other programs have: options, interfaces of several kinds and sections, old and simple packets, times that begin
-/// elsewhere.
+/// What files of other programs have: options, interfaces of several kinds and sections, old and
+/// simple packets, times that begin elsewhere.
 #[test]
 fn pcapng_of_others() {
     fn block(file: &mut Vec<u8>, kind: u32, body: &[u8]) {
@@ -390,7 +392,8 @@ fn pcapng_of_others() {
     };
     let mut file = Vec::new();
     section(&mut file);
-    // Microseconds, 2 bytes are kept; then 2^-10 seconds from second 100 on, with a name and an option that nobody knows.
+    // Microseconds, 2 bytes are kept; then 2^-10 seconds from second 100 on, with a name and an
+    // option that nobody knows.
     block(&mut file, 1, &words(&[1, 2]));
     let options = [
         &[2, 0, 3, 0, b'e', b't', b'h', 0][..],

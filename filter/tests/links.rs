@@ -1,4 +1,5 @@
-//! Links other than Ethernet: the same verdicts as by libpcap, and by machine code, on packets of every protocol.
+//! Links other than Ethernet: the same verdicts as by libpcap, and by machine code, on packets of
+//! every protocol.
 
 use crate::support;
 
@@ -111,7 +112,8 @@ fn verdicts_are_those_of_libpcap() {
             let judge = Judge::compile_for(number, text, false);
             let (filter, judge) = match (filter, judge) {
                 (Ok(filter), Ok(judge)) => (filter, judge),
-                // What is known before the first packet libpcap refuses: `expression rejects all packets`.
+                // What is known before the first packet libpcap refuses: `expression rejects all
+                // packets`.
                 (Ok(_), Err(_)) => continue,
                 (Err(error), Ok(_)) => {
                     refused.push(error.to_string());

@@ -1,4 +1,5 @@
-//! Sets give the answers that their filters give one by one, whatever was inserted and removed before.
+//! Sets give the answers that their filters give one by one, whatever was inserted and removed
+//! before.
 
 use crate::support;
 
@@ -36,7 +37,8 @@ fn random_sets_answer_as_their_filters_do() {
                 assert!(set.remove(id) && !set.remove(id));
                 continue;
             }
-            // Small sets of small expressions, so that some sets have no filter that must be asked by itself.
+            // Small sets of small expressions, so that some sets have no filter that must be asked
+            // by itself.
             let size = 1 + random.usize(..if round % 2 == 0 { 1 } else { 3 });
             let source = expressions::expression(&mut random, size);
             let Ok(filter) = Filter::compile(&source, &NoNames) else {
@@ -88,7 +90,8 @@ fn random_sets_answer_as_their_filters_do() {
     );
 }
 
-/// Connections beyond counting by hand: each packet finds its own, before and after half of them are gone.
+/// Connections beyond counting by hand: each packet finds its own, before and after half of them
+/// are gone.
 #[test]
 fn many_connections() {
     let mut set = Set::new();
@@ -164,7 +167,8 @@ fn nobody_takes_another_owners_packets() {
     }
 }
 
-/// Whatever filters come and go: one that was taken in without a permission gets no packet that was another owner's before.
+/// Whatever filters come and go: one that was taken in without a permission gets no packet that was
+/// another owner's before.
 #[test]
 fn random_filters_do_not_steal() {
     let mut random = Rng::with_seed(8);

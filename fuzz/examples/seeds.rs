@@ -1,5 +1,6 @@
-//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes FOLDER/image, FOLDER/object, FOLDER/verifier,
-//! FOLDER/debug, FOLDER/policy, FOLDER/ecode, FOLDER/ecode-parser, FOLDER/filter and FOLDER/capture-file.
+//! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes
+//! FOLDER/image, FOLDER/object, FOLDER/verifier, FOLDER/debug, FOLDER/policy, FOLDER/ecode,
+//! FOLDER/ecode-parser, FOLDER/filter and FOLDER/capture-file.
 //!
 //! Seeds are made, not stored, so that they follow the format.
 
@@ -35,7 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Objects with each kind of section, symbol and relocation that the reader knows, and each file cut short.
+/// Objects with each kind of section, symbol and relocation that the reader knows, and each file
+/// cut short.
 fn objects() -> Vec<Vec<u8>> {
     // InstructionKind, flags, bytes, size if there are none in the file, link, info.
     type Part<'a> = (u32, u64, &'a [u8], u64, u32, u32);
@@ -180,7 +182,8 @@ fn tokens() -> Vec<Vec<u8>> {
     alone.chain(rows).collect()
 }
 
-/// Each system call alone and on paths, and a few that belong together: open, write, seek, read, list, lock, close.
+/// Each system call alone and on paths, and a few that belong together: open, write, seek, read,
+/// list, lock, close.
 fn system_calls() -> Vec<Vec<u8>> {
     let call = |number: u8, words: [(u8, u8); 5]| {
         let words = words.into_iter().flat_map(|(kind, value)| [kind, value]);
@@ -264,7 +267,8 @@ fn images() -> Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
     Ok(all)
 }
 
-/// Texts, each after the byte that chooses profile (bit 0), segment (bit 1) and imports (from bit 2 on).
+/// Texts, each after the byte that chooses profile (bit 0), segment (bit 1) and imports (from bit 2
+/// on).
 fn texts() -> Vec<Vec<u8>> {
     const USER: u8 = 0;
     const BOUNDED: u8 = 1;

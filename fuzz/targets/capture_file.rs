@@ -1,5 +1,5 @@
-//! Any bytes as a capture file: packets that lie in it, one behind the other, then its end or an error with its place. What was read is
-//! written anew in both formats, and read again.
+//! Any bytes as a capture file: packets that lie in it, one behind the other, then its end or an
+//! error with its place. What was read is written anew in both formats, and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any bytes as a file with symbols and debug information: names and lines, or none, soon and in little memory.
+//! Any bytes as a file with symbols and debug information: names and lines, or none, soon and in
+//! little memory.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,8 @@
-//! Tokens in any order as E-code: the lexer is passed quickly, so that the parser and what comes behind it are tried.
+//! Tokens in any order as E-code: the lexer is passed quickly, so that the parser and what comes
+//! behind it are tried.
 //!
-//! Each byte is a token, so that every change of the input is one of the program; small limits are met often.
+//! Each byte is a token, so that every change of the input is one of the program; small limits are
+//! met often.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Any text as a filter's expression or classic program: an error whose place lies in the source and that prints, or code that the
-//! verifier accepts, that ends, and that gives the interpreter's verdict. The input is the text, then after a zero byte a packet.
+//! Any text as a filter's expression or classic program: an error whose place lies in the source
+//! and that prints, or code that the verifier accepts, that ends, and that gives the interpreter's
+//! verdict. The input is the text, then after a zero byte a packet.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any bytes as an object for a namespace: an error that can be printed, or names that lead somewhere; and never more memory than
-//! some times the file's length.
+//! Any bytes as an object for a namespace: an error that can be printed, or names that lead
+//! somewhere; and never more memory than some times the file's length.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

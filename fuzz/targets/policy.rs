@@ -1,5 +1,6 @@
-//! Any numbers and words as system calls of an extension whose policy grants a directory: the host survives, nothing outside the
-//! directory changes, and memory that the extension may only read stays as it was.
+//! Any numbers and words as system calls of an extension whose policy grants a directory: the host
+//! survives, nothing outside the directory changes, and memory that the extension may only read
+//! stays as it was.
 //!
 //! Each call is 11 bytes: a number, then for each of five words a kind and a value.
 #![no_main]

@@ -1,6 +1,8 @@
-//! Any bytes as text: whatever is accepted is read by iced-x86 as the same instructions, each legal by a second opinion.
+//! Any bytes as text: whatever is accepted is read by iced-x86 as the same instructions, each legal
+//! by a second opinion.
 //!
-//! The first byte chooses profile, segment register, and how many imports and links there are; the rest is text.
+//! The first byte chooses profile, segment register, and how many imports and links there are; the
+//! rest is text.
 #![no_main]
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, OpKind, Register};

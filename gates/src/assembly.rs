@@ -1,7 +1,7 @@
 //! The gates' assembly and the structures that it reads, bound together field by field.
 //!
-//! `gate.s` and `peer.s` say what each instruction is for; this file gives them the offsets, the classes that exist, and the functions
-//! that decide for them.
+//! `gate.s` and `peer.s` say what each instruction is for; this file gives them the offsets, the
+//! classes that exist, and the functions that decide for them.
 
 use super::call_state::CallPhase;
 use super::control::{Control, SLOTS, ServiceEntry, ThreadSlot};

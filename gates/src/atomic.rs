@@ -1,5 +1,5 @@
-//! What the state machines ask of an atomic word: the processor's words have it, and a model's, which tries every order in which
-//! threads may see what others wrote.
+//! What the state machines ask of an atomic word: the processor's words have it, and a model's,
+//! which tries every order in which threads may see what others wrote.
 
 use super::pause::Pause;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,10 +10,12 @@ pub trait Atomic<T> {
     fn load(&self, order: Ordering) -> T;
     /// As of `std`'s atomics.
     fn store(&self, value: T, order: Ordering);
-    /// Stores, and what the thread loads afterwards is loaded when others can see that: a sequentially consistent store, where all that
-    /// is loaded so is sequentially consistent, too. (The model's are only acquired and released, so it needs a fence.)
+    /// Stores, and what the thread loads afterwards is loaded when others can see that: a
+    /// sequentially consistent store, where all that is loaded so is sequentially consistent, too.
+    /// (The model's are only acquired and released, so it needs a fence.)
     fn store_ahead(&self, value: T);
-    /// As of `std`'s atomics. (In the model a plain store may come before exchanges that it did not see.)
+    /// As of `std`'s atomics. (In the model a plain store may come before exchanges that it did not
+    /// see.)
     fn swap(&self, value: T, order: Ordering) -> T;
     /// As of `std`'s atomics; a failure orders as a success.
     fn compare_exchange(&self, from: T, to: T, order: Ordering) -> Result<T, T>;

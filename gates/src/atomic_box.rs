@@ -23,7 +23,8 @@ impl<T> AtomicBox<T> {
     pub fn swap(&self, value: Option<Box<T>>) -> Option<Box<T>> {
         let new = value.map_or(std::ptr::null_mut(), Box::into_raw);
         let old = self.0.swap(new, Ordering::SeqCst);
-        // SAFETY: what is not null came from Box::into_raw above, and the exchange gives it to one caller only.
+        // SAFETY: what is not null came from Box::into_raw above, and the exchange gives it to one
+        // caller only.
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 
@@ -47,7 +48,8 @@ impl<T> Drop for AtomicBox<T> {
     }
 }
 
-/// Empty, or the owner of a value that stays. No thread ever waits for another one, so a forked child finds nothing half done.
+/// Empty, or the owner of a value that stays. No thread ever waits for another one, so a forked
+/// child finds nothing half done.
 pub(super) struct OnceBox<T>(AtomicPtr<T>, PhantomData<OnceLock<T>>);
 
 impl<T> Default for OnceBox<T> {
@@ -57,7 +59,8 @@ impl<T> Default for OnceBox<T> {
 }
 
 impl<T> OnceBox<T> {
-    /// The value; if there is none yet, what `make` gives. Of two threads that make one at the same time, the first one's stays.
+    /// The value; if there is none yet, what `make` gives. Of two threads that make one at the same
+    /// time, the first one's stays.
     pub(super) fn get_or_make(&self, make: impl FnOnce() -> Option<T>) -> Option<&T> {
         let (order, none) = (Ordering::SeqCst, std::ptr::null_mut());
         let mut value = self.0.load(order);
@@ -81,7 +84,8 @@ impl<T> Drop for OnceBox<T> {
     fn drop(&mut self) {
         let value = *self.0.get_mut();
         if !value.is_null() {
-            // SAFETY: from Box::into_raw in `get_or_make`; whoever drops this has no reference to it left.
+            // SAFETY: from Box::into_raw in `get_or_make`; whoever drops this has no reference to
+            // it left.
             drop(unsafe { Box::from_raw(value) });
         }
     }

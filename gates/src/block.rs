@@ -1,7 +1,8 @@
 //! A domain's control block in use, and what keeps alive what gates read through it.
 //!
-//! Invariant: what gates read through a block (text, services, window, C function pointers) is there for as long as somebody is inside,
-//! whoever drops the block when; and an entry leads where the domain's text may be entered.
+//! Invariant: what gates read through a block (text, services, window, C function pointers) is
+//! there for as long as somebody is inside, whoever drops the block when; and an entry leads where
+//! the domain's text may be entered.
 
 use super::control::table::{Table, lock};
 use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS, ServiceEntry};
@@ -74,8 +75,8 @@ impl Block {
             None => return Err(MapError::TooManyDomains(MAX_DOMAINS)),
         };
         let block = table.memory.address() + number * BLOCK;
-        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, and it is open, for good; zeros or a former domain's are
-        // a valid Control (atomics only).
+        // SAFETY: number < MAX_DOMAINS, so the block lies in the reservation, and it is open, for
+        // good; zeros or a former domain's are a valid Control (atomics only).
         let control: &'static Control = unsafe { &*(block as *const Control) };
         if used {
             control.wipe(threads);
@@ -99,8 +100,8 @@ impl Block {
         text.is_some_and(|text| text.is_start(offset)) || self.is_slot(offset)
     }
 
-    /// Says what the domain is made of, once: text that is mapped in its window, and one service for each of its gate slots.
-    /// [`crate::window::Pin::furnish`] knows which.
+    /// Says what the domain is made of, once: text that is mapped in its window, and one service
+    /// for each of its gate slots. [`crate::window::Pin::furnish`] knows which.
     pub(crate) fn made_of(
         &self,
         text: Arc<Text>,
@@ -138,8 +139,8 @@ impl Block {
         }
     }
 
-    /// A C function pointer that calls `entry`, one of this domain's. The same entry has the same pointer. When the domain is gone it is
-    /// refused.
+    /// A C function pointer that calls `entry`, one of this domain's. The same entry has the same
+    /// pointer. When the domain is gone it is refused.
     ///
     /// # Errors
     /// The kernel's, if there can be no more; [`MapError::Taken`]: it is another domain's entry.
@@ -160,8 +161,9 @@ impl Block {
 }
 
 impl Block {
-    /// The entry of a function at `offset` with these types: which registers carry arguments, and which gate it takes. Where the
-    /// domain's text may not be entered, it is one that no domain in any phase lets in.
+    /// The entry of a function at `offset` with these types: which registers carry arguments, and
+    /// which gate it takes. Where the domain's text may not be entered, it is one that no domain in
+    /// any phase lets in.
     pub fn entry(&self, offset: u32, signature: &Signature, manner: Manner) -> Entry {
         let mut entry = Entry {
             control: AtomicPtr::new(std::ptr::from_ref::<Control>(self).cast_mut()),
@@ -209,8 +211,8 @@ impl Drop for Block {
     fn drop(&mut self) {
         self.control.lifecycle.close();
         if let Some(made_of) = self.made_of.take() {
-            // The runtime keeps a domain's parts until nobody is inside (`domain::reclaim`), so this finds nobody. If it does, what the
-            // calls use stays for good.
+            // The runtime keeps a domain's parts until nobody is inside (`domain::reclaim`), so
+            // this finds nobody. If it does, what the calls use stays for good.
             if self.is_occupied() {
                 std::mem::forget((made_of, std::mem::take(&mut self.stubs)));
                 return;

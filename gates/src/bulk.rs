@@ -1,25 +1,31 @@
-//! The memory gate: memmove, memset, memcmp, memchr and strlen of long ranges, done by trusted code for every domain (`bulk.s`).
+//! The memory gate: memmove, memset, memcmp, memchr and strlen of long ranges, done by trusted code
+//! for every domain (`bulk.s`).
 //!
-//! Invariant: it touches no byte that the extension could not touch with an operand of its own at that moment, and it leaves nothing
-//! behind but its result and what it wrote in the window.
+//! Invariant: it touches no byte that the extension could not touch with an operand of its own at
+//! that moment, and it leaves nothing behind but its result and what it wrote in the window.
 //!
-//! - **Where.** Offsets are cut to 32 bits, and an offset and a length whose sum reaches 4 GiB are refused in one test, before the
-//!   base is added. The base is that of the control block, which does not change while a call is inside. A search
-//!   that is given more than the window has left gets what is left, and looks at whole vectors at multiples of their size, which lie
-//!   in one page with a byte of the range. So addresses are in the window, and there the pages' own protection decides, as it does for
-//!   the extension's operands: the same addresses, the same mode of the processor.
-//! - **What a race can do.** Nothing is read twice and believed twice: lengths, ends and places are in registers, and a place that was
-//!   found is computed from vectors that were loaded once.
-//! - **How it ends.** Nothing is pushed, no word of the thread's state is written, and the call stays *Inside* with its frame recorded.
-//!   So every instruction is one at which the call can be ended (`signal::abortable`), and a fault of it is the extension's. The
-//!   control stack holds return addresses and nothing else, as while text runs, so the place of the call is what lies on top
-//!   ([`caller`]).
-//! - **What is left in registers.** Integer registers: the extension's own words, and addresses of its window, whose base it may read
-//!   in its info page. Vector registers: bytes of the extension's own window, and upper halves are zero. An image whose
-//!   text cannot read vectors has none cleared at its gates, and cannot read these either; whoever comes next is cleared by what *its*
-//!   text can read. What the host left in upper halves goes with `vzeroupper`. After an end they are zeroed on the way out
-//!   ([`zero_upper_halves`]).
-//! - **Flags.** No accepted instruction sets the direction flag, so it is clear as the host left it.
+//! - **Where.** Offsets are cut to 32 bits, and an offset and a length whose sum reaches 4 GiB are
+//!   refused in one test, before the base is added. The base is that of the control block, which
+//!   does not change while a call is inside. A search that is given more than the window has left
+//!   gets what is left, and looks at whole vectors at multiples of their size, which lie in one
+//!   page with a byte of the range. So addresses are in the window, and there the pages' own
+//!   protection decides, as it does for the extension's operands: the same addresses, the same mode
+//!   of the processor.
+//! - **What a race can do.** Nothing is read twice and believed twice: lengths, ends and places are
+//!   in registers, and a place that was found is computed from vectors that were loaded once.
+//! - **How it ends.** Nothing is pushed, no word of the thread's state is written, and the call
+//!   stays *Inside* with its frame recorded. So every instruction is one at which the call can be
+//!   ended (`signal::abortable`), and a fault of it is the extension's. The control stack holds
+//!   return addresses and nothing else, as while text runs, so the place of the call is what lies
+//!   on top ([`caller`]).
+//! - **What is left in registers.** Integer registers: the extension's own words, and addresses of
+//!   its window, whose base it may read in its info page. Vector registers: bytes of the
+//!   extension's own window, and upper halves are zero. An image whose text cannot read vectors has
+//!   none cleared at its gates, and cannot read these either; whoever comes next is cleared by what
+//!   *its* text can read. What the host left in upper halves goes with `vzeroupper`. After an end
+//!   they are zeroed on the way out ([`zero_upper_halves`]).
+//! - **Flags.** No accepted instruction sets the direction flag, so it is clear as the host left
+//!   it.
 
 use super::control::{Control, ServiceEntry};
 use super::memory;
@@ -29,7 +35,8 @@ use std::arch::global_asm;
 use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From so many bytes on, the processor's own copy is used; as many as no window has where it is slow.
+/// From so many bytes on, the processor's own copy is used; as many as no window has where it is
+/// slow.
 static MOVE_BY_STRING: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The same for fills.
 static FILL_BY_STRING: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -155,7 +162,8 @@ impl Vectors {
     }
 }
 
-/// Bytes from which the processor's own copies and fills were measured to be as fast as vectors, where it has fast ones (ERMS).
+/// Bytes from which the processor's own copies and fills were measured to be as fast as vectors,
+/// where it has fast ones (ERMS).
 const BY_STRING: (u64, u64) = (16 << 10, 16 << 10);
 
 /// Gives a thread that registers the addresses that its slots jump to.
@@ -173,7 +181,8 @@ fn set(thread: &Thread, vectors: Vectors) {
     }
 }
 
-/// For tests: the calling thread's slots lead to these vectors, and the processor's own copies are used from so many bytes on.
+/// For tests: the calling thread's slots lead to these vectors, and the processor's own copies are
+/// used from so many bytes on.
 #[cfg(feature = "testing")]
 pub fn choose(vectors: Vectors, bytes: u64) {
     MOVE_BY_STRING.store(bytes, Ordering::Relaxed);
@@ -193,14 +202,17 @@ pub(super) fn contains(pc: usize) -> bool {
     (&raw const postern_bulk as usize..&raw const postern_bulk_end as usize).contains(&pc)
 }
 
-/// Bytes from the call of a slot to its return address: a direct call. In a guarded sequence it is the instruction before.
+/// Bytes from the call of a slot to its return address: a direct call. In a guarded sequence it is
+/// the instruction before.
 const CALL: u64 = 5;
 
-/// Where the extension called the gate, by the word on top of its control stack: as an address in the window. A function that the
-/// host entered may have gone on to the slot by a jump: then there is no call, and the place is that of the slots.
+/// Where the extension called the gate, by the word on top of its control stack: as an address in
+/// the window. A function that the host entered may have gone on to the slot by a jump: then there
+/// is no call, and the place is that of the slots.
 ///
 /// # Safety
-/// The calling thread was interrupted in the gate with this stack pointer, which points at a return address, then.
+/// The calling thread was interrupted in the gate with this stack pointer, which points at a return
+/// address, then.
 pub(super) unsafe fn caller(control: &Control, rsp: u64) -> u64 {
     // SAFETY: the caller's promise.
     let back = unsafe { memory::host_word(rsp) };
@@ -212,7 +224,8 @@ pub(super) unsafe fn caller(control: &Control, rsp: u64) -> u64 {
     }
 }
 
-/// After a call was ended, perhaps in the gate: upper halves of vector registers are dead between functions, and slow SSE code down.
+/// After a call was ended, perhaps in the gate: upper halves of vector registers are dead between
+/// functions, and slow SSE code down.
 pub(super) fn zero_upper_halves() {
     if std::arch::is_x86_feature_detected!("avx") {
         // SAFETY: the processor has AVX, and no caller of a function keeps anything there.

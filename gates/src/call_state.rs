@@ -1,4 +1,5 @@
-//! Where a thread is with its innermost call: one word of the thread's state, which the gates write with plain stores.
+//! Where a thread is with its innermost call: one word of the thread's state, which the gates write
+//! with plain stores.
 //!
 //! ```text
 //!                                   ┌───────────────────────── abort, or the full gate's way out ──► Leaving ──┐
@@ -23,11 +24,13 @@
 //! | InService | are the innermost call's | the host's | ends it when the service returns |
 //! | Leaving | are the innermost call's | the host's | the call is over |
 //!
-//! **Orderings.** Only the thread itself writes the word. What it has written before shows to others in the order of its stores: the
-//! gates' are plain (on this processor as good as `Release`), and Rust's are `Release`. Who reads another thread's word reads it `SeqCst`. The
-//! one place where a store must be seen before a load is made is between [`CallState::publish`] and the look at the domain's
-//! [lifecycle](super::lifecycle): Rust has a fence there, the gates have none, and whoever keeps calls out sends a barrier to all threads
-//! between their transition and their look at this word.
+//! **Orderings.** Only the thread itself writes the word. What it has written before shows to
+//! others in the order of its stores: the gates' are plain (on this processor as good as
+//! `Release`), and Rust's are `Release`. Who reads another thread's word reads it `SeqCst`. The one
+//! place where a store must be seen before a load is made is between [`CallState::publish`] and the
+//! look at the domain's [lifecycle](super::lifecycle): Rust has a fence there, the gates have none,
+//! and whoever keeps calls out sends a barrier to all threads between their transition and their
+//! look at this word.
 
 use super::atomic::Atomic;
 use std::sync::atomic::AtomicU32;
@@ -45,7 +48,8 @@ pub enum CallPhase {
     InService = 2,
     /// The call is being left.
     Leaving = 3,
-    /// A gate or the slow path is writing the state of a new call, or of one that waited; whoever was inside still is.
+    /// A gate or the slow path is writing the state of a new call, or of one that waited; whoever
+    /// was inside still is.
     Entering = 4,
 }
 
@@ -89,14 +93,15 @@ impl<A: Atomic<u32>> CallState<A> {
         CallPhase::of(self.0.load(SeqCst))
     }
 
-    /// Outside, InService (a new call), Inside, InService, Leaving (a waiting call comes back) → Entering: from here on the thread's state is
-    /// written.
+    /// Outside, InService (a new call), Inside, InService, Leaving (a waiting call comes back) →
+    /// Entering: from here on the thread's state is written.
     pub(crate) fn begin_entering(&self) {
         self.0.store(CallPhase::Entering as u32, Release);
     }
 
-    /// Entering → Inside. The thread's state is complete before, and what it reads of its domain's lifecycle after this is no older: with
-    /// the fence, either this sees that the domain has closed, or who closed it sees this.
+    /// Entering → Inside. The thread's state is complete before, and what it reads of its domain's
+    /// lifecycle after this is no older: with the fence, either this sees that the domain has
+    /// closed, or who closed it sees this.
     pub(crate) fn publish(&self) {
         self.0.store(CallPhase::Inside as u32, Release);
         A::fence(SeqCst);
@@ -135,16 +140,18 @@ fn phase(read: &mut impl FnMut(CallWord) -> u64) -> CallPhase {
     CallPhase::of(read(CallWord::State) as u32)
 }
 
-/// Number and domain of one and the same call, which was the innermost one at some moment of the reading, by a function that reads the
-/// words of a thread, which goes on meanwhile.
+/// Number and domain of one and the same call, which was the innermost one at some moment of the
+/// reading, by a function that reads the words of a thread, which goes on meanwhile.
 ///
-/// When a call begins, the thread writes Entering, number, domain, Inside, in this order, and a new `nested` before that if another
-/// call will wait for it. When a waiting call becomes the innermost again, it writes Entering, a new `nested`, number and domain, and
-/// the phase. Only then do numbers come back.
+/// When a call begins, the thread writes Entering, number, domain, Inside, in this order, and a new
+/// `nested` before that if another call will wait for it. When a waiting call becomes the innermost
+/// again, it writes Entering, a new `nested`, number and domain, and the phase. Only then do
+/// numbers come back.
 ///
-/// So, `nested` being the same at both ends, a return can have written number and domain in between only if Entering was written
-/// before; then it had done with them when the phase was read as another. From there on calls only began, each with a number that
-/// there never was: if the number is the same at last, it was all that time, and so was the domain, which is written after it.
+/// So, `nested` being the same at both ends, a return can have written number and domain in between
+/// only if Entering was written before; then it had done with them when the phase was read as
+/// another. From there on calls only began, each with a number that there never was: if the number
+/// is the same at last, it was all that time, and so was the domain, which is written after it.
 pub fn one_call(mut read: impl FnMut(CallWord) -> u64) -> Option<(u64, u64)> {
     let nested = read(CallWord::Nested);
     let sequence = read(CallWord::Sequence);
@@ -156,11 +163,13 @@ pub fn one_call(mut read: impl FnMut(CallWord) -> u64) -> Option<(u64, u64)> {
     same.then_some((sequence, control))
 }
 
-/// Whether a thread is inside something: waits there in a call (`waits`), or is in its innermost call (of which `meant` looks at what the
-/// phase does not say); with `services`, only in a service of that call. True also of one that leaves, or begins to wait, meanwhile.
+/// Whether a thread is inside something: waits there in a call (`waits`), or is in its innermost
+/// call (of which `meant` looks at what the phase does not say); with `services`, only in a service
+/// of that call. True also of one that leaves, or begins to wait, meanwhile.
 ///
-/// Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to wait is inside. Who is still entering has
-/// not looked at the domain's lifecycle, and will find it closed.
+/// Who begins to wait between the two looks has begun a call, and is looked at again. Who ceases to
+/// wait is inside. Who is still entering has not looked at the domain's lifecycle, and will find it
+/// closed.
 pub fn holds(
     mut read: impl FnMut(CallWord) -> u64,
     waits: impl Fn() -> bool,
@@ -181,7 +190,8 @@ pub fn holds(
     }
 }
 
-/// What an abort signal finds: the thread's own phase and innermost call, and the call that somebody wants ended.
+/// What an abort signal finds: the thread's own phase and innermost call, and the call that
+/// somebody wants ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interrupted {
     /// The thread's phase when the signal came.
@@ -192,7 +202,8 @@ pub(crate) struct Interrupted {
     pub wanted: u64,
     /// That call waits for another one.
     pub waits: bool,
-    /// The interrupted instruction is one at which the innermost call can be ended: text, or an abortable part of the gates.
+    /// The interrupted instruction is one at which the innermost call can be ended: text, or an
+    /// abortable part of the gates.
     pub abortable: bool,
 }
 
@@ -205,12 +216,14 @@ pub(crate) enum OnAbort {
     WhenServiceReturns,
     /// Ends the call here.
     Now,
-    /// Nothing: the wish is for a call that is over, or it comes again. The signal may be for another copy of this library.
+    /// Nothing: the wish is for a call that is over, or it comes again. The signal may be for
+    /// another copy of this library.
     Nothing,
 }
 
 impl Interrupted {
-    /// Decides. A wish is for one number, and no number comes twice in a thread, so it ends that call or none.
+    /// Decides. A wish is for one number, and no number comes twice in a thread, so it ends that
+    /// call or none.
     pub fn decide(&self) -> OnAbort {
         match self.phase {
             _ if self.wanted == 0 => OnAbort::Nothing,
@@ -219,7 +232,8 @@ impl Interrupted {
             _ if self.wanted != self.sequence => OnAbort::Nothing,
             CallPhase::InService => OnAbort::WhenServiceReturns,
             CallPhase::Inside if self.abortable => OnAbort::Now,
-            // Inside, elsewhere: a signal handler of the host interrupted the extension. The watchdog will remind.
+            // Inside, elsewhere: a signal handler of the host interrupted the extension. The
+            // watchdog will remind.
             _ => OnAbort::Nothing,
         }
     }

@@ -1,19 +1,26 @@
 //! The code area of a namespace: text that comes while threads run in the window.
 //!
-//! A memory file holds link slots, text, the slots' targets and constants, in this order. The window maps slots and text executable
-//! and never writable, targets and constants readable only; the host writes through one other mapping, at a random address that no
-//! extension can reach, and the file is sealed so that no further writable mapping can be made.
+//! A memory file holds link slots, text, the slots' targets and constants, in this order. The
+//! window maps slots and text executable and never writable, targets and constants readable only;
+//! the host writes through one other mapping, at a random address that no extension can reach, and
+//! the file is sealed so that no further writable mapping can be made.
 //!
 //! Invariants, from which `docs/src/internals/namespaces.md` argues:
-//! - Text is written only as [`CodeArena::judge`] accepted it, for the place where it is written, with the slots that exist: there is no
-//!   other way to a [`Judged`], and no other than [`CodeArena::place`] for it.
-//! - The window's pages of the area are the area's alone, from when it is made until the window is wiped ([`CodePart`]).
-//! - Of slots and text only that much is mapped as was in use: there, where no text is, and between any two, stands `CC`.
-//! - A slot's instructions never change once made. They jump to what the slot's target says: a start of text that is placed, or
-//!   the slot's own trap. Targets are data, changed by one aligned store.
-//! - Text has its landing pads only from [`CodeArena::open_pads`] on, when all threads see the rest of it. Before, nothing leads there.
-//! - Text that has had its pads is removed only while nobody is inside the domain and nobody can enter: any thread inside may jump to
-//!   a pad whenever it likes, whether a target leads there or not.
+//! - Text is written only as [`CodeArena::judge`] accepted it, for the place where it is written,
+//!   with the slots that exist: there is no other way to a [`Judged`], and no other than
+//!   [`CodeArena::place`] for it.
+//! - The window's pages of the area are the area's alone, from when it is made until the window is
+//!   wiped ([`CodePart`]).
+//! - Of slots and text only that much is mapped as was in use: there, where no text is, and between
+//!   any two, stands `CC`.
+//! - A slot's instructions never change once made. They jump to what the slot's target says: a
+//!   start of text that is placed, or the slot's own trap. Targets are data, changed by one aligned
+//!   store.
+//! - Text has its landing pads only from [`CodeArena::open_pads`] on, when all threads see the rest
+//!   of it. Before, nothing leads there.
+//! - Text that has had its pads is removed only while nobody is inside the domain and nobody can
+//!   enter: any thread inside may jump to a pad whenever it likes, whether a target leads there or
+//!   not.
 
 use super::control::Control;
 use super::gate;
@@ -144,7 +151,8 @@ pub struct CodeArena {
 }
 
 impl CodeArena {
-    /// Makes an area in a window that has an image and no area yet; `control` is that of the domain whose window this is.
+    /// Makes an area in a window that has an image and no area yet; `control` is that of the domain
+    /// whose window this is.
     ///
     /// # Errors
     /// The range is not free, or somebody uses the window all the time; the kernel refused.
@@ -235,8 +243,8 @@ impl CodeArena {
         let to = end.next_multiple_of(STEP).min(limit);
         map::room(3)?;
         self.write(from, &vec![FILL; (to - from) as usize]);
-        // SAFETY: these pages of the file have nothing but slots, text that was judged for its place here, and traps; and nobody but
-        // this area writes them.
+        // SAFETY: these pages of the file have nothing but slots, text that was judged for its
+        // place here, and traps; and nobody but this area writes them.
         unsafe { self.part.execute(from, to)? };
         self.open[part] = to;
         Ok(())
@@ -267,8 +275,8 @@ impl CodeArena {
         let at = (self.target_place(number) - self.plan.start) as usize;
         assert!(at + 8 <= self.alias.bytes());
         let place = (self.alias.address() + at) as *mut u64;
-        // SAFETY: the place lies in the host's mapping of the area, which lives as long as `self`; it is a multiple of 8, and only this
-        // function writes it.
+        // SAFETY: the place lies in the host's mapping of the area, which lives as long as `self`;
+        // it is a multiple of 8, and only this function writes it.
         let target = unsafe { AtomicU64::from_ptr(place) };
         target.store(self.part.base() + u64::from(offset), Ordering::SeqCst);
     }
@@ -297,7 +305,8 @@ impl CodeArena {
         })
     }
 
-    /// Writes text to its place, if there is none. Nobody can be led there before [`CodeArena::link`].
+    /// Writes text to its place, if there is none. Nobody can be led there before
+    /// [`CodeArena::link`].
     #[must_use]
     pub fn place(&mut self, judged: Judged) -> bool {
         let range = judged.at..judged.at + judged.text.len() as u32;
@@ -329,8 +338,8 @@ impl CodeArena {
         true
     }
 
-    /// Gives text its landing pads: one byte each, so that a pad is there or not. Nothing happens before all threads see the rest: after
-    /// [`CodeArena::place`] comes [`CodeArena::barrier`].
+    /// Gives text its landing pads: one byte each, so that a pad is there or not. Nothing happens
+    /// before all threads see the rest: after [`CodeArena::place`] comes [`CodeArena::barrier`].
     pub fn open_pads(&mut self, at: u32) {
         let seen = |placed: &&mut Placed| placed.since < self.barriers;
         let Some(placed) = self.placed.get_mut(&at).filter(seen) else {
@@ -343,7 +352,8 @@ impl CodeArena {
         }
     }
 
-    /// Leads a slot to a start, or to its trap. False if it does not exist, or no text may be entered there.
+    /// Leads a slot to a start, or to its trap. False if it does not exist, or no text may be
+    /// entered there.
     #[must_use]
     pub fn link(&mut self, slot: u32, start: Option<u32>) -> bool {
         let Some(&old) = self.targets.get(slot as usize) else {
@@ -384,7 +394,8 @@ impl CodeArena {
         nobody.is_of(self.domain) && self.take_away(at, true)
     }
 
-    /// Takes text away that never had its pads, so that nobody could ever be in it. False if it had.
+    /// Takes text away that never had its pads, so that nobody could ever be in it. False if it
+    /// had.
     #[must_use]
     pub fn remove_closed(&mut self, at: u32) -> bool {
         self.take_away(at, false)
@@ -424,7 +435,8 @@ impl CodeArena {
         let _ = self.alias.write((offset - self.plan.start) as usize, bytes);
     }
 
-    /// In a forked child: a file of its own with the same contents, for the parent goes on writing the other. No other thread is here.
+    /// In a forked child: a file of its own with the same contents, for the parent goes on writing
+    /// the other. No other thread is here.
     pub fn renew(&mut self, _: &InChild) -> Result<(), MapError> {
         let file = new_file(self.plan.bytes() as usize)?;
         let end = std::mem::replace(&mut self.open, [self.plan.start, self.plan.text().start]);
@@ -472,7 +484,8 @@ fn map_data(plan: &Plan, alias: &Mapping, part: &CodePart, file: &File) -> Resul
     let code = plan.text().end;
     alias.share(file.as_fd(), Prot::ReadWrite)?;
     machine::seal_writers(file).map_err(|e| failed("seal a file", e))?;
-    // Mapped after the seal, so nobody can give it the right to write. In a forked child the parent's pages are still there.
+    // Mapped after the seal, so nobody can give it the right to write. In a forked child the
+    // parent's pages are still there.
     part.share(plan.start, code, Prot::None, file.as_fd())?;
     part.share(code, plan.constants().end, Prot::Read, file.as_fd())?;
     alias.hide();

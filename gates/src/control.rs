@@ -1,12 +1,16 @@
-//! What the gates read of a domain: its control block, and its services with who decides about them.
+//! What the gates read of a domain: its control block, and its services with who decides about
+//! them.
 //!
-//! Control blocks live in one table that is reserved once and never unmapped, so that a signal handler or the watchdog may
-//! follow a thread's control pointer at any time, even while the domain is being dropped.
+//! Control blocks live in one table that is reserved once and never unmapped, so that a signal
+//! handler or the watchdog may follow a thread's control pointer at any time, even while the domain
+//! is being dropped.
 //!
-//! No extension can read the table, so blocks of many domains share a page. It has layers, all alike: a block is
-//! [`BLOCK`] bytes of each, at the same place. The first layer has the head and the slots of the first threads, the others have
-//! slots only. So a slot is as far from its block's head in every block, and gates add that distance ([`slot_at`]). The first slot
-//! is nobody's: it never has a data stack, so gates that are sent there take the slow path ([`super::thread::divert_all`]).
+//! No extension can read the table, so blocks of many domains share a page. It has layers, all
+//! alike: a block is [`BLOCK`] bytes of each, at the same place. The first layer has the head and
+//! the slots of the first threads, the others have slots only. So a slot is as far from its block's
+//! head in every block, and gates add that distance ([`slot_at`]). The first slot is nobody's: it
+//! never has a data stack, so gates that are sent there take the slow path
+//! ([`super::thread::divert_all`]).
 
 use super::lifecycle::{Lifecycle, Phase};
 use super::memory::{self, Gone};
@@ -72,7 +76,8 @@ pub struct Control {
     pub(crate) base: AtomicU64,
     /// Whether calls are let in. Gates compare it with `generation` behind it as one word.
     pub(crate) lifecycle: Lifecycle,
-    /// Number of the domain that has this block, which no domain of another block has either; 0 only before the first.
+    /// Number of the domain that has this block, which no domain of another block has either; 0
+    /// only before the first.
     pub(crate) generation: AtomicU32,
     /// Fact bits ([`super::gate::FACT_XMM`] and so on).
     pub(crate) facts: AtomicU32,
@@ -86,13 +91,15 @@ pub struct Control {
     pub(crate) time_inside: AtomicU64,
     /// How much of it was in the hot window.
     pub(crate) time_hot: AtomicU64,
-    /// The thread that may enter while the domain is [`Phase::Exclusive`]: address of its state, or 0.
+    /// The thread that may enter while the domain is [`Phase::Exclusive`]: address of its state,
+    /// or 0.
     pub(crate) owner: AtomicU64,
     /// Number of this block.
     pub(crate) number: AtomicU32,
     /// Data stacks of the image's own: binary logarithm of the size.
     pub(crate) stack_log2: AtomicU32,
-    /// The slots of its code area, which may be entered: offset of the first, and behind the last one; both in one word, 0 if it has none.
+    /// The slots of its code area, which may be entered: offset of the first, and behind the last
+    /// one; both in one word, 0 if it has none.
     pub(crate) code_slots: AtomicU64,
 }
 
@@ -101,7 +108,8 @@ pub struct Control {
 pub struct ThreadSlot {
     /// Where the thread's data stack begins (its highest usable offset), or 0 when it has none yet.
     pub(crate) stack: AtomicU32,
-    /// Calls into the domain that wait, on this thread, in a service from which another call was made.
+    /// Calls into the domain that wait, on this thread, in a service from which another call was
+    /// made.
     pub(crate) waiting: AtomicU32,
     /// Calls by this thread.
     pub(crate) calls: AtomicU64,
@@ -119,9 +127,11 @@ const _: () = assert!(
 pub struct ServiceEntry {
     /// A function of the C calling convention.
     pub(crate) function: AtomicUsize,
-    /// What the thread's state shows as context while it runs; of a peer, the [`super::peer::Peer`].
+    /// What the thread's state shows as context while it runs; of a peer, the
+    /// [`super::peer::Peer`].
     pub(crate) context: AtomicUsize,
-    /// Bytes of stack that it needs; [`super::peer::PEER`] if it is a peer that nobody decides about.
+    /// Bytes of stack that it needs; [`super::peer::PEER`] if it is a peer that nobody decides
+    /// about.
     pub(crate) stack: AtomicU64,
     /// Mask of rax.
     pub(crate) result_mask: u64,
@@ -134,13 +144,15 @@ pub struct ServiceEntry {
 }
 
 impl ServiceEntry {
-    /// A service with a result of this type, which the gate masks unless it is a peer's, that finds at least `stack` bytes of stack.
+    /// A service with a result of this type, which the gate masks unless it is a peer's, that finds
+    /// at least `stack` bytes of stack.
     ///
     /// # Safety
-    /// `function` is one of the C calling convention that any words in argument registers may be given to, on any thread, and that
-    /// neither unwinds nor jumps over the gates; or [`super::peer::function`]. `context` is the address of what the function finds there,
-    /// if it looks (a shim's body, a [`super::shim::Narrow`], a [`super::peer::Peer`]); that stays for as long as the entry, and for
-    /// as long as a call of the service runs.
+    /// `function` is one of the C calling convention that any words in argument registers may be
+    /// given to, on any thread, and that neither unwinds nor jumps over the gates; or
+    /// [`super::peer::function`]. `context` is the address of what the function finds there, if it
+    /// looks (a shim's body, a [`super::shim::Narrow`], a [`super::peer::Peer`]); that stays for as
+    /// long as the entry, and for as long as a call of the service runs.
     pub unsafe fn new(
         function: usize,
         context: usize,
@@ -173,7 +185,8 @@ impl Drop for ServiceEntry {
     fn drop(&mut self) {
         let guard = *self.guard.get_mut();
         if !guard.is_null() {
-            // SAFETY: from Box::into_raw in [`super::guard`], and nobody calls the service any more.
+            // SAFETY: from Box::into_raw in [`super::guard`], and nobody calls the service any
+            // more.
             drop(unsafe { Box::from_raw(guard) });
         }
     }
@@ -186,8 +199,9 @@ pub(crate) struct FloatMask(pub [u64; 2]);
 
 /// Who decides about the calls of one service.
 pub trait Decide: Send + Sync {
-    /// What becomes of a call. Called on the thread of the extension that called, inside its domain, on the host's stack. A panic
-    /// ends the call, and goes on in whoever called the extension.
+    /// What becomes of a call. Called on the thread of the extension that called, inside its
+    /// domain, on the host's stack. A panic ends the call, and goes on in whoever called the
+    /// extension.
     fn decide(&self, call: &GuardedCall<'_>) -> Answer;
 
     /// Whether the service is taken from the domain.
@@ -198,8 +212,8 @@ pub trait Decide: Send + Sync {
 pub struct GuardedCall<'a> {
     /// The domain that calls.
     pub control: &'a Control,
-    /// The arguments as the service gate left them: integer registers, and the low halves of vector registers. Bits that the types do
-    /// not have are the extension's, too.
+    /// The arguments as the service gate left them: integer registers, and the low halves of vector
+    /// registers. Bits that the types do not have are the extension's, too.
     pub integers: &'a [u64; 6],
     /// The vector registers.
     pub floats: &'a [u64; 8],
@@ -232,8 +246,9 @@ impl Control {
     pub(crate) fn slot(&self, index: usize) -> &ThreadSlot {
         assert!(index < MAX_THREADS);
         let first = (self as *const Control as *const u8).wrapping_add(SLOTS);
-        // SAFETY: every Control stands at the start of a block of the table's first layer, and slots of indices below MAX_THREADS lie
-        // in blocks of its layers, as `slot_at` says, which are open if a thread ever had the index; zero is a valid ThreadSlot.
+        // SAFETY: every Control stands at the start of a block of the table's first layer, and
+        // slots of indices below MAX_THREADS lie in blocks of its layers, as `slot_at` says, which
+        // are open if a thread ever had the index; zero is a valid ThreadSlot.
         unsafe { &*(first.wrapping_add(slot_at(index) as usize) as *const ThreadSlot) }
     }
 
@@ -271,7 +286,8 @@ impl Control {
         self.deadline.load(Ordering::Relaxed)
     }
 
-    /// How long threads were seen inside, and for how much of it the domain was in the hot window: nanoseconds.
+    /// How long threads were seen inside, and for how much of it the domain was in the hot window:
+    /// nanoseconds.
     pub fn times(&self) -> (u64, u64) {
         let read = |time: &AtomicU64| time.load(Ordering::Relaxed);
         (read(&self.time_inside), read(&self.time_hot))
@@ -310,7 +326,8 @@ impl Control {
         self.base.store(base, Ordering::SeqCst);
     }
 
-    /// How far down a call may begin on the data stack with this top: above the page without access, with some room.
+    /// How far down a call may begin on the data stack with this top: above the page without
+    /// access, with some room.
     pub(super) fn stack_bottom(&self, top: u32) -> u32 {
         let size = 1u32 << self.stack_log2.load(Ordering::Relaxed);
         let guard = if size > PAGE { PAGE } else { 0 };
@@ -335,7 +352,8 @@ impl Control {
         self.base.load(Ordering::Relaxed) as usize + offset as usize
     }
 
-    /// Copies into the window of the domain that the calling thread is in, or about to enter: its mark keeps the window where it is.
+    /// Copies into the window of the domain that the calling thread is in, or about to enter: its
+    /// mark keeps the window where it is.
     ///
     /// # Safety
     /// `[offset, offset + from.len())` lies in the window.

@@ -1,8 +1,9 @@
-//! GDB's interface for code that was made at run time (GDB manual, "JIT Compilation Interface"): a list of files in memory, and a
-//! function with a breakpoint in it.
+//! GDB's interface for code that was made at run time (GDB manual, "JIT Compilation Interface"): a
+//! list of files in memory, and a function with a breakpoint in it.
 //!
-//! Both symbols are weak, so that another library of the process that defines them, too, is not in the way: the list is then
-//! common to both. Invariant: an entry and its file live as long as they are in the list.
+//! Both symbols are weak, so that another library of the process that defines them, too, is not in
+//! the way: the list is then common to both. Invariant: an entry and its file live as long as they
+//! are in the list.
 
 use std::arch::global_asm;
 use std::collections::HashMap;
@@ -61,7 +62,8 @@ struct Shown {
 #[derive(Default)]
 struct All(HashMap<u32, Shown>);
 
-// SAFETY: the pointers of an entry are followed under the lock only (and by GDB, which stops the process).
+// SAFETY: the pointers of an entry are followed under the lock only (and by GDB, which stops the
+// process).
 unsafe impl Send for All {}
 
 static ALL: Mutex<Option<All>> = Mutex::new(None);
@@ -86,8 +88,9 @@ pub fn show(number: u32, file: Vec<u8>) {
         file: file.as_ptr(),
         size: file.len() as u64,
     });
-    // SAFETY: the descriptor and the list are ours while the lock is held (or of another library that makes code on this very
-    // thread's behalf); the entry is boxed and lives until `remove` has taken it out.
+    // SAFETY: the descriptor and the list are ours while the lock is held (or of another library
+    // that makes code on this very thread's behalf); the entry is boxed and lives until `remove`
+    // has taken it out.
     unsafe {
         let descriptor = &raw mut __jit_debug_descriptor;
         let first = (*descriptor).first;
@@ -112,7 +115,8 @@ fn remove(all: &mut All, number: u32) -> bool {
     let Some(mut shown) = all.0.remove(&number) else {
         return false;
     };
-    // SAFETY: as in `show`; neighbours in the list live, because whoever is dropped is taken out first.
+    // SAFETY: as in `show`; neighbours in the list live, because whoever is dropped is taken out
+    // first.
     unsafe {
         let descriptor = &raw mut __jit_debug_descriptor;
         let (next, previous) = (shown.entry.next, shown.entry.previous);

@@ -1,9 +1,10 @@
-//! Another thread's wish that a call end: the call's number, and why. A thread has one for its innermost call, and one in the record of
-//! each call that waits.
+//! Another thread's wish that a call end: the call's number, and why. A thread has one for its
+//! innermost call, and one in the record of each call that waits.
 //!
-//! Invariants: no number comes twice in a thread, so a wish that is late means nobody; and the reason is stored before the number and
-//! read after it, so whoever finds a number finds its own reason or a later one's. Others store under the registry's lock, so one at a
-//! time; the thread itself takes away only the wish that it has read.
+//! Invariants: no number comes twice in a thread, so a wish that is late means nobody; and the
+//! reason is stored before the number and read after it, so whoever finds a number finds its own
+//! reason or a later one's. Others store under the registry's lock, so one at a time; the thread
+//! itself takes away only the wish that it has read.
 
 use super::atomic::Atomic;
 use std::sync::atomic::Ordering::SeqCst;
@@ -51,7 +52,8 @@ impl<'a, N: Atomic<u64>, K: Atomic<u32>> EndRequest<'a, N, K> {
         self.kind.load(SeqCst)
     }
 
-    /// The wish for the call with this number is fulfilled, or noted elsewhere. Another one that came meanwhile stays.
+    /// The wish for the call with this number is fulfilled, or noted elsewhere. Another one that
+    /// came meanwhile stays.
     pub(crate) fn done(&self, number: u64) {
         let _ = self.number.compare_exchange(number, 0, SeqCst);
     }

@@ -19,8 +19,8 @@ pub struct Returned {
     pub status: u32,
 }
 
-// The gate of typed entries with words on the stack: only [`all`] knows how many its caller has. Whoever comes here has none, and is
-// refused.
+// The gate of typed entries with words on the stack: only [`all`] knows how many its caller has.
+// Whoever comes here has none, and is refused.
 global_asm!(
     ".p2align 4",
     ".globl postern_without_words",
@@ -41,13 +41,15 @@ extern "C" fn refuse() {
     (above().refused)(Refusal::NoDataStack);
 }
 
-/// Calls an entry whose arguments are in integer registers only. One that takes words on the stack refuses.
+/// Calls an entry whose arguments are in integer registers only. One that takes words on the stack
+/// refuses.
 #[inline(always)]
 pub fn integers(entry: &Entry, a: [u64; 6]) -> Returned {
     let (integer, float, status): (u64, u64, u32);
-    // SAFETY: `entry.gate` is an entry gate for this entry (the only constructor is `Domain`'s), which keeps the System V
-    // convention: callee-saved registers and the stack come back as they were, all others are declared clobbered. All six
-    // integer registers are set, as the unmasked gate asks.
+    // SAFETY: `entry.gate` is an entry gate for this entry (the only constructor is `Domain`'s),
+    // which keeps the System V convention: callee-saved registers and the stack come back as they
+    // were, all others are declared clobbered. All six integer registers are set, as the unmasked
+    // gate asks.
     unsafe {
         asm!(
             "call qword ptr [rax]",
@@ -65,8 +67,8 @@ pub fn integers(entry: &Entry, a: [u64; 6]) -> Returned {
     }
 }
 
-/// Calls an entry with floating-point arguments as bit patterns (zero-extended to 64 bits) and words for the stack. If these are fewer than
-/// the entry takes, it refuses.
+/// Calls an entry with floating-point arguments as bit patterns (zero-extended to 64 bits) and
+/// words for the stack. If these are fewer than the entry takes, it refuses.
 pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
     let (integer, float, status): (u64, f64, u32);
     let gate = match entry.stack_words as usize {
@@ -77,8 +79,8 @@ pub fn all(entry: &Entry, a: [u64; 6], f: [u64; 8], stack: &[u64]) -> Returned {
         }
         _ => without_words(),
     };
-    // SAFETY: as in `integers`. The words are pushed in reverse order above an aligned stack pointer, which is kept in a
-    // callee-saved register over the call.
+    // SAFETY: as in `integers`. The words are pushed in reverse order above an aligned stack
+    // pointer, which is kept in a callee-saved register over the call.
     unsafe {
         asm!(
             "mov r12, rsp",

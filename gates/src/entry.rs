@@ -7,8 +7,9 @@ use postern_image::Type;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes but the three words that say whose
-/// it is, and those only of entries of C function pointers ([`super::stub`]).
+/// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes
+/// but the three words that say whose it is, and those only of entries of C function pointers
+/// ([`super::stub`]).
 #[repr(C, align(64))]
 pub struct Entry {
     /// Where callers jump: masked gate for C stubs, plain gate for typed calls.
@@ -33,11 +34,14 @@ pub struct Entry {
     pub(crate) float_masks: FloatMasks,
     /// Masks of the words on the stack.
     pub(crate) stack_masks: [u64; 10],
-    /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the full gate looks at it …
+    /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none. Only the
+    /// full gate looks at it …
     pub(crate) limit: u64,
-    /// … and at what becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
+    /// … and at what becomes of the domain after a fault: a number for
+    /// [`super::above::Above::ended`], or 0 for the domain's own.
     pub(crate) recovery: u32,
-    /// For functions of modules: what knows where calls go that this entry does not let in. Else null.
+    /// For functions of modules: what knows where calls go that this entry does not let in. Else
+    /// null.
     pub(crate) switch: *const Destinations,
 }
 
@@ -81,7 +85,8 @@ impl Clone for Entry {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct FloatMasks(pub [[u64; 2]; 8]);
 
-// SAFETY: an entry is immutable once built but for atomics, its control block is never unmapped, and its switch owns it and can be shared.
+// SAFETY: an entry is immutable once built but for atomics, its control block is never unmapped,
+// and its switch owns it and can be shared.
 unsafe impl Send for Entry {}
 // SAFETY: as above.
 unsafe impl Sync for Entry {}
@@ -105,8 +110,8 @@ impl Entry {
         self.expected.store(u64::MAX, Ordering::SeqCst);
     }
 
-    /// From now on calls go where those of `other` go, which differs in nothing else. The word that lets them in is written last: who reads
-    /// it finds the rest.
+    /// From now on calls go where those of `other` go, which differs in nothing else. The word that
+    /// lets them in is written last: who reads it finds the rest.
     pub(crate) fn lead(&self, other: &Entry) {
         let control = other.control.load(Ordering::SeqCst);
         self.control.store(control, Ordering::SeqCst);
@@ -114,7 +119,8 @@ impl Entry {
         self.expected.store(other.expected(), Ordering::SeqCst);
     }
 
-    /// Whether calls of the one may go to the other, as far as where their arguments are is concerned.
+    /// Whether calls of the one may go to the other, as far as where their arguments are is
+    /// concerned.
     pub(crate) fn takes_the_same(&self, other: &Entry) -> bool {
         let FloatMasks(floats) = &self.float_masks;
         (self.flags, self.stack_words, self.inner != 0)
@@ -151,7 +157,8 @@ pub struct Destinations {
     pub(super) owner: Weak<dyn Route>,
 }
 
-/// An entry that is kept, and the one kept before it. Callers hold its address as that of its entry.
+/// An entry that is kept, and the one kept before it. Callers hold its address as that of its
+/// entry.
 #[repr(C)]
 pub(super) struct Kept {
     pub(super) entry: Entry,
@@ -171,12 +178,14 @@ pub struct Manner {
     pub payload: bool,
     /// Longest time of a call in nanoseconds, besides the domain's deadline; 0 is none.
     pub limit: u64,
-    /// What becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0 for the domain's own.
+    /// What becomes of the domain after a fault: a number for [`super::above::Above::ended`], or 0
+    /// for the domain's own.
     pub recovery: u32,
 }
 
 impl Entry {
-    /// The same for callers that use C's calling convention and may leave anything in unused registers.
+    /// The same for callers that use C's calling convention and may leave anything in unused
+    /// registers.
     pub fn for_c(mut self, result: Option<Type>) -> Entry {
         let masked = self.class().masked;
         self.gate = masked;

@@ -1,6 +1,8 @@
-//! What Rust knows of the gates' assembly: statuses, flags and facts, labels, and which gate is for whom.
+//! What Rust knows of the gates' assembly: statuses, flags and facts, labels, and which gate is for
+//! whom.
 //!
-//! Invariant: the numbers are those with which `gate.s` and `peer.s` are assembled ([`super::assembly`]), and the labels are theirs.
+//! Invariant: the numbers are those with which `gate.s` and `peer.s` are assembled
+//! ([`super::assembly`]), and the labels are theirs.
 
 use super::machine;
 use postern_image::Type;
@@ -46,7 +48,8 @@ pub(super) fn has(facts: u32) -> bool {
     facts & FACT_YMM == 0 || machine::has_avx2()
 }
 
-/// Bits of [`super::peer::Peer::vectors`] besides the facts: the peer has [`FACT_FLOAT`] and its caller has not …
+/// Bits of [`super::peer::Peer::vectors`] besides the facts: the peer has [`FACT_FLOAT`] and its
+/// caller has not …
 pub(crate) const PEER_TO_FLOAT: u32 = 32;
 /// … or the other way around.
 pub(crate) const PEER_FROM_FLOAT: u32 = 64;
@@ -96,7 +99,8 @@ unsafe extern "C" {
     static postern_narrow_bool: u8;
 }
 
-/// The gate of typed entries with words on the stack, which refuses: [`super::enter::all`] knows how many its caller has.
+/// The gate of typed entries with words on the stack, which refuses: [`super::enter::all`] knows
+/// how many its caller has.
 pub(crate) fn without_words() -> usize {
     unsafe extern "C" {
         static postern_without_words: u8;
@@ -120,7 +124,8 @@ pub(crate) fn narrow(result: Option<Type>) -> Option<usize> {
 /// Where an interrupted instruction of the gates stands, for the decision to abort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PcRegion {
-    /// The call can be ended here and now: T_FRAME is right and the extension's work is not complete.
+    /// The call can be ended here and now: T_FRAME is right and the extension's work is not
+    /// complete.
     Abortable,
     /// The call is already leaving (or has not begun); nothing is to be done.
     Leaving,
@@ -140,7 +145,8 @@ pub(crate) fn region_of(pc: usize) -> PcRegion {
         (postern_full, postern_returned_full),
         (postern_service, postern_service_out),
         (postern_service_back, postern_peer),
-        // The caller's call, then the peer's, each with its own T_FRAME; in between the phase is `Entering`.
+        // The caller's call, then the peer's, each with its own T_FRAME; in between the phase is
+        // `Entering`.
         (postern_peer, postern_peer_returned),
         (postern_peer_back, postern_peer_unmark),
         (postern_peer_pop, postern_peer_failed),

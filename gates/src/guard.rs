@@ -1,7 +1,9 @@
-//! Guarded services: a service whose entry names [`postern_guard`] as its function is decided about before it is called.
+//! Guarded services: a service whose entry names [`postern_guard`] as its function is decided about
+//! before it is called.
 //!
-//! Invariants: an entry's guard is set before its function becomes the shim, and stays for as long as the entry. The service itself
-//! gets the registers, the stack and the context that it would have had.
+//! Invariants: an entry's guard is set before its function becomes the shim, and stays for as long
+//! as the entry. The service itself gets the registers, the stack and the context that it would
+//! have had.
 
 use super::call_state::CallPhase;
 pub use super::control::{Answer, Decide, GuardedCall};
@@ -17,7 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl GuardedCall<'_> {
-    /// Whether the thread is on its own stack with less than `need` bytes of it left. (Of coroutines' stacks only the host knows.)
+    /// Whether the thread is on its own stack with less than `need` bytes of it left. (Of
+    /// coroutines' stacks only the host knows.)
     pub fn lacks_stack(&self, need: u64) -> bool {
         let here = ptr::from_ref(self.integers) as u64;
         shim::lacks_stack(thread::current(), here, need)
@@ -25,8 +28,8 @@ impl GuardedCall<'_> {
 }
 
 impl ServiceEntry {
-    /// Has `by` decide about the service, or nobody. A call that has begun goes on as it began. Who decides is the same for as long
-    /// as the entry is there.
+    /// Has `by` decide about the service, or nobody. A call that has begun goes on as it began. Who
+    /// decides is the same for as long as the entry is there.
     pub fn guarded<D: Decide + 'static>(&self, by: &Arc<D>, on: bool) {
         let guard = self.guard_of(by);
         debug_assert!(ptr::addr_eq(Arc::as_ptr(&guard.by), Arc::as_ptr(by)));
@@ -80,8 +83,8 @@ struct Way {
     word: u64,
 }
 
-// On entry rsp is 8 modulo 16, and everything else as the service expects it. The result goes into both result registers; the
-// service gate masks what the type does not have.
+// On entry rsp is 8 modulo 16, and everything else as the service expects it. The result goes into
+// both result registers; the service gate masks what the type does not have.
 global_asm!(
     ".p2align 4",
     ".globl postern_guard",
@@ -144,9 +147,10 @@ unsafe extern "C" {
 /// Called by the shim only: `saved` is its frame.
 unsafe extern "C" fn decide(saved: &Saved) -> Way {
     let thread = thread::current();
-    // SAFETY: the service gate stored the entry of the service that it calls, whose guard was set before its function was, and
-    // the domain's control block. Both are used until this function returns, and so long the call is inside: the table of services
-    // goes with its domain, which stays until nobody is inside, whoever drops the last handle, and be it whoever decides here.
+    // SAFETY: the service gate stored the entry of the service that it calls, whose guard was set
+    // before its function was, and the domain's control block. Both are used until this function
+    // returns, and so long the call is inside: the table of services goes with its domain, which
+    // stays until nobody is inside, whoever drops the last handle, and be it whoever decides here.
     let (guard, control) = unsafe {
         let entry = &*thread.service.load(Ordering::Relaxed);
         (
@@ -192,7 +196,8 @@ pub fn is_revoked() -> bool {
     if thread.call_state.own() != CallPhase::InService {
         return false;
     }
-    // SAFETY: the thread is in a service, whose entry the gate stored; entry and guard stay while a call is inside.
+    // SAFETY: the thread is in a service, whose entry the gate stored; entry and guard stay while a
+    // call is inside.
     unsafe {
         let entry = &*thread.service.load(Ordering::Relaxed);
         let guard = entry.guard.load(Ordering::SeqCst).as_ref();

@@ -1,7 +1,8 @@
 //! Who is inside a domain, or in one of its services, and who waits for whom to leave.
 //!
-//! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for no thread that waits, directly or
-//! over others, for it. So threads whose services close each other's domains do not wait for ever: at least one of them goes on.
+//! Invariant: whoever waits here says so in its own thread's state before it looks, and waits for
+//! no thread that waits, directly or over others, for it. So threads whose services close each
+//! other's domains do not wait for ever: at least one of them goes on.
 
 use super::call_state::{self, CallPhase};
 use super::control::{Control, ServiceEntry};
@@ -24,16 +25,18 @@ impl Quiescent {
     }
 }
 
-/// Runs `work` if nobody is inside a domain, as [`while_empty`]; for code that is taken away. Whoever calls it holds a lock that a fork
-/// takes, so that no child finds the domain waiting for this.
+/// Runs `work` if nobody is inside a domain, as [`while_empty`]; for code that is taken away.
+/// Whoever calls it holds a lock that a fork takes, so that no child finds the domain waiting for
+/// this.
 pub fn while_quiescent(control: &Control, work: impl FnOnce(&Quiescent)) -> bool {
     // A handler on this thread that calls the domain would wait for itself.
     let _signals = mask::SignalsBlocked::new();
     while_empty(control, |nobody| (work(nobody), true)).is_some()
 }
 
-/// Runs `work` if nobody is inside a domain. Who wants in waits for it, so it takes microseconds and waits for nobody. The domain is
-/// afterwards as it was, or poisoned if `work` says that it is not whole.
+/// Runs `work` if nobody is inside a domain. Who wants in waits for it, so it takes microseconds
+/// and waits for nobody. The domain is afterwards as it was, or poisoned if `work` says that it is
+/// not whole.
 pub fn while_empty<R>(control: &Control, work: impl FnOnce(&Quiescent) -> (R, bool)) -> Option<R> {
     let here = Target::domain(control);
     // Before callers wait: it looks at states itself.
@@ -116,8 +119,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Has the calling thread's own calls of a domain end, for this reason: the innermost one when its service returns, those that wait once
-/// they are the innermost.
+/// Has the calling thread's own calls of a domain end, for this reason: the innermost one when its
+/// service returns, those that wait once they are the innermost.
 pub fn end_mine(control: &Control, kind: u32) {
     let me = thread::current();
     stale::forget_left();
@@ -133,9 +136,9 @@ pub fn end_mine(control: &Control, kind: u32) {
     }
 }
 
-/// Waits until every thread that was inside has been seen outside once, save this one and those that wait for it. Whoever comes in
-/// later has found that it may not, or that the service is another. `remind` is called before each look, also for those that are not
-/// waited for.
+/// Waits until every thread that was inside has been seen outside once, save this one and those
+/// that wait for it. Whoever comes in later has found that it may not, or that the service is
+/// another. `remind` is called before each look, also for those that are not waited for.
 pub fn wait(target: Target<'_>, mut remind: impl FnMut()) {
     let _waiting = Waiting::begin(target);
     // What they stored before they looked is seen from here on.

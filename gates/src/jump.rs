@@ -1,15 +1,18 @@
-//! setjmp, longjmp and unwinding: the three services that read, and move, an extension's control stack pointer.
+//! setjmp, longjmp and unwinding: the three services that read, and move, an extension's control
+//! stack pointer.
 //!
-//! An extension never sees its control stack. What it keeps of a frame is the *depth*: how many bytes the stack pointer lies
-//! below the base of the call. Invariant: the stack pointer is only ever moved to a value at which every word up to the base is
-//! the return address of a live frame of this very call, the last one being the gate's own.
+//! An extension never sees its control stack. What it keeps of a frame is the *depth*: how many
+//! bytes the stack pointer lies below the base of the call. Invariant: the stack pointer is only
+//! ever moved to a value at which every word up to the base is the return address of a live frame
+//! of this very call, the last one being the gate's own.
 //!
-//! Why every depth that is accepted is harmless, whoever made it up. While text runs, the words from the stack pointer to the
-//! base were pushed by `call` instructions one after the other, with nothing between them, because no instruction that the
-//! verifier accepts names rsp: each is a return address of verified text, the outermost one the gate's. Any 8-aligned place
-//! among them is a stack pointer that the same call had before, and a `ret` there goes where a `ret` of the extension was to go
-//! anyway. What lies below the new place is dead. Which frame the extension's registers and data stack believe to be in is its
-//! own affair: nothing depends on them.
+//! Why every depth that is accepted is harmless, whoever made it up. While text runs, the words
+//! from the stack pointer to the base were pushed by `call` instructions one after the other, with
+//! nothing between them, because no instruction that the verifier accepts names rsp: each is a
+//! return address of verified text, the outermost one the gate's. Any 8-aligned place among them is
+//! a stack pointer that the same call had before, and a `ret` there goes where a `ret` of the
+//! extension was to go anyway. What lies below the new place is dead. Which frame the extension's
+//! registers and data stack believe to be in is its own affair: nothing depends on them.
 
 use super::call_state::CallPhase;
 use super::control::Control;
@@ -60,8 +63,9 @@ pub enum JumpError {
 /// The words that the service gate found: the extension's rbp, then return addresses.
 const RETURN: u64 = 8;
 
-/// The calling thread, if it is in a service, and the domain whose it is. What is read and written below is that call's then: its words
-/// are on the control stack for as long as its service has not returned, and no other thread touches them.
+/// The calling thread, if it is in a service, and the domain whose it is. What is read and written
+/// below is that call's then: its words are on the control stack for as long as its service has not
+/// returned, and no other thread touches them.
 fn in_service() -> Result<(&'static Thread, &'static Control), JumpError> {
     let thread = thread::current();
     // A service that was left for good has nothing there any more.
@@ -73,25 +77,28 @@ fn in_service() -> Result<(&'static Thread, &'static Control), JumpError> {
     Ok((thread, control))
 }
 
-/// What `__postern_setjmp` returns: depth << 32 | offset of the return address, both of the function that called the function
-/// which called the service (setjmp itself). The depth is that after setjmp has returned.
+/// What `__postern_setjmp` returns: depth << 32 | offset of the return address, both of the
+/// function that called the function which called the service (setjmp itself). The depth is that
+/// after setjmp has returned.
 pub fn mark() -> Result<u64, JumpError> {
     let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);
     let base = thread.call_base();
-    // [at] rbp, [at + 8] into setjmp, [at + 16] into its caller; the gate's own return address is the last word, at base - 8.
+    // [at] rbp, [at + 8] into setjmp, [at + 16] into its caller; the gate's own return address is
+    // the last word, at base - 8.
     if at + 2 * RETURN >= base - RETURN {
         return Err(JumpError::NoCaller);
     }
-    // SAFETY: below the base of the innermost call, and above what the gate pushed on that very stack.
+    // SAFETY: below the base of the innermost call, and above what the gate pushed on that very
+    // stack.
     let caller = unsafe { host_word(at + 2 * RETURN) };
     let offset = in_window(control, caller).ok_or(JumpError::NoCaller)?;
     let depth = u32::try_from(base - (at + 3 * RETURN)).map_err(|_| JumpError::TooDeep)?;
     Ok(u64::from(depth) << 32 | u64::from(offset))
 }
 
-/// What `__postern_longjmp` does: when the service returns, the function that called it goes on with a stack pointer `depth`
-/// bytes below the base.
+/// What `__postern_longjmp` does: when the service returns, the function that called it goes on
+/// with a stack pointer `depth` bytes below the base.
 pub fn jump(depth: u32) -> Result<(), JumpError> {
     let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);
@@ -113,7 +120,8 @@ pub fn jump(depth: u32) -> Result<(), JumpError> {
     // SAFETY: the two words that the gate found, below the base of the innermost call.
     let (rbp, back) = unsafe { (host_word(at), host_word(at + RETURN)) };
     in_window(control, back).ok_or(JumpError::Outside)?;
-    // at + 16 <= to <= base - 8, so both words lie between what the gate pushed and the gate's own return address.
+    // at + 16 <= to <= base - 8, so both words lie between what the gate pushed and the gate's own
+    // return address.
     let to = base - u64::from(depth);
     // SAFETY: so only the extension's own returns read them.
     unsafe {
@@ -124,8 +132,8 @@ pub fn jump(depth: u32) -> Result<(), JumpError> {
     Ok(())
 }
 
-/// What `__postern_return` returns: the offset that the frame whose control stack has `depth` bytes returns to; -1 if that is
-/// the gate's.
+/// What `__postern_return` returns: the offset that the frame whose control stack has `depth` bytes
+/// returns to; -1 if that is the gate's.
 pub fn return_of(depth: u32) -> Result<i64, JumpError> {
     let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);

@@ -1,10 +1,12 @@
-//! Gates: all that the runtime needs `unsafe` for, and nothing of domains. Windows and what is mapped in them, control blocks, the
-//! instructions that cross a boundary, threads, signals, text that comes while threads run.
+//! Gates: all that the runtime needs `unsafe` for, and nothing of domains. Windows and what is
+//! mapped in them, control blocks, the instructions that cross a boundary, threads, signals, text
+//! that comes while threads run.
 //!
-//! This crate is for Postern's own crates, and no interface for others: whatever is `pub` here may change with any version. The crate
-//! `postern` is for users.
+//! This crate is for Postern's own crates, and no interface for others: whatever is `pub` here may
+//! change with any version. The crate `postern` is for users.
 //!
-//! What the gates must ask of the crates above them comes through one table of functions: [`above`].
+//! What the gates must ask of the crates above them comes through one table of functions:
+//! [`above`].
 //!
 //! | module | what |
 //! |---|---|

@@ -34,10 +34,12 @@
 //! | [`poison`](Lifecycle::poison) | Open, MovePending, Retiring | Poisoned | whoever's call ended in a fault |
 //! | [`close`](Lifecycle::close) | any | Closed | the host, and the end of the last handle |
 //!
-//! **Orderings.** Every transition is sequentially consistent, because its other half is in threads that look at this word after they
-//! have said where they are ([`super::call_state`]): a transition that keeps calls out is complete only with a barrier to all threads
-//! (`machine::barrier`) and a look at their call states behind it. Gates read the word by a plain load after that barrier's other half. A
-//! transition that lets calls in publishes what was done before it: gates read what they use of the control block after this word.
+//! **Orderings.** Every transition is sequentially consistent, because its other half is in threads
+//! that look at this word after they have said where they are ([`super::call_state`]): a transition
+//! that keeps calls out is complete only with a barrier to all threads (`machine::barrier`) and a
+//! look at their call states behind it. Gates read the word by a plain load after that barrier's
+//! other half. A transition that lets calls in publishes what was done before it: gates read what
+//! they use of the control block after this word.
 
 use super::atomic::Atomic;
 use super::pause::Pause;
@@ -52,14 +54,16 @@ pub enum Phase {
     Open = 0,
     /// A call ended in a fault: nobody enters before a reset.
     Poisoned = 1,
-    /// Closed for a moment by reset or by another exclusive operation; only its owner enters, and who waits in there.
+    /// Closed for a moment by reset or by another exclusive operation; only its owner enters, and
+    /// who waits in there.
     Exclusive = 2,
     /// Closed for good.
     Closed = 3,
-    /// Closed for a moment because its window is moved. Whoever wants in waits: it opens whatever happens. Mover and waiters wait for
-    /// nothing that the other holds.
+    /// Closed for a moment because its window is moved. Whoever wants in waits: it opens whatever
+    /// happens. Mover and waiters wait for nothing that the other holds.
     Moving = 4,
-    /// Open; but gates send calls to the slow path, so that one of them moves the domain's window when nobody is inside.
+    /// Open; but gates send calls to the slow path, so that one of them moves the domain's window
+    /// when nobody is inside.
     MovePending = 5,
     /// Another version takes the calls: who is inside goes on, nobody else enters.
     Retiring = 6,
@@ -141,8 +145,8 @@ impl<A: Atomic<u32>> Lifecycle<A> {
         self.0.swap(Phase::Closed as u32, SeqCst);
     }
 
-    /// Open, MovePending, Retiring → Poisoned, after a fault. True if this call did it. A domain that somebody has for itself is not
-    /// touched: that one says what becomes of it.
+    /// Open, MovePending, Retiring → Poisoned, after a fault. True if this call did it. A domain
+    /// that somebody has for itself is not touched: that one says what becomes of it.
     pub fn poison(&self) -> bool {
         let from = [Phase::Open, Phase::MovePending, Phase::Retiring];
         self.change_settled(&from, Phase::Poisoned).is_some()
@@ -168,8 +172,9 @@ impl<A: Atomic<u32>> Lifecycle<A> {
         self.change(Phase::MovePending, Phase::Open);
     }
 
-    /// → Exclusive, from the phase `from`, or from any but Exclusive and Closed; waits for moves. From here on nobody enters but as the
-    /// slow path allows; who had before is seen inside after a barrier to all threads.
+    /// → Exclusive, from the phase `from`, or from any but Exclusive and Closed; waits for moves.
+    /// From here on nobody enters but as the slow path allows; who had before is seen inside after
+    /// a barrier to all threads.
     pub fn begin_exclusive(&self, from: Option<Phase>) -> Option<Exclusive<'_, A>> {
         let any = [
             Phase::Open,
@@ -185,8 +190,8 @@ impl<A: Atomic<u32>> Lifecycle<A> {
         Some(Exclusive { lifecycle, before })
     }
 
-    /// Open, MovePending, Poisoned → Moving. As [`Lifecycle::begin_exclusive`]; but whoever wants in waits, so the end must come soon and
-    /// wait for nobody.
+    /// Open, MovePending, Poisoned → Moving. As [`Lifecycle::begin_exclusive`]; but whoever wants
+    /// in waits, so the end must come soon and wait for nobody.
     pub(crate) fn begin_move(&self) -> Option<Moving<'_, A>> {
         let before = self.now();
         let may = matches!(before, Phase::Open | Phase::MovePending | Phase::Poisoned);
@@ -197,13 +202,15 @@ impl<A: Atomic<u32>> Lifecycle<A> {
         Some(Moving { lifecycle, before })
     }
 
-    /// Exclusive → Poisoned, in a forked child, where the thread is not that had the domain for itself.
+    /// Exclusive → Poisoned, in a forked child, where the thread is not that had the domain for
+    /// itself.
     pub fn orphaned(&self) {
         self.change(Phase::Exclusive, Phase::Poisoned);
     }
 }
 
-/// A domain is Exclusive, and who has this says what comes then. (A domain whose holder forgets that stays closed.)
+/// A domain is Exclusive, and who has this says what comes then. (A domain whose holder forgets
+/// that stays closed.)
 #[must_use = "the domain stays closed until `end`"]
 pub struct Exclusive<'a, A: Atomic<u32> = AtomicU32> {
     lifecycle: &'a Lifecycle<A>,
@@ -236,7 +243,8 @@ pub struct Moving<'a, A: Atomic<u32> = AtomicU32> {
 }
 
 impl<A: Atomic<u32>> Moving<'_, A> {
-    /// Moving → as it was, with nothing pending any more; Poisoned if the domain is not `whole`. Unless somebody closed it meanwhile.
+    /// Moving → as it was, with nothing pending any more; Poisoned if the domain is not `whole`.
+    /// Unless somebody closed it meanwhile.
     pub fn end(self, whole: bool) {
         let to = match self.before {
             _ if !whole => Phase::Poisoned,

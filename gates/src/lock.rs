@@ -1,5 +1,6 @@
-//! Locks of open file descriptions on parts of files. They belong to the description and not to the process, so domains of one
-//! process exclude each other, and closing another file of the host gives none of them back.
+//! Locks of open file descriptions on parts of files. They belong to the description and not to the
+//! process, so domains of one process exclude each other, and closing another file of the host
+//! gives none of them back.
 
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -33,7 +34,8 @@ fn control(file: &OwnedFd, command: i32, range: Range) -> Result<Range, Errno> {
         l_len: range.length,
         l_pid: 0,
     };
-    // SAFETY: these commands read and write the structure that the pointer is to, which lives through the call.
+    // SAFETY: these commands read and write the structure that the pointer is to, which lives
+    // through the call.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut lock) };
     if result < 0 {
         let error = std::io::Error::last_os_error();

@@ -1,4 +1,5 @@
-//! What the processor and the kernel must have, and the system calls that libc has no safe face for.
+//! What the processor and the kernel must have, and the system calls that libc has no safe face
+//! for.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -67,7 +68,8 @@ pub fn memory_file(name: &CStr, executable: bool) -> std::io::Result<File> {
     Err(std::io::Error::from_raw_os_error(libc::EINVAL))
 }
 
-/// Gives a memory file its contents. A limit on the size of files is an error here, and not the signal that the kernel would send.
+/// Gives a memory file its contents. A limit on the size of files is an error here, and not the
+/// signal that the kernel would send.
 pub fn fill(file: &mut File, bytes: &[u8]) -> std::io::Result<()> {
     fits(bytes.len() as u64)?;
     file.write_all(bytes)
@@ -127,7 +129,8 @@ pub fn seal_shrink(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Forbids every later mapping of a memory file through which it could be written, and every change of its size.
+/// Forbids every later mapping of a memory file through which it could be written, and every change
+/// of its size.
 pub(crate) fn seal_writers(file: &File) -> std::io::Result<()> {
     const F_SEAL_FUTURE_WRITE: i32 = 0x10;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL;
@@ -138,7 +141,8 @@ pub(crate) fn seal_writers(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A descriptor that stays open for other processes to find. The host may close it all the same, as it closes any number.
+/// A descriptor that stays open for other processes to find. The host may close it all the same, as
+/// it closes any number.
 pub struct Published {
     number: RawFd,
     /// Which file it is: if the host has closed it, its number may be anybody's.
@@ -162,7 +166,8 @@ impl Published {
     /// Makes the descriptor one of another file, if it is still what it was.
     ///
     /// # Errors
-    /// The file's descriptor is no good; or that of another one, which stays open then, and is this one's from now on.
+    /// The file's descriptor is no good; or that of another one, which stays open then, and is this
+    /// one's from now on.
     pub fn replace(&mut self, file: File) -> std::io::Result<()> {
         let now = std::fs::metadata(format!("/proc/self/fd/{}", self.number));
         if !now.is_ok_and(|now| (now.dev(), now.ino()) == self.file) {
@@ -170,8 +175,9 @@ impl Published {
             return Ok(());
         }
         let file_is = identity(&file)?;
-        // SAFETY: the descriptor is the one that `new` or this function left open, of a file that nobody else has made, and nobody in
-        // this process uses it; it is closed and opened again in one step.
+        // SAFETY: the descriptor is the one that `new` or this function left open, of a file that
+        // nobody else has made, and nobody in this process uses it; it is closed and opened again
+        // in one step.
         if unsafe { libc::dup3(file.as_raw_fd(), self.number, libc::O_CLOEXEC) } != self.number {
             return Err(std::io::Error::last_os_error());
         }
@@ -209,20 +215,23 @@ fn membarrier(command: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Every running thread of the process executes an instruction that serialises its processor, after all that was written before.
+/// Every running thread of the process executes an instruction that serialises its processor, after
+/// all that was written before.
 pub fn code_barrier() -> std::io::Result<()> {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     membarrier(MEMBARRIER_PRIVATE_EXPEDITED_SYNC_CORE)
 }
 
-/// A full memory barrier on every running thread of the process: the expensive half of the gates' cheap publication.
+/// A full memory barrier on every running thread of the process: the expensive half of the gates'
+/// cheap publication.
 pub fn barrier() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as above.
     unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) };
 }
 
-/// Sleeps until somebody calls [`wake`] for this word, unless it is not `value` any more. May return without a cause.
+/// Sleeps until somebody calls [`wake`] for this word, unless it is not `value` any more. May
+/// return without a cause.
 pub fn wait(word: &AtomicU32, value: u32) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let forever = std::ptr::null::<libc::timespec>();
@@ -237,7 +246,8 @@ pub fn wake(word: &AtomicU32) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
 }
 
-/// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode it.
+/// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode
+/// it.
 pub(crate) fn thread_offset() -> i32 {
     let offset: i64;
     // SAFETY: loads the linker's constant for the thread-local symbol.

@@ -1,11 +1,13 @@
 //! Address space: the few calls of mmap that windows, control blocks and stacks are made of.
 //!
-//! Nothing here knows what the memory is for. Every reservation is `PROT_NONE` and `MAP_NORESERVE`, so that it costs a mapping
-//! and no memory. What takes an address is an `unsafe fn` for the owners of ranges in this folder, which check bounds: windows and
-//! their parts ([`super::window`]), and [`Mapping`] for all the rest.
+//! Nothing here knows what the memory is for. Every reservation is `PROT_NONE` and `MAP_NORESERVE`,
+//! so that it costs a mapping and no memory. What takes an address is an `unsafe fn` for the owners
+//! of ranges in this folder, which check bounds: windows and their parts ([`super::window`]), and
+//! [`Mapping`] for all the rest.
 //!
-//! A process has so many mappings and no more, and at the limit its allocator fails, which ends it. So whoever is about to map says so
-//! first ([`room`]), and is refused while that would leave the host fewer than [`headroom::RESERVE`].
+//! A process has so many mappings and no more, and at the limit its allocator fails, which ends it.
+//! So whoever is about to map says so first ([`room`]), and is refused while that would leave the
+//! host fewer than [`headroom::RESERVE`].
 
 mod error;
 mod headroom;
@@ -103,20 +105,23 @@ pub fn dump(wanted: bool) {
     DUMPED.store(wanted, Ordering::SeqCst);
 }
 
-/// Leaves what was mapped to `[start, start + bytes)` out of core dumps, unless they are to have it.
+/// Leaves what was mapped to `[start, start + bytes)` out of core dumps, unless they are to have
+/// it.
 ///
 /// # Safety
 /// The caller owns the range. (If not, it is missed in a dump.)
 pub(super) unsafe fn hide(start: usize, bytes: usize) {
     if bytes != 0 && lost::none_in(start, bytes).is_ok() && !DUMPED.load(Ordering::Relaxed) {
-        // SAFETY: advice about the caller's own mappings that changes nothing in them. Not taken, a dump is larger.
+        // SAFETY: advice about the caller's own mappings that changes nothing in them. Not taken, a
+        // dump is larger.
         unsafe { libc::madvise(start as *mut _, bytes, libc::MADV_DONTDUMP) };
     }
 }
 
-/// After the kernel refused a mapping at a fixed place: it may have removed what was there before it knew that it would (`mmap` before
-/// Linux 6.12, `mremap` always). Then this reserves the place again. If it cannot, because something is there, that is what was there
-/// before, or another thread's new mapping, which must not be touched.
+/// After the kernel refused a mapping at a fixed place: it may have removed what was there before
+/// it knew that it would (`mmap` before Linux 6.12, `mremap` always). Then this reserves the place
+/// again. If it cannot, because something is there, that is what was there before, or another
+/// thread's new mapping, which must not be touched.
 fn still_ours(start: usize, bytes: usize, error: MapError, moves: bool) -> MapError {
     static REMOVES_FIRST: LazyLock<bool> = LazyLock::new(|| {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -172,8 +177,9 @@ pub(super) unsafe fn release(start: usize, bytes: usize) {
     }
 }
 
-/// Drops the pages of a private range: file-backed pages read as the file again, anonymous ones as zero. False if they are
-/// still there: the host has locked them, and the kernel is older than 5.18.
+/// Drops the pages of a private range: file-backed pages read as the file again, anonymous ones as
+/// zero. False if they are still there: the host has locked them, and the kernel is older than
+/// 5.18.
 ///
 /// # Safety
 /// The caller owns the range, and no Rust reference is to anything there.
@@ -212,7 +218,8 @@ pub(super) unsafe fn place(
             (-1, 0)
         }
     };
-    // SAFETY: the caller owns the range and promises that nobody refers to it, so nothing of the host is replaced.
+    // SAFETY: the caller owns the range and promises that nobody refers to it, so nothing of the
+    // host is replaced.
     let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, offset) };
     if p == libc::MAP_FAILED {
         let error = refused("map memory", bytes);
@@ -224,7 +231,8 @@ pub(super) unsafe fn place(
 /// Maps a file's pages, shared with everybody else who maps them, over what is there.
 ///
 /// # Safety
-/// As [`discard`]. Whoever touches the range expects that others write it, and a signal where the file shrinks.
+/// As [`discard`]. Whoever touches the range expects that others write it, and a signal where the
+/// file shrinks.
 pub(super) unsafe fn share(
     start: usize,
     bytes: usize,
@@ -235,8 +243,8 @@ pub(super) unsafe fn share(
     lost::none_in(start, bytes)?;
     let (flags, fd) = (libc::MAP_SHARED | libc::MAP_FIXED, file.as_raw_fd());
     let at = libc::off_t::try_from(at).unwrap_or(-1);
-    // SAFETY: as in `place`. Where the file shrinks, a touch is a signal: a fault of an extension, an error of a copy of the
-    // runtime's.
+    // SAFETY: as in `place`. Where the file shrinks, a touch is a signal: a fault of an extension,
+    // an error of a copy of the runtime's.
     let p = unsafe { libc::mmap(start as *mut _, bytes, protection.bits(), flags, fd, at) };
     if p == libc::MAP_FAILED {
         let error = refused("share memory", bytes);
@@ -245,12 +253,12 @@ pub(super) unsafe fn share(
     Ok(())
 }
 
-/// Maps the pages of the shared mapping at `from` once more, over what is at `to`. It has no other access than `protection` at any
-/// moment.
+/// Maps the pages of the shared mapping at `from` once more, over what is at `to`. It has no other
+/// access than `protection` at any moment.
 ///
 /// # Safety
-/// For `[to, to + bytes)` as [`share`]. As much from `from` stays mapped during the call; and no Rust reference to it expects that
-/// nobody writes it, as far as `protection` lets others do so.
+/// For `[to, to + bytes)` as [`share`]. As much from `from` stays mapped during the call; and no
+/// Rust reference to it expects that nobody writes it, as far as `protection` lets others do so.
 pub(super) unsafe fn share_again(
     from: usize,
     bytes: usize,
@@ -258,8 +266,8 @@ pub(super) unsafe fn share_again(
     protection: Protection,
 ) -> Result<(), MapError> {
     lost::none_in(to, bytes)?;
-    // SAFETY: an old length of 0 makes the kernel leave the mapping at `from` as it is and map its pages a second time, at a free
-    // address of its choice; for a private mapping it refuses.
+    // SAFETY: an old length of 0 makes the kernel leave the mapping at `from` as it is and map its
+    // pages a second time, at a free address of its choice; for a private mapping it refuses.
     let aside = unsafe { libc::mremap(from as *mut _, 0, bytes, libc::MREMAP_MAYMOVE) };
     if aside == libc::MAP_FAILED {
         return Err(refused("share memory", bytes));
@@ -269,7 +277,8 @@ pub(super) unsafe fn share_again(
     let placed = unsafe { protect(aside, bytes, protection) }.and_then(|()| {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         let (aside, to) = (aside as *mut libc::c_void, to as *mut libc::c_void);
-        // SAFETY: moves the mapping that was just made and that nothing refers to; [to, to + bytes) is the caller's own.
+        // SAFETY: moves the mapping that was just made and that nothing refers to; [to, to + bytes)
+        // is the caller's own.
         match unsafe { libc::mremap(aside, bytes, bytes, flags, to) } {
             libc::MAP_FAILED => {
                 let error = refused("share memory", bytes);
@@ -302,8 +311,8 @@ pub(super) unsafe fn protect(
     Ok(())
 }
 
-/// Moves the pages of one mapping, `[from, from + bytes)`, over what is at `to`. The mapping itself stays, empty, so there is no
-/// moment at which the kernel could give its addresses away.
+/// Moves the pages of one mapping, `[from, from + bytes)`, over what is at `to`. The mapping itself
+/// stays, empty, so there is no moment at which the kernel could give its addresses away.
 ///
 /// # Safety
 /// For both ranges as [`discard`]; nobody uses what lies in them meanwhile.

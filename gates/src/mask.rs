@@ -15,7 +15,8 @@ pub(super) const FAULTS: [libc::c_int; 5] = [
 
 /// Size of the alternate signal stack that a thread gets when it has none that is large enough.
 const SIGNAL_STACK: usize = 64 << 10;
-/// The same where handlers of the host's that expect the thread's own stack run there (the argument `adopt` of [`super::signal::start`]).
+/// The same where handlers of the host's that expect the thread's own stack run there (the argument
+/// `adopt` of [`super::signal::start`]).
 const ROOMY: usize = 256 << 10;
 /// What our own handler needs besides the system's frame.
 const HANDLER: usize = 12 << 10;
@@ -29,15 +30,16 @@ fn present() -> libc::stack_t {
     }
 }
 
-/// An alternate signal stack that we installed, above a page without access, and what was there before.
+/// An alternate signal stack that we installed, above a page without access, and what was there
+/// before.
 pub(crate) struct SignalStack {
     memory: Mapping,
     former: libc::stack_t,
 }
 
 impl SignalStack {
-    /// Makes sure that the calling thread can handle a signal when its control stack is exhausted: gives it a stack if it has none
-    /// that is large enough.
+    /// Makes sure that the calling thread can handle a signal when its control stack is exhausted:
+    /// gives it a stack if it has none that is large enough.
     pub(crate) fn ensure(roomy: bool) -> Result<Option<SignalStack>, Refusal> {
         // SAFETY: getauxval has no preconditions; a missing entry reads 0.
         let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
@@ -76,7 +78,8 @@ impl SignalStack {
             ss_flags: 0,
             ss_size: self.memory.bytes() - 4096,
         };
-        // SAFETY: the range is mapped, ours, and stays so until `remove` puts the former stack back.
+        // SAFETY: the range is mapped, ours, and stays so until `remove` puts the former stack
+        // back.
         unsafe { libc::sigaltstack(&new, std::ptr::null_mut()) == 0 }
     }
 
@@ -87,8 +90,9 @@ impl SignalStack {
         }
     }
 
-    /// Puts back what was there before, if ours is still in force. (Rust's own threads disable theirs at their end, and with it
-    /// ours.) Either way nobody uses our memory from here on. We are not on it: no handler calls this.
+    /// Puts back what was there before, if ours is still in force. (Rust's own threads disable
+    /// theirs at their end, and with it ours.) Either way nobody uses our memory from here on. We
+    /// are not on it: no handler calls this.
     pub(crate) fn remove(self) {
         if self.installed() {
             // SAFETY: what was in force before.
@@ -113,18 +117,21 @@ pub fn block_all_signals() {
     }
 }
 
-/// All signals but faults are blocked in the thread that made it, until it is dropped there: the marker keeps it from others.
+/// All signals but faults are blocked in the thread that made it, until it is dropped there: the
+/// marker keeps it from others.
 pub struct SignalsBlocked(libc::sigset_t, PhantomData<*const ()>);
 
 impl SignalsBlocked {
     /// Blocks them.
     #[expect(clippy::new_without_default, reason = "it does something")]
     pub fn new() -> SignalsBlocked {
-        // SAFETY: fills a set and installs it as the calling thread's mask; the call writes the former mask.
+        // SAFETY: fills a set and installs it as the calling thread's mask; the call writes the
+        // former mask.
         unsafe {
             let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
             libc::sigfillset(&mut all);
-            // A debugger's breakpoint, say, while SIGTRAP is blocked would make the kernel drop the handler.
+            // A debugger's breakpoint, say, while SIGTRAP is blocked would make the kernel drop the
+            // handler.
             for fault in FAULTS {
                 libc::sigdelset(&mut all, fault);
             }

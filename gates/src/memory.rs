@@ -1,15 +1,19 @@
-//! The host's hands in a window: bytes are moved by instructions that the compiler knows nothing about, because other threads may
-//! write the same memory at the same time. Who may be touched is checked by the owners of ranges, which alone call this
-//! ([`super::window`], [`super::map::Mapping`]), and by their callers' tables.
+//! The host's hands in a window: bytes are moved by instructions that the compiler knows nothing
+//! about, because other threads may write the same memory at the same time. Who may be touched is
+//! checked by the owners of ranges, which alone call this ([`super::window`],
+//! [`super::map::Mapping`]), and by their callers' tables.
 //!
-//! A checked page can go all the same: another thread takes the domain's right to it, or somebody truncates the file behind a
-//! shared area. So a copy that meets a fault ends there and says so ([`after_fault`]).
+//! A checked page can go all the same: another thread takes the domain's right to it, or somebody
+//! truncates the file behind a shared area. So a copy that meets a fault ends there and says so
+//! ([`after_fault`]).
 
 use std::arch::{asm, global_asm};
 
-// Both take the destination in rdi, a source in rsi and a length in rdx, and return 0. All instructions that may fault stand between
-// `postern_touches` and `postern_gone`, and when one does, the handler goes on at the latter. Few bytes are moved by pairs of
-// loads and stores that overlap in the middle, all loads first; `rep movsb` takes dozens of cycles to begin, so it is for many.
+// Both take the destination in rdi, a source in rsi and a length in rdx, and return 0. All
+// instructions that may fault stand between `postern_touches` and `postern_gone`, and when one
+// does, the handler goes on at the latter. Few bytes are moved by pairs of loads and stores that
+// overlap in the middle, all loads first; `rep movsb` takes dozens of cycles to begin, so it is for
+// many.
 global_asm!(
     ".p2align 4",
     "postern_touches:",
@@ -118,7 +122,8 @@ unsafe extern "C" {
     static postern_gone: u8;
 }
 
-/// Where the interrupted thread goes on if `pc` is in a copy. None uses the stack, so it returns from there.
+/// Where the interrupted thread goes on if `pc` is in a copy. None uses the stack, so it returns
+/// from there.
 pub(crate) fn after_fault(pc: usize) -> Option<usize> {
     let gone = &raw const postern_gone as usize;
     (&raw const postern_touches as usize..gone)
@@ -130,14 +135,17 @@ pub(crate) fn after_fault(pc: usize) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
-/// Copies bytes from one place to another, of which one is memory that others may be writing, or that may go.
+/// Copies bytes from one place to another, of which one is memory that others may be writing, or
+/// that may go.
 ///
 /// # Safety
-/// One side is Rust's own, readable or writable; the other is a range of a window, or of another reservation of the runtime's, to
-/// which no Rust reference is. If that is not accessible after all, the copy ends early.
+/// One side is Rust's own, readable or writable; the other is a range of a window, or of another
+/// reservation of the runtime's, to which no Rust reference is. If that is not accessible after
+/// all, the copy ends early.
 #[inline]
 pub(super) unsafe fn copy(from: usize, to: usize, bytes: usize) -> Result<(), Gone> {
-    // SAFETY: the ranges are disjoint, nothing of the host but the caller's slice is overwritten, and assembly has no data races.
+    // SAFETY: the ranges are disjoint, nothing of the host but the caller's slice is overwritten,
+    // and assembly has no data races.
     match unsafe { postern_copy(to, from, bytes) } {
         0 => Ok(()),
         _ => Err(Gone),
@@ -147,7 +155,8 @@ pub(super) unsafe fn copy(from: usize, to: usize, bytes: usize) -> Result<(), Go
 /// Fills a range with zero.
 ///
 /// # Safety
-/// It is a range of a window, or of another reservation of the runtime's, to which no Rust reference is.
+/// It is a range of a window, or of another reservation of the runtime's, to which no Rust
+/// reference is.
 pub(super) unsafe fn fill(to: usize, bytes: usize) -> Result<(), Gone> {
     // SAFETY: as in `copy`.
     match unsafe { postern_fill(to, 0, bytes) } {

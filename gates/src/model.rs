@@ -1,25 +1,34 @@
-//! A model of how calls begin and end while other threads close, reset or move a domain, or ask for a call's end. `loom` runs it in
-//! every order in which threads can see each other's stores (with a bounded number of preemptions).
+//! A model of how calls begin and end while other threads close, reset or move a domain, or ask for
+//! a call's end. `loom` runs it in every order in which threads can see each other's stores (with a
+//! bounded number of preemptions).
 //!
-//! What is modelled by itself: domains' lifecycles, threads' call states, the look at who is inside, the reading of another thread's
-//! call, the wishes that calls end and the decision of the signal handler are the functions that the runtime runs, on loom's words. What the gates do
-//! in assembly is written down here beside the instructions; and so are `slow::push` and `slow::leave`, by the order of their stores.
-//! The barrier to all threads is a sequentially consistent fence, and so is, at the one place where it matters, the half of it that
-//! the other threads get: a fence between their store of the call state and their load of the lifecycle. (The gates have none there. A
-//! thread that runs gets it by the barrier's interrupt, somewhere between two instructions; if that is before the store, the load sees the
-//! lifecycle, and if it is after the store, whoever sent the barrier sees the call: as with a fence between both.) A
-//! signal is taken at any of the points that are named so. Windows are cells that loom finds being used by two threads at once.
+//! What is modelled by itself: domains' lifecycles, threads' call states, the look at who is
+//! inside, the reading of another thread's call, the wishes that calls end and the decision of the
+//! signal handler are the functions that the runtime runs, on loom's words. What the gates do in
+//! assembly is written down here beside the instructions; and so are `slow::push` and
+//! `slow::leave`, by the order of their stores. The barrier to all threads is a sequentially
+//! consistent fence, and so is, at the one place where it matters, the half of it that the other
+//! threads get: a fence between their store of the call state and their load of the lifecycle. (The
+//! gates have none there. A thread that runs gets it by the barrier's interrupt, somewhere between
+//! two instructions; if that is before the store, the load sees the lifecycle, and if it is after
+//! the store, whoever sent the barrier sees the call: as with a fence between both.) A signal is
+//! taken at any of the points that are named so. Windows are cells that loom finds being used by
+//! two threads at once.
 //!
 //! That it can fail was tried. Found were:
-//! - of the orderings: a `publish` without its fence, no barrier before the look at who is inside, a `leave` that is relaxed (as it
-//!   was), and a gate that looks at the lifecycle before it publishes its call;
-//! - of the transitions: an end of Exclusive that overwrites Closed, a move that begins from Exclusive;
-//! - of the readings: `holds` that looks at `nested` once, or not at who waits; `one_call` that takes the phase Entering, or does not compare
-//!   the number again; an abort that does not look whether the call waits; `end_inside` that does not look at the innermost call twice;
+//! - of the orderings: a `publish` without its fence, no barrier before the look at who is inside,
+//!   a `leave` that is relaxed (as it was), and a gate that looks at the lifecycle before it
+//!   publishes its call;
+//! - of the transitions: an end of Exclusive that overwrites Closed, a move that begins from
+//!   Exclusive;
+//! - of the readings: `holds` that looks at `nested` once, or not at who waits; `one_call` that
+//!   takes the phase Entering, or does not compare the number again; an abort that does not look
+//!   whether the call waits; `end_inside` that does not look at the innermost call twice;
 //! - of the registry: a thread whose memory goes before it is taken out.
 //!
-//! Not found were a peer gate that looks for a wish before it hides its record, for which the second look of `end_inside` makes up; and a
-//! `one_call` that does not compare `nested`, which takes more switches than are tried here: `soundness/tests/step/reader.rs` tries all.
+//! Not found were a peer gate that looks for a wish before it hides its record, for which the
+//! second look of `end_inside` makes up; and a `one_call` that does not compare `nested`, which
+//! takes more switches than are tried here: `soundness/tests/step/reader.rs` tries all.
 
 use super::atomic::Atomic;
 use super::call_state::{CallState, CallWord, Interrupted, OnAbort, holds, one_call};
@@ -80,7 +89,8 @@ fn barrier() {
     fence(SeqCst);
 }
 
-/// A domain: its control block, and its window, which calls read and whoever has it for itself writes.
+/// A domain: its control block, and its window, which calls read and whoever has it for itself
+/// writes.
 struct Domain {
     number: u64,
     lifecycle: Lifecycle<AtomicU32>,
@@ -188,7 +198,8 @@ impl Thread {
         EndRequest::new(&self.waits_request, &self.waits_kind)
     }
 
-    /// A point at which a signal may be taken, of an instruction at which a call that is Inside can be ended, or not. As `signal::on_abort`.
+    /// A point at which a signal may be taken, of an instruction at which a call that is Inside can
+    /// be ended, or not. As `signal::on_abort`.
     fn point(&self, abortable: bool) -> Result<(), Ended> {
         if !self.signal.swap(false, AcqRel) {
             return Ok(());
@@ -256,7 +267,8 @@ impl Thread {
         entered
     }
 
-    /// `postern_peer`, or `slow::push`, up to the new call's publication, after which it is in `to`. `None` if that did not let it in.
+    /// `postern_peer`, or `slow::push`, up to the new call's publication, after which it is in
+    /// `to`. `None` if that did not let it in.
     fn begin_nested(&self, from: &Domain) -> u64 {
         let sequence = self.sequence.load(SeqCst);
         self.waits_control.store(from.number, Release); // mov [R_CONTROL], rax
@@ -275,8 +287,8 @@ impl Thread {
         to.lifecycle.now() == Phase::Open // cmp rax, [rbx + C_LIFECYCLE]
     }
 
-    /// `postern_peer_returned` and `postern_peer_unmark`, or `slow::pop` and `leave`: the call in `from`, whose number was `sequence`, is the
-    /// innermost again.
+    /// `postern_peer_returned` and `postern_peer_unmark`, or `slow::pop` and `leave`: the call in
+    /// `from`, whose number was `sequence`, is the innermost again.
     fn end_nested(&self, from: &Domain, sequence: u64) -> Result<(), Ended> {
         self.call_state.begin_entering(); // mov fs:[T_CALL_STATE], ENTERING
         let number = self.nested.load(SeqCst) + 1;

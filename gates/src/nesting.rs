@@ -1,7 +1,9 @@
-//! The calls of a thread that wait: its records, how a call begins to wait for another one, and how it becomes the innermost again.
+//! The calls of a thread that wait: its records, how a call begins to wait for another one, and how
+//! it becomes the innermost again.
 //!
-//! Invariant: when a function of this file returns, the thread's call state, frame, control, sequence and records describe the same
-//! innermost call, or the call state says that a new one is being written.
+//! Invariant: when a function of this file returns, the thread's call state, frame, control,
+//! sequence and records describe the same innermost call, or the call state says that a new one is
+//! being written.
 
 use super::control::Control;
 use super::lifecycle::Phase;
@@ -10,7 +12,8 @@ use super::record::{MAX_NESTING, RECORDS, Record};
 use super::thread::Thread;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
-/// Bytes between the frame of a call through the peer gate and the caller's stack pointer at the service gate: five registers.
+/// Bytes between the frame of a call through the peer gate and the caller's stack pointer at the
+/// service gate: five registers.
 const PEER_FRAME: u64 = 5 * 8;
 
 /// Gives a thread that registers its records.
@@ -38,25 +41,28 @@ impl Records {
 impl Drop for Records {
     fn drop(&mut self) {
         if !self.0.is_null() {
-            // SAFETY: from Box::into_raw in `make`, taken out of its only place; other threads read it under the registry only, and
-            // no longer find the thread there.
+            // SAFETY: from Box::into_raw in `make`, taken out of its only place; other threads read
+            // it under the registry only, and no longer find the thread there.
             drop(unsafe { Box::from_raw(self.0) });
         }
     }
 }
 
 impl Thread {
-    /// All records but the last, outermost call's first; those that wait are shown. Other threads hold the registry while they look.
+    /// All records but the last, outermost call's first; those that wait are shown. Other threads
+    /// hold the registry while they look.
     pub(crate) fn records(&self) -> &[Record] {
         let first = self.records.load(Ordering::SeqCst);
         if first.is_null() {
             return &[];
         }
-        // SAFETY: `make` made the array of RECORDS, all atomics; it is freed after the thread has left the registry.
+        // SAFETY: `make` made the array of RECORDS, all atomics; it is freed after the thread has
+        // left the registry.
         unsafe { std::slice::from_raw_parts(first, RECORDS) }
     }
 
-    /// The records of the calls that wait, outermost first, each with its number. They may change while another thread looks.
+    /// The records of the calls that wait, outermost first, each with its number. They may change
+    /// while another thread looks.
     pub fn waiting(&self) -> impl Iterator<Item = (u64, &Record)> {
         let numbered = self
             .records()
@@ -73,9 +79,10 @@ impl Thread {
 
     /// The limit of the innermost call if it is, still, the one with this number.
     pub fn peer_limit(&self, sequence: u64) -> Option<u64> {
-        // A call has the same depth, and its record the same limit, for as long as it is the innermost one. If it is that at both
-        // ends of this function but was not in between, its own record was shown in between; and if that was too short for us to
-        // see it, we saw its own depth.
+        // A call has the same depth, and its record the same limit, for as long as it is the
+        // innermost one. If it is that at both ends of this function but was not in between, its
+        // own record was shown in between; and if that was too short for us to see it, we saw its
+        // own depth.
         let mut depth = 0;
         for (waiting, _) in self.waiting() {
             if waiting == sequence {
@@ -94,12 +101,14 @@ fn add(counter: &AtomicU32, n: u32) {
     counter.store(sum, Ordering::Release);
 }
 
-// What a thread writes about itself, the processor shows to others in the order of the stores (total store order), and a signal
-// handler of the thread sees all that was before: so stores are `Release`. Where a thread must look at others' wishes after its own
-// stores are seen, there is a fence; where others look, they have sent a barrier to all threads (`machine::barrier`), as for the
-// entry gates, which do the same with plain instructions.
+// What a thread writes about itself, the processor shows to others in the order of the stores
+// (total store order), and a signal handler of the thread sees all that was before: so stores are
+// `Release`. Where a thread must look at others' wishes after its own stores are seen, there is a
+// fence; where others look, they have sent a barrier to all threads (`machine::barrier`), as for
+// the entry gates, which do the same with plain instructions.
 
-/// Makes a record of the innermost call, which waits in a service, and begins to write the state of a new one.
+/// Makes a record of the innermost call, which waits in a service, and begins to write the state of
+/// a new one.
 pub(super) fn push(thread: &Thread) {
     let (depth, extra) = (thread.depth(), thread.extra());
     let record = &thread.records()[depth];
@@ -134,13 +143,14 @@ pub(super) fn push(thread: &Thread) {
         .store(std::ptr::from_ref(next).cast_mut(), Ordering::Release);
     thread.sequence.store(number, Ordering::Release);
     compiler_fence(Ordering::SeqCst);
-    // From here on no abort signal for the waiting call changes these; one that came before is in them.
+    // From here on no abort signal for the waiting call changes these; one that came before is in
+    // them.
     copy(&record.pending, &thread.pending);
     narrow(&record.pending_kind, &thread.abort_kind);
 }
 
-/// Makes the call of a record the innermost again, as one that is in a service: also one that waited in the peer gate.
-/// True if it did.
+/// Makes the call of a record the innermost again, as one that is in a service: also one that
+/// waited in the peer gate. True if it did.
 fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
     let record = &thread.records()[depth];
     let copy = |to: &AtomicU64, from: &AtomicU64| {
@@ -201,7 +211,8 @@ pub(super) fn own_record(thread: &Thread) -> &Record {
     &thread.records()[thread.depth()]
 }
 
-/// Makes the waiting call, if there is one, the innermost again. True if that one waited in the peer gate.
+/// Makes the waiting call, if there is one, the innermost again. True if that one waited in the
+/// peer gate.
 pub(super) fn leave(thread: &Thread) -> bool {
     // Calls by the fast path have neither.
     let record = own_record(thread);
@@ -218,7 +229,8 @@ pub(super) fn leave(thread: &Thread) -> bool {
     add(waiting(thread, record), u32::MAX);
     let sequence = record.sequence.load(Ordering::Relaxed);
     record.sequence.store(0, Ordering::Release);
-    // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did before is seen.
+    // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did
+    // before is seen.
     fence(Ordering::SeqCst);
     let wish = record.end_request();
     let requested = wish.is_for(sequence);

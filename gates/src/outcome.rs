@@ -1,6 +1,7 @@
 //! How a call ended otherwise than by returning: raw facts, as a signal handler can leave them.
 
-/// Kinds of ends, as gates and handlers store them in `Thread::abort_kind`. [`super::above::Above::ended`] gives them meaning.
+/// Kinds of ends, as gates and handlers store them in `Thread::abort_kind`.
+/// [`super::above::Above::ended`] gives them meaning.
 pub const SIGNAL: u32 = 1;
 /// The deadline passed.
 pub const DEADLINE: u32 = 2;

@@ -1,9 +1,12 @@
-//! Which pages of a range are the process's own: copies of a file's pages that somebody wrote, and memory that somebody touched.
+//! Which pages of a range are the process's own: copies of a file's pages that somebody wrote, and
+//! memory that somebody touched.
 //!
-//! The kernel tells by one call (PAGEMAP_SCAN, Linux 6.7), which costs less than dropping a few pages and having them faulted in
-//! again. Nothing here is needed: where the kernel does not tell, everything is dropped.
+//! The kernel tells by one call (PAGEMAP_SCAN, Linux 6.7), which costs less than dropping a few
+//! pages and having them faulted in again. Nothing here is needed: where the kernel does not tell,
+//! everything is dropped.
 //!
-//! Invariant: the descriptor in [`PAGEMAP`] shows the address space of this very process. A forked child opens one of its own.
+//! Invariant: the descriptor in [`PAGEMAP`] shows the address space of this very process. A forked
+//! child opens one of its own.
 
 use super::machine::InChild;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
@@ -61,11 +64,13 @@ const NOT_OPEN: i32 = -1;
 const USELESS: i32 = -2;
 /// Descriptor of /proc/self/pagemap, or one of the above.
 static PAGEMAP: AtomicI32 = AtomicI32::new(NOT_OPEN);
-/// Which file it was when it was opened: a host may have closed it since, and have another one by that number.
+/// Which file it was when it was opened: a host may have closed it since, and have another one by
+/// that number.
 static FILE: AtomicU64 = AtomicU64::new(0);
 
-/// The process's own pages in `[start, end)`, in ascending order; `None` if there are more of them than `most`, or more runs than
-/// `runs` has room for, or if the kernel does not tell. Pages of shared mappings are not among them.
+/// The process's own pages in `[start, end)`, in ascending order; `None` if there are more of them
+/// than `most`, or more runs than `runs` has room for, or if the kernel does not tell. Pages of
+/// shared mappings are not among them.
 pub(super) fn own(start: usize, end: usize, most: usize, runs: &mut [Run]) -> Option<&[Run]> {
     let pagemap = descriptor()?;
     let mut scan = Scan {
@@ -81,8 +86,9 @@ pub(super) fn own(start: usize, end: usize, most: usize, runs: &mut [Run]) -> Op
         return_mask: IS_PRESENT | IS_SWAPPED | IS_PFNZERO,
         ..Scan::default()
     };
-    // SAFETY: the kernel reads and writes the structure, and writes at most `vec_len` runs; both outlive the call. What another
-    // descriptor than ours would make of the number is for that to refuse: the address of the structure means nothing to it.
+    // SAFETY: the kernel reads and writes the structure, and writes at most `vec_len` runs; both
+    // outlive the call. What another descriptor than ours would make of the number is for that to
+    // refuse: the address of the structure means nothing to it.
     let found = unsafe { libc::ioctl(pagemap, PAGEMAP_SCAN, &raw mut scan) };
     let Ok(found) = usize::try_from(found) else {
         // A kernel that does not know it, or a filter of system calls.

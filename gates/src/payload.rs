@@ -2,8 +2,8 @@
 
 use super::control::Control;
 
-/// What a call brings besides its arguments: bytes that are laid below the domain's data stack, whose offset is the first argument,
-/// and a limit of time.
+/// What a call brings besides its arguments: bytes that are laid below the domain's data stack,
+/// whose offset is the first argument, and a limit of time.
 pub struct CallPayload<'a> {
     parts: [&'a [u8]; 2],
     /// Where the bytes were laid.

@@ -1,11 +1,15 @@
-//! Calls from one extension to another, as far as they are not made by the peer gate alone (`peer.s`).
+//! Calls from one extension to another, as far as they are not made by the peer gate alone
+//! (`peer.s`).
 //!
-//! An import that a peer serves has a [`super::control::ServiceEntry`] like a service. Its stack need is [`PEER`], which no thread has: so the
-//! service gate's own test leads to the peer gate, and services pay nothing. What the peer gate does not take on (the first entry of a
-//! thread, a domain that is on this thread already, x87, call-depth limits, coroutines' stacks, refusals) goes on as a service: the
-//! function in `peer/call.rs` runs on the host's stack and calls the peer through its entry gate, as any service of the host's may.
+//! An import that a peer serves has a [`super::control::ServiceEntry`] like a service. Its stack
+//! need is [`PEER`], which no thread has: so the service gate's own test leads to the peer gate,
+//! and services pay nothing. What the peer gate does not take on (the first entry of a thread, a
+//! domain that is on this thread already, x87, call-depth limits, coroutines' stacks, refusals)
+//! goes on as a service: the function in `peer/call.rs` runs on the host's stack and calls the peer
+//! through its entry gate, as any service of the host's may.
 //!
-//! Whatever becomes of such a call is said to the caller by a 0 and a [`PeerError`], which `__postern_peer_error` reads.
+//! Whatever becomes of such a call is said to the caller by a 0 and a [`PeerError`], which
+//! `__postern_peer_error` reads.
 
 mod call;
 
@@ -25,7 +29,8 @@ pub const PEER: u64 = 1 << 62;
 /// A peer's need of stack that says: not by the peer gate.
 pub(crate) const SLOW: u64 = 1 << 62;
 
-/// Why a call of a peer had no result, as the calling extension reads it: `POSTERN_PEER_…` in `postern/extension.h`.
+/// Why a call of a peer had no result, as the calling extension reads it: `POSTERN_PEER_…` in
+/// `postern/extension.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -50,13 +55,15 @@ pub enum PeerError {
     Interrupted = 9,
     /// It ended the call by an exit with a status.
     Exited = 10,
-    /// The thread cannot enter extensions now: signals, handlers or the watchdog are not as they must be.
+    /// The thread cannot enter extensions now: signals, handlers or the watchdog are not as they
+    /// must be.
     Thread = 11,
     /// The caller's policy, or a revocation, does not allow the call.
     Denied = 12,
 }
 
-/// What an import that a peer serves leads to. Immutable; [`super::control::ServiceEntry::context`] is its address.
+/// What an import that a peer serves leads to. Immutable; [`super::control::ServiceEntry::context`]
+/// is its address.
 #[repr(C, align(64))]
 pub struct Peer {
     /// The peer's function, with a masked gate.
@@ -65,7 +72,8 @@ pub struct Peer {
     pub(crate) gate_stack: u64,
     /// Longest time of a call in nanoseconds; 0 is none.
     pub(crate) limit: u64,
-    /// Facts of both images together, as far as they are about vectors, and whose MXCSR changes ([`super::gate::PEER_TO_FLOAT`]).
+    /// Facts of both images together, as far as they are about vectors, and whose MXCSR changes
+    /// ([`super::gate::PEER_TO_FLOAT`]).
     pub(crate) vectors: u32,
     /// Mask of rax.
     pub(crate) result_mask: u64,
@@ -78,8 +86,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A function at `offset` of the domain with this block, for callers whose image has `facts`. A call takes at most `limit` nanoseconds
-    /// (0 is none), and at least `stack_size` bytes of stack must be left when it begins.
+    /// A function at `offset` of the domain with this block, for callers whose image has `facts`. A
+    /// call takes at most `limit` nanoseconds (0 is none), and at least `stack_size` bytes of stack
+    /// must be left when it begins.
     pub fn new(
         called: &Block,
         offset: u32,
@@ -135,8 +144,8 @@ impl ServiceEntry {
     /// Calls of a peer go there from now on.
     ///
     /// # Safety
-    /// The entry's function is [`function`], and the peer stays where it is for as long as the entry, and for as long as a call
-    /// of it runs.
+    /// The entry's function is [`function`], and the peer stays where it is for as long as the
+    /// entry, and for as long as a call of it runs.
     pub unsafe fn lead_to(&self, peer: &Peer) {
         let context = std::ptr::from_ref(peer) as usize;
         self.context.store(context, Ordering::SeqCst);

@@ -1,12 +1,16 @@
-//! The calls of a thread that wait while another one runs: in a service that called an extension, or in the peer gate.
+//! The calls of a thread that wait while another one runs: in a service that called an extension,
+//! or in the peer gate.
 //!
-//! Each thread has an array of records, outermost call first. Its own record is `Thread::record`, those below it wait. Both Rust
-//! (`nesting.rs`) and the peer gate (`peer.s`) push and pop them. Invariants:
-//! - A record that nobody waits in has `sequence`, `service_rsp`, `foreign`, `pending` and `detail` 0. So the gate, which has none of
-//!   these to keep, need not write them.
-//! - A call's record is shown (`sequence` is not 0) from before it ceases to be the innermost until after it is that again, and while
-//!   its domain counts it in `ThreadSlot::waiting`, which is from before to after, too.
-//! - Only the thread itself writes records, save the wishes of other threads, and those look under the registry's lock.
+//! Each thread has an array of records, outermost call first. Its own record is `Thread::record`,
+//! those below it wait. Both Rust (`nesting.rs`) and the peer gate (`peer.s`) push and pop them.
+//! Invariants:
+//! - A record that nobody waits in has `sequence`, `service_rsp`, `foreign`, `pending` and
+//!   `detail` 0. So the gate, which has none of these to keep, need not write them.
+//! - A call's record is shown (`sequence` is not 0) from before it ceases to be the innermost until
+//!   after it is that again, and while its domain counts it in `ThreadSlot::waiting`, which is from
+//!   before to after, too.
+//! - Only the thread itself writes records, save the wishes of other threads, and those look under
+//!   the registry's lock.
 
 use super::control::{Control, ServiceEntry};
 use super::end_request::EndRequest;
@@ -31,13 +35,15 @@ pub struct Record {
     pub(crate) request_kind: AtomicU32,
     /// Data stack pointer where it waits.
     pub(crate) service_r15: AtomicU32,
-    /// Longest time of the call whose record this is, waiting or not, in nanoseconds, besides its domain's deadline; 0 is none.
+    /// Longest time of the call whose record this is, waiting or not, in nanoseconds, besides its
+    /// domain's deadline; 0 is none.
     pub(crate) limit: AtomicU64,
     /// Stack pointer that its entry gate recorded.
     pub(crate) frame: AtomicU64,
     /// The service or peer that it waits for.
     pub(crate) service: AtomicPtr<ServiceEntry>,
-    /// Stack pointer at the service gate; 0: it waits in the peer gate, whose frame is the next call's.
+    /// Stack pointer at the service gate; 0: it waits in the peer gate, whose frame is the next
+    /// call's.
     pub(crate) service_rsp: AtomicU64,
     pub(crate) context: AtomicU64,
     pub(crate) foreign: AtomicU32,
@@ -61,13 +67,15 @@ impl Record {
         std::ptr::eq(self.control.load(Ordering::SeqCst), control)
     }
 
-    /// The longest time of the call with this number in nanoseconds (0 is none), if the record is still that call's.
+    /// The longest time of the call with this number in nanoseconds (0 is none), if the record is
+    /// still that call's.
     pub fn limit_of(&self, sequence: u64) -> Option<u64> {
         let limit = self.limit.load(Ordering::SeqCst);
         (self.sequence.load(Ordering::SeqCst) == sequence).then_some(limit)
     }
 
-    /// Asks for the end of this call, once it is the innermost again, if it still has the number `sequence`.
+    /// Asks for the end of this call, once it is the innermost again, if it still has the number
+    /// `sequence`.
     pub fn end(&self, sequence: u64, kind: u32) {
         self.end_request().put(sequence, kind);
     }
@@ -77,7 +85,8 @@ impl Record {
         EndRequest::new(&self.request, &self.request_kind)
     }
 
-    /// Stack pointer with which the service gate called the service in which the call waits; 0 in the peer gate.
+    /// Stack pointer with which the service gate called the service in which the call waits; 0 in
+    /// the peer gate.
     pub(crate) fn host_rsp(&self) -> u64 {
         let service_rsp = self.service_rsp.load(Ordering::Relaxed);
         match self.foreign.load(Ordering::Relaxed) {

@@ -1,8 +1,9 @@
 //! How a thread becomes known at its first entry, and how it is forgotten at its end.
 //!
-//! Invariant: a pointer in the registry is to the state of a thread that lives. What removes it is a destructor of thread-specific
-//! data, so it is there only if that destructor will run. libc runs such destructors in a few rounds, and in the last one nobody
-//! knows of another: a thread that calls an extension from there (or after its state was removed) is registered for that call alone
+//! Invariant: a pointer in the registry is to the state of a thread that lives. What removes it is
+//! a destructor of thread-specific data, so it is there only if that destructor will run. libc runs
+//! such destructors in a few rounds, and in the last one nobody knows of another: a thread that
+//! calls an extension from there (or after its state was removed) is registered for that call alone
 //! ([`Extra::ending`]), and takes the slow path each time.
 
 use super::above::above;
@@ -113,7 +114,8 @@ pub fn is_registered() -> bool {
     !current().extra.load(Ordering::Relaxed).is_null()
 }
 
-/// Looks at the thread's signals again if that is due. Comes after [`super::thread::undivert`]: a change from then on diverts the call.
+/// Looks at the thread's signals again if that is due. Comes after [`super::thread::undivert`]: a
+/// change from then on diverts the call.
 pub(crate) fn look(thread: &Thread) -> Result<(), Refusal> {
     let now = signal::generation();
     if thread.extra().checked != now {
@@ -126,8 +128,8 @@ pub(crate) fn look(thread: &Thread) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Lets the gates know the thread's own stack. Without a guard below it every entry takes the slow path, and so it does where the stack
-/// is larger than extensions may use.
+/// Lets the gates know the thread's own stack. Without a guard below it every entry takes the slow
+/// path, and so it does where the stack is larger than extensions may use.
 fn set_bounds(thread: &Thread) {
     let extra = thread.extra();
     let (low, top) = extra.stack;
@@ -141,7 +143,8 @@ fn set_bounds(thread: &Thread) {
     thread.stack_span.store(span, Ordering::Relaxed);
 }
 
-/// The calling thread's own stack: lowest usable address, top, and whether what lies below is inaccessible.
+/// The calling thread's own stack: lowest usable address, top, and whether what lies below is
+/// inaccessible.
 #[derive(Clone, Copy)]
 struct Bounds {
     low: u64,
@@ -150,7 +153,8 @@ struct Bounds {
 }
 
 fn own_stack_bounds() -> Option<Bounds> {
-    // SAFETY: the attribute object is initialised by pthread_getattr_np before it is read, and destroyed once.
+    // SAFETY: the attribute object is initialised by pthread_getattr_np before it is read, and
+    // destroyed once.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
@@ -160,8 +164,8 @@ fn own_stack_bounds() -> Option<Bounds> {
         let known = libc::pthread_attr_getstack(&attributes, &mut start, &mut size) == 0;
         libc::pthread_attr_getguardsize(&attributes, &mut guard);
         libc::pthread_attr_destroy(&mut attributes);
-        // The main thread's stack has the kernel's guard gap, whatever the attribute says. libc counts the guard of other
-        // threads to the stack.
+        // The main thread's stack has the kernel's guard gap, whatever the attribute says. libc
+        // counts the guard of other threads to the stack.
         let main = libc::gettid() == libc::getpid();
         let below = if main { 0 } else { guard };
         known.then_some(Bounds {
@@ -210,7 +214,8 @@ pub(crate) fn unregister(thread: &Thread) {
     thread.stack_low.store(0, Ordering::Relaxed);
     thread.stack_size.store(0, Ordering::Relaxed);
     thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
-    // SAFETY: the pointer came from Box::into_raw in `register` and was just taken out of its only place.
+    // SAFETY: the pointer came from Box::into_raw in `register` and was just taken out of its only
+    // place.
     let extra = unsafe { Box::from_raw(p) };
     let mut registry = registry();
     if let Some(place) = registry.threads.get_mut(extra.index) {
@@ -232,11 +237,13 @@ pub(crate) fn unregister(thread: &Thread) {
     if let Some(stack) = extra.signal_stack {
         stack.remove();
     }
-    // The calls that end with it may have been the last ones inside. Nobody could take a panic of what is dropped.
+    // The calls that end with it may have been the last ones inside. Nobody could take a panic of
+    // what is dropped.
     let _ = std::panic::catch_unwind(above().forgotten);
 }
 
-/// For the slow path, when it leaves: a thread that runs its last destructors is not known any more.
+/// For the slow path, when it leaves: a thread that runs its last destructors is not known any
+/// more.
 pub(super) fn leave(thread: &Thread) {
     if thread.call_state.own() == CallPhase::Outside
         && !thread.extra.load(Ordering::Relaxed).is_null()
@@ -286,8 +293,9 @@ extern "C" fn at_end(value: *mut libc::c_void, from: u64) {
     (above().thread_exited)();
 }
 
-/// Makes the key, and a thread that ends at once and tells where destructors are called from. Called at start, by one thread at a time,
-/// until it succeeds. Threads whose own stack is larger than `control_stack` bytes run extensions on another one.
+/// Makes the key, and a thread that ends at once and tells where destructors are called from.
+/// Called at start, by one thread at a time, until it succeeds. Threads whose own stack is larger
+/// than `control_stack` bytes run extensions on another one.
 pub fn prepare(control_stack: usize) -> std::io::Result<()> {
     MOST.store(control_stack, Ordering::Relaxed);
     let key = match END.get() {
@@ -313,8 +321,9 @@ pub fn prepare(control_stack: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether the calling thread, whose stack pointer is `frame`, is in a destructor of thread-specific data: then libc's frame that calls
-/// those is on its stack. A word of a frame that is gone may look like it; that costs time and nothing else.
+/// Whether the calling thread, whose stack pointer is `frame`, is in a destructor of
+/// thread-specific data: then libc's frame that calls those is on its stack. A word of a frame that
+/// is gone may look like it; that costs time and nothing else.
 fn runs_last_destructors(frame: u64, bounds: Option<Bounds>) -> bool {
     let from = END.get().map(|e| e.called_from.load(Ordering::SeqCst));
     let (Some(from), Some(Bounds { low, top, .. })) = (from.filter(|&f| f != 0), bounds) else {
@@ -332,7 +341,8 @@ fn runs_last_destructors(frame: u64, bounds: Option<Bounds>) -> bool {
         .any(|at| unsafe { memory::host_word(at) } == from)
 }
 
-/// In the child after fork: only the calling thread is left. Domains that other threads were inside are reported to `inside`.
+/// In the child after fork: only the calling thread is left. Domains that other threads were inside
+/// are reported to `inside`.
 ///
 /// The caller holds the registry since before the fork.
 pub fn after_fork(registry: &mut Registry, _: &InChild, mut inside: impl FnMut(&Control)) {

@@ -2,8 +2,8 @@
 
 use postern_image::Type;
 
-/// Bits of an integer register that a value of this type fills. Of a `_Bool` that is its truth value in bit 0 (psABI): who lies in
-/// the others is not heard, whichever way the value goes.
+/// Bits of an integer register that a value of this type fills. Of a `_Bool` that is its truth
+/// value in bit 0 (psABI): who lies in the others is not heard, whichever way the value goes.
 pub fn integer_mask(t: Type) -> u64 {
     match (t.is_float(), t) {
         (true, _) => 0,

@@ -1,6 +1,7 @@
 //! Closures behind the service gate: C functions that find their closure in the thread's state.
 //!
-//! A panic of the closure is caught here, carried around the extension, and goes on in the host's own call.
+//! A panic of the closure is caught here, carried around the extension, and goes on in the host's
+//! own call.
 
 use super::call_state::CallPhase;
 use super::control::Control;
@@ -16,8 +17,9 @@ pub const DEFAULT_STACK: usize = 64 << 10;
 
 /// What runs behind the service gate, as the registers have it.
 pub trait Body: Send + Sync + 'static {
-    /// Does the service for the domain of this control block, on the thread of the extension that called. The registers are as the
-    /// extension left them; the result goes into rax or xmm0. A panic ends the call, and goes on in whoever called the extension.
+    /// Does the service for the domain of this control block, on the thread of the extension that
+    /// called. The registers are as the extension left them; the result goes into rax or xmm0. A
+    /// panic ends the call, and goes on in whoever called the extension.
     fn invoke(&self, control: &Control, integers: &[u64; 6], floats: &[u64; 8]) -> u64;
 }
 
@@ -32,10 +34,11 @@ pub fn address<B: Body>(result: Option<Type>) -> usize {
 #[inline(always)]
 fn run<B: Body>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     let thread = thread::current();
-    // SAFETY: the service gate stored the context of the very entry whose function this is, which is the address of a B that
-    // is one of the domain's parts; and the control block of the domain, which is never unmapped. The parts are dropped when nobody
-    // is inside, and this call is inside until it has returned to the gate, even if the closure, or another
-    // thread meanwhile, drops the last handle of the domain.
+    // SAFETY: the service gate stored the context of the very entry whose function this is, which
+    // is the address of a B that is one of the domain's parts; and the control block of the domain,
+    // which is never unmapped. The parts are dropped when nobody is inside, and this call is inside
+    // until it has returned to the gate, even if the closure, or another thread meanwhile, drops
+    // the last handle of the domain.
     let (body, control) = unsafe {
         (
             &*(thread.context.load(Ordering::Relaxed) as *const B),
@@ -54,7 +57,8 @@ fn run<B: Body>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     }
 }
 
-/// What a service unwinds with when it finds that its caller's domain is being dropped: that is no panic of the host's.
+/// What a service unwinds with when it finds that its caller's domain is being dropped: that is no
+/// panic of the host's.
 pub struct Gone;
 
 /// Ends the innermost call with a panic of the host's, which goes on in whoever made the call.
@@ -67,7 +71,8 @@ pub(crate) fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
     end(thread, super::outcome::PANIC);
 }
 
-/// Makes the service gate end the call when the running service returns, unless it is to end already. Outside services it does nothing.
+/// Makes the service gate end the call when the running service returns, unless it is to end
+/// already. Outside services it does nothing.
 pub fn end_when_back(kind: u32, detail: u64, message: Option<String>) {
     let thread = thread::current();
     if thread.call_state.own() == CallPhase::InService {
@@ -84,8 +89,8 @@ pub(crate) fn end_when_back_of(thread: &Thread, kind: u32, detail: u64, message:
     }
 }
 
-/// Whether the thread is on its own stack with less than `need` bytes of it left below `here`. Of a coroutine's only the host knows
-/// how large it is.
+/// Whether the thread is on its own stack with less than `need` bytes of it left below `here`. Of a
+/// coroutine's only the host knows how large it is.
 pub(super) fn lacks_stack(thread: &Thread, here: u64, need: u64) -> bool {
     let left = here.wrapping_sub(thread.stack_low.load(Ordering::Relaxed));
     left < need && left < thread.stack_size.load(Ordering::Relaxed)
@@ -110,9 +115,9 @@ fn end(thread: &Thread, kind: u32) {
     thread.abort_kind.store(kind, Ordering::SeqCst);
 }
 
-/// A C function with parameters narrower than 32 bits, as `postern_narrow` finds it in rax. Compilers differ in who extends such
-/// parameters: the psABI says nobody, clang and rustc trust the caller. An extension is not to be trusted, so the host does it, and makes
-/// a `_Bool` 0 or 1.
+/// A C function with parameters narrower than 32 bits, as `postern_narrow` finds it in rax.
+/// Compilers differ in who extends such parameters: the psABI says nobody, clang and rustc trust
+/// the caller. An extension is not to be trusted, so the host does it, and makes a `_Bool` 0 or 1.
 #[repr(C)]
 pub struct Narrow {
     function: usize,
@@ -151,7 +156,8 @@ impl Narrow {
     }
 }
 
-// For each register: cut it to its width, then (x ^ sign) - sign extends the sign. The gate has left the context in rax.
+// For each register: cut it to its width, then (x ^ sign) - sign extends the sign. The gate has
+// left the context in rax.
 global_asm!(
     ".macro POSTERN_NARROW register, at",
     "and \\register, [rax + {masks} + \\at]",

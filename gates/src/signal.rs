@@ -1,7 +1,8 @@
 //! Signals: faults of extensions become values, everything else goes to whoever was there before.
 //!
-//! The handler runs on an alternate stack, allocates nothing, locks nothing and touches only the thread's own state, its
-//! domain's control block and its control stack. It ends a call by editing the interrupted context, never by jumping.
+//! The handler runs on an alternate stack, allocates nothing, locks nothing and touches only the
+//! thread's own state, its domain's control block and its control stack. It ends a call by editing
+//! the interrupted context, never by jumping.
 
 use super::bulk;
 use super::call_state::{CallPhase, Interrupted, OnAbort};
@@ -59,8 +60,9 @@ impl Previous {
     }
 }
 
-/// Signals of libc's own whose handlers the host cannot install: that for thread cancellation, which unwinds and so must run on the
-/// stack that it unwinds; and that for `setuid` and its kin, which can run anywhere.
+/// Signals of libc's own whose handlers the host cannot install: that for thread cancellation,
+/// which unwinds and so must run on the stack that it unwinds; and that for `setuid` and its kin,
+/// which can run anywhere.
 const CANCEL: c_int = 32;
 const SETXID: c_int = 33;
 
@@ -74,8 +76,8 @@ pub(super) fn adopts() -> bool {
     ADOPTS.load(Ordering::Relaxed)
 }
 
-/// Installs the handlers, or without `handlers` only remembers the abort signal's number. With `adopt` the host's own may be given
-/// `SA_ONSTACK`.
+/// Installs the handlers, or without `handlers` only remembers the abort signal's number. With
+/// `adopt` the host's own may be given `SA_ONSTACK`.
 pub fn start(abort: c_int, handlers: bool, adopt: bool) -> Result<(), std::io::Error> {
     let taken = FAULTS.contains(&abort) || [libc::SIGKILL, libc::SIGSTOP].contains(&abort);
     if taken || !(1..=libc::SIGRTMAX()).contains(&abort) {
@@ -102,8 +104,8 @@ fn ours() -> impl Iterator<Item = c_int> {
 
 /// Puts our handler in front of what is there.
 fn install(signal: c_int) -> std::io::Result<()> {
-    // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the previous action is kept before ours can
-    // run for a signal that needs it.
+    // SAFETY: `on_signal` is an SA_SIGINFO handler that is async-signal-safe (see above); the
+    // previous action is kept before ours can run for a signal that needs it.
     unsafe {
         let mut previous: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal, std::ptr::null(), &mut previous) != 0 {
@@ -123,8 +125,8 @@ fn install(signal: c_int) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Notes what ours takes the place of. A handler that comes back again and again, of a library that chains to what it finds, is there
-/// once: with its latest place, in front of the others.
+/// Notes what ours takes the place of. A handler that comes back again and again, of a library that
+/// chains to what it finds, is there once: with its latest place, in front of the others.
 fn keep(signal: c_int, action: libc::sigaction) {
     let place = &PREVIOUS[signal as usize];
     let list = place.load(Ordering::Acquire);
@@ -138,8 +140,8 @@ fn keep(signal: c_int, action: libc::sigaction) {
     place.store(Box::into_raw(previous), Ordering::Release);
 }
 
-/// Installs our handlers again where somebody replaced them, in front of what is there now; and makes the host's handlers safe, if it
-/// allows that.
+/// Installs our handlers again where somebody replaced them, in front of what is there now; and
+/// makes the host's handlers safe, if it allows that.
 pub fn rearm() -> std::io::Result<()> {
     // No lock: who comes second finds the handlers in place, or about to be.
     if !REARMING.swap(true, Ordering::SeqCst) {
@@ -182,8 +184,9 @@ pub fn look_again(registry: &thread::Registry) {
     thread::divert_all(registry);
 }
 
-/// The watchdog's part, while somebody is inside: looks at our own signals, and at some of the others in turn. A host that
-/// exchanged a handler is found so within a few ticks, at the cost of some ten system calls a tick.
+/// The watchdog's part, while somebody is inside: looks at our own signals, and at some of the
+/// others in turn. A host that exchanged a handler is found so within a few ticks, at the cost of
+/// some ten system calls a tick.
 pub fn inspect(round: u64) {
     const AT_ONCE: u64 = 8;
     let first = (round * AT_ONCE % LAST as u64) as c_int + 1;
@@ -236,7 +239,8 @@ impl Action {
     }
 }
 
-/// Whether a handler of the host's for this signal would run on the control stack, of which an extension may have left nothing.
+/// Whether a handler of the host's for this signal would run on the control stack, of which an
+/// extension may have left nothing.
 fn unsafe_handler(signal: c_int) -> bool {
     let of_libc = matches!(signal, CANCEL | SETXID);
     !of_libc && Action::of(signal).is_some_and(|action| action.on_any_stack())
@@ -257,8 +261,9 @@ fn adopt(signal: c_int) {
             action.flags |= libc::SA_ONSTACK as u64;
         }
         let mut former = Action::default();
-        // SAFETY: what was in force, with another flag; the restorer is libc's, as before. Every thread that is inside an extension
-        // has an alternate stack, and in others the flag has no effect.
+        // SAFETY: what was in force, with another flag; the restorer is libc's, as before. Every
+        // thread that is inside an extension has an alternate stack, and in others the flag has no
+        // effect.
         let done =
             unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &action, &mut former, 8usize) };
         if done != 0 || former == known {
@@ -281,7 +286,8 @@ pub fn replaced() -> Option<c_int> {
     })
 }
 
-/// Checks that the calling thread can take faults and aborts, and that the host's own handlers do no harm meanwhile.
+/// Checks that the calling thread can take faults and aborts, and that the host's own handlers do
+/// no harm meanwhile.
 pub(crate) fn check_thread() -> Result<(), Refusal> {
     if let Some(signal) = replaced() {
         return Err(Refusal::HandlerReplaced(signal));
@@ -304,14 +310,15 @@ pub(crate) fn check_thread() -> Result<(), Refusal> {
     }
 }
 
-/// Asks `thread` to end the call with number `sequence`. The caller holds the registry, so the thread exists.
+/// Asks `thread` to end the call with number `sequence`. The caller holds the registry, so the
+/// thread exists.
 pub fn request_end(thread: &Thread, sequence: u64, kind: u32) {
     if thread.sequence.load(Ordering::SeqCst) != sequence {
         // That call is over, and a wish for the present one must not be overwritten.
         return;
     }
-    // Asked already, perhaps. The signal is one of those that queue, and a thread that is sent them faster than it handles them
-    // would never get on; the watchdog reminds in its own time.
+    // Asked already, perhaps. The signal is one of those that queue, and a thread that is sent them
+    // faster than it handles them would never get on; the watchdog reminds in its own time.
     if thread.end_request().ask(sequence, kind) {
         remind(thread);
     }
@@ -324,10 +331,12 @@ pub fn remind(thread: &Thread) {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, abort_signal()) };
 }
 
-/// The handler for a host that owns the signals. True when the signal was Postern's and is dealt with.
+/// The handler for a host that owns the signals. True when the signal was Postern's and is dealt
+/// with.
 ///
 /// # Safety
-/// The arguments must be those that the system passed to an `SA_SIGINFO` handler which runs on an alternate stack.
+/// The arguments must be those that the system passed to an `SA_SIGINFO` handler which runs on an
+/// alternate stack.
 pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) -> bool {
     let thread = thread::current();
     let phase = thread.call_state.own();
@@ -341,7 +350,8 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
         && info.si_code > 0
         && let Some(over) = memory::after_fault(pc)
     {
-        // One of the runtime's own copies met a page that is gone; whoever asked for it gets an error.
+        // One of the runtime's own copies met a page that is gone; whoever asked for it gets an
+        // error.
         context.uc_mcontext.gregs[libc::REG_RIP as usize] = over as i64;
         return true;
     }
@@ -362,12 +372,14 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     true
 }
 
-/// Whether `pc` is in the domain's window: in its text or slots, or where a jump to a forged landing pad in data led.
+/// Whether `pc` is in the domain's window: in its text or slots, or where a jump to a forged
+/// landing pad in data led.
 fn in_window(control: &Control, pc: usize) -> bool {
     (control.address(0)..control.address(u32::MAX)).contains(&pc)
 }
 
-/// Whether a call that is *Inside* can be ended at this instruction of ours: a part of the gates, or all of the memory gate.
+/// Whether a call that is *Inside* can be ended at this instruction of ours: a part of the gates,
+/// or all of the memory gate.
 fn abortable(pc: usize) -> bool {
     bulk::contains(pc) || gate::region_of(pc) == PcRegion::Abortable
 }
@@ -377,7 +389,8 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
     let wish = thread.end_request();
     let (wanted, kind) = (wish.wanted(), wish.kind());
     let waiting = thread.waiting().find(|&(number, _)| number == wanted);
-    // SAFETY: control blocks are never unmapped; the pointer is null before the thread's first call.
+    // SAFETY: control blocks are never unmapped; the pointer is null before the thread's first
+    // call.
     let control = unsafe { thread.control.load(Ordering::Relaxed).as_ref() };
     let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
     let found = Interrupted {
@@ -408,8 +421,9 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool
             end(thread, context, kind);
             true
         }
-        // Nothing was done, so the signal may be for another copy of this library. (A wish that came just when its call was over
-        // stays, with the number of that call: taking it for an answer would swallow every signal until this copy's next call.)
+        // Nothing was done, so the signal may be for another copy of this library. (A wish that
+        // came just when its call was over stays, with the number of that call: taking it for an
+        // answer would swallow every signal until this copy's next call.)
         _ => false,
     }
 }
@@ -455,7 +469,8 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
     let pc = registers[REG_RIP as usize] as usize;
     let called = bulk::contains(pc) && rsp < end;
     if called {
-        // SAFETY: below the base of the innermost call there is a return address, for the memory gate pushes nothing.
+        // SAFETY: below the base of the innermost call there is a return address, for the memory
+        // gate pushes nothing.
         fault.registers[15] = unsafe { bulk::caller(control, rsp) };
         rsp += 8;
     }
@@ -464,7 +479,8 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
         // The last word is the gate's own return address.
         fault.depth = ((end - rsp) / 8).saturating_sub(1);
         for i in 0..fault.depth.min(BACKTRACE as u64) {
-            // SAFETY: below the base of the innermost call, and not below the interrupted stack pointer.
+            // SAFETY: below the base of the innermost call, and not below the interrupted stack
+            // pointer.
             let word = unsafe { memory::host_word(rsp + i * 8) };
             fault.backtrace[i as usize] = word.wrapping_sub(base) as u32;
         }
@@ -479,7 +495,8 @@ global_asm!(
     ".hidden postern_on_signal",
     "postern_on_signal:",
     "endbr64",
-    // The kernel lays the context right above the return address; who chains to us has frames in between.
+    // The kernel lays the context right above the return address; who chains to us has frames in
+    // between.
     "lea r8, [rsp + 8]",
     "xor ecx, ecx",
     "cmp r8, rdx",
@@ -511,8 +528,8 @@ fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void, direct: bool
         .load(Ordering::Acquire)
         .cast_const();
     for _ in 0..level {
-        // A handler that replaced ours, that `rearm` put ours in front of, and that chains to ours: on to what was there before it.
-        // SAFETY: the pointers are to leaked structures, or null.
+        // A handler that replaced ours, that `rearm` put ours in front of, and that chains to ours:
+        // on to what was there before it. SAFETY: the pointers are to leaked structures, or null.
         match unsafe { previous.as_ref() } {
             Some(known) if !known.older.is_null() => previous = known.older,
             _ => break,
@@ -527,7 +544,8 @@ fn chain(signal: c_int, info: *mut siginfo_t, context: *mut c_void, direct: bool
 
 /// Does what the action says.
 fn pass_on(previous: &libc::sigaction, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    // SAFETY: `info` is the system's, the sender's fields are there for sent signals; getpid has no preconditions.
+    // SAFETY: `info` is the system's, the sender's fields are there for sent signals; getpid has no
+    // preconditions.
     let (sent, late) = unsafe {
         let own = (*info).si_code == libc::SI_TKILL && (*info).si_pid() == libc::getpid();
         ((*info).si_code <= 0, own && signal == abort_signal())
@@ -536,8 +554,8 @@ fn pass_on(previous: &libc::sigaction, signal: c_int, info: *mut siginfo_t, cont
         libc::SIG_DFL if late => {}
         libc::SIG_IGN if sent || signal == abort_signal() => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // Restore the default. A fault happens again when we return; a sent signal is sent again.
-            // SAFETY: plain system calls on this process.
+            // Restore the default. A fault happens again when we return; a sent signal is sent
+            // again. SAFETY: plain system calls on this process.
             unsafe {
                 let mut default: libc::sigaction = std::mem::zeroed();
                 default.sa_sigaction = libc::SIG_DFL;
@@ -548,8 +566,8 @@ fn pass_on(previous: &libc::sigaction, signal: c_int, info: *mut siginfo_t, cont
             }
         }
         handler => {
-            // The previous handler expects its own mask.
-            // SAFETY: the handler was installed for this signal with these flags by the host; it gets what the system gave us.
+            // The previous handler expects its own mask. SAFETY: the handler was installed for this
+            // signal with these flags by the host; it gets what the system gave us.
             unsafe {
                 let mut old: libc::sigset_t = std::mem::zeroed();
                 libc::pthread_sigmask(libc::SIG_BLOCK, &previous.sa_mask, &mut old);
@@ -578,7 +596,8 @@ mod tests {
         thread.request.store(7, Ordering::SeqCst);
         // SAFETY: both structures are plain data, for which zeros are valid.
         let (mut info, mut context): (siginfo_t, ucontext_t) = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointers are to initialised structures that live through the call, which outside calls only reads them.
+        // SAFETY: the pointers are to initialised structures that live through the call, which
+        // outside calls only reads them.
         let dealt_with = unsafe { handle(abort_signal(), &mut info, (&raw mut context).cast()) };
         assert!(!dealt_with);
     }

@@ -1,7 +1,8 @@
-//! The slow path of the entry gate and the way out of ended calls: decisions that `gate.s` leaves to Rust.
+//! The slow path of the entry gate and the way out of ended calls: decisions that `gate.s` leaves
+//! to Rust.
 //!
-//! Invariant: when one of these functions returns to `gate.s`, the thread's call state, frame, control, sequence and the nested
-//! records describe the same innermost call.
+//! Invariant: when one of these functions returns to `gate.s`, the thread's call state, frame,
+//! control, sequence and the nested records describe the same innermost call.
 
 use super::above::{Ended, above};
 use super::bulk;
@@ -28,7 +29,8 @@ const RETRY: u32 = 0;
 const FULL: u32 = 1;
 const REFUSED: u32 = 2;
 
-/// Bytes between the recorded frame and the caller's stack arguments: six registers and the return address.
+/// Bytes between the recorded frame and the caller's stack arguments: six registers and the return
+/// address.
 const FRAME_TO_ARGUMENTS: u64 = 7 * 8;
 /// How often one call may find another way in before it is refused.
 const ATTEMPTS: u32 = 64;
@@ -40,10 +42,12 @@ pub(crate) struct Decision {
     entry: *const Entry,
 }
 
-/// Decides how a call that the fast path did not take goes on. `frame` is rsp below the saved registers.
+/// Decides how a call that the fast path did not take goes on. `frame` is rsp below the saved
+/// registers.
 ///
 /// # Safety
-/// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as described there.
+/// Called by `gate.s` only, with the calling thread's state, a live entry and the stack as
+/// described there.
 pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
     match from_handler(thread, frame) {
         None => slow(thread, entry, frame),
@@ -55,12 +59,14 @@ pub(crate) unsafe extern "C" fn slow_entry(thread: &Thread, entry: &Entry, frame
     }
 }
 
-/// The same, of a thread that is in no handler. Apart, because on a signal stack there may be room for little.
+/// The same, of a thread that is in no handler. Apart, because on a signal stack there may be room
+/// for little.
 #[inline(never)]
 fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
     let (mut entry, mut refused) = (entry, Refusal::Busy);
     for _ in 0..ATTEMPTS {
-        // A panic here would cross assembly; there is no panicking path in `decide` but out of memory, which aborts anyway.
+        // A panic here would cross assembly; there is no panicking path in `decide` but out of
+        // memory, which aborts anyway.
         thread.deciding.store(1, Ordering::Relaxed);
         let decision = decide(thread, entry, frame);
         thread.deciding.store(0, Ordering::Relaxed);
@@ -71,7 +77,8 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
             }
             Err(refusal) => refusal,
         };
-        // The host's own code runs in there: the constructors' services, destructors of an old version.
+        // The host's own code runs in there: the constructors' services, destructors of an old
+        // version.
         let instead = catch_unwind(AssertUnwindSafe(|| (above().instead)(entry, refusal)));
         match instead.unwrap_or(Err(refusal)) {
             Ok(other) if other.takes_the_same(entry) => entry = other,
@@ -88,14 +95,17 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
     Decision { step, entry }
 }
 
-/// Why a call is refused that a signal handler makes. This takes no lock and allocates nothing, for the handler may have interrupted
-/// anything: the extension, a gate, this very file, the allocator.
+/// Why a call is refused that a signal handler makes. This takes no lock and allocates nothing, for
+/// the handler may have interrupted anything: the extension, a gate, this very file, the allocator.
 ///
-/// Handlers run on the alternate signal stack ([`signal::check_thread`] sees to it), so those that interrupted no call are found, too:
-/// where the fast path admits calls there is no handler. What cannot be told from the thread's own call is that of a handler in a thread
-/// that has no alternate stack, because it has never entered or because its language has taken the stack away at its end. A gate that handlers may enter (for upcalls, say) would be another one
-/// beside those in `gate.s`: it would come here neither, find its thread registered and with a data stack already, and keep what this
-/// test protects: T_FRAME, T_CONTROL, T_SEQUENCE and T_CALL_STATE of what it interrupted, in a record of its own.
+/// Handlers run on the alternate signal stack ([`signal::check_thread`] sees to it), so those that
+/// interrupted no call are found, too: where the fast path admits calls there is no handler. What
+/// cannot be told from the thread's own call is that of a handler in a thread that has no alternate
+/// stack, because it has never entered or because its language has taken the stack away at its end.
+/// A gate that handlers may enter (for upcalls, say) would be another one beside those in `gate.s`:
+/// it would come here neither, find its thread registered and with a data stack already, and keep
+/// what this test protects: T_FRAME, T_CONTROL, T_SEQUENCE and T_CALL_STATE of what it interrupted,
+/// in a record of its own.
 fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
     if thread.deciding.load(Ordering::Relaxed) != 0 {
         return Some(Refusal::InsideExtension);
@@ -109,7 +119,8 @@ fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
     // The same for a thread that is not registered yet, whose stack we do not know.
     let low = thread.stack_low.load(Ordering::Relaxed);
     let foreign = frame.wrapping_sub(low) >= thread.stack_size.load(Ordering::Relaxed);
-    // A fault would be delivered at the top of that very stack, over the frames of the handler that calls.
+    // A fault would be delivered at the top of that very stack, over the frames of the handler that
+    // calls.
     (foreign && mask::on_signal_stack()).then_some(Refusal::OnSignalStack)
 }
 
@@ -171,7 +182,8 @@ fn admit(
     Ok(FULL)
 }
 
-/// Whether the call may enter. With `wait`, moves of the window are waited for, and one that is wanted is done if it can be.
+/// Whether the call may enter. With `wait`, moves of the window are waited for, and one that is
+/// wanted is done if it can be.
 fn check_state(
     thread: &Thread,
     control: &Control,
@@ -193,7 +205,8 @@ fn check_state(
         phase = control.lifecycle.settled();
     }
     match phase {
-        // Who finds a move wanted may enter all the same: nobody moves a domain that somebody is in.
+        // Who finds a move wanted may enter all the same: nobody moves a domain that somebody is
+        // in.
         Phase::Open | Phase::MovePending if !starts => Ok(()),
         Phase::Moving => Err(Refusal::Moving),
         // The static constructors, and what their services call; and who has the domain for itself.
@@ -210,8 +223,8 @@ fn owns(thread: &Thread, control: &Control) -> bool {
     control.owner.load(Ordering::SeqCst) == std::ptr::from_ref(thread) as u64
 }
 
-/// Whether a call of this thread is inside the domain. If it is closed for a moment all the same, then by the thread itself, which
-/// runs its constructors, or by one that will find it occupied.
+/// Whether a call of this thread is inside the domain. If it is closed for a moment all the same,
+/// then by the thread itself, which runs its constructors, or by one that will find it occupied.
 fn waits_in(thread: &Thread, control: &Control) -> bool {
     let here = |c: *const Control| std::ptr::eq(c, control);
     let innermost = thread.call_state.own() == CallPhase::InService
@@ -307,9 +320,9 @@ fn plan(
         let from = frame + FRAME_TO_ARGUMENTS + narrow + u64::from(i) * 8;
         // SAFETY: an argument of the caller's, above the return address of its call of the gate.
         let word = unsafe { memory::host_word(from) } & entry.stack_masks[i as usize];
-        // A data stack is private memory that stays as long as the domain, so this does not fail; and what it holds is the
-        // extension's own affair.
-        // SAFETY: r15 was lowered by that much on the thread's data stack, above whose bottom it still is.
+        // A data stack is private memory that stays as long as the domain, so this does not fail;
+        // and what it holds is the extension's own affair. SAFETY: r15 was lowered by that much on
+        // the thread's data stack, above whose bottom it still is.
         let _ = unsafe { control.write(r15 + i * 8, &word.to_ne_bytes()) };
     }
     if let Some(payload) = payload {
@@ -340,7 +353,8 @@ fn payload<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut CallPayload<'st
     payload
 }
 
-/// Where the data stack of a nested call into `control` begins: below every frame of that domain on this thread.
+/// Where the data stack of a nested call into `control` begins: below every frame of that domain on
+/// this thread.
 fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32, Refusal> {
     let current = (
         thread.control.load(Ordering::Relaxed),
@@ -367,7 +381,8 @@ fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32
     Ok(r15)
 }
 
-/// After the extension of the innermost call has run for the last time: the processor's state is the host's again.
+/// After the extension of the innermost call has run for the last time: the processor's state is
+/// the host's again.
 fn bring_back_host(thread: &Thread) {
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let facts = unsafe {
@@ -377,7 +392,8 @@ fn bring_back_host(thread: &Thread) {
     };
     host::bring_back(thread, facts);
     if facts & FACT_YMM != 0 {
-        // SAFETY: the image was admitted because the processor has AVX; upper halves are dead between functions.
+        // SAFETY: the image was admitted because the processor has AVX; upper halves are dead
+        // between functions.
         unsafe { asm!("vzeroupper", options(nostack, nomem)) };
     }
 }
@@ -395,7 +411,8 @@ pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
     thread.deciding.store(0, Ordering::Relaxed);
 }
 
-/// After a call was ended: leaves what happened for the caller to collect, and returns the gate's status.
+/// After a call was ended: leaves what happened for the caller to collect, and returns the gate's
+/// status.
 ///
 /// # Safety
 /// Called by `gate.s` only, at `postern_aborted`.
@@ -424,8 +441,8 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
         .take()
         .filter(|_| matches!(kind, outcome::ABORT | outcome::KILL));
     let panic = extra.panic.take();
-    // While the thread is in the call: afterwards the domain may be gone, and its control block another's.
-    // Nor does another life of the domain begin before.
+    // While the thread is in the call: afterwards the domain may be gone, and its control block
+    // another's. Nor does another life of the domain begin before.
     let domain = (above().hold)(control);
     let recovery = own_record(thread).recovery.load(Ordering::Relaxed);
     thread.deciding.store(1, Ordering::Relaxed);

@@ -7,8 +7,8 @@ use super::thread::{self, Thread};
 use std::arch::asm;
 use std::sync::atomic::Ordering;
 
-/// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below the present one on the
-/// thread's own stack.
+/// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below
+/// the present one on the thread's own stack.
 pub(super) fn discard_stale(thread: &Thread, frame: u64) {
     while is_stale(thread, frame) {
         forget(thread);
@@ -32,12 +32,14 @@ pub(super) fn is_stale(thread: &Thread, frame: u64) -> bool {
     on_stack(recorded) && on_stack(frame) && recorded <= frame
 }
 
-/// Forgets the innermost call, and with it those that wait for it in the peer gate: nobody comes back to them.
+/// Forgets the innermost call, and with it those that wait for it in the peer gate: nobody comes
+/// back to them.
 fn forget(thread: &Thread) {
     while leave(thread) {}
 }
 
-/// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any more.
+/// As `discard_stale`, for the host's own code: what the calling thread has left is not inside any
+/// more.
 pub fn forget_left() {
     forget_left_of(thread::current());
 }
@@ -64,8 +66,8 @@ pub fn nesting() -> usize {
     }
 }
 
-/// Forgets the innermost calls until `nesting` are left. True unless the thread is inside an extension: then only a signal handler
-/// can be asking, and nothing was left.
+/// Forgets the innermost calls until `nesting` are left. True unless the thread is inside an
+/// extension: then only a signal handler can be asking, and nothing was left.
 ///
 /// # Safety
 /// The forgotten calls' services never return.

@@ -1,18 +1,22 @@
-//! Plain C function pointers: Palladium's *Prepare* stubs (section 4.5.1 of that paper, there generated code).
+//! Plain C function pointers: Palladium's *Prepare* stubs (section 4.5.1 of that paper, there
+//! generated code).
 //!
-//! A stub is sixteen bytes: load the address of its data, jump to the gate that the data names. All spaces of stubs are equal,
-//! because each finds its data at a fixed distance, so no code is ever written: a space of stubs is mapped from a sealed file.
+//! A stub is sixteen bytes: load the address of its data, jump to the gate that the data names. All
+//! spaces of stubs are equal, because each finds its data at a fixed distance, so no code is ever
+//! written: a space of stubs is mapped from a sealed file.
 //!
-//! A stub ends with its domain and is used again. A thread may have loaded the address of the entry long ago and not be at the gate yet,
-//! so an entry's memory stays an entry's for good, and of one *shape*: all that gates and slow path read before the call is published
-//! never changes, but for the control block. What changes is read in this order: control block, (publication), phase and generation expected,
-//! offset. Generations are numbers that no two domains have, so if the expected word is the block's own, then the entry was that
-//! domain's when the word was read; it still is, because the domain waits for the published call before it gives its stubs back; and so
+//! A stub ends with its domain and is used again. A thread may have loaded the address of the entry
+//! long ago and not be at the gate yet, so an entry's memory stays an entry's for good, and of one
+//! *shape*: all that gates and slow path read before the call is published never changes, but for
+//! the control block. What changes is read in this order: control block, (publication), phase and
+//! generation expected, offset. Generations are numbers that no two domains have, so if the
+//! expected word is the block's own, then the entry was that domain's when the word was read; it
+//! still is, because the domain waits for the published call before it gives its stubs back; and so
 //! the offset is its own, too. Else the call is refused.
 //!
-//! So a pointer that outlives its domain is refused, and once its place is used again, it calls a function of the very same C type: the
-//! host is as safe as before. Places are used again in the order in which they were given back, and not before [`QUARANTINE`] others of
-//! their shape were.
+//! So a pointer that outlives its domain is refused, and once its place is used again, it calls a
+//! function of the very same C type: the host is as safe as before. Places are used again in the
+//! order in which they were given back, and not before [`QUARANTINE`] others of their shape were.
 
 use super::entry::{Entry, FloatMasks};
 use super::map::{self, MapError, Mapping};
@@ -25,7 +29,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 const STUB: usize = 16;
-/// Where the instruction in a stub ends that loads the pointer: its last four bytes are the pointer's distance from there.
+/// Where the instruction in a stub ends that loads the pointer: its last four bytes are the
+/// pointer's distance from there.
 const LOADED: usize = 11;
 /// Stubs of a space, which is two mappings: text and data.
 const STUBS: usize = 4096;
@@ -34,7 +39,8 @@ const DATA: usize = STUBS * size_of::<AtomicPtr<Entry>>();
 /// Places that stay unused after they were given back, of each shape.
 const QUARANTINE: usize = 1024;
 
-/// What never changes of an entry: all that depends on the types, the gates and the limits, and not on the domain.
+/// What never changes of an entry: all that depends on the types, the gates and the limits, and not
+/// on the domain.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Shape {
     gates: [usize; 3],
@@ -102,7 +108,8 @@ pub fn stubs() -> impl Sized + 'static {
     lock()
 }
 
-/// The stubs of one domain; they are given back when it calls [`Owned::retire`], and at the latest with this.
+/// The stubs of one domain; they are given back when it calls [`Owned::retire`], and at the latest
+/// with this.
 #[derive(Default)]
 pub(super) struct Owned {
     /// Number of the first place, or 0. Changed under the lock of all stubs.
@@ -110,8 +117,8 @@ pub(super) struct Owned {
 }
 
 impl Owned {
-    /// A C function pointer that calls `entry`, whose first word names a masked gate, and which has no switch. The same entry has the
-    /// same pointer.
+    /// A C function pointer that calls `entry`, whose first word names a masked gate, and which has
+    /// no switch. The same entry has the same pointer.
     pub(super) fn pointer(&self, entry: Entry) -> Result<usize, MapError> {
         // Callers are C, and the entry is copied to where no switch is.
         let mut entry = entry;
@@ -260,12 +267,13 @@ pub(super) unsafe fn make(entry: *mut Entry) -> Result<usize, MapError> {
 /// # Safety
 /// [`make`] gave the stub, and the entry lives for good.
 pub(super) unsafe fn point(stub: usize, entry: *mut Entry) {
-    // Spaces begin at pages, and stubs at multiples of their size, but not at multiples of the space's: the data's place is in the code.
-    // SAFETY: `new_stub` mapped the stub, for good, with the template's code, in which the distance stands right before `LOADED`.
+    // Spaces begin at pages, and stubs at multiples of their size, but not at multiples of the
+    // space's: the data's place is in the code. SAFETY: `new_stub` mapped the stub, for good, with
+    // the template's code, in which the distance stands right before `LOADED`.
     let distance = unsafe { ((stub + LOADED - 4) as *const u32).read_unaligned() };
     let word = stub + LOADED + distance as usize;
-    // SAFETY: where the distance leads there is the stub's own word, mapped writable for good, written here only, and read by the stub's
-    // code in one go.
+    // SAFETY: where the distance leads there is the stub's own word, mapped writable for good,
+    // written here only, and read by the stub's code in one go.
     let word = unsafe { &*(word as *const AtomicPtr<Entry>) };
     word.store(entry, Ordering::SeqCst);
 }

@@ -1,7 +1,9 @@
-//! Where the calls of one function of a module go: an entry that is exchanged while threads call it.
+//! Where the calls of one function of a module go: an entry that is exchanged while threads call
+//! it.
 //!
-//! Every entry that was ever current stays until the switch goes, because a thread may have read its address long ago and not
-//! gone through the gate yet. The gate then finds a closed domain, and asks for the present entry instead.
+//! Every entry that was ever current stays until the switch goes, because a thread may have read
+//! its address long ago and not gone through the gate yet. The gate then finds a closed domain, and
+//! asks for the present entry instead.
 
 pub use super::entry::{Destinations, Route};
 use super::entry::{Entry, Kept};
@@ -15,14 +17,15 @@ use std::sync::{Arc, Weak};
 pub struct Switch {
     /// What callers take: the destinations' `real`, or their `detour`.
     current: AtomicPtr<Entry>,
-    /// Made when the switch was, and freed with it: it stays where it is, wherever the switch goes, for its entries lead to it.
+    /// Made when the switch was, and freed with it: it stays where it is, wherever the switch goes,
+    /// for its entries lead to it.
     to: NonNull<Destinations>,
     /// Address of the C function pointer that follows `current`, or 0.
     stub: AtomicUsize,
 }
 
-// SAFETY: the pointers are to entries, which are immutable but for atomics and may be read by every thread, and to destinations, of which
-// that is true, too; only `drop` frees any.
+// SAFETY: the pointers are to entries, which are immutable but for atomics and may be read by every
+// thread, and to destinations, of which that is true, too; only `drop` frees any.
 unsafe impl Send for Switch {}
 // SAFETY: as above.
 unsafe impl Sync for Switch {}
@@ -64,14 +67,16 @@ impl Drop for Destinations {
     fn drop(&mut self) {
         let mut kept = *self.all.get_mut();
         while !kept.is_null() {
-            // SAFETY: each was made by Box::into_raw in `keep`, is in the list once, and nobody can call it any more.
+            // SAFETY: each was made by Box::into_raw in `keep`, is in the list once, and nobody can
+            // call it any more.
             kept = unsafe { Box::from_raw(kept) }.before;
         }
     }
 }
 
 impl Switch {
-    /// A switch whose calls go to `entry`; with `ask`, each finds no entry first: [`super::above::Above::instead`].
+    /// A switch whose calls go to `entry`; with `ask`, each finds no entry first:
+    /// [`super::above::Above::instead`].
     pub fn new(owner: Weak<dyn Route>, entry: Entry, ask: bool) -> Switch {
         let to = Box::new(Destinations {
             real: AtomicPtr::default(),
@@ -121,12 +126,13 @@ impl Switch {
     /// What callers call.
     #[inline(always)]
     pub fn current(&self) -> &Entry {
-        // SAFETY: `new` has set it, before anybody got hold of the switch; entries live as long as it.
+        // SAFETY: `new` has set it, before anybody got hold of the switch; entries live as long as
+        // it.
         unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
-    /// The C function pointer that follows the switch, made at the first time. From then on the switch stays for good: C may call the
-    /// pointer at any time.
+    /// The C function pointer that follows the switch, made at the first time. From then on the
+    /// switch stays for good: C may call the pointer at any time.
     pub fn stub(self: &Arc<Self>) -> Result<usize, MapError> {
         let known = self.stub.load(Ordering::SeqCst);
         if known != 0 {

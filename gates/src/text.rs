@@ -1,9 +1,9 @@
-//! Text that may run: an image's file, laid out in a memory file with its gate slots, sealed against every change, and verified from
-//! there.
+//! Text that may run: an image's file, laid out in a memory file with its gate slots, sealed
+//! against every change, and verified from there.
 //!
-//! Invariant: the bytes that the verifier judged are the bytes that run. A [`Text`] comes of nothing but [`Text::verify`], its file is
-//! nobody's to write, and a window maps it executable only whole and at the offsets for which it was judged
-//! ([`super::window::Pin::map_text`]).
+//! Invariant: the bytes that the verifier judged are the bytes that run. A [`Text`] comes of
+//! nothing but [`Text::verify`], its file is nobody's to write, and a window maps it executable
+//! only whole and at the offsets for which it was judged ([`super::window::Pin::map_text`]).
 
 use super::atomic_box::OnceBox;
 use super::bulk::Function;
@@ -23,7 +23,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use thiserror::Error;
 
-/// An image's file with verified text. Offset 0 of the file is the offset of the first gate slot in a window.
+/// An image's file with verified text. Offset 0 of the file is the offset of the first gate slot in
+/// a window.
 pub struct Text {
     file: File,
     layout: MemoryLayout,
@@ -54,8 +55,8 @@ impl FileView {
     /// The bytes. The file is sealed, so they never change.
     fn bytes(&self) -> &[u8] {
         let (start, bytes) = (self.0.address(), self.0.bytes());
-        // SAFETY: mapped readable for the view's life, as nobody else has the mapping, over a file that is sealed against writing and
-        // shrinking.
+        // SAFETY: mapped readable for the view's life, as nobody else has the mapping, over a file
+        // that is sealed against writing and shrinking.
         unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }
     }
 }
@@ -72,14 +73,15 @@ pub enum TextError {
     /// It would not be confined.
     #[error("the verifier refuses it")]
     Refused(Violation),
-    /// Calls of it are to be bounded by their instructions, and it can call the memory gate, whose time is that of a length.
+    /// Calls of it are to be bounded by their instructions, and it can call the memory gate, whose
+    /// time is that of a length.
     #[error("it calls the memory gate")]
     MemoryGate,
 }
 
 impl Text {
-    /// Lays an image out with gate slots for its imports and for `more` of these names, and with first values at the top of its
-    /// data stack, and has its text judged.
+    /// Lays an image out with gate slots for its imports and for `more` of these names, and with
+    /// first values at the top of its data stack, and has its text judged.
     pub fn verify(
         image: &ImageFile<'_>,
         more: &[&str],
@@ -172,7 +174,8 @@ impl Text {
             .is_some_and(|at| self.file.read_exact_at(to, at.into()).is_ok())
     }
 
-    /// What every new window has in `[start, end)`, which lies between the gate slots and the end of data in the file.
+    /// What every new window has in `[start, end)`, which lies between the gate slots and the end
+    /// of data in the file.
     pub fn first_values(&self, start: u32, end: u32) -> Option<&[u8]> {
         let bytes = (self.layout.data_file_end - self.layout.gates) as usize;
         // SAFETY: the file ends there, and is sealed.
@@ -211,8 +214,8 @@ fn sizes(layout: &MemoryLayout) -> (usize, usize) {
     (before as usize, (layout.text_end - layout.text) as usize)
 }
 
-/// Writes slots, text, rodata, the top of the first data stack, and data at their places in a memory file and seals it. Holes read
-/// as zero.
+/// Writes slots, text, rodata, the top of the first data stack, and data at their places in a
+/// memory file and seals it. Holes read as zero.
 fn lay_out(image: &ImageFile<'_>, slots: &[&str], stack_top: &[u8]) -> io::Result<File> {
     let layout = image.layout();
     let (room, _) = sizes(&layout);
@@ -237,8 +240,8 @@ fn lay_out(image: &ImageFile<'_>, slots: &[&str], stack_top: &[u8]) -> io::Resul
     Ok(file)
 }
 
-/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of the host. Those of some names lead to
-/// the memory gate, all others to the service gate.
+/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of
+/// the host. Those of some names lead to the memory gate, all others to the service gate.
 fn slot_code(slots: &[&str]) -> Vec<u8> {
     let mut asm = Assembler::new();
     for (k, name) in (0..).zip(slots) {

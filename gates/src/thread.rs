@@ -1,11 +1,13 @@
 //! What Postern knows of each thread that enters extensions.
 //!
-//! A [`Thread`] lies in static thread-local storage, where gates reach it through fs (`gate.s` defines the symbol). It is small,
-//! because a library that is opened at run time must share the little static storage that libc keeps for such; everything that
-//! no gate reads is in [`Extra`], on the heap.
+//! A [`Thread`] lies in static thread-local storage, where gates reach it through fs (`gate.s`
+//! defines the symbol). It is small, because a library that is opened at run time must share the
+//! little static storage that libc keeps for such; everything that no gate reads is in [`Extra`],
+//! on the heap.
 //!
-//! A thread registers itself at its first entry and unregisters at its end ([`super::register`]). Other threads read a registered `Thread` only
-//! under the registry's lock, so it cannot vanish under them.
+//! A thread registers itself at its first entry and unregisters at its end ([`super::register`]).
+//! Other threads read a registered `Thread` only under the registry's lock, so it cannot vanish
+//! under them.
 
 use super::call_state::{CallPhase, CallState, CallWord, one_call};
 use super::control::{self, Control, ServiceEntry};
@@ -21,23 +23,27 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path counts.
+/// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path
+/// counts.
 pub(super) const NESTED: u64 = 1 << 63;
 
 /// The x87 environment as `fnstenv` writes it.
 pub type X87 = [u32; 7];
 
-/// The thread's state that gates and signal handlers use. Only its own thread writes it, save `request` and `entry_slot`.
+/// The thread's state that gates and signal handlers use. Only its own thread writes it, save
+/// `request` and `entry_slot`.
 #[repr(C, align(64))]
 pub struct Thread {
     /// Lowest admissible stack pointer.
     pub(crate) stack_low: AtomicU64,
-    /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the thread is not registered.
+    /// Bytes from there to the stack's top, if the fast path admits calls from there; 0 while the
+    /// thread is not registered.
     pub(crate) stack_span: AtomicU64,
     /// Where the thread is with its innermost call.
     pub(crate) call_state: CallState,
-    /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's, which sends the next call to the
-    /// slow path ([`divert_all`]). Besides `request`, the only word that other threads write.
+    /// Which slots of control blocks entry gates take: the thread's own, as in `slot`, or nobody's,
+    /// which sends the next call to the slow path ([`divert_all`]). Besides `request`, the only
+    /// word that other threads write.
     pub(crate) entry_slot: AtomicU32,
     /// Number of the innermost call; never repeats in a thread.
     pub(crate) sequence: AtomicU64,
@@ -75,7 +81,8 @@ pub struct Thread {
     pub(crate) tid: AtomicU32,
     /// Address of the service gate: gate slots jump through this word.
     pub(crate) service_gate: AtomicU64,
-    /// Addresses of the memory gate's functions, for the slots that lead there ([`super::bulk::Function`]).
+    /// Addresses of the memory gate's functions, for the slots that lead there
+    /// ([`super::bulk::Function`]).
     pub(crate) memory_gates: [AtomicU64; 5],
     /// The rest, or null while the thread is not registered.
     pub(crate) extra: AtomicPtr<Extra>,
@@ -91,8 +98,9 @@ pub struct Thread {
     pub(crate) record: AtomicPtr<Record>,
     /// The last one: no call can be made from a call that has it.
     pub(crate) last_record: AtomicPtr<Record>,
-    /// At least the number of the last nested call. It changes before the call that will wait for a new one ceases to be the
-    /// innermost, and again before that call is the innermost once more, so that others can tell: [`one_call`].
+    /// At least the number of the last nested call. It changes before the call that will wait for a
+    /// new one ceases to be the innermost, and again before that call is the innermost once more,
+    /// so that others can tell: [`one_call`].
     pub(crate) nested: AtomicU64,
     /// The call whose last call of a peer failed, and how ([`super::peer`]).
     pub(crate) peer_failed: AtomicU64,
@@ -107,7 +115,8 @@ pub struct Thread {
     pub(crate) host_gs: AtomicU64,
     /// Bytes from `stack_low` to the stack's top, also where the fast path admits no calls.
     pub(crate) stack_size: AtomicU64,
-    /// The domain, and the service of it if it is only that, which the thread waits for others to leave; null while it does not.
+    /// The domain, and the service of it if it is only that, which the thread waits for others to
+    /// leave; null while it does not.
     pub(crate) awaits: AtomicPtr<Control>,
     pub(crate) awaits_service: AtomicPtr<ServiceEntry>,
     /// Stack pointer with which the service gate called the service that runs; 0 while none does.
@@ -121,7 +130,8 @@ pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate
 /// The same of the first word for slots of the memory gate.
 pub(crate) const MEMORY_GATES: usize = std::mem::offset_of!(Thread, memory_gates);
 
-/// Offsets of the words that tests look at from outside: call state, number, number of nested calls, domain, and a wish's two words.
+/// Offsets of the words that tests look at from outside: call state, number, number of nested
+/// calls, domain, and a wish's two words.
 #[cfg(feature = "testing")]
 const OFFSETS: [usize; 6] = [
     std::mem::offset_of!(Thread, call_state),
@@ -180,8 +190,8 @@ impl Registry {
     /// The registered threads.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &Thread)> {
         self.threads.iter().enumerate().filter_map(|(i, &t)| {
-            // SAFETY: a pointer in the table is to the thread-local block of a thread that has not unregistered, and cannot
-            // while we hold the lock.
+            // SAFETY: a pointer in the table is to the thread-local block of a thread that has not
+            // unregistered, and cannot while we hold the lock.
             unsafe { t.as_ref() }.map(|t| (i, t))
         })
     }
@@ -199,11 +209,13 @@ pub(crate) fn registered_ever() -> usize {
     registry().threads.len()
 }
 
-/// What this thread has written is seen by every other one before that enters a domain, and the calls that others have published are
-/// seen from here on: the half of the gates' order that costs something.
+/// What this thread has written is seen by every other one before that enters a domain, and the
+/// calls that others have published are seen from here on: the half of the gates' order that costs
+/// something.
 ///
-/// Who is not registered is in no gate, and finds what was written when it registers, under the lock that is taken here. So a thread
-/// that is alone needs no barrier, and is spared the system call.
+/// Who is not registered is in no gate, and finds what was written when it registers, under the
+/// lock that is taken here. So a thread that is alone needs no barrier, and is spared the system
+/// call.
 pub fn barrier() {
     let me: *const Thread = current();
     let alone = registry().iter().all(|(_, thread)| ptr::eq(thread, me));
@@ -217,13 +229,14 @@ pub fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// The calling thread's state. For the gates alone: others find threads in the registry, while it is locked, and ask of their own what
-/// the functions below tell.
+/// The calling thread's state. For the gates alone: others find threads in the registry, while it
+/// is locked, and ask of their own what the functions below tell.
 #[inline(always)]
 pub(crate) fn current() -> &'static Thread {
     let p: *const Thread;
-    // SAFETY: the symbol is a thread-local block of size_of::<Thread>() zero bytes with Thread's alignment, which is a valid
-    // Thread; it lives as long as the thread, and callers do not hand it to another one.
+    // SAFETY: the symbol is a thread-local block of size_of::<Thread>() zero bytes with Thread's
+    // alignment, which is a valid Thread; it lives as long as the thread, and callers do not hand
+    // it to another one.
     unsafe {
         asm!(
             "mov {p}, qword ptr [rip + postern_thread@GOTTPOFF]",
@@ -250,7 +263,8 @@ pub fn own_phase() -> CallPhase {
     current().call_state.own()
 }
 
-/// Whether the calling thread's innermost call is, or was last, one of the domain's, or one of its calls waits there.
+/// Whether the calling thread's innermost call is, or was last, one of the domain's, or one of its
+/// calls waits there.
 pub fn is_inside(control: &Control) -> bool {
     let thread = current();
     let registered = !thread.extra.load(Ordering::Relaxed).is_null();
@@ -258,7 +272,8 @@ pub fn is_inside(control: &Control) -> bool {
         || thread.innermost().is_some_and(|c| ptr::eq(c, control))
 }
 
-/// Where the words of the calling thread are that tests look at: call state, number, number of nested calls, domain, and a wish's two words.
+/// Where the words of the calling thread are that tests look at: call state, number, number of
+/// nested calls, domain, and a wish's two words.
 #[cfg(feature = "testing")]
 pub fn addresses() -> [usize; 6] {
     OFFSETS.map(|offset| ptr::from_ref(current()) as usize + offset)
@@ -270,8 +285,9 @@ impl Thread {
     pub(crate) fn extra(&self) -> &mut Extra {
         let p = self.extra.load(Ordering::Relaxed);
         assert!(!p.is_null(), "thread not registered");
-        // SAFETY: only the owning thread calls this on its own block, never holding two results at once; signal handlers
-        // write `fault` only while the thread is inside an extension, where no Rust code of the thread runs.
+        // SAFETY: only the owning thread calls this on its own block, never holding two results at
+        // once; signal handlers write `fault` only while the thread is inside an extension, where
+        // no Rust code of the thread runs.
         unsafe { &mut *p }
     }
 
@@ -296,9 +312,10 @@ impl Thread {
         }
     }
 
-    /// The innermost call as another thread may see it: its number and its domain's control block. `None` outside, and while a
-    /// gate writes the state of a new call, when the number may be the new call's and the domain still the last one's. (A gate
-    /// looks at its domain's state itself after that.)
+    /// The innermost call as another thread may see it: its number and its domain's control block.
+    /// `None` outside, and while a gate writes the state of a new call, when the number may be the
+    /// new call's and the domain still the last one's. (A gate looks at its domain's state itself
+    /// after that.)
     pub fn innermost_call(&self) -> Option<(u64, &'static Control)> {
         let (sequence, control) = one_call(|word| self.word(word))?;
         // SAFETY: control blocks are never unmapped.
@@ -326,7 +343,8 @@ impl Thread {
         }
     }
 
-    /// End of the innermost call's control stack: the word below it is the gate's own return address.
+    /// End of the innermost call's control stack: the word below it is the gate's own return
+    /// address.
     pub(crate) fn call_base(&self) -> u64 {
         match self.foreign.load(Ordering::Relaxed) {
             0 => self.frame.load(Ordering::Relaxed),
@@ -363,7 +381,8 @@ impl Thread {
 }
 
 impl Control {
-    /// Has the calling thread let in while the domain is [`Phase::Exclusive`], or with `false` nobody.
+    /// Has the calling thread let in while the domain is [`Phase::Exclusive`], or with `false`
+    /// nobody.
     pub fn admit_me(&self, me: bool) {
         let owner = match me {
             true => std::ptr::from_ref(current()) as u64,
@@ -381,13 +400,16 @@ impl Control {
     }
 }
 
-/// Sends the next call of every registered thread to the slow path, once; what is to be looked at there, [`super::slow`] looks at
-/// whenever it runs. On return every registered thread is in one of two cases: it is seen in a call (which may have begun before), or
-/// its next call takes the slow path. So who sets a condition first, calls this then, and looks at the call states last, has missed nobody.
+/// Sends the next call of every registered thread to the slow path, once; what is to be looked at
+/// there, [`super::slow`] looks at whenever it runs. On return every registered thread is in one of
+/// two cases: it is seen in a call (which may have begun before), or its next call takes the slow
+/// path. So who sets a condition first, calls this then, and looks at the call states last, has
+/// missed nobody.
 ///
-/// The gates load `entry_slot` after they have published the call and find there that nobody's slot has no data stack; the barrier in here
-/// stands between this function's stores and the caller's look at the call states. So either the look finds the call, or the load finds the
-/// store. It costs the gates nothing.
+/// The gates load `entry_slot` after they have published the call and find there that nobody's slot
+/// has no data stack; the barrier in here stands between this function's stores and the caller's
+/// look at the call states. So either the look finds the call, or the load finds the store. It
+/// costs the gates nothing.
 pub(crate) fn divert_all(registry: &Registry) {
     for (_, thread) in registry.iter() {
         divert(thread);
@@ -400,14 +422,16 @@ pub(crate) fn divert(thread: &Thread) {
     thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
 }
 
-/// The calling thread's part, on the slow path: its calls take the fast path again. Afterwards it looks at what it may have been diverted
-/// for; whoever diverts it from here on does so for its next call.
+/// The calling thread's part, on the slow path: its calls take the fast path again. Afterwards it
+/// looks at what it may have been diverted for; whoever diverts it from here on does so for its
+/// next call.
 pub(crate) fn undivert(thread: &Thread) {
     let own = thread.slot.load(Ordering::Relaxed);
     thread.entry_slot.store(own, Ordering::SeqCst);
 }
 
-/// Whether no thread is inside, entering or leaving; and the number of calls that all have made, which changes with every call.
+/// Whether no thread is inside, entering or leaving; and the number of calls that all have made,
+/// which changes with every call.
 pub fn all_outside(registry: &Registry) -> (bool, u64) {
     let (mut outside, mut calls) = (true, 0u64);
     for (_, thread) in registry.iter() {

@@ -1,15 +1,19 @@
-//! What safe code outside the trusted base can name takes no address and gives no reference that nothing bounds.
+//! What safe code outside the trusted base can name takes no address and gives no reference that
+//! nothing bounds.
 //!
-//! The test reads the sources: a visible function that takes a raw pointer, or a number that is no measure by its name, is `unsafe`, or
-//! stands in a list with the reason why nothing can come of it. No visible field is a pointer. No visible function takes or gives the state
-//! of a thread, gives a lock's guard of what the gates rely on, or makes a forked child of a process that is none.
+//! The test reads the sources: a visible function that takes a raw pointer, or a number that is no
+//! measure by its name, is `unsafe`, or stands in a list with the reason why nothing can come of
+//! it. No visible field is a pointer. No visible function takes or gives the state of a thread,
+//! gives a lock's guard of what the gates rely on, or makes a forked child of a process that is
+//! none.
 
 use quote::ToTokens;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use syn::{FnArg, GenericParam, ImplItem, Item, Pat, ReturnType, Visibility};
 
-/// Words that name a length, a count, a number of something or a time, and no place in memory, and the end of longer ones.
+/// Words that name a length, a count, a number of something or a time, and no place in memory, and
+/// the end of longer ones.
 const MEASURES: &[&str] = &[
     "bytes",
     "size",
@@ -29,7 +33,8 @@ const MEASURES: &[&str] = &[
     "limit",
 ];
 
-/// Functions that take a number of another name, or a pointer: where, and why nothing can come of it.
+/// Functions that take a number of another name, or a pointer: where, and why nothing can come of
+/// it.
 const ALLOWED: &[(&str, &str)] = &[
     (
         "window::owned::OwnedPart::read",

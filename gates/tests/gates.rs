@@ -1,5 +1,5 @@
-//! The gates without domains: a window with a little verified text, a control block, an entry, and a table of functions that does
-//! little more than note what it is told.
+//! The gates without domains: a window with a little verified text, a control block, an entry, and
+//! a table of functions that does little more than note what it is told.
 
 use postern_gates::above::{self, Above, Ended, Failure, Held};
 use postern_gates::block::{Block, Terms};
@@ -387,7 +387,8 @@ fn while_quiet<R>(small: &Small, work: impl FnOnce(&inside::Quiescent) -> R) -> 
     done.unwrap()
 }
 
-/// Where its text is mapped, too, a window may change places with that of a domain that nobody is inside.
+/// Where its text is mapped, too, a window may change places with that of a domain that nobody is
+/// inside.
 #[test]
 fn windows_are_exchanged_with_proof_only() {
     let (small, other) = (Small::new(ADD, Vec::new()), Small::new(ADD, Vec::new()));

@@ -1,7 +1,7 @@
 //! Makes an extension file from machine code, for compilers that work in memory, and for tests.
 //!
-//! Invariant: what [`ImageBuilder::build`] returns parses as an [`ImageFile`], for it has been parsed.
-//! Whether the code is harmless is the verifier's question, here as with any file.
+//! Invariant: what [`ImageBuilder::build`] returns parses as an [`ImageFile`], for it has been
+//! parsed. Whether the code is harmless is the verifier's question, here as with any file.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -18,8 +18,8 @@ use crate::signature::Signature;
 
 /// An extension file in the making.
 ///
-/// Text begins at the offset that [`text_offset`](Self::text_offset) says once all imports are declared; code needs
-/// that to name slots and data. For example, the smallest extension:
+/// Text begins at the offset that [`text_offset`](Self::text_offset) says once all imports are
+/// declared; code needs that to name slots and data. For example, the smallest extension:
 ///
 /// ```
 /// use postern_image::{ImageBuilder, ImageFile};
@@ -84,7 +84,8 @@ impl ImageBuilder {
         self
     }
 
-    /// Sets the thread-local variables: `bytes` and zeros behind them, `memory_size` bytes in all, the first one aligned to `alignment`.
+    /// Sets the thread-local variables: `bytes` and zeros behind them, `memory_size` bytes in all,
+    /// the first one aligned to `alignment`.
     pub fn thread_locals(
         &mut self,
         bytes: impl Into<Vec<u8>>,
@@ -136,7 +137,8 @@ impl ImageBuilder {
         self
     }
 
-    /// Lets the gate slots, and all that follows them, begin `pages` higher than they need; at most [`window::MAX_SHIFT`].
+    /// Lets the gate slots, and all that follows them, begin `pages` higher than they need; at most
+    /// [`window::MAX_SHIFT`].
     pub fn shift(&mut self, pages: u32) -> &mut Self {
         self.shift = pages.min(window::MAX_SHIFT);
         self

@@ -1,10 +1,12 @@
 //! Names and source lines of offsets, for messages, from a file whose debug information may lie.
 //!
 //! Nothing that is decided depends on this: a wrong name misleads a reader and no more. What it
-//! promises, for any bytes, is to end soon, to use little memory and not to panic: every query has a budget of
-//! [`STEPS`] steps (entries, rows, ranges, attributes), and what does not fit is `None`.
+//! promises, for any bytes, is to end soon, to use little memory and not to panic: every query has
+//! a budget of [`STEPS`] steps (entries, rows, ranges, attributes), and what does not fit is
+//! `None`.
 //!
-//! [`Listing`] writes such information, for debuggers and into files of compilers that work in memory.
+//! [`Listing`] writes such information, for debuggers and into files of compilers that work in
+//! memory.
 
 mod kept;
 mod lines;
@@ -20,7 +22,8 @@ pub use write::Listing;
 /// Steps that a query may take before it gives up, each at most some tens of nanoseconds.
 pub const STEPS: u32 = 8_000_000;
 
-/// The text of a place for messages: `sum+0x12 (sum.c:7:12)`, or just the offset if nothing is known.
+/// The text of a place for messages: `sum+0x12 (sum.c:7:12)`, or just the offset if nothing is
+/// known.
 pub fn describe(bytes: &[u8], offset: u32) -> String {
     let symbol = Symbols::parse(bytes).at(offset).map(|s| s.to_string());
     let frames = Lines::parse(bytes)

@@ -1,7 +1,7 @@
 //! The two ELF structures that an image is made of: file header and program headers.
 //!
-//! Fields are read one by one at their fixed places (System V ABI, ELF-64 object file format), so there
-//! is no cast to reason about, and a read outside the file is a `None`.
+//! Fields are read one by one at their fixed places (System V ABI, ELF-64 object file format), so
+//! there is no cast to reason about, and a read outside the file is a `None`.
 
 use crate::error::{FileLocation, Problem};
 
@@ -92,8 +92,8 @@ impl ProgramHeader {
 
 /// Checks the file header and returns the program headers in order.
 ///
-/// Reading is lazy: a file that claims tens of thousands of program headers costs no memory, and the
-/// caller stops at the first that an extension cannot have.
+/// Reading is lazy: a file that claims tens of thousands of program headers costs no memory, and
+/// the caller stops at the first that an extension cannot have.
 pub(crate) fn program_headers(
     bytes: &[u8],
 ) -> Result<impl Iterator<Item = ProgramHeader> + '_, Problem> {

@@ -1,7 +1,7 @@
 //! The checked view over an extension file.
 //!
-//! Invariant of [`ImageFile`]: every part lies inside the file, every offset inside the window, parts do not
-//! overlap, and names are unique. Only [`ImageFile::parse`] makes one.
+//! Invariant of [`ImageFile`]: every part lies inside the file, every offset inside the window,
+//! parts do not overlap, and names are unique. Only [`ImageFile::parse`] makes one.
 
 use alloc::vec::Vec;
 
@@ -27,7 +27,8 @@ pub struct Part<'a> {
 
 /// An extension file whose shape has been checked, as a view over its bytes.
 ///
-/// It says nothing about the code: text is judged by the verifier, with [`ImageFile::verifier_layout`].
+/// It says nothing about the code: text is judged by the verifier, with
+/// [`ImageFile::verifier_layout`].
 #[derive(Clone, Debug)]
 pub struct ImageFile<'a> {
     header: Header,
@@ -43,8 +44,8 @@ pub struct ImageFile<'a> {
 }
 
 impl<'a> ImageFile<'a> {
-    /// Checks a file and returns the view. Memory is linear in the length of `bytes`, and time, too, but for a
-    /// logarithm of the number of names.
+    /// Checks a file and returns the view. Memory is linear in the length of `bytes`, and time,
+    /// too, but for a logarithm of the number of names.
     pub fn parse(bytes: &'a [u8]) -> Result<ImageFile<'a>, ImageError> {
         if bytes.len() as u64 > 1 << 32 {
             return Err(Problem::FileTooLarge(bytes.len() as u64).at(FileLocation::File));
@@ -139,7 +140,8 @@ impl<'a> ImageFile<'a> {
         self.data
     }
 
-    /// Thread-local variables; an image without them may have a header for them all the same, of no bytes.
+    /// Thread-local variables; an image without them may have a header for them all the same, of no
+    /// bytes.
     pub fn thread_locals(&self) -> Option<ThreadLocals<'a>> {
         self.thread_locals
     }

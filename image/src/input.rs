@@ -1,15 +1,17 @@
 //! Whole files, read after a look at what they are.
 //!
-//! A path is often somebody else's word: it may lead to a pipe that nobody writes to, to a device that never ends, or to a file of
-//! which nothing but the length was ever written. So only regular files are read, and no more of them than the caller says; what is
-//! anything else is not even opened.
+//! A path is often somebody else's word: it may lead to a pipe that nobody writes to, to a device
+//! that never ends, or to a file of which nothing but the length was ever written. So only regular
+//! files are read, and no more of them than the caller says; what is anything else is not even
+//! opened.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Bytes of an extension file, or of anything else in binary form, that are read unless the caller says otherwise: 256 MiB.
+/// Bytes of an extension file, or of anything else in binary form, that are read unless the caller
+/// says otherwise: 256 MiB.
 pub const MAX_FILE: u64 = 256 << 20;
 /// Bytes of a source or of settings that are read: 16 MiB.
 pub const MAX_TEXT: u64 = 16 << 20;
@@ -51,7 +53,8 @@ impl From<ReadError> for io::Error {
 /// # Errors
 /// It is none, is longer, or cannot be opened.
 pub fn open(path: impl AsRef<Path>, most: u64) -> Result<File, ReadError> {
-    /// `O_NONBLOCK` and `O_NOCTTY` of Linux: whoever puts a pipe or a terminal there just now gets nothing for it.
+    /// `O_NONBLOCK` and `O_NOCTTY` of Linux: whoever puts a pipe or a terminal there just now gets
+    /// nothing for it.
     const QUIET: i32 = 0o4000 | 0o400;
     let path = path.as_ref();
     check(&std::fs::metadata(path)?, most)?;

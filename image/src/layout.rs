@@ -1,7 +1,8 @@
 //! Where the parts of an image lie in a window (extension ABI, section 1).
 //!
-//! All of it follows from the number of imports, the sizes of the parts and the data stack's size: a part has
-//! one possible place, so an image cannot leave holes that would cost memory when they are read.
+//! All of it follows from the number of imports, the sizes of the parts and the data stack's size:
+//! a part has one possible place, so an image cannot leave holes that would cost memory when they
+//! are read.
 
 use postern_verifier::window::{self, LIMIT, PAGE};
 
@@ -9,17 +10,19 @@ use crate::error::Problem;
 
 /// Where the parts of an image lie: offsets in the window, in ascending order.
 ///
-/// Invariant: `gates < text < text_end <= readonly_end <= … <= heap_start <= LIMIT`, and all but `bss_end` are multiples
-/// of the page size.
+/// Invariant: `gates < text < text_end <= readonly_end <= … <= heap_start <= LIMIT`, and all but
+/// `bss_end` are multiples of the page size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
-    /// First gate slot: [`window::GATES`], or as many pages above it as the header says. From the info page up to here zeros are read.
+    /// First gate slot: [`window::GATES`], or as many pages above it as the header says. From the
+    /// info page up to here zeros are read.
     pub gates: u32,
     /// First byte of text, in the page after the slots.
     pub text: u32,
     /// End of text, rounded up to a page. Read-only data begins here.
     pub text_end: u32,
-    /// End of what is mapped read-only: read-only data and the zero pages up to the data stack. Equal to `stack`.
+    /// End of what is mapped read-only: read-only data and the zero pages up to the data stack.
+    /// Equal to `stack`.
     pub readonly_end: u32,
     /// First byte of the first data stack, aligned to its own size.
     pub stack: u32,
@@ -35,7 +38,8 @@ pub struct MemoryLayout {
     pub heap_start: u32,
 }
 
-/// `value` rounded up to a multiple of `alignment`, a power of two. Values stay far below 2^63 here.
+/// `value` rounded up to a multiple of `alignment`, a power of two. Values stay far below 2^63
+/// here.
 fn align_up(value: u64, alignment: u64) -> u64 {
     (value + (alignment - 1)) & !(alignment - 1)
 }
@@ -43,9 +47,9 @@ fn align_up(value: u64, alignment: u64) -> u64 {
 impl MemoryLayout {
     /// The layout of an image.
     ///
-    /// `sizes` are those of text, of read-only data, of data in the file, and of data and bss in memory, in bytes;
-    /// the last is not smaller than the third. Fails if the image would reach beyond [`LIMIT`].
-    /// `shift` is at most [`window::MAX_SHIFT`].
+    /// `sizes` are those of text, of read-only data, of data in the file, and of data and bss in
+    /// memory, in bytes; the last is not smaller than the third. Fails if the image would reach
+    /// beyond [`LIMIT`]. `shift` is at most [`window::MAX_SHIFT`].
     pub(crate) fn new(
         shift: u32,
         imports: u32,

@@ -1,10 +1,10 @@
 //! From the bytes of an extension file to an image whose every claim about shape has been checked.
 //!
-//! The bytes come from whoever wrote the extension, so nothing in them is believed: [`ImageFile::parse`]
-//! checks every field before it uses it, adds and compares in 64 bits, and takes memory linear in the
-//! length of the file, and time, too, but for a logarithm of the number of names. What it returns is a
-//! view over the same bytes. It proves that the parts have a legal size and place; that the *code* is
-//! harmless is for `postern_verifier` alone to say.
+//! The bytes come from whoever wrote the extension, so nothing in them is believed:
+//! [`ImageFile::parse`] checks every field before it uses it, adds and compares in 64 bits, and
+//! takes memory linear in the length of the file, and time, too, but for a logarithm of the number
+//! of names. What it returns is a view over the same bytes. It proves that the parts have a legal
+//! size and place; that the *code* is harmless is for `postern_verifier` alone to say.
 //!
 //! | module | what |
 //! |---|---|
@@ -18,8 +18,8 @@
 //! | [`builder`] | makes an image file from machine code |
 //! | [`object`] | code that is not bound to any place yet, for compilers and namespaces |
 //!
-//! Without the feature `std` it needs an allocator and nothing else, and `debug` and `input` are left out:
-//! a kernel parses what a process parses, by the same code.
+//! Without the feature `std` it needs an allocator and nothing else, and `debug` and `input` are
+//! left out: a kernel parses what a process parses, by the same code.
 #![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 

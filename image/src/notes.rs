@@ -1,7 +1,7 @@
 //! The notes of an image: header, imports and exports (extension ABI, section 7).
 //!
-//! They are claims of whoever linked the file. Here they are checked for form; what they claim is bound
-//! to the image by others: `file` compares offsets with text, the verifier judges the code.
+//! They are claims of whoever linked the file. Here they are checked for form; what they claim is
+//! bound to the image by others: `file` compares offsets with text, the verifier judges the code.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -44,9 +44,11 @@ pub struct Header {
     pub segment: Segment,
     /// Binary logarithm of the data stack's size in bytes, within [`STACK_LOG2`].
     pub stack_log2: u32,
-    /// How many pages above [`GATES`](postern_verifier::window::GATES) the gate slots begin; at most [`MAX_SHIFT`].
+    /// How many pages above [`GATES`](postern_verifier::window::GATES) the gate slots begin; at
+    /// most [`MAX_SHIFT`].
     pub shift: u32,
-    /// Whether the toolchain allowed x87: a claim, for people. What gates do follows from the verifier's facts.
+    /// Whether the toolchain allowed x87: a claim, for people. What gates do follows from the
+    /// verifier's facts.
     pub x87: bool,
     /// Bytes of heap that the extension would like to have; 0 leaves it to the host.
     pub heap_wish: u64,
@@ -81,7 +83,8 @@ pub(crate) struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Reads the bytes of the note segment, which begins at `offset` of the file. Notes of other owners are skipped.
+    /// Reads the bytes of the note segment, which begins at `offset` of the file. Notes of other
+    /// owners are skipped.
     pub fn parse(mut segment: &'a [u8], offset: u64) -> Result<Notes<'a>, ImageError> {
         let (mut header, mut imports, mut exports) = (None, None, None);
         let length = segment.len();

@@ -1,7 +1,9 @@
-//! Relocatable objects: code that is not bound to any place yet, whoever made it, with its names and the addresses that are open.
+//! Relocatable objects: code that is not bound to any place yet, whoever made it, with its names
+//! and the addresses that are open.
 //!
-//! E-code makes them of source and a namespace of ELF files; they are linked to image files, or added to a window. Nothing here is
-//! believed when code is judged: the verifier looks at the text once it has its place.
+//! E-code makes them of source and a namespace of ELF files; they are linked to image files, or
+//! added to a window. Nothing here is believed when code is judged: the verifier looks at the text
+//! once it has its place.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,7 +24,8 @@ pub struct Symbol {
     pub size: u32,
     /// Others may use it: it is not static.
     pub exported: bool,
-    /// Of a function: its types as the extension ABI spells them (section 7), or empty if they are not known.
+    /// Of a function: its types as the extension ABI spells them (section 7), or empty if they are
+    /// not known.
     pub signature: String,
 }
 
@@ -31,7 +34,8 @@ pub struct Symbol {
 pub struct Import {
     /// Its name.
     pub name: String,
-    /// It may be a function: it is called or its address is taken, or the object does not say. Else it is a variable.
+    /// It may be a function: it is called or its address is taken, or the object does not say. Else
+    /// it is a variable.
     pub function: bool,
     /// Of a function: its types as the source declares them, or empty if they are not known.
     pub signature: String,
@@ -82,7 +86,8 @@ impl fmt::Display for PlaceError {
 impl core::error::Error for PlaceError {}
 
 impl Object {
-    /// The object's text, constants and data as they are at `places`. `resolve` says the window offset of an import.
+    /// The object's text, constants and data as they are at `places`. `resolve` says the window
+    /// offset of an import.
     ///
     /// # Errors
     /// An import that nothing provides, or an address that does not fit.
@@ -111,8 +116,9 @@ impl Object {
         Ok(placed)
     }
 
-    /// As [`Object::place`], in the object itself. `imports` says where each import is, `slot` the slot of an exported function that
-    /// begins at a position in text: so whatever refers to it follows when it is replaced.
+    /// As [`Object::place`], in the object itself. `imports` says where each import is, `slot` the
+    /// slot of an exported function that begins at a position in text: so whatever refers to it
+    /// follows when it is replaced.
     ///
     /// # Errors
     /// An address does not fit. Those before it are filled in.

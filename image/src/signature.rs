@@ -1,7 +1,8 @@
 //! Signatures: the C types of an import or export, spelled as the extension ABI (section 7) does.
 //!
-//! In a file a signature is an allegation of whoever made the file. It is compared with the types of whoever calls or serves, and
-//! told to people; nothing copies memory or registers because of it.
+//! In a file a signature is an allegation of whoever made the file. It is compared with the types
+//! of whoever calls or serves, and told to people; nothing copies memory or registers because of
+//! it.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -40,7 +41,8 @@ pub enum Type {
     F64,
     /// A pointer, that is, an offset in the window; letter `p`.
     Pointer,
-    /// `_Bool`, letter `z`. Its value is its lowest bit, as the psABI has it; all others are cut off on the way, in both directions.
+    /// `_Bool`, letter `z`. Its value is its lowest bit, as the psABI has it; all others are cut
+    /// off on the way, in both directions.
     Bool,
 }
 

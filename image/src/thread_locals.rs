@@ -1,7 +1,8 @@
 //! Thread-local variables: what lies at the top of each data stack (extension ABI, section 2).
 //!
-//! From the top down: the thread block, whose first byte is the thread pointer, the variables, which end at the thread pointer, and
-//! the first stack pointer. Invariant of [`ThreadLocals`]: all of it fits into the share of the data stack that the ABI gives it.
+//! From the top down: the thread block, whose first byte is the thread pointer, the variables,
+//! which end at the thread pointer, and the first stack pointer. Invariant of [`ThreadLocals`]: all
+//! of it fits into the share of the data stack that the ABI gives it.
 
 use alloc::vec;
 use alloc::vec::Vec;

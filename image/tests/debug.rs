@@ -357,7 +357,8 @@ fn sections(list: &[(&str, &[u8])]) -> Vec<u8> {
 /// The classic of its kind: each of very many units refers to the same very long table.
 #[test]
 fn tables_that_multiply_are_given_up() {
-    // Abbreviations: code 1 is a compile unit with DW_AT_ranges and DW_AT_stmt_list; then a million bytes more.
+    // Abbreviations: code 1 is a compile unit with DW_AT_ranges and DW_AT_stmt_list; then a million
+    // bytes more.
     let mut abbreviations = vec![1, 0x11, 0, 0x55, 0x17, 0x10, 0x17, 0, 0];
     for code in 0..200_000u32 {
         abbreviations.extend([
@@ -367,7 +368,8 @@ fn tables_that_multiply_are_given_up() {
         ]);
         abbreviations.extend([0x2e, 0, 0, 0]);
     }
-    // A unit of version 4: length, version, abbreviations, address size, code 1, ranges 0, line program 0.
+    // A unit of version 4: length, version, abbreviations, address size, code 1, ranges 0, line
+    // program 0.
     let unit = [
         &16u32.to_le_bytes()[..],
         &[4, 0, 0, 0, 0, 0, 8, 1, 0, 0, 0, 0, 0, 0, 0, 0],

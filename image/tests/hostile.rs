@@ -22,7 +22,8 @@ fn full_file() -> Vec<u8> {
     full().build().expect("legal")
 }
 
-/// File offset of field `field` of program header `index` (0 text, 1 read-only, 2 notes, 3 data, 4 thread-local).
+/// File offset of field `field` of program header `index` (0 text, 1 read-only, 2 notes, 3 data, 4
+/// thread-local).
 const fn header(index: usize, field: usize) -> usize {
     64 + 56 * index + field
 }

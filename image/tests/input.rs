@@ -1,4 +1,5 @@
-//! What is read of a path that leads to anything at all: regular files up to a length, and nothing else is opened.
+//! What is read of a path that leads to anything at all: regular files up to a length, and nothing
+//! else is opened.
 
 use postern_image::input::{ReadError, open, read, read_text};
 use std::fs::{File, OpenOptions};

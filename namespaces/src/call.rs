@@ -7,8 +7,8 @@ use postern_gates::registers::{float_mask, integer_mask};
 use postern_runtime::{CallError, SymbolError, call};
 use thiserror::Error;
 
-/// A function of a namespace. It means the function of that name, also after that was replaced or deleted and created again; no
-/// other one.
+/// A function of a namespace. It means the function of that name, also after that was replaced or
+/// deleted and created again; no other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionId {
     pub(super) slot: u32,
@@ -56,8 +56,10 @@ pub enum IdCallError {
 }
 
 impl Namespace {
-    /// Calls a function by its id. Arguments and result are bits as [`Value::to_bits`](postern_runtime::Value::to_bits) gives them, by the types
-    /// that the function says it has; nothing but the arguments is passed, whatever it says. An error of the call itself is also what [`last_error`](postern_runtime::last_error) shows.
+    /// Calls a function by its id. Arguments and result are bits as
+    /// [`Value::to_bits`](postern_runtime::Value::to_bits) gives them, by the types that the
+    /// function says it has; nothing but the arguments is passed, whatever it says. An error of the
+    /// call itself is also what [`last_error`](postern_runtime::last_error) shows.
     ///
     /// # Errors
     /// The function is gone or not so called, or the call has no result.

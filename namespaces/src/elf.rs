@@ -1,11 +1,13 @@
 //! Relocatable ELF objects, as `postern cc -c` writes them, become objects.
 //!
-//! The file may be anybody's: every field is checked, and what is made of it is judged by the verifier like all else. Sections that
-//! are loaded are joined into text, constants, data and zeroed data; debug information is left out.
+//! The file may be anybody's: every field is checked, and what is made of it is judged by the
+//! verifier like all else. Sections that are loaded are joined into text, constants, data and
+//! zeroed data; debug information is left out.
 //!
-//! Invariant: time and memory are linear in the file's length, but for sorting. No byte of it is a part of two sections, and the
-//! names that are copied are together no longer than the file, however many refer to one text. A symbol lies in its section with
-//! all its bytes, so sums of offsets and sizes fit, and its name is one that can be printed.
+//! Invariant: time and memory are linear in the file's length, but for sorting. No byte of it is a
+//! part of two sections, and the names that are copied are together no longer than the file,
+//! however many refer to one text. A symbol lies in its section with all its bytes, so sums of
+//! offsets and sizes fit, and its name is one that can be printed.
 
 use super::{CreateError, Created, Namespace};
 use postern_image::Signature;
@@ -117,7 +119,8 @@ impl<'a> File<'a> {
         Ok(file)
     }
 
-    /// Each byte of the file is of one section at most, so the sections are no longer than the file.
+    /// Each byte of the file is of one section at most, so the sections are no longer than the
+    /// file.
     fn check_apart(&self) -> Result<(), CreateError> {
         let mut ranges = Vec::new();
         for section in &self.sections {
@@ -179,7 +182,8 @@ impl<'a> File<'a> {
                 false => wrong("a name does not end"),
             })?;
         self.left.set(left - end - 1);
-        // What compilers write; of anything else a message would be a command to somebody's terminal.
+        // What compilers write; of anything else a message would be a command to somebody's
+        // terminal.
         let plain = |c: char| c.is_ascii_graphic() || !c.is_ascii() && c.is_alphanumeric();
         let name = std::str::from_utf8(&rest[..end]).ok();
         let name = name.filter(|name| !name.is_empty() && name.chars().all(plain));
@@ -191,7 +195,8 @@ impl<'a> File<'a> {
     }
 }
 
-/// Text of the file as a message can show it: the beginning, without anything that commands a terminal.
+/// Text of the file as a message can show it: the beginning, without anything that commands a
+/// terminal.
 fn shown(text: &[u8]) -> String {
     const MOST: usize = 64;
     let text = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
@@ -437,12 +442,14 @@ fn read(bytes: &[u8], types: &[(&str, &str)]) -> Result<Object, CreateError> {
 }
 
 impl Namespace {
-    /// Adds the functions and variables of a relocatable object, as `postern cc -c` compiles it from C or C++; otherwise as
-    /// [`Namespace::create`]. An object does not say the types of its functions: `types` does, by name, in the notation of
-    /// [`Signature`], for those that the host calls.
+    /// Adds the functions and variables of a relocatable object, as `postern cc -c` compiles it
+    /// from C or C++; otherwise as [`Namespace::create`]. An object does not say the types of its
+    /// functions: `types` does, by name, in the notation of [`Signature`], for those that the host
+    /// calls.
     ///
     /// # Errors
-    /// The file is no such object, or needs what a namespace does not have; else as [`Namespace::create`].
+    /// The file is no such object, or needs what a namespace does not have; else as
+    /// [`Namespace::create`].
     pub fn create_object(
         &self,
         unit: &str,

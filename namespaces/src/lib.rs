@@ -1,12 +1,14 @@
 //! Namespaces: domains to which functions are added, one by one, while others run in them.
 //!
-//! A namespace is a domain with a code area above its heap. What is created there (E-code source, objects of `postern cc -c`) is judged
-//! by the verifier, and then a name leads to it. All calls between functions go through the names' slots, so replacing or deleting
-//! a function is one store, whoever calls it meanwhile. `docs/src/internals/namespaces.md` has the argument.
+//! A namespace is a domain with a code area above its heap. What is created there (E-code source,
+//! objects of `postern cc -c`) is judged by the verifier, and then a name leads to it. All calls
+//! between functions go through the names' slots, so replacing or deleting a function is one store,
+//! whoever calls it meanwhile. `docs/src/internals/namespaces.md` has the argument.
 //!
 //! The line to the runtime: that a domain may have code which came later is known there
-//! ([`AddedCode`](postern_runtime::code::AddedCode)), because faults, entries, resets and forks meet it; what the code is, who may call
-//! whom by which name, and when it is freed is known here. The bytes themselves are judged and written by the gates' code area.
+//! ([`AddedCode`](postern_runtime::code::AddedCode)), because faults, entries, resets and forks
+//! meet it; what the code is, who may call whom by which name, and when it is freed is known here.
+//! The bytes themselves are judged and written by the gates' code area.
 
 #![forbid(unsafe_code)]
 
@@ -48,7 +50,10 @@ use thiserror::Error;
 ///
 /// let plugins = Namespace::builder().build()?;
 /// plugins.create("math.ec", "int square(int x) { return x * x; }")?;
-/// plugins.create("sum.ec", "int square(int x); int sum(int a, int b) { return square(a) + square(b); }")?;
+/// plugins.create(
+///     "sum.ec",
+///     "int square(int x); int sum(int a, int b) { return square(a) + square(b); }",
+/// )?;
 /// let sum = plugins.func::<fn(i32, i32) -> i32>("sum")?;
 /// assert_eq!(sum.call(3, 4)?, 25);
 ///
@@ -63,7 +68,8 @@ pub struct Namespace {
     code: Arc<Code>,
 }
 
-/// Registers, besides the general ones, that functions of a namespace may use. The gates keep them clear of the host's values.
+/// Registers, besides the general ones, that functions of a namespace may use. The gates keep them
+/// clear of the host's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum RegisterUse {
     /// None: the cheapest calls. E-code without floating point needs no more.
@@ -94,7 +100,8 @@ impl RegisterUse {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capacity {
-    /// Functions that can have a name at once, those of the image that are asked for among them. Default: 4096, at most 65536.
+    /// Functions that can have a name at once, those of the image that are asked for among them.
+    /// Default: 4096, at most 65536.
     pub functions: u32,
     /// Bytes of machine code. Default: 16 MiB.
     pub code: u64,
@@ -183,8 +190,9 @@ impl Namespace {
         }
     }
 
-    /// Begins a namespace that has the exports of a precompiled image: functions that are added call them, and replace them for each
-    /// other and for the host. (The image's own calls of them stay as they were linked.)
+    /// Begins a namespace that has the exports of a precompiled image: functions that are added
+    /// call them, and replace them for each other and for the host. (The image's own calls of them
+    /// stay as they were linked.)
     pub fn over(image: &Image) -> NamespaceBuilder {
         NamespaceBuilder {
             image: Some(image.clone()),
@@ -206,7 +214,8 @@ impl Namespace {
         self.domain.name()
     }
 
-    /// What the name leads to now, to call it by. It leads to whatever takes the function's place, and to an error once that is deleted.
+    /// What the name leads to now, to call it by. It leads to whatever takes the function's place,
+    /// and to an error once that is deleted.
     pub fn lookup(&self, name: &str) -> Option<FunctionId> {
         self.find(name)
             .map(|(slot, generation)| FunctionId { slot, generation })
@@ -220,8 +229,9 @@ impl Namespace {
         }
     }
 
-    /// A typed entry: `namespace.func::<fn(i32, i32) -> i64>("add")`. It follows when the function is replaced; while no function has
-    /// the name, calls of it end in a fault of kind [`Deleted`](postern_runtime::FaultKind::Deleted), which closes nothing.
+    /// A typed entry: `namespace.func::<fn(i32, i32) -> i64>("add")`. It follows when the function
+    /// is replaced; while no function has the name, calls of it end in a fault of kind
+    /// [`Deleted`](postern_runtime::FaultKind::Deleted), which closes nothing.
     ///
     /// # Errors
     /// No such function, or its types are others or unknown.
@@ -238,9 +248,10 @@ impl Namespace {
         Ok(Func::held(&self.domain, entry, held))
     }
 
-    /// A plain C function pointer to a function. `signature` must be the type by which the host calls it, as for
-    /// [`Domain::function_pointer`]. It may be called for good, and follows when the function is replaced; where there is no result, the
-    /// call returns 0, and [`last_error`](postern_runtime::last_error) says why.
+    /// A plain C function pointer to a function. `signature` must be the type by which the host
+    /// calls it, as for [`Domain::function_pointer`]. It may be called for good, and follows when
+    /// the function is replaced; where there is no result, the call returns 0, and
+    /// [`last_error`](postern_runtime::last_error) says why.
     ///
     /// # Errors
     /// No such function, or its types are others.
@@ -260,7 +271,8 @@ impl Namespace {
         inner(&self.domain).pointer_to(entry, signature)
     }
 
-    /// What the source or the file says of a function's types: an allegation, as of [`Domain::signature`].
+    /// What the source or the file says of a function's types: an allegation, as of
+    /// [`Domain::signature`].
     ///
     /// # Errors
     /// No such function, or nothing says them.
@@ -286,8 +298,9 @@ impl Namespace {
         }
     }
 
-    /// Leads `name` to the function that `other` leads to now: another name for it, or another function for the name. One store, whoever
-    /// calls it meanwhile; what `other` leads to later does not matter.
+    /// Leads `name` to the function that `other` leads to now: another name for it, or another
+    /// function for the name. One store, whoever calls it meanwhile; what `other` leads to later
+    /// does not matter.
     ///
     /// # Errors
     /// No function is called `other`, or `name` is something else already.
@@ -298,8 +311,9 @@ impl Namespace {
         Ok(FunctionId { slot, generation })
     }
 
-    /// Deletes a function or variable. Calls that are inside go on; who calls the function afterwards, from wherever, gets a fault of
-    /// kind [`Deleted`](postern_runtime::FaultKind::Deleted). False if there is none of this name.
+    /// Deletes a function or variable. Calls that are inside go on; who calls the function
+    /// afterwards, from wherever, gets a fault of kind
+    /// [`Deleted`](postern_runtime::FaultKind::Deleted). False if there is none of this name.
     pub fn delete(&self, name: &str) -> bool {
         // An export of the image that was never asked for has a slot to be deleted from, too.
         let mut state = self.code().lock();
@@ -307,13 +321,14 @@ impl Namespace {
         state.delete(name)
     }
 
-    /// Frees what was deleted and replaced before, if nobody is inside the namespace at this moment. Creations try that on the way. Whether nothing is
-    /// left to be freed.
+    /// Frees what was deleted and replaced before, if nobody is inside the namespace at this
+    /// moment. Creations try that on the way. Whether nothing is left to be freed.
     pub fn collect(&self) -> bool {
         self.code().collect(&self.domain)
     }
 
-    /// Names and types of all functions that were created, and of those of the image that were asked for.
+    /// Names and types of all functions that were created, and of those of the image that were
+    /// asked for.
     pub fn functions(&self) -> Vec<(Arc<str>, Option<Signature>)> {
         let state = self.code().lock();
         let mut functions: Vec<_> = state
@@ -339,7 +354,8 @@ impl Namespace {
         }
     }
 
-    /// All variables back to their first values, stacks and heap dropped, faults forgotten. Functions stay.
+    /// All variables back to their first values, stacks and heap dropped, faults forgotten.
+    /// Functions stay.
     ///
     /// # Errors
     /// [`Busy`] while threads are inside.
@@ -386,18 +402,20 @@ impl NamespaceBuilder {
         self.with(|builder| builder.policy(policy))
     }
 
-    /// Called with every fault, after the extension has been left, on the thread that made the call.
+    /// Called with every fault, after the extension has been left, on the thread that made the
+    /// call.
     pub fn on_fault(self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
         self.with(|builder| builder.on_fault(handler))
     }
 
-    /// All else of the domain: limits, C services, peers, who decides. Image and placement stay as they are.
+    /// All else of the domain: limits, C services, peers, who decides. Image and placement stay as
+    /// they are.
     pub fn domain(self, configure: impl FnOnce(DomainBuilder) -> DomainBuilder + 'static) -> Self {
         self.with(configure)
     }
 
-    /// What becomes of the namespace after a fault. Default: [`Recovery::Terminate`]. Functions may have their own:
-    /// [`Namespace::set_recovery`].
+    /// What becomes of the namespace after a fault. Default: [`Recovery::Terminate`]. Functions may
+    /// have their own: [`Namespace::set_recovery`].
     pub fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
         self
@@ -409,7 +427,8 @@ impl NamespaceBuilder {
         self
     }
 
-    /// Registers that functions may use; those of the image are added. Default: [`RegisterUse::Vectors`].
+    /// Registers that functions may use; those of the image are added. Default:
+    /// [`RegisterUse::Vectors`].
     pub fn registers(mut self, registers: RegisterUse) -> Self {
         self.registers = registers;
         self
@@ -424,7 +443,8 @@ impl NamespaceBuilder {
     /// Makes the namespace.
     ///
     /// # Errors
-    /// Services do not fit, sizes do not fit the window, no memory, or the image's initialisation failed.
+    /// Services do not fit, sizes do not fit the window, no memory, or the image's initialisation
+    /// failed.
     pub fn build(self) -> Result<Namespace, NamespaceError> {
         if self.registers >= RegisterUse::WideVectors && !machine::has_avx2() {
             return Err(LoadError::Machine("AVX2").into());
@@ -488,7 +508,8 @@ fn more_imports(builder: &DomainBuilder, image: &Image) -> Vec<ImportOwned> {
         .collect()
 }
 
-/// An image of which nothing is called, with room for 128 gate slots: one import takes a page of them.
+/// An image of which nothing is called, with room for 128 gate slots: one import takes a page of
+/// them.
 fn nothing() -> Result<Image, LoadError> {
     let mut builder = ImageBuilder::new([0xcc]);
     builder.import("__postern_exit", "v(i)".parse().ok());

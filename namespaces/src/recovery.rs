@@ -1,4 +1,5 @@
-//! What becomes of a namespace after a fault, and what a function has of its own: a quantum and a recovery.
+//! What becomes of a namespace after a fault, and what a function has of its own: a quantum and a
+//! recovery.
 
 use crate::{FunctionId, Namespace, Recovery};
 use postern_runtime::{Fault, fork};
@@ -28,14 +29,16 @@ impl Namespace {
         fork::lock_one_of_many(code.number, &code.reason).clone()
     }
 
-    /// The longest time of a call of this function by the host; the namespace's quantum holds besides. It counts for calls by id and for
-    /// entries and pointers that are made afterwards; those take the slower gate then. False if the function is gone.
+    /// The longest time of a call of this function by the host; the namespace's quantum holds
+    /// besides. It counts for calls by id and for entries and pointers that are made afterwards;
+    /// those take the slower gate then. False if the function is gone.
     pub fn set_quantum(&self, id: FunctionId, quantum: Option<Duration>) -> bool {
         self.settle(id, |settings| settings.quantum = quantum)
     }
 
-    /// What becomes of the namespace when a call of this function by the host ends in a fault, instead of what the namespace says; as
-    /// with [`Namespace::set_quantum`]. False if the function is gone.
+    /// What becomes of the namespace when a call of this function by the host ends in a fault,
+    /// instead of what the namespace says; as with [`Namespace::set_quantum`]. False if the
+    /// function is gone.
     pub fn set_recovery(&self, id: FunctionId, recovery: Option<Recovery>) -> bool {
         self.settle(id, |settings| settings.recovery = recovery)
     }

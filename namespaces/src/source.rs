@@ -5,7 +5,8 @@ use postern_ecode::{Compiler, Object, Options};
 use std::cell::Cell;
 
 thread_local! {
-    /// A compiler that keeps its memory between sources: one for each thread that compiles, however many namespaces there are.
+    /// A compiler that keeps its memory between sources: one for each thread that compiles, however
+    /// many namespaces there are.
     static COMPILER: Cell<Option<Box<Compiler>>> = const { Cell::new(None) };
 }
 
@@ -24,11 +25,13 @@ fn compile(source: &str) -> Result<Object, CreateError> {
 }
 
 impl Namespace {
-    /// Compiles E-code and adds its functions and variables; `unit` is what faults call the source. Functions that exist are replaced, all
-    /// others stay. Variables begin anew, unless the functions that are replaced are of one source and that had the same
-    /// variables (names, sizes, order): then they stay, with their values.
+    /// Compiles E-code and adds its functions and variables; `unit` is what faults call the source.
+    /// Functions that exist are replaced, all others stay. Variables begin anew, unless the
+    /// functions that are replaced are of one source and that had the same variables (names, sizes,
+    /// order): then they stay, with their values.
     ///
-    /// Functions of other sources, exports of the image and services are called by name, after a declaration.
+    /// Functions of other sources, exports of the image and services are called by name, after a
+    /// declaration.
     ///
     /// # Errors
     /// What is wrong with the source, or names, types or room; nothing has changed then.

@@ -1,10 +1,11 @@
 //! What is in a namespace: units, the names that lead to them, and what waits to be freed.
 //!
-//! A unit is what one source or object brought. It lives while one of its names leads to it; then it is *unlinked*: no call reaches
-//! it any more. But its landing pads are there, and whoever is inside the domain may jump to them. So it is freed when nobody is inside
-//! and nobody can enter.
+//! A unit is what one source or object brought. It lives while one of its names leads to it; then
+//! it is *unlinked*: no call reaches it any more. But its landing pads are there, and whoever is
+//! inside the domain may jump to them. So it is freed when nobody is inside and nobody can enter.
 //!
-//! Invariant: nothing of a creation shows before all of it is known to work, and a failed one leaves no trace.
+//! Invariant: nothing of a creation shows before all of it is known to work, and a failed one
+//! leaves no trace.
 
 mod create;
 
@@ -91,8 +92,8 @@ struct Unit {
     names: u32,
 }
 
-/// Variables and constants of a unit, or of several that followed one another and have the same variables. The variables may
-/// point to the constants of all of them.
+/// Variables and constants of a unit, or of several that followed one another and have the same
+/// variables. The variables may point to the constants of all of them.
 struct Data {
     range: Range<u32>,
     /// First values of what is not zero.
@@ -182,7 +183,8 @@ impl Code {
         if self.lock().unlinked.is_empty() {
             return true;
         }
-        // Before the registry's lock, which the look for threads takes; this object's own comes after that.
+        // Before the registry's lock, which the look for threads takes; this object's own comes
+        // after that.
         let _one = fork::lock(&self.freeing);
         let done = inside::while_quiescent(inner(domain).control(), |nobody| {
             let mut state = self.lock();
@@ -221,7 +223,8 @@ impl AddedCode for Code {
             .is_some_and(|text| text.starts_with(expected))
     }
 
-    /// Whether `offset` is that of a slot. (Text of units may go while somebody keeps an entry to it; slots stay.)
+    /// Whether `offset` is that of a slot. (Text of units may go while somebody keeps an entry to
+    /// it; slots stay.)
     fn is_entry(&self, offset: u32) -> bool {
         let state = self.lock();
         let plan = state.area.plan();
@@ -310,7 +313,8 @@ impl NamespaceState {
         let number = match next < self.area.slots() || self.area.make_slots() {
             true => next,
             false => {
-                // From where the last one was found: whoever takes many does not look at all of them each time.
+                // From where the last one was found: whoever takes many does not look at all of
+                // them each time.
                 let (first, rest) = self.slots.split_at(self.reused.min(self.slots.len()));
                 let later = rest.iter().position(unused).map(|at| first.len() + at);
                 let found = later.or_else(|| first.iter().position(unused))?;

@@ -1,9 +1,11 @@
-//! The variables of an object, in a form that says whether two objects have the same ones at the same places.
+//! The variables of an object, in a form that says whether two objects have the same ones at the
+//! same places.
 
 use postern_image::object::{Object, Symbol};
 use postern_verifier::relocation::Section;
 
-/// The variables of an object: sizes of data and bss, and name, whether in bss, position and size of each.
+/// The variables of an object: sizes of data and bss, and name, whether in bss, position and size
+/// of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
     data: u32,

@@ -1,4 +1,5 @@
-/* picture.h: plugins that change pictures on their way to a client. One source is E-code, and C for gcc and `postern cc`.
+/* picture.h: plugins that change pictures on their way to a client. One source is E-code, and C for
+ * gcc and `postern cc`.
  *
  *     #include "picture.h"
  *
@@ -11,15 +12,16 @@
  *             return PICTURE_DONE;
  *     }
  *
- * The plugin `invert` has a function of its own name (a `-` in the plugin's name is a `_` in the function's). It finds the picture at
- * `pixels`, writes the result to `out`, and leaves the result's width, height and channels in the structure; or it changes the picture
- * where it is and says so. The result becomes the next plugin's picture without being copied. What a function leaves is checked: a
- * result that does not fit `room` is no answer.
- */
+ * The plugin `invert` has a function of its own name (a `-` in the plugin's name is a `_` in the
+ * function's). It finds the picture at `pixels`, writes the result to `out`, and leaves the
+ * result's width, height and channels in the structure; or it changes the picture where it is and
+ * says so. The result becomes the next plugin's picture without being copied. What a function
+ leaves is checked: a result that does not fit `room` is no answer. */
 #ifndef PICTURE_H
 #define PICTURE_H
 
-/* What a function returns. Anything else says that it cannot do what it was asked for; the client is told the number. */
+/* What a function returns. Anything else says that it cannot do what it was asked for; the client
+ * is told the number. */
 enum {
 	PICTURE_DONE = 0,     /* the result is at `out` */
 	PICTURE_IN_PLACE = 1, /* the result is at `pixels` */

@@ -1,7 +1,9 @@
-// What the visitor typed: kept in the browser for the next visit, and in a link that others can open.
+// What the visitor typed: kept in the browser for the next visit, and in a link that others can
+// open.
 //
-// The source stands behind the link's #, which browsers send to no server. Whoever opens a link finds the source in the editor; it is
-// not run before somebody presses a button or brings a picture.
+// The source stands behind the link's #, which browsers send to no server. Whoever opens a link
+// finds the source in the editor; it is not run before somebody presses a button or brings a
+// picture.
 
 const KEY = "postern-draft";
 /** Longer sources make links that programs cut. */

@@ -1,6 +1,8 @@
-// A text area whose text is painted by the element behind it: colours, line numbers, and marks where something is wrong.
+// A text area whose text is painted by the element behind it: colours, line numbers, and marks
+// where something is wrong.
 //
-// Both have the same font and the same places for letters. The text area's own letters are transparent.
+// Both have the same font and the same places for letters. The text area's own letters are
+// transparent.
 
 import { el } from "./dom.js";
 

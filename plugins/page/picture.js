@@ -1,4 +1,5 @@
-// Pictures on the page: the landscape that is there in the beginning, files of the visitor, and answers of the server.
+// Pictures on the page: the landscape that is there in the beginning, files of the visitor, and
+// answers of the server.
 
 /** Longest side of what is sent. */
 const MOST = 960;

@@ -1,4 +1,5 @@
-// What came of a plugin: numbers, machine code, the verifier's facts, the report of a fault; and the tabs that hold them.
+// What came of a plugin: numbers, machine code, the verifier's facts, the report of a fault; and
+// the tabs that hold them.
 
 import { $, count, el, hex, size, time } from "./dom.js";
 

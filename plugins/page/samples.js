@@ -1,4 +1,5 @@
-// Sources to begin with: filters, and attacks. Each is a plugin whose function has the plugin's name.
+// Sources to begin with: filters, and attacks. Each is a plugin whose function has the plugin's
+// name.
 
 export const FILTERS = [
   {

@@ -1,8 +1,10 @@
-//! The memory that plugins and server share for one request: `struct picture` of `picture.h`, and two places for pixels.
+//! The memory that plugins and server share for one request: `struct picture` of `picture.h`, and
+//! two places for pixels.
 //!
-//! A plugin reads one place and writes the other, which is the next plugin's picture: pixels are copied into the area once and out of
-//! it once, however many plugins there are. Invariant: one domain at most sees an area at a time. What a plugin left in it is copied
-//! before it is judged, and the copy is used: others of the same client may write the area at any time.
+//! A plugin reads one place and writes the other, which is the next plugin's picture: pixels are
+//! copied into the area once and out of it once, however many plugins there are. Invariant: one
+//! domain at most sees an area at a time. What a plugin left in it is copied before it is judged,
+//! and the copy is used: others of the same client may write the area at any time.
 
 use crate::picture::{Picture, Shape};
 use bytes::Bytes;
@@ -49,8 +51,8 @@ pub struct PictureArea {
 }
 
 impl PictureArea {
-    /// Bytes that each place needs for a picture of so many bytes: `deflate` has a copy there besides, and the least leaves room for
-    /// those who make a small picture larger.
+    /// Bytes that each place needs for a picture of so many bytes: `deflate` has a copy there
+    /// besides, and the least leaves room for those who make a small picture larger.
     fn needs(pixels: usize) -> usize {
         let needed = pixels + pixels / 4 * 5 + PAGE;
         let needed = needed.max(LEAST);
@@ -58,7 +60,8 @@ impl PictureArea {
         needed.next_multiple_of(needed.next_power_of_two() / 8)
     }
 
-    /// Bytes that a picture of so many bytes takes at most, from the first copy to the last: three places.
+    /// Bytes that a picture of so many bytes takes at most, from the first copy to the last: three
+    /// places.
     pub fn most(pixels: usize) -> usize {
         PAGE + 3 * PictureArea::needs(pixels)
     }
@@ -155,7 +158,8 @@ impl PictureArea {
         self.shared.write(0, &bytes)
     }
 
-    /// Looks once at what a plugin left, and takes the place where it left it for the picture's. `None` if that is no answer.
+    /// Looks once at what a plugin left, and takes the place where it left it for the picture's.
+    /// `None` if that is no answer.
     ///
     /// # Errors
     /// The area is gone.

@@ -1,8 +1,11 @@
-//! Clients: who they are, what they brought, and what they may have. Each has a namespace of its own.
+//! Clients: who they are, what they brought, and what they may have. Each has a namespace of its
+//! own.
 //!
 //! Invariants:
-//! - No client sees or changes what another one brought. Tokens are compared by their hashes, which tell a listener nothing.
-//! - A guest with a request on its way is not ended: whoever serves one holds an `Arc` of it, which is taken while the guests are locked.
+//! - No client sees or changes what another one brought. Tokens are compared by their hashes, which
+//!   tell a listener nothing.
+//! - A guest with a request on its way is not ended: whoever serves one holds an `Arc` of it, which
+//!   is taken while the guests are locked.
 
 use crate::config::{PluginSettings, Quotas, is_token};
 use crate::plugin::Plugin;
@@ -272,7 +275,8 @@ impl Client {
     }
 }
 
-/// Takes the functions of an E-code plugin away that the next one of its name, of some kind, does not have.
+/// Takes the functions of an E-code plugin away that the next one of its name, of some kind, does
+/// not have.
 fn remove(installed: &Installed, stay: &[String], next: PluginKind) {
     if installed.plugin.kind != PluginKind::Ecode {
         return;
@@ -313,7 +317,8 @@ impl Clients {
         }
     }
 
-    /// Who has a token. A guest who has brought nothing is nobody yet, unless `bring` says that it is about to.
+    /// Who has a token. A guest who has brought nothing is nobody yet, unless `bring` says that it
+    /// is about to.
     ///
     /// # Errors
     /// Nobody has it; or no token and `bring`; or there are enough guests, and all have requests.

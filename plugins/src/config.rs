@@ -15,7 +15,8 @@ pub enum PluginRun {
     Ecode,
     /// Compiled by `postern cc`, and confined.
     Protected,
-    /// Compiled by gcc, and not confined: to measure, and for code that is trusted as the server is.
+    /// Compiled by gcc, and not confined: to measure, and for code that is trusted as the server
+    /// is.
     Unprotected,
 }
 

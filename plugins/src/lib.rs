@@ -1,9 +1,12 @@
-//! Plugins that clients of the web server bring by HTTP, the site's own, and pictures that pass through them: after the server of Kernel
-//! Plugins (2004), section 6.3. And a page on which people try them.
+//! Plugins that clients of the web server bring by HTTP, the site's own, and pictures that pass
+//! through them: after the server of Kernel Plugins (2004), section 6.3. And a page on which people
+//! try them.
 //!
 //! Invariants:
-//! - A client's plugins run in namespaces of that client alone; the site's in namespaces that one request at a time is in.
-//! - Whatever is sent, and whatever a plugin does, has a bound: sizes, numbers, time, requests at once.
+//! - A client's plugins run in namespaces of that client alone; the site's in namespaces that one
+//!   request at a time is in.
+//! - Whatever is sent, and whatever a plugin does, has a bound: sizes, numbers, time, requests at
+//!   once.
 #![deny(unsafe_code)]
 
 mod area;

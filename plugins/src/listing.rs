@@ -7,7 +7,8 @@ use postern_toolchain::disassembly;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Whether an instruction is what assemblers put where nothing runs: traps, halts, and such as do nothing.
+/// Whether an instruction is what assemblers put where nothing runs: traps, halts, and such as do
+/// nothing.
 fn is_fill(bytes: &[u8]) -> bool {
     matches!(
         bytes,
@@ -15,8 +16,9 @@ fn is_fill(bytes: &[u8]) -> bool {
     )
 }
 
-/// The code of a plugin, if it is kept: of E-code with its lines, of an image with its exports. It lies at other offsets than in the
-/// namespace, and calls of other plugins go to gates, because it is linked alone.
+/// The code of a plugin, if it is kept: of E-code with its lines, of an image with its exports. It
+/// lies at other offsets than in the namespace, and calls of other plugins go to gates, because it
+/// is linked alone.
 pub fn of(plugin: &Plugin) -> Option<String> {
     let artifact = &plugin.artifact;
     let image = ImageFile::parse(&artifact.file).ok()?;

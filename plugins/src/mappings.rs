@@ -1,14 +1,16 @@
-//! How many namespaces there is room for: the kernel lets a process have `vm.max_map_count` mappings, and a process that has them all
-//! can hardly do anything else.
+//! How many namespaces there is room for: the kernel lets a process have `vm.max_map_count`
+//! mappings, and a process that has them all can hardly do anything else.
 //!
-//! Invariant: a part of them is never taken by namespaces, as far as an estimate that is put right by counting can say.
+//! Invariant: a part of them is never taken by namespaces, as far as an estimate that is put right
+//! by counting can say.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// MappingBudget that are left for all else: threads, areas, handlers, memory of the server itself.
 const RESERVE: usize = 8192;
-/// Mappings of a new namespace: twelve, and those of its pictures' area and of threads that enter it.
+/// Mappings of a new namespace: twelve, and those of its pictures' area and of threads that enter
+/// it.
 const MOST_EACH: usize = 18;
 /// Those that certainly go with one.
 const LEAST_EACH: usize = 12;

@@ -1,7 +1,8 @@
-//! How large a picture says it is, from the first bytes of its file: before anything is decoded, and without taking memory.
+//! How large a picture says it is, from the first bytes of its file: before anything is decoded,
+//! and without taking memory.
 //!
-//! Invariant: whoever decodes the file is held to this: a picture that turns out larger is refused. (One whose pixels lie in its file
-//! cannot be.)
+//! Invariant: whoever decodes the file is held to this: a picture that turns out larger is refused.
+//! (One whose pixels lie in its file cannot be.)
 
 use crate::picture::Format;
 

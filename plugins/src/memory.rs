@@ -1,7 +1,8 @@
-//! The memory of all pictures together: what is worked on, and what only lies there: bodies that come, and answers that go.
+//! The memory of all pictures together: what is worked on, and what only lies there: bodies that
+//! come, and answers that go.
 //!
-//! Invariant: what is taken is less than the budget, whoever sends how many pictures, and however slowly. Of what only lies there one
-//! address has half at most.
+//! Invariant: what is taken is less than the budget, whoever sends how many pictures, and however
+//! slowly. Of what only lies there one address has half at most.
 
 use bytes::Bytes;
 use postern_server::{Failure, Party};

@@ -1,4 +1,5 @@
-//! What plugins did, as Prometheus reads it. Those of clients are counters together: there may be many.
+//! What plugins did, as Prometheus reads it. Those of clients are counters together: there may be
+//! many.
 
 use crate::plugins::Plugins;
 use std::fmt::Write;

@@ -1,6 +1,7 @@
 //! The page at `/`, on which people try plugins: a few files that are part of the program.
 //!
-//! Invariant: the page needs nothing from elsewhere and runs no script but its own; a browser is told so, too.
+//! Invariant: the page needs nothing from elsewhere and runs no script but its own; a browser is
+//! told so, too.
 
 use http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, HeaderMap,

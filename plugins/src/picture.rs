@@ -1,7 +1,7 @@
 //! Pictures on their way in and out: PNG and JPEG by the crate `image`, PPM and PGM here.
 //!
-//! Invariant: no memory is taken for a picture before its size is known and allowed; a [`Picture`] has exactly the bytes that its size
-//! says.
+//! Invariant: no memory is taken for a picture before its size is known and allowed; a [`Picture`]
+//! has exactly the bytes that its size says.
 
 use bytes::Bytes;
 use image::codecs::jpeg::{JpegDecoder, JpegEncoder};
@@ -105,7 +105,8 @@ impl Format {
         }
     }
 
-    /// Bytes that a picture of this shape takes in this format, without what comes before the pixels.
+    /// Bytes that a picture of this shape takes in this format, without what comes before the
+    /// pixels.
     fn kept(self, channels: u32) -> u32 {
         match (self, channels) {
             (Format::Png, channels) => channels,

@@ -213,7 +213,8 @@ fn failed(stage: &Stage, error: &CallError) -> Problem {
     let Some(fault) = error.fault() else {
         if let CallError::Exited(status) = error {
             if let Some(domain) = stage.host.isolation.domain() {
-                // It left its variables as they were in the middle of it. Whoever is inside meanwhile finds them so.
+                // It left its variables as they were in the middle of it. Whoever is inside
+                // meanwhile finds them so.
                 let _ = domain.reset();
             }
             let text = format!("`{}` ended itself with status {status}", plugin.name);

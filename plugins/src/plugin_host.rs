@@ -34,7 +34,8 @@ pub enum PluginEntry {
 }
 
 impl PluginEntry {
-    /// Calls it with the structure at the beginning of an area, in which [`PictureArea::describe`] wrote it for this call.
+    /// Calls it with the structure at the beginning of an area, in which [`PictureArea::describe`]
+    /// wrote it for this call.
     ///
     /// # Errors
     /// It did not return.
@@ -145,7 +146,8 @@ impl PluginHost {
         Ok(area)
     }
 
-    /// Keeps an area for the next picture, if not too much is kept already. A smaller one goes for it.
+    /// Keeps an area for the next picture, if not too much is kept already. A smaller one goes for
+    /// it.
     pub fn keep(&self, area: PictureArea) {
         let mut areas = self.areas.lock().unwrap_or_else(PoisonError::into_inner);
         let most = areas.iter().map(PictureArea::bytes).max();

@@ -226,7 +226,8 @@ impl Plugins {
         result
     }
 
-    /// Does what may need room for a namespace or an area. Where there is none, the guests go that were here longest ago.
+    /// Does what may need room for a namespace or an area. Where there is none, the guests go that
+    /// were here longest ago.
     ///
     /// # Errors
     /// Those of `work`.

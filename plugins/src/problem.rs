@@ -162,7 +162,8 @@ impl Problem {
     }
 }
 
-/// Function, line and column of a place: `function at unit:line` in a namespace, `function+0x10 (file:line:column)` in an image.
+/// Function, line and column of a place: `function at unit:line` in a namespace, `function+0x10
+/// (file:line:column)` in an image.
 fn place(text: &str) -> (Option<&str>, Option<u32>, Option<u32>) {
     if let Some((function, rest)) = text.split_once(" at ").or_else(|| text.split_once(" of ")) {
         let line = rest.rsplit(':').next().and_then(|line| line.parse().ok());

@@ -1,4 +1,5 @@
-//! The query of a request that passes a picture through plugins: `through=quantise(16),roi(10,10,100,80)&format=png`.
+//! The query of a request that passes a picture through plugins:
+//! `through=quantise(16),roi(10,10,100,80)&format=png`.
 
 use crate::area::ARGUMENTS;
 use crate::picture::Format;

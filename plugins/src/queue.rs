@@ -1,11 +1,12 @@
 //! Whose turn it is: as many requests are worked on as there are instances, and the others wait.
 //!
-//! It is fair by who asks. Of those who wait, the address goes first that has used the least of late, and within it the client; time
-//! fades with [`HALF_LIFE`]. What was ended by its deadline counts [`LATE`] times, and who had that has one instance until it is
-//! forgotten. A client that brings code never has all instances while there are two.
+//! It is fair by who asks. Of those who wait, the address goes first that has used the least of
+//! late, and within it the client; time fades with [`HALF_LIFE`]. What was ended by its deadline
+//! counts [`LATE`] times, and who had that has one instance until it is forgotten. A client that
+//! brings code never has all instances while there are two.
 //!
-//! Invariant: one address fills the queue only as far as nobody else wants in: where it is full, the last of whoever has most places
-//! gives way to one who has fewer.
+//! Invariant: one address fills the queue only as far as nobody else wants in: where it is full,
+//! the last of whoever has most places gives way to one who has fewer.
 
 use postern_server::{Failure, Party};
 use std::collections::HashMap;

@@ -1,6 +1,8 @@
-//! The site's own plugins: the sources of a folder, in as many namespaces as pictures are worked on at a time.
+//! The site's own plugins: the sources of a folder, in as many namespaces as pictures are worked on
+//! at a time.
 //!
-//! Invariant: one request at a time is in a namespace of the site's. All of a set are of one reading of the folder.
+//! Invariant: one request at a time is in a namespace of the site's. All of a set are of one
+//! reading of the folder.
 
 use crate::config::{PluginRun, PluginSettings, Quotas};
 use crate::plugin::Plugin;

@@ -1,4 +1,5 @@
-//! What clients and sites bring as plugins becomes something that a namespace takes: E-code is compiled, all is judged and measured.
+//! What clients and sites bring as plugins becomes something that a namespace takes: E-code is
+//! compiled, all is judged and measured.
 
 use crate::problem::Problem;
 use http::StatusCode;
@@ -104,7 +105,8 @@ pub fn facts(facts: &Facts) -> Value {
     })
 }
 
-/// Compiles a plugin's E-code of at most so many bytes, with at most so many bytes of variables, and has it judged.
+/// Compiles a plugin's E-code of at most so many bytes, with at most so many bytes of variables,
+/// and has it judged.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -232,7 +234,8 @@ pub fn object(
     Ok((artifact, namespace))
 }
 
-/// The source with the header where it is included, in one line, so that all lines keep their numbers.
+/// The source with the header where it is included, in one line, so that all lines keep their
+/// numbers.
 fn with_header(source: &str) -> String {
     let mut text = String::with_capacity(source.len() + 1024);
     let mut there = false;

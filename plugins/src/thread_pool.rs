@@ -1,5 +1,6 @@
-//! Threads that do what takes long: decoding, compiling, calls of plugins. They are as many as pictures are worked on at a time, and
-//! live as long as the server: each that was in a namespace has a stack there.
+//! Threads that do what takes long: decoding, compiling, calls of plugins. They are as many as
+//! pictures are worked on at a time, and live as long as the server: each that was in a namespace
+//! has a stack there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};

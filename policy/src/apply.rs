@@ -1,4 +1,5 @@
-//! Does what was decoded and granted: to streams and open files by their descriptors, to paths below granted directories.
+//! Does what was decoded and granted: to streams and open files by their descriptors, to paths
+//! below granted directories.
 
 mod found;
 mod paths;
@@ -150,7 +151,8 @@ impl<'a> Work<'a> {
             drop(state);
             return Err(Failure::Refused(Errno::ACCESS));
         }
-        // The reference kept here is the last one if there is no room, and it is dropped after the lock.
+        // The reference kept here is the last one if there is no room, and it is dropped after the
+        // lock.
         let number = state.table.add(open.clone(), 0, close_on_exec);
         drop(state);
         Ok(Done::value(number?.into()))
@@ -225,7 +227,8 @@ impl<'a> Work<'a> {
             return Err(Errno::INVAL.into());
         };
         let (start, length) = file.range(whence, start, length)?;
-        // The first description that locks a file holds all of the domain's locks on it, as a process would.
+        // The first description that locks a file holds all of the domain's locks on it, as a
+        // process would.
         let holder = {
             let mut state = self.system.state();
             let holder = state.table.locks.entry(file.identity);

@@ -1,4 +1,5 @@
-//! What a program may do that touches no file: look at clocks, wait, take random bytes, and ask who it is.
+//! What a program may do that touches no file: look at clocks, wait, take random bytes, and ask who
+//! it is.
 
 use super::{Answer, Done, Failure, layout, waiting};
 use crate::{Call, Identity, TimeForm};
@@ -55,7 +56,8 @@ pub(super) fn apply(caller: &Caller<'_>, call: &Call) -> Answer {
     })
 }
 
-/// Clocks that may be read. Processor time is that of the calling thread: the rest of the process is the host's affair.
+/// Clocks that may be read. Processor time is that of the calling thread: the rest of the process
+/// is the host's affair.
 fn clock_of(clock: i32) -> Result<ClockId, Errno> {
     Ok(match clock {
         libc::CLOCK_REALTIME => ClockId::Realtime,
@@ -121,7 +123,8 @@ fn sleep(clock: i32, absolute: bool, seconds: i64, nanoseconds: i64) -> Answer {
     Ok(Done::value(0))
 }
 
-/// A signal that a program sends to itself ends the call, as the default action would end the process.
+/// A signal that a program sends to itself ends the call, as the default action would end the
+/// process.
 fn raise(caller: &Caller<'_>, to: i32, signal: i32) -> Answer {
     const HARMLESS: [i32; 4] = [libc::SIGCHLD, libc::SIGURG, libc::SIGWINCH, libc::SIGCONT];
     if to != PROCESS && to != 0 {

@@ -1,7 +1,8 @@
 //! A domain's open files by number, as a process has them.
 //!
-//! Invariant: the table's lock is never held while something blocks, and nothing is closed under it: whoever reads or writes has
-//! taken its own reference out before, and what leaves the table is dropped by the caller after it.
+//! Invariant: the table's lock is never held while something blocks, and nothing is closed under
+//! it: whoever reads or writes has taken its own reference out before, and what leaves the table is
+//! dropped by the caller after it.
 
 use super::file::{Directory, File};
 use super::status::Status;

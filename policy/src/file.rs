@@ -1,8 +1,9 @@
 //! Open files and directories below granted directories.
 //!
-//! Invariant: only regular files and directories are open here, so nothing that is done with them waits for anybody else (but for a
-//! lock). A file's position is kept here and not by the kernel, so that a limit of its size holds whatever other threads do. A
-//! directory's is the kernel's: nothing of its names is kept, and a listing takes as much memory and time as the extension has
+//! Invariant: only regular files and directories are open here, so nothing that is done with them
+//! waits for anybody else (but for a lock). A file's position is kept here and not by the kernel,
+//! so that a limit of its size holds whatever other threads do. A directory's is the kernel's:
+//! nothing of its names is kept, and a listing takes as much memory and time as the extension has
 //! room for, at most [`LISTING`] bytes, however many names there are.
 
 use super::status::Status;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bytes of directory entries that one call gives at most: a name of 255 bytes fits, a call stays short.
+/// Bytes of directory entries that one call gives at most: a name of 255 bytes fits, a call stays
+/// short.
 const LISTING: usize = 32 << 10;
 
 /// What a write may still do.
@@ -143,7 +145,8 @@ impl File {
         }
         let length = bytes.len() as u64;
         let append = self.status.get() & libc::O_APPEND != 0;
-        // A place of one's own before anything is written, so that threads do not write over each other.
+        // A place of one's own before anything is written, so that threads do not write over each
+        // other.
         let place = match at {
             _ if append => self.size()?,
             Some(at) => at.unsigned_abs(),
@@ -399,10 +402,11 @@ impl Directory {
     }
 }
 
-/// The next entries of a directory in the layout of `getdents64`, whole ones, at most `room` bytes of them; `None` if not even one
-/// fits.
+/// The next entries of a directory in the layout of `getdents64`, whole ones, at most `room` bytes
+/// of them; `None` if not even one fits.
 fn entries(file: &OwnedFd, room: usize) -> Result<Option<Vec<u8>>, Errno> {
-    // Records are multiples of 8 bytes, and what the reader may lose by aligning them is beside the room for them.
+    // Records are multiples of 8 bytes, and what the reader may lose by aligning them is beside the
+    // room for them.
     let mut buffer = Vec::with_capacity((room & !7) + 7);
     let mut found = RawDir::new(file, &mut buffer.spare_capacity_mut()[..(room & !7) + 7]);
     let mut bytes = Vec::new();

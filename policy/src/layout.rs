@@ -2,12 +2,14 @@
 
 use rustix::fs::Stat;
 
-/// User and group that an extension believes to be. Not root, because some programs do more when they are.
+/// User and group that an extension believes to be. Not root, because some programs do more when
+/// they are.
 pub(super) const USER: u32 = 1000;
 /// Whom everybody else's files belong to in its eyes: nobody.
 const OTHERS: u32 = 65534;
 
-/// `struct termios` of a terminal in its usual mode: carriage return and newline converted, lines, echo, signals.
+/// `struct termios` of a terminal in its usual mode: carriage return and newline converted, lines,
+/// echo, signals.
 pub(super) const TERMINAL: [u8; 36] = {
     let mut bytes = [0; 36];
     let modes = [0x0500u32, 0x0005, 0x00bf, 0x8a3b];
@@ -92,7 +94,8 @@ pub(super) fn stream_stat(mode: u32) -> Vec<u8> {
     layout.0
 }
 
-/// `struct stat` of a granted file. The process's own user and group appear as the extension's, all others as nobody.
+/// `struct stat` of a granted file. The process's own user and group appear as the extension's, all
+/// others as nobody.
 pub(super) fn stat(stat: &Stat) -> Vec<u8> {
     let owner = |id: u32, own: u32| if id == own { USER } else { OTHERS };
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());

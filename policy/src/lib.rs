@@ -1,12 +1,15 @@
-//! What the system calls of an extension may do, and their doing: the policies `none`, `compute` and `files`, with what they leave
-//! open.
+//! What the system calls of an extension may do, and their doing: the policies `none`, `compute`
+//! and `files`, with what they leave open.
 //!
-//! The runtime decodes a call and asks whoever decides about the domain; what comes here is a [`Request`], whose strings and buffers
-//! are copies. Invariant: nothing is done that the policy does not grant, and what is done is done with the copies. What a domain leaves
-//! open (files, positions, locks) is its own [`System`], and is closed when its policy changes and when it is reset.
+//! The runtime decodes a call and asks whoever decides about the domain; what comes here is a
+//! [`Request`], whose strings and buffers are copies. Invariant: nothing is done that the policy
+//! does not grant, and what is done is done with the copies. What a domain leaves open (files,
+//! positions, locks) is its own [`System`], and is closed when its policy changes and when it is
+//! reset.
 //!
-//! The line to the runtime: a call as a value ([`Call`], [`Request`], [`Verdict`]) is there, since deciders are shown it whatever the
-//! policy; rules, files, streams and clocks are here, and the runtime knows of them what [`SystemPolicy`] and [`SystemService`] say.
+//! The line to the runtime: a call as a value ([`Call`], [`Request`], [`Verdict`]) is there, since
+//! deciders are shown it whatever the policy; rules, files, streams and clocks are here, and the
+//! runtime knows of them what [`SystemPolicy`] and [`SystemService`] say.
 
 #![forbid(unsafe_code)]
 
@@ -94,8 +97,8 @@ impl Policy {
         Policy::new(Base::None, Rules::new())
     }
 
-    /// Clocks, sleeping until the deadline, random bytes, and the three streams: standard input is empty, output and error are the
-    /// process's own until something else is said.
+    /// Clocks, sleeping until the deadline, random bytes, and the three streams: standard input is
+    /// empty, output and error are the process's own until something else is said.
     pub fn compute() -> Policy {
         Policy::new(Base::Compute, Rules::new())
     }
@@ -105,8 +108,8 @@ impl Policy {
         Policy::new(Base::Files, rules)
     }
 
-    /// The host's function is asked about every call but the end, before `base` is. It runs on the extension's thread and sees
-    /// copies: what it looks at is what is done.
+    /// The host's function is asked about every call but the end, before `base` is. It runs on the
+    /// extension's thread and sees copies: what it looks at is what is done.
     pub fn custom(
         base: Policy,
         decide: impl Fn(&Caller<'_>, &Request) -> Verdict + Send + Sync + 'static,
@@ -168,7 +171,8 @@ impl SystemPolicy for Policy {
     }
 }
 
-/// Tries until there is a result, or the runtime says why the call is to give up. What is tried waits no longer than it is told.
+/// Tries until there is a result, or the runtime says why the call is to give up. What is tried
+/// waits no longer than it is told.
 fn waiting<T>(mut attempt: impl FnMut(Duration) -> Result<Option<T>, Errno>) -> Result<T, Errno> {
     const SLICE: Duration = Duration::from_millis(10);
     loop {

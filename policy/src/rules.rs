@@ -1,7 +1,9 @@
-//! What the policy `files` grants: directories of the host, each at a path of the extension's, and limits.
+//! What the policy `files` grants: directories of the host, each at a path of the extension's, and
+//! limits.
 //!
-//! Invariant: a path of the extension becomes a granted directory and a path below it, and only `cap-std` follows that path: it
-//! refuses whatever would lead out, by `..`, by an absolute path or by a symbolic link. The host's paths do not exist.
+//! Invariant: a path of the extension becomes a granted directory and a path below it, and only
+//! `cap-std` follows that path: it refuses whatever would lead out, by `..`, by an absolute path or
+//! by a symbolic link. The host's paths do not exist.
 
 use crate::Access;
 use cap_std::ambient_authority;
@@ -81,8 +83,9 @@ impl Rules {
         }
     }
 
-    /// Grants a directory of the host. The extension finds it at `guest`, an absolute path. The directory is opened now: what its
-    /// name means later does not matter. More than one may be granted, one below the other, too.
+    /// Grants a directory of the host. The extension finds it at `guest`, an absolute path. The
+    /// directory is opened now: what its name means later does not matter. More than one may be
+    /// granted, one below the other, too.
     ///
     /// # Errors
     /// [`GrantError`]
@@ -120,21 +123,22 @@ impl Rules {
         self
     }
 
-    /// How many bytes the domain may write to files in its life, resets included; each name that it makes counts as 4096. Default: no
-    /// limit.
+    /// How many bytes the domain may write to files in its life, resets included; each name that it
+    /// makes counts as 4096. Default: no limit.
     pub fn written(mut self, most: u64) -> Rules {
         self.written = most;
         self
     }
 
-    /// How long a file may become by the extension's doing, in bytes. Default: no limit. (Threads that append to one file at the
-    /// same moment can each pass it by what they append.)
+    /// How long a file may become by the extension's doing, in bytes. Default: no limit. (Threads
+    /// that append to one file at the same moment can each pass it by what they append.)
     pub fn file_size(mut self, most: u64) -> Rules {
         self.file_size = most;
         self
     }
 
-    /// The granted directories: their paths in the extension's eyes, and what may be done below them.
+    /// The granted directories: their paths in the extension's eyes, and what may be done below
+    /// them.
     pub fn directories(&self) -> impl Iterator<Item = (String, Access)> {
         let path = |grant: &Grant| {
             let words = grant.at.iter().map(|word| String::from_utf8_lossy(word));
@@ -176,8 +180,9 @@ impl Rules {
         self.grants.iter().find(same)
     }
 
-    /// Finds out where `path` leads, seen from the directory `base`. `..` at a granted directory's top leads to what is above it in
-    /// the extension's eyes; below the top it is `cap-std`'s to follow.
+    /// Finds out where `path` leads, seen from the directory `base`. `..` at a granted directory's
+    /// top leads to what is above it in the extension's eyes; below the top it is `cap-std`'s to
+    /// follow.
     pub(super) fn locate(&self, base: &[u8], path: &[u8]) -> Result<PathTarget<'_>, Errno> {
         if path.is_empty() {
             return Err(Errno::NOENT);

@@ -1,4 +1,5 @@
-//! The three streams that a domain begins with: where its input comes from, where its output goes. The host chooses.
+//! The three streams that a domain begins with: where its input comes from, where its output goes.
+//! The host chooses.
 
 use super::status::Status;
 use super::{Answer, Done, layout, waiting};
@@ -38,7 +39,8 @@ pub enum Sink {
     Inherit,
     /// Nowhere; the extension sees no difference.
     Discard,
-    /// To the host's function. It runs on the extension's thread, while the extension waits; at most 1 MiB comes at once.
+    /// To the host's function. It runs on the extension's thread, while the extension waits; at
+    /// most 1 MiB comes at once.
     Function(Arc<WriteFunction>),
 }
 

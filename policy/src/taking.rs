@@ -1,14 +1,15 @@
 //! Taking back what a policy grants: directories and open files.
 //!
-//! Whoever is reading or writing has its own reference and finishes; nothing is closed under the lock.
+//! Whoever is reading or writing has its own reference and finishes; nothing is closed under the
+//! lock.
 
 use crate::descriptors::Open;
 use crate::{Policy, System};
 use std::sync::Arc;
 
 impl System {
-    /// Takes a granted directory away, and closes what is open below it. Calls that are being done end as they began. `None` if
-    /// nothing is granted there; whether anything was open.
+    /// Takes a granted directory away, and closes what is open below it. Calls that are being done
+    /// end as they began. `None` if nothing is granted there; whether anything was open.
     pub(crate) fn without_directory(&self, guest: &str) -> Option<bool> {
         let mut state = self.state();
         let (rules, taken) = state.policy.rules.without(guest)?;

@@ -1,4 +1,5 @@
-//! Native extensions in the host's own address space, each in its own protection domain, called like functions.
+//! Native extensions in the host's own address space, each in its own protection domain, called
+//! like functions.
 //!
 //! ```no_run
 //! use postern::{Domain, Image};
@@ -19,10 +20,13 @@
 //!
 //! Principles:
 //! - Text is verified before it runs and never changes afterwards; who made it does not matter.
-//! - Whatever an extension does is a value: a result, or a [`Fault`] with a kind, a place and a source line.
-//! - What comes from an extension is an allegation: numbers of any bits, [`Offset`]s that are checked when they are used.
+//! - Whatever an extension does is a value: a result, or a [`Fault`] with a kind, a place and a
+//!   source line.
+//! - What comes from an extension is an allegation: numbers of any bits, [`Offset`]s that are
+//!   checked when they are used.
 //!
-//! This crate is what hosts use: the names of those below it that are meant for them, and nothing of its own.
+//! This crate is what hosts use: the names of those below it that are meant for them, and nothing
+//! of its own.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Typed calls: what goes in comes out, whatever the types and however many, and nothing of the host comes along.
+//! Typed calls: what goes in comes out, whatever the types and however many, and nothing of the
+//! host comes along.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{CallError, Caller, Domain, Offset, SymbolError};
@@ -245,7 +246,8 @@ fn functions_at_offsets() {
         .call()
         .unwrap();
     let h = c.at("h");
-    // Inside an instruction, inside the guarded sequence, before text, in the slots, after text, anywhere.
+    // Inside an instruction, inside the guarded sequence, before text, in the slots, after text,
+    // anywhere.
     for bad in [
         c.at("f") + 1,
         h + 1,
@@ -310,7 +312,8 @@ fn nothing_leaks_in() {
             let f = d.func::<fn() -> u64>("leaks").unwrap();
             for _ in 0..3 {
                 unsafe {
-                    // Secrets in all vector registers, as far as the compiler leaves them alone until the call.
+                    // Secrets in all vector registers, as far as the compiler leaves them alone
+                    // until the call.
                     if is_x86_feature_detected!("avx2") {
                         std::arch::asm!("vpcmpeqd ymm0,ymm0,ymm0","vmovdqa ymm1,ymm0","vmovdqa ymm5,ymm0","vmovdqa ymm7,ymm0","vmovdqa ymm8,ymm0","vmovdqa ymm12,ymm0","vmovdqa ymm15,ymm0",
                             out("ymm0") _, out("ymm1") _, out("ymm5") _, out("ymm7") _, out("ymm8") _, out("ymm12") _, out("ymm15") _);

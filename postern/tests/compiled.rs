@@ -1,4 +1,5 @@
-//! Extensions from C: faults name the function and the line, services and callbacks work through the compiler's own code.
+//! Extensions from C: faults name the function and the line, services and callbacks work through
+//! the compiler's own code.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Image, Offset};
 use std::sync::{Arc, Mutex};
@@ -108,7 +109,8 @@ fn services_callbacks_and_signatures() {
         d.func::<fn(i64) -> i32>("say").is_err(),
         "the signature is known from debug information"
     );
-    // A function pointer of the extension, called by the host and by the extension; and one that is none.
+    // A function pointer of the extension, called by the host and by the extension; and one that is
+    // none.
     let f = d
         .func_unchecked::<fn() -> Offset>("give")
         .unwrap()

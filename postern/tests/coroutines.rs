@@ -1,5 +1,6 @@
-//! Coroutines of one thread, each in a service of a call of its own: calls that end in the reverse order of their beginning are
-//! ordinary nested calls; one that would end out of turn is ended with the reason, and the others keep theirs.
+//! Coroutines of one thread, each in a service of a call of its own: calls that end in the reverse
+//! order of their beginning are ordinary nested calls; one that would end out of turn is ended with
+//! the reason, and the others keep theirs.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Func, Image};
@@ -245,7 +246,8 @@ fn the_threads_own_stack_out_of_turn() {
     }
 }
 
-/// One coroutine is given up in a service, and another one gets its stack: the call out of turn is the later one.
+/// One coroutine is given up in a service, and another one gets its stack: the call out of turn is
+/// the later one.
 #[test]
 fn a_stack_that_was_left_and_is_used_again() {
     let (left, a, b) = (domain(), domain(), domain());
@@ -301,7 +303,8 @@ fn calls_of_peers_go_with_the_one_they_wait_for() {
     }
 }
 
-/// A coroutine that goes on on another thread cannot be told from anything else that is wrong with the stack.
+/// A coroutine that goes on on another thread cannot be told from anything else that is wrong with
+/// the stack.
 #[test]
 fn a_service_that_returns_on_another_thread_ends_the_process() {
     let test = "a_service_that_returns_on_another_thread_ends_the_process";

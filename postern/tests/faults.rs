@@ -339,7 +339,8 @@ fn call_depth_limits_are_exact() {
     assert_eq!(e.fault().unwrap().kind, FaultKind::ControlStackOverflow);
 }
 
-/// x87: results in range, exceptions pending at the return, a full register stack, a changed control word.
+/// x87: results in range, exceptions pending at the return, a full register stack, a changed
+/// control word.
 #[test]
 fn x87_leaves_nothing_behind() {
     let mut c = code(
@@ -414,7 +415,8 @@ fn x87_checks(d: &Domain) {
             }
         }
     }
-    // It starts with an empty register stack each time: eight loads fit (C1 of a stack fault would be set with invalid).
+    // It starts with an empty register stack each time: eight loads fit (C1 of a stack fault would
+    // be set with invalid).
     let status = d.func::<fn() -> i32>("empty").unwrap().call().unwrap();
     assert_eq!(status & 0x41, 0, "{status:#x}");
     assert_eq!(

@@ -115,7 +115,8 @@ fn domains_that_others_were_inside_are_poisoned_in_the_child() {
             assert_eq!(status, 0);
             assert!(!waiting.is_poisoned());
             leave.wait();
-            // The deadline may have passed meanwhile; the call ends one way or the other, in the parent only.
+            // The deadline may have passed meanwhile; the call ends one way or the other, in the
+            // parent only.
             let _ = call.join().unwrap();
             assert_eq!(next(&quiet), 2);
         },
@@ -145,7 +146,8 @@ fn fork_inside_a_service() {
     assert_eq!(next(&d), 1);
 }
 
-/// Forks at random moments of what other threads do: no table or lock is left half done in the child.
+/// Forks at random moments of what other threads do: no table or lock is left half done in the
+/// child.
 #[test]
 fn fork_while_others_make_and_drop_domains() {
     succeeds_in_child("fork_while_others_make_and_drop_domains", || {

@@ -1,4 +1,5 @@
-//! The host's own signals: they go on working around, over and under extensions. Each test in a process of its own.
+//! The host's own signals: they go on working around, over and under extensions. Each test in a
+//! process of its own.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind};
@@ -331,7 +332,8 @@ fn rests() {
     panic!("the watchdog never rests");
 }
 
-/// An idle process is not woken at all; who comes then has its deadline kept, on threads that were there before and on new ones.
+/// An idle process is not woken at all; who comes then has its deadline kept, on threads that were
+/// there before and on new ones.
 #[test]
 fn the_watchdog_rests_until_somebody_comes() {
     succeeds_in_child("the_watchdog_rests_until_somebody_comes", || {

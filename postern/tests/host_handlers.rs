@@ -1,5 +1,6 @@
-//! Handlers of the host's that would run where an extension left no stack, handlers that replace Postern's, handlers that call
-//! extensions, and stacks without an end. Each test in a process of its own.
+//! Handlers of the host's that would run where an extension left no stack, handlers that replace
+//! Postern's, handlers that call extensions, and stacks without an end. Each test in a process of
+//! its own.
 #![allow(clippy::undocumented_unsafe_blocks)]
 #[path = "host_handlers/exchanged.rs"]
 mod exchanged;
@@ -116,7 +117,8 @@ fn handlers_on_the_control_stack_are_refused_by_name() {
     });
 }
 
-/// An extension goes to within some hundred bytes of its stack's end, again and again, under a storm of signals.
+/// An extension goes to within some hundred bytes of its stack's end, again and again, under a
+/// storm of signals.
 #[test]
 fn adopted_handlers_find_room() {
     succeeds_in_child("adopted_handlers_find_room", || {
@@ -186,7 +188,8 @@ fn adopted_handlers_find_room() {
     });
 }
 
-/// One that is installed while extensions run is found by the watchdog: adopted, or the next calls are refused.
+/// One that is installed while extensions run is found by the watchdog: adopted, or the next calls
+/// are refused.
 #[test]
 fn handlers_that_come_later() {
     for adopts in [false, true] {
@@ -334,8 +337,8 @@ fn handlers_that_call_are_always_refused() {
                     // From here on the thread has a signal stack.
                     good(&d).unwrap();
                     READY.fetch_add(1, SeqCst);
-                    // The handler may come between a call's end and its caller, as with errno: then a failed call's reason is the
-                    // handler's, or lost; but what succeeded, did.
+                    // The handler may come between a call's end and its caller, as with errno: then
+                    // a failed call's reason is the handler's, or lost; but what succeeded, did.
                     while !STOP.load(SeqCst) {
                         for x in 0..200 {
                             assert_eq!(
@@ -389,7 +392,8 @@ fn handlers_that_call_are_always_refused() {
     });
 }
 
-/// A thread with more stack than extensions may use: recursion ends where the limit says, and the host keeps what it has.
+/// A thread with more stack than extensions may use: recursion ends where the limit says, and the
+/// host keeps what it has.
 #[test]
 fn large_stacks_are_not_the_extensions() {
     succeeds_in_child("large_stacks_are_not_the_extensions", || {
@@ -429,7 +433,8 @@ fn large_stacks_are_not_the_extensions() {
             .unwrap()
             .join()
             .unwrap();
-        // The main thread's stack grows as far as its limit says, which a program started with `ulimit -s unlimited` does not end.
+        // The main thread's stack grows as far as its limit says, which a program started with
+        // `ulimit -s unlimited` does not end.
         let me = std::env::current_exe().unwrap();
         let status = std::process::Command::new("sh")
             .args(["-c", "ulimit -s unlimited && exec \"$0\""])
@@ -444,8 +449,8 @@ fn large_stacks_are_not_the_extensions() {
 const UNLIMITED: &str = "POSTERN_TEST_UNLIMITED";
 const ENDED: i32 = 77;
 
-/// Runs before `main`, for the harness makes a thread for each test: in the process that the test above starts, without a limit, this
-/// is the main thread.
+/// Runs before `main`, for the harness makes a thread for each test: in the process that the test
+/// above starts, without a limit, this is the main thread.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {

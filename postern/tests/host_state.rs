@@ -1,4 +1,5 @@
-//! What of the processor's state is the host's and what an extension's: MXCSR, the x87 environment, the gs base.
+//! What of the processor's state is the host's and what an extension's: MXCSR, the x87 environment,
+//! the gs base.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{Caller, Domain, FaultKind, Func};
@@ -30,7 +31,8 @@ fn with<R>(word: u32, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Bits that tell the rounding mode, and whether denormal numbers are numbers: 1/3 and a denormal times one.
+/// Bits that tell the rounding mode, and whether denormal numbers are numbers: 1/3 and a denormal
+/// times one.
 const PROBE: &str = "movl $1,%eax
     cvtsi2sd %eax,%xmm0
     movl $3,%eax
@@ -124,7 +126,8 @@ fn the_hosts_mode_is_not_the_extensions_and_comes_back() {
     }
 }
 
-/// A service runs in the host's mode, and what it changes is the host's from then on: not the extension's.
+/// A service runs in the host's mode, and what it changes is the host's from then on: not the
+/// extension's.
 #[test]
 fn services_have_the_hosts_mode() {
     for depth in [None, Some(9)] {
@@ -155,7 +158,8 @@ fn services_have_the_hosts_mode() {
     }
 }
 
-/// Code that only moves vectors runs in the host's mode, which it cannot tell from any other, and leaves the host's flags alone.
+/// Code that only moves vectors runs in the host's mode, which it cannot tell from any other, and
+/// leaves the host's flags alone.
 #[test]
 fn moving_vectors_has_nothing_to_do_with_the_mode() {
     let moves = "copy: movl $1,%eax
@@ -205,8 +209,8 @@ fn nested_calls() {
     }
 }
 
-/// Peers that compute with floating-point numbers, that only move vectors, and that cannot even reach them, in each direction: each has what it
-/// must have, and so has the host.
+/// Peers that compute with floating-point numbers, that only move vectors, and that cannot even
+/// reach them, in each direction: each has what it must have, and so has the host.
 #[test]
 fn peers_of_all_kinds() {
     let integer = "hop: call next\nret";

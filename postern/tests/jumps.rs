@@ -1,12 +1,14 @@
-//! setjmp, longjmp and unwinding: which depths are accepted, and what each does, on every kind of stack and in nested calls.
+//! setjmp, longjmp and unwinding: which depths are accepted, and what each does, on every kind of
+//! stack and in nested calls.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Limits};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{Code, code, cold, on_stack};
 
-/// `f(n, depth)` calls itself n times, jumps to `depth`, and returns the number of frames that were still there; `trap` traps
-/// there. `return_at` asks where the frame at a depth returns to. `other` makes a call of another domain first. `mark(n)` is what setjmp would keep, n calls deep.
+/// `f(n, depth)` calls itself n times, jumps to `depth`, and returns the number of frames that were
+/// still there; `trap` traps there. `return_at` asks where the frame at a depth returns to. `other`
+/// makes a call of another domain first. `mark(n)` is what setjmp would keep, n calls deep.
 fn jumps() -> Code {
     code(
         &[
@@ -201,7 +203,8 @@ fn marks() {
     }
 }
 
-/// What an unwinder may ask: where a live frame of the same call returns to, if that is in the extension.
+/// What an unwinder may ask: where a live frame of the same call returns to, if that is in the
+/// extension.
 #[test]
 fn return_addresses() {
     let code = jumps();

@@ -1,4 +1,5 @@
-//! Limits of the system: whoever meets one gets an error that names it, and the host goes on. Each test in a process of its own.
+//! Limits of the system: whoever meets one gets an error that names it, and the host goes on. Each
+//! test in a process of its own.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{
@@ -196,7 +197,8 @@ fn charged() -> u64 {
             size = kib.trim().trim_end_matches(" kB").parse::<u64>().unwrap();
         } else if let Some(flags) = line.strip_prefix("VmFlags:") {
             let has = |flag| flags.split_whitespace().any(|f| f == flag);
-            // Private and writable; what is called accountable, and what is not only because the system does not count.
+            // Private and writable; what is called accountable, and what is not only because the
+            // system does not count.
             if has("wr") && !has("sh") {
                 sum += size << 10;
             }

@@ -77,7 +77,8 @@ fn damaged() {
     for len in (0..good.len().min(2000)).chain((2000..good.len()).step_by(97)) {
         assert!(Image::from_bytes(&good[..len]).is_err(), "{len}");
     }
-    // Every bit of the headers and notes, one at a time: refused, or an image that works or is refused later.
+    // Every bit of the headers and notes, one at a time: refused, or an image that works or is
+    // refused later.
     let before = support::descriptors();
     let mut random = fastrand::Rng::with_seed(12345);
     for i in 0..3000usize {
@@ -223,7 +224,8 @@ fn an_image_without_exports_is_an_image() {
     d.reset().unwrap();
 }
 
-/// Code that wants the other segment register says so; an initialisation that fails names the failure.
+/// Code that wants the other segment register says so; an initialisation that fails names the
+/// failure.
 #[test]
 fn what_an_image_may_be_refused_for_later() {
     let mut b = ImageBuilder::new([0xc3]);

@@ -170,7 +170,8 @@ fn allocation_through_the_extension() {
     assert!(d.free(Offset(8)).is_err());
 }
 
-/// Reset drops what was written, and nothing of one domain is seen in the next one of the same window.
+/// Reset drops what was written, and nothing of one domain is seen in the next one of the same
+/// window.
 #[test]
 fn windows_are_wiped() {
     for _ in 0..50 {

@@ -1,4 +1,5 @@
-//! Calls within calls: nesting over several domains, re-entry, and ends that reach calls which wait.
+//! Calls within calls: nesting over several domains, re-entry, and ends that reach calls which
+//! wait.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Func, Limits};
 use std::sync::{Arc, Barrier, Mutex, OnceLock};
@@ -7,7 +8,8 @@ use support::{code, cold};
 
 type Summing = Func<fn(i64) -> i64>;
 
-/// Two domains that call each other through services: `f(n)` asks the host for `n - 1` of the other one.
+/// Two domains that call each other through services: `f(n)` asks the host for `n - 1` of the other
+/// one.
 fn pair(depths: [Option<u32>; 2]) -> [Domain; 2] {
     let image = pair_image();
     let both: Arc<OnceLock<[Summing; 2]>> = Arc::default();
@@ -132,7 +134,8 @@ fn a_forged_data_stack_pointer_is_refused() {
     }
 }
 
-/// Interrupts from another thread: in the extension, in a service, in a nested call of another domain.
+/// Interrupts from another thread: in the extension, in a service, in a nested call of another
+/// domain.
 #[test]
 fn interrupt_wherever_the_call_is() {
     let image = code(
@@ -184,7 +187,8 @@ fn interrupt_wherever_the_call_is() {
     leave.wait();
     let e = call.join().unwrap().unwrap_err();
     assert_eq!(e.fault().unwrap().kind, FaultKind::Interrupted);
-    // While a nested call of another domain runs: that one goes on, the interrupted one ends afterwards.
+    // While a nested call of another domain runs: that one goes on, the interrupted one ends
+    // afterwards.
     let inner = cold(&image)
         .deadline(None)
         .service("s", {
@@ -243,15 +247,17 @@ fn a_deadline_passes_during_nested_calls() {
     assert!(!inner.is_poisoned());
 }
 
-/// A hostile data stack pointer near the low end of a stack, below which a page has no access: the arguments of a nested call that
-/// travel in memory find no place, and the host does not touch that page.
+/// A hostile data stack pointer near the low end of a stack, below which a page has no access: the
+/// arguments of a nested call that travel in memory find no place, and the host does not touch that
+/// page.
 #[test]
 fn arguments_of_a_nested_call_stay_out_of_the_guard_page() {
     type Eight = Func<fn(i64, i64, i64, i64, i64, i64, i64, i64) -> i64>;
     let image = code(
         &[("back", "l(l)")],
         &[("low", "l(l)"), ("last", "l(llllllll)")],
-        // The data stack pointer goes to %rdi bytes above the stack's start, where the service finds it.
+        // The data stack pointer goes to %rdi bytes above the stack's start, where the service
+        // finds it.
         "low:\nmovq %r15, %rbx\nmovl %r15d, %eax\nandl $-(1 << 18), %eax\nleaq (%rax,%rdi), %r15\ncall back\n\
          movq %rbx, %r15\nret\n\
          last:\nmovq %gs:8(%r15d), %rax\nret\n",

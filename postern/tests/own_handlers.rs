@@ -1,4 +1,5 @@
-//! A host that owns the signal handlers and asks Postern first. A test binary of its own: the configuration is the process's.
+//! A host that owns the signal handlers and asks Postern first. A test binary of its own: the
+//! configuration is the process's.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{Config, FaultKind, StartError};

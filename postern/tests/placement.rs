@@ -381,7 +381,8 @@ fn threads_come_and_go_while_their_domain_is_moved() {
     });
 }
 
-/// Faults, resets and moves at the same time: what was poisoned stays so, and a reset never loses against a move.
+/// Faults, resets and moves at the same time: what was poisoned stays so, and a reset never loses
+/// against a move.
 #[test]
 fn faults_and_resets_while_a_domain_is_moved() {
     alone("faults_and_resets_while_a_domain_is_moved", |image| {

@@ -1,4 +1,5 @@
-//! Pools: who is lent what, what the next one sees, and what becomes of domains that fault. Time is the test's own.
+//! Pools: who is lent what, what the next one sees, and what becomes of domains that fault. Time is
+//! the test's own.
 mod support;
 use postern::{
     BackOff, CallError, Domain, Func, Image, InstantiateError, Lendable, Pool, PoolBuilder,
@@ -391,7 +392,8 @@ fn pools_go_on_in_the_child() {
             stay.wait();
             for _ in 0..2 {
                 let status = fork(|| {
-                    // One is lent to this thread, one went with the other thread, so two can be had.
+                    // One is lent to this thread, one went with the other thread, so two can be
+                    // had.
                     assert_eq!(p.counters().in_use, 1);
                     let (a, b) = (p.get().unwrap(), p.get().unwrap());
                     assert_eq!((mine.next(), a.next(), b.next()), (0, 0, 0));
@@ -416,8 +418,8 @@ fn pools_go_on_in_the_child() {
 #[test]
 fn nothing_is_left_over() {
     support::succeeds_in_child("nothing_is_left_over", || {
-        // With an arena of malloc for each thread, mappings would depend on how many threads met in it.
-        // SAFETY: sets a number that malloc looks at.
+        // With an arena of malloc for each thread, mappings would depend on how many threads met in
+        // it. SAFETY: sets a number that malloc looks at.
         unsafe { assert_eq!(libc::mallopt(libc::M_ARENA_MAX, 1), 1) };
         let round = || {
             // With its image goes what the image keeps for later domains.

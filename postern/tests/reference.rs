@@ -1,5 +1,5 @@
-//! The page of system calls is made from the table in the code. `POSTERN_UPDATE=1 cargo test -p postern --test reference` writes
-//! it anew.
+//! The page of system calls is made from the table in the code. `POSTERN_UPDATE=1 cargo test -p
+//! postern --test reference` writes it anew.
 
 use postern::policy::SYSTEM_CALLS;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! A reset, and the window of a domain that is gone, leave nothing behind: whatever was written, wherever, by whichever way pages
-//! are put back.
+//! A reset, and the window of a domain that is gone, leave nothing behind: whatever was written,
+//! wherever, by whichever way pages are put back.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 
@@ -9,7 +9,8 @@ use support::{code, cold, fork, succeeds_in_child};
 
 const HEAP: u32 = 1 << 20;
 
-/// Data of several pages, a word of it that is not zero in each; and a function that fills the page of an address.
+/// Data of several pages, a word of it that is not zero in each; and a function that fills the page
+/// of an address.
 fn image() -> Image {
     code(
         &[],

@@ -1,4 +1,5 @@
-//! Restart policies: when a domain begins anew after a fault, and who notices. Time is the test's own.
+//! Restart policies: when a domain begins anew after a fault, and who notices. Time is the test's
+//! own.
 mod support;
 use postern::{BackOff, CallError, Caller, Domain, DomainBuilder, FaultKind, RestartPolicy};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -257,7 +258,8 @@ fn constructors_come_first() {
     assert_eq!(read(&d).unwrap(), 7);
 }
 
-/// A panic of a constructor's service does not get stuck in the gate, and the domain is not left half open.
+/// A panic of a constructor's service does not get stuck in the gate, and the domain is not left
+/// half open.
 #[test]
 fn panics_of_constructors_services() {
     let image = code(
@@ -309,7 +311,8 @@ fn restarts_in_the_child() {
     let serve = d.func::<fn() -> i32>("serve").unwrap();
     let caller = std::thread::spawn(move || serve.call());
     inside.wait();
-    // The thread that was inside does not exist in the child: its domain is poisoned there, and begins anew.
+    // The thread that was inside does not exist in the child: its domain is poisoned there, and
+    // begins anew.
     let status = fork(|| {
         let begun = next(&d).unwrap() == 0 && d.counters().restarts == 1;
         trap(&d);

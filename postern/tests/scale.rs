@@ -1,5 +1,5 @@
-//! Many of everything: domains, shared areas, threads. Each test has a process of its own, because mappings, descriptors and
-//! threads are counted for each process.
+//! Many of everything: domains, shared areas, threads. Each test has a process of its own, because
+//! mappings, descriptors and threads are counted for each process.
 mod support;
 use postern::{CallError, Domain, Image, Limits, Prot, Shared};
 use std::sync::{Arc, Barrier};

@@ -70,7 +70,8 @@ fn six_parameters_of_both_classes_and_their_counter() {
     assert_eq!(d.counters().calls, 5);
 }
 
-/// What a service leaves in registers does not reach the extension, and its callee-saved registers come back.
+/// What a service leaves in registers does not reach the extension, and its callee-saved registers
+/// come back.
 #[test]
 fn nothing_of_the_host_comes_back_with_the_result() {
     for (name, vectors) in [
@@ -281,7 +282,8 @@ fn exit_and_abort() {
     assert_eq!(e.fault().unwrap().message, None);
 }
 
-/// A service that asks for an end and then does something else that ends it: the first reason holds, and nothing of it is left over.
+/// A service that asks for an end and then does something else that ends it: the first reason
+/// holds, and nothing of it is left over.
 #[test]
 fn the_first_end_wins() {
     let trap = Arc::new(OnceLock::<Func<fn()>>::new());
@@ -329,7 +331,8 @@ fn the_first_end_wins() {
 /// Bytes of stack below the caller. (A new thread may get the larger stack of one that has ended.)
 fn stack_below() -> i32 {
     let here = 0u8;
-    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and destroyed once.
+    // SAFETY: the attributes are initialised by pthread_getattr_np before they are read, and
+    // destroyed once.
     let start = unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         assert_eq!(
@@ -383,8 +386,9 @@ fn too_little_control_stack_for_a_service() {
     });
 }
 
-/// Runs a test on a thread whose stack is no larger than it asks for: libc gives the stacks of threads that ended, which may be
-/// larger, and then extensions run on one of the runtime's. While one such thread lives, the next gets another stack.
+/// Runs a test on a thread whose stack is no larger than it asks for: libc gives the stacks of
+/// threads that ended, which may be larger, and then extensions run on one of the runtime's. While
+/// one such thread lives, the next gets another stack.
 fn on_a_stack_of_8_mib(test: &(dyn Fn() + Sync)) {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(8 << 20);
@@ -396,7 +400,8 @@ fn on_a_stack_of_8_mib(test: &(dyn Fn() + Sync)) {
     });
 }
 
-/// With a limit of call depth the extension runs on a stack of the runtime's own, and services on the host's: they need room there, too.
+/// With a limit of call depth the extension runs on a stack of the runtime's own, and services on
+/// the host's: they need room there, too.
 #[test]
 fn too_little_host_stack_for_a_service_of_a_limited_domain() {
     extern "C" fn service() {}
@@ -511,7 +516,8 @@ fn a_fault_handler_sees_every_fault_and_may_panic_or_call() {
     assert!(d.is_poisoned());
 }
 
-/// C functions with narrow parameters get them extended, whatever the extension left in the rest of the registers.
+/// C functions with narrow parameters get them extended, whatever the extension left in the rest of
+/// the registers.
 #[test]
 fn narrow_parameters_of_c_services() {
     #[inline(never)]

@@ -92,7 +92,8 @@ fn spawned_threads() {
 
 #[test]
 fn the_main_thread() {
-    // The test harness has no access to the main thread, a forked child of a single-threaded one is it.
+    // The test harness has no access to the main thread, a forked child of a single-threaded one is
+    // it.
     succeeds_in_child("the_main_thread", || {
         let d = domain(None, |_, x| x * 2);
         assert_eq!(
@@ -164,7 +165,8 @@ fn nested_calls_on_coroutine_stacks() {
     assert_eq!(serve.call(7).unwrap(), 8);
 }
 
-/// On the alternate signal stack a fault would overwrite the handler's own frames, so calls are refused there.
+/// On the alternate signal stack a fault would overwrite the handler's own frames, so calls are
+/// refused there.
 #[test]
 fn alternate_signal_stacks() {
     succeeds_in_child("alternate_signal_stacks", || {
@@ -202,7 +204,8 @@ fn calls_from_handlers_over_extensions_are_refused() {
         static SPINNING: AtomicBool = AtomicBool::new(false);
         extern "C" fn handler(_: i32) {
             if SPINNING.load(SeqCst) && postern::nesting() == 0 {
-                // Between the call's end and its caller, a handler's own calls would replace what the end left, as with errno.
+                // Between the call's end and its caller, a handler's own calls would replace what
+                // the end left, as with errno.
                 return;
             }
             let result = ENTRY.get().unwrap()(1);
@@ -254,7 +257,8 @@ fn calls_from_handlers_over_extensions_are_refused() {
     });
 }
 
-/// The host leaves a service by longjmp, past the extension: the next entry forgets the calls that were left behind.
+/// The host leaves a service by longjmp, past the extension: the next entry forgets the calls that
+/// were left behind.
 #[test]
 fn longjmp_past_an_entry() {
     #[repr(C, align(16))]
@@ -272,8 +276,8 @@ fn longjmp_past_an_entry() {
         }
         x
     }
-    /// Calls `f` so that a longjmp in its service comes back here: setjmp is called by hand, because Rust cannot mark a function that
-    /// returns twice.
+    /// Calls `f` so that a longjmp in its service comes back here: setjmp is called by hand,
+    /// because Rust cannot mark a function that returns twice.
     fn guarded(entry: extern "C" fn(i32) -> i32, x: i32) -> Option<i32> {
         let (jumped, result): (i32, i32);
         unsafe {

@@ -1,8 +1,9 @@
-//! Everything at once, at random but repeatable: threads, faults, restarts, resets, interrupts, closes, reloads, pools, shared
-//! areas, forks, nested calls. Afterwards everything still holds and nothing has leaked.
+//! Everything at once, at random but repeatable: threads, faults, restarts, resets, interrupts,
+//! closes, reloads, pools, shared areas, forks, nested calls. Afterwards everything still holds and
+//! nothing has leaked.
 //!
-//! Each worker takes a fixed number of steps; `POSTERN_STRESS_SECONDS` lets them go on for so long (`make stress` says 60), and
-//! `POSTERN_STRESS_SEED` makes them others.
+//! Each worker takes a fixed number of steps; `POSTERN_STRESS_SECONDS` lets them go on for so long
+//! (`make stress` says 60), and `POSTERN_STRESS_SEED` makes them others.
 mod support;
 use fastrand::Rng;
 use postern::{
@@ -133,7 +134,8 @@ fn configure(world: &Weak<World>, builder: DomainBuilder, choice: u64) -> Domain
         })
 }
 
-/// One call of the module's present version: it may fail for reasons of the call's own, never because of a replacement.
+/// One call of the module's present version: it may fail for reasons of the call's own, never
+/// because of a replacement.
 fn call_module(world: &World, random: &mut Rng) {
     world.calls.fetch_add(1, SeqCst);
     let (a, b) = (random.u64(..) as i64 >> 20, random.u64(..) as i64 >> 20);
@@ -366,7 +368,8 @@ fn world() -> Arc<World> {
     })
 }
 
-/// A domain that nobody else uses works, after a reset if need be. A busy machine may miss a deadline.
+/// A domain that nobody else uses works, after a reset if need be. A busy machine may miss a
+/// deadline.
 fn works(d: &Domain) {
     let add = d.func::<fn(i64, i64) -> i64>("add").unwrap();
     for _ in 0..100 {
@@ -381,7 +384,8 @@ fn works(d: &Domain) {
     panic!("it never meets its deadline");
 }
 
-/// In a child: new domains, the module and the pools work, whatever the parent's threads were doing.
+/// In a child: new domains, the module and the pools work, whatever the parent's threads were
+/// doing.
 fn works_in_the_child(world: &World) -> bool {
     // SAFETY: ends a child that hangs.
     unsafe { libc::alarm(30) };
@@ -407,7 +411,8 @@ fn works_in_the_child(world: &World) -> bool {
 /// What must hold when everybody has stopped.
 fn check(world: &World) {
     assert_eq!(*world.odd.lock().unwrap(), None);
-    // Nobody is inside: every domain can be reset, and works. (Some were closed on purpose, and replaced.)
+    // Nobody is inside: every domain can be reset, and works. (Some were closed on purpose, and
+    // replaced.)
     let lent = world.pools.iter().map(|pool| pool.get().unwrap());
     let lent: Vec<Domain> = lent.map(|lent| lent.clone()).collect();
     world.module.confirm();

@@ -1,4 +1,5 @@
-//! C function pointers end with their domains: nothing of them stays, and what is left of them does no harm.
+//! C function pointers end with their domains: nothing of them stays, and what is left of them does
+//! no harm.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{Domain, Image, Placement};
@@ -115,7 +116,8 @@ fn places_keep_their_type_and_rest_before_they_are_used_again() {
     );
 }
 
-/// Threads call pointers of domains that end meanwhile, whose places others get: each call is one of a function of the type, or refused.
+/// Threads call pointers of domains that end meanwhile, whose places others get: each call is one
+/// of a function of the type, or refused.
 #[test]
 fn calls_race_with_the_ends_of_their_domains() {
     succeeds_in_child("calls_race_with_the_ends_of_their_domains", || {

@@ -1,5 +1,5 @@
-//! Extensions called where a thread or the process ends: destructors of thread-local values and of thread-specific data in each of
-//! libc's rounds, `atexit`.
+//! Extensions called where a thread or the process ends: destructors of thread-local values and of
+//! thread-specific data in each of libc's rounds, `atexit`.
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod support;
 use postern::{CallError, Caller, Domain};
@@ -108,7 +108,8 @@ fn key(mask: usize) -> libc::pthread_key_t {
 #[test]
 fn destructors_of_thread_specific_data_in_every_round() {
     succeeds_in_child("destructors_of_thread_specific_data_in_every_round", || {
-        // One key before and one after Postern's own, as their destructors run in the order of the keys.
+        // One key before and one after Postern's own, as their destructors run in the order of the
+        // keys.
         let before = key(0);
         start();
         let after = key(0);

@@ -1,4 +1,5 @@
-//! Thread-local variables: one set for each thread of the host inside a domain, fresh ones for new threads and after a reset.
+//! Thread-local variables: one set for each thread of the host inside a domain, fresh ones for new
+//! threads and after a reset.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Image, Offset};
 use std::sync::{Arc, Barrier, OnceLock};
@@ -181,7 +182,8 @@ int f(int n) {
 }
 "#;
 
-/// The stack protector's word is found where compilers expect it, and an image without thread-local variables gets it, too.
+/// The stack protector's word is found where compilers expect it, and an image without thread-local
+/// variables gets it, too.
 #[test]
 fn the_stack_protector() {
     let image = image(&["-O1", "-fstack-protector-strong"], SMASH);

@@ -1,4 +1,5 @@
-//! Many threads in one domain: sharing, faults that end all, indices that are reused, limits, states.
+//! Many threads in one domain: sharing, faults that end all, indices that are reused, limits,
+//! states.
 mod support;
 use postern::{CallError, Caller, Domain, FaultKind, Func, Limits};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -103,7 +104,8 @@ fn one_fault_ends_all_and_reset_opens_again() {
     }
 }
 
-/// Thread after thread, each with one call: indices and stacks are reused, and no call is taken for the one before.
+/// Thread after thread, each with one call: indices and stacks are reused, and no call is taken for
+/// the one before.
 #[test]
 fn a_thread_for_each_call() {
     // Alone, because mappings are counted.
@@ -119,7 +121,8 @@ fn a_thread_for_each_call() {
                 .join()
                 .unwrap();
         }
-        // The host's own allocator may have made a few; 600 threads that left something behind would show.
+        // The host's own allocator may have made a few; 600 threads that left something behind
+        // would show.
         assert!(
             support::mappings() < before + 200,
             "{} mappings, before {}",
@@ -250,7 +253,8 @@ fn resets_race_with_calls() {
     assert_eq!(d.func::<fn() -> i64>("next").unwrap().call().unwrap(), 0);
 }
 
-/// Destructors of thread-local values call extensions, after and before the thread has left the registry.
+/// Destructors of thread-local values call extensions, after and before the thread has left the
+/// registry.
 #[test]
 fn thread_local_destructors_call_extensions() {
     struct Last(Func<fn() -> i64>, Arc<Mutex<Vec<i64>>>);

@@ -28,7 +28,8 @@ fn thousands_of_domains_leak_nothing() {
             support::threads(),
         );
         for round in 0..3000u64 {
-            // Heaps of many sizes, so that clean windows of another shape cannot be taken as they are.
+            // Heaps of many sizes, so that clean windows of another shape cannot be taken as they
+            // are.
             let d = cold(&i).heap((round % 7) * 4096).build().unwrap();
             assert_eq!(call(&d), 1);
             if round % 100 == 0 {
@@ -143,7 +144,8 @@ fn too_little_address_space_says_so() {
     );
 }
 
-/// A reset writes some pages anew and drops others: whatever was written, the next life finds first values, in its second as in its hundredth.
+/// A reset writes some pages anew and drops others: whatever was written, the next life finds first
+/// values, in its second as in its hundredth.
 #[test]
 fn every_reset_leaves_first_values_whatever_was_written() {
     let i = image(
@@ -181,7 +183,8 @@ fn every_reset_leaves_first_values_whatever_was_written() {
     }
 }
 
-/// The host may lock memory: pages that cannot be dropped must not survive a reset, nor reach the next domain.
+/// The host may lock memory: pages that cannot be dropped must not survive a reset, nor reach the
+/// next domain.
 #[test]
 fn locked_memory_is_wiped_all_the_same() {
     let i = small();

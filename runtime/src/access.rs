@@ -1,5 +1,6 @@
-//! The host's access to a domain's memory: every range is checked against the domain's table of mapped ranges, then copied.
-//! Nothing of a window is ever borrowed, because other threads may be inside and write it. Nor is it moved meanwhile.
+//! The host's access to a domain's memory: every range is checked against the domain's table of
+//! mapped ranges, then copied. Nothing of a window is ever borrowed, because other threads may be
+//! inside and write it. Nor is it moved meanwhile.
 
 use crate::error::MemoryError;
 use crate::value::Offset;
@@ -50,7 +51,8 @@ impl Domain {
         Ok(bytes)
     }
 
-    /// Copies a NUL-terminated string out, at most `limit` bytes. Bytes that are not UTF-8 become U+FFFD.
+    /// Copies a NUL-terminated string out, at most `limit` bytes. Bytes that are not UTF-8 become
+    /// U+FFFD.
     ///
     /// # Errors
     /// The string leaves mapped memory, or no NUL comes in time.
@@ -90,7 +92,8 @@ impl Domain {
         })
     }
 
-    /// Allocates in the domain's heap by calling its `malloc`. The result is as untrusted as any other offset.
+    /// Allocates in the domain's heap by calling its `malloc`. The result is as untrusted as any
+    /// other offset.
     ///
     /// # Errors
     /// [`MemoryError::NoRoom`]; also when the call into the extension failed.

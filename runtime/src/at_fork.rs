@@ -1,7 +1,7 @@
 //! Fork: the child finds every table whole, and nobody inside but the thread that forked.
 //!
-//! Invariant: a lock of the runtime is either among those that [`before`] takes, or held only under one of them ([`fork::Held`]). So no
-//! other thread holds any of them at the moment of the fork.
+//! Invariant: a lock of the runtime is either among those that [`before`] takes, or held only under
+//! one of them ([`fork::Held`]). So no other thread holds any of them at the moment of the fork.
 
 use crate::counters::metrics;
 use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
@@ -22,8 +22,8 @@ struct All {
 }
 
 thread_local! {
-    // Boxed, as there is little static thread-local storage for libraries that are opened at run time; and without a destructor, for
-    // a thread may fork at its very end.
+    // Boxed, as there is little static thread-local storage for libraries that are opened at run
+    // time; and without a destructor, for a thread may fork at its very end.
     static ALL: ManuallyDrop<Cell<Option<Box<All>>>> = const { ManuallyDrop::new(Cell::new(None)) };
 }
 
@@ -71,8 +71,8 @@ fn in_parent() {
     ALL.with(|place| drop(place.take()));
 }
 
-/// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the watchdog starts again at the
-/// next call.
+/// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the
+/// watchdog starts again at the next call.
 fn in_child(child: &InChild) {
     fork::child_begins();
     if let Some(mut all) = ALL.with(|place| place.take()) {
@@ -97,7 +97,8 @@ fn in_child(child: &InChild) {
     watchdog::after_fork();
 }
 
-/// Puts the child's domains and areas into the child's own table for other processes. No lock is held.
+/// Puts the child's domains and areas into the child's own table for other processes. No lock is
+/// held.
 fn note_all() {
     if !table::begin_anew() {
         return;

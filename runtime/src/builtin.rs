@@ -1,6 +1,7 @@
 //! The services that every domain is granted: their names begin with `__postern_`.
 //!
-//! Invariant: none of them gives an extension anything but ends of its own calls and what it was told before.
+//! Invariant: none of them gives an extension anything but ends of its own calls and what it was
+//! told before.
 
 use crate::revoke;
 use crate::service::{Caller, Services};
@@ -49,7 +50,8 @@ pub(crate) fn offer(services: &mut Services, imports: &[ImportOwned]) {
     }
 }
 
-/// The memory gate's functions: what their slots lead to is no service, but they have a signature and are counted like one.
+/// The memory gate's functions: what their slots lead to is no service, but they have a signature
+/// and are counted like one.
 fn memory(services: &mut Services, name: &str) {
     let never = |caller: &Caller<'_>| caller.abort("the memory gate was not reached");
     match Function::of(name) {

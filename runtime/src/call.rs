@@ -27,8 +27,9 @@ enum CallFailure {
     Panic(Box<dyn std::any::Any + Send>),
 }
 
-// What the last call that did not return left, in two words, each written at once: a signal handler whose call is refused may come
-// between any two instructions, and neither allocates nor frees. None has a destructor, for a thread may call extensions at its very end.
+// What the last call that did not return left, in two words, each written at once: a signal handler
+// whose call is refused may come between any two instructions, and neither allocates nor frees.
+// None has a destructor, for a thread may call extensions at its very end.
 thread_local! {
     /// Which of the two is meant: [`NOTHING`], [`IN_LEFT`], or a refusal's word.
     static SHOWN: Cell<u64> = const { Cell::new(NOTHING) };
@@ -44,7 +45,8 @@ fn leave(left: CallFailure) {
     SHOWN.set(IN_LEFT);
 }
 
-/// When a thread ends. (What calls leave after that, in its last destructors, and nobody asks for, stays.)
+/// When a thread ends. (What calls leave after that, in its last destructors, and nobody asks for,
+/// stays.)
 pub(crate) fn thread_exited() {
     SHOWN.set(NOTHING);
     drop(FAILURE.with(|place| place.take()));
@@ -59,7 +61,8 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
         (outcome::PANIC, Some(panic)) => CallFailure::Panic(panic),
         (outcome::EXIT, _) => CallFailure::Error(CallError::Exited(ended.detail as i32)),
         _ => match &domain {
-            // The host's own code runs in there (`on_fault`), and may panic; the gate around us cannot be unwound.
+            // The host's own code runs in there (`on_fault`), and may panic; the gate around us
+            // cannot be unwound.
             Some(inner) => {
                 match catch_unwind(AssertUnwindSafe(|| {
                     fault(inner, &raw, message, life, recovery)
@@ -71,7 +74,8 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
             None => CallFailure::Error(CallError::Closed),
         },
     };
-    // The last reference may be this one, and the last call inside may have been this one: destructors of the host's run, too.
+    // The last reference may be this one, and the last call inside may have been this one:
+    // destructors of the host's run, too.
     let dropped = catch_unwind(AssertUnwindSafe(|| {
         drop(domain);
         reclaim::sweep();
@@ -102,7 +106,8 @@ fn fault(
             // Before the domain closes, so that no call finds it closed.
             supervisor.faulted(inner.id(), &fault);
         }
-        // Whoever ended it from another thread had closed the domain before; now, outside, it may have begun anew already.
+        // Whoever ended it from another thread had closed the domain before; now, outside, it may
+        // have begun anew already.
         if raw.kind != outcome::ANOTHER {
             if let Some(code) = code
                 && life == inner.restarts.life()
@@ -126,7 +131,8 @@ pub(crate) fn refused(refusal: Refusal) {
     SHOWN.set(refusal.word());
 }
 
-/// Why the last call on this thread that did not return did not. For callers that only see a 0: C function pointers.
+/// Why the last call on this thread that did not return did not. For callers that only see a 0: C
+/// function pointers.
 pub fn last_error() -> Option<CallError> {
     match SHOWN.get() {
         NOTHING => None,
@@ -143,7 +149,8 @@ pub fn last_error() -> Option<CallError> {
     }
 }
 
-/// What [`last_error`] shows from now on: for faces of other languages, which hand an error on that they got.
+/// What [`last_error`] shows from now on: for faces of other languages, which hand an error on that
+/// they got.
 pub fn set_last_error(error: CallError) {
     leave(CallFailure::Error(error));
 }
@@ -185,7 +192,8 @@ fn peer_error(error: &CallError) -> PeerError {
     }
 }
 
-/// For the gates: what the extension that called a peer is told of the peer's call, which did not return.
+/// For the gates: what the extension that called a peer is told of the peer's call, which did not
+/// return.
 pub(crate) fn failure() -> Failure {
     match take_failure() {
         CallFailure::Error(error) => Failure::Error(peer_error(&error)),
@@ -222,14 +230,16 @@ pub(crate) fn run(entry: &Entry) -> Result<(), CallError> {
     }
 }
 
-/// How many calls of extensions this thread is inside: 0 outside, 1 in a service, more when services call extensions.
+/// How many calls of extensions this thread is inside: 0 outside, 1 in a service, more when
+/// services call extensions.
 pub fn nesting() -> usize {
     stale::nesting()
 }
 
-/// For hosts whose services leave by longjmp over the calls that led to them: forgets calls until `nesting` are left. The gates find out by
-/// themselves when the next call comes from the same stack, no deeper than the one that was left; this says it for all others. False
-/// in a signal handler that interrupted an extension.
+/// For hosts whose services leave by longjmp over the calls that led to them: forgets calls until
+/// `nesting` are left. The gates find out by themselves when the next call comes from the same
+/// stack, no deeper than the one that was left; this says it for all others. False in a signal
+/// handler that interrupted an extension.
 ///
 /// # Safety
 /// The services of the forgotten calls never return: their stack frames are gone.

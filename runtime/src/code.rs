@@ -1,7 +1,9 @@
-//! Code that comes into a domain while it lives: what the rest of the runtime must know of it, and how a domain gets room for it.
+//! Code that comes into a domain while it lives: what the rest of the runtime must know of it, and
+//! how a domain gets room for it.
 //!
-//! Units, names and slots are a namespace's, and stand above, in `postern-namespaces`. What belongs to every domain is here: faults tell
-//! of places in such code, entries lead to its slots, a reset gives its variables their first values, and a fork renews its pages.
+//! Units, names and slots are a namespace's, and stand above, in `postern-namespaces`. What belongs
+//! to every domain is here: faults tell of places in such code, entries lead to its slots, a reset
+//! gives its variables their first values, and a fork renews its pages.
 
 mod room;
 
@@ -16,13 +18,15 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum Recovery {
-    /// It is closed until the host resets it: other calls are ended and later ones refused. `Namespace::reason` says why.
+    /// It is closed until the host resets it: other calls are ended and later ones refused.
+    /// `Namespace::reason` says why.
     #[default]
     Terminate = 1,
-    /// The call has an error, and all else goes on: other calls, variables, heap. What the ended call had begun to change stays half
-    /// changed.
+    /// The call has an error, and all else goes on: other calls, variables, heap. What the ended
+    /// call had begun to change stays half changed.
     Continue = 2,
-    /// Other calls are ended; the next call finds all variables with their first values, and all functions.
+    /// Other calls are ended; the next call finds all variables with their first values, and all
+    /// functions.
     Restart = 3,
 }
 
@@ -40,7 +44,8 @@ impl Recovery {
 
 /// The code that was added to a domain. Offsets are those of its window.
 pub trait AddedCode: Send + Sync {
-    /// What becomes of the domain after a fault of a call whose entry has this number of a recovery, or 0.
+    /// What becomes of the domain after a fault of a call whose entry has this number of a
+    /// recovery, or 0.
     fn recovery(&self, word: u32) -> Recovery;
 
     /// A fault ends this life of the domain.
@@ -58,7 +63,8 @@ pub trait AddedCode: Send + Sync {
     /// `function at unit:line` for an offset in added text.
     fn describe(&self, offset: u32) -> Option<String>;
 
-    /// The domain's private pages were dropped: writes the first values of variables into its window.
+    /// The domain's private pages were dropped: writes the first values of variables into its
+    /// window.
     fn first_values(&self, pin: &Pin<'_>);
 
     /// In a forked child, whose only thread holds all locks. False if the code is gone.

@@ -30,7 +30,8 @@ pub struct Counters {
     pub moves: u64,
     /// Calls of services, by name.
     pub services: BTreeMap<String, u64>,
-    /// Calls of services that were not made, because the decider said so or the service was revoked, by name.
+    /// Calls of services that were not made, because the decider said so or the service was
+    /// revoked, by name.
     pub denied_services: BTreeMap<String, u64>,
     /// Questions that the decider did not answer as it must; each was a denial.
     pub decision_failures: u64,

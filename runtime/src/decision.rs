@@ -1,7 +1,7 @@
 //! Decisions: whether a domain may make a call of a service or of the system, asked before each.
 //!
-//! A closure of the host decides, or another domain ([`module`]). Invariant: an extension gets what its decider answered, or a
-//! refusal; a decider that does not answer is counted and denies.
+//! A closure of the host decides, or another domain ([`module`]). Invariant: an extension gets what
+//! its decider answered, or a refusal; a decider that does not answer is counted and denies.
 
 mod ask;
 mod guard;
@@ -40,8 +40,9 @@ pub enum Asked<'a> {
         name: &'a str,
         /// Which of the image's imports it is.
         number: usize,
-        /// Bits of the arguments that are no floats, in their order, zero-extended from the width of their types. Pointers are offsets
-        /// of the domain's window: what they point to may change before the service looks at it.
+        /// Bits of the arguments that are no floats, in their order, zero-extended from the width
+        /// of their types. Pointers are offsets of the domain's window: what they point to may
+        /// change before the service looks at it.
         integers: &'a [u64],
         /// Bits of the others.
         floats: &'a [u64],
@@ -54,7 +55,8 @@ pub enum Asked<'a> {
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum DecisionError {
-    /// The module faulted, took longer than its own deadline, exited, or is closed by an earlier fault.
+    /// The module faulted, took longer than its own deadline, exited, or is closed by an earlier
+    /// fault.
     #[error("the policy module `{module}` did not answer: {error}")]
     Unanswered {
         /// Name of the module's domain.
@@ -96,13 +98,15 @@ enum DeciderKind {
     },
 }
 
-/// Who decides about a domain's calls. Cloning shares it; one decider may serve any number of domains.
+/// Who decides about a domain's calls. Cloning shares it; one decider may serve any number of
+/// domains.
 #[derive(Clone)]
 pub struct Decider(Arc<DeciderKind>);
 
 impl Decider {
-    /// A closure of the host. It runs on the extension's thread, and gets 64 KiB of stack at least. If it panics, the call that it was
-    /// asked about is not made, and the panic goes on in the host's own call, as that of a service does.
+    /// A closure of the host. It runs on the extension's thread, and gets 64 KiB of stack at least.
+    /// If it panics, the call that it was asked about is not made, and the panic goes on in the
+    /// host's own call, as that of a service does.
     pub fn closure(
         decide: impl Fn(&Caller<'_>, &Question<'_>) -> Verdict + Send + Sync + 'static,
     ) -> Decider {

@@ -44,19 +44,23 @@ type OnFault = Box<dyn Fn(&Fault) + Send + Sync>;
 
 /// Who is told of a domain's faults before they close it: the module of which it is a version.
 pub trait Supervisor: Send + Sync {
-    /// A call of the domain with this number ([`Domain::id`]) ended in a fault, and the domain is about to be closed.
+    /// A call of the domain with this number ([`Domain::id`]) ended in a fault, and the domain is
+    /// about to be closed.
     fn faulted(&self, domain: u64, fault: &Arc<Fault>);
 }
 
-/// An instance of an image: a protection domain. Cloning shares it. With the last clone it closes; its window returns to the pool,
-/// and what its services own is dropped, once no call is inside: a service may drop the domain that called it.
+/// An instance of an image: a protection domain. Cloning shares it. With the last clone it closes;
+/// its window returns to the pool, and what its services own is dropped, once no call is inside: a
+/// service may drop the domain that called it.
 #[derive(Clone)]
 pub struct Domain(pub(crate) Arc<DomainInner>);
 
-/// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call is inside ([`reclaim`]).
+/// What the handles share. Its end is not that of the [`Parts`]: those stay for as long as a call
+/// is inside ([`reclaim`]).
 pub struct DomainInner(Option<Box<Parts>>);
 
-/// What a domain is made of. Whoever is inside may use all of it, without a reference to show for it.
+/// What a domain is made of. Whoever is inside may use all of it, without a reference to show for
+/// it.
 pub struct Parts {
     pub(crate) image: Arc<ImageInner>,
     pub(crate) name: Arc<str>,
@@ -99,8 +103,9 @@ pub(crate) fn domains() -> MutexGuard<'static, Domains> {
     DOMAINS.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Drops a domain that its last user may have dropped meanwhile: on a thread of its own, because closures of the host go with it,
-/// and neither the watchdog nor a gate can wait for those or take their panics.
+/// Drops a domain that its last user may have dropped meanwhile: on a thread of its own, because
+/// closures of the host go with it, and neither the watchdog nor a gate can wait for those or take
+/// their panics.
 pub(crate) fn let_go(inner: Arc<DomainInner>) {
     if let Some(last) = Arc::into_inner(inner) {
         let thread = std::thread::Builder::new().name("postern-drop".into());
@@ -178,8 +183,8 @@ impl Domain {
         self.0.control.lifecycle().now() == Phase::Closed
     }
 
-    /// Address of offset 0 now, for tools that look at the process from outside. A domain may be moved between calls, unless its
-    /// placement is [`Placement::Cold`].
+    /// Address of offset 0 now, for tools that look at the process from outside. A domain may be
+    /// moved between calls, unless its placement is [`Placement::Cold`].
     pub fn base(&self) -> u64 {
         self.0.instance.base()
     }
@@ -207,14 +212,15 @@ impl DomainInner {
         self.control.number() as usize
     }
 
-    /// Notes in the table for other processes that the domain is there, and where it lies now. For the locks see
-    /// [`table::note_domain`].
+    /// Notes in the table for other processes that the domain is there, and where it lies now. For
+    /// the locks see [`table::note_domain`].
     pub(crate) fn note(&self) {
         let base = self.instance.base();
         table::note_domain(self.control.number(), base, &self.name, &self.image.name);
     }
 
-    /// The offset of an export that can be called with `wanted`, as far as the image says its types.
+    /// The offset of an export that can be called with `wanted`, as far as the image says its
+    /// types.
     pub(crate) fn typed_export(&self, name: &str, wanted: &Signature) -> Result<u32, SymbolError> {
         let export = self.export(name)?;
         signature::agrees(name, export.signature, wanted)?;
@@ -263,7 +269,8 @@ impl DomainInner {
         self.control.entry(offset, signature, manner)
     }
 
-    /// The same for callers that use C's calling convention and may leave anything in unused registers.
+    /// The same for callers that use C's calling convention and may leave anything in unused
+    /// registers.
     pub(crate) fn c_entry(&self, offset: u32, signature: &Signature) -> Entry {
         self.entry(offset, signature).for_c(signature.result())
     }

@@ -1,4 +1,5 @@
-//! The start of the runtime, once in a process: handlers, locks at a fork, and what the gates ask of it.
+//! The start of the runtime, once in a process: handlers, locks at a fork, and what the gates ask
+//! of it.
 
 use crate::at_fork;
 use crate::call;
@@ -52,9 +53,10 @@ pub(crate) fn start() -> Result<(), StartError> {
     running(Config::default).map(drop)
 }
 
-/// Makes Postern's signal handlers the first ones again: for a host, or a library in it, that installed handlers of its own after
-/// Postern did. They stay in force behind Postern's, as those that were there before it. With [`Config::adopt_handlers`] all other
-/// handlers of the host's get `SA_ONSTACK`, too. Threads look at their signals again at their next call.
+/// Makes Postern's signal handlers the first ones again: for a host, or a library in it, that
+/// installed handlers of its own after Postern did. They stay in force behind Postern's, as those
+/// that were there before it. With [`Config::adopt_handlers`] all other handlers of the host's get
+/// `SA_ONSTACK`, too. Threads look at their signals again at their next call.
 ///
 /// # Errors
 /// Postern cannot start, or the system's own.

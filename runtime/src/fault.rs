@@ -188,22 +188,25 @@ pub struct Fault {
     pub shared: Option<SharedPage>,
     /// The extension's registers, where they are known.
     pub registers: Option<Registers>,
-    /// Return offsets, innermost first, at most 32. They are exact: the extension cannot write them.
+    /// Return offsets, innermost first, at most 32. They are exact: the extension cannot write
+    /// them.
     pub backtrace: Vec<Offset>,
     /// Depth of calls when it happened.
     pub depth: u64,
     /// The signal that the processor's exception became, if it was one.
     pub signal: Option<i32>,
-    /// Message of [`FaultKind::Aborted`] and [`FaultKind::Killed`]; the function's name of [`FaultKind::Deleted`].
+    /// Message of [`FaultKind::Aborted`] and [`FaultKind::Killed`]; the function's name of
+    /// [`FaultKind::Deleted`].
     pub message: Option<String>,
     image: Arc<ImageInner>,
-    /// What is known of offsets in the units of a namespace, which may be gone when it is asked for.
+    /// What is known of offsets in the units of a namespace, which may be gone when it is asked
+    /// for.
     units: Vec<(u32, String)>,
 }
 
 impl Fault {
-    /// Name and source line of an offset of this fault's image, or of one of the fault's own offsets in a namespace:
-    /// `function at file:line`.
+    /// Name and source line of an offset of this fault's image, or of one of the fault's own
+    /// offsets in a namespace: `function at file:line`.
     pub fn describe(&self, offset: Offset) -> String {
         self.place_in(&self.image.file_bytes(), offset.0)
     }

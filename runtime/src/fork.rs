@@ -1,7 +1,9 @@
-//! Which process this is among those that forks made, and the locks of single objects, which a fork finds free.
+//! Which process this is among those that forks made, and the locks of single objects, which a fork
+//! finds free.
 //!
-//! Invariant: the lock of an object of which there are many is held only under [`Held`], whose process-wide part [`crate::at_fork`]
-//! takes. So no other thread holds any of them at the moment of a fork.
+//! Invariant: the lock of an object of which there are many is held only under [`Held`], whose
+//! process-wide part [`crate::at_fork`] takes. So no other thread holds any of them at the moment
+//! of a fork.
 
 use postern_gates::thread;
 use std::ops::{Deref, DerefMut};
@@ -11,7 +13,8 @@ use std::sync::{Mutex, MutexGuard};
 /// Taken before the lock of any single object.
 static OBJECTS: Mutex<()> = Mutex::new(());
 
-/// The same for objects that are locked at every system call of an extension: many, so that domains do not wait for each other.
+/// The same for objects that are locked at every system call of an extension: many, so that domains
+/// do not wait for each other.
 static MANY: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// Keeps all objects that are locked by [`lock`] from being locked.
@@ -69,12 +72,14 @@ pub struct Held<'a, T> {
     _objects: MutexGuard<'static, ()>,
 }
 
-/// Locks an object. At most one at a time, and no other lock of the runtime that a fork takes under it but the pool's.
+/// Locks an object. At most one at a time, and no other lock of the runtime that a fork takes under
+/// it but the pool's.
 pub fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
     lock_under(&OBJECTS, object)
 }
 
-/// As [`lock`], for objects that are locked often. `number` is the object's own. No other lock of the runtime is taken under it.
+/// As [`lock`], for objects that are locked often. `number` is the object's own. No other lock of
+/// the runtime is taken under it.
 pub fn lock_one_of_many<T>(number: usize, object: &Mutex<T>) -> Held<'_, T> {
     lock_under(&MANY[number % MANY.len()], object)
 }

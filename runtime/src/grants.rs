@@ -3,8 +3,8 @@
 use crate::{Access, Domain, Offset, Prot};
 use std::fmt;
 
-/// The grants of a domain. Everything that is not here it does not have, but for its own memory and the services whose names begin with
-/// `__postern_`, which every domain is granted.
+/// The grants of a domain. Everything that is not here it does not have, but for its own memory and
+/// the services whose names begin with `__postern_`, which every domain is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Grants {

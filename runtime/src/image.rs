@@ -93,7 +93,8 @@ impl std::fmt::Debug for Image {
 }
 
 impl ImageInner {
-    /// The file that was loaded: what is loaded of it, and what names and lines are looked up in; the rest is zeros.
+    /// The file that was loaded: what is loaded of it, and what names and lines are looked up in;
+    /// the rest is zeros.
     pub(crate) fn file_bytes(&self) -> Vec<u8> {
         self.kept.file(|offset, to| {
             // What cannot be read has no names.

@@ -1,7 +1,8 @@
 //! Instances: an image mapped into a window, and what of the window may be touched.
 //!
-//! The table of mapped ranges is here, so every check of an offset that the host uses is here, too. A window whose private
-//! pages have been dropped is as good as new for the same image and heap: the image keeps a few of them.
+//! The table of mapped ranges is here, so every check of an offset that the host uses is here, too.
+//! A window whose private pages have been dropped is as good as new for the same image and heap:
+//! the image keeps a few of them.
 
 mod moving;
 mod refresh;
@@ -113,8 +114,9 @@ impl Instance {
         self.window().pin()
     }
 
-    /// Finds place above the heap for a code area of so many bytes with so many bytes of data behind it, has it made at the offset
-    /// that is found, and maps its data. A window has at most one, and is not moved afterwards.
+    /// Finds place above the heap for a code area of so many bytes with so many bytes of data
+    /// behind it, has it made at the offset that is found, and maps its data. A window has at most
+    /// one, and is not moved afterwards.
     pub(crate) fn give_code<T>(
         &self,
         bytes: u32,
@@ -147,8 +149,8 @@ impl Instance {
         Ok(Some((start, made)))
     }
 
-    /// Writes the first values of thread-local variables at the top of a data stack whose pages are all zero. (The image's own stack
-    /// has them from the image's file.)
+    /// Writes the first values of thread-local variables at the top of a data stack whose pages are
+    /// all zero. (The image's own stack has them from the image's file.)
     fn fill_stack_top(&self, pin: &Pin<'_>, end: u32) {
         let initial = &self.image.stack_top.initial;
         if !initial.is_empty() {
@@ -157,14 +159,16 @@ impl Instance {
         }
     }
 
-    /// Gives the data stack that begins at `first` to another thread of the host: with fresh thread-local variables.
+    /// Gives the data stack that begins at `first` to another thread of the host: with fresh
+    /// thread-local variables.
     pub(crate) fn renew_stack_top(&self, first: u32) {
         if first != 0 {
             self.fill_stack_top(&self.pin(), first + self.image.stack_top.reserved);
         }
     }
 
-    /// A data stack for one more thread: the offset at which it begins. At most `threads` are given.
+    /// A data stack for one more thread: the offset at which it begins. At most `threads` are
+    /// given.
     pub(crate) fn give_data_stack(&self, threads: u32) -> Result<u32, Refusal> {
         let layout = &self.image.tables.layout;
         let size = layout.stack_size;
@@ -209,8 +213,9 @@ impl Instance {
         }
     }
 
-    /// Changes what the domain may do with `[start, end)` of a shared area. Nothing else of the window lies where areas do, and
-    /// the area's own pages are all that changes, so threads may be inside.
+    /// Changes what the domain may do with `[start, end)` of a shared area. Nothing else of the
+    /// window lies where areas do, and the area's own pages are all that changes, so threads may be
+    /// inside.
     pub(crate) fn protect(
         &self,
         area: &Arc<Area>,
@@ -232,12 +237,14 @@ impl Instance {
         gone.map(drop)
     }
 
-    /// The shared areas that the domain sees: name, first offset, length in bytes, and most that it may do with any page.
+    /// The shared areas that the domain sees: name, first offset, length in bytes, and most that it
+    /// may do with any page.
     pub(crate) fn areas(&self) -> Vec<(Arc<str>, u32, u32, Prot)> {
         self.stacks().areas.list()
     }
 
-    /// Takes all access to the shared area that begins at `start`. False if the domain sees none there.
+    /// Takes all access to the shared area that begins at `start`. False if the domain sees none
+    /// there.
     pub(crate) fn take_area(&self, start: u32) -> Result<bool, ShareError> {
         // Bound here, so that it is dropped without the lock.
         let area = self.stacks().areas.area(start);
@@ -249,7 +256,8 @@ impl Instance {
         }
     }
 
-    /// What the domain may do with the page of a shared area at `offset`; `None` where it sees no area.
+    /// What the domain may do with the page of a shared area at `offset`; `None` where it sees no
+    /// area.
     pub(crate) fn shared_at(&self, offset: u32) -> Option<Prot> {
         self.stacks().areas.at(offset)
     }
@@ -321,7 +329,8 @@ fn map_readable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(
     rest.map_file(Prot::Read, file, at)
 }
 
-/// Maps and fills the info page, and maps zeros from there to the gate slots at `end`, which are one mapping with it and cost no page.
+/// Maps and fills the info page, and maps zeros from there to the gate slots at `end`, which are
+/// one mapping with it and cost no page.
 fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
     let page = pin.part(INFO, end);
     page.map(Prot::ReadWrite)?;
@@ -338,7 +347,8 @@ fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
     page.protect(Prot::Read)
 }
 
-/// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the heap.
+/// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the
+/// heap.
 fn map_writable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
     let layout = image.text.layout();
     let (file, at) = image.text.file(layout.stack);

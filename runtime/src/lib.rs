@@ -1,8 +1,11 @@
-//! Images, domains, calls, services, faults, shared areas and deadlines: what stands on the gates, without what hosts may do without.
+//! Images, domains, calls, services, faults, shared areas and deadlines: what stands on the gates,
+//! without what hosts may do without.
 //!
-//! Hosts use the crate `postern`, which has the names that are meant for them; what else is `pub` here is for the crates between.
+//! Hosts use the crate `postern`, which has the names that are meant for them; what else is `pub`
+//! here is for the crates between.
 //!
-//! All `unsafe` is in the crate `postern-gates`, and in modules that are named `trusted`; the rest is ordinary Rust.
+//! All `unsafe` is in the crate `postern-gates`, and in modules that are named `trusted`; the rest
+//! is ordinary Rust.
 
 #![deny(unsafe_code)]
 
@@ -73,10 +76,12 @@ pub use system::{Access, SystemPolicy, Verdict};
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
 pub use value::{Offset, Output, Value};
 
-/// For a host that owns the signal handlers ([`Config::install_handlers`] false): deals with a signal if it is Postern's.
+/// For a host that owns the signal handlers ([`Config::install_handlers`] false): deals with a
+/// signal if it is Postern's.
 ///
 /// # Safety
-/// Call it first thing in an `SA_SIGINFO | SA_ONSTACK` handler, with the handler's own arguments. When it returns true, return at once.
+/// Call it first thing in an `SA_SIGINFO | SA_ONSTACK` handler, with the handler's own arguments.
+/// When it returns true, return at once.
 #[expect(unsafe_code, reason = "the caller's promise")]
 pub unsafe fn handle_signal(
     signal: i32,

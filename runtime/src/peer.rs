@@ -1,13 +1,15 @@
 //! Peers: functions of one domain that another one calls directly, through the gates alone.
 //!
-//! An export is what the called domain gives: a function, the longest time of one call, the stack that must be left. An import that
-//! is served by it looks like a service to the calling extension. The types are allegations of two files. Both must say them, and the
-//! same: so what the gate passes is what the caller says that it gives and the called one says that it takes. Each register then
-//! holds something of the caller's own, or nothing: an image that says floating-point types, or does not say all types of its imports,
-//! has the gates clear its vector registers of the host's values even if no instruction of it could read them (`image.rs`).
+//! An export is what the called domain gives: a function, the longest time of one call, the stack
+//! that must be left. An import that is served by it looks like a service to the calling extension.
+//! The types are allegations of two files. Both must say them, and the same: so what the gate
+//! passes is what the caller says that it gives and the called one says that it takes. Each
+//! register then holds something of the caller's own, or nothing: an image that says floating-point
+//! types, or does not say all types of its imports, has the gates clear its vector registers of the
+//! host's values even if no instruction of it could read them (`image.rs`).
 //!
-//! What is bound when a domain is built keeps the other domain alive;
-//! that cannot make a ring. What is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
+//! What is bound when a domain is built keeps the other domain alive; that cannot make a ring. What
+//! is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
 
 mod bound;
 
@@ -36,16 +38,17 @@ pub struct PeerExport {
 }
 
 impl PeerExport {
-    /// Longest time of one call, besides the domain's own deadline. A caller's deadline is put off for at most that long. A call that
-    /// takes longer is a fault of the called domain.
+    /// Longest time of one call, besides the domain's own deadline. A caller's deadline is put off
+    /// for at most that long. A call that takes longer is a fault of the called domain.
     #[must_use]
     pub fn time(mut self, longest: Duration) -> PeerExport {
         self.time = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX).max(1);
         self
     }
 
-    /// Bytes of control stack that must be left when the call begins; [`crate::DEFAULT_STACK`] unless said, and 16 KiB at least. A
-    /// caller that has less is ended with a fault of kind `ServiceStack`.
+    /// Bytes of control stack that must be left when the call begins; [`crate::DEFAULT_STACK`]
+    /// unless said, and 16 KiB at least. A caller that has less is ended with a fault of kind
+    /// `ServiceStack`.
     #[must_use]
     pub fn stack(mut self, bytes: usize) -> PeerExport {
         self.stack = bytes.clamp(LEAST_STACK, 1 << 48) as u64;
@@ -83,8 +86,8 @@ struct Kept {
 }
 
 impl DomainBuilder {
-    /// Grants an import that is another domain's function: calls go there without the host. That domain stays alive as long as this
-    /// one.
+    /// Grants an import that is another domain's function: calls go there without the host. That
+    /// domain stays alive as long as this one.
     pub fn peer(mut self, name: &str, export: &PeerExport) -> Self {
         let kept = Box::new(Kept {
             peer: export.peer(self.image.0.fact_bits),
@@ -96,7 +99,8 @@ impl DomainBuilder {
         self
     }
 
-    /// Leaves an import open, for [`Domain::bind_peer`]. Until then its calls fail as [`crate::PeerError::Unbound`].
+    /// Leaves an import open, for [`Domain::bind_peer`]. Until then its calls fail as
+    /// [`crate::PeerError::Unbound`].
     pub fn peer_open(mut self, name: &str) -> Self {
         let open = Box::new(Peer::open());
         let address = &raw const *open as usize;
@@ -106,11 +110,12 @@ impl DomainBuilder {
 }
 
 impl Domain {
-    /// A function that other domains may be given as a peer ([`DomainBuilder::peer`]), with the image's signature. What imports it must
-    /// say the same types.
+    /// A function that other domains may be given as a peer ([`DomainBuilder::peer`]), with the
+    /// image's signature. What imports it must say the same types.
     ///
     /// # Errors
-    /// No such export, its types are unknown, or not all of its parameters fit registers: six integers and eight floats.
+    /// No such export, its types are unknown, or not all of its parameters fit registers: six
+    /// integers and eight floats.
     pub fn peer_export(&self, name: &str) -> Result<PeerExport, SymbolError> {
         let export = self.export(name)?;
         let (offset, signature) = (export.offset, signature::alleged(name, export.signature)?);
@@ -127,8 +132,9 @@ impl Domain {
         })
     }
 
-    /// Binds an import that [`DomainBuilder::peer_open`] left open, or binds it anew: calls that begin from now on go there. That
-    /// domain is not kept alive by it, so that rings of domains end.
+    /// Binds an import that [`DomainBuilder::peer_open`] left open, or binds it anew: calls that
+    /// begin from now on go there. That domain is not kept alive by it, so that rings of domains
+    /// end.
     ///
     /// # Errors
     /// The import was not left open, or has another type, or none.

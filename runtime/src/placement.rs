@@ -1,11 +1,13 @@
 //! The hot window: who sits there, who wants to, and the moves that follow.
 //!
-//! A domain that asks ([`Placement::Hot`]) comes before those that do not care ([`Placement::Auto`]); among these the one with the
-//! most time inside has it. A domain is moved while nobody is inside: at once if that is so now, else by the watchdog or by the
-//! next call that finds it so. No call is refused because of a move; it waits for the microseconds that the move takes.
+//! A domain that asks ([`Placement::Hot`]) comes before those that do not care
+//! ([`Placement::Auto`]); among these the one with the most time inside has it. A domain is moved
+//! while nobody is inside: at once if that is so now, else by the watchdog or by the next call that
+//! finds it so. No call is refused because of a move; it waits for the microseconds that the move
+//! takes.
 //!
-//! Invariant: moves are made under the one lock of this file, so at most one is under way, and none at a fork. Signals are blocked
-//! meanwhile, and no code of the host's runs.
+//! Invariant: moves are made under the one lock of this file, so at most one is under way, and none
+//! at a fork. Signals are blocked meanwhile, and no code of the host's runs.
 
 mod busiest;
 mod state;
@@ -30,7 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// Looks of a call at a domain that is wanted elsewhere, before it enters all the same: less than a millisecond.
+/// Looks of a call at a domain that is wanted elsewhere, before it enters all the same: less than a
+/// millisecond.
 const PATIENCE: u32 = 204;
 /// Longest time between two attempts to hold back the calls of a domain that is never empty.
 const LONGEST: Duration = Duration::from_secs(1);
@@ -236,7 +239,8 @@ impl Session {
         }
     }
 
-    /// Sends the next calls of those concerned to the slow path, where they make the move. Each time later than the last.
+    /// Sends the next calls of those concerned to the slow path, where they make the move. Each
+    /// time later than the last.
     fn hold_back(&mut self) {
         let now = Instant::now();
         let owner = self.owner();
@@ -255,8 +259,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.owner = None;
         self.signals = None;
-        // From here on the host's code may run: subscribers, and what a domain's closures own. A gate may be around us, which takes no
-        // panic of theirs.
+        // From here on the host's code may run: subscribers, and what a domain's closures own. A
+        // gate may be around us, which takes no panic of theirs.
         for Moved { inner, hot, time } in self.moved.drain(..) {
             let to = if hot { "hot window" } else { "other window" };
             let micros = time.as_micros() as u64;
@@ -347,8 +351,8 @@ pub(crate) fn tick() {
     }
 }
 
-/// The part of a call that found its domain wanted elsewhere: makes the move if nobody is inside, or will not be in a moment. The
-/// domain is open afterwards.
+/// The part of a call that found its domain wanted elsewhere: makes the move if nobody is inside,
+/// or will not be in a moment. The domain is open afterwards.
 pub(crate) fn at_call(control: &Control) {
     let wanted = || control.lifecycle().now() == Phase::MovePending;
     // A call from a service may be what somebody inside waits for.
@@ -396,8 +400,9 @@ impl Domain {
         self.0.place.wanted()
     }
 
-    /// Asks for the hot window, or leaves it, from now on. The domain is moved at once if nobody is inside, or inside whoever has
-    /// to make room; else when that is so. A call that comes meanwhile waits for the move; none is refused.
+    /// Asks for the hot window, or leaves it, from now on. The domain is moved at once if nobody is
+    /// inside, or inside whoever has to make room; else when that is so. A call that comes
+    /// meanwhile waits for the move; none is refused.
     pub fn set_placement(&self, placement: Placement) {
         let inner = &self.0;
         inner.place.wanted.store(placement as u8, Ordering::SeqCst);

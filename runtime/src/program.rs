@@ -9,11 +9,13 @@ use postern_verifier::window::INFO_HEAP_END;
 const MOST: usize = 1 << 20;
 
 impl Domain {
-    /// Runs the image's `main` with these arguments, of which the first is the program's name, and this environment (`KEY=value`).
-    /// The result is the status that it exits with. A program runs once: [`Domain::reset`] makes it fresh.
+    /// Runs the image's `main` with these arguments, of which the first is the program's name, and
+    /// this environment (`KEY=value`). The result is the status that it exits with. A program runs
+    /// once: [`Domain::reset`] makes it fresh.
     ///
     /// # Errors
-    /// [`CallError::NoMain`], [`CallError::Arguments`], and whatever ends calls, but not [`CallError::Exited`].
+    /// [`CallError::NoMain`], [`CallError::Arguments`], and whatever ends calls, but not
+    /// [`CallError::Exited`].
     pub fn run_main<A: AsRef<[u8]>, E: AsRef<[u8]>>(
         &self,
         arguments: &[A],
@@ -31,7 +33,8 @@ impl Domain {
         }
     }
 
-    /// Writes both vectors with their strings behind them: offsets of 8 bytes, NULL after each vector.
+    /// Writes both vectors with their strings behind them: offsets of 8 bytes, NULL after each
+    /// vector.
     fn place(&self, arguments: &[&[u8]], environment: &[&[u8]]) -> Result<Offset, CallError> {
         let strings = || arguments.iter().chain(environment);
         let table = 8 * (arguments.len() + environment.len() + 2);
@@ -57,7 +60,8 @@ impl Domain {
         Ok(at)
     }
 
-    /// Memory for the block: from the extension's `malloc`, or, if it has none, at the end of its heap.
+    /// Memory for the block: from the extension's `malloc`, or, if it has none, at the end of its
+    /// heap.
     fn room(&self, bytes: usize) -> Result<Offset, MemoryError> {
         if self.image().tables().export("malloc").is_some() {
             return self.alloc(bytes);

@@ -1,8 +1,9 @@
 //! Restarts: what becomes of a domain after a fault, decided by the next call that finds it closed.
 //!
-//! No thread and no timer are needed: a call that finds its domain poisoned takes the slow path of the gate, and there a
-//! [`RestartRule`] says whether the domain begins anew (once for all who wait), rests, or stays as it is. A fault is over only when
-//! every thread has left, so a restart waits for them. A domain without a rule stays closed until the host resets it.
+//! No thread and no timer are needed: a call that finds its domain poisoned takes the slow path of
+//! the gate, and there a [`RestartRule`] says whether the domain begins anew (once for all who
+//! wait), rests, or stays as it is. A fault is over only when every thread has left, so a restart
+//! waits for them. A domain without a rule stays closed until the host resets it.
 
 mod revive;
 
@@ -53,7 +54,8 @@ pub struct FaultStreak {
     pub rests_until: Duration,
 }
 
-/// Says when a domain that a fault has closed may begin anew: `postern::RestartPolicy`. What it counts is kept for it, for each domain.
+/// Says when a domain that a fault has closed may begin anew: `postern::RestartPolicy`. What it
+/// counts is kept for it, for each domain.
 pub trait RestartRule: Send + Sync + 'static {
     /// Whether domains ever begin anew by this rule.
     fn restarts(&self) -> bool;
@@ -108,9 +110,10 @@ impl Restarts {
         self.life.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Closes the domain with `poison`, and notes the fault if that did. Nobody sees one without the other. Does nothing if the fault
-    /// was in a life that is over: a call that was ended has left already when its fault is told, so the domain may have begun anew.
-    /// If it `stays`, it is closed until the host resets it, whatever the rule.
+    /// Closes the domain with `poison`, and notes the fault if that did. Nobody sees one without
+    /// the other. Does nothing if the fault was in a life that is over: a call that was ended has
+    /// left already when its fault is told, so the domain may have begun anew. If it `stays`, it is
+    /// closed until the host resets it, whatever the rule.
     pub(crate) fn poisoned(&self, life: u64, stays: bool, poison: impl FnOnce() -> bool) -> bool {
         let now = self.clock.now();
         let mut streak = self.streak();

@@ -1,8 +1,9 @@
 //! Taking grants back while a domain lives.
 //!
-//! As in the Exokernel (Engler, Kaashoek, O'Toole 1995, sections 3.3 and 3.4): revocation is visible, for the extension is asked to give
-//! the resource back and told how long it has; what it does not give back in that time is taken, and the repossession list says so.
-//! Invariant: when [`crate::Domain::revoke`] returns, no call that begins afterwards has the resource.
+//! As in the Exokernel (Engler, Kaashoek, O'Toole 1995, sections 3.3 and 3.4): revocation is
+//! visible, for the extension is asked to give the resource back and told how long it has; what it
+//! does not give back in that time is taken, and the repossession list says so. Invariant: when
+//! [`crate::Domain::revoke`] returns, no call that begins afterwards has the resource.
 
 mod take;
 
@@ -21,7 +22,8 @@ use thiserror::Error;
 pub enum Grant {
     /// A service, by its name; `sys` is all system calls but the one that ends the program.
     Service(String),
-    /// A directory that the policy grants, by its path in the extension's eyes, and all that is open below it.
+    /// A directory that the policy grants, by its path in the extension's eyes, and all that is
+    /// open below it.
     Directory(String),
     /// An open file, by a descriptor of the extension's; its duplicates go with it.
     Descriptor(i32),

@@ -1,7 +1,8 @@
-//! Services: functions of the host that an extension may call, and the tables that gates read of them.
+//! Services: functions of the host that an extension may call, and the tables that gates read of
+//! them.
 //!
-//! An image's imports are its wish list. Linking is eager: every import finds a service of a compatible type when the domain is
-//! made, or the domain is not made.
+//! An image's imports are its wish list. Linking is eager: every import finds a service of a
+//! compatible type when the domain is made, or the domain is not made.
 
 mod caller;
 mod granted;
@@ -27,7 +28,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Functions that can be services: closures over [`Caller`] and up to six [`Value`]s that return a value or nothing.
+/// Functions that can be services: closures over [`Caller`] and up to six [`Value`]s that return a
+/// value or nothing.
 pub trait Service<A>: Send + Sync + 'static {
     /// The C types.
     fn signature() -> Signature;
@@ -99,7 +101,8 @@ pub(crate) struct Services {
     deciding: Arc<Deciding>,
     /// One for each entry of the table, once any is needed.
     guards: OnceLock<Box<[Arc<Guard>]>>,
-    /// Former deciders that somebody inside may still be asking. Held while guards are put in place or taken away.
+    /// Former deciders that somebody inside may still be asking. Held while guards are put in place
+    /// or taken away.
     #[expect(
         clippy::vec_box,
         reason = "somebody inside may refer to what is in the box"

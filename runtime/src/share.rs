@@ -1,8 +1,10 @@
 //! Shared memory: areas that the host and any number of domains see at once.
 //!
-//! An area is a mapping in one window of the runtime's own, the arena, at an offset that no other area of the process has. A domain
-//! that may see the area gets the same pages at the same offset of its own window, with a protection of its own for each page, never
-//! execution: together a page table with a protection per domain. The low 32 bits of a host pointer into the area are the offset.
+//! An area is a mapping in one window of the runtime's own, the arena, at an offset that no other
+//! area of the process has. A domain that may see the area gets the same pages at the same offset
+//! of its own window, with a protection of its own for each page, never execution: together a page
+//! table with a protection per domain. The low 32 bits of a host pointer into the area are the
+//! offset.
 
 mod build;
 mod end;
@@ -105,7 +107,8 @@ pub(crate) fn area_at(offset: u32) -> Option<(u32, Arc<str>)> {
     arena().as_ref()?.find(offset)
 }
 
-/// An area of shared memory, seen by the host. Cloning shares it; it goes with the last clone and the last domain that sees it.
+/// An area of shared memory, seen by the host. Cloning shares it; it goes with the last clone and
+/// the last domain that sees it.
 #[derive(Clone, Debug)]
 pub struct Shared(pub(crate) Arc<Area>);
 
@@ -136,15 +139,17 @@ impl Shared {
         Offset(self.0.start)
     }
 
-    /// Where the host finds it, as long as `self` lives. Other threads and extensions may write it at any time; and where a file
-    /// is behind it that somebody truncates, touching it ends the process, as with any mapping of a file. [`Shared::read`] and
-    /// [`Shared::write`] have neither problem.
+    /// Where the host finds it, as long as `self` lives. Other threads and extensions may write it
+    /// at any time; and where a file is behind it that somebody truncates, touching it ends the
+    /// process, as with any mapping of a file. [`Shared::read`] and [`Shared::write`] have neither
+    /// problem.
     pub fn as_ptr(&self) -> *mut u8 {
         self.0.view.as_ptr()
     }
 
-    /// The host's pointer for one that was found in the area, whoever wrote it there, if all of `[pointer, pointer + len)` is in
-    /// the area. Only its low 32 bits count, so a host pointer gives itself and an extension's gives the same place.
+    /// The host's pointer for one that was found in the area, whoever wrote it there, if all of
+    /// `[pointer, pointer + len)` is in the area. Only its low 32 bits count, so a host pointer
+    /// gives itself and an extension's gives the same place.
     pub fn at(&self, pointer: u64, len: usize) -> Option<*mut u8> {
         let from = (pointer as u32).checked_sub(self.0.start)? as usize;
         let within = from <= self.0.len && len <= self.0.len - from;

@@ -1,12 +1,14 @@
-//! Types of functions, compared: what a host says against what a file says, which is an allegation; and names that are nearly right.
+//! Types of functions, compared: what a host says against what a file says, which is an allegation;
+//! and names that are nearly right.
 //!
 //! Invariant: no call is made by a type that only a file says.
 
 use crate::error::SymbolError;
 use postern_image::{Signature, Type};
 
-/// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs do not matter to registers
-/// of 32 bits and more, a pointer is a `uint32_t` to C hosts (`pt_offset`), and a caller may ignore a result.
+/// Whether a function of type `found` can be called as `wanted`: the same classes and widths; signs
+/// do not matter to registers of 32 bits and more, a pointer is a `uint32_t` to C hosts
+/// (`pt_offset`), and a caller may ignore a result.
 pub fn compatible(found: &Signature, wanted: &Signature) -> bool {
     let offset = |t: Type| matches!(t, Type::Pointer | Type::U32);
     let same = |a: Type, b: Type| {
@@ -28,8 +30,8 @@ pub fn compatible(found: &Signature, wanted: &Signature) -> bool {
             .all(|(&a, &b)| same(a, b))
 }
 
-/// Whether the function `name` may be called by the types `wanted`, as far as the file says anything of them: what it says is an
-/// allegation and is compared, no call is ever made by it.
+/// Whether the function `name` may be called by the types `wanted`, as far as the file says
+/// anything of them: what it says is an allegation and is compared, no call is ever made by it.
 ///
 /// # Errors
 /// It says that they are others.
@@ -52,7 +54,8 @@ pub fn alleged(name: &str, found: Option<Signature>) -> Result<Signature, Symbol
     found.ok_or_else(|| SymbolError::Untyped(name.to_owned()))
 }
 
-/// Whether all parameters are passed in registers, as the service gate has them: of services at most six in all.
+/// Whether all parameters are passed in registers, as the service gate has them: of services at
+/// most six in all.
 pub fn in_registers(signature: &Signature, peer: bool) -> bool {
     let parameters = signature.parameters();
     let floats = parameters.iter().filter(|t| t.is_float()).count();

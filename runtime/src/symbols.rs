@@ -1,7 +1,9 @@
-//! Symbols of domains for tools that look at the process: `perf` and GDB. Off unless the configuration or the environment says so.
+//! Symbols of domains for tools that look at the process: `perf` and GDB. Off unless the
+//! configuration or the environment says so.
 //!
-//! A domain is shown when it is made and again whenever it is moved; GDB is told when it goes. What is shown is read from the
-//! image's file with the same bounds as for faults, and nothing here can make a domain fail.
+//! A domain is shown when it is made and again whenever it is moved; GDB is told when it goes. What
+//! is shown is read from the image's file with the same bounds as for faults, and nothing here can
+//! make a domain fail.
 
 mod jitdump;
 mod map;

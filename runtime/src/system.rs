@@ -1,11 +1,14 @@
-//! The service `sys`: the system calls of an extension, each decoded and decided about here, and done by its domain's policy.
+//! The service `sys`: the system calls of an extension, each decoded and decided about here, and
+//! done by its domain's policy.
 //!
-//! System calls do not exist for an extension; its C library turns them into calls of one service. Invariant: a call is first
-//! decoded ([`decode`]), which copies all that it reads and checks all that it may write, then decided about, then done with the copies.
-//! What is not granted is refused with an errno, and counted.
+//! System calls do not exist for an extension; its C library turns them into calls of one service.
+//! Invariant: a call is first decoded ([`decode`]), which copies all that it reads and checks all
+//! that it may write, then decided about, then done with the copies. What is not granted is refused
+//! with an errno, and counted.
 //!
-//! What grants calls and does them stands above, in `postern-policy`, and is known here by two traits ([`policy`]). A call as a value
-//! belongs here, because a decider is shown each call, whatever the domain's policy, and if it has none.
+//! What grants calls and does them stands above, in `postern-policy`, and is known here by two
+//! traits ([`policy`]). A call as a value belongs here, because a decider is shown each call,
+//! whatever the domain's policy, and if it has none.
 
 mod call;
 mod decode;

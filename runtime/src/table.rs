@@ -1,8 +1,10 @@
 //! The protection table: which domain may do what with which range of offsets.
 //!
-//! The kernel knows the protections of every window. What it does not know are names: of domains and areas. Those the runtime
-//! keeps in a memory file with records of fixed size, which other processes of the same user find among its descriptors; so a look
-//! at a running process asks nothing of it. Invariant: the runtime writes the file and never reads what matters to it from there.
+//! The kernel knows the protections of every window. What it does not know are names: of domains
+//! and areas. Those the runtime keeps in a memory file with records of fixed size, which other
+//! processes of the same user find among its descriptors; so a look at a running process asks
+//! nothing of it. Invariant: the runtime writes the file and never reads what matters to it from
+//! there.
 //!
 //! | at | what |
 //! |---|---|
@@ -69,7 +71,8 @@ pub(crate) fn area_records() -> MutexGuard<'static, AreaRecords> {
     AREA_RECORDS.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Makes the file. Without it (no memory, no descriptors) everything works but the view from outside. Called once, at start.
+/// Makes the file. Without it (no memory, no descriptors) everything works but the view from
+/// outside. Called once, at start.
 pub(crate) fn start() {
     match make() {
         Ok((mapped, file)) => {
@@ -83,9 +86,11 @@ pub(crate) fn start() {
     }
 }
 
-/// Leaves the file's descriptor open for other processes to find, in place of the one before. If that fails nobody finds it.
+/// Leaves the file's descriptor open for other processes to find, in place of the one before. If
+/// that fails nobody finds it.
 fn publish(file: File) {
-    // Held by whoever starts the runtime, or by the only thread of a forked child that finds it started.
+    // Held by whoever starts the runtime, or by the only thread of a forked child that finds it
+    // started.
     let mut published = PUBLISHED.lock().unwrap_or_else(|e| e.into_inner());
     let done = match &mut *published {
         Some(published) => published.replace(file),
@@ -136,7 +141,8 @@ fn write_header() {
     put(0, &header);
 }
 
-/// Stores as much of a name as there is room for, without control characters, which would garble a terminal.
+/// Stores as much of a name as there is room for, without control characters, which would garble a
+/// terminal.
 fn put_name(room: &mut [u8], name: &str) {
     let (mut used, mut letter) = (0, [0; 4]);
     for c in name.chars() {
@@ -151,7 +157,8 @@ fn put_name(room: &mut [u8], name: &str) {
     room[0] = used as u8;
 }
 
-/// Notes a domain, or where it lies now. The caller holds the lock of the domains, or for one that is noted already, that of moves.
+/// Notes a domain, or where it lies now. The caller holds the lock of the domains, or for one that
+/// is noted already, that of moves.
 pub(crate) fn note_domain(number: u32, base: u64, name: &str, image: &str) {
     let mut record = [0; DOMAIN];
     record[8..16].copy_from_slice(&base.to_le_bytes());
@@ -212,8 +219,8 @@ pub(crate) fn forget_area(record: Option<usize>) {
     }
 }
 
-/// In a forked child: a file of its own, for the parent goes on writing the other. True if the caller is to put all records there. No
-/// other thread exists.
+/// In a forked child: a file of its own, for the parent goes on writing the other. True if the
+/// caller is to put all records there. No other thread exists.
 pub(crate) fn begin_anew() -> bool {
     let was_in_use = IN_USE.swap(false, Ordering::SeqCst);
     let Some(mapped) = MAPPED.get().filter(|_| was_in_use) else {

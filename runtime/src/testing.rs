@@ -1,5 +1,6 @@
-//! For tests of this workspace only (feature `testing`, no promise of stability): where the gates are, and where the calling
-//! thread's state lies, so that a debugger can ask for the end of a call at any instruction.
+//! For tests of this workspace only (feature `testing`, no promise of stability): where the gates
+//! are, and where the calling thread's state lies, so that a debugger can ask for the end of a call
+//! at any instruction.
 
 pub use postern_gates::bulk::{Vectors, choose as choose_memory_gate};
 

@@ -1,9 +1,10 @@
-//! Values that cross a gate: types for which every bit pattern is valid, and `bool`, which is cut to its lowest bit.
+//! Values that cross a gate: types for which every bit pattern is valid, and `bool`, which is cut
+//! to its lowest bit.
 
 use postern_image::Type;
 
-/// A pointer of an extension: a 32-bit address inside its window. It is an allegation, not a reference: what it points to is
-/// found out by [`crate::Domain::read`] and its kin.
+/// A pointer of an extension: a 32-bit address inside its window. It is an allegation, not a
+/// reference: what it points to is found out by [`crate::Domain::read`] and its kin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Offset(pub u32);
@@ -26,8 +27,9 @@ impl std::fmt::Display for Offset {
 
 /// A type that a parameter or result of an entry or a service may have.
 ///
-/// Implemented for the integers of up to 64 bits, `f32`, `f64`, `bool` and [`Offset`]. It cannot be implemented for other types: a
-/// reference or an enum has bit patterns that an extension must not be able to make.
+/// Implemented for the integers of up to 64 bits, `f32`, `f64`, `bool` and [`Offset`]. It cannot be
+/// implemented for other types: a reference or an enum has bit patterns that an extension must not
+/// be able to make.
 pub trait Value: Copy + sealed::Sealed + 'static {
     /// The C type.
     const TYPE: Type;

@@ -1,11 +1,14 @@
-//! Deadlines without a cost in the extension's code: one thread looks at the call numbers of all others.
+//! Deadlines without a cost in the extension's code: one thread looks at the call numbers of all
+//! others.
 //!
-//! A call whose number has not changed for longer than its domain's deadline is asked to end, and asked again at every tick until
-//! it has. It samples time inside, too, and moves domains by it. While nobody is inside, it looks less often, and if nobody comes, it
-//! rests until somebody does: it sends the next call of every thread to the slow path, which wakes it.
+//! A call whose number has not changed for longer than its domain's deadline is asked to end, and
+//! asked again at every tick until it has. It samples time inside, too, and moves domains by it.
+//! While nobody is inside, it looks less often, and if nobody comes, it rests until somebody does:
+//! it sends the next call of every thread to the slow path, which wakes it.
 //!
-//! Invariant: nobody enters before there is a watchdog; and while the state is [`RESTING`], each registered thread is outside, or its present call has seen or will see that state
-//! after it was published, and wakes the watchdog. Threads that register see it, too.
+//! Invariant: nobody enters before there is a watchdog; and while the state is [`RESTING`], each
+//! registered thread is outside, or its present call has seen or will see that state after it was
+//! published, and wakes the watchdog. Threads that register see it, too.
 
 mod state;
 
@@ -32,7 +35,8 @@ const PATIENCE: u32 = 10;
 #[cfg(test)]
 static EAGER: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-/// Sees to it that the watchdog looks. Called from the slow path of the entry gate, also in signal handlers.
+/// Sees to it that the watchdog looks. Called from the slow path of the entry gate, also in signal
+/// handlers.
 ///
 /// # Errors
 /// No thread can be made, so no deadline would be kept.
@@ -57,7 +61,8 @@ pub(crate) fn ensure() -> std::io::Result<()> {
     spawned.map(drop)
 }
 
-/// Rests until it is woken, unless somebody is inside or something is to be done. Whether it rested.
+/// Rests until it is woken, unless somebody is inside or something is to be done. Whether it
+/// rested.
 fn rest() -> bool {
     // Before the threads are diverted: who takes the slow path from then on sees it.
     STATE.store(RESTING, Ordering::SeqCst);
@@ -90,7 +95,8 @@ struct Seen {
     round: u64,
 }
 
-/// Calls by thread id and sequence number. (The index of a thread would not do: thread after thread may make its first call.)
+/// Calls by thread id and sequence number. (The index of a thread would not do: thread after thread
+/// may make its first call.)
 struct Calls {
     seen: HashMap<(u32, u64), Seen>,
     now: Instant,
@@ -99,8 +105,8 @@ struct Calls {
 }
 
 impl Calls {
-    /// Notes that a call is inside, and says how it is to end if it is over its domain's deadline, over what its export as a peer
-    /// allows, or over a limit of its own.
+    /// Notes that a call is inside, and says how it is to end if it is over its domain's deadline,
+    /// over what its export as a peer allows, or over a limit of its own.
     fn overdue(
         &mut self,
         t: &thread::Thread,

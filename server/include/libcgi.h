@@ -1,4 +1,5 @@
-/* libcgi.h: web programs in C. One source makes a CGI program, a FastCGI program, an extension, or a shared object.
+/* libcgi.h: web programs in C. One source makes a CGI program, a FastCGI program, an extension, or
+ * a shared object.
  *
  *     #include <libcgi.h>
  *
@@ -14,11 +15,11 @@
  *     gcc -O2 -DLIBCGI_FASTCGI hello.c -o hello.fcgi -lfcgi            a process that serves many requests
  *     gcc -O2 hello.c -o hello.cgi                                     a process for each request
  *
- * cgi_main is called once for each request, by one thread at a time. Variables of the program keep their values between requests
- * where the same instance serves them (all but CGI). It returns 0; anything else is a failure, for which the server answers 500 if
- * nothing was sent yet. Headers come before the first byte of the answer. In a program of several files, all that include this header
- * but one say #define LIBCGI_ELSEWHERE before.
- */
+ * cgi_main is called once for each request, by one thread at a time. Variables of the program keep
+ * their values between requests where the same instance serves them (all but CGI). It returns 0;
+ * anything else is a failure, for which the server answers 500 if nothing was sent yet. Headers
+ * come before the first byte of the answer. In a program of several files, all that include this
+ header but one say #define LIBCGI_ELSEWHERE before. */
 #ifndef LIBCGI_H
 #define LIBCGI_H
 
@@ -45,8 +46,9 @@ extern "C" {
 /* The program. */
 int cgi_main(void);
 
-/* What server and program show each other when the program is called in the server's own process: version 1. The program reads it and
- * the environment and body that it points to; it writes only where `answer` points. */
+/* What server and program show each other when the program is called in the server's own process:
+ * version 1. The program reads it and the environment and body that it points to; it writes only
+ * where `answer` points. */
 struct libcgi_exchange {
 	unsigned long version;
 	const char *environment; /* NAME=value, each with a NUL behind it */
@@ -106,7 +108,8 @@ extern void libcgi_log(const char *text, unsigned long size) __attribute__((visi
 #define LIBCGI_LOG(text, size) libcgi.exchange->log(libcgi.exchange->call, text, size)
 #endif
 
-/* The value of a variable of the request (REQUEST_METHOD, QUERY_STRING, HTTP_USER_AGENT, ...: RFC 3875), or null. */
+/* The value of a variable of the request (REQUEST_METHOD, QUERY_STRING, HTTP_USER_AGENT, ...: RFC
+ * 3875), or null. */
 LIBCGI_FUNCTION const char *cgi_env(const char *name)
 {
 	const char *at = libcgi.exchange->environment;
@@ -222,7 +225,8 @@ LIBCGI_FUNCTION void cgi_log(const char *text)
 #define libcgi_push() 0
 #endif
 
-/* Hands over what was written so far; the client may have it before the program ends. 0, or -1 if nobody wants it any more. */
+/* Hands over what was written so far; the client may have it before the program ends. 0, or -1 if
+ * nobody wants it any more. */
 LIBCGI_FUNCTION int cgi_flush(void)
 {
 	if (libcgi.failed || libcgi_send() < 0 || libcgi_push() < 0) {
@@ -254,7 +258,8 @@ LIBCGI_FUNCTION int libcgi_put(const void *from, size_t size)
 	return 0;
 }
 
-/* A header of the answer. -1 if it cannot be one (a line end in it, say), or if the answer has begun. */
+/* A header of the answer. -1 if it cannot be one (a line end in it, say), or if the answer has
+ * begun. */
 LIBCGI_FUNCTION int cgi_header(const char *name, const char *value)
 {
 	if (libcgi.begun || !*name || name[strcspn(name, ": \t\r\n")] || value[strcspn(value, "\r\n")])
@@ -322,8 +327,8 @@ LIBCGI_FUNCTION long cgi_html(const char *text)
 	return 0;
 }
 
-/* Where the program itself may write what comes next in the answer, and how much; null if nobody wants it. What it wrote counts once
- * cgi_wrote says how much that is. */
+/* Where the program itself may write what comes next in the answer, and how much; null if nobody
+ * wants it. What it wrote counts once cgi_wrote says how much that is. */
 LIBCGI_FUNCTION void *cgi_room(size_t *room)
 {
 	if (libcgi_begin() < 0 || (libcgi.used == libcgi.room && cgi_flush() < 0))
@@ -364,8 +369,8 @@ __attribute__((format(printf, 1, 2))) LIBCGI_FUNCTION long cgi_printf(const char
 	return wrote;
 }
 
-/* The next piece of the request's body where it lies; it is there until the next call. Null at the end (size 0), or if the rest does not
- * come (size 1). */
+/* The next piece of the request's body where it lies; it is there until the next call. Null at the
+ * end (size 0), or if the rest does not come (size 1). */
 LIBCGI_FUNCTION const void *cgi_body(size_t *size)
 {
 	if (!libcgi.body_left) {
@@ -380,7 +385,8 @@ LIBCGI_FUNCTION const void *cgi_body(size_t *size)
 	return libcgi.body;
 }
 
-/* Copies the next bytes of the request's body: how many, 0 at the end, -1 if the rest does not come. */
+/* Copies the next bytes of the request's body: how many, 0 at the end, -1 if the rest does not
+ * come. */
 LIBCGI_FUNCTION long cgi_read(void *to, size_t room)
 {
 	if (!libcgi.body_left && room) {
@@ -410,7 +416,8 @@ LIBCGI_FUNCTION int libcgi_once(void)
 
 long libcgi_serve(const struct libcgi_exchange *exchange);
 
-/* The server calls this: how much lies in the answer's place in the end, or -1 less the program's status. */
+/* The server calls this: how much lies in the answer's place in the end, or -1 less the program's
+ * status. */
 __attribute__((visibility("default"))) long libcgi_serve(const struct libcgi_exchange *exchange)
 {
 	libcgi.exchange = exchange;

@@ -1,7 +1,9 @@
-//! A line of the access log, in the combined format of Apache and nginx, which the usual programs read:
-//! `CLIENT - - [TIME] "REQUEST" STATUS BYTES "REFERER" "USER-AGENT"`, and the seconds behind it if the site wants them.
+//! A line of the access log, in the combined format of Apache and nginx, which the usual programs
+//! read: `CLIENT - - [TIME] "REQUEST" STATUS BYTES "REFERER" "USER-AGENT"`, and the seconds behind
+//! it if the site wants them.
 //!
-//! Invariant: a client's bytes stand between quotation marks, and end them nowhere: what could is written as `\xHH`.
+//! Invariant: a client's bytes stand between quotation marks, and end them nowhere: what could is
+//! written as `\xHH`.
 
 use http::{Method, Version};
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-//! What is known of a request when it is through: it is counted and has a line in the access log, however it ends.
+//! What is known of a request when it is through: it is counted and has a line in the access log,
+//! however it ends.
 //!
 //! Invariant: each request has one account, and each account one end.
 
@@ -16,7 +17,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// What the access log has of a request whose client left before it had a status: the number that nginx's logs have for it.
+/// What the access log has of a request whose client left before it had a status: the number that
+/// nginx's logs have for it.
 const LEFT: StatusCode = match StatusCode::from_u16(499) {
     Ok(status) => status,
     Err(_) => StatusCode::BAD_REQUEST,

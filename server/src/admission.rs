@@ -1,4 +1,5 @@
-//! How many requests are served at once: a program's instances, those who wait for one, and what one client may have.
+//! How many requests are served at once: a program's instances, those who wait for one, and what
+//! one client may have.
 
 use crate::failure::Failure;
 use std::collections::HashMap;
@@ -64,7 +65,8 @@ impl Admission {
     }
 }
 
-/// Requests that are being served, or connections, of each address; of each network of 64 bits with IPv6, where one client has all of it.
+/// Requests that are being served, or connections, of each address; of each network of 64 bits with
+/// IPv6, where one client has all of it.
 #[derive(Debug)]
 pub struct ClientLimit {
     most: usize,

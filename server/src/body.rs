@@ -68,7 +68,8 @@ impl HttpBody for Body {
                 }
                 match ready!(pieces.poll_recv(context)) {
                     Some(Err(met)) => {
-                        // What came before goes out first: the connection is closed at once when this is told.
+                        // What came before goes out first: the connection is closed at once when
+                        // this is told.
                         *cut = Some(met);
                         context.waker().wake_by_ref();
                         return Poll::Pending;

@@ -1,4 +1,5 @@
-//! What is wrong with a site's file, and where: checks that the server's own tables and those of components have in common.
+//! What is wrong with a site's file, and where: checks that the server's own tables and those of
+//! components have in common.
 //!
 //! Invariant: an error names the file and the key.
 
@@ -115,7 +116,8 @@ impl Checker<'_> {
         self.positive(key, milliseconds).map(Duration::from_millis)
     }
 
-    /// The file as `T` has it. The whole file's keys are known already; `T` has those that are a component's.
+    /// The file as `T` has it. The whole file's keys are known already; `T` has those that are a
+    /// component's.
     ///
     /// # Errors
     /// A key that there is not, or a value of another type.

@@ -1,8 +1,9 @@
-//! What a server can have besides its own: programs in processes, routes that somebody else answers, and a page. Each is a crate that
-//! knows the server; the server knows these types, and goes without any of them.
+//! What a server can have besides its own: programs in processes, routes that somebody else
+//! answers, and a page. Each is a crate that knows the server; the server knows these types, and
+//! goes without any of them.
 //!
-//! Invariant: the site's file has the same keys whatever a server is made of. One that needs a component which is not there is an error
-//! that names the key.
+//! Invariant: the site's file has the same keys whatever a server is made of. One that needs a
+//! component which is not there is an error that names the key.
 
 use crate::answer::Answer;
 use crate::body::Body;
@@ -119,7 +120,8 @@ pub trait Routes: Send + Sync {
         from: IpAddr,
     ) -> BoxFuture<'a, Response<Body>>;
 
-    /// Whether a query asks that a static file is changed on its way; then, how many bytes the file may have.
+    /// Whether a query asks that a static file is changed on its way; then, how many bytes the file
+    /// may have.
     fn transforms(&self, query: Option<&str>) -> Option<u64>;
 
     /// Answers a request for such a file.

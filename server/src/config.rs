@@ -1,7 +1,7 @@
 //! What a site is: `serve.toml`, or what its folder says without one.
 //!
-//! Invariant: a [`Site`] can be served as far as can be known without running anything: keys are known, values make sense, and what is
-//! named is there.
+//! Invariant: a [`Site`] can be served as far as can be known without running anything: keys are
+//! known, values make sense, and what is named is there.
 
 mod check;
 mod file;

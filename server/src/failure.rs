@@ -79,7 +79,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What the file system says of a file that was asked for. What is in the way of the path is nothing that is there.
+    /// What the file system says of a file that was asked for. What is in the way of the path is
+    /// nothing that is there.
     pub fn of_file(error: &io::Error) -> Failure {
         match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(
@@ -144,7 +145,8 @@ impl Failure {
         self.status().is_server_error()
     }
 
-    /// The answer. What the client is told of the server's own failures is a number that stands in the log.
+    /// The answer. What the client is told of the server's own failures is a number that stands in
+    /// the log.
     pub fn response(&self, id: Option<FailureId>) -> Response<Body> {
         let status = self.status();
         let reason = status.canonical_reason().unwrap_or_default();

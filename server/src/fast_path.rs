@@ -1,8 +1,10 @@
-//! The plain case, before hyper hears of a connection: `GET` of a static file, with nothing that makes a difference.
+//! The plain case, before hyper hears of a connection: `GET` of a static file, with nothing that
+//! makes a difference.
 //!
-//! All else is handed over to hyper with every byte that came since the last answer, and stays there. Invariant: only a request whose
-//! head is whole, which has no body, and whose answer is a whole file with status 200 is answered here; whoever looks at the same bytes
-//! elsewhere finds the same requests.
+//! All else is handed over to hyper with every byte that came since the last answer, and stays
+//! there. Invariant: only a request whose head is whole, which has no body, and whose answer is a
+//! whole file with status 200 is answered here; whoever looks at the same bytes elsewhere finds the
+//! same requests.
 
 use crate::access_line::AccessLine;
 use crate::account::Account;
@@ -100,7 +102,8 @@ pub async fn serve(
 }
 
 impl FastPath<'_> {
-    /// Waits for a head, or what looks like one. False if it looks like nothing that is answered here; `None` at the end.
+    /// Waits for a head, or what looks like one. False if it looks like nothing that is answered
+    /// here; `None` at the end.
     async fn head(&mut self) -> Option<bool> {
         let deadline = Instant::now() + self.limits.header;
         let mut seen = 0;
@@ -132,7 +135,8 @@ impl FastPath<'_> {
                     Err(_) => return Poll::Ready(None),
                 }
             }
-            // One timer for the connection: it is set again when it has run down, and not for each request.
+            // One timer for the connection: it is set again when it has run down, and not for each
+            // request.
             loop {
                 ready!(self.timer.as_mut().poll(context));
                 if Instant::now() >= deadline {

@@ -1,7 +1,8 @@
 //! Static files below one folder.
 //!
-//! Invariant: what is sent lies below the folder. The path is decoded once and checked, and the kernel is told to leave the folder
-//! under no circumstances (`openat2` with `RESOLVE_BENEATH`), whatever links are there.
+//! Invariant: what is sent lies below the folder. The path is decoded once and checked, and the
+//! kernel is told to leave the folder under no circumstances (`openat2` with `RESOLVE_BENEATH`),
+//! whatever links are there.
 
 use crate::body::{Body, Cut};
 use crate::failure::Failure;
@@ -64,7 +65,8 @@ impl Files {
         answer(file, kind(&name), method, headers).map_err(|error| Failure::of_file(&error))
     }
 
-    /// The file that a decoded path means, and its name below the folder; `None` for a folder whose slash is not there.
+    /// The file that a decoded path means, and its name below the folder; `None` for a folder whose
+    /// slash is not there.
     ///
     /// # Errors
     /// There is no such file, or it is not one.
@@ -130,7 +132,8 @@ impl Files {
         }
     }
 
-    /// Opens what a name means, and whether that is a folder. What is neither file nor folder is not there.
+    /// Opens what a name means, and whether that is a folder. What is neither file nor folder is
+    /// not there.
     fn open(&self, name: &[u8]) -> Result<(File, bool), Failure> {
         // Not to wait for somebody at the other end of a pipe.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -157,7 +160,8 @@ impl Files {
     }
 }
 
-/// A decoded path without its slashes at both ends; `None` if it has empty or hidden segments, or leads upwards.
+/// A decoded path without its slashes at both ends; `None` if it has empty or hidden segments, or
+/// leads upwards.
 fn relative(path: &[u8]) -> Option<Vec<u8>> {
     let path = path.strip_prefix(b"/")?;
     if path.is_empty() {
@@ -170,7 +174,8 @@ fn relative(path: &[u8]) -> Option<Vec<u8>> {
     all.then(|| path.to_vec())
 }
 
-/// To the same with a slash behind it, so that relative links in the folder's page mean the right thing.
+/// To the same with a slash behind it, so that relative links in the folder's page mean the right
+/// thing.
 fn moved(raw: &str) -> Response<Body> {
     let (path, query) = raw
         .split_once('?')
@@ -283,7 +288,8 @@ fn range(text: String) -> std::io::Result<HeaderValue> {
     value.map_err(|error| Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Whether a client has what this tag stands for: `If-None-Match`, which compares weakly (RFC 9110, section 13.1.2).
+/// Whether a client has what this tag stands for: `If-None-Match`, which compares weakly (RFC 9110,
+/// section 13.1.2).
 pub fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
     let lists = headers.get_all(IF_NONE_MATCH).into_iter();
     let tags = lists.filter_map(|list| list.to_str().ok());

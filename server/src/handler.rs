@@ -213,7 +213,8 @@ impl Handler {
         }
     }
 
-    /// An answer that was cut off is nobody's to tell but the log's. One that its client broke off is no matter for that.
+    /// An answer that was cut off is nobody's to tell but the log's. One that its client broke off
+    /// is no matter for that.
     fn note(&self, untold: Option<Failure>) {
         if let Some(failure) = untold.filter(Failure::is_ours) {
             self.counters.cut();
@@ -239,7 +240,8 @@ impl Handler {
     }
 }
 
-/// Removes what was compiled and is loaded now. (Files of processes stay: one may be about to start.)
+/// Removes what was compiled and is loaded now. (Files of processes stay: one may be about to
+/// start.)
 fn forget(settings: &HandlerSettings, file: &Path) {
     if BuildFolder::is_source(&settings.program) {
         let _ = std::fs::remove_file(file);

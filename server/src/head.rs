@@ -1,7 +1,9 @@
-//! The head that a program puts before its answer (RFC 3875, section 6): one parser for all ways to run a program.
+//! The head that a program puts before its answer (RFC 3875, section 6): one parser for all ways to
+//! run a program.
 //!
-//! Invariant: what comes out of here can be sent. Names are tokens, values have no line ends and no control characters, and nothing
-//! in it says where the message ends, except a length that is a number: an answer cannot be split in two.
+//! Invariant: what comes out of here can be sent. Names are tokens, values have no line ends and no
+//! control characters, and nothing in it says where the message ends, except a length that is a
+//! number: an answer cannot be split in two.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Response, StatusCode};
@@ -75,7 +77,8 @@ pub struct Head {
     pub headers: HeaderMap,
     /// What `Content-Length` says.
     pub length: Option<u64>,
-    /// No body follows, whatever the length says: it is that of what a GET would get (RFC 9110, section 8.6).
+    /// No body follows, whatever the length says: it is that of what a GET would get (RFC 9110,
+    /// section 8.6).
     pub bare: bool,
     /// Bytes that the head took.
     pub size: usize,

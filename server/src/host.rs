@@ -1,6 +1,8 @@
-//! Which host a request is for: the header `Host`, or the target where that names one (RFC 9112, section 3.2).
+//! Which host a request is for: the header `Host`, or the target where that names one (RFC 9112,
+//! section 3.2).
 //!
-//! Invariant: whoever looks at the header behind this finds one value, which can be a host; a target's own has taken its place.
+//! Invariant: whoever looks at the header behind this finds one value, which can be a host; a
+//! target's own has taken its place.
 
 use crate::failure::Failure;
 use http::header::{HOST, HeaderValue};

@@ -1,7 +1,9 @@
-//! Programs that are called in the server's own process: as extensions, one domain for each instance, or as shared objects.
+//! Programs that are called in the server's own process: as extensions, one domain for each
+//! instance, or as shared objects.
 //!
-//! A call is a task of its own. A program that has been quick so far runs on the worker thread that took the request; one that takes
-//! long or waits for the client runs on a thread that may be kept busy. Invariant: one worker thread at least is inside no program.
+//! A call is a task of its own. A program that has been quick so far runs on the worker thread that
+//! took the request; one that takes long or waits for the client runs on a thread that may be kept
+//! busy. Invariant: one worker thread at least is inside no program.
 
 use crate::answer::Answer;
 use crate::failure::Failure;
@@ -30,7 +32,8 @@ type Anything = Box<dyn Error + Send + Sync>;
 
 /// A call that was shorter is quick.
 const QUICK: Duration = Duration::from_millis(1);
-/// Calls that must have been quick, one after the other, before the next is made on a worker thread.
+/// Calls that must have been quick, one after the other, before the next is made on a worker
+/// thread.
 const TRUSTED_AFTER: u32 = 4;
 
 /// How many calls may be on worker threads at once, and are.
@@ -109,7 +112,8 @@ enum Lent {
     Native(LentLibrary),
 }
 
-/// What a request has until its answer was sent: an instance, and the right to one. Given back in this order.
+/// What a request has until its answer was sent: an instance, and the right to one. Given back in
+/// this order.
 struct Held {
     lent: Lent,
     _permit: OwnedSemaphorePermit,
@@ -178,8 +182,8 @@ impl InProcess {
         }
     }
 
-    /// Serves a request: `answer` gets the response. `done` is called when the program has ended, with why the answer was cut off, if
-    /// it was.
+    /// Serves a request: `answer` gets the response. `done` is called when the program has ended,
+    /// with why the answer was cut off, if it was.
     pub async fn serve(
         self: &Arc<Self>,
         variables: Variables,
@@ -339,8 +343,9 @@ fn pool(
     Ok(builder.per_thread().build()?)
 }
 
-/// Tokio's signal handlers are installed without `SA_ONSTACK`, and programs run on threads that take signals. If a host that serves
-/// beside other things has configured Postern already, it is for it to say; anything else that is wrong the first load says, too.
+/// Tokio's signal handlers are installed without `SA_ONSTACK`, and programs run on threads that
+/// take signals. If a host that serves beside other things has configured Postern already, it is
+/// for it to say; anything else that is wrong the first load says, too.
 fn start() {
     let mut config = postern::Config::default();
     config.adopt_handlers = true;

@@ -1,4 +1,5 @@
-//! What keeps an instance and its memory for a request: until all that was written is sent, nobody else gets it.
+//! What keeps an instance and its memory for a request: until all that was written is sent, nobody
+//! else gets it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,8 +8,8 @@ use tokio::sync::OwnedSemaphorePermit;
 /// Whoever holds one has a session for himself.
 pub type Lease = Arc<dyn Any + Send + Sync>;
 
-/// Stands for this: nobody writes a half of the answer's memory. Made when the program has left, or has lost the right to; it gets
-/// neither the session nor the half back before this is dropped.
+/// Stands for this: nobody writes a half of the answer's memory. Made when the program has left, or
+/// has lost the right to; it gets neither the session nor the half back before this is dropped.
 pub struct WriteHold {
     _permit: Option<OwnedSemaphorePermit>,
     _lease: Lease,

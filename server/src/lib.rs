@@ -1,12 +1,16 @@
 //! An HTTP server whose handlers are extensions: what `postern serve` is made of.
 //!
-//! A program in C, written to `libcgi.h`, is called in the server's own process, as an extension that is confined there, or as a shared
-//! object without protection: the LibCGI of Palladium (Chiueh, Venkitachalam and Pradhan, SOSP 1999, section 5.2). What a server can have
-//! besides comes from crates of their own, by [`Components`]: the same programs in processes, plugins that clients bring, and a page.
+//! A program in C, written to `libcgi.h`, is called in the server's own process, as an extension
+//! that is confined there, or as a shared object without protection: the LibCGI of Palladium
+//! (Chiueh, Venkitachalam and Pradhan, SOSP 1999, section 5.2). What a server can have besides
+//! comes from crates of their own, by [`Components`]: the same programs in processes, plugins that
+//! clients bring, and a page.
 //!
 //! Invariants:
-//! - Whatever a client sends or a confined program does, the server goes on: there is a limit to every size, time and number.
-//! - What goes to a client is an HTTP message of the server's making. A program gives a head that is checked, and a body.
+//! - Whatever a client sends or a confined program does, the server goes on: there is a limit to
+//!   every size, time and number.
+//! - What goes to a client is an HTTP message of the server's making. A program gives a head that
+//!   is checked, and a body.
 #![deny(unsafe_code)]
 
 mod access_line;

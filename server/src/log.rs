@@ -1,7 +1,7 @@
 //! The two logs: one line for each request, and one for each thing that the operator should know.
 //!
-//! Invariant: whoever has something to say never waits for whoever reads it. Lines go to a [`sink`], whose thread writes them; what
-//! there is no room for is dropped and counted.
+//! Invariant: whoever has something to say never waits for whoever reads it. Lines go to a
+//! [`sink`], whose thread writes them; what there is no room for is dropped and counted.
 
 mod sink;
 
@@ -23,8 +23,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// To files, which are appended to. `-` is standard output for the access log and standard error for the other; an empty name is
-    /// none.
+    /// To files, which are appended to. `-` is standard output for the access log and standard
+    /// error for the other; an empty name is none.
     ///
     /// # Errors
     /// A file cannot be opened; which one.
@@ -65,8 +65,8 @@ impl Log {
         }
     }
 
-    /// Lines of the error log, written at once. Control characters in them are shown, and lines after the first are indented, so that
-    /// no program can write lines in the server's name.
+    /// Lines of the error log, written at once. Control characters in them are shown, and lines
+    /// after the first are indented, so that no program can write lines in the server's name.
     pub fn error(&self, text: &str) {
         let Some(sink) = &self.error else {
             return;

@@ -29,7 +29,8 @@ pub struct BuildError(String);
 pub struct BuildFolder {
     folder: tempfile::TempDir,
     built: AtomicU64,
-    /// Locked as long as the server lives, however it ends: whoever finds it unlocked may clear it away.
+    /// Locked as long as the server lives, however it ends: whoever finds it unlocked may clear it
+    /// away.
     _lock: File,
 }
 
@@ -176,7 +177,8 @@ fn compile(
     }
 }
 
-/// The files that a program is made of: its sources, and if it has some, the headers beside the first.
+/// The files that a program is made of: its sources, and if it has some, the headers beside the
+/// first.
 pub fn sources(settings: &HandlerSettings) -> Vec<PathBuf> {
     let mut files = vec![settings.program.clone()];
     files.extend(settings.sources.iter().cloned());

@@ -1,4 +1,5 @@
-//! What a program says in the error log: so many lines in a second, so that none fills the disk or drowns the others.
+//! What a program says in the error log: so many lines in a second, so that none fills the disk or
+//! drowns the others.
 
 use crate::log::Log;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! Parts of files: the header `Range` (RFC 9110, section 14).
 //!
-//! One part at a time. Who asks for several, or for what nobody understands, gets the whole, as the RFC allows.
+//! One part at a time. Who asks for several, or for what nobody understands, gets the whole, as the
+//! RFC allows.
 
 use http::header::{HeaderMap, IF_RANGE, RANGE};
 use std::ops::Range;
@@ -16,9 +17,11 @@ pub enum Asked {
     Beyond,
 }
 
-/// What a GET asks for of a file of `size` bytes that has this tag and was modified at this time, as `Last-Modified` says it.
+/// What a GET asks for of a file of `size` bytes that has this tag and was modified at this time,
+/// as `Last-Modified` says it.
 pub fn asked(headers: &HeaderMap, size: u64, tag: &str, modified: &str) -> Asked {
-    // Parts of different files do not fit together. Weak tags, which begin with `W/`, are never the same here.
+    // Parts of different files do not fit together. Weak tags, which begin with `W/`, are never the
+    // same here.
     let same = headers.get(IF_RANGE).is_none_or(|found| {
         let found = found.as_bytes().trim_ascii();
         found == tag.as_bytes() || found == modified.as_bytes()
@@ -54,7 +57,8 @@ fn part(range: &str, size: u64) -> Option<Asked> {
     })
 }
 
-/// Digits as a number, the largest one if it is larger still; or nothing where there are none. `None` if it is something else.
+/// Digits as a number, the largest one if it is larger still; or nothing where there are none.
+/// `None` if it is something else.
 fn number(text: &str) -> Option<Option<u64>> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| (!text.is_empty()).then(|| text.parse().unwrap_or(u64::MAX)))

@@ -1,4 +1,5 @@
-//! The domains of a server, so that its status can show them: what each is for, and how long it has been called.
+//! The domains of a server, so that its status can show them: what each is for, and how long it has
+//! been called.
 
 use postern::Domain;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Handlers and routes whose files change are made again, and those of a folder come and go with it, while requests go on.
+//! Handlers and routes whose files change are made again, and those of a folder come and go with
+//! it, while requests go on.
 
 use crate::config::Site;
 use crate::file_stamp::{FileStamp, stamps};
@@ -13,7 +14,8 @@ use tokio::task::spawn_blocking;
 /// How often is looked.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Watches for as long as it is polled. `discovered` is the site if its handlers are what its folder has.
+/// Watches for as long as it is polled. `discovered` is the site if its handlers are what its
+/// folder has.
 pub async fn watch(router: Arc<Router>, log: Arc<Log>, discovered: Option<Site>) {
     // Those that could not be built, as they were then.
     let mut broken = HashMap::new();

@@ -1,4 +1,5 @@
-//! A request's body, taken piece by piece and never beyond its limits. What is not taken stays with the client.
+//! A request's body, taken piece by piece and never beyond its limits. What is not taken stays with
+//! the client.
 
 use crate::failure::Failure;
 use crate::timeouts::{Timeouts, Waited};
@@ -75,7 +76,8 @@ impl RequestBody {
         Ok(Some(self.left.split_to(self.left.len().min(most))))
     }
 
-    /// What the program shall find when it begins: all of it, if it is known to be `most` bytes at most; else what comes first.
+    /// What the program shall find when it begins: all of it, if it is known to be `most` bytes at
+    /// most; else what comes first.
     ///
     /// # Errors
     /// As [`RequestBody::next`].

@@ -188,7 +188,8 @@ impl Router {
         account.answer(response)
     }
 
-    /// A line for the access log, if anybody reads that. `line` is told whether it shall have the time that the request took.
+    /// A line for the access log, if anybody reads that. `line` is told whether it shall have the
+    /// time that the request took.
     pub fn log_access(
         &self,
         line: impl FnOnce(bool) -> AccessLine,
@@ -210,7 +211,8 @@ impl Router {
         &self.public
     }
 
-    /// The file that a path means to which nobody else answers, and which has no escapes; `None` where there is more to say.
+    /// The file that a path means to which nobody else answers, and which has no escapes; `None`
+    /// where there is more to say.
     pub fn static_file(&self, path: &str, asks: bool) -> Option<Arc<StaticFile>> {
         let files = self.files.as_ref()?;
         let bytes = path.as_bytes();

@@ -343,8 +343,8 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, peers: Peers, common:
     linger(connection.into_parts().io.into_inner()).await;
 }
 
-/// Closes a connection so that its other side gets the answer, even if it is still sending what nobody reads: a socket that is closed
-/// with bytes unread takes back what it sent.
+/// Closes a connection so that its other side gets the answer, even if it is still sending what
+/// nobody reads: a socket that is closed with bytes unread takes back what it sent.
 async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let close = async {
         stream.shutdown().await?;
@@ -355,7 +355,8 @@ async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let _ = timeout(LINGER, close).await;
 }
 
-/// What a process is told by signals: it opens its log files again at SIGUSR1 and SIGHUP. Ready at SIGINT and SIGTERM: it shall end.
+/// What a process is told by signals: it opens its log files again at SIGUSR1 and SIGHUP. Ready at
+/// SIGINT and SIGTERM: it shall end.
 pub async fn signals(log: Arc<Log>) {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [

@@ -1,8 +1,10 @@
-//! A session: the memory of one instance of a program, and the conversation between it and the server during a request.
+//! A session: the memory of one instance of a program, and the conversation between it and the
+//! server during a request.
 //!
-//! The program runs on one thread from the beginning of its answer to the end. What it hands over before it ends goes to the client at
-//! once, and it waits until there is room for more: while one half of the answer's memory is sent, and cannot be written, it fills the
-//! other. Invariant: there is at most one call at a time, and what is sent of a half keeps the session from being lent.
+//! The program runs on one thread from the beginning of its answer to the end. What it hands over
+//! before it ends goes to the client at once, and it waits until there is room for more: while one
+//! half of the answer's memory is sent, and cannot be written, it fills the other. Invariant: there
+//! is at most one call at a time, and what is sent of a half keeps the session from being lent.
 
 use crate::answer::Answer;
 use crate::body::{Body, Cut};
@@ -124,7 +126,8 @@ impl Session {
         Finished { untold, smooth }
     }
 
-    /// For the program: hands over the first `size` bytes of its half, and gives it the other. 0, or -1.
+    /// For the program: hands over the first `size` bytes of its half, and gives it the other. 0,
+    /// or -1.
     pub fn hand_over(&self, size: u64, domain: Option<&Domain>) -> i64 {
         let mut call = self.call();
         let Some(call) = call.as_mut() else {
@@ -175,7 +178,8 @@ impl Session {
     }
 }
 
-/// Waits on a thread that may be one of the runtime's workers, whose other work goes on elsewhere meanwhile.
+/// Waits on a thread that may be one of the runtime's workers, whose other work goes on elsewhere
+/// meanwhile.
 fn wait<T>(runtime: &Handle, until: Instant, what: impl Future<Output = T>) -> Option<T> {
     let timed = async { timeout_at(until, what).await.ok() };
     tokio::task::block_in_place(|| runtime.block_on(timed))
@@ -188,7 +192,8 @@ impl Call {
         session.buffer.view(self.half, from, to, kept)
     }
 
-    /// Sends the head, if what was written so far has all of it: where the body begins in the current half.
+    /// Sends the head, if what was written so far has all of it: where the body begins in the
+    /// current half.
     fn head(
         &mut self,
         session: &Session,

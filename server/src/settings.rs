@@ -1,4 +1,5 @@
-//! What a site says of handlers, limits and encryption, as values that make sense. Who reads them is for [`crate::config`] to know.
+//! What a site says of handlers, limits and encryption, as values that make sense. Who reads them
+//! is for [`crate::config`] to know.
 
 use crate::timeouts::Timeouts;
 use serde::Deserialize;

@@ -1,8 +1,8 @@
-//! The memory that server and program share for one request at a time: `struct libcgi_exchange` of `libcgi.h`, the variables, a piece of
-//! the body, and two halves for the answer.
+//! The memory that server and program share for one request at a time: `struct libcgi_exchange` of
+//! `libcgi.h`, the variables, a piece of the body, and two halves for the answer.
 //!
-//! Invariant: the program can write the answer's halves only, and of these none that is being sent. The request's area is written by
-//! the server alone.
+//! Invariant: the program can write the answer's halves only, and of these none that is being sent.
+//! The request's area is written by the server alone.
 
 use crate::lease::WriteHold;
 use crate::trusted::view;
@@ -162,7 +162,8 @@ impl SharedBuffer {
         self.request.write(ANSWER, &at.to_le_bytes())
     }
 
-    /// Takes the right to write a half. False if the kernel refuses, or if there is no such right to take.
+    /// Takes the right to write a half. False if the kernel refuses, or if there is no such right
+    /// to take.
     pub fn shut(&self, half: usize, domain: Option<&Domain>) -> bool {
         let shut = domain.is_some_and(|domain| self.protect(half, domain, Prot::Read));
         self.shut.lock().unwrap_or_else(PoisonError::into_inner)[half] |= shut;

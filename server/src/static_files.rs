@@ -1,7 +1,9 @@
-//! Static files as they are sent to those who ask for them plainly: small ones from memory, large ones by the kernel (`sendfile`).
+//! Static files as they are sent to those who ask for them plainly: small ones from memory, large
+//! ones by the kernel (`sendfile`).
 //!
-//! Invariant: what is kept is what the file has at the moment of the request: its name is looked up each time, and inode, size and times
-//! must be those of the file that was read. One that changed so recently that its times may not show another change is not kept.
+//! Invariant: what is kept is what the file has at the moment of the request: its name is looked up
+//! each time, and inode, size and times must be those of the file that was read. One that changed
+//! so recently that its times may not show another change is not kept.
 
 use crate::files::Files;
 use rustix::fs::{AtFlags, Stat, fstat, statat};
@@ -89,7 +91,8 @@ struct Kept {
 }
 
 impl KeptFiles {
-    /// The file that a path of no escapes means; `None` if there is more to say to it than the file.
+    /// The file that a path of no escapes means; `None` if there is more to say to it than the
+    /// file.
     pub fn get(&self, files: &Files, path: &[u8]) -> Option<Arc<StaticFile>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let kept = self.files.read().unwrap_or_else(PoisonError::into_inner);

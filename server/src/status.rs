@@ -1,7 +1,8 @@
 //! What the server does now, as JSON: answers, and the domains in which programs run.
 //!
-//! Invariant: looking costs the server little, however many look. A report is made at most four times a second, the table of a window
-//! by one at a time, and as many clients as [`STREAMS`] get reports without asking again.
+//! Invariant: looking costs the server little, however many look. A report is made at most four
+//! times a second, the table of a window by one at a time, and as many clients as [`STREAMS`] get
+//! reports without asking again.
 
 use crate::body::Body;
 use crate::counters::Counters;
@@ -101,7 +102,8 @@ pub struct Status {
 }
 
 impl Status {
-    /// Of these counters and domains. `heartbeat` is told to the page: a path that can be asked again and again.
+    /// Of these counters and domains. `heartbeat` is told to the page: a path that can be asked
+    /// again and again.
     pub fn new(
         registry: &Arc<Registry>,
         counters: Vec<Arc<Counters>>,
@@ -220,8 +222,8 @@ const FUNCTIONS: &str = "functions that came later";
 const CONSTANTS: &str = "constants of functions that came later";
 const VARIABLES: &str = "variables of functions that came later";
 
-/// The areas of a table's first column. Its rows end where those of other windows do, and have names of what is there: what fits this
-/// window, and goes on, is one area.
+/// The areas of a table's first column. Its rows end where those of other windows do, and have
+/// names of what is there: what fits this window, and goes on, is one area.
 fn areas(table: &MemoryTable) -> Vec<Area> {
     let mut areas: Vec<Area> = Vec::new();
     for row in &table.rows {

@@ -1,7 +1,9 @@
-//! How long a client is waited for: never long at once, and in all not longer than one takes that manages a least number of bytes in a
-//! second. Who sends or takes one byte at a time is no better than who does nothing.
+//! How long a client is waited for: never long at once, and in all not longer than one takes that
+//! manages a least number of bytes in a second. Who sends or takes one byte at a time is no better
+//! than who does nothing.
 //!
-//! Only time counts for which the client kept the server waiting, so that a program which takes its time costs the client nothing.
+//! Only time counts for which the client kept the server waiting, so that a program which takes its
+//! time costs the client nothing.
 
 use std::time::Duration;
 

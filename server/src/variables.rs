@@ -1,7 +1,9 @@
-//! What a program is told of a request: the variables of CGI/1.1 (RFC 3875, section 4.1), the same for all ways to run it.
+//! What a program is told of a request: the variables of CGI/1.1 (RFC 3875, section 4.1), the same
+//! for all ways to run it.
 //!
-//! Invariant: each entry is `NAME=value` and a NUL; no name is there twice, and no header of the client makes a variable that is not
-//! `HTTP_…`. Headers whose names could be mistaken for others (`Content_Length`) or do harm (`Proxy`) make none.
+//! Invariant: each entry is `NAME=value` and a NUL; no name is there twice, and no header of the
+//! client makes a variable that is not `HTTP_…`. Headers whose names could be mistaken for others
+//! (`Content_Length`) or do harm (`Proxy`) make none.
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName,
@@ -26,7 +28,8 @@ pub struct Peers {
 pub struct Variables(Vec<u8>);
 
 impl Variables {
-    /// As CGI has them. `script` is the part of the path that chose the handler, `rest` what follows it, decoded.
+    /// As CGI has them. `script` is the part of the path that chose the handler, `rest` what
+    /// follows it, decoded.
     pub fn of(
         method: &Method,
         uri: &Uri,

@@ -1,4 +1,5 @@
-//! A connection that does not wait for ever: one whose other side takes nothing for too long, or too little, is closed.
+//! A connection that does not wait for ever: one whose other side takes nothing for too long, or
+//! too little, is closed.
 
 use crate::timeouts::{Timeouts, Waited};
 use std::future::Future;

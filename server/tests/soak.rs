@@ -1,9 +1,10 @@
-//! Load on all kinds of handlers at once, for a while, with programs and plugins that are replaced and fail at random: every answer is right, and
-//! nothing grows.
+//! Load on all kinds of handlers at once, for a while, with programs and plugins that are replaced
+//! and fail at random: every answer is right, and nothing grows.
 //!
-//! The server is a process of its own. `POSTERN_SOAK_SECONDS` says how long (`make soak`: a minute); `POSTERN_SOAK_SEED` repeats what was
-//! chosen at random. What the server has is compared between two moments of the same kind: all instances of all handlers have just been
-//! busy at once, and nobody asks for anything.
+//! The server is a process of its own. `POSTERN_SOAK_SECONDS` says how long (`make soak`: a
+//! minute); `POSTERN_SOAK_SEED` repeats what was chosen at random. What the server has is compared
+//! between two moments of the same kind: all instances of all handlers have just been busy at once,
+//! and nobody asks for anything.
 #![allow(missing_docs, dead_code)]
 
 #[path = "serve/apart.rs"]
@@ -313,17 +314,20 @@ struct Has {
 }
 
 impl Has {
-    /// Within what is no growth: what may be there at one moment and not at another, but is not more after more requests.
+    /// Within what is no growth: what may be there at one moment and not at another, but is not
+    /// more after more requests.
     fn has_not_grown_since(&self, before: &Has) {
         // Threads for programs that wait go after a while, and are never more than instances.
         assert!(
             self.threads <= before.threads + POOLS * INSTANCES,
             "{self:?}"
         );
-        // A control stack and its guard for each thread that was ever in a domain; a stack and two guards of each thread.
+        // A control stack and its guard for each thread that was ever in a domain; a stack and two
+        // guards of each thread.
         let stacks = 2 * DOMAINS * self.threads + 4 * POOLS * INSTANCES;
         assert!(self.mappings <= before.mappings + stacks, "{self:?}");
-        // Of the brief FastCGI processes some are there and some not: a socket, two names of a process, and its standard error.
+        // Of the brief FastCGI processes some are there and some not: a socket, two names of a
+        // process, and its standard error.
         assert!(
             self.descriptors <= before.descriptors + 4 * INSTANCES + 4,
             "{self:?}"
@@ -331,8 +335,8 @@ impl Has {
         // FastCGI alone has processes that stay.
         assert!(self.children <= 2 * INSTANCES, "{self:?}");
         assert!(before.children >= INSTANCES, "{before:?}");
-        // A page or two of each of those stacks, and what the heap has between its pieces: half a minute's requests that leaked 250 bytes
-        // each would be more.
+        // A page or two of each of those stacks, and what the heap has between its pieces: half a
+        // minute's requests that leaked 250 bytes each would be more.
         assert!(
             self.resident_kib <= before.resident_kib + (8 << 10),
             "{self:?}"

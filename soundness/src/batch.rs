@@ -1,8 +1,9 @@
 //! A batch of snippets in a child process: memory, fork, and what is found afterwards.
 //!
-//! The child's address space is the window, and [`Shared`]: the runner, its tables, a control stack, an alternate signal
-//! stack and canaries. Everything else is unmapped before the first snippet runs. A seccomp filter kills the child for any
-//! system call that does not come from the runner's page. `Shared` is one shared mapping with gaps, so the parent sees what changed.
+//! The child's address space is the window, and [`Shared`]: the runner, its tables, a control
+//! stack, an alternate signal stack and canaries. Everything else is unmapped before the first
+//! snippet runs. A seccomp filter kills the child for any system call that does not come from the
+//! runner's page. `Shared` is one shared mapping with gaps, so the parent sees what changed.
 
 use crate::random::Draw;
 use crate::runner::{self, Input, Output, StatePage};
@@ -47,7 +48,8 @@ pub struct Escape {
 }
 
 impl Shared {
-    /// Maps everything. `canaries_at` are addresses, page-aligned and free in this process, for canaries beside windows.
+    /// Maps everything. `canaries_at` are addresses, page-aligned and free in this process, for
+    /// canaries beside windows.
     pub fn new(canaries_at: &[usize], random: &mut fastrand::Rng) -> std::io::Result<Shared> {
         if !std::arch::is_x86_feature_detected!("avx2") {
             return Err(std::io::Error::other("executing snippets needs AVX2"));
@@ -79,7 +81,8 @@ impl Shared {
         for &canary in &canaries {
             fill(canary, CANARY);
         }
-        // SAFETY: the runner's two pages are copied to two pages that were just mapped; the pool is mapped and ours.
+        // SAFETY: the runner's two pages are copied to two pages that were just mapped; the pool is
+        // mapped and ours.
         unsafe {
             let start = &raw const runner::postern_runner;
             std::ptr::copy_nonoverlapping(start, at[0] as *mut u8, 2 * PAGE);
@@ -134,7 +137,8 @@ impl Shared {
         assert!(inputs.len() <= BATCH);
         let escape = |what: String, index| Err(Escape { what, index });
         self.prepare(base, text, inputs);
-        // SAFETY: the child calls only functions that take no locks, so it does not matter what other threads hold.
+        // SAFETY: the child calls only functions that take no locks, so it does not matter what
+        // other threads hold.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             // SAFETY: we are the child; nothing of it goes on after this.
@@ -319,7 +323,8 @@ impl Shared {
     }
 }
 
-/// libc's restartable-sequence area, as an offset from the thread pointer. (Looked up before the fork: it takes a lock.)
+/// libc's restartable-sequence area, as an offset from the thread pointer. (Looked up before the
+/// fork: it takes a lock.)
 fn restartable_sequences() -> Option<isize> {
     // SAFETY: the symbol, where libc has it, is a constant offset.
     unsafe { (libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()) as *const isize).as_ref() }
@@ -332,8 +337,8 @@ unsafe fn forget_restartable_sequences(offset: Option<isize>) {
     const SIGNATURE: u32 = 0x5305_3053;
     let Some(offset) = offset else { return };
     let thread: usize;
-    // SAFETY: reads the thread pointer, then a system call that writes no memory of this process but the area itself. The
-    // size at registration is the original one, 32, in every libc so far.
+    // SAFETY: reads the thread pointer, then a system call that writes no memory of this process
+    // but the area itself. The size at registration is the original one, 32, in every libc so far.
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly));
         let area = thread.wrapping_add_signed(offset);

@@ -79,8 +79,9 @@ struct Job {
 }
 
 impl Campaign {
-    /// One batch of instructions on vector registers, of rows that are `float` or that are not, each with several words in MXCSR. Returns, of
-    /// each row, how often that showed: in flags that were raised, or in what came out. Without the fact `float` that is a broken promise.
+    /// One batch of instructions on vector registers, of rows that are `float` or that are not,
+    /// each with several words in MXCSR. Returns, of each row, how often that showed: in flags that
+    /// were raised, or in what came out. Without the fact `float` that is a broken promise.
     pub fn control_words(&mut self, float: bool) -> Vec<u64> {
         const WORDS: [u64; 5] = [MASKED, MASKED | 0x4000, MASKED | 0xa040, MASKED | 0x6000, 0];
         // Where exceptions are signals, floating point would end by one.

@@ -59,11 +59,11 @@ impl Debugger {
         unsafe { libc::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize) };
     }
 
-    /// Lets it run on, delivering `signal` as one that the process sent to a thread of its own: so the watchdog asks for the end of a
-    /// call, and a wish that comes too late is recognised by it.
+    /// Lets it run on, delivering `signal` as one that the process sent to a thread of its own: so
+    /// the watchdog asks for the end of a call, and a wish that comes too late is recognised by it.
     pub fn go_from_itself(&self, signal: i32) {
-        // SAFETY: zeros are a valid siginfo_t; the sender's process id stands behind the three common fields and padding to 16
-        // bytes, within the structure. Our own stopped child.
+        // SAFETY: zeros are a valid siginfo_t; the sender's process id stands behind the three
+        // common fields and padding to 16 bytes, within the structure. Our own stopped child.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             (info.si_signo, info.si_code) = (signal, libc::SI_TKILL);
@@ -99,7 +99,8 @@ impl Debugger {
         unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.pid, address, value) };
     }
 
-    /// Stops its execution when it comes to `pc` (a debug register, so that its text stays as it is); `None`: no more.
+    /// Stops its execution when it comes to `pc` (a debug register, so that its text stays as it
+    /// is); `None`: no more.
     pub fn break_at(&self, pc: Option<u64>) {
         let register = |n: usize| std::mem::offset_of!(libc::user, u_debugreg) + 8 * n;
         // SAFETY: the stopped child's debug registers.

@@ -1,4 +1,5 @@
-//! Calls through plain C function pointers by a host that notices every register that comes back wrong.
+//! Calls through plain C function pointers by a host that notices every register that comes back
+//! wrong.
 
 use std::arch::{asm, global_asm};
 use std::mem::offset_of;
@@ -77,7 +78,8 @@ unsafe extern "C" {
 }
 
 impl HostCall {
-    /// A call of `function` with these integers and doubles; the rest of the registers is full of secrets.
+    /// A call of `function` with these integers and doubles; the rest of the registers is full of
+    /// secrets.
     pub fn new(function: *const (), integers: &[u64], floats: &[f64]) -> HostCall {
         let secret = 0x5ec2_e7aa_aaaa_aaaa;
         let mut call = HostCall {
@@ -104,7 +106,8 @@ impl HostCall {
         call
     }
 
-    /// All of MXCSR's flags are raised before the call: for calls whose services compute, and so raise some of their own.
+    /// All of MXCSR's flags are raised before the call: for calls whose services compute, and so
+    /// raise some of their own.
     #[must_use]
     pub fn with_flags(mut self) -> HostCall {
         self.mxcsr |= 0x3f;
@@ -114,7 +117,8 @@ impl HostCall {
     /// Calls.
     ///
     /// # Safety
-    /// `function` must be callable as a C function with these arguments; the processor must have AVX.
+    /// `function` must be callable as a C function with these arguments; the processor must have
+    /// AVX.
     pub unsafe fn run(&mut self) {
         // SAFETY: the caller's promise; the assembly keeps the C convention itself.
         unsafe { postern_host_call(self) };

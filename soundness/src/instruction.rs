@@ -1,6 +1,8 @@
-//! Random instructions that the verifier accepts: from the rows of the allow list, from mutations of such, and from random bytes.
+//! Random instructions that the verifier accepts: from the rows of the allow list, from mutations
+//! of such, and from random bytes.
 //!
-//! The encoder here knows the notation of rows, not the verifier's rules: what it makes may be refused, and is then made again.
+//! The encoder here knows the notation of rows, not the verifier's rules: what it makes may be
+//! refused, and is then made again.
 
 use crate::random::Draw;
 use fastrand::Rng;

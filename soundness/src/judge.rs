@@ -1,4 +1,5 @@
-//! Did a snippet do what the verifier promises of it? Signals, control flow, lengths, stack pointer, flags.
+//! Did a snippet do what the verifier promises of it? Signals, control flow, lengths, stack
+//! pointer, flags.
 
 use crate::batch::guard_end;
 use crate::runner::{COMPLAINTS, ENDLESS, Output, RETURNED, SIGNALLED, STEPPED};
@@ -6,7 +7,8 @@ use crate::window::{FORGED, IMPORTS};
 use postern_verifier::window::{GATES, PAD, SLOT_SIZE, slot};
 use postern_verifier::{Instruction, InstructionKind, Segment, next};
 
-/// Flags that no snippet may set: TF (save by the runner itself), DF, IOPL, NT, AC, and everything above.
+/// Flags that no snippet may set: TF (save by the runner itself), DF, IOPL, NT, AC, and everything
+/// above.
 const FORBIDDEN: u32 = !(0x8d5 | 0x202 | 0x1_0000);
 const TF: u32 = 0x100;
 /// The trap number of `int3`.
@@ -25,7 +27,8 @@ pub struct Case<'a> {
     pub entry: u32,
     /// It ran with single steps.
     pub traced: bool,
-    /// It is one instruction with `int3` behind it and at its branch targets, so that the breakpoint tells where it went.
+    /// It is one instruction with `int3` behind it and at its branch targets, so that the
+    /// breakpoint tells where it went.
     pub single: bool,
     /// Stack pointer before the snippet's return address was pushed.
     pub stack_top: u64,

@@ -13,7 +13,8 @@ pub trait Draw {
     /// The number of one of the set bits of `set`; 0 if there are none.
     fn bit(&mut self, set: u8) -> u8;
 
-    /// Any word, or one or two floating-point numbers, most of which arithmetic has to say something about.
+    /// Any word, or one or two floating-point numbers, most of which arithmetic has to say
+    /// something about.
     fn hostile(&mut self) -> u64;
 }
 

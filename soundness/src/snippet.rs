@@ -1,6 +1,7 @@
 //! Snippets: short texts that the verifier accepted, each to be run from its first byte.
 //!
-//! Every snippet is judged alone, at the offset where it will lie, and all of a batch are judged once more as one text.
+//! Every snippet is judged alone, at the offset where it will lie, and all of a batch are judged
+//! once more as one text.
 
 use crate::instruction::{Encoder, Origin};
 use crate::random::Draw;
@@ -99,7 +100,8 @@ fn alone(offset: u32, mut make: impl FnMut(&mut Vec<u8>) -> Origin) -> Snippet {
     }
 }
 
-/// A few instructions with branches forward, calls, gate slots and guarded indirect branches; sometimes with flipped bits.
+/// A few instructions with branches forward, calls, gate slots and guarded indirect branches;
+/// sometimes with flipped bits.
 pub fn sequence(encoder: &Encoder, random: &mut Rng, offset: u32) -> Snippet {
     loop {
         let draft = draft(encoder, random);
@@ -134,7 +136,8 @@ pub fn sequence(encoder: &Encoder, random: &mut Rng, offset: u32) -> Snippet {
 fn draft(encoder: &Encoder, random: &mut Rng) -> Draft {
     let count = 3 + random.usize(..8);
     let mut draft = Draft { items: Vec::new() };
-    // Items that later branches may name: their numbers are known once all are made, so targets are drawn at the end.
+    // Items that later branches may name: their numbers are known once all are made, so targets are
+    // drawn at the end.
     let mut branches = Vec::new();
     while draft.items.len() < count {
         let mut bytes = Vec::new();

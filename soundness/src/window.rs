@@ -6,7 +6,9 @@ pub const IMPORTS: u32 = 8;
 pub const DATA: u32 = 0x1000_0000;
 /// End (exclusive) of it.
 pub const DATA_END: u32 = 0x1800_0000;
-/// First offset of the last, writable page. Images never have one; here it lets accesses reach over the end of the window.
+/// First offset of the last, writable page. Images never have one; here it lets accesses reach over
+/// the end of the window.
 pub const LAST: u32 = 0xffff_f000;
-/// Eight bytes of data that look like a landing pad. A jump there passes the guard, and faults, since data is never executable.
+/// Eight bytes of data that look like a landing pad. A jump there passes the guard, and faults,
+/// since data is never executable.
 pub const FORGED: u32 = DATA_END - 4096;

@@ -1,4 +1,5 @@
-//! Random accepted code on the processor, and the proof that the apparatus would notice if it escaped.
+//! Random accepted code on the processor, and the proof that the apparatus would notice if it
+//! escaped.
 //!
 //! `POSTERN_SOUNDNESS_SECONDS=n` runs it for n seconds more, with another seed each time.
 

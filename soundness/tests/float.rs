@@ -1,5 +1,5 @@
-//! MXCSR and the fact `float`: instructions that the verifier calls none of floating point do the same whatever MXCSR says, and leave it
-//! as it was. So the gates need not keep it for them.
+//! MXCSR and the fact `float`: instructions that the verifier calls none of floating point do the
+//! same whatever MXCSR says, and leave it as it was. So the gates need not keep it for them.
 
 use postern_soundness::campaign::Campaign;
 

@@ -1,5 +1,6 @@
-//! Random accepted code through the real gates: images of random sequences, services that call on, many threads, deadlines,
-//! interrupts and signals at random moments. After every call the host's registers, stack and control words are as before.
+//! Random accepted code through the real gates: images of random sequences, services that call on,
+//! many threads, deadlines, interrupts and signals at random moments. After every call the host's
+//! registers, stack and control words are as before.
 //!
 //! `POSTERN_SOUNDNESS_SECONDS=n` goes on for n seconds with other seeds.
 
@@ -52,7 +53,8 @@ fn install() {
         (libc::SIGUSR2, compiled, libc::SA_RESTART | libc::SA_ONSTACK),
     ];
     for (signal, handler, flags) in handlers {
-        // SAFETY: the handlers only compute, in registers that the system restores and in their own frames.
+        // SAFETY: the handlers only compute, in registers that the system restores and in their own
+        // frames.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as usize;

@@ -1,7 +1,8 @@
-//! What an extension finds in registers: its arguments, its own stack pointer and entry, and zeros; at entry, and after a service.
+//! What an extension finds in registers: its arguments, its own stack pointer and entry, and zeros;
+//! at entry, and after a service.
 //!
-//! The image's function stores every register that its class of code can read, calls a service that leaves secrets everywhere, and
-//! stores them all again.
+//! The image's function stores every register that its class of code can read, calls a service that
+//! leaves secrets everywhere, and stores them all again.
 
 use postern::{Caller, Domain, Func, FuncType, Image, Limits, Offset, Placement};
 use postern_image::ImageBuilder;
@@ -249,7 +250,8 @@ fn from_rust() {
     }
 }
 
-/// A nested call finds no more than an outer one, and the outer one finds nothing of the nested one.
+/// A nested call finds no more than an outer one, and the outer one finds nothing of the nested
+/// one.
 #[test]
 fn nested() {
     for class in CLASSES {

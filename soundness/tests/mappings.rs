@@ -1,5 +1,6 @@
-//! The address space while domains live: nothing in a window is both writable and executable, text comes from a file, its range
-//! cannot be made writable, and the guards around every window are there.
+//! The address space while domains live: nothing in a window is both writable and executable, text
+//! comes from a file, its range cannot be made writable, and the guards around every window are
+//! there.
 
 mod maps;
 

@@ -1,5 +1,6 @@
-//! The memory gate against Rust's own functions: random places, lengths and overlaps, the edges of pages and of the window, pages that
-//! are read-only, absent or taken meanwhile, and what it leaves in registers.
+//! The memory gate against Rust's own functions: random places, lengths and overlaps, the edges of
+//! pages and of the window, pages that are read-only, absent or taken meanwhile, and what it leaves
+//! in registers.
 //!
 //! `POSTERN_SOUNDNESS_SECONDS=n` goes on for n seconds with other seeds.
 
@@ -339,7 +340,8 @@ fn faults_are_the_extensions_with_the_place_of_its_call() {
     }
 }
 
-/// Comparisons and searches touch no page behind the byte that decides, and no page before the first.
+/// Comparisons and searches touch no page behind the byte that decides, and no page before the
+/// first.
 #[test]
 fn no_page_is_touched_that_need_not_be() {
     let subject = subject(Placement::Cold, &[]);
@@ -373,7 +375,8 @@ fn no_page_is_touched_that_need_not_be() {
     }
 }
 
-/// A page goes and comes, and bytes change, while the gate works on them: each call ends with a result or a fault of the extension's.
+/// A page goes and comes, and bytes change, while the gate works on them: each call ends with a
+/// result or a fault of the extension's.
 #[test]
 fn races_with_protection_end_in_results_or_faults() {
     let subject = subject(Placement::Cold, &[]);

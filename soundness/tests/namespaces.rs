@@ -7,8 +7,9 @@ use postern::{Namespace, Offset};
 use postern_verifier::window::{INFO, WINDOW_SIZE};
 use std::fs;
 
-/// What a namespace adds: code that is shared, executable and nothing else, data about it that can only be read, and one mapping for
-/// the host, far from any window, through which both are written and which is not executable.
+/// What a namespace adds: code that is shared, executable and nothing else, data about it that can
+/// only be read, and one mapping for the host, far from any window, through which both are written
+/// and which is not executable.
 #[test]
 fn the_code_of_a_namespace_is_written_from_elsewhere() {
     let space = Namespace::builder().build().unwrap();
@@ -52,7 +53,8 @@ fn the_code_of_a_namespace_is_written_from_elsewhere() {
             trap_fill(&space, &all, base, end);
         }
     }
-    // No descriptor is left by which another mapping could be made, and nobody gives the window's one the right to write.
+    // No descriptor is left by which another mapping could be made, and nobody gives the window's
+    // one the right to write.
     let descriptors = fs::read_dir("/proc/self/fd").unwrap();
     let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
     assert!(!targets.any(|t| t.to_string_lossy().contains("memfd:postern-code")));

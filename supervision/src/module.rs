@@ -1,8 +1,9 @@
 //! Modules: a domain that can be replaced by one of another image while it is being called.
 //!
-//! Invariant: at each moment one version is *current*, and every function of the module that somebody holds leads there. A version
-//! that was replaced is closed only when nobody is inside; nothing of a replacement shows before all of it is known to work.
-//! [`route`] says where a call goes that comes in between.
+//! Invariant: at each moment one version is *current*, and every function of the module that
+//! somebody holds leads there. A version that was replaced is closed only when nobody is inside;
+//! nothing of a replacement shows before all of it is known to work. [`route`] says where a call
+//! goes that comes in between.
 
 mod carry;
 mod replace;
@@ -57,8 +58,8 @@ pub struct ModuleCounters {
 }
 
 impl ModuleBuilder {
-    /// Called when a version is replaced, stays, is rolled back or has drained, on the thread that does it, which may be one that
-    /// calls the module: it must not wait for others.
+    /// Called when a version is replaced, stays, is rolled back or has drained, on the thread that
+    /// does it, which may be one that calls the module: it must not wait for others.
     pub fn on_event(mut self, handler: impl Fn(&ModuleEvent) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Box::new(handler));
         self
@@ -121,7 +122,8 @@ impl Module {
     /// A typed entry whose calls always go to the current version.
     ///
     /// # Errors
-    /// The current version has no such export or the types differ; or the version before, which may come back.
+    /// The current version has no such export or the types differ; or the version before, which may
+    /// come back.
     pub fn func<F: FuncType>(&self, name: &str) -> Result<ModuleFunc<F>, SymbolError> {
         let switch = self.0.function(name, F::signature(), false)?;
         Ok(ModuleFunc {
@@ -131,9 +133,9 @@ impl Module {
         })
     }
 
-    /// The same as a plain C function pointer. `signature` must be the type by which the host calls it, as for
-    /// [`Domain::function_pointer`]. It may be called for good: once the module is gone, calls return 0. The same name and type give
-    /// the same pointer.
+    /// The same as a plain C function pointer. `signature` must be the type by which the host calls
+    /// it, as for [`Domain::function_pointer`]. It may be called for good: once the module is gone,
+    /// calls return 0. The same name and type give the same pointer.
     ///
     /// # Errors
     /// As [`Module::func`].
@@ -146,12 +148,14 @@ impl Module {
         Ok(switch.stub()? as *const ())
     }
 
-    /// The current version. It may be replaced at any time: what is called through it does not follow.
+    /// The current version. It may be replaced at any time: what is called through it does not
+    /// follow.
     pub fn domain(&self) -> Domain {
         self.0.state().current.domain.clone()
     }
 
-    /// Replaces the current version by a domain of `image`, with the defaults of [`Module::replacement`].
+    /// Replaces the current version by a domain of `image`, with the defaults of
+    /// [`Module::replacement`].
     ///
     /// # Errors
     /// See [`ReplaceError`]; nothing has changed then.
@@ -201,7 +205,8 @@ impl std::fmt::Debug for Module {
     }
 }
 
-/// A typed entry of a [`Module`]: each call goes to the version of that moment. It keeps the module alive.
+/// A typed entry of a [`Module`]: each call goes to the version of that moment. It keeps the module
+/// alive.
 pub struct ModuleFunc<F> {
     switch: Arc<Switch>,
     module: Arc<Versions>,

@@ -1,8 +1,10 @@
-//! Pools: domains of one image made ahead, lent to whoever serves a request, and cleaned before the next.
+//! Pools: domains of one image made ahead, lent to whoever serves a request, and cleaned before the
+//! next.
 //!
-//! Invariant: the domains of a pool are those that lie idle, those that lie in a thread's home, and those that are lent; together
-//! never more than its size. A domain is lent to one at a time. What a pool shares between threads is under one lock
-//! ([`state`]); a thread that finds its last domain at home ([`home`]) needs none.
+//! Invariant: the domains of a pool are those that lie idle, those that lie in a thread's home, and
+//! those that are lent; together never more than its size. A domain is lent to one at a time. What
+//! a pool shares between threads is under one lock ([`state`]); a thread that finds its last domain
+//! at home ([`home`]) needs none.
 
 mod cache;
 mod home;
@@ -64,8 +66,8 @@ impl<T: Lendable> PoolBuilder<T> {
         self
     }
 
-    /// What becomes of a domain that faulted. Default: [`RestartPolicy::Immediate`]. With `Never`, and once back-off gives up, the
-    /// domain is dropped and the pool is smaller by one.
+    /// What becomes of a domain that faulted. Default: [`RestartPolicy::Immediate`]. With `Never`,
+    /// and once back-off gives up, the domain is dropped and the pool is smaller by one.
     pub fn restart(mut self, policy: RestartPolicy) -> Self {
         self.options.restart = policy;
         self
@@ -83,14 +85,15 @@ impl<T: Lendable> PoolBuilder<T> {
         self
     }
 
-    /// Each thread keeps the domain that it had last, and gets it again without a lock and warm. A thread that has none takes one
-    /// that lies idle, at whatever thread's.
+    /// Each thread keeps the domain that it had last, and gets it again without a lock and warm. A
+    /// thread that has none takes one that lies idle, at whatever thread's.
     pub fn per_thread(mut self) -> Self {
         self.options.per_thread = true;
         self
     }
 
-    /// The time by which back-off is measured, instead of the system's: for tests. It must not go backwards.
+    /// The time by which back-off is measured, instead of the system's: for tests. It must not go
+    /// backwards.
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.options.clock = Clock::of(now);
         self
@@ -162,8 +165,8 @@ impl<T: Lendable> Pool<T> {
         Ok(work(&lent))
     }
 
-    /// From now on the pool's domains are those that `make` makes: the first is made at once, idle ones of the old kind are dropped,
-    /// and those in use when they come back.
+    /// From now on the pool's domains are those that `make` makes: the first is made at once, idle
+    /// ones of the old kind are dropped, and those in use when they come back.
     ///
     /// # Errors
     /// The first could not be made; then nothing has changed.
@@ -174,7 +177,8 @@ impl<T: Lendable> Pool<T> {
         self.0.replace(boxed(make))
     }
 
-    /// Lends nothing more. Domains in use are dropped when they come back, idle ones now, and callers that wait are refused.
+    /// Lends nothing more. Domains in use are dropped when they come back, idle ones now, and
+    /// callers that wait are refused.
     pub fn close(&self) {
         self.0.close();
     }

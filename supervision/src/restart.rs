@@ -1,6 +1,7 @@
 //! Restart policies: when a domain that a fault has closed begins anew.
 //!
-//! The runtime asks them when a call finds its domain closed ([`postern_runtime::restart`]); a pool asks them of the domains that come back.
+//! The runtime asks them when a call finds its domain closed ([`postern_runtime::restart`]); a pool
+//! asks them of the domains that come back.
 
 use postern_runtime::restart::{FaultStreak, Outlook, RestartRule};
 use std::time::Duration;
@@ -17,8 +18,8 @@ pub enum RestartPolicy {
     BackOff(BackOff),
 }
 
-/// How long a domain rests after faults in a row. A domain that goes without a fault for as long as `most`, after its rest, begins
-/// at `first` again.
+/// How long a domain rests after faults in a row. A domain that goes without a fault for as long as
+/// `most`, after its rest, begins at `first` again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackOff {
@@ -28,7 +29,8 @@ pub struct BackOff {
     pub factor: u32,
     /// Longest rest. Default: 30 s.
     pub most: Duration,
-    /// After so many faults in a row the domain stays closed until the host resets it. Default: never.
+    /// After so many faults in a row the domain stays closed until the host resets it. Default:
+    /// never.
     pub give_up_after: Option<u32>,
 }
 

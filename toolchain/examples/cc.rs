@@ -1,4 +1,5 @@
-//! `postern cc` and (with `++` as the first argument) `postern c++` without the rest of the command.
+//! `postern cc` and (with `++` as the first argument) `postern c++` without the rest of the
+//! command.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,5 @@
-/* What destructors of static objects are registered with where no C library is linked, so that nothing ever exits. */
+/* What destructors of static objects are registered with where no C library is linked, so that
+ * nothing ever exits. */
 #define PX __attribute__((weak, visibility("hidden")))
 
 PX void *__dso_handle;

@@ -1,4 +1,5 @@
-/* What compilers call for operations that the processor does not have: 128-bit division and conversions, bit counts, integer powers. */
+/* What compilers call for operations that the processor does not have: 128-bit division and
+ * conversions, bit counts, integer powers. */
 #define PX __attribute__((weak, visibility("hidden")))
 
 typedef __int128 i128;
@@ -156,7 +157,8 @@ PX i128 __divmodti4(i128 n, i128 d, i128 *out)
     return (i128)((n < 0) != (d < 0) ? -q : q);
 }
 
-/* To floating point, rounded to nearest even: the leading 64 bits, the last of which says whether anything is below. */
+/* To floating point, rounded to nearest even: the leading 64 bits, the last of which says whether
+ * anything is below. */
 static u64 leading(u128 x, int *exponent)
 {
     int shift = (int)(64 - __builtin_clzl((u64)(x >> 64)));

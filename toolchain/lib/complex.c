@@ -1,5 +1,5 @@
-/* Products and quotients of complex numbers, as Annex G of C wants them: where both parts come out as NaN though an operand is infinite,
- * the infinity is recovered. */
+/* Products and quotients of complex numbers, as Annex G of C wants them: where both parts come out
+ * as NaN though an operand is infinite, the infinity is recovered. */
 #include <float.h>
 
 #define PX __attribute__((weak, visibility("hidden")))
@@ -68,8 +68,9 @@ PX _Complex float __divsc3(float a, float b, float c, float d)
     return z;
 }
 
-/* Smith's method, scaled by the larger part of the divisor, with the scalings and the other order of operations for ratios that underflow of
- * Baudin and Smith, "A robust complex division in Scilab", 2012. */
+/* Smith's method, scaled by the larger part of the divisor, with the scalings and the other order
+ * of operations for ratios that underflow of Baudin and Smith, "A robust complex division in
+ * Scilab", 2012. */
 #define SCALE(factor) (a *= (factor), b *= (factor), c *= (factor), d *= (factor))
 #define DIVIDE(name, type, largest, smallest, epsilon, magnitude) \
     PX _Complex type name(type a, type b, type c, type d) \

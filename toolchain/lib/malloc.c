@@ -1,13 +1,15 @@
 /* malloc and its family, inside the heap that the info page names.
  *
- * Chunks with boundary tags in segregated free lists. A chunk is a multiple of 16 bytes; its head is 8 bytes: the size
- * of the chunk before it (if that one is free) and its own size with two flags. So what the caller gets is 16-aligned.
- * Small chunks that are freed first go to a short quick list of their size, still marked as used, so that the usual
- * free and malloc of one size costs nothing more. Each thread has its own quick lists, in its thread-local variables, and
- * needs no lock for them: a used chunk's head is read there, never written, since the flag of the chunk before it may be
- * changed by another thread at that moment. When memory runs out, a thread frees its quick chunks in earnest.
- * Above `top` lies memory that was never carved; a free chunk never borders on it, nor on another free chunk. Above
- * `fresh` nothing was ever written, so that it is still zero. All offsets have 32 bits. One lock for all of this.
+ * Chunks with boundary tags in segregated free lists. A chunk is a multiple of 16 bytes; its head
+ * is 8 bytes: the size of the chunk before it (if that one is free) and its own size with two
+ * flags. So what the caller gets is 16-aligned. Small chunks that are freed first go to a short
+ * quick list of their size, still marked as used, so that the usual free and malloc of one size
+ * costs nothing more. Each thread has its own quick lists, in its thread-local variables, and needs
+ * no lock for them: a used chunk's head is read there, never written, since the flag of the chunk
+ * before it may be changed by another thread at that moment. When memory runs out, a thread frees
+ * its quick chunks in earnest. Above `top` lies memory that was never carved; a free chunk never
+ * borders on it, nor on another free chunk. Above `fresh` nothing was ever written, so that it is
+ * still zero. All offsets have 32 bits. One lock for all of this.
  *
  * A pointer that cannot be from here ends the call with a trap in the function that got it. */
 #include <stddef.h>
@@ -104,7 +106,8 @@ static void take_out(at a)
         heap.filled[b / 64] &= ~((uint64_t)1 << b % 64);
 }
 
-/* Makes [a, a + size) free: joined with its neighbours, or given back to the top. The chunk before it may be free. */
+/* Makes [a, a + size) free: joined with its neighbours, or given back to the top. The chunk before
+ * it may be free. */
 static void release(at a, uint32_t size)
 {
     uint32_t before_used = chunk(a)->size & BEFORE_USED;

@@ -1,8 +1,8 @@
 /* memcpy, memmove, memset, memcmp, bcmp: what the compiler calls on its own.
  *
- * Short lengths are done with overlapping loads that all come before the first store, so that copying forwards, backwards
- * and in place is one and the same up to eight vectors. Distances are taken in 32 bits, since only that much of a pointer
- * counts. */
+ * Short lengths are done with overlapping loads that all come before the first store, so that
+ * copying forwards, backwards and in place is one and the same up to eight vectors. Distances are
+ * taken in 32 bits, since only that much of a pointer counts. */
 #include "vector.h"
 
 #define PX __attribute__((weak, visibility("hidden")))
@@ -11,7 +11,8 @@ typedef uint16_t u16 __attribute__((aligned(1), may_alias));
 typedef uint32_t u32 __attribute__((aligned(1), may_alias));
 typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 
-/* From so many bytes on, the first cache does not hold what is worked on; then memory is asked for so many bytes ahead. */
+/* From so many bytes on, the first cache does not hold what is worked on; then memory is asked for
+ * so many bytes ahead. */
 enum { FAR = 48 << 10, AHEAD = 512 };
 
 /* Bytes from which the memory gate was measured to be as fast. */
@@ -49,8 +50,8 @@ static inline void copy_short(char *d, const char *s, size_t n)
     }
 }
 
-/* What the first cache cannot hold: lines are asked for early. Up to 64 bytes past `end`, and a line at a time with vectors of 16 bytes,
- * which wait less for each other here than those of 32. */
+/* What the first cache cannot hold: lines are asked for early. Up to 64 bytes past `end`, and a
+ * line at a time with vectors of 16 bytes, which wait less for each other here than those of 32. */
 static inline void copy_far(char *to, const char *from, char *end)
 {
     for (; to < end; to += 64, from += 64) {
@@ -68,7 +69,8 @@ static inline void copy_far(char *to, const char *from, char *end)
 static __attribute__((noinline)) void *copy_long(char *d, const char *s, size_t n)
 {
     if ((uint32_t)((uintptr_t)d - (uintptr_t)s) >= n) {
-        /* Forwards, stores aligned to pairs of vectors, which is a line for 32 bytes; the ends overlap the middle. */
+        /* Forwards, stores aligned to pairs of vectors, which is a line for 32 bytes; the ends
+         * overlap the middle. */
         vector head = load(s), neck = load(s + V);
         vector t0 = load(s + n - 4 * V), t1 = load(s + n - 3 * V), t2 = load(s + n - 2 * V), t3 = load(s + n - V);
         size_t skip = 2 * V - ((uintptr_t)d & (2 * V - 1));

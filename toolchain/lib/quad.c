@@ -1,7 +1,7 @@
 /* Arithmetic of __float128 (binary128 of IEEE 754), rounded to nearest even.
  *
- * A number is unpacked into a sign, an exponent and a significand of 113 bits whose top bit is at TOP, with three bits below for rounding, the
- * last of which is sticky. */
+ * A number is unpacked into a sign, an exponent and a significand of 113 bits whose top bit is at
+ * TOP, with three bits below for rounding, the last of which is sticky. */
 #define PX __attribute__((weak, visibility("hidden")))
 
 typedef __int128 i128;
@@ -82,7 +82,8 @@ static quad pack(int negative, int exponent, u128 significand)
     u128 kept = significand >> GUARD;
     unsigned rest = (unsigned)significand & 7;
     kept += rest > 4 || (rest == 4 && (kept & 1));
-    /* The top bit of the significand counts as one of the exponent, so that carries go where they should. */
+    /* The top bit of the significand counts as one of the exponent, so that carries go where they
+     * should. */
     u128 bits = kept + ((u128)(biased ? biased - 1 : 0) << FRACTION);
     if (bits >> FRACTION >= EXPONENT_MAX)
         bits = (u128)EXPONENT_MAX << FRACTION;
@@ -210,7 +211,8 @@ PX quad __extendxftf2(long double x)
 PX quad __extenddftf2(double x) { return __extendxftf2(x); }
 PX quad __extendsftf2(float x) { return __extendxftf2(x); }
 
-/* To formats with `digits` bits of significand and exponents up to `most`: the rounded significand and its exponent. */
+/* To formats with `digits` bits of significand and exponents up to `most`: the rounded significand
+ * and its exponent. */
 static u64 narrow(const struct number *n, int digits, int least, int *exponent)
 {
     int shift = TOP + 1 - digits;

@@ -1,4 +1,5 @@
-/* Static constructors, linked where there are any. The runtime calls this once, before anything else of the domain. */
+/* Static constructors, linked where there are any. The runtime calls this once, before anything
+ * else of the domain. */
 typedef void constructor(void);
 extern constructor *const __postern_init_start[], *const __postern_init_end[];
 

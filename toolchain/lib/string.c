@@ -1,12 +1,14 @@
 /* The string functions that programs live by.
  *
- * A string's end is not known before it is found, so vectors are loaded only where they touch no page that the string does
- * not: at multiples of their size, or, where two strings lie differently, away from the end of a page. */
+ * A string's end is not known before it is found, so vectors are loaded only where they touch no
+ * page that the string does not: at multiples of their size, or, where two strings lie differently,
+ * away from the end of a page. */
 #include "vector.h"
 
 #define PX __attribute__((weak, visibility("hidden")))
 
-/* Bytes from which the memory gate was measured to be as fast. It has no better loops for searches than these with 32-byte vectors. */
+/* Bytes from which the memory gate was measured to be as fast. It has no better loops for searches
+ * than these with 32-byte vectors. */
 enum { PAGE = 4096, FIND_GATE = 512, LENGTH_GATE = 256, SEARCH_GATE = GATE && V == 16 };
 
 void *memcpy(void *restrict, const void *restrict, size_t);

@@ -1,10 +1,12 @@
 /* The unwinder: what the C++ run-time library asks of its platform (the Itanium C++ ABI, level I).
  *
- * Tables describe frames as on any x86-64 system, with the data stack in place of the stack: at a call the data stack pointer
- * is what the compiler takes %rsp for. Return addresses are not there. They come from the service __postern_return, one for
- * each depth of the control stack, and __postern_longjmp moves the control stack pointer to the frame of a landing pad.
+ * Tables describe frames as on any x86-64 system, with the data stack in place of the stack: at a
+ * call the data stack pointer is what the compiler takes %rsp for. Return addresses are not there.
+ * They come from the service __postern_return, one for each depth of the control stack, and
+ * __postern_longjmp moves the control stack pointer to the frame of a landing pad.
  *
- * Invariant: a context describes a frame at one of its calls; `depth` is what the control stack has while that frame runs. */
+ * Invariant: a context describes a frame at one of its calls; `depth` is what the control stack has
+ * while that frame runs. */
 #include <postern/extension.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,7 +83,8 @@ static uint64_t quad(uint64_t offset)
     return value;
 }
 
-/* A pointer in one of the encodings that the assembler uses in frame tables: 4 or 8 bytes, absolute or relative to itself. */
+/* A pointer in one of the encodings that the assembler uses in frame tables: 4 or 8 bytes, absolute
+ * or relative to itself. */
 static uint32_t pointer(const uint8_t **p, uint8_t encoding)
 {
     uint32_t here = (uint32_t)(uintptr_t)*p;
@@ -100,7 +103,8 @@ static uint32_t pointer(const uint8_t **p, uint8_t encoding)
 static int describe(struct _Unwind_Context *c)
 {
     const uint8_t *index = __postern_frame_index;
-    /* A sorted table of pairs, each relative to the index: where a function begins, where its description is. */
+    /* A sorted table of pairs, each relative to the index: where a function begins, where its
+     * description is. */
     if (!index || index[0] != 1 || index[3] != 0x3b)
         return 0;
     const uint8_t *p = index + 4;

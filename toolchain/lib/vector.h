@@ -1,5 +1,6 @@
-/* The vectors of the library: 16 bytes, which every x86-64 processor has, or 32 in the build for extensions that ask for
- * AVX2. (An extension cannot ask the processor, and code with AVX costs the gates a few cycles.) */
+/* The vectors of the library: 16 bytes, which every x86-64 processor has, or 32 in the build for
+ * extensions that ask for AVX2. (An extension cannot ask the processor, and code with AVX costs the
+ * gates a few cycles.) */
 #ifndef VECTOR_H
 #define VECTOR_H
 
@@ -37,8 +38,9 @@ static inline uint32_t bits(vector v) { return (uint32_t)_mm_movemask_epi8(v); }
 #endif
 enum { V = sizeof(vector) };
 
-/* The memory gate: the host's own code does long ranges, with the best that the processor has, and faults of it are the extension's. A
- * call of it takes about as long as 256 bytes here, which is where each function goes there (-fpostern-no-memory-gate: never). */
+/* The memory gate: the host's own code does long ranges, with the best that the processor has, and
+ * faults of it are the extension's. A call of it takes about as long as 256 bytes here, which is
+ * where each function goes there (-fpostern-no-memory-gate: never). */
 #ifdef NO_MEMORY_GATE
 enum { GATE = 0 };
 #else

@@ -1,4 +1,5 @@
-//! Compiling the many files of a library, as many at once as there are processors, and making archives of them.
+//! Compiling the many files of a library, as many at once as there are processors, and making
+//! archives of them.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -91,8 +92,8 @@ impl Job {
     }
 }
 
-/// Does all of `jobs` with `headers`, then makes their archives in `target`. `what` and `origin` are for messages: the library, and
-/// whose source it is.
+/// Does all of `jobs` with `headers`, then makes their archives in `target`. `what` and `origin`
+/// are for messages: the library, and whose source it is.
 pub fn build(
     jobs: &[Job],
     headers: &Headers,

@@ -1,8 +1,9 @@
 //! GNU assembly (AT&T syntax) as values.
 //!
-//! [`parse`](parse::parse) turns text into [`Statement`]s and knows the grammar of operands; it knows no instruction.
-//! Which mnemonics exist and what becomes of them is the [`rewrite`](crate::rewrite) module's matter. Every statement
-//! remembers where it came from, in the terms of whoever wrote it (the C file, where line information names one).
+//! [`parse`](parse::parse) turns text into [`Statement`]s and knows the grammar of operands; it
+//! knows no instruction. Which mnemonics exist and what becomes of them is the
+//! [`rewrite`](crate::rewrite) module's matter. Every statement remembers where it came from, in
+//! the terms of whoever wrote it (the C file, where line information names one).
 
 pub mod expression;
 mod macros;
@@ -56,7 +57,8 @@ pub enum StatementKind {
     Instruction(Instruction),
 }
 
-/// A machine instruction as it is written: prefixes, mnemonic, operands in AT&T order (sources first).
+/// A machine instruction as it is written: prefixes, mnemonic, operands in AT&T order (sources
+/// first).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
     /// `lock`, `rep`, `notrack`, …
@@ -76,7 +78,8 @@ pub enum Operand {
     Register(Register),
     /// `$expression`
     Immediate(Expression),
-    /// `%seg:disp(base,index,scale)`; also a bare expression, which is an absolute address (or a branch's target).
+    /// `%seg:disp(base,index,scale)`; also a bare expression, which is an absolute address (or a
+    /// branch's target).
     Memory(Memory),
 }
 

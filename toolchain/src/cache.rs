@@ -1,8 +1,9 @@
 //! What is made once and kept in the user's cache.
 //!
-//! Names in the cache are hashes of everything that goes into the thing, so that it is never stale. It is filled under another name
-//! and renamed when it is whole: who finds it finds all of it, and several drivers at once do not disturb each other. What a killed
-//! driver left unfinished is removed by the next one that makes something.
+//! Names in the cache are hashes of everything that goes into the thing, so that it is never stale.
+//! It is filled under another name and renamed when it is whole: who finds it finds all of it, and
+//! several drivers at once do not disturb each other. What a killed driver left unfinished is
+//! removed by the next one that makes something.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -55,7 +56,8 @@ pub fn cached<E: From<CompileError>>(
     Ok(folder)
 }
 
-/// Fills the folder `lib` of `folder` with `fill`, unless it is there. It takes long, so that others wait instead of doing it, too.
+/// Fills the folder `lib` of `folder` with `fill`, unless it is there. It takes long, so that
+/// others wait instead of doing it, too.
 pub fn built<E: From<CompileError>>(
     folder: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
@@ -74,7 +76,8 @@ pub fn built<E: From<CompileError>>(
     Ok(lib)
 }
 
-/// A file that one process at a time holds; it is given back when the process ends, however that is.
+/// A file that one process at a time holds; it is given back when the process ends, however that
+/// is.
 fn lock(path: &Path) -> Result<File, CompileError> {
     let file = File::create(path).map_err(CompileError::file(path))?;
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -87,7 +90,8 @@ fn lock(path: &Path) -> Result<File, CompileError> {
     Ok(file)
 }
 
-/// A folder that is being filled: locked, so that others see that somebody is at it, and gone when this is dropped.
+/// A folder that is being filled: locked, so that others see that somebody is at it, and gone when
+/// this is dropped.
 struct Unfinished {
     path: PathBuf,
     _lock: File,

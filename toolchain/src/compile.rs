@@ -1,6 +1,8 @@
-//! From a source to confined assembly and on to an object: the compiler with the flags of extensions, then the rewriter.
+//! From a source to confined assembly and on to an object: the compiler with the flags of
+//! extensions, then the rewriter.
 //!
-//! Libraries are compiled by this, too, so that it knows none of them: which headers of libraries a source sees, its caller says.
+//! Libraries are compiled by this, too, so that it knows none of them: which headers of libraries a
+//! source sees, its caller says.
 
 pub mod flags;
 pub mod include;
@@ -21,7 +23,8 @@ use crate::wasm;
 pub use maker::MAKER;
 use scratch::Scratch;
 
-/// The source language of inputs whose name does not tell otherwise, and the library that is linked.
+/// The source language of inputs whose name does not tell otherwise, and the library that is
+/// linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// `postern cc`
@@ -58,7 +61,8 @@ impl Language {
 /// What can be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A file in a language of the compiler's: the one of its name, or the one that is named (as by `-x`).
+    /// A file in a language of the compiler's: the one of its name, or the one that is named (as by
+    /// `-x`).
     Text(PathBuf, Option<OsString>),
     /// A `.s` file.
     Assembly(PathBuf),
@@ -79,7 +83,8 @@ impl Source {
         }
     }
 
-    /// The language that the compiler reads it in, in a run for `default`; none if the headers of libraries are not for it.
+    /// The language that the compiler reads it in, in a run for `default`; none if the headers of
+    /// libraries are not for it.
     pub fn language(&self, default: Language) -> Option<Language> {
         let cxx = match self {
             Source::Text(_, Some(named)) => named.to_string_lossy().starts_with("c++"),
@@ -146,7 +151,8 @@ pub struct Compilation<'a> {
 }
 
 impl<'a> Compilation<'a> {
-    /// A run for `language` with `options`; if `captured`, the compiler's messages are kept for [`Compilation::messages`].
+    /// A run for `language` with `options`; if `captured`, the compiler's messages are kept for
+    /// [`Compilation::messages`].
     pub fn new(
         language: Language,
         options: &'a CompileOptions,
@@ -186,8 +192,9 @@ impl<'a> Compilation<'a> {
         Ok(())
     }
 
-    /// The compiler with the flags of extensions around the user's. Without `headers` it sees those of no library, but neither
-    /// is it kept from the machine's (the user's own flags say where it looks).
+    /// The compiler with the flags of extensions around the user's. Without `headers` it sees those
+    /// of no library, but neither is it kept from the machine's (the user's own flags say where it
+    /// looks).
     pub fn compiler(
         &self,
         language: Language,
@@ -260,7 +267,8 @@ impl<'a> Compilation<'a> {
         })
     }
 
-    /// The confined assembly of a source that sees `headers`. `object` is what it will be, for dependency files.
+    /// The confined assembly of a source that sees `headers`. `object` is what it will be, for
+    /// dependency files.
     pub fn confined(
         &self,
         source: &Source,

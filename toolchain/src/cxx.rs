@@ -1,9 +1,9 @@
-//! The C++ library of extensions: libstdc++ of the compiler that is in use, built by this driver at first use into the user's
-//! cache, on top of the C library.
+//! The C++ library of extensions: libstdc++ of the compiler that is in use, built by this driver at
+//! first use into the user's cache, on top of the C library.
 //!
-//! The headers are the compiler's own, with those few of another system that say how the C library is (`configuration`). The
-//! library's source is the Debian package `gcc-VERSION-source`. Without that package C++ is compiled as before, without
-//! exceptions, run-time types and a library.
+//! The headers are the compiler's own, with those few of another system that say how the C library
+//! is (`configuration`). The library's source is the Debian package `gcc-VERSION-source`. Without
+//! that package C++ is compiled as before, without exceptions, run-time types and a library.
 
 mod build;
 mod configuration;
@@ -36,8 +36,8 @@ pub struct CxxLibrary {
 }
 
 impl CxxLibrary {
-    /// The library for a compiler whose headers of its own are in `own` (`…/12/include`), on top of `sysroot`, with its headers
-    /// made if need be; none if the compiler's source is not installed.
+    /// The library for a compiler whose headers of its own are in `own` (`…/12/include`), on top of
+    /// `sysroot`, with its headers made if need be; none if the compiler's source is not installed.
     ///
     /// # Errors
     /// The headers are missing, or the cache cannot be written.

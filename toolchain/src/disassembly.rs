@@ -40,7 +40,8 @@ pub fn formatter() -> GasFormatter {
     formatter
 }
 
-/// The instructions of `text`, which lies at `base`, one after the other from `from` on. What is no instruction is one of one byte.
+/// The instructions of `text`, which lies at `base`, one after the other from `from` on. What is no
+/// instruction is one of one byte.
 pub fn walk(text: &[u8], base: u32, from: u32) -> impl Iterator<Item = Instruction> + '_ {
     let mut at = from.saturating_sub(base) as usize;
     std::iter::from_fn(move || {
@@ -55,8 +56,8 @@ pub fn walk(text: &[u8], base: u32, from: u32) -> impl Iterator<Item = Instructi
     })
 }
 
-/// The instructions around `offset`: up to `before` of those from `start` (a known instruction start, such as a
-/// function's) on, the one at `offset`, and up to `after`.
+/// The instructions around `offset`: up to `before` of those from `start` (a known instruction
+/// start, such as a function's) on, the one at `offset`, and up to `after`.
 pub fn around(
     text: &[u8],
     base: u32,
@@ -91,7 +92,8 @@ pub fn around(
         }
         kept.push_back(instruction);
     }
-    // Where the walk did not arrive at the offset, the lines before it would be another reading of the same bytes.
+    // Where the walk did not arrive at the offset, the lines before it would be another reading of
+    // the same bytes.
     if kept
         .back()
         .is_some_and(|last| last.next_ip() != u64::from(offset))

@@ -52,7 +52,8 @@ impl From<ToolError> for DriverError {
     }
 }
 
-/// The whole driver: reads `args` (without the program's name), works, prints messages to standard error.
+/// The whole driver: reads `args` (without the program's name), works, prints messages to standard
+/// error.
 pub fn main(language: Language, args: &[OsString]) -> ExitCode {
     match run(language, args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -87,8 +88,8 @@ pub fn run(language: Language, args: &[OsString]) -> Result<(), DriverError> {
     Driver::new(language, &invocation, false)?.run()
 }
 
-/// As [`run`], with the compiler's warnings as the result and its errors in the error: for callers that run several
-/// compilers at once.
+/// As [`run`], with the compiler's warnings as the result and its errors in the error: for callers
+/// that run several compilers at once.
 ///
 /// # Errors
 /// See [`DriverError`].

@@ -1,4 +1,5 @@
-//! Why a source was not compiled: the error under all others, which the making of libraries, the link and the driver add theirs to.
+//! Why a source was not compiled: the error under all others, which the making of libraries, the
+//! link and the driver add theirs to.
 
 use std::path::{Path, PathBuf};
 

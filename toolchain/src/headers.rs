@@ -1,4 +1,5 @@
-//! Which libraries' headers a source sees: the C++ library's, the compiler's own, then the C library's.
+//! Which libraries' headers a source sees: the C++ library's, the compiler's own, then the C
+//! library's.
 
 use crate::archive::LibraryError;
 use crate::compile::{Headers, Language};
@@ -10,7 +11,8 @@ use crate::sysroot::Sysroot;
 pub struct Wanted {
     /// The language of the sources.
     pub language: Language,
-    /// There may be no C library. For C++ there may be none in any case, and then there is no C++ library either.
+    /// There may be no C library. For C++ there may be none in any case, and then there is no C++
+    /// library either.
     pub freestanding: bool,
     /// The C++ library's headers are not to be seen, though it is there.
     pub no_cxx_headers: bool,

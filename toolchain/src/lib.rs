@@ -1,10 +1,11 @@
 //! `postern cc` and `postern c++`: from C and C++ sources to a confined extension.
 //!
-//! The compiler is gcc. One source is compiled ([`compile`]) by having gcc write assembly, which becomes confined assembly
-//! ([`rewrite`]). The libraries of extensions are made that way, too, from source ([`sysroot`]); the link puts objects and
-//! libraries together to an extension file and lets the verifier judge it ([`link`]), and on top of all is the [`driver`], which
-//! reads gcc's command line. Nothing here is trusted:
-//! an extension that was made otherwise is judged by the same verifier when it is loaded.
+//! The compiler is gcc. One source is compiled ([`compile`]) by having gcc write assembly, which
+//! becomes confined assembly ([`rewrite`]). The libraries of extensions are made that way, too,
+//! from source ([`sysroot`]); the link puts objects and libraries together to an extension file and
+//! lets the verifier judge it ([`link`]), and on top of all is the [`driver`], which reads gcc's
+//! command line. Nothing here is trusted: an extension that was made otherwise is judged by the
+//! same verifier when it is loaded.
 
 #![forbid(unsafe_code)]
 

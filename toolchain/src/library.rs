@@ -1,7 +1,7 @@
 //! The functions that the compiler calls on its own (`lib/`).
 //!
-//! They are part of this crate as source and are compiled as any source of an extension, at first use, into the user's cache
-//! folder.
+//! They are part of this crate as source and are compiled as any source of an extension, at first
+//! use, into the user's cache folder.
 
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,8 @@ pub fn fingerprint() -> u64 {
     hash((HEADERS, SOURCES, MAKER, FLAGS))
 }
 
-/// The vectors of the library's copies. An extension cannot ask the processor what it has, so what the user's flags allow the
-/// compiler is what the library uses, too.
+/// The vectors of the library's copies. An extension cannot ask the processor what it has, so what
+/// the user's flags allow the compiler is what the library uses, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
     /// 16 bytes: every x86-64 processor.

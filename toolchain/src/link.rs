@@ -1,8 +1,9 @@
 //! From objects to an extension file.
 //!
-//! Trial links find out what has to be linked and what is left when unused sections are gone ([`needs`]), above all which
-//! symbols nobody defines. Those are the imports; each becomes the absolute address of its gate slot. The last link places
-//! text behind the slots and adds the notes. Then the verifier judges the text; a file that it refuses does not stay.
+//! Trial links find out what has to be linked and what is left when unused sections are gone
+//! ([`needs`]), above all which symbols nobody defines. Those are the imports; each becomes the
+//! absolute address of its gate slot. The last link places text behind the slots and adds the
+//! notes. Then the verifier judges the text; a file that it refuses does not stay.
 
 mod judge;
 mod linker;
@@ -27,7 +28,8 @@ use symbols::Found;
 /// How to link.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
-    /// Binary logarithm of the data stack's size in bytes; without a choice a program has 1 MiB, and a library what is usual.
+    /// Binary logarithm of the data stack's size in bytes; without a choice a program has 1 MiB,
+    /// and a library what is usual.
     pub stack_log2: Option<u32>,
     /// Bytes of heap that the extension wishes for; 0 leaves it to the host.
     pub heap: u64,
@@ -35,7 +37,8 @@ pub struct LinkOptions {
     pub collect: bool,
     /// Drop symbols and debug information.
     pub strip: bool,
-    /// The functions that are exported, besides the runtime's own; empty for all of default visibility.
+    /// The functions that are exported, besides the runtime's own; empty for all of default
+    /// visibility.
     pub exports: Vec<String>,
     /// More symbols to keep (`-u`).
     pub keep: Vec<String>,
@@ -53,8 +56,9 @@ pub struct LinkOptions {
     pub imports: Vec<String>,
     /// Where a map goes.
     pub map: Option<PathBuf>,
-    /// How many pages higher than it needs the code begins, at most [`MAX_SHIFT`]. Without a choice it follows from the code, so that that of
-    /// two extensions seldom begins in pages for which a processor has the same place in its tables.
+    /// How many pages higher than it needs the code begins, at most [`MAX_SHIFT`]. Without a choice
+    /// it follows from the code, so that that of two extensions seldom begins in pages for which a
+    /// processor has the same place in its tables.
     pub shift: Option<u32>,
 }
 
@@ -79,7 +83,8 @@ impl Default for LinkOptions {
     }
 }
 
-/// The C library as the linker needs it: whether it may define a name, and where it is, which may mean building it.
+/// The C library as the linker needs it: whether it may define a name, and where it is, which may
+/// mean building it.
 #[derive(Clone, Debug)]
 pub struct CLibrary(Sysroot);
 

@@ -1,8 +1,10 @@
-//! `postern build`: an extension that is described by a file, `postern.toml`, and built piece by piece.
+//! `postern build`: an extension that is described by a file, `postern.toml`, and built piece by
+//! piece.
 //!
-//! A [`Project`] is such a file, read and checked. [`Project::build`] compiles what has changed, in parallel, and links.
-//! What it builds depends only on the description, the sources and the tools; a piece that is up to date is left alone
-//! only if it is certain that nothing in this list has changed since it was begun (see `stamp`).
+//! A [`Project`] is such a file, read and checked. [`Project::build`] compiles what has changed, in
+//! parallel, and links. What it builds depends only on the description, the sources and the tools;
+//! a piece that is up to date is left alone only if it is certain that nothing in this list has
+//! changed since it was begun (see `stamp`).
 
 mod compile;
 mod crates;
@@ -198,7 +200,8 @@ impl Project {
         &self.manifest.extension.name
     }
 
-    /// What is compiled, each source once, and with which options. `tell` hears of crates that are fetched for it.
+    /// What is compiled, each source once, and with which options. `tell` hears of crates that are
+    /// fetched for it.
     ///
     /// # Errors
     /// A crate cannot be had, or a pattern matches nothing.

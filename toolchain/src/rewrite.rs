@@ -1,12 +1,14 @@
 //! From compiler assembly to confined assembly.
 //!
-//! The rewriter applies the extension ABI (`docs/src/internals/abi.md`) to each statement: gs-relative 32-bit operands,
-//! two stacks, landing pads, guarded indirect branches. It is not trusted: the verifier judges what comes out of the
-//! assembler. So its duty is that the program still means what the compiler meant, and that whatever cannot be
-//! confined is refused here, with the line of the source.
+//! The rewriter applies the extension ABI (`docs/src/internals/abi.md`) to each statement:
+//! gs-relative 32-bit operands, two stacks, landing pads, guarded indirect branches. It is not
+//! trusted: the verifier judges what comes out of the assembler. So its duty is that the program
+//! still means what the compiler meant, and that whatever cannot be confined is refused here, with
+//! the line of the source.
 //!
-//! Invariant of the output: at every instruction %r15 equals the compiler's stack pointer plus a number that the
-//! rewriter knows at that place, the *bias*; it is 0 at calls and 8 at function entries, returns and tail calls.
+//! Invariant of the output: at every instruction %r15 equals the compiler's stack pointer plus a
+//! number that the rewriter knows at that place, the *bias*; it is 0 at calls and 8 at function
+//! entries, returns and tail calls.
 
 mod directive;
 mod emit;
@@ -29,7 +31,8 @@ pub enum Adjustment {
     /// In the callee, pushes and pops merged: what `postern cc` does.
     #[default]
     Callee,
-    /// %r15 follows the compiler's stack pointer at each instruction: simpler and slower, to measure against.
+    /// %r15 follows the compiler's stack pointer at each instruction: simpler and slower, to
+    /// measure against.
     Fixed,
 }
 
@@ -51,7 +54,8 @@ impl Default for RewriteOptions {
     }
 }
 
-/// Rewrites the assembly `source`; `file` names it in messages where it has no line information itself.
+/// Rewrites the assembly `source`; `file` names it in messages where it has no line information
+/// itself.
 ///
 /// # Errors
 /// Everything that cannot be confined or is not understood, in the order of the source.

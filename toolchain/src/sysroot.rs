@@ -1,8 +1,8 @@
 //! The C library of extensions: newlib, built by this driver at first use into the user's cache.
 //!
-//! A sysroot is a folder with `include` and `lib`. Its name is a hash of all that goes into it, so that it is never stale.
-//! It comes in two stages: the headers (seconds) before the
-//! first compilation, and `libc.a` and `libm.a` before the first link that asks for something in them.
+//! A sysroot is a folder with `include` and `lib`. Its name is a hash of all that goes into it, so
+//! that it is never stale. It comes in two stages: the headers (seconds) before the first
+//! compilation, and `libc.a` and `libm.a` before the first link that asks for something in them.
 
 mod compile;
 mod makefile;
@@ -53,7 +53,8 @@ impl Sysroot {
         self.folder.join("include")
     }
 
-    /// Whether a header says one of these names: whether the library may define a symbol that nobody else does.
+    /// Whether a header says one of these names: whether the library may define a symbol that
+    /// nobody else does.
     pub fn declares_one_of(&self, wanted: &HashSet<&str>) -> bool {
         std::fs::read_to_string(self.folder.join("names"))
             .is_ok_and(|names| names.split('\n').any(|name| wanted.contains(name)))

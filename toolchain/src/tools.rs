@@ -129,7 +129,8 @@ impl ToolCommand {
         self
     }
 
-    /// Runs it with its messages captured into the error; warnings of a run that succeeds are printed.
+    /// Runs it with its messages captured into the error; warnings of a run that succeeds are
+    /// printed.
     pub fn run(&mut self) -> Result<(), ToolError> {
         let messages = self.run_captured()?;
         if !messages.is_empty() {
@@ -138,7 +139,8 @@ impl ToolCommand {
         Ok(())
     }
 
-    /// Runs it with its messages captured: into the error, or as the result (each with the end of its line).
+    /// Runs it with its messages captured: into the error, or as the result (each with the end of
+    /// its line).
     pub fn run_captured(&mut self) -> Result<String, ToolError> {
         self.command.stdin(Stdio::null());
         let output = self

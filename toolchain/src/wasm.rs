@@ -1,9 +1,11 @@
-//! WebAssembly modules: wasm2c (Debian's package `wabt`) turns one into C, which is compiled like any other source.
+//! WebAssembly modules: wasm2c (Debian's package `wabt`) turns one into C, which is compiled like
+//! any other source.
 //!
-//! wasm2c's C stands between a prelude of ours (`wasm/prelude.h`: memory, tables, arithmetic, in place of wabt's run-time
-//! library) and glue made for the module ([`glue`]): imports become services, exports functions of the extension. Nothing
-//! of it is trusted; that the module traps where WebAssembly says so is the prelude's business, and that it stays in its
-//! window the verifier's.
+//! wasm2c's C stands between a prelude of ours (`wasm/prelude.h`: memory, tables, arithmetic, in
+//! place of wabt's run-time library) and glue made for the module ([`glue`]): imports become
+//! services, exports functions of the extension. Nothing of it is trusted; that the module traps
+//! where WebAssembly says so is the prelude's business, and that it stays in its window the
+//! verifier's.
 
 mod glue;
 mod module;
@@ -26,10 +28,12 @@ const ROOM: u64 = 2048;
 /// Most pages: what the small code model can address, with room for everything else.
 const MOST: u64 = 1 << 14;
 
-/// Options for gcc, before the user's: the C of wasm2c is slow to run and slow to compile without optimisation.
+/// Options for gcc, before the user's: the C of wasm2c is slow to run and slow to compile without
+/// optimisation.
 pub const DEFAULTS: &[&str] = &["-O2"];
 
-/// Options for gcc, after the user's: WebAssembly's arithmetic is exact, and the unit is the whole module.
+/// Options for gcc, after the user's: WebAssembly's arithmetic is exact, and the unit is the whole
+/// module.
 pub const REQUIRED: &[&str] = &[
     "-std=gnu11",
     "-w",
@@ -46,8 +50,8 @@ pub const REQUIRED: &[&str] = &[
 const PRELUDE: &str = include_str!("../wasm/prelude.h");
 const WASI: &str = include_str!("../wasm/wasi.h");
 
-/// Translates the module (or text, `.wat`) at `path` in the empty folder `into`; returns the C file. `room` are the bytes
-/// that the memory may take at most.
+/// Translates the module (or text, `.wat`) at `path` in the empty folder `into`; returns the C
+/// file. `room` are the bytes that the memory may take at most.
 ///
 /// # Errors
 /// What wasm2c says of the module, in the compiler's form; or that it is not there.
@@ -123,7 +127,8 @@ pub fn translate(path: &Path, into: &Path, room: Option<u64>) -> Result<PathBuf,
     Ok(source)
 }
 
-/// The part of wasm2c's C after its helpers, which refers to the one instance by name and has no table of types.
+/// The part of wasm2c's C after its helpers, which refers to the one instance by name and has no
+/// table of types.
 fn body(text: &str) -> Option<String> {
     let (_, text) = text.split_once("\nstatic bool s_module_initialized = false;\n")?;
     let text = match text.split_once("static void init_func_types(void) {") {

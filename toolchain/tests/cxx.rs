@@ -1,5 +1,5 @@
-//! Programs of C++, confined with libstdc++ and native with the system's: the same output to the byte, and the same end. And how
-//! calls end that throw what nobody catches.
+//! Programs of C++, confined with libstdc++ and native with the system's: the same output to the
+//! byte, and the same end. And how calls end that throw what nobody catches.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,8 @@ fn exceptions() {
     compare("exceptions.cc");
 }
 
-/// What nobody catches ends the call as a fault that says what it was; the next call of a fresh domain is as the first.
+/// What nobody catches ends the call as a fault that says what it was; the next call of a fresh
+/// domain is as the first.
 #[test]
 fn what_nobody_catches() {
     let path = Build::new(Language::Cxx)
@@ -120,7 +121,8 @@ fn what_nobody_catches() {
                 .domain()
                 .func::<fn(i32) -> i32>("throw_kind")
                 .unwrap();
-            // A second call of the same domain has a control stack of its own: the exception ends there.
+            // A second call of the same domain has a control stack of its own: the exception ends
+            // there.
             i32::from(throw.call(kind).is_err())
         })
         .build()

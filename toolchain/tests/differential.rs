@@ -1,5 +1,6 @@
-//! The same sources, native and confined, must compute the same: every program of `tests/programs` at every level of
-//! optimisation. This is what finds a wrong rewriting; the verifier only finds an unsafe one.
+//! The same sources, native and confined, must compute the same: every program of `tests/programs`
+//! at every level of optimisation. This is what finds a wrong rewriting; the verifier only finds an
+//! unsafe one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -242,7 +242,8 @@ fn options() {
     assert_eq!((header.stack_log2, header.heap_wish), (16, 1 << 20));
 }
 
-/// A link that nothing can run is an error, as configure scripts expect; what is declared as the host's is not.
+/// A link that nothing can run is an error, as configure scripts expect; what is declared as the
+/// host's is not.
 #[test]
 fn a_program_defines_what_it_calls() {
     let at = folder(
@@ -321,7 +322,8 @@ fn a_program_defines_what_it_calls() {
     assert_eq!(domain.run_main(&["h"], &[] as &[&str]).unwrap(), 7);
 }
 
-/// A frame that is larger than the stack, and than what lies below it, is an overflow and no wild write.
+/// A frame that is larger than the stack, and than what lies below it, is an overflow and no wild
+/// write.
 #[test]
 fn a_frame_larger_than_the_stack() {
     let at = folder(
@@ -501,7 +503,8 @@ fn calls(at: &Path, name: &str) {
 #[test]
 fn names_of_symbols_are_names_and_nothing_else() {
     let at = folder("names", &[("secret", "a secret")]);
-    // Between quotation marks in assembly, this would have put a file of its choice into the extension.
+    // Between quotation marks in assembly, this would have put a file of its choice into the
+    // extension.
     let injected = format!("x\";.incbin\"{}\";.ascii\"", at.join("secret").display());
     for name in [&injected, "x\\", "\u{1b}[2Jx"] {
         calls(&at, name);

@@ -1,6 +1,7 @@
-//! File tests: in each file of `tests/filetests`, cases separated by `---`. A case is assembly, then a line `=>`, then
-//! what must come out: the rewritten text section, or lines with `error:`. Write `POSTERN_BLESS=1` into the environment
-//! to let the present output be the expected one, and read the difference.
+//! File tests: in each file of `tests/filetests`, cases separated by `---`. A case is assembly,
+//! then a line `=>`, then what must come out: the rewritten text section, or lines with `error:`.
+//! Write `POSTERN_BLESS=1` into the environment to let the present output be the expected one, and
+//! read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;

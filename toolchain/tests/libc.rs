@@ -1,4 +1,5 @@
-//! Programs of C, confined with the C library and native with the system's: the same output to the byte, and the same end.
+//! Programs of C, confined with the C library and native with the system's: the same output to the
+//! byte, and the same end.
 //!
 //! The policy is `compute`, with the standard streams in memory.
 

@@ -28,7 +28,8 @@ impl Folder {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(&path, text).expect("a file");
-        // What is as old as the step that reads it is compiled again; so the file system's clock ticks first.
+        // What is as old as the step that reads it is compiled again; so the file system's clock
+        // ticks first.
         let written = |path: &Path| path.metadata().and_then(|m| m.modified()).expect("a time");
         let (file, later) = (written(&path), self.0.join(".tick"));
         while {

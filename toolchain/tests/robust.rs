@@ -1,5 +1,5 @@
-//! Whatever the text, the rewriter answers with text or with diagnostics, soon. The inputs are the file tests, cut,
-//! joined and changed at random (the same random on every run).
+//! Whatever the text, the rewriter answers with text or with diagnostics, soon. The inputs are the
+//! file tests, cut, joined and changed at random (the same random on every run).
 
 use std::path::Path;
 

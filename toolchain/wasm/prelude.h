@@ -1,12 +1,14 @@
-/* What the C of wasm2c 1.0.32 finds around it in an extension: in place of wabt's own wasm-rt.h, its run-time library and the
- * helpers at the top of each file that it writes.
+/* What the C of wasm2c 1.0.32 finds around it in an extension: in place of wabt's own wasm-rt.h,
+ * its run-time library and the helpers at the top of each file that it writes.
  *
- * There is one instance of the module, and everything of it is static in one translation unit, so that the compiler sees
- * that a store into linear memory changes neither the memory's size nor a global. Linear memory is an array at a fixed
- * place of the window; the driver says with macros how large it is (toolchain/src/wasm.rs).
+ * There is one instance of the module, and everything of it is static in one translation unit, so
+ * that the compiler sees that a store into linear memory changes neither the memory's size nor a
+ * global. Linear memory is an array at a fixed place of the window; the driver says with macros how
+ * large it is (toolchain/src/wasm.rs).
  *
- * Invariant: no access reaches linear memory but through WASM_CHECK, which traps as WebAssembly says. It is about the
- * meaning of the module; that the window is not left is the verifier's business. */
+ * Invariant: no access reaches linear memory but through WASM_CHECK, which traps as WebAssembly
+ * says. It is about the meaning of the module; that the window is not left is the verifier's
+ * business. */
 #ifndef POSTERN_WASM_PRELUDE
 #define POSTERN_WASM_PRELUDE
 
@@ -75,8 +77,9 @@ static u8 wasm_data[WASM_MEMORY_RESERVED * WASM_PAGE] __attribute__((aligned(409
 static s64 wasm_size;
 #endif
 
-/* `at` is below 2^33 and `bytes` at most 2^32: nothing here can overflow. A constant beyond everything that the memory can become
- * traps without a question, so that the compiler never makes an address of it that the small code model cannot have. */
+/* `at` is below 2^33 and `bytes` at most 2^32: nothing here can overflow. A constant beyond
+ * everything that the memory can become traps without a question, so that the compiler never makes
+ * an address of it that the small code model cannot have. */
 #define WASM_CHECK(at, bytes)                                                                                              \
     do {                                                                                                                   \
         if (__builtin_constant_p(at) && (u64)(at) + (bytes) > WASM_MEMORY_RESERVED * WASM_PAGE)                            \
@@ -360,8 +363,8 @@ WASM_REINTERPRET(i32_reinterpret_f32, f32, u32)
 WASM_REINTERPRET(f64_reinterpret_i64, u64, f64)
 WASM_REINTERPRET(i64_reinterpret_f64, f64, u64)
 
-/* From `whole` on a number is whole; below it, adding and subtracting `whole` rounds to the nearest, ties to even. What is not
- * a number becomes quiet by the addition. */
+/* From `whole` on a number is whole; below it, adding and subtracting `whole` rounds to the
+ * nearest, ties to even. What is not a number becomes quiet by the addition. */
 #define WASM_ROUND(suffix, type, whole)                                                                                    \
     WASM_INLINE type wasm_nearbyint##suffix(type x)                                                                        \
     {                                                                                                                      \

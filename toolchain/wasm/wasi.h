@@ -1,7 +1,9 @@
-/* WASI preview 1 for a command that reads and writes its standard streams: its functions over the service `sys`.
+/* WASI preview 1 for a command that reads and writes its standard streams: its functions over the
+ * service `sys`.
  *
- * What a call does is decided by the domain's policy, as for any extension. No folder is opened beforehand, so a module finds
- * no files. Every address that the module gives is checked as an access of the module itself would be. */
+ * What a call does is decided by the domain's policy, as for any extension. No folder is opened
+ * beforehand, so a module finds no files. Every address that the module gives is checked as an
+ * access of the module itself would be. */
 #ifndef POSTERN_WASM_WASI
 #define POSTERN_WASM_WASI
 

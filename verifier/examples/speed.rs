@@ -1,7 +1,8 @@
-//! How fast the verifier judges text: `cargo run --release -p postern-verifier --example speed [TEXT]`.
+//! How fast the verifier judges text: `cargo run --release -p postern-verifier --example speed
+//! [TEXT]`.
 //!
-//! TEXT is a file of bare machine code without calls to gate slots; without it, a text with the instruction mix of
-//! confined gcc output is made up.
+//! TEXT is a file of bare machine code without calls to gate slots; without it, a text with the
+//! instruction mix of confined gcc output is made up.
 
 use std::time::Instant;
 
@@ -86,7 +87,8 @@ const MIX: &[(u32, &[u8])] = &[
     (5, &[0x0f, 0x1f, 0x84, 0x20, 0, 0, 0, 0]),                    // landing pad
 ];
 
-/// About `size` bytes with that mix, branches between their instructions, and a few guarded sequences.
+/// About `size` bytes with that mix, branches between their instructions, and a few guarded
+/// sequences.
 fn invent(size: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(size + 64);
     let mut recent = [0usize; 64];

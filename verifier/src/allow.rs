@@ -1,8 +1,9 @@
 //! The allow list: every instruction that confined code may use. What is not here is refused.
 //!
-//! Nothing in these rows may access memory but through ModRM (or an absolute address under 67h), touch rsp, branch
-//! (but for the kinds that say so), or read or write machine state besides general, vector and x87 registers and the
-//! arithmetic flags. That is checked against three independent decoders by `tests/sweep.rs`.
+//! Nothing in these rows may access memory but through ModRM (or an absolute address under 67h),
+//! touch rsp, branch (but for the kinds that say so), or read or write machine state besides
+//! general, vector and x87 registers and the arithmetic flags. That is checked against three
+//! independent decoders by `tests/sweep.rs`.
 
 mod avx;
 mod integer;
@@ -19,8 +20,8 @@ pub(crate) const SETS: [(&str, &[Row]); 4] = [
     ("x87", x87::ROWS),
 ];
 
-/// Instructions that are accepted as whole strings of bytes, because a prefix or a ModRM byte means something else
-/// in them than in others.
+/// Instructions that are accepted as whole strings of bytes, because a prefix or a ModRM byte means
+/// something else in them than in others.
 pub(crate) const FIXED: &[Fixed] = &[
     fixed_row("pause", &[0xf3, 0x90], InstructionKind::Plain),
     fixed_row("endbr64", &[0xf3, 0x0f, 0x1e, 0xfa], InstructionKind::Plain),

@@ -1,4 +1,5 @@
-//! The longest path through text whose branches and calls all go forward, and how deep its calls nest.
+//! The longest path through text whose branches and calls all go forward, and how deep its calls
+//! nest.
 
 use crate::decode::{chunk_at, decode};
 use crate::rule::Rule;
@@ -11,7 +12,8 @@ use crate::verify::{Layout, displacement};
 pub struct Bounds {
     /// Instructions that run.
     pub instructions: u32,
-    /// Calls inside each other, those of gate slots among them; none is a function that calls nothing.
+    /// Calls inside each other, those of gate slots among them; none is a function that calls
+    /// nothing.
     pub call_depth: u32,
 }
 
@@ -46,9 +48,10 @@ impl Path {
     }
 }
 
-/// The longest path from any start in `starts` to a return or trap, and the deepest; a call counts as its whole callee, a gate slot
-/// as no instruction. Refused, with its place, is the last start from which either is above `bounds`: as a number that can no
-/// longer be counted is above all bounds, none is ever less than the truth. `paths` has a word for each byte of text.
+/// The longest path from any start in `starts` to a return or trap, and the deepest; a call counts
+/// as its whole callee, a gate slot as no instruction. Refused, with its place, is the last start
+/// from which either is above `bounds`: as a number that can no longer be counted is above all
+/// bounds, none is ever less than the truth. `paths` has a word for each byte of text.
 ///
 /// Every branch of `text` goes forward, so the walk from the end knows the paths of all targets.
 pub(crate) fn longest_path(

@@ -1,19 +1,23 @@
-//! One instruction: its length, and whether the allow list has it with operands that stay in the window.
+//! One instruction: its length, and whether the allow list has it with operands that stay in the
+//! window.
 //!
-//! The invariant: where this says yes, every processor that implements the instruction reads exactly `length` bytes,
-//! its only access to memory is at segment base + a 32-bit address, and rsp is neither read nor written (but for
-//! the implied use by `call` and `ret`). Nothing that an earlier instruction did matters.
+//! The invariant: where this says yes, every processor that implements the instruction reads
+//! exactly `length` bytes, its only access to memory is at segment base + a 32-bit address, and rsp
+//! is neither read nor written (but for the implied use by `call` and `ret`). Nothing that an
+//! earlier instruction did matters.
 //!
-//! [`common`] knows the prefixes that nearly all instructions have, in at most six bytes before displacement and
-//! immediate, and has no branch that depends on the text: all checks are gathered into one word, tested once.
-//! [`rare`] knows the whole grammar. Both look into the same tables and end in the same [`operands`]. Why an
-//! instruction is refused is worked out afterwards, by [`crate::explain`].
+//! [`common`] knows the prefixes that nearly all instructions have, in at most six bytes before
+//! displacement and immediate, and has no branch that depends on the text: all checks are gathered
+//! into one word, tested once. [`rare`] knows the whole grammar. Both look into the same tables and
+//! end in the same [`operands`]. Why an instruction is refused is worked out afterwards, by
+//! [`crate::explain`].
 
 use crate::allow::FIXED;
 use crate::row::InstructionKind;
 use crate::table::*;
 
-/// Bytes that the decoder looks at: more than the 15 of the longest instruction, so that it never checks bounds.
+/// Bytes that the decoder looks at: more than the 15 of the longest instruction, so that it never
+/// checks bounds.
 pub(crate) const CHUNK: usize = 24;
 
 /// An accepted instruction.
@@ -25,14 +29,15 @@ pub(crate) struct Decoded {
     pub entry: u64,
 }
 
-/// Decodes the instruction at the start of `chunk`; `segment` is the override's byte. `None` refuses.
+/// Decodes the instruction at the start of `chunk`; `segment` is the override's byte. `None`
+/// refuses.
 #[inline(always)]
 pub(crate) fn decode(chunk: &[u8; CHUNK], segment: u8) -> Option<Decoded> {
     common(word(chunk, 0), segment).or_else(|| rare(chunk, segment))
 }
 
-/// The instruction in the first bytes of `w`, if it has at most one prefix besides segment, 67h and REX, and an opcode of
-/// the one-byte or the 0F map.
+/// The instruction in the first bytes of `w`, if it has at most one prefix besides segment, 67h and
+/// REX, and an opcode of the one-byte or the 0F map.
 #[inline(always)]
 pub(crate) fn common(mut w: u64, segment: u8) -> Option<Decoded> {
     // Segment and address size, always together.
@@ -53,13 +58,15 @@ pub(crate) fn common(mut w: u64, segment: u8) -> Option<Decoded> {
     operands(w, entry, lead)
 }
 
-/// Checks ModRM, SIB, registers, width and segment of the instruction whose opcode is the first byte of `w`.
+/// Checks ModRM, SIB, registers, width and segment of the instruction whose opcode is the first
+/// byte of `w`.
 #[inline(always)]
 fn operands(w: u64, entry: u64, lead: u64) -> Option<Decoded> {
     let operand = u64::from(OPERAND[(w >> 8 & 0xff) as usize]);
     // What of the operand matters to this opcode: its length, and everything that is wrong.
     let found = operand & u64::from(BASES[(w >> 16 & 7) as usize]) & lead >> EXTENSIONS & entry;
-    // Memory is accessed if and only if segment and 67h are there; and the form is one of the entry's.
+    // Memory is accessed if and only if segment and 67h are there; and the form is one of the
+    // entry's.
     if (found ^ lead) & WRONG != 0 || entry >> (operand >> FORM & 63) & 1 == 0 {
         return None;
     }
@@ -198,7 +205,8 @@ pub(crate) fn opcode(text: &[u8], at: usize) -> (u8, u8) {
     (opcode.unwrap_or(0), bytes.next().unwrap_or(0))
 }
 
-/// Whether the x87 instruction with this opcode and ModRM byte is allowed, as far as it has no memory operand.
+/// Whether the x87 instruction with this opcode and ModRM byte is allowed, as far as it has no
+/// memory operand.
 pub(crate) fn x87_allowed((opcode, modrm): (u8, u8)) -> bool {
     let set = SECOND
         .get(usize::from(opcode).wrapping_sub(0xd8))

@@ -1,7 +1,8 @@
 //! Names the rule that a refused instruction breaks.
 //!
-//! This runs only after [`crate::decode`] has refused, so a mistake here can make a message worse but never accepts
-//! anything. It walks the bytes in the order in which a reader would: prefixes, opcode, form, operand.
+//! This runs only after [`crate::decode`] has refused, so a mistake here can make a message worse
+//! but never accepts anything. It walks the bytes in the order in which a reader would: prefixes,
+//! opcode, form, operand.
 
 use crate::decode::CHUNK;
 use crate::rule::Rule;

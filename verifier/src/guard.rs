@@ -8,8 +8,9 @@
 //! jmp   *%r11     or   call *%r11
 //! ```
 //!
-//! The invariant: whoever reaches the branch has executed all five in order, since none but the first is a start that
-//! anything may branch to; so r11 is the window's base plus an offset at which text (or a gate slot) holds a pad.
+//! The invariant: whoever reaches the branch has executed all five in order, since none but the
+//! first is a start that anything may branch to; so r11 is the window's base plus an offset at
+//! which text (or a gate slot) holds a pad.
 
 use crate::decode::{chunk_at, decode};
 use crate::starts::{before, remove};
@@ -25,8 +26,8 @@ const OR: [u8; 9] = {
     [0x67, 0x4c, 0x0b, 0x1c, 0x25, a, b, c, d]
 };
 
-/// Whether the branch at `at`, an instruction start like all those in `starts` below it, ends a guarded sequence. If so, the
-/// starts inside the sequence are taken out of `starts`.
+/// Whether the branch at `at`, an instruction start like all those in `starts` below it, ends a
+/// guarded sequence. If so, the starts inside the sequence are taken out of `starts`.
 pub(crate) fn close(text: &[u8], segment: u8, starts: &mut [u64], at: usize) -> bool {
     match find(text, segment, starts, at) {
         Some(inside) => {
@@ -47,7 +48,8 @@ fn find(text: &[u8], segment: u8, starts: &[u64], at: usize) -> Option<[usize; 4
     let jne = before(starts, or)?;
     let compare = before(starts, jne)?;
     let mov = before(starts, compare)?;
-    // Consecutive starts, so these are whole instructions as they were decoded (the patterns fix their lengths).
+    // Consecutive starts, so these are whole instructions as they were decoded (the patterns fix
+    // their lengths).
     let good = is(text.get(or..at)?, segment, &OR)
         && matches!(text.get(jne..or)?, [0x75, _] | [0x0f, 0x85, _, _, _, _])
         && is(text.get(compare..jne)?, segment, &COMPARE)
@@ -63,8 +65,8 @@ fn is(instruction: &[u8], segment: u8, rest: &[u8]) -> bool {
         .is_some_and(|(first, tail)| *first == segment && tail == rest)
 }
 
-/// `mov` of 32 bits to r11d from a register or a memory operand. The instruction is already accepted, so only the opcode, the
-/// width and the destination are left to check.
+/// `mov` of 32 bits to r11d from a register or a memory operand. The instruction is already
+/// accepted, so only the opcode, the width and the destination are left to check.
 fn writes_r11d(instruction: &[u8], segment: u8) -> bool {
     let rest = match instruction {
         [first, 0x67, rest @ ..] if *first == segment => rest,

@@ -1,21 +1,25 @@
 //! Judges x86-64 machine code: what it accepts cannot leave its window.
 //!
-//! This crate is the whole security argument of native extensions. Whatever made the code is not trusted; for any bytes
-//! that [`verify`] accepts, and that are then mapped read-only and executable at the offset that it was told,
+//! This crate is the whole security argument of native extensions. Whatever made the code is not
+//! trusted; for any bytes that [`verify`] accepts, and that are then mapped read-only and
+//! executable at the offset that it was told,
 //!
-//! - every access to memory is at segment base + a 32-bit address, at most 32 bytes wide: inside the window or in the 64
-//!   KiB above it that are never mapped;
-//! - the instructions executed are exactly those that were judged, since direct branches go to judged starts, gate slots or link slots,
-//!   indirect ones to landing pads, and returns to where a `call` pushed, which nothing else can write;
-//! - no instruction enters the kernel, or reads or writes machine state but general, vector and x87 registers and the
-//!   arithmetic flags.
+//! - every access to memory is at segment base + a 32-bit address, at most 32 bytes wide: inside
+//!   the window or in the 64 KiB above it that are never mapped;
+//! - the instructions executed are exactly those that were judged, since direct branches go to
+//!   judged starts, gate slots or link slots, indirect ones to landing pads, and returns to where a
+//!   `call` pushed, which nothing else can write;
+//! - no instruction enters the kernel, or reads or writes machine state but general, vector and x87
+//!   registers and the arithmetic flags.
 //!
-//! The judgement is by byte grammar against a list of what is allowed ([`rules`]); everything else is refused. It needs no
-//! heap and no state beyond the caller's buffer, never panics, and takes time linear in the length of text.
+//! The judgement is by byte grammar against a list of what is allowed ([`rules`]); everything else
+//! is refused. It needs no heap and no state beyond the caller's buffer, never panics, and takes
+//! time linear in the length of text.
 //!
-//! The modules, in the order of reading: `row` and `allow` (the list as data), `table` (the same, dense), `decode` (one
-//! instruction), `guard` and `pad` (indirect branches), `verify` and `pass` (a text), `bounded` (the longest path), `explain` and
-//! `rule` (what to say when code is refused). Beside them, for those who make code, stand [`window`] (the numbers of the ABI) and
+//! The modules, in the order of reading: `row` and `allow` (the list as data), `table` (the same,
+//! dense), `decode` (one instruction), `guard` and `pad` (indirect branches), `verify` and `pass`
+//! (a text), `bounded` (the longest path), `explain` and `rule` (what to say when code is refused).
+//! Beside them, for those who make code, stand [`window`] (the numbers of the ABI) and
 //! [`relocation`] (addresses that are filled in later).
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,9 +1,11 @@
-//! Landing pads stand only at instruction starts, so that no indirect branch lands inside an instruction.
+//! Landing pads stand only at instruction starts, so that no indirect branch lands inside an
+//! instruction.
 
 use crate::starts::contains;
 use crate::window::PAD;
 
-/// The first occurrence of the pad that is not an instruction of its own, outside guarded sequences.
+/// The first occurrence of the pad that is not an instruction of its own, outside guarded
+/// sequences.
 pub(crate) fn stray(text: &[u8], starts: &[u64]) -> Option<usize> {
     let mut from = 0;
     while let Some(at) = find(text, from) {
@@ -38,9 +40,9 @@ const BLOCK: usize = 64;
 /// Those, and what a pad that begins at the last of them reaches.
 const SIGHT: usize = BLOCK + PAD.len();
 
-/// Whether the pad's third and fourth byte, which are rare together, may stand where a pad would begin in the first [`BLOCK`]
-/// bytes. Eight positions at a time: where both bytes agree, a byte of `differs` is zero, and subtracting one from each byte
-/// borrows from its top bit.
+/// Whether the pad's third and fourth byte, which are rare together, may stand where a pad would
+/// begin in the first [`BLOCK`] bytes. Eight positions at a time: where both bytes agree, a byte of
+/// `differs` is zero, and subtracting one from each byte borrows from its top bit.
 fn may_hold(block: &[u8; SIGHT]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     let mut zero = 0;

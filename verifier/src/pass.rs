@@ -1,9 +1,10 @@
 //! The pass over a text: every instruction judged once, its start and its branch target noted.
 //!
-//! Decoding is a chain: where an instruction starts is known when the one before it is decoded, and that takes some forty
-//! cycles in which the processor is mostly idle. A landing pad may stand only at an instruction start, so long text is cut
-//! at pads and its parts are decoded side by side. Each part must end exactly where the next one begins. If anything is
-//! wrong the text is judged again from the front, so that the first violation is reported.
+//! Decoding is a chain: where an instruction starts is known when the one before it is decoded, and
+//! that takes some forty cycles in which the processor is mostly idle. A landing pad may stand only
+//! at an instruction start, so long text is cut at pads and its parts are decoded side by side.
+//! Each part must end exactly where the next one begins. If anything is wrong the text is judged
+//! again from the front, so that the first violation is reported.
 
 use crate::decode::{CHUNK, Decoded, chunk_at, common, decode, opcode, rare, x87_allowed};
 use crate::explain::explain;
@@ -45,7 +46,8 @@ struct Lane {
     at: usize,
     /// Entries of its instructions, or-ed.
     seen: u64,
-    /// Its instructions that ask for more than a look at their operands, with their positions; the first `waiting` count.
+    /// Its instructions that ask for more than a look at their operands, with their positions; the
+    /// first `waiting` count.
     aside: [(usize, Decoded); BATCH],
     waiting: usize,
 }
@@ -117,8 +119,9 @@ impl Pass<'_> {
         }
     }
 
-    /// Where the parts begin, at about equal distances: at pads, or else behind some fill, where functions begin. `None` if
-    /// text is short or has too few of them. A bad cut costs time, no more: the part before it does not end there.
+    /// Where the parts begin, at about equal distances: at pads, or else behind some fill, where
+    /// functions begin. `None` if text is short or has too few of them. A bad cut costs time, no
+    /// more: the part before it does not end there.
     fn cuts(&self) -> Option<[usize; LANES]> {
         let mut cuts = [0; LANES];
         let length = self.text.len() / LANES;
@@ -178,8 +181,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Judges the instructions from `at` up to `end`, which the last must not cross. If it can go on to the next one, that is
-    /// the result.
+    /// Judges the instructions from `at` up to `end`, which the last must not cross. If it can go
+    /// on to the next one, that is the result.
     fn stretch(&mut self, at: usize, end: usize) -> Result<Option<usize>, Broken> {
         let mut at = [at];
         while end.saturating_sub(at[0]) >= AHEAD {
@@ -203,9 +206,10 @@ impl Pass<'_> {
         Ok(falls)
     }
 
-    /// Judges [`BATCH`] instructions from each position of `lanes` on, all at least [`AHEAD`] before the end of text, and moves
-    /// the positions. Instructions that ask for more than a look at their operands are set aside first, so that the loop
-    /// has no branch that is hard to predict.
+    /// Judges [`BATCH`] instructions from each position of `lanes` on, all at least [`AHEAD`]
+    /// before the end of text, and moves the positions. Instructions that ask for more than a look
+    /// at their operands are set aside first, so that the loop has no branch that is hard to
+    /// predict.
     fn batch<const N: usize>(&mut self, lanes: &mut [usize; N]) -> Result<(), Broken> {
         let segment = self.layout.segment.prefix();
         let mut lane = lanes.map(Lane::new);
@@ -251,7 +255,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The rest of the judgement where operands do not tell everything; returns whether the next instruction can follow.
+    /// The rest of the judgement where operands do not tell everything; returns whether the next
+    /// instruction can follow.
     #[inline(always)]
     fn special(&mut self, at: usize, decoded: &Decoded) -> Result<bool, Broken> {
         let class = decoded.entry >> CLASS & 7;
@@ -281,7 +286,8 @@ impl Pass<'_> {
     }
 }
 
-/// The first position from `from` on that has four bytes of fill before it and something else at it.
+/// The first position from `from` on that has four bytes of fill before it and something else at
+/// it.
 fn behind_fill(text: &[u8], from: usize) -> Option<usize> {
     let position = text
         .get(from..)?

@@ -1,7 +1,8 @@
-//! Addresses that are open in code and data, and how they are filled in once all parts have their places.
+//! Addresses that are open in code and data, and how they are filled in once all parts have their
+//! places.
 //!
-//! Compilers and loaders use this. No verdict depends on it: what it makes is judged like any other text. It stands in this crate
-//! because all of them import this one.
+//! Compilers and loaders use this. No verdict depends on it: what it makes is judged like any other
+//! text. It stands in this crate because all of them import this one.
 
 /// A part of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,12 +88,14 @@ pub struct Sections<'a> {
     pub data: &'a mut [u8],
 }
 
-/// An address does not fit where it must be written, or that lies outside of its section, or nothing has the import's number.
+/// An address does not fit where it must be written, or that lies outside of its section, or
+/// nothing has the import's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfRange;
 
-/// Fills in the addresses. `imports` says where each import lies, `slot` the offset that stands for a function that begins at a
-/// position in text, if it has one: so whatever refers to the function follows when it is replaced.
+/// Fills in the addresses. `imports` says where each import lies, `slot` the offset that stands for
+/// a function that begins at a position in text, if it has one: so whatever refers to the function
+/// follows when it is replaced.
 ///
 /// # Errors
 /// If one of them cannot be written. Those before it are.
@@ -152,7 +155,8 @@ mod tests {
         bss: 0x4_0000,
     };
 
-    /// Text, constants and data, 16 bytes each, after one relocation; two imports; the function at 4 has a slot.
+    /// Text, constants and data, 16 bytes each, after one relocation; two imports; the function at
+    /// 4 has a slot.
     fn after(relocation: Relocation) -> Result<[[u8; 16]; 3], OutOfRange> {
         let mut bytes = [[0xee; 16]; 3];
         let [text, rodata, data] = &mut bytes;

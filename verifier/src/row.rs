@@ -1,19 +1,21 @@
 //! A row of the allow list, and the notation that rows are written in.
 //!
-//! Rows are data: [`crate::table`] expands them into the tables that judge code, the reference page is printed from
-//! them, and tests enumerate them. The notation is that of the manuals, and it is read while the crate is compiled,
-//! so a mistake in it is a compile error.
+//! Rows are data: [`crate::table`] expands them into the tables that judge code, the reference page
+//! is printed from them, and tests enumerate them. The notation is that of the manuals, and it is
+//! read while the crate is compiled, so a mistake in it is a compile error.
 //!
-//! `code` is the encoding: optional `VEX` (both vector lengths), `VEX.128` or `VEX.256`; a mandatory prefix or a
-//! choice of them (`66`, `NP/66/F3/F2`); the map (`0F`, `0F38`, `0F3A`); the opcode or a range of opcodes (`40-4F`);
-//! `/r`, `/digit`, a range of digits (`/0-7`) or, for x87, the second opcode byte (`C0-C7`); `W0`, `W1` or `WIG`; `LOCK` if
-//! the form with a memory destination may be locked.
+//! `code` is the encoding: optional `VEX` (both vector lengths), `VEX.128` or `VEX.256`; a
+//! mandatory prefix or a choice of them (`66`, `NP/66/F3/F2`); the map (`0F`, `0F38`, `0F3A`); the
+//! opcode or a range of opcodes (`40-4F`); `/r`, `/digit`, a range of digits (`/0-7`) or, for x87,
+//! the second opcode byte (`C0-C7`); `W0`, `W1` or `WIG`; `LOCK` if the form with a memory
+//! destination may be locked.
 //!
-//! `operands` uses the letters of the opcode maps in volume 2, appendix A of Intel's manual: `G` general register in
-//! ModRM.reg, `E` general register or memory, `R` general register in ModRM.rm, `M` memory, `V` vector register in
-//! ModRM.reg, `W` vector register or memory, `U` vector register in ModRM.rm, `H` vector and `B` general register in
-//! VEX.vvvv, `Z` general register in the opcode, `O` absolute address, `I` immediate, `L` vector register in an
-//! immediate, `J` branch displacement, `X` (here) an address that is computed, not accessed. Sizes: `b` 8 bits, `w` 16,
+//! `operands` uses the letters of the opcode maps in volume 2, appendix A of Intel's manual: `G`
+//! general register in ModRM.reg, `E` general register or memory, `R` general register in ModRM.rm,
+//! `M` memory, `V` vector register in ModRM.reg, `W` vector register or memory, `U` vector register
+//! in ModRM.rm, `H` vector and `B` general register in VEX.vvvv, `Z` general register in the
+//! opcode, `O` absolute address, `I` immediate, `L` vector register in an immediate, `J` branch
+//! displacement, `X` (here) an address that is computed, not accessed. Sizes: `b` 8 bits, `w` 16,
 //! `d` 32, `q` 64, `v` 16, 32 or 64, `y` 32 or 64, `z` 16 or 32.
 
 /// One line of the allow list: an instruction, or a family of them, that code may use.
@@ -64,8 +66,9 @@ pub struct Row {
     pub kind: InstructionKind,
     /// The vector registers are touched.
     pub xmm: bool,
-    /// MXCSR governs what the instruction does, or the instruction raises flags of it. So is every one that touches vector registers,
-    /// unless the list says that they are bits or integers to it.
+    /// MXCSR governs what the instruction does, or the instruction raises flags of it. So is every
+    /// one that touches vector registers, unless the list says that they are bits or integers to
+    /// it.
     pub float: bool,
     /// The x87 stack is touched.
     pub x87: bool,
@@ -217,8 +220,9 @@ pub(crate) const fn row(name: &'static str, code: &'static str, operands: &'stat
     row
 }
 
-/// The row of an instruction to which vector registers are bits or integers: it has no rounding, no denormal numbers and no exceptions of
-/// floating point, so MXCSR is nothing to it. Moves, logic, shuffles and blends are such, whatever type their names say.
+/// The row of an instruction to which vector registers are bits or integers: it has no rounding, no
+/// denormal numbers and no exceptions of floating point, so MXCSR is nothing to it. Moves, logic,
+/// shuffles and blends are such, whatever type their names say.
 pub(crate) const fn bits(name: &'static str, code: &'static str, operands: &'static str) -> Row {
     let mut row = row(name, code, operands);
     if !row.xmm {
@@ -385,7 +389,8 @@ const fn read_code(row: &mut Row, text: &[u8]) {
     }
 }
 
-/// Whether the token is a prefix or a choice of prefixes rather than an opcode: opcodes 66h, F2h, F3h of the one-byte map are prefixes.
+/// Whether the token is a prefix or a choice of prefixes rather than an opcode: opcodes 66h, F2h,
+/// F3h of the one-byte map are prefixes.
 const fn is_prefix(text: &[u8], at: usize, end: usize) -> bool {
     let byte = hex(text, at);
     (end - at == 2 || text[at + 2] == b'/') && (byte == 0x66 || byte == 0xf2 || byte == 0xf3)

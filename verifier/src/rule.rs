@@ -5,8 +5,8 @@ use core::fmt;
 /// Why text was refused: the first rule that was found broken, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Window offset of the instruction that breaks the rule (of the text's first byte for [`Rule::Layout`],
-    /// [`Rule::Empty`] and [`Rule::BufferTooSmall`]).
+    /// Window offset of the instruction that breaks the rule (of the text's first byte for
+    /// [`Rule::Layout`], [`Rule::Empty`] and [`Rule::BufferTooSmall`]).
     pub offset: u32,
     /// The rule.
     pub rule: Rule,

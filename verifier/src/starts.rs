@@ -5,7 +5,8 @@ pub const fn buffer_len(text_len: usize) -> usize {
     2 * words(text_len)
 }
 
-/// Words of the buffer that [`crate::verify`] needs for [`crate::Profile::Bounded`]: a path for each byte besides.
+/// Words of the buffer that [`crate::verify`] needs for [`crate::Profile::Bounded`]: a path for
+/// each byte besides.
 pub const fn bounded_buffer_len(text_len: usize) -> usize {
     buffer_len(text_len).saturating_add(text_len)
 }
@@ -46,8 +47,8 @@ pub(crate) fn before(set: &[u64], at: usize) -> Option<usize> {
 
 /// The instruction starts of verified text that a branch, an entry or an exported symbol may name.
 ///
-/// A view over the buffer that [`crate::verify`] filled and accepted. The instructions inside a guarded sequence,
-/// after its first, are not among them.
+/// A view over the buffer that [`crate::verify`] filled and accepted. The instructions inside a
+/// guarded sequence, after its first, are not among them.
 #[derive(Clone, Copy, Debug)]
 pub struct Starts<'a> {
     set: &'a [u64],
@@ -56,7 +57,8 @@ pub struct Starts<'a> {
 }
 
 impl<'a> Starts<'a> {
-    /// The view over `buffer`, or its first half, after `verify` accepted `text_len` bytes at window offset `text_offset` with it.
+    /// The view over `buffer`, or its first half, after `verify` accepted `text_len` bytes at
+    /// window offset `text_offset` with it.
     pub fn new(buffer: &'a [u64], text_len: usize, text_offset: u32) -> Starts<'a> {
         Starts {
             set: buffer.get(..words(text_len)).unwrap_or(&[]),

@@ -1,35 +1,42 @@
 //! The allow list as dense tables, computed while the crate is compiled.
 //!
-//! An entry is a `u64`; zero refuses. The tables say exactly what the rows say: two rows may share an opcode only where
-//! their forms (ModRM.reg, memory or register) differ and the rest agrees, else the crate does not compile.
+//! An entry is a `u64`; zero refuses. The tables say exactly what the rows say: two rows may share
+//! an opcode only where their forms (ModRM.reg, memory or register) differ and the rest agrees,
+//! else the crate does not compile.
 
 use crate::allow::SETS;
 use crate::row::{Immediate, InstructionKind, Operand, Prefix, Row};
 
-// An entry (what an opcode allows) and an operand (what a ModRM byte is) have the same layout in bits 0 to 25: one `&` of
-// both, and of masks for SIB and REX, leaves the length and everything that is wrong.
+// An entry (what an opcode allows) and an operand (what a ModRM byte is) have the same layout in
+// bits 0 to 25: one `&` of both, and of masks for SIB and REX, leaves the length and everything
+// that is wrong.
 
-/// Bits 0-2. Entry: all ones if a ModRM byte follows the opcode. Operand: bytes of ModRM, SIB and displacement.
+/// Bits 0-2. Entry: all ones if a ModRM byte follows the opcode. Operand: bytes of ModRM, SIB and
+/// displacement.
 pub(crate) const LENGTH: u64 = 7;
-/// Bit 6, so that the field of bits 4-6 is 4. Entry: there is ModRM. Operand: a SIB byte follows a ModRM.mod of 0. What remains
-/// after [`BASES`]: four bytes of displacement follow.
+/// Bit 6, so that the field of bits 4-6 is 4. Entry: there is ModRM. Operand: a SIB byte follows a
+/// ModRM.mod of 0. What remains after [`BASES`]: four bytes of displacement follow.
 pub(crate) const DISPLACEMENT: u64 = 1 << 6;
 /// Entry: a memory operand is accessed. Operand: it is in memory. Lead: segment and 67h are there.
 pub(crate) const MEMORY: u64 = 1 << 7;
 /// Bits 8-10. Entry: bytes of the immediate. Operand: all set.
 pub(crate) const IMMEDIATE: u32 = 8;
-/// Entry: there is ModRM. Operand: a SIB byte follows. What remains after [`BASES`]: its base is rsp's number.
+/// Entry: there is ModRM. Operand: a SIB byte follows. What remains after [`BASES`]: its base is
+/// rsp's number.
 pub(crate) const BASE: u64 = 1 << 11;
-/// Bits 12-14. Entry: bytes of the immediate that only ModRM.reg 0 and 1 have (the group of `test`). Operand: all set for
-/// these two.
+/// Bits 12-14. Entry: bytes of the immediate that only ModRM.reg 0 and 1 have (the group of
+/// `test`). Operand: all set for these two.
 pub(crate) const IMMEDIATE_OF_TEST: u32 = 12;
 /// Entry: there is ModRM. Operand: it is relative to the instruction pointer.
 pub(crate) const RELATIVE: u64 = 1 << 15;
-/// Entry: ModRM.reg is a general register (the bit above: an 8-bit one). Operand: ModRM.reg is 4, in both bits.
+/// Entry: ModRM.reg is a general register (the bit above: an 8-bit one). Operand: ModRM.reg is 4,
+/// in both bits.
 pub(crate) const REG: u32 = 16;
-/// Entry: ModRM.rm is a general register (the bit above: an 8-bit one). Operand: it is a register and 4, in both bits.
+/// Entry: ModRM.rm is a general register (the bit above: an 8-bit one). Operand: it is a register
+/// and 4, in both bits.
 pub(crate) const RM: u32 = 18;
-/// Entry: the opcode's low three bits are a general register (the bit above: an 8-bit one), and 4. Operand: both bits set.
+/// Entry: the opcode's low three bits are a general register (the bit above: an 8-bit one), and 4.
+/// Operand: both bits set.
 pub(crate) const LOW: u32 = 20;
 /// Bits 22-25. Entry: refused (W, L): bit `2 * W + L`. Operand: all set.
 pub(crate) const REFUSED_WL: u32 = 22;
@@ -44,12 +51,13 @@ pub(crate) const BYTES: u64 = LENGTH | DISPLACEMENT | 7 << IMMEDIATE | 7 << IMME
 pub(crate) const FLOAT: u64 = 1 << 26;
 /// Operand: from here on, the number of the bit of the entry that allows its form.
 pub(crate) const FORM: u32 = 26;
-/// Entry, bits 32-39: values of ModRM.reg that are allowed with a memory operand; bits 40-47: with a register. All ones
-/// where there is no ModRM.
+/// Entry, bits 32-39: values of ModRM.reg that are allowed with a memory operand; bits 40-47: with
+/// a register. All ones where there is no ModRM.
 pub(crate) const FORMS: u32 = 32;
 /// With REX.W the immediate has four bytes more.
 pub(crate) const IMMEDIATE_WIDE: u64 = 1 << 48;
-/// An absolute address follows the opcode. Such an entry refuses every W, so that only the full grammar accepts it.
+/// An absolute address follows the opcode. Such an entry refuses every W, so that only the full
+/// grammar accepts it.
 pub(crate) const ABSOLUTE: u64 = 1 << 49;
 /// The instruction with an absolute address may have REX.W.
 pub(crate) const ABSOLUTE_WIDE: u64 = 1 << 62;
@@ -105,9 +113,10 @@ pub(crate) static BASES: [u32; 8] = bases();
 /// The bits of an operand that VEX leaves, by L, W, R, X, B (bits 4 to 0).
 pub(crate) static VEX_EXTENSIONS: [u32; 32] = vex_extensions();
 
-// What stands before the opcode is read in three steps, each a table that is indexed by a byte and says what it adds to the
-// *lead*: in bits 0-5 the bits to skip (so that their sum is the length), in bits 28-30 the prefix, in bit 31 the map 0F, in bits 32
-// and up the bits of an operand that REX leaves.
+// What stands before the opcode is read in three steps, each a table that is indexed by a byte and
+// says what it adds to the *lead*: in bits 0-5 the bits to skip (so that their sum is the length),
+// in bits 28-30 the prefix, in bit 31 the map 0F, in bits 32 and up the bits of an operand that REX
+// leaves.
 
 /// What segment and 67h add to the lead.
 pub(crate) const CONFINED: u64 = 16 | MEMORY;

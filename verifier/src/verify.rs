@@ -1,4 +1,5 @@
-//! The judgement of a whole text: one linear pass, then the questions that need all instruction starts.
+//! The judgement of a whole text: one linear pass, then the questions that need all instruction
+//! starts.
 
 use crate::bounded::{self, Bounds};
 use crate::decode::{Decoded, chunk_at, decode};
@@ -39,10 +40,12 @@ pub enum Profile {
     Bounded,
 }
 
-/// Slots outside text that branches may go to besides gate slots: slot `k` begins at `start + 32 k`, as long as a gate slot.
+/// Slots outside text that branches may go to besides gate slots: slot `k` begins at `start + 32
+/// k`, as long as a gate slot.
 ///
-/// Whoever verifies with links promises that each of them holds, at every moment at which text can run, instructions that lead
-/// only to starts of text that was verified for the same window and the same kind of slots, or trap.
+/// Whoever verifies with links promises that each of them holds, at every moment at which text can
+/// run, instructions that lead only to starts of text that was verified for the same window and the
+/// same kind of slots, or trap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Links {
     /// Window offset of the first slot, a multiple of [`SLOT_SIZE`].
@@ -71,7 +74,8 @@ impl Links {
 pub struct Layout {
     /// Window offset of the first byte of text.
     pub text: u32,
-    /// Window offset of the first gate slot: [`GATES`], or as many pages above it as the image says.
+    /// Window offset of the first gate slot: [`GATES`], or as many pages above it as the image
+    /// says.
     pub gates: u32,
     /// Number of gate slots that branches may go to.
     pub imports: u32,
@@ -82,8 +86,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of an image with `imports` gate slots, gs, the slots at [`GATES`], and text right after them. More than
-    /// [`MAX_IMPORTS`] make a layout that [`verify`] refuses.
+    /// The layout of an image with `imports` gate slots, gs, the slots at [`GATES`], and text right
+    /// after them. More than [`MAX_IMPORTS`] make a layout that [`verify`] refuses.
     pub const fn new(imports: u32) -> Layout {
         let slots = if imports > MAX_IMPORTS {
             MAX_IMPORTS
@@ -99,7 +103,8 @@ impl Layout {
         }
     }
 
-    /// The same with slots and text so many pages higher. More than [`MAX_SHIFT`] make a layout that [`verify`] refuses.
+    /// The same with slots and text so many pages higher. More than [`MAX_SHIFT`] make a layout
+    /// that [`verify`] refuses.
     pub const fn shifted(self, pages: u32) -> Layout {
         let pages = if pages > MAX_SHIFT {
             MAX_SHIFT + 1
@@ -149,7 +154,8 @@ pub struct Facts {
     pub x87: bool,
     /// An instruction uses vector registers (of any width).
     pub xmm: bool,
-    /// An instruction depends on MXCSR or raises flags of it: floating-point arithmetic, comparison or conversion in vector registers.
+    /// An instruction depends on MXCSR or raises flags of it: floating-point arithmetic, comparison
+    /// or conversion in vector registers.
     pub float: bool,
     /// An instruction uses bits 128 to 255 of a vector register (other than clearing them).
     pub ymm: bool,
@@ -161,17 +167,20 @@ pub struct Facts {
     pub links: bool,
     /// Number of instructions.
     pub instructions: u32,
-    /// [`Profile::Bounded`] only: instructions on the longest path from any start to a return or trap.
+    /// [`Profile::Bounded`] only: instructions on the longest path from any start to a return or
+    /// trap.
     pub longest_path: Option<u32>,
     /// [`Profile::Bounded`] only: how deep calls nest at most, those of gate slots among them.
     pub call_depth: Option<u32>,
 }
 
-/// Judges `text`. `buffer` has [`buffer_len`] words ([`bounded_buffer_len`] for [`Profile::Bounded`]); what it holds before
-/// does not matter. After success its first part holds the instruction starts: see [`crate::Starts`].
+/// Judges `text`. `buffer` has [`buffer_len`] words ([`bounded_buffer_len`] for
+/// [`Profile::Bounded`]); what it holds before does not matter. After success its first part holds
+/// the instruction starts: see [`crate::Starts`].
 ///
-/// Accepted text, mapped read-only at `layout.text` with no alias that can be written, reads, writes and jumps only inside
-/// its window and its gate slots, as `docs/src/internals/abi.md` describes them. Time is linear in the length of text.
+/// Accepted text, mapped read-only at `layout.text` with no alias that can be written, reads,
+/// writes and jumps only inside its window and its gate slots, as `docs/src/internals/abi.md`
+/// describes them. Time is linear in the length of text.
 pub fn verify(
     text: &[u8],
     layout: &Layout,
@@ -181,7 +190,8 @@ pub fn verify(
     judge(text, layout, profile, Bounds::MAX, buffer)
 }
 
-/// As [`verify`] with [`Profile::Bounded`], and refuses text whose longest path or deepest call is above `bounds`.
+/// As [`verify`] with [`Profile::Bounded`], and refuses text whose longest path or deepest call is
+/// above `bounds`.
 pub fn verify_within(
     text: &[u8],
     layout: &Layout,
@@ -290,7 +300,8 @@ pub(crate) enum SlotKind {
     Link,
 }
 
-/// Whether the branch target, relative to text and outside of it, is the start of a slot that the layout has.
+/// Whether the branch target, relative to text and outside of it, is the start of a slot that the
+/// layout has.
 pub(crate) fn to_slot(layout: &Layout, target: i64) -> Result<SlotKind, Rule> {
     let offset = target + i64::from(layout.text);
     if layout.links.hold(offset) {

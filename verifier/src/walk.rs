@@ -29,8 +29,8 @@ pub struct Instruction {
     pub x87: bool,
 }
 
-/// The instruction at position `at` of `text`, judged alone: whether a branch goes to a good place, and whether an indirect one is
-/// guarded, only [`crate::verify`] can tell.
+/// The instruction at position `at` of `text`, judged alone: whether a branch goes to a good place,
+/// and whether an indirect one is guarded, only [`crate::verify`] can tell.
 pub fn next(text: &[u8], at: usize, segment: Segment) -> Result<Instruction, Rule> {
     if at >= text.len() {
         return Err(Rule::Truncated);

@@ -20,9 +20,11 @@ pub const INFO_ABI: u32 = INFO + 8;
 pub const INFO_HEAP_START: u32 = INFO + 16;
 /// Offset of the heap's end (exclusive) in the info page.
 pub const INFO_HEAP_END: u32 = INFO + 20;
-/// Offset of gate slot 0, in an image that does not say that its slots begin some pages higher ([`MAX_SHIFT`]).
+/// Offset of gate slot 0, in an image that does not say that its slots begin some pages higher
+/// ([`MAX_SHIFT`]).
 pub const GATES: u32 = 0x1_1000;
-/// Most pages that an image's slots, and with them everything that follows, may begin above [`GATES`].
+/// Most pages that an image's slots, and with them everything that follows, may begin above
+/// [`GATES`].
 pub const MAX_SHIFT: u32 = 127;
 /// Where that number begins in the flags of an image's header note: bits 8 to 14.
 pub const SHIFT_FLAGS: u32 = 8;

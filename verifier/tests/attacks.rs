@@ -1,4 +1,5 @@
-//! The attack corpus: every case of `tests/attacks/*.txt` through the verifier. The files' README says how a case is written.
+//! The attack corpus: every case of `tests/attacks/*.txt` through the verifier. The files' README
+//! says how a case is written.
 
 mod oracles;
 

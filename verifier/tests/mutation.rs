@@ -1,5 +1,5 @@
-//! Accepted programs, damaged: whatever the verifier still accepts must also satisfy a second opinion that shares nothing
-//! with it but the ABI, and nothing may panic.
+//! Accepted programs, damaged: whatever the verifier still accepts must also satisfy a second
+//! opinion that shares nothing with it but the ABI, and nothing may panic.
 
 mod oracles;
 
@@ -13,7 +13,8 @@ use postern_verifier::{
 
 const LAYOUT: Layout = Layout::new(2);
 
-/// A program with something of everything: loads, stores, SSE, AVX, x87, locks, calls, gates, pads, guarded sequences.
+/// A program with something of everything: loads, stores, SSE, AVX, x87, locks, calls, gates, pads,
+/// guarded sequences.
 fn program() -> Vec<u8> {
     let mut text = Vec::new();
     text.extend(window::PAD);

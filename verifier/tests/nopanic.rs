@@ -1,4 +1,5 @@
-//! No input can make the verifier panic: compiled with optimisation, nothing in it reaches the panic handler at all.
+//! No input can make the verifier panic: compiled with optimisation, nothing in it reaches the
+//! panic handler at all.
 //!
 //! (Overflow checks are off, as in every release build; `mutation.rs` runs with them on.)
 

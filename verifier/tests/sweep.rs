@@ -1,7 +1,9 @@
-//! The opcode space through the verifier; whatever it accepts is compared with three general decoders.
+//! The opcode space through the verifier; whatever it accepts is compared with three general
+//! decoders.
 //!
-//! Legacy encodings are enumerated: prefixes, REX, map, opcode, ModRM and a choice of SIB bytes. VEX encodings are drawn at
-//! random, with every second and third byte. `POSTERN_SWEEP=n` multiplies the random part by n.
+//! Legacy encodings are enumerated: prefixes, REX, map, opcode, ModRM and a choice of SIB bytes.
+//! VEX encodings are drawn at random, with every second and third byte. `POSTERN_SWEEP=n`
+//! multiplies the random part by n.
 
 mod oracles;
 
@@ -50,7 +52,8 @@ const REX: &[Option<u8>] = &[
     Some(0x4f),
 ];
 const MAPS: &[&[u8]] = &[&[], &[0x0f], &[0x0f, 0x38], &[0x0f, 0x3a]];
-/// No index; base rsp; displacement without base; index without base; rsp's number as index and base; both.
+/// No index; base rsp; displacement without base; index without base; rsp's number as index and
+/// base; both.
 const SIBS: &[u8] = &[0x20, 0x24, 0x25, 0x45, 0x64, 0x88];
 const TAIL: [u8; 12] = [
     0x44, 0x33, 0x22, 0x11, 0x88, 0x77, 0x66, 0x55, 0x04, 0x03, 0x02, 0x01,
@@ -183,7 +186,8 @@ fn random_bytes_agree_with_other_decoders() {
     assert!(tally.accepted > 100_000, "the sweep has lost its reach");
 }
 
-/// Each decoder must object when hostile bytes stand in for what the verifier accepted, or agreement means nothing.
+/// Each decoder must object when hostile bytes stand in for what the verifier accepted, or
+/// agreement means nothing.
 #[test]
 fn decoders_object_to_what_is_wrong() {
     let plain = [0x65, 0x67, 0x8b, 0x04, 0x88, 0, 0, 0]; // mov eax, gs:[eax+ecx*4]

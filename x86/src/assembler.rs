@@ -14,7 +14,8 @@ pub enum ReferenceKind {
     Relative,
 }
 
-/// Four bytes of the code that hold a symbol's address. Until somebody knows that, they hold the addend alone.
+/// Four bytes of the code that hold a symbol's address. Until somebody knows that, they hold the
+/// addend alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// Where they begin.
@@ -27,7 +28,8 @@ pub struct Reference {
     pub kind: ReferenceKind,
 }
 
-/// Writes instructions one behind the other. Positions in the code are offsets from its start; it may have 4 GiB.
+/// Writes instructions one behind the other. Positions in the code are offsets from its start; it
+/// may have 4 GiB.
 #[derive(Debug, Default)]
 pub struct Assembler {
     code: Vec<u8>,
@@ -118,7 +120,8 @@ impl Assembler {
         self.code.resize(length, fill);
     }
 
-    /// Appends the first `length` of these bytes. Copying all of them and dropping some is faster than a copy of variable length.
+    /// Appends the first `length` of these bytes. Copying all of them and dropping some is faster
+    /// than a copy of variable length.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8; 16], length: usize) {
         let at = self.code.len();

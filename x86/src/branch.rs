@@ -81,7 +81,8 @@ impl Assembler {
         }
     }
 
-    /// How far each branch to a label leads, in the order in which they were written; nothing where the label is not bound.
+    /// How far each branch to a label leads, in the order in which they were written; nothing where
+    /// the label is not bound.
     pub fn distances(&self) -> impl Iterator<Item = Option<i64>> + '_ {
         self.branches.iter().map(|branch| {
             let target = self.position_of(branch.to)?;
@@ -92,7 +93,8 @@ impl Assembler {
     /// Writes the distances of all branches since the last time. Labels stay where they are.
     ///
     /// # Errors
-    /// If a label is not bound or too far away; the code is of no use then, but for [`Assembler::rewind`].
+    /// If a label is not bound or too far away; the code is of no use then, but for
+    /// [`Assembler::rewind`].
     pub fn link(&mut self) -> Result<(), LinkError> {
         for index in 0..self.branches.len() {
             let branch = self.branches[index];

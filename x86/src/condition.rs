@@ -2,7 +2,8 @@
 
 /// When a conditional instruction acts. Below and above are unsigned, less and greater signed.
 ///
-/// Their numbers are the processor's, which come in pairs: the lowest bit turns a condition into its opposite.
+/// Their numbers are the processor's, which come in pairs: the lowest bit turns a condition into
+/// its opposite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -58,7 +59,8 @@ impl Cond {
         Cond::TABLE[(self as u8 ^ 1) as usize].0
     }
 
-    /// Holds of `b` and `a` when this one holds of `a` and `b`. Conditions of a single flag stay as they are.
+    /// Holds of `b` and `a` when this one holds of `a` and `b`. Conditions of a single flag stay as
+    /// they are.
     pub const fn swapped(self) -> Cond {
         match self {
             Cond::Below => Cond::Above,

@@ -1,5 +1,5 @@
-//! How an instruction with a ModRM byte becomes bytes. Everything in this crate that has such a byte comes through
-//! [`Assembler::emit`].
+//! How an instruction with a ModRM byte becomes bytes. Everything in this crate that has such a
+//! byte comes through [`Assembler::emit`].
 //!
 //! ```text
 //! segment · 67h · 66h, F2h or F3h · REX · 0Fh · opcode · ModRM · SIB · displacement · immediate
@@ -22,7 +22,8 @@ pub(crate) struct Opcode {
     byte: u8,
     /// REX.W: 64 bits.
     wide: bool,
-    /// Registers 4 to 7 in ModRM.reg and ModRM.rm are spl, bpl, sil and dil, which takes a REX, be it an empty one.
+    /// Registers 4 to 7 in ModRM.reg and ModRM.rm are spl, bpl, sil and dil, which takes a REX, be
+    /// it an empty one.
     byte_reg: bool,
     byte_rm: bool,
 }
@@ -115,7 +116,8 @@ impl Imm {
     }
 }
 
-/// One instruction in the making: appended to the code in one go, which is faster than byte by byte.
+/// One instruction in the making: appended to the code in one go, which is faster than byte by
+/// byte.
 struct Instruction {
     bytes: [u8; 16],
     length: usize,
@@ -148,7 +150,8 @@ impl Instruction {
                 return Some(self.displacement(mem.disp));
             }
             Base::Nothing => {
-                // A SIB byte with neither base nor index, since ModRM alone would be relative to rip.
+                // A SIB byte with neither base nor index, since ModRM alone would be relative to
+                // rip.
                 let index = mem.index.map_or(4, |index| index.number() & 7) << 3;
                 self.push(reg | 4);
                 self.push(scale | index | 5);
@@ -193,7 +196,8 @@ impl Instruction {
 }
 
 impl Assembler {
-    /// Appends `opcode reg, rm` with a constant behind it. `reg` is a register's number or the digit of a group.
+    /// Appends `opcode reg, rm` with a constant behind it. `reg` is a register's number or the
+    /// digit of a group.
     pub(crate) fn emit(&mut self, opcode: Opcode, reg: u8, rm: Rm<u8>, imm: Imm) {
         let mut instruction = Instruction {
             bytes: [0; 16],

@@ -107,8 +107,8 @@ impl Assembler {
         self.emit(opcode, dst.number(), src.into().numbered(), Imm::NONE);
     }
 
-    /// `ucomiss`, `ucomisd`: compares as unsigned integers are compared; without order, it sets the flags of `Below`, `Equal`
-    /// and `Parity`.
+    /// `ucomiss`, `ucomisd`: compares as unsigned integers are compared; without order, it sets the
+    /// flags of `Below`, `Equal` and `Parity`.
     #[inline]
     pub fn ucomis(&mut self, precision: Precision, a: Xmm, b: impl Into<Rm<Xmm>>) {
         let prefix = match precision {
@@ -130,7 +130,8 @@ impl Assembler {
         self.emit(opcode, dst.number(), src.into().numbered(), Imm::NONE);
     }
 
-    /// `cvtsi2ss`, `cvtsi2sd`: from a signed integer of 32 or 64 bits. What else was in the register stays.
+    /// `cvtsi2ss`, `cvtsi2sd`: from a signed integer of 32 or 64 bits. What else was in the
+    /// register stays.
     #[inline]
     pub fn convert_from_int(
         &mut self,

@@ -5,7 +5,8 @@ use core::fmt;
 /// Where a label is that nobody bound.
 pub(crate) const UNBOUND: u32 = u32::MAX;
 
-/// A place in the code. Its number is the user's choice, and should be small: there is a table as long as the greatest.
+/// A place in the code. Its number is the user's choice, and should be small: there is a table as
+/// long as the greatest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Label(pub u32);
 

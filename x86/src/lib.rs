@@ -1,12 +1,14 @@
 //! An assembler for x86-64: instructions as methods, operands as types.
 //!
-//! Registers, widths and conditions are enumerations, a memory operand is a [`Mem`], and what may be either register or memory
-//! is an [`Rm`]. An [`Assembler`] writes each instruction into one vector of bytes, in one encoding that its method fixes: who
-//! makes code knows how long it gets. It knows nothing of windows. That memory is relative to gs with 32-bit addresses, and
-//! that indirect branches are guarded, is for its users to say and for the verifier to judge.
+//! Registers, widths and conditions are enumerations, a memory operand is a [`Mem`], and what may
+//! be either register or memory is an [`Rm`]. An [`Assembler`] writes each instruction into one
+//! vector of bytes, in one encoding that its method fixes: who makes code knows how long it gets.
+//! It knows nothing of windows. That memory is relative to gs with 32-bit addresses, and that
+//! indirect branches are guarded, is for its users to say and for the verifier to judge.
 //!
-//! A method without a suffix writes a register and reads register or memory (in the manuals' words, the operand encoding RM).
-//! `_mr` goes the other way, `_mi` puts a constant into register or memory. Destinations come first.
+//! A method without a suffix writes a register and reads register or memory (in the manuals' words,
+//! the operand encoding RM). `_mr` goes the other way, `_mi` puts a constant into register or
+//! memory. Destinations come first.
 //!
 //! ```
 //! use postern_x86::{Assembler, Cond, Gpr, Label, Mem, Reach, Width};

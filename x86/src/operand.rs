@@ -134,7 +134,8 @@ impl Mem {
         Mem { disp, ..self }
     }
 
-    /// With a symbol's address added once that is known: the displacement has four bytes, and the [`Assembler`] notes where.
+    /// With a symbol's address added once that is known: the displacement has four bytes, and the
+    /// [`Assembler`] notes where.
     ///
     /// [`Assembler`]: crate::Assembler
     #[inline]

@@ -114,8 +114,8 @@ impl Xmm {
     }
 }
 
-/// Bits of an integer operand. What is written with [`Width::Dword`] to a register clears its upper half; with the two below,
-/// the rest of the register stays.
+/// Bits of an integer operand. What is written with [`Width::Dword`] to a register clears its upper
+/// half; with the two below, the rest of the register stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Width {
     /// 8; the registers are al, cl, …, sil, dil, r8b, …: never ah, bh, ch or dh.

@@ -1,5 +1,6 @@
-//! Ten filters on real traffic, packet after packet as they were captured: branches that cannot be foreseen and packets that are not in the
-//! nearest cache are part of these figures, unlike those of Table 7.
+//! Ten filters on real traffic, packet after packet as they were captured: branches that cannot be
+//! foreseen and packets that are not in the nearest cache are part of these figures, unlike those
+//! of Table 7.
 
 use crate::kernel::Program;
 use crate::support::pcap::Judge;
@@ -13,7 +14,8 @@ use postern_filter::set::{Claim, Set};
 use std::hint::black_box;
 
 const ROUNDS: usize = 20;
-/// Packets that the kernel is asked about, spread over all; it takes one at a time, and no larger ones.
+/// Packets that the kernel is asked about, spread over all; it takes one at a time, and no larger
+/// ones.
 const ASKED: usize = 16;
 const KERNELS_LARGEST: usize = 1500;
 

@@ -1,5 +1,6 @@
-//! libpcap's programs in the kernel. The kernel compiles classic programs by way of its extended instructions; the same
-//! translation is made here, because `BPF_PROG_TEST_RUN` takes programs of the latter only.
+//! libpcap's programs in the kernel. The kernel compiles classic programs by way of its extended
+//! instructions; the same translation is made here, because `BPF_PROG_TEST_RUN` takes programs of
+//! the latter only.
 
 use std::io::Error;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -13,7 +14,8 @@ const SCHEDULER: u32 = 3;
 const REPEAT: u32 = 200_000;
 const ROUNDS: usize = 5;
 
-/// Registers: the accumulator, the packet, the index, and the accumulator while the index is computed.
+/// Registers: the accumulator, the packet, the index, and the accumulator while the index is
+/// computed.
 const A: u8 = 0;
 const PACKET: u8 = 6;
 const X: u8 = 7;
@@ -103,7 +105,8 @@ fn translate(text: &str) -> Result<Vec<[u8; 8]>, String> {
 
 fn bpf(command: libc::c_int, attributes: &mut [u8; 144]) -> Result<libc::c_long, String> {
     let size = attributes.len();
-    // SAFETY: the attributes are as long as said; the pointers in them are to buffers that the caller keeps.
+    // SAFETY: the attributes are as long as said; the pointers in them are to buffers that the
+    // caller keeps.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size) };
     if result < 0 {
         return Err(format!(
@@ -137,7 +140,8 @@ impl Program {
         Ok(Program(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
     }
 
-    /// Whether it accepts the packet, and nanoseconds of a run as the kernel measures them, the best of several times.
+    /// Whether it accepts the packet, and nanoseconds of a run as the kernel measures them, the
+    /// best of several times.
     pub fn run(&self, packet: &[u8]) -> Result<(bool, f64), String> {
         let (mut best, mut accepted) = (f64::INFINITY, false);
         for _ in 0..ROUNDS {

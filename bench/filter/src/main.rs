@@ -1,10 +1,12 @@
-//! Packet filters beside libpcap's interpreter, the kernel's compiler of filters, tcpdump and nftables: the figures of Exokernel's Table 7
-//! and Palladium's Figure 7, and whole programs on a capture of real traffic.
+//! Packet filters beside libpcap's interpreter, the kernel's compiler of filters, tcpdump and
+//! nftables: the figures of Exokernel's Table 7 and Palladium's Figure 7, and whole programs on a
+//! capture of real traffic.
 //!
-//! Filters and packets are those of the crate's tests, and so is the binding to libpcap; the clock is that of `postern bench`.
+//! Filters and packets are those of the crate's tests, and so is the binding to libpcap; the clock
+//! is that of `postern bench`.
 //!
-//! `cargo run --release -p postern-filter-peers` prints all figures, with a word those whose name begins so behind `filter.`; `--json`
-//! prints data in place of a table.
+//! `cargo run --release -p postern-filter-peers` prints all figures, with a word those whose name
+//! begins so behind `filter.`; `--json` prints data in place of a table.
 
 mod captured;
 mod kernel;
@@ -89,7 +91,8 @@ fn repeat<T>(mut call: impl FnMut() -> T) {
     }
 }
 
-/// Ten TCP/IP filters, of which the last matches: a set as one program, with a call for each packet and with one for 64.
+/// Ten TCP/IP filters, of which the last matches: a set as one program, with a call for each packet
+/// and with one for 64.
 fn table7() -> Measured {
     let packet = connection_packet(TEN - 1);
     let wire = packet.len() as u32;

@@ -1,7 +1,8 @@
-//! Whole programs on real traffic: `postern filter` beside tcpdump on one capture, and what nftables' sets cost a packet.
+//! Whole programs on real traffic: `postern filter` beside tcpdump on one capture, and what
+//! nftables' sets cost a packet.
 //!
-//! The traffic is sent over the loopback interface of a network namespace that this program makes for itself, and captured there by
-//! `postern filter`.
+//! The traffic is sent over the loopback interface of a network namespace that this program makes
+//! for itself, and captured there by `postern filter`.
 
 use crate::{Measured, captured};
 use postern_figures::clock::best_of;
@@ -50,7 +51,8 @@ fn postern() -> Result<PathBuf, String> {
     }
 }
 
-/// Runs this program again in a network namespace of its own, with a loopback interface; returns what it printed.
+/// Runs this program again in a network namespace of its own, with a loopback interface; returns
+/// what it printed.
 fn namespace(arguments: &[&str]) -> Result<String, String> {
     let this = std::env::current_exe().map_err(|e| e.to_string())?;
     let output = Command::new("unshare")
@@ -152,7 +154,8 @@ fn capture() -> Result<Vec<u8>, String> {
     }
 }
 
-/// Milliseconds of `postern filter` and of tcpdump on the same file, the captured packets again and again.
+/// Milliseconds of `postern filter` and of tcpdump on the same file, the captured packets again and
+/// again.
 fn programs(some: &[u8]) -> Result<Figure, String> {
     const NAME: &str = "filter.program.tcpdump";
     if Command::new("tcpdump").arg("--version").output().is_err() {
@@ -233,7 +236,8 @@ fn nft() -> Result<(), String> {
     Ok(())
 }
 
-/// A table whose only rule looks source and port up in a set of so many pairs, the datagrams' own not among them.
+/// A table whose only rule looks source and port up in a set of so many pairs, the datagrams' own
+/// not among them.
 fn rules(count: u32) -> Result<(), String> {
     let rule = match count {
         0 => "",

@@ -1,8 +1,9 @@
-/* A program's work as a process of its own, which does it once for each byte that it reads and answers nanoseconds of the
- * processor's time (other processes may run meanwhile) and the result.
+/* A program's work as a process of its own, which does it once for each byte that it reads and
+ * answers nanoseconds of the processor's time (other processes may run meanwhile) and the result.
  *
- * NATIVE is an ordinary program. Otherwise this is what code that was written for a window needs of its host, for code that no verifier
- * would accept: a window at address 0, without protection, in the low 4 GiB of the process. Nothing but the ablations uses it. */
+ * NATIVE is an ordinary program. Otherwise this is what code that was written for a window needs of
+ * its host, for code that no verifier would accept: a window at address 0, without protection, in
+ * the low 4 GiB of the process. Nothing but the ablations uses it. */
 #ifdef NATIVE
 #include <stdint.h>
 #include <time.h>
@@ -31,8 +32,8 @@ uint64_t data_stack; /* the first r15 */
 extern const Elf64_Ehdr __ehdr_start;
 unsigned long long call_work(void);
 
-/* The info page (the extension ABI, section 1), and the services that are always granted: there is no system to call, no error to jump
- * from, and nobody asks for a return address. */
+/* The info page (the extension ABI, section 1), and the services that are always granted: there is
+ * no system to call, no error to jump from, and nobody asks for a return address. */
 __asm__(".section .postern_info,\"a\"\n"
 	"	.globl info\n"
 	"info:	.quad 0\n"

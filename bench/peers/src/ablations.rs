@@ -1,8 +1,11 @@
-//! Where the time of confined programs goes: the same programs with one part of the confinement left out at a time.
+//! Where the time of confined programs goes: the same programs with one part of the confinement
+//! left out at a time.
 //!
-//! The assembly that `postern cc` writes is changed as text, and linked with the library of extensions into a process whose low 4 GiB are
-//! the window (`ablations/runner.c`). So all variants share library, data stack and compiler options, and differ in the named part only;
-//! no verifier would accept most of them, and no runtime loads them. Each variant is a process; they take turns.
+//! The assembly that `postern cc` writes is changed as text, and linked with the library of
+//! extensions into a process whose low 4 GiB are the window (`ablations/runner.c`). So all variants
+//! share library, data stack and compiler options, and differ in the named part only; no verifier
+//! would accept most of them, and no runtime loads them. Each variant is a process; they take
+//! turns.
 
 use crate::module::compile;
 use crate::programs::is_wanted;
@@ -110,7 +113,8 @@ const VARIANTS: [Variant; 11] = [
 /// The programs, and Lua once more with a `switch` in place of computed jumps.
 const MORE: (&str, &str, &str) = ("lua", "lua, switch", "-DLUA_USE_JUMPTABLE=0");
 
-/// Measures all, and gives a table of ratios in Markdown. `this` is the program itself, which is `postern cc` when it is called so.
+/// Measures all, and gives a table of ratios in Markdown. `this` is the program itself, which is
+/// `postern cc` when it is called so.
 pub fn table(this: &Path, only: &[String]) -> Result<String, String> {
     let folder = postern_toolchain::cache().join("bench/ablations");
     let mut rows: Vec<String> = VARIANTS.iter().map(|v| format!("| {} |", v.name)).collect();
@@ -291,7 +295,8 @@ impl<'a> Maker<'a> {
         command
     }
 
-    /// What `postern cc` makes of a source on its way, with these options: once for all variants that begin so.
+    /// What `postern cc` makes of a source on its way, with these options: once for all variants
+    /// that begin so.
     fn compiled(&self, source: &Path, options: &[&str]) -> Result<PathBuf, String> {
         let stem = source.file_stem().unwrap_or_default();
         let scratch = self
@@ -326,8 +331,8 @@ impl<'a> Maker<'a> {
         Ok(object)
     }
 
-    /// The archives that `postern cc` links. Which ones does not depend on what is left out of the objects, and a program is linked
-    /// confined first.
+    /// The archives that `postern cc` links. Which ones does not depend on what is left out of the
+    /// objects, and a program is linked confined first.
     fn archives(&self, objects: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
         let map = self.folder.join("map");
         if !map.exists() {
@@ -372,7 +377,8 @@ fn assemble(text: &Path, object: &Path) -> Result<(), String> {
         .arg(text))
 }
 
-/// The intermediate file of `postern cc` whose name ends so; of the confined assembly, which is written last, for `.s`.
+/// The intermediate file of `postern cc` whose name ends so; of the confined assembly, which is
+/// written last, for `.s`.
 fn intermediate(scratch: &Path, ending: &str) -> Result<PathBuf, String> {
     let files = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
     files(scratch)

@@ -16,8 +16,8 @@ const ROUNDS: usize = 60;
 const GATES: u32 = 0x1_1000;
 const TEXT: u32 = 0x1_2000;
 
-/// `(import "host" "callback" (func (param i32) (result i32)))`, a function `null` that adds one, and `call`, which calls the
-/// import.
+/// `(import "host" "callback" (func (param i32) (result i32)))`, a function `null` that adds one,
+/// and `call`, which calls the import.
 const MODULE: &[u8] = b"\0asm\x01\0\0\0\
     \x01\x06\x01\x60\x01\x7f\x01\x7f\
     \x02\x11\x01\x04host\x08callback\0\0\

@@ -1,4 +1,5 @@
-//! Programs in all builds, taking turns in one process: natively, in Postern's windows, and as WebAssembly in Wasmtime and by wasm2c.
+//! Programs in all builds, taking turns in one process: natively, in Postern's windows, and as
+//! WebAssembly in Wasmtime and by wasm2c.
 
 use crate::module::Program;
 use crate::programs;
@@ -19,7 +20,8 @@ const ROUNDS: usize = 12;
 /// Far above what a program takes, and still a deadline.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// WASI's answer to a call for a file that is not open; all that these modules import are functions of WASI.
+/// WASI's answer to a call for a file that is not open; all that these modules import are functions
+/// of WASI.
 const BAD_DESCRIPTOR: i32 = 8;
 
 /// What is measured, each over gcc's native build.
@@ -76,7 +78,8 @@ pub fn place() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The kernels. Native and confined ones exist in four placements of the code, of which the best counts.
+/// The kernels. Native and confined ones exist in four placements of the code, of which the best
+/// counts.
 pub fn kernels(only: &[String]) -> Result<Contest, String> {
     let directory = place()?;
     let mut rows = Vec::new();
@@ -226,7 +229,8 @@ fn run(program: &Program) -> Result<Row, String> {
         expect(who, wanted, call.function.call().map_err(|e| e.to_string()));
     };
 
-    // The hot window holds one domain, so that the two extensions are measured one after the other, each with gcc's build in turns.
+    // The hot window holds one domain, so that the two extensions are measured one after the other,
+    // each with gcc's build in turns.
     let (hot, window) = both_windows(&program.extension, function)?;
     let [first, own_hot, own_window, clang, wasm2c, plain, epochs] = best_of(
         ROUNDS,
@@ -296,7 +300,8 @@ fn both_windows(file: &Path, function: &str) -> Result<(Confined, Confined), Str
             .deadline(Some(DEADLINE))
             .build()
             .map_err(|e| e.to_string())?;
-        // Modules are built without debug information; what they compute is compared with what the native build does.
+        // Modules are built without debug information; what they compute is compared with what the
+        // native build does.
         let function = domain
             .func_unchecked::<fn() -> i64>(function)
             .map_err(|e| e.to_string())?;

@@ -1,5 +1,6 @@
-//! E-code beside gcc, tcc and Cranelift (Wasmtime): how long each takes to compile the kernels of `ecode/kernels`, and how fast the code
-//! is, in one process and by turns. gcc and clang vectorise nothing, for E-code and Cranelift do not either.
+//! E-code beside gcc, tcc and Cranelift (Wasmtime): how long each takes to compile the kernels of
+//! `ecode/kernels`, and how fast the code is, in one process and by turns. gcc and clang vectorise
+//! nothing, for E-code and Cranelift do not either.
 
 use crate::contest::{instance, place};
 use crate::module::compile;
@@ -169,8 +170,8 @@ fn row(directory: &Path, name: &'static str, rounds: u32) -> Result<Row, String>
     })
 }
 
-/// Microseconds from source to code: of E-code until a host can call it, verification included; of the others as processes, and of Wasmtime
-/// from the module, which clang made.
+/// Microseconds from source to code: of E-code until a host can call it, verification included; of
+/// the others as processes, and of Wasmtime from the module, which clang made.
 fn compiled(source: &Path, text: &str, module: &[u8], object: &Path) -> Result<[f64; 4], String> {
     let namespace = Namespace::builder().build().map_err(|e| e.to_string())?;
     let engine = wasmtime::Engine::default();

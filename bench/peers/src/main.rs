@@ -1,13 +1,14 @@
-//! Peers: Wasmtime and wasm2c beside Postern, in the same process and the same run: calls, callbacks, the kernels and the programs of
-//! `postern bench`.
+//! Peers: Wasmtime and wasm2c beside Postern, in the same process and the same run: calls,
+//! callbacks, the kernels and the programs of `postern bench`.
 //!
-//! Clock, kernels, programs and baselines are those of `postern bench`. Wasmtime is at its defaults (Cranelift, guard
-//! pages for bounds), and once more with epochs, its cheapest way to end a call that takes too long, which Postern always can.
-//! E-code's kernels are beside gcc, tcc and Wasmtime, compiling, too (`ecode`).
-//! Besides, the programs with parts of the confinement left out (`ablations`), which is where the time goes.
+//! Clock, kernels, programs and baselines are those of `postern bench`. Wasmtime is at its defaults
+//! (Cranelift, guard pages for bounds), and once more with epochs, its cheapest way to end a call
+//! that takes too long, which Postern always can. E-code's kernels are beside gcc, tcc and
+//! Wasmtime, compiling, too (`ecode`). Besides, the programs with parts of the confinement left out
+//! (`ablations`), which is where the time goes.
 //!
-//! `cargo run --release -p postern-peers -- calls|kernels|programs|ecode|ablations` measures one group, `programs lua` one program of it; `--json` prints data
-//! in place of tables.
+//! `cargo run --release -p postern-peers -- calls|kernels|programs|ecode|ablations` measures one
+//! group, `programs lua` one program of it; `--json` prints data in place of tables.
 
 #![forbid(unsafe_code)]
 

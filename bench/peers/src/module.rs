@@ -1,4 +1,5 @@
-//! What clang and wasm2c make of a program: a native build, modules, and the modules as C, compiled natively and confined.
+//! What clang and wasm2c make of a program: a native build, modules, and the modules as C, compiled
+//! natively and confined.
 
 use postern_toolchain::Language;
 use std::ffi::OsString;
@@ -47,7 +48,8 @@ pub fn compile(compiler: &str, output: &Path, arguments: &[OsString]) -> Result<
     }
 }
 
-/// Translates a program in `directory`. `common` are the sources and options of all builds, `module` those of modules besides.
+/// Translates a program in `directory`. `common` are the sources and options of all builds,
+/// `module` those of modules besides.
 pub fn translate(
     directory: &Path,
     name: &str,
@@ -99,8 +101,8 @@ fn inputs(options: &[OsString]) -> Result<String, String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// wasm2c as its makers mean it: a reservation of 8 GiB in place of checks of bounds. Nobody recovers from traps here: the signal handler
-/// for that would be in the way of other people's.
+/// wasm2c as its makers mean it: a reservation of 8 GiB in place of checks of bounds. Nobody
+/// recovers from traps here: the signal handler for that would be in the way of other people's.
 fn natively_by_wasm2c(
     directory: &Path,
     name: &str,
@@ -135,7 +137,8 @@ fn natively_by_wasm2c(
     compile("gcc", output, &options)
 }
 
-/// The C around wasm2c's: imports, which are WASI's functions for files and clocks, answer that nothing is there (`BADF`).
+/// The C around wasm2c's: imports, which are WASI's functions for files and clocks, answer that
+/// nothing is there (`BADF`).
 fn face_of(function: &str, declared: &str) -> String {
     let mut face = String::from(
         "#include \"w.h\"\n#include <stdlib.h>\nvoid trapped(int code) { abort(); }\nstatic Z_w_instance_t instance;\nstatic int made;\n",

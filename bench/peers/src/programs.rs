@@ -1,4 +1,5 @@
-//! The programs of `postern bench programs`, with what each needs as a module: Debian's C library for WebAssembly and its likes.
+//! The programs of `postern bench programs`, with what each needs as a module: Debian's C library
+//! for WebAssembly and its likes.
 
 use crate::module::{Program, compile, translate};
 use postern_bench::programs::{self as works, PROGRAMS};
@@ -6,9 +7,11 @@ use postern_figures::kernels::SOURCES;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// LZ4 takes its matches by hashes of a machine word, so that a module, whose word has 32 bits, compresses to another stream (its length
-/// and its bytes differ; both decompress to the same). What a module must compute is therefore computed by a native build with such
-/// words, and not by the one with 64: as strict a comparison as for all others, whose results do not depend on the word.
+/// LZ4 takes its matches by hashes of a machine word, so that a module, whose word has 32 bits,
+/// compresses to another stream (its length and its bytes differ; both decompress to the same).
+/// What a module must compute is therefore computed by a native build with such words, and not by
+/// the one with 64: as strict a comparison as for all others, whose results do not depend on the
+/// word.
 const WORDS_OF_32_BITS: &str = "#include <limits.h>\n#include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n\
     #undef __x86_64__\n#define size_t unsigned\n";
 
@@ -86,7 +89,8 @@ pub fn programs(directory: &Path, only: &[String]) -> Result<Vec<Program>, Strin
     wanted.map(build).collect()
 }
 
-/// The kernels, which need no library. `unsigned long` has 64 bits in modules, too: the word `long` is compiled as `long long`.
+/// The kernels, which need no library. `unsigned long` has 64 bits in modules, too: the word `long`
+/// is compiled as `long long`.
 pub fn kernels(
     directory: &Path,
     only: &[String],

@@ -1,7 +1,8 @@
-//! What it costs to let somebody else decide about a system call without Postern: a process that traces, or a thread that seccomp
-//! notifies.
+//! What it costs to let somebody else decide about a system call without Postern: a process that
+//! traces, or a thread that seccomp notifies.
 //!
-//! Each function forks a child that makes system calls and measures itself, so that nothing is left in this process.
+//! Each function forks a child that makes system calls and measures itself, so that nothing is left
+//! in this process.
 
 use std::mem::zeroed;
 use std::time::Instant;
@@ -67,7 +68,8 @@ fn measured(rounds: usize, count: u32) -> f64 {
     best
 }
 
-/// Runs `child` in a child and `parent` beside it; what the child measured, unless one of them could not work.
+/// Runs `child` in a child and `parent` beside it; what the child measured, unless one of them
+/// could not work.
 fn beside(
     child: impl FnOnce(&Word) -> bool,
     parent: impl FnOnce(libc::pid_t) -> Result<(), String>,
@@ -99,7 +101,8 @@ fn beside(
     }
 }
 
-/// Seconds of a system call at which a tracer is asked twice, as it is: before it is made and after.
+/// Seconds of a system call at which a tracer is asked twice, as it is: before it is made and
+/// after.
 pub fn traced(rounds: usize, count: u32) -> Result<f64, String> {
     let child = |word: &Word| {
         // SAFETY: asks to be traced and stops, for the parent to begin.
@@ -133,7 +136,8 @@ pub fn traced(rounds: usize, count: u32) -> Result<f64, String> {
     })
 }
 
-/// Seconds of a system call about which a thread of the same process is asked by seccomp, and answers: go on.
+/// Seconds of a system call about which a thread of the same process is asked by seccomp, and
+/// answers: go on.
 pub fn notified(rounds: usize, count: u32) -> Result<f64, String> {
     let child = |word: &Word| match listener() {
         Some(listener) => {
@@ -244,7 +248,8 @@ fn answer(descriptor: libc::c_int) {
     }
 }
 
-/// SECCOMP_IOCTL_NOTIF_RECV and _SEND: read and write, type `!`, with the sizes of their structures.
+/// SECCOMP_IOCTL_NOTIF_RECV and _SEND: read and write, type `!`, with the sizes of their
+/// structures.
 const RECEIVE: libc::c_ulong = request(0, size_of::<libc::seccomp_notif>());
 const SEND: libc::c_ulong = request(1, size_of::<libc::seccomp_notif_resp>());
 

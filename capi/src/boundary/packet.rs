@@ -23,7 +23,8 @@ impl PacketIn<'_> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: not null, so a structure of the host; it has integers only, for which all bytes are valid.
+        // SAFETY: not null, so a structure of the host; it has integers only, for which all bytes
+        // are valid.
         Some(unsafe { self.0.read() })
     }
 }
@@ -43,7 +44,8 @@ impl<'call> Packets<'call> {
         }
         let bytes = count.saturating_mul(size_of::<CPacket>());
         check(self.0.is_null(), bytes, what)?;
-        // SAFETY: not null, so `count` structures of the host during the call, of integers; and the result ends with it.
+        // SAFETY: not null, so `count` structures of the host during the call, of integers; and the
+        // result ends with it.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
     }
 }

@@ -1,4 +1,5 @@
-/* A structure with pointers that two domains and the host follow, rights that change, memory that the host shares already. */
+/* A structure with pointers that two domains and the host follow, rights that change, memory that
+ * the host shares already. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <fcntl.h>
@@ -12,7 +13,8 @@ static pt_shared *tree;
 static long last = -1;
 static int count;
 
-/* In order. What an extension wrote is checked before it is followed; there is nothing to convert. */
+/* In order. What an extension wrote is checked before it is followed; there is nothing to
+ * convert. */
 static void walk(struct node *node)
 {
     if (!node) return;

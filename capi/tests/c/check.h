@@ -31,7 +31,8 @@ __attribute__((unused)) static pt_options *kit_options(void)
     CHECK(pt_options_service(options, "scale", (void *)scale, "d(d)") == 0);
     CHECK(pt_options_service(options, "note", (void *)note, "v(p)") == 0);
     CHECK(pt_options_service(options, "judge", (void *)judge, "z(z)") == 0);
-    /* Only domains that are to meet their deadline have one: a busy machine must not end other calls. */
+    /* Only domains that are to meet their deadline have one: a busy machine must not end other
+     * calls. */
     CHECK(pt_options_deadline(options, 0) == 0);
     return options;
 }

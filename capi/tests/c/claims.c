@@ -3,7 +3,8 @@
 
 #define KEY 0x6b65792d6b657921u
 
-/* The key is in the frame that calls, where the words lie that a callee with more parameters would have. */
+/* The key is in the frame that calls, where the words lie that a callee with more parameters would
+ * have. */
 __attribute__((noinline)) static long with_a_key(long (*add)(int, int))
 {
     volatile uint64_t keys[16];
@@ -22,7 +23,8 @@ static void claims(pt_domain *domain)
     /* It says that it takes sixteen words: the host says two ints. */
     CHECK(!PT_SYM(domain, long, greedy, (int, int)) && pt_error_code() == PT_E_SIGNATURE);
     CHECK(strstr(pt_error_message(), "l(ii)") && strstr(pt_error_message(), "l(llllllllllllllll)"));
-    /* The same function under a name of which the file says nothing: two ints are what it gets. It would give 1 if it saw the key. */
+    /* The same function under a name of which the file says nothing: two ints are what it gets. It
+     * would give 1 if it saw the key. */
     long (*silent)(int, int) = PT_SYM(domain, long, silent, (int, int));
     CHECK(silent && with_a_key(silent) == 5);
     CHECK(!pt_domain_sym(domain, "add", NULL) && pt_error_code() == PT_E_ARGUMENT);

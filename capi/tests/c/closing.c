@@ -1,5 +1,6 @@
-/* Every function of the host's that the library calls, and every way in which it may end the domain whose call led there, on this
- * thread and on another one. What is freed is overwritten and never given out again, so a use after the end shows. */
+/* Every function of the host's that the library calls, and every way in which it may end the domain
+ * whose call led there, on this thread and on another one. What is freed is overwritten and never
+ * given out again, so a use after the end shows. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <malloc.h>

@@ -1,4 +1,5 @@
-/* Two copies of the library in one process, opened at run time: each opens domains, calls and faults, in turn and nested. */
+/* Two copies of the library in one process, opened at run time: each opens domains, calls and
+ * faults, in turn and nested. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <postern.h>
@@ -122,8 +123,8 @@ int main(int argc, char **argv)
         fault(&a, PT_FAULT_DEADLINE);
     }
     for (int i = 0; i < 10; i++) {
-        /* a, b, a, b … seven deep; the innermost poisons b's domain, whose outer calls end when they are back with 0, to
-         * which a's add 1. */
+        /* a, b, a, b … seven deep; the innermost poisons b's domain, whose outer calls end when
+         * they are back with 0, to which a's add 1. */
         int result = a.twice_plus(100);
         CHECK(result == 1 && !a.fault_last() && b.fault_last()->kind == PT_FAULT_ANOTHER_THREAD);
         a.fault_clear();

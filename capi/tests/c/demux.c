@@ -1,4 +1,5 @@
-/* One capture for a file, a handler, a socket and the rest, by rules and by words; and rules that are refused. */
+/* One capture for a file, a handler, a socket and the rest, by rules and by words; and rules that
+ * are refused. */
 #include "check.h"
 #include "packets.h"
 #include <errno.h>

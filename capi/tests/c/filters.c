@@ -1,4 +1,5 @@
-/* Filters of packets: expressions, what is wrong with them, packets that are copied and packets in shared memory, sets. */
+/* Filters of packets: expressions, what is wrong with them, packets that are copied and packets in
+ * shared memory, sets. */
 #include "check.h"
 #include "packets.h"
 

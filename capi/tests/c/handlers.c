@@ -1,4 +1,5 @@
-/* Handlers: they run on packets of a file where these lie, answer, move what they want to an area, and fault. */
+/* Handlers: they run on packets of a file where these lie, answer, move what they want to an area,
+ * and fault. */
 #include "check.h"
 #include "packets.h"
 #include <unistd.h>

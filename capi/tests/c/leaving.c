@@ -1,4 +1,5 @@
-/* Leaving a service by longjmp over the call that led to it, closing and resetting from inside, fork. */
+/* Leaving a service by longjmp over the call that led to it, closing and resetting from inside,
+ * fork. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <setjmp.h>

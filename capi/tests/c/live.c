@@ -1,5 +1,5 @@
-/* Live capture on a pair of interfaces, `va` and `vb`: what is sent by one comes in by the other, is judged in the ring, handled and
- * answered. */
+/* Live capture on a pair of interfaces, `va` and `vb`: what is sent by one comes in by the other,
+ * is judged in the ring, handled and answered. */
 #include "check.h"
 #include "packets.h"
 #include <net/if.h>

@@ -1,4 +1,5 @@
-/* Packets from files and pipes, judged where they lie, and written again: whole files, damaged ones, and bad arguments. */
+/* Packets from files and pipes, judged where they lie, and written again: whole files, damaged
+ * ones, and bad arguments. */
 #include "check.h"
 #include "packets.h"
 #include <fcntl.h>

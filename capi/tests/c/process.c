@@ -1,4 +1,5 @@
-/* What pt_config says, each in a process of its own; handlers exchanged around a fork; a fork at a thread's very end. */
+/* What pt_config says, each in a process of its own; handlers exchanged around a fork; a fork at a
+ * thread's very end. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <asm/prctl.h>
@@ -144,7 +145,8 @@ static void exchanged_handlers_are_mended(void)
         }
         CHECK(ends_well(child) && add(1, 2) == 3);
     }
-    /* Later, in a process that forks no more: whoever exchanges one says so, and the others work on. */
+    /* Later, in a process that forks no more: whoever exchanges one says so, and the others work
+     * on. */
     for (int i = 0; i < 6; i++) {
         install(signals[i], i % 2 ? plain : SIG_DFL, SA_ONSTACK);
         CHECK(pt_rearm() == 0 && add(1, 2) == 3);

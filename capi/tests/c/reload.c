@@ -1,4 +1,5 @@
-/* Restart policies, pools and modules: arguments are three versions of an extension, of which the third has no `which`. */
+/* Restart policies, pools and modules: arguments are three versions of an extension, of which the
+ * third has no `which`. */
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>

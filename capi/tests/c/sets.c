@@ -1,4 +1,5 @@
-/* Sets of filters on packets where they lie: in areas, and of a source that is watched while the set's code is made anew. */
+/* Sets of filters on packets where they lie: in areas, and of a source that is watched while the
+ * set's code is made anew. */
 #include "check.h"
 #include "packets.h"
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Signals of the host beside Postern's: handlers chain, storms do no harm, calls from handlers and with blocked signals are
- * refused with the reason. */
+/* Signals of the host beside Postern's: handlers chain, storms do no harm, calls from handlers and
+ * with blocked signals are refused with the reason. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>

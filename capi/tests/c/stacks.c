@@ -1,5 +1,5 @@
-/* Stacks that are not a thread's own: coroutines without a guard below, threads without a guard. A runaway recursion is a
- * fault there, too, and nothing beside the stack is touched. */
+/* Stacks that are not a thread's own: coroutines without a guard below, threads without a guard. A
+ * runaway recursion is a fault there, too, and nothing beside the stack is touched. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>

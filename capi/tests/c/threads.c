@@ -1,4 +1,5 @@
-/* Many threads: in one domain, closing it under others, interrupting, forking while others open and close. */
+/* Many threads: in one domain, closing it under others, interrupting, forking while others open and
+ * close. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <pthread.h>

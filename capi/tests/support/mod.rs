@@ -1,5 +1,5 @@
-//! Builds what the C tests need with the system's own tools: an extension from assembly, and hosts from `tests/c` against the
-//! library under its installed name.
+//! Builds what the C tests need with the system's own tools: an extension from assembly, and hosts
+//! from `tests/c` against the library under its installed name.
 #![allow(dead_code)]
 
 use object::{Object, ObjectSection, ObjectSymbol};

@@ -180,7 +180,8 @@ fn discovery(kind: u8, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// What could not be reached, and why, of an error message, which has the beginning of the packet that it is about.
+/// What could not be reached, and why, of an error message, which has the beginning of the packet
+/// that it is about.
 fn unreachable(name: &str, kind: u8, code: u8, bytes: &[u8]) -> Option<String> {
     let (destination, protocol, ports) = about(bytes.get(8..)?)?;
     let port = if name == "ICMP" { 3 } else { 4 };

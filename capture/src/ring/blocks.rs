@@ -1,4 +1,5 @@
-//! Blocks of packets (TPACKET_V3): few wakes of the host and no byte lost between packets, for captures that only look.
+//! Blocks of packets (TPACKET_V3): few wakes of the host and no byte lost between packets, for
+//! captures that only look.
 //!
 //! Invariant: a packet's bytes lie inside of the block that is the host's, and behind its header.
 
@@ -9,7 +10,8 @@ use postern::Shared;
 
 /// Milliseconds after which the kernel hands over a block that is not full.
 pub(super) const RETIRE: u32 = 20;
-/// Where a block's descriptor has its status; and its number of packets, then the place of the first.
+/// Where a block's descriptor has its status; and its number of packets, then the place of the
+/// first.
 const STATUS: usize = 8;
 const COUNT: usize = 12;
 /// Bytes of a packet's header.

@@ -1,10 +1,10 @@
 //! Frames of one packet (TPACKET_V2): each wakes the host as it comes, for those who answer.
 //!
-//! A packet that is longer than a frame, as those are that the kernel has put together of many, is queued at the socket, too, and
-//! is copied from there to memory aside, which viewers see as well.
+//! A packet that is longer than a frame, as those are that the kernel has put together of many, is
+//! queued at the socket, too, and is copied from there to memory aside, which viewers see as well.
 //!
-//! Invariant: a packet's bytes lie inside of the frame that is the host's, or of the memory aside, and queued packets are taken in the
-//! order of their frames.
+//! Invariant: a packet's bytes lie inside of the frame that is the host's, or of the memory aside,
+//! and queued packets are taken in the order of their frames.
 
 use super::{ADDRESS, BLOCK, Header, PacketPosition, words};
 use crate::error::SourceError;
@@ -67,7 +67,8 @@ impl Frames {
         Ok(Some(header))
     }
 
-    /// Takes the whole packet of a header from the queue. If it is not there the frame has its beginning.
+    /// Takes the whole packet of a header from the queue. If it is not there the frame has its
+    /// beginning.
     fn take(&mut self, socket: &Socket, header: &mut Header) -> Result<(), SourceError> {
         self.buffer.resize(LONGEST, 0);
         let mut received = socket.receive(&mut self.buffer);

@@ -7,6 +7,7 @@ pub(crate) const LINE: usize = 64;
 
 /// Asks for the line of an address.
 pub(crate) fn prefetch(at: *const u8) {
-    // SAFETY: it is a hint. It reads nothing that the program could see and has no fault, wherever it points.
+    // SAFETY: it is a hint. It reads nothing that the program could see and has no fault, wherever
+    // it points.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
 }

@@ -20,8 +20,8 @@ static TELL: AtomicBool = AtomicBool::new(false);
 static WRITE_OUT: AtomicBool = AtomicBool::new(false);
 
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
-    // SAFETY: all zeros is a value of the structure. The handlers do what a handler may, one store; they run on the alternate
-    // stack, so the thread may be inside an extension.
+    // SAFETY: all zeros is a value of the structure. The handlers do what a handler may, one store;
+    // they run on the alternate stack, so the thread may be inside an extension.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as usize;
@@ -39,8 +39,8 @@ fn is_ignored(signal: libc::c_int) -> bool {
     }
 }
 
-/// A flag that SIGINT, SIGTERM, and SIGHUP where it is not ignored, set from now on. They end waiting calls, and come but once: the
-/// next one ends the process.
+/// A flag that SIGINT, SIGTERM, and SIGHUP where it is not ignored, set from now on. They end
+/// waiting calls, and come but once: the next one ends the process.
 pub fn stop_on_interrupt() -> &'static AtomicBool {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         if signal != libc::SIGHUP || !is_ignored(signal) {
@@ -50,7 +50,8 @@ pub fn stop_on_interrupt() -> &'static AtomicBool {
     &STOP
 }
 
-/// Flags that SIGUSR1 and SIGUSR2 set from now on: to tell what was counted, and to write out what waits.
+/// Flags that SIGUSR1 and SIGUSR2 set from now on: to tell what was counted, and to write out what
+/// waits.
 pub fn requests() -> (&'static AtomicBool, &'static AtomicBool) {
     handle(libc::SIGUSR1, tell, libc::SA_RESTART);
     handle(libc::SIGUSR2, write_out, libc::SA_RESTART);

@@ -73,12 +73,14 @@ impl Socket {
         self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &(version as i32))?;
         self.set(libc::SOL_PACKET, libc::PACKET_RESERVE, &4u32)?;
         if let Shape::Frames(_) = shape {
-            // Room for some of the largest packets; a process that may not have as much has what it may.
+            // Room for some of the largest packets; a process that may not have as much has what it
+            // may.
             self.set(libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1i32)?;
             let forced = self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &QUEUE);
             forced.or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &QUEUE))?;
         }
-        // The kernel wants as many bytes as the version's structure has; the older one is the beginning of the newer.
+        // The kernel wants as many bytes as the version's structure has; the older one is the
+        // beginning of the newer.
         let request = libc::tpacket_req3 {
             tp_block_size: size,
             tp_block_nr: blocks,
@@ -250,8 +252,8 @@ fn address(interface: i32) -> libc::sockaddr_ll {
 
 /// What the kernel says of an interface, by a request that gives an address.
 fn asked(socket: i32, interface: &str, question: libc::Ioctl) -> io::Result<libc::sockaddr> {
-    // SAFETY: all zeros is a value of the structure; the name is shorter than its place, so a zero ends it. The kernel fills the
-    // address, of which all bytes are values.
+    // SAFETY: all zeros is a value of the structure; the name is shorter than its place, so a zero
+    // ends it. The kernel fills the address, of which all bytes are values.
     unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
         if interface.len() >= request.ifr_name.len() {
@@ -301,7 +303,8 @@ pub(crate) fn name(index: u32) -> Option<String> {
 
 /// The names of all interfaces.
 pub(crate) fn names() -> io::Result<Vec<String>> {
-    // SAFETY: the list ends with an entry without a name; names end with zero, and the list lives until it is freed.
+    // SAFETY: the list ends with an entry without a name; names end with zero, and the list lives
+    // until it is freed.
     unsafe {
         let list = libc::if_nameindex();
         if list.is_null() {

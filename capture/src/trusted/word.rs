@@ -7,9 +7,10 @@ fn word(area: &Shared, at: usize) -> Option<&AtomicU32> {
     if !area.is_writable() || at % 4 != 0 || at.checked_add(4)? > area.len() {
         return None;
     }
-    // SAFETY: the word lies in the area, aligned, and is mapped for writing as long as `area` lives; pages of a packet socket's ring
-    // do not go away under a mapping. The kernel writes it at any time, which is what atomic accesses are for, and no reference to
-    // it is other than atomic.
+    // SAFETY: the word lies in the area, aligned, and is mapped for writing as long as `area`
+    // lives; pages of a packet socket's ring do not go away under a mapping. The kernel writes it
+    // at any time, which is what atomic accesses are for, and no reference to it is other than
+    // atomic.
     Some(unsafe { AtomicU32::from_ptr(area.as_ptr().add(at).cast()) })
 }
 

@@ -1,4 +1,5 @@
-//! Records of the FastCGI protocol, version 1, as far as a server needs them that sends one request at a time over a connection.
+//! Records of the FastCGI protocol, version 1, as far as a server needs them that sends one request
+//! at a time over a connection.
 
 use bytes::{Buf, Bytes, BytesMut};
 use std::io;
@@ -81,7 +82,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// The next record; `None` at the end. May be dropped while it waits: nothing that came is lost.
+    /// The next record; `None` at the end. May be dropped while it waits: nothing that came is
+    /// lost.
     ///
     /// # Errors
     /// The connection fails, or what comes is not FastCGI.

@@ -1,8 +1,9 @@
 //! Starting a process that does not outlive the thread that started it.
 //!
-//! The kernel ends it (`PR_SET_PDEATHSIG`) when that thread ends, for whatever reason: also when the whole server is killed. It is
-//! started as `posix_spawn` does it, with the parent's memory until `execve`, so that nothing of a server with many domains is copied;
-//! the standard library would have to fork to set what is needed here.
+//! The kernel ends it (`PR_SET_PDEATHSIG`) when that thread ends, for whatever reason: also when
+//! the whole server is killed. It is started as `posix_spawn` does it, with the parent's memory
+//! until `execve`, so that nothing of a server with many domains is copied; the standard library
+//! would have to fork to set what is needed here.
 
 use libc::{c_char, c_int, c_void};
 use std::ffi::CString;
@@ -26,7 +27,8 @@ pub struct SpawnPlan {
     pub files: [OwnedFd; 3],
 }
 
-/// All that the new process needs before it is another program: it must not allocate, nor take a lock.
+/// All that the new process needs before it is another program: it must not allocate, nor take a
+/// lock.
 struct Start {
     program: *const c_char,
     arguments: [*const c_char; 2],
@@ -41,7 +43,8 @@ struct Start {
 /// Bytes of the new process's first stack.
 const STACK: usize = 64 << 10;
 
-/// Starts it as the leader of a group of its own; gives its number, and a descriptor that is readable when it has ended.
+/// Starts it as the leader of a group of its own; gives its number, and a descriptor that is
+/// readable when it has ended.
 ///
 /// # Errors
 /// The system cannot, or the program cannot be run.
@@ -71,11 +74,12 @@ pub fn spawn(plan: &SpawnPlan) -> io::Result<(libc::pid_t, OwnedFd)> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset writes the set that pthread_sigmask reads; the former mask is written before it is read. No handler of this
-    // process runs in the new one, which has this thread's memory: signals are shut out here, and let in there when the handlers are
-    // gone. The new process runs `become_program` on a stack of its own, aligned to 16 bytes, and reads `start`; both live and
-    // are left alone meanwhile, for this thread goes on only when the new process has another program or has ended (CLONE_VFORK).
-    // `descriptor` is written for CLONE_PIDFD.
+    // SAFETY: sigfillset writes the set that pthread_sigmask reads; the former mask is written
+    // before it is read. No handler of this process runs in the new one, which has this thread's
+    // memory: signals are shut out here, and let in there when the handlers are gone. The new
+    // process runs `become_program` on a stack of its own, aligned to 16 bytes, and reads `start`;
+    // both live and are left alone meanwhile, for this thread goes on only when the new process has
+    // another program or has ended (CLONE_VFORK). `descriptor` is written for CLONE_PIDFD.
     let process = unsafe {
         libc::sigfillset(all.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
@@ -95,7 +99,8 @@ pub fn spawn(plan: &SpawnPlan) -> io::Result<(libc::pid_t, OwnedFd)> {
     };
     // SAFETY: the kernel has just made it for this process, and nobody else knows it.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    // SAFETY: `start` lives; the new process wrote it, if at all, before it ended: a compiler that kept the old value would not know.
+    // SAFETY: `start` lives; the new process wrote it, if at all, before it ended: a compiler that
+    // kept the old value would not know.
     match unsafe { ptr::read_volatile(&raw const start.error) } {
         0 => Ok((process, descriptor)),
         error => {
@@ -118,8 +123,9 @@ pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 /// In the new process, with the memory of the old one: system calls only.
 extern "C" fn become_program(start: *mut c_void) -> c_int {
     let start = start.cast::<Start>();
-    // SAFETY: `spawn` passes its `start`, which nobody else touches meanwhile. What it points to is there for as long. All that is called
-    // is allowed between fork and exec; `errno` is that of the thread that waits.
+    // SAFETY: `spawn` passes its `start`, which nobody else touches meanwhile. What it points to is
+    // there for as long. All that is called is allowed between fork and exec; `errno` is that of
+    // the thread that waits.
     unsafe {
         let tried = prepare(&*start);
         if tried {
@@ -142,7 +148,8 @@ extern "C" fn become_program(start: *mut c_void) -> c_int {
 unsafe fn prepare(start: &Start) -> bool {
     // SAFETY: as of the function; `action` is written before it is read.
     unsafe {
-        // Handlers lie in the server's program. What is ignored stays so, but for SIGPIPE, which Rust's programs alone ignore.
+        // Handlers lie in the server's program. What is ignored stays so, but for SIGPIPE, which
+        // Rust's programs alone ignore.
         for signal in 1..=libc::SIGRTMAX() {
             let mut action = MaybeUninit::<libc::sigaction>::zeroed();
             if libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) != 0 {

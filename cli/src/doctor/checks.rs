@@ -1,4 +1,5 @@
-//! The checks. Each reads a fact of the machine from the kernel's own tables and says what it means here.
+//! The checks. Each reads a fact of the machine from the kernel's own tables and says what it means
+//! here.
 
 use std::fs;
 use std::process::Command;

@@ -81,7 +81,8 @@ fn names<'a>(
     names
 }
 
-/// The name of what a direct call or jump goes to. Direct calls skip the landing pad at the beginning.
+/// The name of what a direct call or jump goes to. Direct calls skip the landing pad at the
+/// beginning.
 fn target(text: &str, names: &BTreeMap<u32, String>) -> String {
     let offset = text
         .split_once(" 0x")

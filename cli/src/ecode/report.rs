@@ -1,4 +1,5 @@
-//! What is said about sources: errors as gcc shows them, or how much code they became; for people and as JSON.
+//! What is said about sources: errors as gcc shows them, or how much code they became; for people
+//! and as JSON.
 
 use postern_ecode::{Diagnostic, Section};
 use postern_image::Signature;

@@ -9,7 +9,8 @@ use crate::output::Outcome;
 /// Between two looks at the files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Does `work` now and after each change, until somebody interrupts it. What goes wrong is said, and may be mended.
+/// Does `work` now and after each change, until somebody interrupts it. What goes wrong is said,
+/// and may be mended.
 pub fn run(files: &[PathBuf], work: impl Fn() -> Outcome) -> Outcome {
     loop {
         let before = state(files);
@@ -23,7 +24,8 @@ pub fn run(files: &[PathBuf], work: impl Fn() -> Outcome) -> Outcome {
     }
 }
 
-/// Which file it is, when it was changed, and how long it is; one that is not there now may come back.
+/// Which file it is, when it was changed, and how long it is; one that is not there now may come
+/// back.
 fn state(files: &[PathBuf]) -> Vec<Option<(u64, SystemTime, u64)>> {
     files
         .iter()

@@ -1,4 +1,5 @@
-//! The packets' way: from a source by the filter and the handler to a file or the terminal, until the source or the user ends it.
+//! The packets' way: from a source by the filter and the handler to a file or the terminal, until
+//! the source or the user ends it.
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
@@ -65,7 +66,8 @@ pub struct From {
     #[arg(short = 'B', long, value_name = "KIB", requires = "interface", conflicts_with = "ring",
         value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     buffer_size: Option<u32>,
-    /// Look at each packet as soon as it comes, not at many together; so do handlers, and lines on a terminal
+    /// Look at each packet as soon as it comes, not at many together; so do handlers, and lines on
+    /// a terminal
     #[arg(long)]
     immediate_mode: bool,
 }
@@ -259,7 +261,8 @@ struct Flow<'a> {
 /// Who judges: made for what the source's packets begin with.
 pub type Judge<'a> = &'a dyn Fn(Link) -> Result<Filter, Failure>;
 
-/// Runs until the source ends, or enough was seen. The filter is `judge`'s for each link, unless it is a program.
+/// Runs until the source ends, or enough was seen. The filter is `judge`'s for each link, unless it
+/// is a program.
 pub fn run(arguments: &Arguments, program: Option<PacketFilter>, judge: Judge<'_>) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
     let seen = arguments.write.is_none() && std::io::stdout().is_terminal();

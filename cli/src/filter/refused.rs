@@ -1,4 +1,5 @@
-//! Options of tcpdump that there are not, so that who types them hears what to do instead; and those that ask for what is done anyway.
+//! Options of tcpdump that there are not, so that who types them hears what to do instead; and
+//! those that ask for what is done anyway.
 
 use clap::{ArgAction, Args};
 
@@ -33,7 +34,8 @@ pub struct Refused {
     payload: Option<String>,
     #[arg(short = 'E', hide = true, value_name = "KEY")]
     key: Option<String>,
-    /// Lines leave at once, sequence numbers are whole, nothing is optimized away, and checksums are not looked at.
+    /// Lines leave at once, sequence numbers are whole, nothing is optimized away, and checksums
+    /// are not looked at.
     #[arg(short = 'l', short_aliases = ['S', 'O', 'K', 'N', 'f'], hide = true, action = ArgAction::Count)]
     anyway: u8,
 }

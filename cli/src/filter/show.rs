@@ -27,8 +27,8 @@ pub struct Style {
     /// Show packets' letters, without the link header
     #[arg(short = 'A', conflicts_with = "json")]
     ascii: bool,
-    /// Show no time; twice: seconds since 1970; three times: since the packet before; four times: the date, too; five times: since
-    /// the first packet
+    /// Show no time; twice: seconds since 1970; three times: since the packet before; four times:
+    /// the date, too; five times: since the first packet
     #[arg(short = 't', action = ArgAction::Count, conflicts_with = "json")]
     times: u8,
     /// Show packets' numbers

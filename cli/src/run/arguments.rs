@@ -43,9 +43,10 @@ pub struct Plan {
 
 /// Reads words as the arguments of function `name`.
 ///
-/// `@FILE`, `@:SIZE` and `=TEXT` become buffers. While fewer words are given than the signature has parameters, a buffer that is
-/// followed by an integer parameter fills that one, too, with its length. Without a signature, words with a point or
-/// exponent are `double`s, other numbers 64-bit integers, and no length is filled in.
+/// `@FILE`, `@:SIZE` and `=TEXT` become buffers. While fewer words are given than the signature has
+/// parameters, a buffer that is followed by an integer parameter fills that one, too, with its
+/// length. Without a signature, words with a point or exponent are `double`s, other numbers 64-bit
+/// integers, and no length is filled in.
 pub fn plan(name: &str, signature: Option<&Signature>, words: &[String]) -> Result<Plan, String> {
     let Some(signature) = signature else {
         return words.iter().try_fold(Plan::default(), |mut plan, word| {
@@ -121,7 +122,8 @@ fn float(word: &str) -> Result<f64, String> {
         .map_err(|_| "not a number; buffers are written @FILE, @:SIZE or =TEXT".to_owned())
 }
 
-/// A number as a value of a type. Integers may be written signed or unsigned, whichever the type is.
+/// A number as a value of a type. Integers may be written signed or unsigned, whichever the type
+/// is.
 fn value(kind: Type, word: &str) -> Result<Argument, String> {
     match kind {
         Type::F64 => return Ok(Argument::Float(float(word)?.to_bits())),

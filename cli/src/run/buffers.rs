@@ -48,7 +48,8 @@ fn data(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// Puts the buffers into the window: from the extension's `malloc`, or, if it has none, at the end of its heap.
+/// Puts the buffers into the window: from the extension's `malloc`, or, if it has none, at the end
+/// of its heap.
 pub fn place(
     domain: &Domain,
     sources: &[Source],
@@ -94,8 +95,8 @@ impl Buffer {
     }
 }
 
-/// The buffer that `-o` writes: the one with this number, counted from 1; without a number the first that is there for
-/// results, else the first.
+/// The buffer that `-o` writes: the one with this number, counted from 1; without a number the
+/// first that is there for results, else the first.
 pub fn chosen(number: Option<usize>, buffers: &[Buffer]) -> Result<&Buffer, Failure> {
     let buffer = match number {
         None => buffers.iter().find(|b| b.zeros).or(buffers.first()),
@@ -106,7 +107,8 @@ pub fn chosen(number: Option<usize>, buffers: &[Buffer]) -> Result<&Buffer, Fail
     })
 }
 
-/// How many bytes of the buffer `-o` writes: all, or what the word says, which is a size or `result`.
+/// How many bytes of the buffer `-o` writes: all, or what the word says, which is a size or
+/// `result`.
 pub fn length(
     word: Option<&str>,
     buffer: &Buffer,

@@ -1,4 +1,5 @@
-//! A call whose types are known only now: arguments go to the registers that the C convention gives them, whatever their order.
+//! A call whose types are known only now: arguments go to the registers that the C convention gives
+//! them, whatever their order.
 
 use postern::{CallError, Domain, FuncType, SymbolError};
 
@@ -13,8 +14,8 @@ type Integers6<R> = fn(u64, u64, u64, u64, u64, u64) -> R;
 type Integers10<R> = fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> R;
 type Mixed<R> = fn(u64, u64, u64, u64, u64, u64, f64, f64, f64, f64) -> R;
 
-/// The function under one of the types that stand for all: integer and floating parameters use different registers, so
-/// unused ones do no harm, and their order among each other is free.
+/// The function under one of the types that stand for all: integer and floating parameters use
+/// different registers, so unused ones do no harm, and their order among each other is free.
 enum Form {
     Integers(postern::Func<Integers6<u64>>),
     IntegersToFloat(postern::Func<Integers6<f64>>),
@@ -25,7 +26,8 @@ enum Form {
 }
 
 impl Call {
-    /// Prepares a call of export `name`. The result is taken from `xmm0` if `float_result`, else from `rax`.
+    /// Prepares a call of export `name`. The result is taken from `xmm0` if `float_result`, else
+    /// from `rax`.
     pub fn new(
         domain: &Domain,
         name: &str,

@@ -18,8 +18,8 @@ for pair in 'va vb' 'vc vd'; do
     ip link set $2 up
 done";
 
-/// Runs `body`, the test of this name, in a namespace of its own. Where the system does not allow that, the test says so on standard
-/// error and passes.
+/// Runs `body`, the test of this name, in a namespace of its own. Where the system does not allow
+/// that, the test says so on standard error and passes.
 pub fn inside(test: &str, body: fn()) {
     if std::env::var_os(INSIDE).is_some() {
         let made = Command::new("sh").args(["-ec", SETUP]).output();

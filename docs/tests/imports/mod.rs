@@ -1,8 +1,9 @@
 //! Which file of a crate imports from which: read from the sources, so that circles can be found.
 //!
-//! An arrow goes from a file to the file that *defines* what it names, through re-exports: a file that only passes names on stands in
-//! nobody's way. Arrows come from private `use`, from paths in code (also in macros), and from calls of methods that another file than the
-//! type's own gives it, where one function only has the name. Modules of tests are not read.
+//! An arrow goes from a file to the file that *defines* what it names, through re-exports: a file
+//! that only passes names on stands in nobody's way. Arrows come from private `use`, from paths in
+//! code (also in macros), and from calls of methods that another file than the type's own gives it,
+//! where one function only has the name. Modules of tests are not read.
 
 mod read;
 

@@ -44,7 +44,8 @@ pub struct Crate {
 }
 
 impl Crate {
-    /// Reads a crate from the file with which it begins; `read` gives a file's text, by its path in the sources.
+    /// Reads a crate from the file with which it begins; `read` gives a file's text, by its path in
+    /// the sources.
     pub fn read(root: &str, read: impl Fn(&str) -> Option<String>) -> Crate {
         let mut modules = BTreeMap::new();
         let mut open = vec![(Place::new(), root.to_owned())];
@@ -117,7 +118,8 @@ impl Crate {
             .collect()
     }
 
-    /// The module in which a path ends that is named in `place`, and whether it ends at an item of that module. `None`: in another crate.
+    /// The module in which a path ends that is named in `place`, and whether it ends at an item of
+    /// that module. `None`: in another crate.
     fn meaning(&self, place: &Place, path: &[String], depth: usize) -> Option<(Place, bool)> {
         let (mut at, mut rest) = (place.clone(), path);
         let mut relative = true;
@@ -150,7 +152,8 @@ impl Crate {
                         .filter(|(_, item)| *item)
                 });
                 let found = globs.flatten().next();
-                // What a macro makes is not seen; a name that nothing in the module has is another crate's.
+                // What a macro makes is not seen; a name that nothing in the module has is another
+                // crate's.
                 return found.or((!relative).then_some((at, true)));
             }
             (rest, relative) = (others, false);
@@ -364,7 +367,8 @@ impl<'ast> Visit<'ast> for Walk<'_> {
                 .collect();
             for item in &block.items {
                 if let ImplItem::Fn(function) = item {
-                    // What takes no `self` is never called as a method, so it is no import; but the name is not one method's alone.
+                    // What takes no `self` is never called as a method, so it is no import; but the
+                    // name is not one method's alone.
                     let of = match function.sig.receiver() {
                         Some(_) => of.clone(),
                         None => Vec::new(),

@@ -1,5 +1,5 @@
-//! Liveness: which registers hold a value that is still wanted, where. Instructions whose result nobody wants are removed
-//! on the way.
+//! Liveness: which registers hold a value that is still wanted, where. Instructions whose result
+//! nobody wants are removed on the way.
 
 use alloc::vec::Vec;
 
@@ -227,7 +227,8 @@ impl LiveSets {
         }
     }
 
-    /// The definition that an instruction makes; true if nobody wants it and the instruction is gone.
+    /// The definition that an instruction makes; true if nobody wants it and the instruction is
+    /// gone.
     fn written(
         &mut self,
         code: &mut Code,

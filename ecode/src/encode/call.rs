@@ -1,4 +1,5 @@
-//! Calls: arguments to where the convention wants them, then the call; through a pointer, by the guarded sequence.
+//! Calls: arguments to where the convention wants them, then the call; through a pointer, by the
+//! guarded sequence.
 
 use super::{Encoder, SCRATCH, confined, on_stack};
 use crate::allocate::{ARGS, Location};
@@ -118,7 +119,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// The guarded sequence, which the verifier wants as it is: away unless there is a landing pad at the target.
+    /// The guarded sequence, which the verifier wants as it is: away unless there is a landing pad
+    /// at the target.
     fn indirect(&mut self) {
         let trap = self.trap();
         let pad = confined(Mem::base(Gpr::R11));

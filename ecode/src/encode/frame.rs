@@ -1,5 +1,5 @@
-//! A function's frame on the data stack: outgoing arguments, spilled values, variables, saved registers; and how it begins
-//! and ends.
+//! A function's frame on the data stack: outgoing arguments, spilled values, variables, saved
+//! registers; and how it begins and ends.
 
 use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined};
 use crate::allocate::{ARGS, Location, SAVED};
@@ -212,7 +212,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Moves registers to places, all at once: (place, register). Memory first, then registers in an order that loses nothing.
+    /// Moves registers to places, all at once: (place, register). Memory first, then registers in
+    /// an order that loses nothing.
     fn parallel<R: Register>(&mut self, moves: &[(Home<R>, R)]) {
         let mut pending = [(R::SCRATCH, R::SCRATCH); 16];
         let mut count = 0;

@@ -48,7 +48,8 @@ impl Encoder<'_> {
             let slot = self.code.slots[(ins.sym - sym::FRAME) as usize];
             address.disp = address.disp.wrapping_add(slot.offset as i32);
         }
-        // Addresses count by their low half; products by 3, 5 and 9 that are computed as addresses do not.
+        // Addresses count by their low half; products by 3, 5 and 9 that are computed as addresses
+        // do not.
         let width = match ins.op {
             Op::Lea => width(ins.ty),
             _ => Width::Dword,
@@ -156,7 +157,8 @@ impl Encoder<'_> {
         self.finish(ins.dst, target);
     }
 
-    /// A general register that the instruction does not use, saved in the frame; `give_back` restores it.
+    /// A general register that the instruction does not use, saved in the frame; `give_back`
+    /// restores it.
     fn borrow(&mut self, place: u32, used: &[Option<Gpr>]) -> Gpr {
         let register = LENDERS
             .into_iter()
@@ -230,7 +232,8 @@ impl Encoder<'_> {
         self.asm.jcc(Cond::Below, again, Reach::Short);
     }
 
-    /// Copies through xmm15, which holds zeros if there is no source. Returns the number of bytes, as those below.
+    /// Copies through xmm15, which holds zeros if there is no source. Returns the number of bytes,
+    /// as those below.
     fn copy_16(&mut self, source: Option<Mem>, goal: Mem) -> i64 {
         if let Some(source) = source {
             self.asm.movups(FLOAT_SCRATCH, source);

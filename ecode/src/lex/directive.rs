@@ -1,7 +1,7 @@
 //! Directives: what follows a `#` at the beginning of a line.
 //!
-//! Invariant: whatever a directive says, reading goes on behind its line; a group that is left out is
-//! read for directives only.
+//! Invariant: whatever a directive says, reading goes on behind its line; a group that is left out
+//! is read for directives only.
 
 use alloc::format;
 use alloc::string::String;

@@ -148,8 +148,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// One character of a string or character constant, of which bytes behind ASCII are one each; what
-    /// it stands for.
+    /// One character of a string or character constant, of which bytes behind ASCII are one each;
+    /// what it stands for.
     fn escaped(&mut self) -> Option<u64> {
         let start = self.at;
         let byte = *self.source.get(start)?;
@@ -205,7 +205,8 @@ impl Lexer<'_> {
         })
     }
 
-    /// `\u` or `\U` and so many digits: the character's number, marked so that it is not taken for bytes.
+    /// `\u` or `\U` and so many digits: the character's number, marked so that it is not taken for
+    /// bytes.
     fn universal(&mut self, start: usize, digits: usize) -> Option<u64> {
         let mut value = 0;
         for _ in 0..digits {

@@ -1,9 +1,9 @@
 //! Macros: what names are replaced by.
 //!
-//! Tokens come from the source or from *frames*: lists that take the place of a macro's name, and are
-//! read for more macros. A macro is not replaced while a frame of it is being read; its name is then
-//! *painted*, and stays what it is. Invariant: each token of a macro that is looked at counts in
-//! `replaced`, whose limit is that of tokens, so that the work is bounded by it.
+//! Tokens come from the source or from *frames*: lists that take the place of a macro's name, and
+//! are read for more macros. A macro is not replaced while a frame of it is being read; its name is
+//! then *painted*, and stays what it is. Invariant: each token of a macro that is looked at counts
+//! in `replaced`, whose limit is that of tokens, so that the work is bounded by it.
 
 use alloc::string::String;
 use alloc::vec::Vec;

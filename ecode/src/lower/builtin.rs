@@ -1,4 +1,5 @@
-//! What gcc has functions for: bits of integers, overflows, arguments behind `...`, memory of the frame.
+//! What gcc has functions for: bits of integers, overflows, arguments behind `...`, memory of the
+//! frame.
 
 use super::condition::Test;
 use super::{Lowering, MemoryOperand, Value};
@@ -9,8 +10,8 @@ use postern_x86::Cond;
 
 /// Bytes of one array of variable length at most; more are a fault.
 const DYNAMIC: i64 = 1 << 24;
-/// Where a list of arguments has what: offsets of the next integer and float among the registers that
-/// were saved, the next argument in memory, and the saved registers.
+/// Where a list of arguments has what: offsets of the next integer and float among the registers
+/// that were saved, the next argument in memory, and the saved registers.
 const FLOATS: i64 = 4;
 const MEMORY: i64 = 8;
 const SAVED: i64 = 16;
@@ -115,8 +116,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The sum, difference or product as if there were bits enough: its lower 64 bits, and those above
-    /// where they can matter.
+    /// The sum, difference or product as if there were bits enough: its lower 64 bits, and those
+    /// above where they can matter.
     fn overflow(
         &mut self,
         kind: Arithmetic,

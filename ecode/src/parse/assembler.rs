@@ -1,5 +1,5 @@
-//! `asm` without instructions: a barrier for compilers that move code, which this one does not need,
-//! and another name for a function.
+//! `asm` without instructions: a barrier for compilers that move code, which this one does not
+//! need, and another name for a function.
 
 use super::Parser;
 use crate::diagnostics::Rule;

@@ -1,5 +1,5 @@
-//! Attributes, and what else a declaration asks for beyond its type. Each is honoured, or cannot change
-//! what a program computes, or is refused by its name.
+//! Attributes, and what else a declaration asks for beyond its type. Each is honoured, or cannot
+//! change what a program computes, or is refused by its name.
 
 use alloc::format;
 

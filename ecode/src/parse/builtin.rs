@@ -1,6 +1,6 @@
-//! Names that C programs use without declaring them: `__func__`, and gcc's functions `__builtin_…`, of
-//! which those are here that are an instruction or a few, or that the parser can answer itself. Others
-//! that a C library has under the rest of the name are calls of that.
+//! Names that C programs use without declaring them: `__func__`, and gcc's functions `__builtin_…`,
+//! of which those are here that are an instruction or a few, or that the parser can answer itself.
+//! Others that a C library has under the rest of the name are calls of that.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -14,8 +14,8 @@ use crate::token::TokenKind;
 use crate::tree::{Arithmetic, Builtin, Expression, Node, NodeId};
 use crate::types::*;
 
-/// Functions of the C library that have a builtin name: result and parameters, `p` pointer to void, `c`
-/// to char, `k` to const void, `s` to const char, `l` size.
+/// Functions of the C library that have a builtin name: result and parameters, `p` pointer to void,
+/// `c` to char, `k` to const void, `s` to const char, `l` size.
 const LIBRARY: &[(&str, &str)] = &[
     ("abort", "v"),
     ("exit", "vi"),

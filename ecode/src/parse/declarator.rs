@@ -263,8 +263,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The length of an array; of one whose length is known only when it is declared, [`UNKNOWN`], and
-    /// the expression is kept in [`Parser::variable`].
+    /// The length of an array; of one whose length is known only when it is declared, [`UNKNOWN`],
+    /// and the expression is kept in [`Parser::variable`].
     fn array_length(&mut self) -> Option<u32> {
         let at = self.at();
         let n = self.assignment_expression();

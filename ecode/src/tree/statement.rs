@@ -81,7 +81,8 @@ pub(crate) enum Statement {
     Goto(LabelId),
     /// `goto *`: to one of the labels whose address is taken.
     GotoAddress(NodeId),
-    /// An array of variable length gets its memory, below that of the one before it, if there is one.
+    /// An array of variable length gets its memory, below that of the one before it, if there is
+    /// one.
     Allocate {
         pointer: LocalId,
         size: LocalId,

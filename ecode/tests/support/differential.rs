@@ -1,4 +1,5 @@
-//! The same source by gcc and by E-code: every function called with the same arguments must return the same.
+//! The same source by gcc and by E-code: every function called with the same arguments must return
+//! the same.
 
 use std::ffi::CString;
 use std::ops::Range;

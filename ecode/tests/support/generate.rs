@@ -1,7 +1,8 @@
-//! Random programs of the language, without undefined behaviour under gcc's `-fwrapv -fno-strict-aliasing`.
+//! Random programs of the language, without undefined behaviour under gcc's `-fwrapv
+//! -fno-strict-aliasing`.
 //!
-//! Every function has the type `long fK(long)`; what it computes depends on its parameter, on globals, and on the functions
-//! before it. Side effects stand only where C orders them.
+//! Every function has the type `long fK(long)`; what it computes depends on its parameter, on
+//! globals, and on the functions before it. Side effects stand only where C orders them.
 #![allow(dead_code, reason = "each program uses a part")]
 
 use fastrand::Rng;
@@ -88,7 +89,8 @@ pub fn program(seed: u64, functions: usize) -> String {
     String::from(TYPES) + &body(seed, functions)
 }
 
-/// Many programs (seed and functions) as one, so that gcc is started once: every name of program N begins with `pN_`.
+/// Many programs (seed and functions) as one, so that gcc is started once: every name of program N
+/// begins with `pN_`.
 pub fn batch(programs: &[(u64, usize)]) -> String {
     let mut text = String::from(TYPES);
     for (seed, functions) in programs {

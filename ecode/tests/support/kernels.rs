@@ -1,4 +1,5 @@
-//! What measurements run: the files of `ecode/kernels`, each with a function `long kernel(long rounds)`.
+//! What measurements run: the files of `ecode/kernels`, each with a function `long kernel(long
+//! rounds)`.
 
 /// Name, and rounds that take a millisecond or two.
 pub const KERNELS: [(&str, u32); 10] = [

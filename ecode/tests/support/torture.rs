@@ -1,4 +1,5 @@
-//! GCC's execution tests through E-code: as gcc's preprocessor leaves them, with a library of six functions.
+//! GCC's execution tests through E-code: as gcc's preprocessor leaves them, with a library of six
+//! functions.
 
 use std::path::Path;
 use std::process::Command;
@@ -23,7 +24,8 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// What compilers ask for even where there is no library, and two ways to end: declaration and definition.
+/// What compilers ask for even where there is no library, and two ways to end: declaration and
+/// definition.
 const LIBRARY: &[(&str, &str, &str)] = &[
     (
         "abort",
@@ -91,7 +93,8 @@ fn is_old(path: &Path) -> bool {
     warnings.contains("[-Wimplicit-int]") || warnings.contains("[-Wold-style-definition]")
 }
 
-/// The program's text, compiled; if it uses what it does not declare, with the declarations before it.
+/// The program's text, compiled; if it uses what it does not declare, with the declarations before
+/// it.
 fn compiled(text: &[u8]) -> Result<Object, String> {
     let mut source = text.to_vec();
     for _ in 0..2 {

@@ -1,6 +1,7 @@
 //! A codec that is not trusted: a C library in a domain of its own, from bytes to bytes.
 //!
-//! The extension sees copies of the input and of nothing else. Whatever it is fed, the host gets bytes or an error.
+//! The extension sees copies of the input and of nothing else. Whatever it is fed, the host gets
+//! bytes or an error.
 #![forbid(unsafe_code)]
 
 use postern::{CallError, Domain, Func, MemoryError, Offset, SymbolError};
@@ -53,7 +54,8 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// Takes a domain of an extension that exports what codec.h declares, with the limits that its maker gave it.
+    /// Takes a domain of an extension that exports what codec.h declares, with the limits that its
+    /// maker gave it.
     ///
     /// # Errors
     /// It is no such extension.
@@ -96,7 +98,8 @@ impl Codec {
         &self.domain
     }
 
-    /// Copies in, calls, copies out. Whatever the call left behind is thrown away with the domain's memory.
+    /// Copies in, calls, copies out. Whatever the call left behind is thrown away with the domain's
+    /// memory.
     fn through(
         &self,
         input: &[u8],
@@ -118,7 +121,8 @@ impl Codec {
                 lie => Err(CodecError::Lie(lie)),
             }
         })();
-        // The next input finds nothing of this one; after a fault this is what makes the domain usable again.
+        // The next input finds nothing of this one; after a fault this is what makes the domain
+        // usable again.
         if self.domain.reset().is_err() {
             self.domain.close();
         }

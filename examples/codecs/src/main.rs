@@ -1,6 +1,7 @@
 //! `codec`: compresses and decompresses files by a library that is not trusted.
 //!
-//! `postern build zlib && cargo run -p postern-example-codecs -- zlib/build/zlib.px compress book.txt book.zz`
+//! `postern build zlib && cargo run -p postern-example-codecs -- zlib/build/zlib.px compress
+//! book.txt book.zz`
 #![allow(missing_docs)]
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Each codec, confined, makes the same bytes as its plain build, reads what the other made, and survives what is
-//! neither.
+//! Each codec, confined, makes the same bytes as its plain build, reads what the other made, and
+//! survives what is neither.
 
 mod native;
 
@@ -82,7 +82,8 @@ fn round_trips(name: &str, levels: &[i32]) {
     ));
 }
 
-/// Damaged and made-up streams: the same result or the same error as the plain build's, and no fault.
+/// Damaged and made-up streams: the same result or the same error as the plain build's, and no
+/// fault.
 fn hostile_input(name: &str) {
     let (extension, native) = build(name);
     let (codec, native) = (

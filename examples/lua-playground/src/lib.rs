@@ -1,7 +1,8 @@
 //! A place where scripts of strangers run: Lua in a domain that is as new for each of them.
 //!
-//! A script has all of Lua's standard library, a deadline, a heap, and a limit of output. It reads no file and no
-//! variable of the environment, because the domain's policy has none. However it ends, the next script finds nothing of it.
+//! A script has all of Lua's standard library, a deadline, a heap, and a limit of output. It reads
+//! no file and no variable of the environment, because the domain's policy has none. However it
+//! ends, the next script finds nothing of it.
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -135,7 +136,8 @@ impl Playground {
 
     fn restart(&self) {
         if self.domain.reset().is_err() {
-            // Somebody else is inside, which this type does not do: better no playground than a dirty one.
+            // Somebody else is inside, which this type does not do: better no playground than a
+            // dirty one.
             self.domain.close();
         }
     }

@@ -1,6 +1,7 @@
 //! `lua-playground FILE…` runs scripts that nobody has read; without files it reads lines.
 //!
-//! `cargo run --release -p postern-example-lua-playground -- --stress 10000` says how many scripts it runs in a second.
+//! `cargo run --release -p postern-example-lua-playground -- --stress 10000` says how many scripts
+//! it runs in a second.
 #![allow(missing_docs)]
 
 use std::io::{BufRead, IsTerminal, Write};

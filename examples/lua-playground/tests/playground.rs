@@ -1,4 +1,5 @@
-//! Scripts print what they print under the plain build, and hostile ones end without harm to the next.
+//! Scripts print what they print under the plain build, and hostile ones end without harm to the
+//! next.
 
 use postern::{CallError, FaultKind, Image};
 use postern_example_lua_playground::{Limits, Playground, ScriptError};

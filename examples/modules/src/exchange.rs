@@ -1,6 +1,6 @@
-//! The memory that server and modules share: the request, which modules only read, and the outbox, into which they write what they
-//! want to say. Nobody but the module that is being called can write the outbox, and the server copies out of it once. `unsafe`
-//! lives here and in `native`.
+//! The memory that server and modules share: the request, which modules only read, and the outbox,
+//! into which they write what they want to say. Nobody but the module that is being called can
+//! write the outbox, and the server copies out of it once. `unsafe` lives here and in `native`.
 
 use postern::{Domain, Offset, Prot, ShareError, Shared};
 use std::alloc::Layout;
@@ -99,8 +99,9 @@ impl Exchange {
     /// # Errors
     /// There is no room for them.
     pub fn shared() -> Result<Exchange, ShareError> {
-        // Modules are small: what they see of ours lies in the same 2 MiB as their own, so that a page of page tables maps both.
-        // Where another server of this process has its own there, ours lie anywhere.
+        // Modules are small: what they see of ours lies in the same 2 MiB as their own, so that a
+        // page of page tables maps both. Where another server of this process has its own there,
+        // ours lie anywhere.
         let near = |offset, bytes| match Shared::builder().offset(Offset(offset)).zeroed(bytes) {
             Err(ShareError::Taken { .. }) => Shared::builder().zeroed(bytes),
             made => made,
@@ -123,7 +124,8 @@ impl Exchange {
         }
     }
 
-    /// Shows the request to a domain, and lets it write the outbox; where the outbox lies in its window.
+    /// Shows the request to a domain, and lets it write the outbox; where the outbox lies in its
+    /// window.
     ///
     /// # Errors
     /// The areas are plain memory, or there is no room in the window.
@@ -142,11 +144,12 @@ impl Exchange {
         View(self.view)
     }
 
-    /// From now on the outbox is looked at as the module sees it whose view this is: the processor hands on quickly only what was
-    /// written at the very address that is read.
+    /// From now on the outbox is looked at as the module sees it whose view this is: the processor
+    /// hands on quickly only what was written at the very address that is read.
     ///
     /// # Safety
-    /// The module's domain, if it has one, neither moves to another window nor goes before another view is set.
+    /// The module's domain, if it has one, neither moves to another window nor goes before another
+    /// view is set.
     pub unsafe fn look(&mut self, view: View) {
         self.view = view.0;
     }
@@ -259,7 +262,8 @@ impl Exchange {
         }
         to.clear();
         to.reserve(size);
-        // SAFETY: the outbox has that many bytes, and the vector room for them; the modules' code does not run meanwhile.
+        // SAFETY: the outbox has that many bytes, and the vector room for them; the modules' code
+        // does not run meanwhile.
         unsafe {
             to.as_mut_ptr().copy_from_nonoverlapping(self.view, size);
             to.set_len(size);

@@ -1,5 +1,5 @@
-//! `modules` says what it costs to have each of thirty modules in a domain of its own: requests in a second and memory, beside the same
-//! modules without protection, in one run.
+//! `modules` says what it costs to have each of thirty modules in a domain of its own: requests in
+//! a second and memory, beside the same modules without protection, in one run.
 #![allow(missing_docs)]
 
 use clap::{Parser, ValueEnum};
@@ -92,7 +92,8 @@ fn show(built: &[Built]) -> Result<(), Error> {
     Ok(())
 }
 
-/// One client and one connection: what the kernel does to bring an answer to it is part of a request.
+/// One client and one connection: what the kernel does to bring an answer to it is part of a
+/// request.
 struct Client {
     here: UnixStream,
     there: UnixStream,
@@ -204,7 +205,8 @@ fn measure(arguments: &Arguments, folder: &Path, modules: usize) -> Result<[Memo
     both.try_into().map_err(|_| "two ways".into())
 }
 
-/// The paper's table of memory, what each module has its part in it, and what the whole consists of.
+/// The paper's table of memory, what each module has its part in it, and what the whole consists
+/// of.
 fn table(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
     let all = MODULES.len();
     let [native, confined] = measure(arguments, folder, all)?;

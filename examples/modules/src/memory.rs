@@ -20,7 +20,8 @@ pub struct Memory {
     pub parts: BTreeMap<String, u64>,
 }
 
-/// What a line of `/proc/self/maps` is part of. `windows` are the first addresses of domains' windows.
+/// What a line of `/proc/self/maps` is part of. `windows` are the first addresses of domains'
+/// windows.
 fn part(line: &str, windows: &[u64]) -> Option<&'static str> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -73,7 +74,8 @@ impl Memory {
             let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
             number.unwrap_or(0)
         };
-        // Memory files are mapped by this process only, so their proportional size is what they take.
+        // Memory files are mapped by this process only, so their proportional size is what they
+        // take.
         let twice = number(&status, "RssShmem:") - number(&rollup, "Pss_Shmem:");
         let mut parts: BTreeMap<String, u64> = BTreeMap::new();
         let mut now = None;

@@ -118,10 +118,11 @@ pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("modules")
 }
 
-/// Builds all modules into `folder`, both ways and from the same source, unless they are newer than it and than this program.
+/// Builds all modules into `folder`, both ways and from the same source, unless they are newer than
+/// it and than this program.
 ///
-/// The linker lets the code of each begin in another page of its window. With `alike`, all begin in the same one, so that they want
-/// the same few entries of the processor's tables of pages.
+/// The linker lets the code of each begin in another page of its window. With `alike`, all begin in
+/// the same one, so that they want the same few entries of the processor's tables of pages.
 ///
 /// # Errors
 /// What the compiler says.

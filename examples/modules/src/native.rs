@@ -1,4 +1,5 @@
-//! Modules without protection, by `dlopen`: what the confined ones are compared with. `unsafe` lives here and in `exchange`.
+//! Modules without protection, by `dlopen`: what the confined ones are compared with. `unsafe`
+//! lives here and in `exchange`.
 
 use crate::exchange::Request;
 use crate::server::{file_size, put, seconds, secret, variable};

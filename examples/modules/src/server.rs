@@ -1,5 +1,5 @@
-//! The server: from the text of a request to that of the answer, by asking modules. Confined or not, they are asked the same and get the
-//! same services.
+//! The server: from the text of a request to that of the answer, by asking modules. Confined or
+//! not, they are asked the same and get the same services.
 
 use crate::exchange::{Exchange, Field, View};
 use crate::modules::{Built, Phase};
@@ -296,8 +296,8 @@ impl Server {
         let view = self.modules[module].view;
         STATE.with_borrow_mut(|state| {
             if let Some(state) = state {
-                // SAFETY: the server holds the domain, whose placement is `Cold`, so that it is never moved; after `close` below nobody
-                // looks before the next call.
+                // SAFETY: the server holds the domain, whose placement is `Cold`, so that it is
+                // never moved; after `close` below nobody looks before the next call.
                 unsafe { state.exchange.look(view) };
             }
         });

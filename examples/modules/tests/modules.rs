@@ -1,4 +1,5 @@
-//! Both ways give the same answers, the modules do what they say, and one that misbehaves is alone with it.
+//! Both ways give the same answers, the modules do what they say, and one that misbehaves is alone
+//! with it.
 
 use postern_example_modules::modules::{Built, build};
 use postern_example_modules::{Server, Way, site};

@@ -1,7 +1,7 @@
 //! SQL that nobody has read, run by SQLite in a domain.
 //!
-//! The statements may do what SQL can do to the files that the domain's policy grants, and nothing else: a hole in
-//! SQLite, or a statement that never ends, is an error of this call.
+//! The statements may do what SQL can do to the files that the domain's policy grants, and nothing
+//! else: a hole in SQLite, or a statement that never ends, is an error of this call.
 #![forbid(unsafe_code)]
 
 use postern::{CallError, Domain, Func, MemoryError, Offset, SymbolError};

@@ -1,4 +1,5 @@
-//! `confined-sqlite`: runs SQL on a database file by a SQLite that sees the file's folder and nothing else.
+//! `confined-sqlite`: runs SQL on a database file by a SQLite that sees the file's folder and
+//! nothing else.
 //!
 //! `cargo run --release -p postern-example-sqlite -- /tmp/books/all.db "select title from book"`
 #![allow(missing_docs)]

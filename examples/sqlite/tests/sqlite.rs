@@ -151,7 +151,8 @@ fn a_journal_left_behind_is_rolled_back() {
     database
         .run("create table t(x); insert into t values (1)")
         .expect("runs");
-    // In the middle of a transaction whose pages have reached the file, everything of SQLite's is gone.
+    // In the middle of a transaction whose pages have reached the file, everything of SQLite's is
+    // gone.
     database
         .run("pragma cache_size = 1; begin; with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) \
               insert into t select i from n")

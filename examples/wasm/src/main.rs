@@ -1,6 +1,6 @@
-//! A host of a WebAssembly module:
-//! `clang --target=wasm32 -mbulk-memory -O2 -nostdlib -Wl,--no-entry -o histogram.wasm histogram.c`, `postern cc histogram.wasm -o histogram.px`
-//! and `cargo run -- histogram.px`
+//! A host of a WebAssembly module: `clang --target=wasm32 -mbulk-memory -O2 -nostdlib
+//! -Wl,--no-entry -o histogram.wasm histogram.c`, `postern cc histogram.wasm -o histogram.px` and
+//! `cargo run -- histogram.px`
 #![forbid(unsafe_code)]
 
 use postern::{Caller, Domain, Image, Offset};

@@ -1,4 +1,5 @@
-//! What namespaces cost a host besides memory that is used: a core dump, and the promise of a system that promises no more than it has.
+//! What namespaces cost a host besides memory that is used: a core dump, and the promise of a
+//! system that promises no more than it has.
 
 use crate::figure::{Figure, Goal};
 use postern::{Namespace, Prot, Shared};
@@ -13,7 +14,8 @@ struct Sums {
     /// Pages that a core dump has, and those that it would have if none were left out.
     dumped: u64,
     dumpable: u64,
-    /// What counts against the promise where `vm.overcommit_memory` is 2: all that is private and may be written.
+    /// What counts against the promise where `vm.overcommit_memory` is 2: all that is private and
+    /// may be written.
     charged: u64,
 }
 

@@ -1,4 +1,5 @@
-//! What it costs to borrow a domain from a pool, and to call a module, which can be replaced, instead of a domain.
+//! What it costs to borrow a domain from a pool, and to call a module, which can be replaced,
+//! instead of a domain.
 
 use super::{Touch, entry, instance};
 use crate::clock::best_of;

@@ -1,7 +1,8 @@
-//! What a call from one extension to another costs, beside what it replaces: two processes that hand something over.
+//! What a call from one extension to another costs, beside what it replaces: two processes that
+//! hand something over.
 //!
-//! The calling extension loops over the call in its own text, so nothing but the peer gate and the called null function is
-//! measured: each call's argument is the result of the one before.
+//! The calling extension loops over the call in its own text, so nothing but the peer gate and the
+//! called null function is measured: each call's argument is the result of the one before.
 
 use crate::clock::best_of;
 use crate::figure::{Figure, Goal};
@@ -16,9 +17,10 @@ const ROUNDS: usize = 60;
 /// Round trips between processes in one round.
 const TRIPS: u32 = 500;
 
-/// Images by the state that they can read, where the called function lies, and the goal in cycles over a plain call, where there
-/// is one. A caller and a function at the same offset of their windows disturb each other's branch prediction on processors that
-/// tell branches apart by low address bits only.
+/// Images by the state that they can read, where the called function lies, and the goal in cycles
+/// over a plain call, where there is one. A caller and a function at the same offset of their
+/// windows disturb each other's branch prediction on processors that tell branches apart by low
+/// address bits only.
 const CASES: [(&str, &[u8], u32, Option<f64>); 4] = [
     ("integer", &[], 512, Some(45.0)),
     ("integer-same-offset", &[], 0, None),

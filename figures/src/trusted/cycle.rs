@@ -6,7 +6,8 @@ use std::arch::asm;
 /// Additions in one turn of the chain's loop.
 const UNROLLED: u64 = 20;
 
-/// Runs `steps` (a multiple of 20) register additions of which each needs the result of the one before.
+/// Runs `steps` (a multiple of 20) register additions of which each needs the result of the one
+/// before.
 pub fn chain(steps: u64) {
     let turns = steps / UNROLLED;
     if turns == 0 {
@@ -28,11 +29,11 @@ pub fn chain(steps: u64) {
     }
 }
 
-/// Writes the gs base `count` times (an even number), with two values in turn as a thread between two domains does, does
-/// `between` after each, and leaves the value that it had.
+/// Writes the gs base `count` times (an even number), with two values in turn as a thread between
+/// two domains does, does `between` after each, and leaves the value that it had.
 pub fn write_gs_base(count: u64, mut between: impl FnMut()) {
-    // SAFETY: FSGSBASE is there, for Postern runs here; both values are canonical; no code of a Rust process uses gs, and the
-    // last value is the first.
+    // SAFETY: FSGSBASE is there, for Postern runs here; both values are canonical; no code of a
+    // Rust process uses gs, and the last value is the first.
     unsafe {
         let base: u64;
         asm!("rdgsbase {}", out(reg) base, options(nomem, nostack, preserves_flags));

@@ -8,7 +8,8 @@ use std::path::Path;
 pub struct Library(*mut c_void);
 
 fn last_error() -> String {
-    // SAFETY: dlerror returns null or a string that is valid until the next call of its family on this thread.
+    // SAFETY: dlerror returns null or a string that is valid until the next call of its family on
+    // this thread.
     unsafe {
         let text = libc::dlerror();
         if text.is_null() {
@@ -50,10 +51,12 @@ impl Library {
         Ok(move || function())
     }
 
-    /// Calls `unsigned long name(unsigned, unsigned, unsigned, unsigned)`, the type of `calls` in `memory.c`.
+    /// Calls `unsigned long name(unsigned, unsigned, unsigned, unsigned)`, the type of `calls` in
+    /// `memory.c`.
     pub fn calls(&self, name: &str) -> Result<impl Fn(u32, u32, u32, u32) -> u64 + '_, String> {
         let address = self.address(name)?;
-        // SAFETY: the one function that is asked for has this type, and checks nothing that the benchmark does not keep.
+        // SAFETY: the one function that is asked for has this type, and checks nothing that the
+        // benchmark does not keep.
         let function: extern "C" fn(u32, u32, u32, u32) -> u64 =
             unsafe { std::mem::transmute(address) };
         Ok(move |a, b, c, d| function(a, b, c, d))

@@ -1,4 +1,5 @@
-//! The system calls that a domain is made of, and nothing else: what instantiation and reset cannot go below.
+//! The system calls that a domain is made of, and nothing else: what instantiation and reset cannot
+//! go below.
 
 use std::fs::File;
 use std::io;

@@ -6,7 +6,8 @@ use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-/// Every running thread of the process executes a serialising instruction; the process is registered for that, as it has a namespace.
+/// Every running thread of the process executes a serialising instruction; the process is
+/// registered for that, as it has a namespace.
 pub fn code_barrier() {
     const PRIVATE_EXPEDITED_SYNC_CORE: i32 = 1 << 5;
     // SAFETY: membarrier has no memory arguments.
@@ -64,8 +65,8 @@ struct Child(libc::pid_t);
 
 impl Child {
     fn new(work: impl FnOnce()) -> Result<Child, String> {
-        // SAFETY: the child makes system calls only, and leaves by _exit, without running the parent's destructors; it does not
-        // outlive the parent.
+        // SAFETY: the child makes system calls only, and leaves by _exit, without running the
+        // parent's destructors; it does not outlive the parent.
         unsafe {
             match libc::fork() {
                 0 => {
@@ -104,7 +105,8 @@ fn best(
     Ok(best)
 }
 
-/// Seconds that one byte takes to another process on the same core and back, the best of `rounds` rounds of `count` trips.
+/// Seconds that one byte takes to another process on the same core and back, the best of `rounds`
+/// rounds of `count` trips.
 pub fn pipe_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
     let _pinned = Pinned::new();
     let (mut to_child_read, mut to_child) = pipe()?;
@@ -115,7 +117,8 @@ pub fn pipe_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
         let (read, write) = (&mut to_child_read, &mut from_child_write);
         let ours = std::os::fd::AsRawFd::as_raw_fd(&to_child);
         child = Child::new(|| {
-            // SAFETY: the child's copy of the parent's end, which nothing here uses; so that it sees the parent close it.
+            // SAFETY: the child's copy of the parent's end, which nothing here uses; so that it
+            // sees the parent close it.
             unsafe { libc::close(ours) };
             let mut byte = [0];
             while read.read_exact(&mut byte).is_ok() && write.write_all(&byte).is_ok() {}
@@ -174,8 +177,8 @@ fn wait(word: &AtomicU32, value: u32) -> u32 {
     }
 }
 
-/// Seconds that a word in shared memory takes to be handed to another process on the same core and back: each waits in the
-/// kernel until the other wakes it.
+/// Seconds that a word in shared memory takes to be handed to another process on the same core and
+/// back: each waits in the kernel until the other wakes it.
 pub fn futex_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
     let _pinned = Pinned::new();
     // SAFETY: a new page, shared with children.

@@ -6,7 +6,8 @@ use crate::link::Link;
 
 use super::{DESCRIPTION, FLAGS, Origin, PACKET, SECTION};
 
-/// A block of a pcapng file: its kind, its length twice, and what is between, which is filled up to a multiple of 4.
+/// A block of a pcapng file: its kind, its length twice, and what is between, which is filled up to
+/// a multiple of 4.
 fn block(kind: u32, parts: &[&[u8]], into: &mut Vec<u8>) {
     let start = into.len();
     into.extend(kind.to_le_bytes());
@@ -29,7 +30,8 @@ pub fn pcapng_header(into: &mut Vec<u8>) {
     block(SECTION, &[&version, &[0xff; 8]], into);
 }
 
-/// An interface of such a file, whose times are nanoseconds. The first one is number 0, and packets name them by their numbers.
+/// An interface of such a file, whose times are nanoseconds. The first one is number 0, and packets
+/// name them by their numbers.
 pub fn pcapng_interface(link: Link, snaplen: u32, name: &str, into: &mut Vec<u8>) {
     let name = name.as_bytes();
     let name = name.get(..name.len().min(255)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What the kernel asks before it copies a packet into a ring: whether any filter may want it.
 //!
-//! Invariant: no packet is refused that a filter accepts, whatever was left out to keep the program short. The filter's own verdict
-//! on what comes through is the one that counts.
+//! Invariant: no packet is refused that a filter accepts, whatever was left out to keep the program
+//! short. The filter's own verdict on what comes through is the one that counts.
 
 use alloc::vec::Vec;
 
@@ -29,8 +29,9 @@ struct LinkFilters {
 }
 
 impl Gate {
-    /// Adds a filter for packets of interfaces with these hardware types (ARPHRD), all if there are none. Those of other types come
-    /// through. `tags` says that a tag of a VLAN, which the kernel takes out, stands where it was when the filter sees the packet.
+    /// Adds a filter for packets of interfaces with these hardware types (ARPHRD), all if there are
+    /// none. Those of other types come through. `tags` says that a tag of a VLAN, which the kernel
+    /// takes out, stands where it was when the filter sees the packet.
     pub fn filter(&mut self, hardware: &[u16], tags: bool, filter: &Filter) {
         self.links.push(LinkFilters {
             hardware: hardware.to_vec(),
@@ -50,8 +51,9 @@ impl Gate {
         }
     }
 
-    /// The program, at most as long as the kernel takes; it returns `kept` where it accepts. And whether nothing comes through
-    /// that no filter accepts, as far as the kernel sees the same bytes.
+    /// The program, at most as long as the kernel takes; it returns `kept` where it accepts. And
+    /// whether nothing comes through that no filter accepts, as far as the kernel sees the same
+    /// bytes.
     pub fn program(&self, kept: u32) -> (Vec<Instruction>, bool) {
         let longest = |link: &LinkFilters| link.programs.iter().map(|p| p.nodes.len()).max();
         let nodes = self.links.iter().filter_map(longest).max().unwrap_or(0);

@@ -1,6 +1,8 @@
-//! Instructions with symbolic targets, laid out: from the last to the first, so that every distance is known when its jump is written.
+//! Instructions with symbolic targets, laid out: from the last to the first, so that every distance
+//! is known when its jump is written.
 //!
-//! A conditional jump reaches 255 instructions; behind one that has to go further stands a jump that goes there.
+//! A conditional jump reaches 255 instructions; behind one that has to go further stands a jump
+//! that goes there.
 
 use alloc::vec::Vec;
 
@@ -37,7 +39,8 @@ const ACCEPTING: usize = 1;
 /// Distances that a conditional jump has, less those that two more instructions may add.
 const NEAR: usize = 253;
 
-/// The program of the items; where it accepts it returns `accept`. Every label stands behind all that go to it.
+/// The program of the items; where it accepts it returns `accept`. Every label stands behind all
+/// that go to it.
 pub(super) fn layout(items: &[Item], labels: u32, accept: u32) -> Vec<Instruction> {
     let mut layout = Layout {
         list: Vec::with_capacity(items.len() + 2),

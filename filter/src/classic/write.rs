@@ -1,9 +1,10 @@
-//! Programs of the intermediate form as classic ones: for people, for other programs, and for the kernel, which leaves packets out
-//! before it copies them.
+//! Programs of the intermediate form as classic ones: for people, for other programs, and for the
+//! kernel, which leaves packets out before it copies them.
 //!
-//! Invariant: the classic program accepts every packet that the program accepts. What the classic machine cannot say, it accepts
-//! (`exact` is false then). A load beyond the packet ends the classic machine, so where another filter may still accept the packet, every
-//! load stands behind a test of the length.
+//! Invariant: the classic program accepts every packet that the program accepts. What the classic
+//! machine cannot say, it accepts (`exact` is false then). A load beyond the packet ends the
+//! classic machine, so where another filter may still accept the packet, every load stands behind a
+//! test of the length.
 
 use alloc::vec::Vec;
 
@@ -36,7 +37,8 @@ struct Unsayable;
 pub(super) struct Manner {
     /// Where it goes on when the program rejects the packet.
     pub fail: Target,
-    /// The packet has a tag that the kernel has taken out of its bytes: expressions count as if it were there.
+    /// The packet has a tag that the kernel has taken out of its bytes: expressions count as if it
+    /// were there.
     pub tagged: bool,
     /// What a program computes to return is returned; else anything but 0 accepts.
     pub returns: bool,
@@ -501,7 +503,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Where the byte is whose lower half is the length in words, which the machine has an instruction for.
+    /// Where the byte is whose lower half is the length in words, which the machine has an
+    /// instruction for.
     fn header_length(&self, id: ExprId) -> Option<u32> {
         let exprs = &self.program.exprs;
         let part = |id: ExprId, wanted: Op, k: u32| match exprs.get(id) {

@@ -1,5 +1,6 @@
-//! Functions around programs. One that judges several packets in one call; and one that asks programs of a set, one after the other,
-//! then single filters. The best rank goes from program to program in r10.
+//! Functions around programs. One that judges several packets in one call; and one that asks
+//! programs of a set, one after the other, then single filters. The best rank goes from program to
+//! program in r10.
 
 use alloc::vec::Vec;
 
@@ -9,16 +10,18 @@ use super::*;
 
 /// Packets of one call.
 pub(crate) const BATCH: u32 = 64;
-/// A packet in the list: its offset, its length on the wire, its captured bytes, and the answer, each of 4 bytes.
+/// A packet in the list: its offset, its length on the wire, its captured bytes, and the answer,
+/// each of 4 bytes.
 pub(crate) const ENTRY: u32 = 16;
 
-/// So many packets before its turn the processor is asked for a packet's headers: those of a ring are seldom near. A place that is not
-/// there does no harm.
+/// So many packets before its turn the processor is asked for a packet's headers: those of a ring
+/// are seldom near. A place that is not there does no harm.
 const AHEAD: u32 = 8;
 /// Bytes in the lines that headers lie in.
 const HEADERS: [i32; 2] = [12, 54];
 
-/// A function `void batch(list, count)` that asks the function right behind it for each packet of a list, at most [`BATCH`].
+/// A function `void batch(list, count)` that asks the function right behind it for each packet of a
+/// list, at most [`BATCH`].
 pub(crate) fn batch() -> Vec<u8> {
     /// The list, and how many packets are in it.
     const LIST: Gpr = Gpr::Rbx;
@@ -69,12 +72,13 @@ fn finished(mut asm: Assembler) -> Vec<u8> {
     asm.take_code()
 }
 
-/// The text of `programs` and of `singles` with their ranks, the highest first, behind a function that returns the number of the best
-/// filter and 1, or 0.
+/// The text of `programs` and of `singles` with their ranks, the highest first, behind a function
+/// that returns the number of the best filter and 1, or 0.
 pub(crate) fn chain(programs: &[Vec<u8>], singles: &[(u64, Vec<u8>)]) -> Vec<u8> {
     const BEST: Gpr = Gpr::R10;
     let best = on_stack(0);
-    // Each part's label is its number; then come the end, and where each single filter that did not match goes on.
+    // Each part's label is its number; then come the end, and where each single filter that did not
+    // match goes on.
     let parts = programs.len() + singles.len();
     let end = Label(parts as u32);
     let mut asm = Assembler::new();

@@ -58,7 +58,8 @@ impl Jumps {
         }
     }
 
-    /// For the next run, which has no longer distances than this one, but for the frame that the first had not.
+    /// For the next run, which has no longer distances than this one, but for the frame that the
+    /// first had not.
     pub fn shorter(&self, asm: &Assembler) -> Jumps {
         let reaches = |distance: Option<i64>| distance.is_some_and(|distance| distance < 110);
         Jumps {

@@ -1,5 +1,5 @@
-//! Lookups of a set's program. r10 holds the best rank so far; everything a lookup does is without branches, so that it costs the
-//! same whatever is found, but for the check of a table's range.
+//! Lookups of a set's program. r10 holds the best rank so far; everything a lookup does is without
+//! branches, so that it costs the same whatever is found, but for the check of a table's range.
 
 use postern_x86::{Scale, Shift};
 
@@ -88,7 +88,8 @@ impl Encoder<'_> {
         self.slots = before;
     }
 
-    /// The hash of the words in slots, to the upper half of r11: a sum of products with the numbers at `keys`.
+    /// The hash of the words in slots, to the upper half of r11: a sum of products with the numbers
+    /// at `keys`.
     fn hash_key(&mut self, words: u32, slots: u32, keys: u32) {
         self.asm.mov(Width::Qword, Gpr::R11, absolute(keys));
         for word in 0..words {
@@ -103,7 +104,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// Compares the words in slots with the entry `disp` bytes behind r11, and keeps its rank if they are equal and it is higher.
+    /// Compares the words in slots with the entry `disp` bytes behind r11, and keeps its rank if
+    /// they are equal and it is higher.
     fn entry(&mut self, words: u32, slots: u32, disp: u32) {
         let of = |word: u32| {
             let disp = disp.wrapping_add(8 * word) as i32;

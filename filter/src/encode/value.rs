@@ -4,7 +4,8 @@ use postern_x86::{Scale, Shift};
 
 use super::*;
 
-/// Counts the uses of an expression's parts, apart from fields that instructions read where they are.
+/// Counts the uses of an expression's parts, apart from fields that instructions read where they
+/// are.
 pub(super) fn count(program: &Program, uses: &mut [u32], id: ExprId) {
     let times = &mut uses[id as usize];
     *times += 1;
@@ -112,7 +113,8 @@ impl Encoder<'_> {
         }
     }
 
-    /// `a` in a register and `b` where an instruction can read it; the slots to go back to afterwards.
+    /// `a` in a register and `b` where an instruction can read it; the slots to go back to
+    /// afterwards.
     pub(super) fn pair(&mut self, a: ExprId, b: ExprId) -> (Gpr, Rm<Gpr>, u32) {
         let before = self.slots;
         if let Some(argument) = argument(self.program.exprs.get(a)) {
@@ -150,7 +152,8 @@ impl Encoder<'_> {
         (Rm::Mem(place), 0)
     }
 
-    /// Computes the value in `register`, which is `eax` or one of [`KEEP`]; leaves the others' contents alone.
+    /// Computes the value in `register`, which is `eax` or one of [`KEEP`]; leaves the others'
+    /// contents alone.
     fn compute(&mut self, id: ExprId, register: Gpr) {
         match self.program.exprs.get(id) {
             Expr::Const(value) => self.constant(register, value),
@@ -193,7 +196,8 @@ impl Encoder<'_> {
         self.swap(register, size);
     }
 
-    /// Loads a field whose place depends on the packet as the machine orders bytes. The sum that is compared has 64 bits and does not wrap.
+    /// Loads a field whose place depends on the packet as the machine orders bytes. The sum that is
+    /// compared has 64 bits and does not wrap.
     pub(super) fn moving(&mut self, register: Gpr, size: u8, base: ExprId, off: u32) {
         let inside = self.known.reach.is_some_and(|(place, bytes)| {
             place == base && off.checked_add(size.into()).is_some_and(|end| end <= bytes)

@@ -1,7 +1,7 @@
 //! Arithmetic and comparisons.
 //!
-//! A field of a protocol brings a condition with it: that the packet is of this protocol. The condition of an operation's
-//! right operand is not asked for; so says the language's own compiler.
+//! A field of a protocol brings a condition with it: that the packet is of this protocol. The
+//! condition of an operation's right operand is not asked for; so says the language's own compiler.
 
 use alloc::vec::Vec;
 

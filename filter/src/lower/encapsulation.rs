@@ -1,4 +1,5 @@
-//! Headers around headers: VLAN tags, MPLS labels, PPPoE sessions, Geneve tunnels. Each moves what follows in the source.
+//! Headers around headers: VLAN tags, MPLS labels, PPPoE sessions, Geneve tunnels. Each moves what
+//! follows in the source.
 
 use super::protocol::UDP;
 use super::{FieldBase, HeaderOffset, Lowering, Result, link};
@@ -156,7 +157,8 @@ impl Lowering<'_> {
         let variables = [self.variable()?, self.variable()?, self.variable()?];
         let [link_header, link_type, payload] = variables;
         let set_header = self.build.assign(link_header, inside);
-        // With Ethernet inside its type counts, else the tunnel's own; both ends meet in a test that always holds.
+        // With Ethernet inside its type counts, else the tunnel's own; both ends meet in a test
+        // that always holds.
         let zero = self.build.exprs.number(0);
         let done = self.build.test(zero, Rel::Eq, zero);
         let end = self.build.size() as u32 - 1;

@@ -1,4 +1,5 @@
-//! What the link header says of the protocol inside: Ethernet types, LLC and SNAP, PPP numbers, labels.
+//! What the link header says of the protocol inside: Ethernet types, LLC and SNAP, PPP numbers,
+//! labels.
 
 use super::{FieldBase, Lowering, Result};
 use crate::expression::Rel;

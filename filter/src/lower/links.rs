@@ -8,7 +8,8 @@ use crate::program::Fragment;
 /// Types in a cooked header that are none: Novell's frames, and frames with an LLC header.
 const COOKED_NOVELL: u32 = 1;
 const COOKED_LLC: u32 = 4;
-/// Families of a loopback: IPv4's is the same everywhere, IPv6's is that of Linux, NetBSD and OpenBSD, FreeBSD, or macOS.
+/// Families of a loopback: IPv4's is the same everywhere, IPv6's is that of Linux, NetBSD and
+/// OpenBSD, FreeBSD, or macOS.
 const FAMILY_IP: u32 = 2;
 const FAMILIES_IP6: [u32; 4] = [10, 24, 28, 30];
 /// Bytes of an 802.11 data frame's header, and of the SNAP header behind it.
@@ -32,7 +33,8 @@ impl Lowering<'_> {
         Ok(None)
     }
 
-    /// A data frame's header has two bytes more if it says a quality of service, and six if it goes from station to station.
+    /// A data frame's header has two bytes more if it says a quality of service, and six if it goes
+    /// from station to station.
     fn begin_wireless(&mut self) -> Result<Fragment> {
         let mut before = None;
         let mut start = self.build.exprs.number(0);

@@ -1,6 +1,7 @@
 //! Ports and ranges of ports, above IPv4 and IPv6.
 //!
-//! Above IPv4 only first fragments have ports; above IPv6 the transport header must follow the IPv6 header directly.
+//! Above IPv4 only first fragments have ports; above IPv6 the transport header must follow the IPv6
+//! header directly.
 
 use super::protocol::{SCTP, TCP, UDP};
 use super::{FieldBase, Lowering, Result, link};
@@ -108,7 +109,8 @@ impl Lowering<'_> {
         Ok(self.and(first, ports))
     }
 
-    /// The port and transport protocol of a service's name; without the protocol if it has the port with both.
+    /// The port and transport protocol of a service's name; without the protocol if it has the port
+    /// with both.
     pub(super) fn port_name(&self, name: &str, proto: Option<Proto>) -> Result<(u16, Option<u32>)> {
         let asked = self.transport(proto)?;
         if let Ok(port) = name.parse() {

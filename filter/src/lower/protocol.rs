@@ -223,7 +223,8 @@ impl Lowering<'_> {
             })
         };
         let following = byte(self, off)?;
-        // The authentication header says its length in words less two; the language has it from the beginning.
+        // The authentication header says its length in words less two; the language has it from the
+        // beginning.
         let from_next = self.with(Op::Add, at, 1)?;
         let length = self.expr(Expr::Load {
             size: 1,

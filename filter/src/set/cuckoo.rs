@@ -1,9 +1,11 @@
-//! A hash table that a set's program reads: a key is in one of two buckets of two entries, or not there at all. So every search
-//! takes the same steps.
+//! A hash table that a set's program reads: a key is in one of two buckets of two entries, or not
+//! there at all. So every search takes the same steps.
 //!
-//! The two hashes are strongly universal (sums of products of pairs with random keys, the upper half taken): who chooses filters
-//! without knowing the random keys cannot make many of them meet. An insertion that finds four entries taken moves one of them to its
-//! other bucket, up to [`KICKS`] times; then the table is made anew with other keys, and if that does not help, with more room.
+//! The two hashes are strongly universal (sums of products of pairs with random keys, the upper
+//! half taken): who chooses filters without knowing the random keys cannot make many of them meet.
+//! An insertion that finds four entries taken moves one of them to its other bucket, up to
+//! [`KICKS`] times; then the table is made anew with other keys, and if that does not help, with
+//! more room.
 
 use alloc::vec::Vec;
 
@@ -166,7 +168,8 @@ impl Cuckoo {
         }
     }
 
-    /// Puts an entry in, if not many others have to move for it; else it becomes one that found no place.
+    /// Puts an entry in, if not many others have to move for it; else it becomes one that found no
+    /// place.
     fn place(&mut self, memory: &mut Memory, entry: &mut [u64], random: &mut Random) -> bool {
         for _ in 0..KICKS {
             let places = self.places(&entry[..self.layout.words as usize]);

@@ -1,9 +1,11 @@
-//! A set as a program and its memory: the program finds each group's rank for a packet, and keeps the best.
+//! A set as a program and its memory: the program finds each group's rank for a packet, and keeps
+//! the best.
 //!
-//! What changes often is in memory, so most changes of the set are a few words there. The program changes when there is a new shape, or
-//! when something that it took for the same in all filters of a shape is not: fields with one value are tests, made once for
-//! groups that follow each other; the rest is found by whatever costs least: a search among constants in the program, a table that a field
-//! is an index of, or a hash table.
+//! What changes often is in memory, so most changes of the set are a few words there. The program
+//! changes when there is a new shape, or when something that it took for the same in all filters of
+//! a shape is not: fields with one value are tests, made once for groups that follow each other;
+//! the rest is found by whatever costs least: a search among constants in the program, a table that
+//! a field is an index of, or a hash table.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -188,7 +190,8 @@ impl Dispatch {
         }
         self.states
             .resize_with(set.groups.len(), GroupState::default);
-        // Groups that became empty keep their tables until the set forgets them: filters of their shape may come again.
+        // Groups that became empty keep their tables until the set forgets them: filters of their
+        // shape may come again.
         let filled: Vec<usize> = set
             .order
             .iter()
@@ -226,7 +229,8 @@ impl Dispatch {
         let count = group.table.len();
         let ids: Vec<ExprId> = fields.iter().map(|f| group.shape.fields[*f]).collect();
         let layout = Layout::new(&set.exprs, &ids);
-        // About cycles. The branches of a search are often foretold wrongly when packets come in no order, all but the first few.
+        // About cycles. The branches of a search are often foretold wrongly when packets come in no
+        // order, all but the first few.
         let halvings = count.next_power_of_two().trailing_zeros();
         let search = match state.changes < CHANGES && count <= SEARCHED {
             true => 2 + 4 * halvings + 8 * halvings.saturating_sub(1) + 2 * fields.len() as u32,
@@ -397,7 +401,8 @@ impl GroupState {
     }
 }
 
-/// One text of several programs and of filters that are asked one by one, those with the highest rank first.
+/// One text of several programs and of filters that are asked one by one, those with the highest
+/// rank first.
 fn link(set: &Set, programs: &[Program]) -> Vec<u8> {
     let mut singles: Vec<(u64, &Program)> = set
         .single

@@ -1,5 +1,5 @@
-//! What a set's program reads besides the packet: ranks and tables. The host keeps it, and says what has changed since it was copied
-//! to where the program sees it.
+//! What a set's program reads besides the packet: ranks and tables. The host keeps it, and says
+//! what has changed since it was copied to where the program sees it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -1,8 +1,9 @@
-//! A set as one program: each group's fields are decided one after the other, every value among the group's by binary search,
-//! those fields first that have the fewest values, so that what connections have in common is tested once.
+//! A set as one program: each group's fields are decided one after the other, every value among the
+//! group's by binary search, those fields first that have the fewest values, so that what
+//! connections have in common is tested once.
 //!
-//! What one group cannot read rejects no packet here: it only takes no path of this group. So each group begins with tests of
-//! the captured length.
+//! What one group cannot read rejects no packet here: it only takes no path of this group. So each
+//! group begins with tests of the captured length.
 
 use alloc::vec::Vec;
 
@@ -28,8 +29,8 @@ const BEST: u8 = 0;
 type RankedKey = (Vec<u32>, u32);
 
 impl Set {
-    /// One decision program of all filters. Nothing if the set has more filters than are worth that, or some that only can be asked by
-    /// themselves; then there is [`Set::find`].
+    /// One decision program of all filters. Nothing if the set has more filters than are worth
+    /// that, or some that only can be asked by themselves; then there is [`Set::find`].
     pub fn merged(&self) -> Option<Merged> {
         if !self.single.is_empty() {
             return None;
@@ -41,8 +42,8 @@ impl Set {
         })
     }
 
-    /// Programs of which one accepts what any filter accepts: one of all paths, then the filters that are asked by themselves. What they
-    /// return else says nothing.
+    /// Programs of which one accepts what any filter accepts: one of all paths, then the filters
+    /// that are asked by themselves. What they return else says nothing.
     pub(crate) fn any(&self) -> Option<Vec<Program>> {
         let (mut program, _) = self.merge()?;
         // The first that is found will do.
@@ -114,7 +115,8 @@ pub(super) struct Merger {
     var: Option<ExprId>,
 }
 
-/// Where it goes on behind a group, and the best number there: one that is better yet ends the search.
+/// Where it goes on behind a group, and the best number there: one that is better yet ends the
+/// search.
 pub(super) type Continuation = (NodeId, Option<u32>);
 
 impl Merger {
@@ -185,8 +187,9 @@ impl Merger {
         self.level(&entries, &fields, ends)
     }
 
-    /// What must hold before a group's entry is looked for: captured bytes, the shape's tests, and the fields that are the same in
-    /// all entries. Fields with fixed places come first: they need not wait for others, and most groups have them in common.
+    /// What must hold before a group's entry is looked for: captured bytes, the shape's tests, and
+    /// the fields that are the same in all entries. Fields with fixed places come first: they need
+    /// not wait for others, and most groups have them in common.
     pub fn wrap(
         &mut self,
         shape: &Shape,
@@ -247,7 +250,8 @@ impl Merger {
         Some(node)
     }
 
-    /// Decides the first of `fields` among the entries' values, and then the others. All entries agree in what was decided before.
+    /// Decides the first of `fields` among the entries' values, and then the others. All entries
+    /// agree in what was decided before.
     fn level(
         &mut self,
         entries: &[RankedKey],
@@ -294,7 +298,8 @@ impl Merger {
         Some(self.test(expr, Rel::Gt, border, high, low))
     }
 
-    /// A path is taken: the end, if nothing behind can be better; else the number is kept if it is the best so far.
+    /// A path is taken: the end, if nothing behind can be better; else the number is kept if it is
+    /// the best so far.
     fn found(&mut self, number: u32, (next, later): Continuation) -> Option<NodeId> {
         let (Some(kept), Some(later)) = (self.var, later) else {
             return Some(self.lookup(Lookup::Rank { at: number }, next));
@@ -329,8 +334,8 @@ pub(super) fn measurable(shape: &Shape, exprs: &Exprs) -> bool {
         })
 }
 
-/// Where the loads of an expression end at most: those with fixed places, and by base. Nothing if that cannot be said, or if the
-/// expression may fail otherwise.
+/// Where the loads of an expression end at most: those with fixed places, and by base. Nothing if
+/// that cannot be said, or if the expression may fail otherwise.
 fn loads(
     exprs: &Exprs,
     id: ExprId,

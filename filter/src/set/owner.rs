@@ -1,6 +1,8 @@
-//! Who would lose packets to a new filter: Exokernel's check that nobody takes another's (section 3.2).
+//! Who would lose packets to a new filter: Exokernel's check that nobody takes another's (section
+//! 3.2).
 //!
-//! Invariant: a filter is passed over only if no packet takes a path of it and one of the new filter's.
+//! Invariant: a filter is passed over only if no packet takes a path of it and one of the new
+//! filter's.
 
 use alloc::vec::Vec;
 

@@ -7,8 +7,8 @@ use crate::expression::{Expr, ExprId, Exprs, Op, Rel, apply, holds};
 use crate::flow::{UNUSED, has_variable};
 use crate::program::{ACCEPT, NodeId, NodeKind, Program};
 
-/// A filter with more ways, of more shapes, or that takes more steps to look at, is asked by itself: so the work of one insertion is
-/// bounded, whatever the filter is.
+/// A filter with more ways, of more shapes, or that takes more steps to look at, is asked by
+/// itself: so the work of one insertion is bounded, whatever the filter is.
 const MOST: usize = 8192;
 const SHAPES: usize = 64;
 /// Each step counts the tests on the way there.
@@ -131,8 +131,9 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
                     import(&program.exprs, exprs, a)?,
                     import(&program.exprs, exprs, b)?,
                 );
-                // Where the test holds all is accepted: whoever fails it and is accepted further on need not have failed it. So of
-                // `field in {…}`, however long, each value is a path with nothing but that value.
+                // Where the test holds all is accepted: whoever fails it and is accepted further on
+                // need not have failed it. So of `field in {…}`, however long, each value is a path
+                // with nothing but that value.
                 let otherwise = match node.yes == ACCEPT && program.accept != 0 {
                     true => {
                         let mut tests = tests.clone();
@@ -169,8 +170,9 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
     Some(paths)
 }
 
-/// The tests of a path without those that only say that it is not another one: behind `port 80`, that the source port is not 80 does not
-/// matter to the destination's. That their fields can be read stays. Without this, filters of one shape had one each.
+/// The tests of a path without those that only say that it is not another one: behind `port 80`,
+/// that the source port is not 80 does not matter to the destination's. That their fields can be
+/// read stays. Without this, filters of one shape had one each.
 fn needed(program: &Program, mut tests: Vec<Test>, exprs: &mut Exprs, all: &mut u32) -> Vec<Test> {
     let most = NEEDED.min(*all);
     let mut budget = most;
@@ -413,7 +415,8 @@ impl Path {
         }
     }
 
-    /// Whether surely no packet of this path takes the other one. With the two exchanged that may be seen or not.
+    /// Whether surely no packet of this path takes the other one. With the two exchanged that may
+    /// be seen or not.
     pub fn contradicts(&self, other: &Path, exprs: &Exprs) -> bool {
         let differ = |(field, value): (&ExprId, &u32)| {
             self.value(exprs, *field).is_some_and(|mine| mine != *value)

@@ -1,6 +1,8 @@
-//! The keys of a group with their filters, and what can be said of all of them without a look at each.
+//! The keys of a group with their filters, and what can be said of all of them without a look at
+//! each.
 //!
-//! Ordered, not hashed: whoever chooses the filters cannot make keys meet, and no insertion waits for a table that grows.
+//! Ordered, not hashed: whoever chooses the filters cannot make keys meet, and no insertion waits
+//! for a table that grows.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! The same expression by libpcap, by the interpreter and by machine code: the same verdict on every packet.
+//! The same expression by libpcap, by the interpreter and by machine code: the same verdict on
+//! every packet.
 
 use super::confined::Confined;
 use super::packets::Packet;
@@ -19,7 +20,8 @@ pub struct Tally {
     pub accepted: u64,
 }
 
-/// Compares `count` expressions at random on as many packets as `corpus` says; a verdict that differs is a panic that shows it.
+/// Compares `count` expressions at random on as many packets as `corpus` says; a verdict that
+/// differs is a panic that shows it.
 pub fn compare(seed: u64, count: u32, corpus: usize) -> Tally {
     let mut random = Rng::with_seed(seed);
     let texts: Vec<String> = (0..count)

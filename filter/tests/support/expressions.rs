@@ -53,7 +53,8 @@ const INDEXED: &[&str] = &[
 
 pub struct Generator<'a> {
     pub random: &'a mut Rng,
-    /// Leave out what libpcap's interpreter does with variables that were never set, and chains that never end.
+    /// Leave out what libpcap's interpreter does with variables that were never set, and chains
+    /// that never end.
     moved: bool,
 }
 

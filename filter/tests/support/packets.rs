@@ -1,4 +1,5 @@
-//! Packets at random: every protocol that the language knows, well made, then cut short and changed.
+//! Packets at random: every protocol that the language knows, well made, then cut short and
+//! changed.
 
 use fastrand::Rng;
 

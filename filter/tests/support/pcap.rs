@@ -94,7 +94,8 @@ fn verdict(program: &Program, packet: &[u8], wire: u32) -> u32 {
         captured: packet.len() as u32,
         wire,
     };
-    // SAFETY: the program has as many instructions as it says, and the header says the packet's length.
+    // SAFETY: the program has as many instructions as it says, and the header says the packet's
+    // length.
     unsafe { pcap_offline_filter(program, &header, packet.as_ptr()) as u32 }
 }
 
@@ -139,7 +140,8 @@ impl Judge {
             length: 0,
             instructions: std::ptr::null_mut(),
         };
-        // SAFETY: the handle is used between its opening and closing only, and the text ends with a NUL.
+        // SAFETY: the handle is used between its opening and closing only, and the text ends with a
+        // NUL.
         unsafe {
             let handle = pcap_open_dead(link, 262_144);
             let result = pcap_compile(

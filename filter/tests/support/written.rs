@@ -1,4 +1,5 @@
-//! Expressions that people wrote, good and bad ones: every word of the language in every place where one may stand, and a list.
+//! Expressions that people wrote, good and bad ones: every word of the language in every place
+//! where one may stand, and a list.
 
 /// Every word that libpcap's scanner knows.
 const WORDS: &str = "dst src link ether ppp slip fddi tr wlan arp rarp ip sctp tcp udp icmp igmp igrp pim vrrp carp radio ip6 icmp6 \

@@ -1,4 +1,5 @@
-//! The table of control blocks: reserved once, never unmapped, opened as far as there are domains and threads.
+//! The table of control blocks: reserved once, never unmapped, opened as far as there are domains
+//! and threads.
 
 use super::{BLOCK, Control, FIRST, LAYER, NEXT, OPENED};
 use crate::map::{self, MapError, Mapping};
@@ -8,8 +9,8 @@ use std::sync::{Mutex, MutexGuard};
 /// The reserved table and its free list.
 pub(crate) struct Table {
     pub(crate) memory: Mapping,
-    /// How many layers can be touched, and how many bytes of each: so much is charged where the system promises no more memory than it
-    /// has.
+    /// How many layers can be touched, and how many bytes of each: so much is charged where the
+    /// system promises no more memory than it has.
     pub(crate) layers: usize,
     pub(crate) open: usize,
     pub(crate) next: usize,
@@ -52,8 +53,8 @@ impl Table {
     }
 }
 
-/// Lets the slots of the thread with this index be touched in every block. The caller holds the registry, and nobody else knows of the
-/// thread yet.
+/// Lets the slots of the thread with this index be touched in every block. The caller holds the
+/// registry, and nobody else knows of the thread yet.
 pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
     let layers = match index.checked_sub(FIRST) {
         None => 1,
@@ -73,8 +74,8 @@ pub(crate) fn open_slots(index: usize) -> Result<(), MapError> {
 }
 
 impl Control {
-    /// Forgets the former domain, into which threads with indices below `threads` may have gone, but not its generation, and not that
-    /// it is closed.
+    /// Forgets the former domain, into which threads with indices below `threads` may have gone,
+    /// but not its generation, and not that it is closed.
     pub(crate) fn wipe(&self, threads: usize) {
         let words = [
             &self.base,

@@ -20,8 +20,8 @@ pub enum MapError {
         /// The limit that was met.
         limit: SystemLimit,
     },
-    /// The kernel may have given up addresses of a window, and something else of the process may be there now. The window is never used
-    /// again.
+    /// The kernel may have given up addresses of a window, and something else of the process may be
+    /// there now. The window is never used again.
     #[error(
         "the kernel refused memory and gave up the addresses; the window is lost, close the domain"
     )]

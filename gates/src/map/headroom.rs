@@ -1,4 +1,5 @@
-//! How many mappings are left: whoever is about to map asks first, so that the host keeps a reserve.
+//! How many mappings are left: whoever is about to map asks first, so that the host keeps a
+//! reserve.
 
 use super::error::{MapError, failed};
 use super::limit::{SystemLimit, count, most};
@@ -15,9 +16,9 @@ static UNCHECKED: AtomicBool = AtomicBool::new(false);
 
 /// Says that about `mappings` more will be made, or that this would leave the host too few.
 ///
-/// Counting takes the kernel about 0.2 us for each mapping, so it is done anew after an eighth as many more as there were, but at least 256;
-/// what others of the process map meanwhile, and what is given back, is found then. So this is an estimate, and the reserve is what it
-/// may be wrong by.
+/// Counting takes the kernel about 0.2 us for each mapping, so it is done anew after an eighth as
+/// many more as there were, but at least 256; what others of the process map meanwhile, and what is
+/// given back, is found then. So this is an estimate, and the reserve is what it may be wrong by.
 pub fn room(mappings: i64) -> Result<(), MapError> {
     if LEFT.fetch_sub(mappings, Ordering::Relaxed) >= mappings || UNCHECKED.load(Ordering::Relaxed)
     {
@@ -48,7 +49,8 @@ impl MapError {
     }
 }
 
-/// Has the kernel's own limit count, and no reserve, for tests of what happens when the kernel refuses.
+/// Has the kernel's own limit count, and no reserve, for tests of what happens when the kernel
+/// refuses.
 #[doc(hidden)]
 pub fn without_reserve() {
     UNCHECKED.store(true, Ordering::SeqCst);

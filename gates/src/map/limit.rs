@@ -14,7 +14,8 @@ pub enum SystemLimit {
     AddressSpace,
     /// Writable private memory of a process: `ulimit -d`.
     Data,
-    /// Memory that all processes may ask for, where the system promises no more than it has: `vm.overcommit_memory` is 2.
+    /// Memory that all processes may ask for, where the system promises no more than it has:
+    /// `vm.overcommit_memory` is 2.
     Commit,
     /// Locked memory of a process: `ulimit -l`.
     Locked,

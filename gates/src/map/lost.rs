@@ -1,4 +1,5 @@
-//! Addresses that were ours and may be somebody else's now: nothing there is touched any more. Hardly any process ever has one.
+//! Addresses that were ours and may be somebody else's now: nothing there is touched any more.
+//! Hardly any process ever has one.
 
 use super::error::MapError;
 use std::sync::atomic::{AtomicPtr, Ordering};

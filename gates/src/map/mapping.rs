@@ -1,7 +1,8 @@
 //! Address space of the runtime's own outside of windows: stacks, tables, stubs, views of files.
 //!
-//! Invariant: a range belongs to one [`Mapping`], which gives it back when it is dropped. No reference to what lies there comes from
-//! here. Whoever makes one keeps its mapping to itself, and does nothing to it that the reference does not expect.
+//! Invariant: a range belongs to one [`Mapping`], which gives it back when it is dropped. No
+//! reference to what lies there comes from here. Whoever makes one keeps its mapping to itself, and
+//! does nothing to it that the reference does not expect.
 
 use super::{
     MapError, Prot, Protection, hide, place, protect, release, reserve, reserve_at, share,
@@ -24,7 +25,8 @@ impl Mapping {
         reserve(bytes).map(|start| Mapping { start, bytes })
     }
 
-    /// Address space without access, parts of which will be touched here and there: a touch costs a page, and not 2 MiB.
+    /// Address space without access, parts of which will be touched here and there: a touch costs a
+    /// page, and not 2 MiB.
     pub(crate) fn sparse(bytes: usize) -> Result<Mapping, MapError> {
         let mapping = Mapping::reserve(bytes)?;
         // SAFETY: advice about memory that was just mapped.
@@ -55,7 +57,8 @@ impl Mapping {
         Ok(mapping)
     }
 
-    /// The first bytes of a file, executable as well. Whether anybody runs them is for whoever has a pointer there.
+    /// The first bytes of a file, executable as well. Whether anybody runs them is for whoever has
+    /// a pointer there.
     pub fn of_code(file: BorrowedFd<'_>, bytes: usize) -> Result<Mapping, MapError> {
         let mapping = Mapping::reserve(bytes)?;
         mapping.place_code(file, bytes)?;
@@ -65,7 +68,8 @@ impl Mapping {
     /// Maps the first bytes of a file executable over the first of the range.
     pub(crate) fn place_code(&self, file: BorrowedFd<'_>, bytes: usize) -> Result<(), MapError> {
         let start = self.part(0..bytes);
-        // SAFETY: the range is this mapping's, to which its owner has no reference that expects anything else.
+        // SAFETY: the range is this mapping's, to which its owner has no reference that expects
+        // anything else.
         unsafe { place(start, bytes, Protection::ReadExecute, Some((file, 0))) }
     }
 
@@ -94,7 +98,8 @@ impl Mapping {
         if at > self.bytes || from.len() > self.bytes - at {
             return Err(Gone);
         }
-        // SAFETY: the range is this mapping's, to which its owner has no reference that expects anything else.
+        // SAFETY: the range is this mapping's, to which its owner has no reference that expects
+        // anything else.
         unsafe { memory::copy(from.as_ptr() as usize, self.start + at, from.len()) }
     }
 
@@ -122,7 +127,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: reserved when this was made; whoever made references has kept the mapping until they were gone.
+        // SAFETY: reserved when this was made; whoever made references has kept the mapping until
+        // they were gone.
         unsafe { release(self.start, self.bytes) };
     }
 }

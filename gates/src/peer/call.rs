@@ -53,8 +53,8 @@ extern "C" fn call(
     f7: f64,
 ) -> Both {
     let thread = thread::current();
-    // SAFETY: the service gate stored the context of the very entry whose function this is, which is the address of a Peer that the
-    // calling domain keeps.
+    // SAFETY: the service gate stored the context of the very entry whose function this is, which
+    // is the address of a Peer that the calling domain keeps.
     let peer = unsafe { peer(thread.context.load(Ordering::Relaxed)) };
     if !peer.bound {
         say(thread, PeerError::Unbound);
@@ -83,7 +83,8 @@ extern "C" fn call(
     }
 }
 
-/// Whether another thread has asked for the end of the call; then it ends when this service returns.
+/// Whether another thread has asked for the end of the call; then it ends when this service
+/// returns.
 fn asked_to_end(thread: &Thread) -> bool {
     let sequence = thread.sequence.load(Ordering::SeqCst);
     // The peer gate may have been interrupted by the wish while it undid what it had begun.

@@ -47,7 +47,8 @@ impl OwnedPart {
     /// Copies from byte `at` of it.
     pub fn read(&self, at: usize, to: &mut [u8]) -> Result<(), Gone> {
         let from = self.address(at, to.len())?;
-        // SAFETY: the range lies in the window, which is disjoint from all Rust objects and stays where it is.
+        // SAFETY: the range lies in the window, which is disjoint from all Rust objects and stays
+        // where it is.
         unsafe { memory::copy(from, to.as_mut_ptr() as usize, to.len()) }
     }
 
@@ -67,8 +68,8 @@ impl OwnedPart {
     }
 }
 
-/// Pages that a code area has for itself, of a window that stays where it is, and is not given back, as long as this lives. No
-/// [`Part`] has any of them, also later.
+/// Pages that a code area has for itself, of a window that stays where it is, and is not given
+/// back, as long as this lives. No [`Part`] has any of them, also later.
 pub(crate) struct CodePart {
     window: Arc<Reservation>,
     start: u32,
@@ -76,7 +77,8 @@ pub(crate) struct CodePart {
 }
 
 impl Window {
-    /// Takes `[start, end)` for a code area, the only one that the window ever has, with the image that is mapped there.
+    /// Takes `[start, end)` for a code area, the only one that the window ever has, with the image
+    /// that is mapped there.
     pub(crate) fn claim_code(
         &self,
         start: u32,
@@ -120,7 +122,8 @@ impl CodePart {
     /// Allows `[start, end)` to be executed.
     ///
     /// # Safety
-    /// What the file has there is text that was judged for these offsets of the window, and is written by nobody but the area.
+    /// What the file has there is text that was judged for these offsets of the window, and is
+    /// written by nobody but the area.
     pub(crate) unsafe fn execute(&self, start: u32, end: u32) -> Result<(), MapError> {
         let (address, bytes) = self.address(start, end);
         // SAFETY: the range is the area's, as in `share`; the rest is the caller's promise.

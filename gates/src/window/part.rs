@@ -1,11 +1,13 @@
-//! Parts of pinned windows: ranges of whole pages, checked when they are made, through which mappings are changed.
+//! Parts of pinned windows: ranges of whole pages, checked when they are made, through which
+//! mappings are changed.
 
 use super::reservation::Reservation;
 use crate::map::{self, MapError, Prot, Protection};
 use postern_verifier::window::{INFO, LIMIT};
 use std::os::fd::BorrowedFd;
 
-/// Pages of a window that stays where it is and is somebody's meanwhile. No code area has any of them.
+/// Pages of a window that stays where it is and is somebody's meanwhile. No code area has any of
+/// them.
 #[derive(Clone, Copy)]
 pub struct Part<'w> {
     window: &'w Reservation,
@@ -44,7 +46,8 @@ impl<'w> Part<'w> {
         file: Option<(BorrowedFd<'_>, u64)>,
     ) -> Result<(), MapError> {
         self.window.reach(self.end);
-        // SAFETY: the range lies in the window that the part is of, and no Rust reference is to anything there.
+        // SAFETY: the range lies in the window that the part is of, and no Rust reference is to
+        // anything there.
         unsafe { map::place(self.address(), self.bytes(), protection, file) }
     }
 
@@ -60,19 +63,21 @@ impl<'w> Part<'w> {
     pub fn share_again(self, protection: Prot, from: Part<'_>) -> Result<(), MapError> {
         assert!(self.bytes() <= from.bytes());
         map::whole(from.address(), self.bytes())?;
-        // SAFETY: the pages are of a window, so nothing of the host's that is not shared memory already.
+        // SAFETY: the pages are of a window, so nothing of the host's that is not shared memory
+        // already.
         unsafe { self.share_host(protection, from.address()) }
     }
 
     /// Maps the pages of the host's shared mapping at `from` once more.
     ///
     /// # Safety
-    /// As many bytes from there stay mapped during the call; and while any of the pages can be written through this part, there is no
-    /// Rust reference to it.
+    /// As many bytes from there stay mapped during the call; and while any of the pages can be
+    /// written through this part, there is no Rust reference to it.
     pub unsafe fn share_host(self, protection: Prot, from: usize) -> Result<(), MapError> {
         self.window.reach(self.end);
         let (to, bytes) = (self.address(), self.bytes());
-        // SAFETY: what is replaced lies in the window, as in `place`; the rest is the caller's promise.
+        // SAFETY: what is replaced lies in the window, as in `place`; the rest is the caller's
+        // promise.
         unsafe { map::share_again(from, bytes, to, protection.into()) }
     }
 

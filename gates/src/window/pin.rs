@@ -1,4 +1,5 @@
-//! Who uses a window where it is, and who takes it elsewhere: a [`Pin`] excludes an [`Unpinned`], and the other way round.
+//! Who uses a window where it is, and who takes it elsewhere: a [`Pin`] excludes an [`Unpinned`],
+//! and the other way round.
 //!
 //! Whoever holds a pin waits for nothing but locks whose holders take none.
 
@@ -29,7 +30,8 @@ impl Window {
         self.0.pins.without(|| work(&Unpinned(&self.0)))
     }
 
-    /// In the child after fork, where other threads' accesses do not exist. (The one that forked has none: nobody forks with a [`Pin`].)
+    /// In the child after fork, where other threads' accesses do not exist. (The one that forked
+    /// has none: nobody forks with a [`Pin`].)
     pub fn after_fork(&self, _: &InChild) {
         self.0.pins.forget();
     }
@@ -49,7 +51,8 @@ impl Pin<'_> {
     /// The pages `[start, end)`.
     ///
     /// # Panics
-    /// They are not whole pages between the info page and the last one that may be mapped, or a code area has some of them.
+    /// They are not whole pages between the info page and the last one that may be mapped, or a
+    /// code area has some of them.
     pub fn part(&self, start: u32, end: u32) -> Part<'_> {
         Part::new(self.0, start, end)
     }
@@ -62,8 +65,8 @@ impl Pin<'_> {
         }
         self.0.reach(end);
         let (address, bytes) = (self.0.start() + start as usize, (end - start) as usize);
-        // SAFETY: the range lies in the window, as the image's parser says, and no Rust reference is to anything there. The file has text
-        // that was judged for this place, and is sealed.
+        // SAFETY: the range lies in the window, as the image's parser says, and no Rust reference
+        // is to anything there. The file has text that was judged for this place, and is sealed.
         unsafe {
             let file = Some(text.file(start));
             map::place(address, bytes, Protection::ReadExecute, file)
@@ -79,7 +82,8 @@ impl Pin<'_> {
     #[inline]
     pub fn read(&self, offset: u32, to: &mut [u8]) -> Result<(), Gone> {
         let from = self.address(offset, to.len())?;
-        // SAFETY: the range lies in the window, which is disjoint from all Rust objects and stays the owner's while it is pinned.
+        // SAFETY: the range lies in the window, which is disjoint from all Rust objects and stays
+        // the owner's while it is pinned.
         unsafe { memory::copy(from, to.as_mut_ptr() as usize, to.len()) }
     }
 
@@ -106,8 +110,8 @@ impl Pin<'_> {
         }
     }
 
-    /// The process's own pages in `[start, end)`: their offsets, in ascending order, and whether only the kernel's page of zeros is
-    /// there. `None` as for [`pages::own`].
+    /// The process's own pages in `[start, end)`: their offsets, in ascending order, and whether
+    /// only the kernel's page of zeros is there. `None` as for [`pages::own`].
     pub fn own_pages<'a>(
         &self,
         start: u32,
@@ -125,11 +129,13 @@ impl Pin<'_> {
         }))
     }
 
-    /// Makes the window that of a domain, whose block has none yet: gates and handlers find it where it is, with its text and these
-    /// services, one for each of the text's gate slots. The block owns the window, too, until it goes.
+    /// Makes the window that of a domain, whose block has none yet: gates and handlers find it
+    /// where it is, with its text and these services, one for each of the text's gate slots. The
+    /// block owns the window, too, until it goes.
     ///
     /// # Errors
-    /// No text is mapped, there are fewer services, the block has a window, or the window has a domain.
+    /// No text is mapped, there are fewer services, the block has a window, or the window has a
+    /// domain.
     pub fn furnish(
         &self,
         block: &Block,
@@ -164,21 +170,24 @@ impl Unpinned<'_> {
         Part::new(self.0, start, end)
     }
 
-    /// Moves `[start, end)` with its pages to the same offsets of another window. What stays here has no private pages.
+    /// Moves `[start, end)` with its pages to the same offsets of another window. What stays here
+    /// has no private pages.
     ///
     /// # Panics
-    /// The other part has other offsets, or an image's text or a code area lies here: that is where it was verified to be, and nowhere
-    /// else. None comes here meanwhile, for that takes a [`Pin`], or another [`Unpinned`].
+    /// The other part has other offsets, or an image's text or a code area lies here: that is where
+    /// it was verified to be, and nowhere else. None comes here meanwhile, for that takes a
+    /// [`Pin`], or another [`Unpinned`].
     pub fn carry(&self, start: u32, end: u32, to: Part<'_>) -> Result<(), MapError> {
         self.part(start, end).carry(to)
     }
 
-    /// Exchanges the places of two windows; `control` is that of the domain whose window this is, and that nobody is inside. The other
-    /// is no domain's, and has text of the same image.
+    /// Exchanges the places of two windows; `control` is that of the domain whose window this is,
+    /// and that nobody is inside. The other is no domain's, and has text of the same image.
     ///
     /// # Errors
-    /// [`MapError::Code`]: somebody owns a part of one of them, or code came into one, which cannot follow. [`MapError::Taken`]: it is
-    /// another domain's window, somebody may be inside, or the texts differ.
+    /// [`MapError::Code`]: somebody owns a part of one of them, or code came into one, which cannot
+    /// follow. [`MapError::Taken`]: it is another domain's window, somebody may be inside, or the
+    /// texts differ.
     pub fn exchange(
         &self,
         other: &mut Window,
@@ -209,7 +218,8 @@ impl Unpinned<'_> {
         Ok(())
     }
 
-    /// Takes `[start, end)` for a code area, the only one that the window ever has. No part is made of it from now on.
+    /// Takes `[start, end)` for a code area, the only one that the window ever has. No part is made
+    /// of it from now on.
     pub(super) fn claim_code(
         &self,
         start: u32,

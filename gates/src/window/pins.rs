@@ -26,7 +26,8 @@ impl Pins {
         }
     }
 
-    /// Runs `work` while there are no pins; `None` if there are some for long, or another thread is at it.
+    /// Runs `work` while there are no pins; `None` if there are some for long, or another thread is
+    /// at it.
     pub(super) fn without<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         if self.0.fetch_or(MOVING, Ordering::SeqCst) & MOVING != 0 {
             return None;

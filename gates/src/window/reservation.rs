@@ -21,7 +21,8 @@ pub enum HotWindow {
     Taken,
     /// The configuration says `hot_window = off`.
     Off,
-    /// Something else of the process lies in the low 4 GiB (a host that is not position-independent, a MAP_32BIT mapping).
+    /// Something else of the process lies in the low 4 GiB (a host that is not
+    /// position-independent, a MAP_32BIT mapping).
     Occupied,
 }
 
@@ -90,7 +91,8 @@ pub fn hot_window() -> HotWindow {
 }
 
 impl Pool {
-    /// Reserves more windows: many at once, so that neighbours share one mapping, fewer if there is no room.
+    /// Reserves more windows: many at once, so that neighbours share one mapping, fewer if there is
+    /// no room.
     fn grow(&mut self) -> Result<(), MapError> {
         map::room(2)?;
         let mut last = None;
@@ -119,11 +121,12 @@ impl Pool {
 
 /// One window, owned. Who owns it may exchange it for another one while nobody uses either.
 ///
-/// It goes back to the pool with its last owner: of the window itself, or of an owned part ([`super::OwnedPart`]).
+/// It goes back to the pool with its last owner: of the window itself, or of an owned part
+/// ([`super::OwnedPart`]).
 pub struct Window(pub(super) Arc<Reservation>);
 
-/// What an owner owns. Everything that touches the range does so through a [`super::Pin`], under [`super::Unpinned`], or through an owned part;
-/// so the base stays what it is meanwhile.
+/// What an owner owns. Everything that touches the range does so through a [`super::Pin`], under
+/// [`super::Unpinned`], or through an owned part; so the base stays what it is meanwhile.
 pub(crate) struct Reservation {
     pub(super) base: AtomicUsize,
     /// End (exclusive) of what was ever mapped.
@@ -190,8 +193,8 @@ impl Reservation {
         self.base.load(Ordering::SeqCst)
     }
 
-    /// Whether it is the window of the domain with this block, and nobody but that and its [`Window`] owns it: nobody has a part then
-    /// that is not pinned.
+    /// Whether it is the window of the domain with this block, and nobody but that and its
+    /// [`Window`] owns it: nobody has a part then that is not pinned.
     pub(super) fn is_only_of(self: &Arc<Self>, control: &Control) -> bool {
         let domain = self.domain.load(Ordering::SeqCst);
         domain != 0 && domain == control.generation() && Arc::strong_count(self) == 2

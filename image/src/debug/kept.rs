@@ -1,7 +1,9 @@
-//! What must be kept of a file so that names and lines can still be looked up in it, when what is loaded of it is elsewhere anyway.
+//! What must be kept of a file so that names and lines can still be looked up in it, when what is
+//! loaded of it is elsewhere anyway.
 //!
-//! Of a file without symbols that is its headers. Sections that nothing here reads (`.debug_loclists`, macros, the loaded ones) are
-//! not kept; where they were, the file that comes back has zeros.
+//! Of a file without symbols that is its headers. Sections that nothing here reads
+//! (`.debug_loclists`, macros, the loaded ones) are not kept; where they were, the file that comes
+//! back has zeros.
 
 use std::ops::Range;
 
@@ -49,7 +51,8 @@ impl Kept {
         }
     }
 
-    /// The file for lookups. `read` fills a buffer with what the image has at an offset of the window when it is loaded.
+    /// The file for lookups. `read` fills a buffer with what the image has at an offset of the
+    /// window when it is loaded.
     pub fn file(&self, mut read: impl FnMut(u32, &mut [u8])) -> Vec<u8> {
         let mut bytes = vec![0; self.length];
         for &(at, offset, size) in &self.loaded {

@@ -1,8 +1,8 @@
 //! Which source line an offset comes from, with the calls that the compiler expanded inline.
 //!
-//! A query walks the units of `.debug_info` until one covers the offset, then that unit's line program and
-//! entries. Nothing is cached, so nothing piles up; every loop pays from one [`Budget`], and line programs beyond
-//! [`MAX_LINE_HEADER`] and [`MAX_LINE_PROGRAM`] are not read.
+//! A query walks the units of `.debug_info` until one covers the offset, then that unit's line
+//! program and entries. Nothing is cached, so nothing piles up; every loop pays from one
+//! [`Budget`], and line programs beyond [`MAX_LINE_HEADER`] and [`MAX_LINE_PROGRAM`] are not read.
 
 mod rows;
 
@@ -85,7 +85,8 @@ struct Budget(u32);
 
 impl Budget {
     fn pay(&mut self, steps: usize) -> Result<(), Stop> {
-        // What cannot be paid spends the rest, so that a caller who goes on with the next unit stops there.
+        // What cannot be paid spends the rest, so that a caller who goes on with the next unit
+        // stops there.
         let left = u32::try_from(steps)
             .ok()
             .and_then(|steps| self.0.checked_sub(steps));
@@ -135,8 +136,9 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The source line of `offset`: the innermost place first, then each call site that was expanded inline.
-    /// Empty if the file does not say, or would take longer than [`STEPS`] to say it.
+    /// The source line of `offset`: the innermost place first, then each call site that was
+    /// expanded inline. Empty if the file does not say, or would take longer than [`STEPS`] to say
+    /// it.
     pub fn at(&self, offset: u32) -> Vec<SourceLine> {
         let mut query = Query {
             dwarf: &self.dwarf,
@@ -189,7 +191,8 @@ impl<'a> Query<'_, 'a> {
         Ok(self.covers(&unit, &root)?.then_some((unit, program)))
     }
 
-    /// A unit without its line program: [`Unit::new`] would read its header, of any size, for every unit.
+    /// A unit without its line program: [`Unit::new`] would read its header, of any size, for every
+    /// unit.
     fn unit(&mut self, header: UnitHeader<Slice<'a>>) -> Result<Unit<Slice<'a>>, Stop> {
         let section = self.dwarf.debug_abbrev.reader().slice();
         let table = section.get(header.debug_abbrev_offset().0..).ok_or(Stop)?;
@@ -317,7 +320,8 @@ impl<'a> Query<'_, 'a> {
         Ok(lines.program(at, unit.header.address_size(), None, None)?)
     }
 
-    /// The last row of the line program at or below the offset, in a sequence that covers it: file, line, column.
+    /// The last row of the line program at or below the offset, in a sequence that covers it: file,
+    /// line, column.
     #[allow(clippy::type_complexity)]
     fn row(
         &mut self,
@@ -439,8 +443,8 @@ impl<'a> Query<'_, 'a> {
         Ok(None)
     }
 
-    /// The path of a file of the line program: as the compiler was given it, so without the directory
-    /// that it ran in, which is number 0.
+    /// The path of a file of the line program: as the compiler was given it, so without the
+    /// directory that it ran in, which is number 0.
     fn path(
         &self,
         unit: &Unit<Slice<'a>>,
@@ -496,7 +500,8 @@ fn text(slice: Slice<'_>) -> String {
     String::from_utf8_lossy(&slice[..slice.len().min(MAX_TEXT)]).into_owned()
 }
 
-/// Length in bytes of the table of abbreviations that `bytes` begins with (DWARF 5, section 7.5.3), up to its end mark.
+/// Length in bytes of the table of abbreviations that `bytes` begins with (DWARF 5, section 7.5.3),
+/// up to its end mark.
 fn abbreviations_length(bytes: &[u8]) -> Option<usize> {
     const DW_FORM_IMPLICIT_CONST: u64 = 0x21;
     let mut at = 0;
@@ -529,7 +534,8 @@ fn abbreviations_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether a line program and its header have sizes that are worth reading (DWARF 5, section 6.2.4).
+/// Whether a line program and its header have sizes that are worth reading (DWARF 5, section
+/// 6.2.4).
 fn check_line_header(bytes: &[u8]) -> Option<()> {
     let (length, after) = match u32_at(bytes, 0)? {
         0xffff_ffff => (u64_at(bytes, 4)?, 12),

@@ -51,8 +51,8 @@ pub struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// Reads the symbol table, or the exports of an image that has none. Time is at most proportional to
-    /// n log n in the file's length, memory linear; a damaged table has no symbols.
+    /// Reads the symbol table, or the exports of an image that has none. Time is at most
+    /// proportional to n log n in the file's length, memory linear; a damaged table has no symbols.
     pub fn parse(bytes: &'a [u8]) -> Symbols<'a> {
         let mut functions = symbol_table(bytes).unwrap_or_default();
         if functions.is_empty()
@@ -121,8 +121,8 @@ fn symbol_table(bytes: &[u8]) -> Option<Vec<Function<'_>>> {
     )
 }
 
-/// The NUL-terminated name at `offset`, cut to [`MAX_NAME`]: names may overlap, so an uncut scan could take
-/// time quadratic in the file's length.
+/// The NUL-terminated name at `offset`, cut to [`MAX_NAME`]: names may overlap, so an uncut scan
+/// could take time quadratic in the file's length.
 fn name_at(names: &[u8], offset: u32) -> Option<&str> {
     let rest = names.get(offset as usize..)?;
     let rest = &rest[..rest.len().min(MAX_NAME)];

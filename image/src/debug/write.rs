@@ -1,7 +1,9 @@
-//! Symbols and lines of a text as sections of an ELF file: what debuggers read, and this module's readers, too; and how frames are
-//! unwound. The last is one rule for all text: the control stack holds nothing but return addresses.
+//! Symbols and lines of a text as sections of an ELF file: what debuggers read, and this module's
+//! readers, too; and how frames are unwound. The last is one rule for all text: the control stack
+//! holds nothing but return addresses.
 //!
-//! DWARF 4 (sections 6.2, 6.4 and 7): `.debug_line` is in the form of version 2, the oldest that every debugger reads.
+//! DWARF 4 (sections 6.2, 6.4 and 7): `.debug_line` is in the form of version 2, the oldest that
+//! every debugger reads.
 
 use super::sections::SECTION_HEADER_SIZE;
 use super::symbols::SYMBOL_SIZE;
@@ -56,7 +58,8 @@ impl Bytes {
     }
 }
 
-/// A section: name, type, flags, address, bytes in memory (for one without contents), link, entry size, contents.
+/// A section: name, type, flags, address, bytes in memory (for one without contents), link, entry
+/// size, contents.
 struct Section {
     name: &'static str,
     kind: u32,
@@ -180,7 +183,8 @@ impl Listing<'_> {
         // Lengths of the operands of the standard opcodes 1 to 9.
         const OPERANDS: [u8; 9] = [0, 1, 1, 1, 1, 0, 0, 0, 1];
         let mut header = Bytes::default();
-        // Shortest instruction, rows are statements, line base and range (special opcodes are not used), first special opcode.
+        // Shortest instruction, rows are statements, line base and range (special opcodes are not
+        // used), first special opcode.
         header.byte(1).byte(1).byte(0xfb).byte(14).byte(10);
         header.0.extend_from_slice(&OPERANDS);
         // No directories.

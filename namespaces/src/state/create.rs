@@ -1,7 +1,9 @@
-//! A creation, in five steps: what names mean is *resolved*, ranges are *allocated*, addresses are *relocated*, the text is *verified*
-//! for its place; then it is written there and *committed*: the names lead to it. Each step takes what the one before it made.
+//! A creation, in five steps: what names mean is *resolved*, ranges are *allocated*, addresses are
+//! *relocated*, the text is *verified* for its place; then it is written there and *committed*: the
+//! names lead to it. Each step takes what the one before it made.
 //!
-//! Invariant: until the commit nothing of it shows, and whatever fails before gives back all that was taken ([`Taken`]).
+//! Invariant: until the commit nothing of it shows, and whatever fails before gives back all that
+//! was taken ([`Taken`]).
 
 use super::{
     ALIGNMENT, APART, Created, Data, Name, NamespaceState, Target, Unit, defined, describe,
@@ -256,7 +258,8 @@ impl NamespaceState {
         allocated: &Allocated,
     ) -> Result<(), CreateError> {
         let plan = *self.area.plan();
-        // By position, and of several at one place the first: as many relocations may ask as there are functions.
+        // By position, and of several at one place the first: as many relocations may ask as there
+        // are functions.
         let mut by_place = resolved.functions.clone();
         by_place.sort_by_key(|f| f.1);
         let slot_of = |position| {
@@ -296,7 +299,8 @@ impl NamespaceState {
         Ok(Verified { text, starts })
     }
 
-    /// Writes text and constants to their places, and has every thread see them. Nothing leads there yet.
+    /// Writes text and constants to their places, and has every thread see them. Nothing leads
+    /// there yet.
     fn write(
         &mut self,
         object: &mut Object,
@@ -454,7 +458,8 @@ impl NamespaceState {
     }
 
     fn first_write(&mut self, pin: &Pin<'_>, range: &Range<u32>, first: &[u8]) {
-        // The data area is mapped as long as the domain, and this part of it nobody's but this creation's.
+        // The data area is mapped as long as the domain, and this part of it nobody's but this
+        // creation's.
         let used = self.fresh.clamp(range.start, range.end) - range.start;
         let zero = vec![0; used.min(1 << 16) as usize];
         let mut at = 0;

@@ -235,7 +235,8 @@ impl Browser {
         self.viewport(width, 900, width < 600).await;
     }
 
-    /// Errors that the console shows, without what the browser says itself of answers that the test asked for: those of these addresses.
+    /// Errors that the console shows, without what the browser says itself of answers that the test
+    /// asked for: those of these addresses.
     pub async fn complaints(&self, expected: &[String]) -> Vec<String> {
         let log = self.own("se/log", json!({ "type": "browser" })).await;
         let severe = log

@@ -53,7 +53,8 @@ fn colour(x: usize, y: usize) -> [u8; 3] {
     [5 * x, 7 * y, 3 * x + 11 * y].map(|value| value as u8)
 }
 
-/// The photograph as a file that browsers read: a bitmap of 24 bits. (A row is a multiple of four bytes.)
+/// The photograph as a file that browsers read: a bitmap of 24 bits. (A row is a multiple of four
+/// bytes.)
 fn photograph() -> Vec<u8> {
     let size = 3 * WIDTH * HEIGHT;
     let head = [
@@ -167,7 +168,8 @@ fn a_plugin_is_typed_and_run_and_attacks_are_reported() {
                 == true
         );
         browser.click("#tab-code").await;
-        // What was sent is the visitor's own, in a domain that the table marks and whose window is shown.
+        // What was sent is the visitor's own, in a domain that the table marks and whose window is
+        // shown.
         browser.until("document.querySelector('#domains tr:has(.yours:not([hidden]))')?.innerText.includes('plugin')").await;
         browser
             .until("document.querySelector('#window-name').innerText.startsWith('guest-')")
@@ -409,7 +411,8 @@ fn all_of_it_can_be_done_with_the_keyboard() {
     });
 }
 
-/// Plugin of the example's site, arguments that the page proposes, and the size of what comes of the landscape.
+/// Plugin of the example's site, arguments that the page proposes, and the size of what comes of
+/// the landscape.
 const OFFERED: [(&str, &str, &str); 7] = [
     ("deflate", "", "720 × 480"),
     ("gray", "", "720 × 480"),

@@ -1,4 +1,5 @@
-//! The plugins that are shipped, pixel by pixel: as E-code, by `postern cc` and by gcc, and as they should be.
+//! The plugins that are shipped, pixel by pixel: as E-code, by `postern cc` and by gcc, and as they
+//! should be.
 
 use crate::plugins::{ask, decoded_ppm, header, photo, ppm, site};
 use crate::site::Serving;

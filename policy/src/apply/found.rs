@@ -1,8 +1,9 @@
 //! What lies at a path, looked at before anything is done with it.
 //!
-//! To open is to act: it wakes whoever waits at the other end of a pipe, and devices rewind, reset or hang up. So a path is looked
-//! at first, by a descriptor that opens nothing (`O_PATH`). Invariant: what is opened or changed is the very thing that was looked
-//! at, a regular file or a directory, whatever its path means by then.
+//! To open is to act: it wakes whoever waits at the other end of a pipe, and devices rewind, reset
+//! or hang up. So a path is looked at first, by a descriptor that opens nothing (`O_PATH`).
+//! Invariant: what is opened or changed is the very thing that was looked at, a regular file or a
+//! directory, whatever its path means by then.
 
 use crate::Failure;
 use crate::rules::Grant;
@@ -54,8 +55,8 @@ impl<'a> Found<'a> {
         FileType::from_raw_mode(self.stat.st_mode)
     }
 
-    /// Refuses all but regular files and directories with bytes that are just bytes. Devices, pipes and sockets reach farther than the
-    /// directory that they lie in.
+    /// Refuses all but regular files and directories with bytes that are just bytes. Devices, pipes
+    /// and sockets reach farther than the directory that they lie in.
     pub(super) fn plain(&self) -> Result<(), Failure> {
         match self.kind() {
             FileType::Symlink => Err(Errno::LOOP.into()),
@@ -102,14 +103,16 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// A path that leads to it and to nothing else. The thread's, because the process's is gone when its first thread has ended.
+    /// A path that leads to it and to nothing else. The thread's, because the process's is gone
+    /// when its first thread has ended.
     fn link(&self) -> String {
         format!("/proc/thread-self/fd/{}", self.place.as_raw_fd())
     }
 
-    /// Opens by the path, once more, where there is no `/proc`. Only whoever exchanges the file just now can have something else
-    /// opened, and that is not used. (A file that a layered file system copies to be written may have another number then, so what is
-    /// opened by its link is not compared.)
+    /// Opens by the path, once more, where there is no `/proc`. Only whoever exchanges the file
+    /// just now can have something else opened, and that is not used. (A file that a layered file
+    /// system copies to be written may have another number then, so what is opened by its link is
+    /// not compared.)
     fn open_again(&self, flags: i32) -> Result<OwnedFd, Failure> {
         let access = flags & libc::O_ACCMODE;
         let nofollow = if self.follow { 0 } else { libc::O_NOFOLLOW };
@@ -129,10 +132,12 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Where a name is made, moved or taken away: its directory was looked at and is not the kernel's, where names are more than names.
+/// Where a name is made, moved or taken away: its directory was looked at and is not the kernel's,
+/// where names are more than names.
 pub(super) struct Name {
     pub(super) directory: Dir,
-    /// One name, perhaps with a slash behind it. No call that makes, moves or takes away follows it.
+    /// One name, perhaps with a slash behind it. No call that makes, moves or takes away follows
+    /// it.
     pub(super) name: OsString,
 }
 
@@ -157,10 +162,11 @@ impl Name {
     }
 }
 
-/// Refuses a file in a file system that stands for the kernel's own things, where bytes are not just bytes: `/proc/self/mem` is the
-/// host's memory.
+/// Refuses a file in a file system that stands for the kernel's own things, where bytes are not
+/// just bytes: `/proc/self/mem` is the host's memory.
 pub(super) fn not_of_the_kernel(file: &OwnedFd) -> Result<(), Failure> {
-    // From linux/magic.h and the file systems' own sources. Some lie below others, so that who grants /sys grants them, too.
+    // From linux/magic.h and the file systems' own sources. Some lie below others, so that who
+    // grants /sys grants them, too.
     const KINDS: [i64; 30] = [
         0x9fa0,      // proc
         0x6265_6572, // sysfs

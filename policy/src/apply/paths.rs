@@ -1,4 +1,5 @@
-//! Calls about paths: each is located below a granted directory first, and `cap-std` keeps what is done there from leaving it.
+//! Calls about paths: each is located below a granted directory first, and `cap-std` keeps what is
+//! done there from leaving it.
 
 use super::found::{Found, Name, QUIET, failure};
 use super::{PERMISSIONS, Work};
@@ -146,7 +147,8 @@ impl<'a> Work<'a> {
         self.add(open, close_on_exec)
     }
 
-    /// Opens what lies at a path, after a look at it; or makes a file where nothing was, which is nothing else then.
+    /// Opens what lies at a path, after a look at it; or makes a file where nothing was, which is
+    /// nothing else then.
     fn open_or_create(
         &self,
         grant: &Grant,
@@ -154,7 +156,8 @@ impl<'a> Work<'a> {
         flags: i32,
         new: NewFile,
     ) -> Result<OwnedFd, Failure> {
-        /// Links that are followed to a file that is to be made, and races that are lost, before the caller hears of it.
+        /// Links that are followed to a file that is to be made, and races that are lost, before
+        /// the caller hears of it.
         const ATTEMPTS: usize = 40;
         let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
         let truncates = flags & libc::O_TRUNC != 0;
@@ -185,7 +188,8 @@ impl<'a> Work<'a> {
                         return Err(Errno::ISDIR.into());
                     }
                     let file = found.open(passed)?;
-                    // Once it is open: then it is what was found. As in the kernel, whoever may write may do this to what it only reads.
+                    // Once it is open: then it is what was found. As in the kernel, whoever may
+                    // write may do this to what it only reads.
                     match (truncates, writes) {
                         (true, true) => rustix::fs::ftruncate(&file, 0)?,
                         (true, false) => rustix::fs::ftruncate(found.open(libc::O_WRONLY)?, 0)?,
@@ -216,7 +220,8 @@ impl<'a> Work<'a> {
         Err(Errno::LOOP.into())
     }
 
-    /// Makes a file in a directory: a new name, which is no path and follows nothing, or in `.` one without a name.
+    /// Makes a file in a directory: a new name, which is no path and follows nothing, or in `.` one
+    /// without a name.
     fn create(
         &self,
         directory: &Dir,

@@ -1,4 +1,5 @@
-//! The host's copies move what was asked for, nothing beside it, and survive a page that is gone whatever their length.
+//! The host's copies move what was asked for, nothing beside it, and survive a page that is gone
+//! whatever their length.
 
 use super::expose::memory_file;
 use super::*;

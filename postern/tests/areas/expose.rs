@@ -113,7 +113,8 @@ fn what_cannot_be_exposed() {
     let page = local.as_ptr().wrapping_add(local.as_ptr().align_offset(P));
     let refused = unsafe { Shared::expose(page.cast_mut(), P) };
     assert!(matches!(refused, Err(ShareError::Private { .. })));
-    // A private mapping of a file is private, too: its pages become the process's own when it writes them.
+    // A private mapping of a file is private, too: its pages become the process's own when it
+    // writes them.
     let file = memory_file(4 * P);
     let copy = Mapped::new(4 * P, RW, libc::MAP_PRIVATE, Some(&file));
     assert!(matches!(copy.expose(0, P), Err(ShareError::Private { .. })));
@@ -155,8 +156,8 @@ fn what_cannot_be_exposed() {
     assert!(host.expose(0, 2 * P).is_ok());
 }
 
-/// A descriptor that every view maps by itself: all see the same pages, with protections of their own, and nothing of it is left
-/// when the area goes.
+/// A descriptor that every view maps by itself: all see the same pages, with protections of their
+/// own, and nothing of it is left when the area goes.
 #[test]
 fn a_descriptor_is_mapped_by_every_view() {
     let i = image();
@@ -206,7 +207,8 @@ fn a_descriptor_is_mapped_by_every_view() {
     );
 }
 
-/// What cannot be mapped so: parts of pages, nothing, and descriptors of things that have no memory.
+/// What cannot be mapped so: parts of pages, nothing, and descriptors of things that have no
+/// memory.
 #[test]
 fn descriptors_that_map_nothing() {
     let device = |len: usize| {
@@ -221,7 +223,8 @@ fn descriptors_that_map_nothing() {
     assert!(matches!(refused, ShareError::Map(_)), "{refused:?}");
 }
 
-/// Somebody truncates the file: a fault with a name in the domain, an error in the host's own copies, and life goes on.
+/// Somebody truncates the file: a fault with a name in the domain, an error in the host's own
+/// copies, and life goes on.
 #[test]
 fn truncated_files_end_nobody() {
     let i = image();

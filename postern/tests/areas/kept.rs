@@ -176,7 +176,8 @@ fn sum(area: &Shared) -> u64 {
     bytes.iter().map(|&b| u64::from(b)).sum()
 }
 
-/// Where the areas of a window's former domain lie, the data stacks of the next one may come to lie.
+/// Where the areas of a window's former domain lie, the data stacks of the next one may come to
+/// lie.
 #[test]
 fn data_stacks_take_their_place() {
     let i = crate::support::image(&[("stack", "p()"), ("store", "v(pi)")], STACKS);

@@ -156,7 +156,8 @@ fn protections_change_while_threads_are_inside() {
             scope.spawn(move || {
                 let watch = reader.func::<fn(Offset)>("watch").unwrap();
                 while !stop.load(Ordering::SeqCst) {
-                    // The second thread watches a page whose rights never change, and is thrown out with the first.
+                    // The second thread watches a page whose rights never change, and is thrown out
+                    // with the first.
                     let result = watch.call(Offset(at + thread * PAGE));
                     let error = result.unwrap_err();
                     if let CallError::Fault(fault) = &error
@@ -198,7 +199,8 @@ fn protections_change_while_threads_are_inside() {
     });
 }
 
-/// Many random changes: what the runtime says, what the host's copies do, and what the kernel has, are the same.
+/// Many random changes: what the runtime says, what the host's copies do, and what the kernel has,
+/// are the same.
 #[test]
 fn the_list_the_copies_and_the_kernel_agree() {
     let mut numbers = fastrand::Rng::with_seed(1);

@@ -1,4 +1,5 @@
-//! Shared areas: a protection for each domain and page, changed while they live; whatever goes wrong is an error or a fault with names.
+//! Shared areas: a protection for each domain and page, changed while they live; whatever goes
+//! wrong is an error or a fault with names.
 #![allow(clippy::undocumented_unsafe_blocks)]
 #[path = "../support/mod.rs"]
 mod support;
@@ -58,7 +59,8 @@ pub(crate) fn fault<T: std::fmt::Debug>(d: &Domain, result: Result<T, CallError>
     }
 }
 
-/// What really happens when the domain reads and writes the page of byte `at`. The value there stays.
+/// What really happens when the domain reads and writes the page of byte `at`. The value there
+/// stays.
 pub(crate) fn tried(d: &Domain, area: &Shared, at: usize) -> Prot {
     let offset = area.offset().0 + at as u32;
     match load(d, offset) {

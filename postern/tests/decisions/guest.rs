@@ -1,4 +1,5 @@
-//! Extensions in C for these tests: one that calls services of every kind of type, and whatever a test writes.
+//! Extensions in C for these tests: one that calls services of every kind of type, and whatever a
+//! test writes.
 
 use crate::support;
 use postern::{Caller, Domain, DomainBuilder, Image};

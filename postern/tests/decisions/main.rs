@@ -1,4 +1,5 @@
-//! Calls that are decided about before they are made, by closures and by policy modules, and grants that are taken back.
+//! Calls that are decided about before they are made, by closures and by policy modules, and grants
+//! that are taken back.
 
 mod closures;
 mod guest;

@@ -1,4 +1,5 @@
-//! Deciders that are domains: what they are shown, what they may answer, and that a broken one denies and harms nobody.
+//! Deciders that are domains: what they are shown, what they may answer, and that a broken one
+//! denies and harms nobody.
 
 use crate::guest::{Made, compile, guest, sum, sys};
 use crate::support;
@@ -100,7 +101,8 @@ fn module() -> Domain {
         .unwrap()
 }
 
-/// A guest about whose calls, also those of the system, the module decides; and how often its services were really called.
+/// A guest about whose calls, also those of the system, the module decides; and how often its
+/// services were really called.
 fn judged(module: &Domain) -> (Domain, Made) {
     let (builder, made) = guest();
     let builder = builder.policy(Policy::compute());
@@ -262,7 +264,8 @@ fn the_callers_own_deadline_stays() {
         .decider(Decider::module(&module).unwrap())
         .build()
         .unwrap();
-    // The module would go on for a minute; when it is interrupted, its caller is long over its own time.
+    // The module would go on for a minute; when it is interrupted, its caller is long over its own
+    // time.
     std::thread::scope(|scope| {
         let caller = scope.spawn(|| sum(&domain, 1, 1));
         support::watched(&module, Duration::from_millis(20));

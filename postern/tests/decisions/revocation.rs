@@ -1,4 +1,5 @@
-//! Grants that are taken back: asked for, then taken, then on the repossession list; and nobody else notices.
+//! Grants that are taken back: asked for, then taken, then on the repossession list; and nobody
+//! else notices.
 
 mod under_way;
 

@@ -1,4 +1,5 @@
-//! Handlers that the host puts in the place of ours while it runs: noticed, mended, chained, and no change of the host's lost.
+//! Handlers that the host puts in the place of ours while it runs: noticed, mended, chained, and no
+//! change of the host's lost.
 
 use super::*;
 
@@ -13,7 +14,8 @@ fn signals() -> [i32; 6] {
     ]
 }
 
-/// Each of the six, exchanged in a forked child, and later in a process whose threads are known already.
+/// Each of the six, exchanged in a forked child, and later in a process whose threads are known
+/// already.
 #[test]
 fn exchanged_handlers_are_noticed_and_mended() {
     succeeds_in_child(
@@ -79,7 +81,8 @@ fn exchanged_handlers_are_noticed_and_mended() {
     );
 }
 
-/// A handler that took the place of ours and chains to it, with ours in front of it again: a fault of the host's goes through each once.
+/// A handler that took the place of ours and chains to it, with ours in front of it again: a fault
+/// of the host's goes through each once.
 #[test]
 fn handlers_that_chain_to_each_other() {
     succeeds_in_child("exchanged::handlers_that_chain_to_each_other", || {
@@ -129,7 +132,8 @@ fn handlers_that_chain_to_each_other() {
     });
 }
 
-/// One that comes back again and again, as those of libraries do that want to be the first: each signal goes through it once.
+/// One that comes back again and again, as those of libraries do that want to be the first: each
+/// signal goes through it once.
 #[test]
 fn a_handler_that_comes_back_is_called_once() {
     succeeds_in_child(
@@ -170,7 +174,8 @@ fn a_handler_that_comes_back_is_called_once() {
     );
 }
 
-/// The host exchanges a handler while another of its threads has all of them adopted: what it wanted last is there.
+/// The host exchanges a handler while another of its threads has all of them adopted: what it
+/// wanted last is there.
 #[test]
 fn adoption_loses_no_change_of_the_hosts() {
     succeeds_in_child("exchanged::adoption_loses_no_change_of_the_hosts", || {

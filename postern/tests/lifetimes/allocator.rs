@@ -1,5 +1,5 @@
-//! An allocator that gives no block twice, so that a use after the end is seen: what is freed holds no address from then on, and
-//! whatever is written to it is found.
+//! An allocator that gives no block twice, so that a use after the end is seen: what is freed holds
+//! no address from then on, and whatever is written to it is found.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};

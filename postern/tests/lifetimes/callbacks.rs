@@ -39,7 +39,8 @@ fn service_closures() {
     });
 }
 
-/// A C service has no closure of the domain's; what is used after it is the table, the guard and the decider.
+/// A C service has no closure of the domain's; what is used after it is the table, the guard and
+/// the decider.
 #[test]
 fn c_services() {
     static NOW: Mutex<Option<Arc<Scene>>> = Mutex::new(None);
@@ -105,7 +106,8 @@ fn deciders_about_services_and_system_calls() {
     });
 }
 
-/// The decider is a domain whose own service ends the domain that it is asked about; or whose service ends the decider.
+/// The decider is a domain whose own service ends the domain that it is asked about; or whose
+/// service ends the decider.
 #[test]
 fn deciders_that_are_modules() {
     guarded("callbacks::deciders_that_are_modules", || {
@@ -117,7 +119,8 @@ fn deciders_that_are_modules() {
                 ret",
         )
         .image();
-        // Who is inside the decider is inside the other domain, too: that one's handle is not the last of both.
+        // Who is inside the decider is inside the other domain, too: that one's handle is not the
+        // last of both.
         for way in [Way::Drop, Way::Close, Way::Module, Way::Pool] {
             let scene = Scene::new(way);
             let (by, image) = (scene.clone(), image.clone());
@@ -216,7 +219,8 @@ fn services_of_peers() {
     });
 }
 
-/// The static constructors call a service: of a domain that nobody holds yet, and of one that begins anew.
+/// The static constructors call a service: of a domain that nobody holds yet, and of one that
+/// begins anew.
 #[test]
 fn constructors_and_panics() {
     guarded("callbacks::constructors_and_panics", || {
@@ -239,7 +243,8 @@ fn constructors_and_panics() {
         assert!(failed.build().is_err());
         scene.all_is_dropped();
 
-        // What the closure owns panics when it is dropped, under the gate: the panic goes on in the host's call.
+        // What the closure owns panics when it is dropped, under the gate: the panic goes on in the
+        // host's call.
         struct Panics;
         impl Drop for Panics {
             fn drop(&mut self) {

@@ -1,4 +1,5 @@
-//! Services that end each other's domains: on two threads and on three, in a ring, or in one domain. Somebody goes on, and then all do.
+//! Services that end each other's domains: on two threads and on three, in a ring, or in one
+//! domain. Somebody goes on, and then all do.
 
 use crate::scene::{Owned, Scene, Way, guarded, image};
 use postern::{CallError, Caller, Domain, Module, Placement, Pool};
@@ -7,7 +8,8 @@ use std::sync::{Arc, Barrier, Mutex};
 
 type Holders<T> = Arc<[Mutex<Option<T>>]>;
 
-/// So many threads, each in a service of a domain of its own. All at once, each lets `end` loose on what holds the next one's.
+/// So many threads, each in a service of a domain of its own. All at once, each lets `end` loose on
+/// what holds the next one's.
 fn ring<T: Send + 'static>(
     count: usize,
     make: impl Fn(Box<dyn Fn() + Send + Sync>) -> (T, *const ()),
@@ -22,7 +24,8 @@ fn ring<T: Send + 'static>(
             let next = holders.clone();
             let called = AtomicBool::new(false);
             let service = move || {
-                // Whoever is asked to end by a thread that does not wait may get to its next service before it is.
+                // Whoever is asked to end by a thread that does not wait may get to its next
+                // service before it is.
                 if called.swap(true, Ordering::SeqCst) {
                     return;
                 }
@@ -167,7 +170,8 @@ fn services_that_give_each_others_domains_back_to_pools() {
     });
 }
 
-/// Both are inside the domain that both close; whoever is first waits for the other one, who waits for it.
+/// Both are inside the domain that both close; whoever is first waits for the other one, who waits
+/// for it.
 #[test]
 fn two_services_that_close_their_own_domain() {
     guarded("cycles::two_services_that_close_their_own_domain", || {

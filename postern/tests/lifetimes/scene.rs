@@ -7,8 +7,8 @@ use postern::{
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
-/// `f(x)` passes x to the service `s`; `write` writes 4 bytes to descriptor x, `read` reads them; `pid` makes a harmless system call;
-/// `fault` traps; `p(x)` passes x to the peer.
+/// `f(x)` passes x to the service `s`; `write` writes 4 bytes to descriptor x, `read` reads them;
+/// `pid` makes a harmless system call; `fault` traps; `p(x)` passes x to the peer.
 pub fn image() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
@@ -50,7 +50,8 @@ pub fn image() -> &'static Image {
     })
 }
 
-/// Something that a closure owns: it knows whether it is still there, and how many of its kind were dropped.
+/// Something that a closure owns: it knows whether it is still there, and how many of its kind were
+/// dropped.
 pub struct Owned {
     text: Box<[u8; 64]>,
     dropped: Arc<AtomicUsize>,
@@ -169,7 +170,8 @@ impl Scene {
                     drop(holder);
                 });
                 told.recv().unwrap();
-                // Until there is no handle any more, or until it turns out that the runtime has one while this function runs.
+                // Until there is no handle any more, or until it turns out that the runtime has one
+                // while this function runs.
                 while current().is_some() && !waits.is_finished() {
                     std::thread::yield_now();
                 }
@@ -197,7 +199,8 @@ impl Scene {
         owned.check();
     }
 
-    /// Makes the domain that `configure` describes, and calls `function` of it by a C function pointer with `argument`.
+    /// Makes the domain that `configure` describes, and calls `function` of it by a C function
+    /// pointer with `argument`.
     pub fn play(
         self: &Arc<Self>,
         function: &str,

@@ -115,7 +115,8 @@ fn modules_in_the_child() {
         let status = fork(|| {
             // SAFETY: ends a child that hangs.
             unsafe { libc::alarm(30) };
-            // The old version was closed for the hand-over, so it is poisoned in the child, and says so.
+            // The old version was closed for the hand-over, so it is poisoned in the child, and
+            // says so.
             assert!(matches!(count.call(), Err(CallError::Poisoned)));
             m.domain().reset().unwrap();
             assert_eq!((count.call().unwrap(), which(&m)), (0, 1));

@@ -80,7 +80,8 @@ fn a_new_version_that_faults_is_rolled_back() {
     );
 }
 
-/// Threads call while a version comes that faults now and then: whoever does not make it fault never notices.
+/// Threads call while a version comes that faults now and then: whoever does not make it fault
+/// never notices.
 #[test]
 fn rollbacks_under_load() {
     let m = module();

@@ -101,7 +101,8 @@ fn what_does_not_fit_changes_nothing() {
             .is_ok()
     }));
     assert!(panics.is_err());
-    // The new version may fault while it takes the state over: that is no reason to give up the old one.
+    // The new version may fault while it takes the state over: that is no reason to give up the old
+    // one.
     let e = m
         .replacement(&version(2))
         .hand_over(|_, new| {
@@ -215,7 +216,8 @@ fn hand_over_under_load_loses_nothing() {
     assert!(m.counters().held > 0);
 }
 
-/// A service may replace the module whose call it serves; that call ends in the version in which it began.
+/// A service may replace the module whose call it serves; that call ends in the version in which it
+/// began.
 #[test]
 fn a_service_replaces_its_own_module() {
     let slot: Arc<Mutex<Option<Module>>> = Arc::default();

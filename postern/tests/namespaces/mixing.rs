@@ -34,7 +34,8 @@ fn images_and_source_mix() {
     );
 }
 
-/// An image that only moves vectors has gates that leave MXCSR alone: nothing that computes with it may come later.
+/// An image that only moves vectors has gates that leave MXCSR alone: nothing that computes with it
+/// may come later.
 #[test]
 fn floating_point_does_not_come_in_by_an_image_that_moves_vectors() {
     let mut builder = ImageBuilder::new([0x0f, 0x28, 0xc1, 0xc3]); // movaps %xmm1, %xmm0; ret

@@ -1,4 +1,5 @@
-//! Objects whose headers lie: what is made of a file takes no more memory than the file, and messages show nothing but text.
+//! Objects whose headers lie: what is made of a file takes no more memory than the file, and
+//! messages show nothing but text.
 
 use crate::empty;
 use crate::support;

@@ -1,4 +1,5 @@
-//! Functions that are replaced while others run them: old or new, and freed when nobody can be inside.
+//! Functions that are replaced while others run them: old or new, and freed when nobody can be
+//! inside.
 
 use crate::empty;
 use postern::{Caller, Capacity, CreateError, FaultKind, Namespace, Offset};
@@ -175,7 +176,8 @@ fn a_body_that_somebody_jumped_into_late_is_not_freed() {
              unsigned slot(void) { extern int f(int); return (unsigned)(unsigned long)f; }",
         )
         .unwrap();
-    // Where the body is: the text behind the slots, whose table says it. Hostile code reads that, too.
+    // Where the body is: the text behind the slots, whose table says it. Hostile code reads that,
+    // too.
     let slot = space.func::<fn() -> u32>("slot").unwrap().call().unwrap();
     let read = |at: u32| {
         let bytes = space.domain().read_vec(Offset(at), 8).unwrap();

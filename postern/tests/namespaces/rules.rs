@@ -1,4 +1,5 @@
-//! What holds for a namespace's code and calls: who may write it, its quanta, its recovery, what a forked child has.
+//! What holds for a namespace's code and calls: who may write it, its quanta, its recovery, what a
+//! forked child has.
 
 use crate::empty;
 use postern::{CallError, FaultKind, IdCallError, Namespace, Offset, Recovery};

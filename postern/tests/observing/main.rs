@@ -1,4 +1,5 @@
-//! What can be seen of domains from outside: counters, their text form, spans, symbols for profilers and debuggers.
+//! What can be seen of domains from outside: counters, their text form, spans, symbols for
+//! profilers and debuggers.
 mod metrics;
 mod spans;
 #[path = "../support/mod.rs"]

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Samples by name and labels.
 type Samples = BTreeMap<(String, BTreeMap<String, String>), f64>;
 
-/// Reads the text exposition format, version 0.0.4, and panics where a text is none: each family once, with HELP and TYPE before its
-/// samples, names and labels of the allowed characters, no sample twice, counters ending in `_total`.
+/// Reads the text exposition format, version 0.0.4, and panics where a text is none: each family
+/// once, with HELP and TYPE before its samples, names and labels of the allowed characters, no
+/// sample twice, counters ending in `_total`.
 fn read(text: &str) -> Samples {
     let name_is_good = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -94,7 +94,8 @@ fn peers_in_a_ring_up_to_the_limit() {
             assert_eq!(f.call(n).unwrap(), n * (n + 1) / 2, "{depths:?}");
             assert_eq!(SEEN.get(), u32::from(n != 0), "{depths:?} {n}");
         }
-        // The 65th call from a call is refused; nobody is poisoned, and all others get their answers.
+        // The 65th call from a call is refused; nobody is poisoned, and all others get their
+        // answers.
         SEEN.set(0);
         assert_eq!(f.call(100).unwrap(), (36..=100).sum::<i64>(), "{depths:?}");
         assert_eq!(SEEN.get(), 1 | 1 << PeerError::TooDeep as u32);

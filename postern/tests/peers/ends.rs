@@ -69,12 +69,14 @@ fn every_fault_of_a_peer_is_a_value() {
     assert_eq!(postern::nesting(), 0);
 }
 
-/// A deadline of the caller's passes while the peer works: it acts when the peer has returned, and the peer is not harmed.
+/// A deadline of the caller's passes while the peer works: it acts when the peer has returned, and
+/// the peer is not harmed.
 #[test]
 fn the_callers_deadline_waits_for_the_peer() {
     let entered: Arc<AtomicU32> = Arc::default();
     let n = entered.clone();
-    // The peer's service returns only after the watchdog has asked for the end of the caller's call.
+    // The peer's service returns only after the watchdog has asked for the end of the caller's
+    // call.
     let b = cold(&callee())
         .deadline(None)
         .service("s", move |caller: &Caller<'_>, x: i64| {
@@ -99,7 +101,8 @@ fn the_callers_deadline_waits_for_the_peer() {
     assert_eq!(b.counters().faults.len(), 0);
 }
 
-/// The export says how long: a call that takes longer ends, and its end is the peer's fault, not the caller's.
+/// The export says how long: a call that takes longer ends, and its end is the peer's fault, not
+/// the caller's.
 #[test]
 fn the_exports_limit_bounds_the_wait() {
     let b = cold(&callee())
@@ -245,7 +248,8 @@ fn reset_close_and_drop_while_the_caller_waits() {
     }
 }
 
-/// A domain in the middle of a chain is dropped by a service at its end, and its place is taken by another.
+/// A domain in the middle of a chain is dropped by a service at its end, and its place is taken by
+/// another.
 #[test]
 fn a_domain_that_waits_in_the_chain_is_dropped() {
     let middle: Arc<Mutex<Option<Domain>>> = Arc::default();

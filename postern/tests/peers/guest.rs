@@ -5,8 +5,8 @@ use postern::{CallError, Caller, Domain, Image, PeerError, PeerExport};
 
 pub type Entry = postern::Func<fn(i64) -> i64>;
 
-/// `call` passes its argument to the peer; `why` says what became of the last call of a peer within it, when that returned 0;
-/// `raw` calls and passes the result on.
+/// `call` passes its argument to the peer; `why` says what became of the last call of a peer within
+/// it, when that returned 0; `raw` calls and passes the result on.
 pub fn caller() -> Image {
     code(
         &[("peer", "l(l)"), ("__postern_peer_error", "i()")],

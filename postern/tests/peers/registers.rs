@@ -44,8 +44,9 @@ fn floats_cross_in_all_classes() {
     }
 }
 
-/// Results and arguments are cut to their types; nothing else of either side's registers reaches the other, for every pair of
-/// vector classes, with and without call-depth limits (which take the slow path).
+/// Results and arguments are cut to their types; nothing else of either side's registers reaches
+/// the other, for every pair of vector classes, with and without call-depth limits (which take the
+/// slow path).
 #[test]
 fn no_register_crosses() {
     // Fills every register that is not an argument or a result with -1.
@@ -101,7 +102,8 @@ fn no_register_crosses() {
     for a_class in ["", "sse", "avx"] {
         for b_class in ["", "sse", "avx"] {
             for slow in [None, Some("a"), Some("b")] {
-                // The callee: 1 if it sees anything besides its 8-bit argument; else the argument, with dirt above it.
+                // The callee: 1 if it sees anything besides its 8-bit argument; else the argument,
+                // with dirt above it.
                 let b = code(
                     &[],
                     &[("f", "i(B)")],

@@ -18,7 +18,8 @@ fn the_stack_is_checked_before_the_peer_begins() {
         a.reset().unwrap();
     }
     assert_eq!(b.counters().calls, 0);
-    // A recursion that calls the peer at each level runs out of stack before a gate, never in the peer.
+    // A recursion that calls the peer at each level runs out of stack before a gate, never in the
+    // peer.
     let deep = code(
         &[("peer", "l(l)")],
         &[("f", "l(l)")],
@@ -116,7 +117,8 @@ fn on_a_coroutines_stack() {
     assert_eq!(ask(&a, 1).unwrap(), 2);
 }
 
-/// The child of a fork finds both as the parent left them; who waits in the parent's other threads is poisoned there.
+/// The child of a fork finds both as the parent left them; who waits in the parent's other threads
+/// is poisoned there.
 #[test]
 fn fork_with_peers() {
     support::succeeds_in_child("stacks::fork_with_peers", || {

@@ -1,4 +1,5 @@
-//! An extension that makes the system calls which a test tells it to, and a granted directory to make them in.
+//! An extension that makes the system calls which a test tells it to, and a granted directory to
+//! make them in.
 
 use crate::support;
 pub use crate::support::Directory;
@@ -134,7 +135,8 @@ pub fn printing() -> (Arc<Mutex<Vec<u8>>>, Policy) {
     (buffer, policy)
 }
 
-/// A granted directory with a file, a link that leads out by its text, one that is absolute, and a secret beside it.
+/// A granted directory with a file, a link that leads out by its text, one that is absolute, and a
+/// secret beside it.
 pub fn granted(access: Access) -> (Directory, Guest) {
     let directory = Directory::new();
     let inside = directory.path("granted");

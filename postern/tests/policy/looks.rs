@@ -1,4 +1,5 @@
-//! What is refused was not opened before, and a listing takes no memory for the names that it did not give.
+//! What is refused was not opened before, and a listing takes no memory for the names that it did
+//! not give.
 
 use crate::guest::{DATA, DENIED, Guest, INVALID, MISSING, NEW, PATH, granted};
 use crate::support;
@@ -189,7 +190,8 @@ fn files_are_made_where_links_lead_and_opened_as_they_are_found() {
     assert_eq!(guest.open("/data/sub", NEW, 0), -i64::from(libc::EISDIR));
     let both = libc::O_CREAT | libc::O_DIRECTORY;
     assert_eq!(guest.open("/data/sub", both, 0), INVALID);
-    // What is open is what was found: permissions are looked at, contents kept, the position and flags its own.
+    // What is open is what was found: permissions are looked at, contents kept, the position and
+    // flags its own.
     let file = guest.open("/data/sub/later", libc::O_RDWR | libc::O_APPEND, 0);
     assert_eq!(guest.write(file, b" more"), 5);
     assert_eq!(std::fs::read(inside("sub/later")).unwrap(), b"made more");
@@ -272,7 +274,8 @@ fn a_large_directory_costs_what_the_extension_has_room_for() {
             names.sort();
             names.dedup();
             assert_eq!((names.len(), all.len()), (FILES + 2, FILES + 2));
-            // From the place behind any name it goes on with the next one; two descriptors do not disturb each other.
+            // From the place behind any name it goes on with the next one; two descriptors do not
+            // disturb each other.
             for at in [0, 1, 77, FILES / 2] {
                 let from = all[at].1;
                 assert_eq!(guest.sys(libc::SYS_lseek, &[first, from, 0]), from);
@@ -353,7 +356,8 @@ fn what_lies_below_is_not_the_kernels_nor_need_it_have_the_same_number() {
                 let names = std::fs::read_dir(root.join("queues")).unwrap();
                 assert_eq!(names.count(), 1);
             }
-            // A file with two names is another one once it was written, if the layers are two file systems.
+            // A file with two names is another one once it was written, if the layers are two file
+            // systems.
             let at = directory.path("layers");
             let (lower, upper) = (at.join("lower"), at.join("upper"));
             std::fs::create_dir_all(&lower).unwrap();

@@ -1,4 +1,5 @@
-//! The service `sys`: what each policy grants and refuses, and that hostile arguments get an errno and nothing else.
+//! The service `sys`: what each policy grants and refuses, and that hostile arguments get an errno
+//! and nothing else.
 
 mod files;
 mod guest;

@@ -1,5 +1,5 @@
-//! What is done with paths by the service `sys` is what the kernel does with them, errors included: in two directories that are
-//! alike, and then still are.
+//! What is done with paths by the service `sys` is what the kernel does with them, errors included:
+//! in two directories that are alike, and then still are.
 
 use crate::guest::{DATA, Guest};
 use crate::support::Directory;
@@ -71,7 +71,8 @@ impl Pair {
         CString::new(format!("{}/{path}", root.display())).unwrap()
     }
 
-    /// Compares what the two calls gave and what they left; a native one that failed gave -1, with its reason, which is `exact`.
+    /// Compares what the two calls gave and what they left; a native one that failed gave -1, with
+    /// its reason, which is `exact`.
     fn check(&mut self, what: impl Fn() -> String, exact: bool, ours: i64, theirs: i64) {
         let theirs = match theirs {
             -1 => -i64::from(std::io::Error::last_os_error().raw_os_error().unwrap()),

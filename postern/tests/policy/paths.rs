@@ -169,7 +169,8 @@ fn limits_of_files_and_bytes() {
     assert_eq!(guest.open("/f0", NEW, 0), no_number);
     let length = |name: &str| directory.path(name).metadata().unwrap().len();
     assert_eq!(length("f0"), 10_000);
-    // Three names of 4096 and 10,000 bytes are spent; names that exist cost nothing, nor do those that cannot be made.
+    // Three names of 4096 and 10,000 bytes are spent; names that exist cost nothing, nor do those
+    // that cannot be made.
     for _ in 0..20 {
         assert!(guest.on(libc::SYS_mkdir, "/f0", &[0o755]) < 0);
         assert!(guest.on_both(libc::SYS_symlink, "f1", "/f0") < 0);

@@ -1,4 +1,5 @@
-//! Calls that need no file: what is refused, streams, pointers, clocks, and numbers that make no sense.
+//! Calls that need no file: what is refused, streams, pointers, clocks, and numbers that make no
+//! sense.
 
 use crate::guest::{
     BAD, DATA, FAULT, Guest, INVALID, PATH, REFUSED, Six, granted, image, printing,

@@ -1,7 +1,9 @@
-//! Hand-written extensions for tests: GNU assembly in the confined form, assembled and linked when the test runs.
+//! Hand-written extensions for tests: GNU assembly in the confined form, assembled and linked when
+//! the test runs.
 //!
-//! Imports are symbols at their gate slots, so `call name` calls a service. `.data` and `.rodata` are linked where the window's
-//! layout puts them. Nothing here is trusted: what comes out passes the image loader and the verifier like any other file.
+//! Imports are symbols at their gate slots, so `call name` calls a service. `.data` and `.rodata`
+//! are linked where the window's layout puts them. Nothing here is trusted: what comes out passes
+//! the image loader and the verifier like any other file.
 #![allow(dead_code, unused_imports, clippy::undocumented_unsafe_blocks)]
 
 pub mod directory;
@@ -155,8 +157,8 @@ pub fn cold(image: &Image) -> DomainBuilder {
 
 const CHILD: &str = "POSTERN_TEST_CHILD";
 
-/// Runs `body` in a process of its own: in the child, runs it and exits with 0; in the parent, returns how the child ended.
-/// `test` is the full name of the calling test.
+/// Runs `body` in a process of its own: in the child, runs it and exits with 0; in the parent,
+/// returns how the child ended. `test` is the full name of the calling test.
 pub fn in_child(test: &str, body: impl FnOnce()) -> Output {
     if std::env::var(CHILD).as_deref() == Ok(test) {
         body();
@@ -216,7 +218,8 @@ pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Number of threads. One that was joined may be listed a moment longer, so the fewest of some looks count.
+/// Number of threads. One that was joined may be listed a moment longer, so the fewest of some
+/// looks count.
 pub fn threads() -> usize {
     let look = |_| {
         std::thread::sleep(Duration::from_millis(2));
@@ -225,7 +228,8 @@ pub fn threads() -> usize {
     (0..20).map(look).min().unwrap()
 }
 
-/// Waits until the watchdog has seen calls inside the domain for more than `time` from now on, and has drawn its conclusions.
+/// Waits until the watchdog has seen calls inside the domain for more than `time` from now on, and
+/// has drawn its conclusions.
 pub fn watched(domain: &Domain, time: Duration) {
     let inside = || domain.counters().time_inside;
     // The first look, looks for that time, and one more, before which the last of them was over.

@@ -1,4 +1,5 @@
-//! `_Bool`: its lowest bit, and nothing else of what the other side has put into the register or the word.
+//! `_Bool`: its lowest bit, and nothing else of what the other side has put into the register or
+//! the word.
 
 use crate::support::{code, cold, image};
 use crate::{call_with, limits, types};

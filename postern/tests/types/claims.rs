@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const KEY: u64 = 0x6b65_792d_6b65_7921;
 
-/// Stores what it finds in `xmm0` to `xmm7`, in the integer argument registers and in ten words of the data stack.
+/// Stores what it finds in `xmm0` to `xmm7`, in the integer argument registers and in ten words of
+/// the data stack.
 fn dump(name: &str) -> String {
     let mut text = format!(".bss\nroom: .skip 512\n.text\n{name}: movq %r15,%rax\n");
     for (i, register) in ["rdi", "rsi", "rdx", "rcx", "r8", "r9"].iter().enumerate() {
@@ -37,8 +38,8 @@ fn found(domain: &Domain, room: u32) -> Vec<u64> {
 
 const GREEDY: &str = "i(lllllldddddddddd)";
 
-/// The image claims all registers and ten words of the caller's stack for a function of two numbers. Who names its own types is told;
-/// a file that says nothing gets what those types are.
+/// The image claims all registers and ten words of the caller's stack for a function of two
+/// numbers. Who names its own types is told; a file that says nothing gets what those types are.
 #[test]
 fn a_claim_of_more_parameters_is_refused_and_copies_nothing() {
     for claim in [GREEDY, ""] {
@@ -98,8 +99,9 @@ fn a_namespaces_functions_are_called_by_the_hosts_types() {
     ));
 }
 
-/// Two extensions that agree on a lie get each other's registers, never the host's: neither has an instruction that touches vectors until
-/// the other one reads them. Through the peer gate and, with a limit of the call depth, around it.
+/// Two extensions that agree on a lie get each other's registers, never the host's: neither has an
+/// instruction that touches vectors until the other one reads them. Through the peer gate and, with
+/// a limit of the call depth, around it.
 #[test]
 fn what_peers_claim_shows_them_nothing_of_the_host() {
     let nine = "v(dddddddd)";
@@ -121,7 +123,8 @@ fn what_peers_claim_shows_them_nothing_of_the_host() {
             "limited: {limited}: {seen:x?}"
         );
 
-        // And what the host left in xmm0 in a service is not the result of a peer that says that it has one there.
+        // And what the host left in xmm0 in a service is not the result of a peer that says that it
+        // has one there.
         extern "C" fn leave() -> f64 {
             f64::from_bits(KEY)
         }
@@ -148,7 +151,8 @@ fn what_peers_claim_shows_them_nothing_of_the_host() {
     }
 }
 
-/// A service that takes a number in a vector register does not get the host's from an image that could not have put one there.
+/// A service that takes a number in a vector register does not get the host's from an image that
+/// could not have put one there.
 #[test]
 fn what_an_extension_cannot_pass_is_not_the_hosts() {
     let a = code(

@@ -1,4 +1,5 @@
-//! Types at the boundary: the host's decide, a file's claims are only compared; and `_Bool`, which is 0 or 1 whoever passes it.
+//! Types at the boundary: the host's decide, a file's claims are only compared; and `_Bool`, which
+//! is 0 or 1 whoever passes it.
 
 mod bools;
 mod claims;
@@ -12,8 +13,8 @@ fn types(text: &str) -> Signature {
     text.parse().unwrap()
 }
 
-/// Calls a C function pointer with this in all integer argument registers and in both halves of all vector argument registers: as a
-/// host's register holds it that is no argument. Gives rax.
+/// Calls a C function pointer with this in all integer argument registers and in both halves of all
+/// vector argument registers: as a host's register holds it that is no argument. Gives rax.
 fn call_with(p: *const (), integers: u64, vectors: u64) -> u64 {
     let mut result = p as u64;
     // SAFETY: the stubs of these tests keep the C convention and take no argument from the stack.

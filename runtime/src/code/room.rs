@@ -12,8 +12,8 @@ pub fn offers(builder: &DomainBuilder) -> Vec<(String, Option<Signature>)> {
     builder.services.offers()
 }
 
-/// Has the domain be one of `image` with more gate slots than it imports, and with gates that leave more registers to it. `None` if the
-/// slots do not fit before its text.
+/// Has the domain be one of `image` with more gate slots than it imports, and with gates that leave
+/// more registers to it. `None` if the slots do not fit before its text.
 ///
 /// # Errors
 /// The image cannot be laid out anew.
@@ -29,8 +29,9 @@ pub fn widen(
     }))
 }
 
-/// Finds room in a domain's window for `bytes` bytes of code with `data` bytes of variables behind, and has `make` map the code there: it
-/// is given the offset and the window. `None` if there is no room, or code was added before.
+/// Finds room in a domain's window for `bytes` bytes of code with `data` bytes of variables behind,
+/// and has `make` map the code there: it is given the offset and the window. `None` if there is no
+/// room, or code was added before.
 ///
 /// # Errors
 /// The kernel's, or those of `make`.

@@ -1,7 +1,7 @@
 //! All counters as text in the exposition format of Prometheus, version 0.0.4.
 //!
-//! Invariant: counters of an image never decrease, so what domains have counted when they go is kept by image. At most
-//! [`IMAGES`] names are kept; others are summed up.
+//! Invariant: counters of an image never decrease, so what domains have counted when they go is
+//! kept by image. At most [`IMAGES`] names are kept; others are summed up.
 
 use super::Totals;
 use crate::domain::{self, Domain, DomainInner, let_go};
@@ -22,7 +22,8 @@ pub enum By {
     /// Live domains, each with labels `domain` and `image`: some fifteen lines for each.
     #[default]
     Domain,
-    /// Images by name, each with all domains that it has and had: short, however many domains there are.
+    /// Images by name, each with all domains that it has and had: short, however many domains there
+    /// are.
     Image,
 }
 
@@ -104,7 +105,8 @@ impl Row {
     }
 }
 
-/// The counters of the process's domains as Prometheus reads them. Serve it as `text/plain; version=0.0.4`.
+/// The counters of the process's domains as Prometheus reads them. Serve it as `text/plain;
+/// version=0.0.4`.
 pub fn metrics(which: &Metrics) -> String {
     let live: Vec<Arc<DomainInner>> = domain::domains()
         .iter()

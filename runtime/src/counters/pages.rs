@@ -1,23 +1,27 @@
-//! Pages of a domain, counted when somebody asks: the kernel knows them, so calls cost nothing for it.
+//! Pages of a domain, counted when somebody asks: the kernel knows them, so calls cost nothing for
+//! it.
 
 use crate::Domain;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Pages of 4096 bytes of a domain: those that it has for itself (written data, heap and stacks), and those that it sees together with
-/// the host. Text, constants and data that was never written belong to the image and are in memory once.
+/// Pages of 4096 bytes of a domain: those that it has for itself (written data, heap and stacks),
+/// and those that it sees together with the host. Text, constants and data that was never written
+/// belong to the image and are in memory once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pages {
     /// In memory, and nobody else's.
     pub private: u64,
     /// On swap.
     pub swapped: u64,
-    /// In memory, touched by the domain, and the host's as well: of shared areas, and of a namespace's code and variables.
+    /// In memory, touched by the domain, and the host's as well: of shared areas, and of a
+    /// namespace's code and variables.
     pub shared: u64,
 }
 
-/// An entry of `/proc/self/pagemap` (Documentation/admin-guide/mm/pagemap.rst of Linux): the page is there, …
+/// An entry of `/proc/self/pagemap` (Documentation/admin-guide/mm/pagemap.rst of Linux): the page
+/// is there, …
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 /// … it is of a file, …
@@ -28,7 +32,8 @@ const EXCLUSIVE: u64 = 1 << 56;
 const ENTRIES: usize = 8192;
 
 impl Domain {
-    /// Counts the domain's pages. Takes time in proportion to the size of its heap and areas: about a millisecond for a gigabyte.
+    /// Counts the domain's pages. Takes time in proportion to the size of its heap and areas: about
+    /// a millisecond for a gigabyte.
     ///
     /// # Errors
     /// `/proc/self/pagemap` cannot be read.

@@ -1,7 +1,8 @@
 //! Policy modules: domains that decide about other domains' calls.
 //!
-//! A question is a block of bytes below the module's data stack, a copy of its own: nobody else sees it, and the host reads of it
-//! only what the module says with its verdict, once. The form is that of `struct postern_request` in `postern/policy.h`.
+//! A question is a block of bytes below the module's data stack, a copy of its own: nobody else
+//! sees it, and the host reads of it only what the module says with its verdict, once. The form is
+//! that of `struct postern_request` in `postern/policy.h`.
 
 use super::{Asked, Decider, DeciderKind, DecisionError, Question};
 use crate::system::{Request, SYSTEM_CALLS};
@@ -32,8 +33,9 @@ const ERRNOS: i64 = 4096;
 const REASON: usize = 4096;
 
 impl Decider {
-    /// Another domain, by its export `decide`: `long decide(struct postern_request *)` of `postern/policy.h`. Its own deadline bounds the
-    /// time that an answer may take. The decider keeps the domain alive.
+    /// Another domain, by its export `decide`: `long decide(struct postern_request *)` of
+    /// `postern/policy.h`. Its own deadline bounds the time that an answer may take. The decider
+    /// keeps the domain alive.
     ///
     /// # Errors
     /// No such export, or its type is another.

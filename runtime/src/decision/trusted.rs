@@ -1,6 +1,7 @@
 //! Who decides in a domain, for those inside it without a lock, while the host exchanges it.
 //!
-//! Invariant: a decider that a thread inside the domain has found is dropped only once nobody is inside.
+//! Invariant: a decider that a thread inside the domain has found is dropped only once nobody is
+//! inside.
 
 use super::{Decider, DecisionError};
 use crate::fork;
@@ -19,14 +20,16 @@ pub(crate) struct Deciding {
 }
 
 impl Deciding {
-    /// Who is to be asked. The proof is that of being inside the domain whose this is: a decider that is found goes no earlier than
-    /// its caller.
+    /// Who is to be asked. The proof is that of being inside the domain whose this is: a decider
+    /// that is found goes no earlier than its caller.
     #[inline]
     pub(crate) fn current<'a>(&'a self, _inside: &'a Caller<'_>) -> Option<&'a Decider> {
-        // SAFETY: the pointer is null or from `replace`. Whoever replaces it while the domain is there keeps what it gets back until
-        // nobody is inside (`Services::set_decider`); `drop` replaces it with the domain's parts, which go when nobody is inside
-        // (`domain::reclaim`), the caller's own thread included. The two callers, `Guard::decide` and `SystemCalls::decide`, are services
-        // of that very domain, and what they get is not used after they have returned.
+        // SAFETY: the pointer is null or from `replace`. Whoever replaces it while the domain is
+        // there keeps what it gets back until nobody is inside (`Services::set_decider`); `drop`
+        // replaces it with the domain's parts, which go when nobody is inside (`domain::reclaim`),
+        // the caller's own thread included. The two callers, `Guard::decide` and
+        // `SystemCalls::decide`, are services of that very domain, and what they get is not used
+        // after they have returned.
         unsafe { self.current.load(Ordering::SeqCst).as_ref() }
     }
 
@@ -58,11 +61,13 @@ impl Deciding {
         fork::lock(&self.last_failure).clone()
     }
 
-    /// Puts another decider in place. The former one may still be in use by whoever is inside the domain.
+    /// Puts another decider in place. The former one may still be in use by whoever is inside the
+    /// domain.
     pub(crate) fn replace(&self, decider: Option<Decider>) -> Option<Box<Decider>> {
         let new = decider.map_or(std::ptr::null_mut(), |d| Box::into_raw(Box::new(d)));
         let old = self.current.swap(new, Ordering::SeqCst);
-        // SAFETY: every pointer in there came from Box::into_raw, and was just taken out of its only place.
+        // SAFETY: every pointer in there came from Box::into_raw, and was just taken out of its
+        // only place.
         (!old.is_null()).then(|| unsafe { Box::from_raw(old) })
     }
 }

@@ -1,4 +1,5 @@
-//! What the crates above may do with a domain, and hosts may not: `postern` does not name what is here.
+//! What the crates above may do with a domain, and hosts may not: `postern` does not name what is
+//! here.
 
 use super::{Domain, DomainInner, Supervisor};
 use crate::code::AddedCode;
@@ -21,7 +22,8 @@ impl DomainInner {
         &self.control
     }
 
-    /// What its image, or what may be added to it, does with registers: bits of [`postern_gates::gate`].
+    /// What its image, or what may be added to it, does with registers: bits of
+    /// [`postern_gates::gate`].
     pub fn fact_bits(&self) -> u32 {
         self.image.fact_bits
     }
@@ -58,7 +60,8 @@ impl DomainInner {
         self.instance.pin()
     }
 
-    /// Says who is told of faults. Only the first one counts. Its calls hold no reference to the domain.
+    /// Says who is told of faults. Only the first one counts. Its calls hold no reference to the
+    /// domain.
     pub fn supervise(&self, by: Weak<dyn Supervisor>) {
         self.pointed_to.store(true, Ordering::SeqCst);
         let _ = self.supervisor.set(by);

@@ -1,4 +1,5 @@
-//! Making a domain: what it is made of is collected, checked against the image, and only then does the domain exist and open.
+//! Making a domain: what it is made of is collected, checked against the image, and only then does
+//! the domain exist and open.
 
 use super::{Domain, DomainInner, Limits, OnFault, Parts, domains, reclaim};
 use crate::builtin;
@@ -57,8 +58,8 @@ impl Domain {
 }
 
 impl DomainBuilder {
-    /// What faults, logs and tables call the domain. Default: the image's name and a number that no other domain of the process
-    /// ever has, as in `filter.px#3`. Names need not differ.
+    /// What faults, logs and tables call the domain. Default: the image's name and a number that no
+    /// other domain of the process ever has, as in `filter.px#3`. Names need not differ.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -103,8 +104,9 @@ impl DomainBuilder {
     /// Grants a service that is a plain C function. `stack` is what it needs, in bytes.
     ///
     /// # Safety
-    /// `function` must be a function of the C calling convention with this signature, callable with any argument values from any
-    /// thread, that neither unwinds nor longjmps into frames below the entry gate.
+    /// `function` must be a function of the C calling convention with this signature, callable with
+    /// any argument values from any thread, that neither unwinds nor longjmps into frames below the
+    /// entry gate.
     #[expect(unsafe_code, reason = "the caller's promise")]
     pub unsafe fn service_c(
         mut self,
@@ -128,8 +130,8 @@ impl DomainBuilder {
             .collect()
     }
 
-    /// Lets the domain be made without a service for every import: a call of a missing one ends the host's call as a fault of kind
-    /// `Aborted` that names it.
+    /// Lets the domain be made without a service for every import: a call of a missing one ends the
+    /// host's call as a fault of kind `Aborted` that names it.
     pub fn stand_in_for_missing(mut self) -> Self {
         for import in &self.image.0.tables.imports {
             let own = &*import.name == "sys" || import.name.starts_with("__postern_");
@@ -146,14 +148,15 @@ impl DomainBuilder {
         self
     }
 
-    /// Who is asked before each call of a service or of the system is made. What it allows still needs a service, or a policy that grants
-    /// the system call. Default: nobody.
+    /// Who is asked before each call of a service or of the system is made. What it allows still
+    /// needs a service, or a policy that grants the system call. Default: nobody.
     pub fn decider(mut self, decider: Decider) -> Self {
         self.decider = Some(decider);
         self
     }
 
-    /// Called with every fault of the domain, after the extension has been left, on the thread that made the call.
+    /// Called with every fault of the domain, after the extension has been left, on the thread that
+    /// made the call.
     pub fn on_fault(mut self, handler: impl Fn(&Fault) + Send + Sync + 'static) -> Self {
         self.on_fault = Some(Box::new(handler));
         self
@@ -165,7 +168,8 @@ impl DomainBuilder {
         self
     }
 
-    /// The time by which back-off is measured, instead of the system's: for tests. It must not go backwards.
+    /// The time by which back-off is measured, instead of the system's: for tests. It must not go
+    /// backwards.
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.clock = Clock::of(now);
         self
@@ -174,7 +178,8 @@ impl DomainBuilder {
     /// Makes the domain.
     ///
     /// # Errors
-    /// An import has no service or another type, limits do not fit the window, no memory, or the extension's initialisation failed.
+    /// An import has no service or another type, limits do not fit the window, no memory, or the
+    /// extension's initialisation failed.
     pub fn build(mut self) -> Result<Domain, InstantiateError> {
         let image = self.image.0;
         let name = self.name.unwrap_or_else(|| default_name(&image)).into();

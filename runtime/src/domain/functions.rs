@@ -20,8 +20,8 @@ impl Domain {
         Ok(Func::new(self, export.offset, &wanted))
     }
 
-    /// As [`Domain::func`] for functions whose types the image does not say. A wrong type makes the call meaningless, never
-    /// unsafe.
+    /// As [`Domain::func`] for functions whose types the image does not say. A wrong type makes the
+    /// call meaningless, never unsafe.
     ///
     /// # Errors
     /// No such export.
@@ -41,10 +41,11 @@ impl Domain {
         Ok(Func::new(self, offset.0, &F::signature()))
     }
 
-    /// A plain C function pointer to an export. `signature` must be the type by which the host calls it: registers and words of the
-    /// caller's stack are copied by it. What the image says is only compared. The same function has the same pointer. It ends
-    /// with the domain: calls return 0 from then on. Only once a thousand more pointers of the same C type have ended can its place
-    /// be another domain's function, of that type.
+    /// A plain C function pointer to an export. `signature` must be the type by which the host
+    /// calls it: registers and words of the caller's stack are copied by it. What the image says is
+    /// only compared. The same function has the same pointer. It ends with the domain: calls return
+    /// 0 from then on. Only once a thousand more pointers of the same C type have ended can its
+    /// place be another domain's function, of that type.
     ///
     /// # Errors
     /// No such export, or the image says that its types are others.
@@ -57,8 +58,9 @@ impl Domain {
         self.c_pointer(offset, signature)
     }
 
-    /// What the image says of an export's types. It is an allegation of the file: for people, and for hosts that choose their own types
-    /// after looking at it, argument by argument; never to be handed to [`Domain::function_pointer`] unseen.
+    /// What the image says of an export's types. It is an allegation of the file: for people, and
+    /// for hosts that choose their own types after looking at it, argument by argument; never to be
+    /// handed to [`Domain::function_pointer`] unseen.
     ///
     /// # Errors
     /// No such export, or the image does not say.

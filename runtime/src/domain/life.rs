@@ -9,7 +9,8 @@ impl Domain {
     /// Back to the image's first state: private pages dropped, fault forgotten, counters kept.
     ///
     /// # Errors
-    /// [`Busy`] while threads are inside; the static constructors' own error otherwise is reported as a fault of the next call.
+    /// [`Busy`] while threads are inside; the static constructors' own error otherwise is reported
+    /// as a fault of the next call.
     pub fn reset(&self) -> Result<(), Busy> {
         let span = tracing::debug_span!("postern.reset", domain = %self.0.name, image = %self.0.image.name);
         let _entered = span.enter();
@@ -20,7 +21,8 @@ impl Domain {
 }
 
 impl DomainInner {
-    /// Runs the static constructors, if there are any. The domain is in `phase`, and they are let in.
+    /// Runs the static constructors, if there are any. The domain is in `phase`, and they are let
+    /// in.
     pub(super) fn initialise(&self, phase: Phase) -> Result<(), CallError> {
         let Some(export) = self.image.tables.export("__postern_init") else {
             return Ok(());
@@ -33,8 +35,8 @@ impl DomainInner {
         })
     }
 
-    /// Back to the image's first state, from phase `from` or from any in which somebody may. If the static constructors fail, the
-    /// domain is poisoned.
+    /// Back to the image's first state, from phase `from` or from any in which somebody may. If the
+    /// static constructors fail, the domain is poisoned.
     pub(crate) fn start_again(&self, from: Option<Phase>) -> Result<(), Busy> {
         self.exclusive_from(from, |inner, _| {
             inner.restarts.begin();

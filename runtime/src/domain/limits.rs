@@ -8,8 +8,9 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of heap; `None` takes the image's wish, or 64 MiB.
     pub heap: Option<u64>,
-    /// Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish, which is only its maker's word.
-    /// `heap` is the host's and not bounded by it. Default: 256 MiB.
+    /// Most bytes of heap, and of variables that begin as zero, that an image gets by its own wish,
+    /// which is only its maker's word. `heap` is the host's and not bounded by it. Default: 256
+    /// MiB.
     pub heap_ceiling: u64,
     /// Longest time of one call; `None` is no limit. Default: 1 s.
     pub deadline: Option<Duration>,

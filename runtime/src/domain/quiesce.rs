@@ -1,5 +1,5 @@
-//! Who is inside a domain, and how they are made to leave. Whoever changes a window works in [`DomainInner::exclusive`]: nobody is inside
-//! then, and nobody can enter.
+//! Who is inside a domain, and how they are made to leave. Whoever changes a window works in
+//! [`DomainInner::exclusive`]: nobody is inside then, and nobody can enter.
 
 use super::{Busy, Domain, DomainInner};
 use postern_gates::control::Control;
@@ -10,15 +10,16 @@ use postern_gates::{machine, outcome, signal, stale, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 impl Domain {
-    /// Ends every call that is inside now. Each returns a fault of kind `Interrupted`; the domain stays usable unless
-    /// something else poisoned it.
+    /// Ends every call that is inside now. Each returns a fault of kind `Interrupted`; the domain
+    /// stays usable unless something else poisoned it.
     pub fn interrupt(&self) {
         self.0.end_all(outcome::INTERRUPT);
     }
 
-    /// Lets nobody in any more, ends the calls inside, and waits until they have left: all but those of this very thread, which end
-    /// when the service that closes their domain returns, and those of threads that wait for this one, since one of two services that
-    /// close each other's domains must be the first to go on. These, too, end as soon as their services return.
+    /// Lets nobody in any more, ends the calls inside, and waits until they have left: all but
+    /// those of this very thread, which end when the service that closes their domain returns, and
+    /// those of threads that wait for this one, since one of two services that close each other's
+    /// domains must be the first to go on. These, too, end as soon as their services return.
     pub fn close(&self) {
         self.0.control.lifecycle().close();
         self.0.drain();
@@ -36,14 +37,16 @@ impl DomainInner {
         inside::occupied(Target::domain(&self.control), counts)
     }
 
-    /// Whether whatever was reachable for calls inside before this moment is used by none of them any more.
+    /// Whether whatever was reachable for calls inside before this moment is used by none of them
+    /// any more.
     pub(crate) fn nobody_inside(&self) -> bool {
         machine::barrier();
         !self.occupied()
     }
 
-    /// Ends the calls inside a closed domain and waits until they have left. Calls of this very thread are not waited for, nor those of
-    /// threads that wait for it: they end when the service in which they are returns.
+    /// Ends the calls inside a closed domain and waits until they have left. Calls of this very
+    /// thread are not waited for, nor those of threads that wait for it: they end when the service
+    /// in which they are returns.
     pub(super) fn drain(&self) {
         // Nothing that a closed domain does counts any more, so no service returns into it.
         inside::end_mine(&self.control, outcome::ANOTHER);
@@ -52,8 +55,8 @@ impl DomainInner {
         });
     }
 
-    /// Ends the domain if something of its window is lost, and may be the host's by now: nobody enters any more, and who is inside is
-    /// thrown out.
+    /// Ends the domain if something of its window is lost, and may be the host's by now: nobody
+    /// enters any more, and who is inside is thrown out.
     pub(crate) fn ends_if_torn(&self) {
         if self.instance.whole().is_err() {
             tracing::error!(domain = %self.name, "closed: a part of its memory is not its own any more");
@@ -67,8 +70,8 @@ impl DomainInner {
         self.occupied_by(thread::is_current)
     }
 
-    /// Runs `work` while nobody is inside and nobody else can enter; the calling thread can, if the domain is open. If `work` says so,
-    /// the domain is [left](DomainInner::leave_open) then.
+    /// Runs `work` while nobody is inside and nobody else can enter; the calling thread can, if the
+    /// domain is open. If `work` says so, the domain is [left](DomainInner::leave_open) then.
     pub fn alone<R>(
         &self,
         work: impl FnOnce() -> R,
@@ -105,14 +108,15 @@ impl DomainInner {
         self.control.lifecycle().readmit();
     }
 
-    /// Closes the domain for good if nobody is inside; otherwise changes nothing. Whether it is closed.
+    /// Closes the domain for good if nobody is inside; otherwise changes nothing. Whether it is
+    /// closed.
     pub fn close_if_empty(&self) -> bool {
         let _ = self.exclusive_from(None, |_, _| Ok(Phase::Closed));
         self.control.lifecycle().now() == Phase::Closed
     }
 
-    /// Runs `work` while nobody is inside and nobody can enter, from phase `from` or from any but closed, which it is told; leaves the
-    /// domain in the phase that `work` says.
+    /// Runs `work` while nobody is inside and nobody can enter, from phase `from` or from any but
+    /// closed, which it is told; leaves the domain in the phase that `work` says.
     pub(crate) fn exclusive_from(
         &self,
         from: Option<Phase>,
@@ -171,8 +175,9 @@ impl DomainInner {
         }
     }
 
-    /// After a fault in this [life](crate::restart::Restarts::life) of the domain: nobody enters any more, and who is inside is thrown
-    /// out; those that are just entering by the watchdog. If it `stays` closed, only the host opens it again.
+    /// After a fault in this [life](crate::restart::Restarts::life) of the domain: nobody enters
+    /// any more, and who is inside is thrown out; those that are just entering by the watchdog. If
+    /// it `stays` closed, only the host opens it again.
     pub(crate) fn poison(&self, life: u64, stays: bool) {
         let close = || {
             // A thread that has the domain for itself: `alone` closes it.

@@ -1,12 +1,16 @@
 //! Domains whose last handle is gone while a call is inside: kept until it has left.
 //!
-//! A call needs no reference to its domain. So a service, a decider, a policy's function may drop the last one there is, or another
-//! thread may while this one waits for a third; what the call still reaches (its own closure, the guard in front of it, the system
-//! calls' files, window and control block) must stay until the call has left. Invariant: the parts of a domain are dropped only when
-//! it is closed and a look at all threads has found nobody inside, and then nobody can be: the gates let nobody into a closed domain.
+//! A call needs no reference to its domain. So a service, a decider, a policy's function may drop
+//! the last one there is, or another thread may while this one waits for a third; what the call
+//! still reaches (its own closure, the guard in front of it, the system calls' files, window and
+//! control block) must stay until the call has left. Invariant: the parts of a domain are dropped
+//! only when it is closed and a look at all threads has found nobody inside, and then nobody can
+//! be: the gates let nobody into a closed domain.
 //!
-//! A call that comes back into a closed domain is ended, if it does not end before it could be asked to; so the way out of ended calls ([`crate::call::ended`]) is where a thread looks
-//! here. Who builds another domain looks, too, for the few that are left: by longjmp, or by a call that was quicker than the wish.
+//! A call that comes back into a closed domain is ended, if it does not end before it could be
+//! asked to; so the way out of ended calls ([`crate::call::ended`]) is where a thread looks here.
+//! Who builds another domain looks, too, for the few that are left: by longjmp, or by a call that
+//! was quicker than the wish.
 
 use super::DomainInner;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -35,7 +39,8 @@ pub(super) fn keep(inner: &mut DomainInner) -> bool {
     true
 }
 
-/// Drops the domains that everybody has left. The host's own code runs in there: destructors of what its closures own.
+/// Drops the domains that everybody has left. The host's own code runs in there: destructors of
+/// what its closures own.
 pub(crate) fn sweep() {
     // After the caller's own call state.
     fence(Ordering::SeqCst);

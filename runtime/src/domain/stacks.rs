@@ -20,7 +20,8 @@ pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Ref
     Ok(())
 }
 
-/// For a thread of the host that got the index, and so the data stacks, of one that has ended: thread-local variables begin anew.
+/// For a thread of the host that got the index, and so the data stacks, of one that has ended:
+/// thread-local variables begin anew.
 pub(crate) fn renew_thread(index: usize) {
     if !image::THREAD_LOCALS_EXIST.load(Ordering::SeqCst) {
         return;

@@ -82,7 +82,8 @@ pub enum CallError {
     /// No memory for stacks.
     #[error("no memory for the thread's stacks")]
     NoMemory,
-    /// The window has no room for a data stack, or the extension left its stack pointer outside its stack.
+    /// The window has no room for a data stack, or the extension left its stack pointer outside its
+    /// stack.
     #[error("no room on the extension's data stack")]
     NoDataStack,
 }
@@ -145,7 +146,8 @@ pub enum InstantiateError {
     /// Limits do not fit.
     #[error("{0}")]
     Limits(String),
-    /// The image wishes for more memory than the host gives to wishes: [`crate::Limits::heap_ceiling`].
+    /// The image wishes for more memory than the host gives to wishes:
+    /// [`crate::Limits::heap_ceiling`].
     #[error(
         "the image wishes for {wish} bytes of {what}, and images get at most {ceiling} by their own wish; `heap_ceiling` (in C pt_options_heap_ceiling) allows more, and `heap` says how large the heap is whatever the image wishes (`--heap-ceiling` and `--heap` of `postern run`)"
     )]

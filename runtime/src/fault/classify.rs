@@ -98,7 +98,8 @@ impl Fault {
         match raw.signal {
             libc::SIGFPE => return FaultKind::Arithmetic,
             libc::SIGTRAP => {
-                // The trap is reported after the int3. The toolchain puts one where the check of a jump target fails.
+                // The trap is reported after the int3. The toolchain puts one where the check of a
+                // jump target fails.
                 self.offset = self.offset.map(|o| Offset(o.0.wrapping_sub(1)));
                 let code = inner.code.get();
                 let deleted = self.offset.zip(code).and_then(|(o, c)| c.deleted_at(o.0));
@@ -176,7 +177,8 @@ impl Fault {
 /// Whether an access at `address` is one that ran off the low end of a data stack.
 fn below_a_stack(layout: &MemoryLayout, inner: &DomainInner, address: u32, r15: u32) -> bool {
     const REACH: u32 = 1 << 20;
-    // Only a frame that is larger than what is left brings the pointer below the image's own stack, however far.
+    // Only a frame that is larger than what is left brings the pointer below the image's own stack,
+    // however far.
     if r15 < layout.stack {
         return true;
     }

@@ -1,4 +1,5 @@
-//! Loading: from a file to a memory file that is sealed and verified, once for all that load the same.
+//! Loading: from a file to a memory file that is sealed and verified, once for all that load the
+//! same.
 
 use super::{Image, ImageInner, SpareWindows, StackTop, THREAD_LOCALS_EXIST, cache};
 use crate::engine;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl StackTop {
-    /// Thread-local variables and the stack protector's word, which every loading of an image draws anew, for images that have a
-    /// header for them; else the thread block, all zero.
+    /// Thread-local variables and the stack protector's word, which every loading of an image draws
+    /// anew, for images that have a header for them; else the thread block, all zero.
     fn new(image: &ImageFile<'_>) -> std::io::Result<StackTop> {
         let Some(variables) = image.thread_locals() else {
             return Ok(StackTop {
@@ -85,9 +86,10 @@ fn refused(error: TextError, bytes: &[u8]) -> LoadError {
     }
 }
 
-/// Whether vector registers may carry something between an image and others though no instruction of it touches them: a function that
-/// passes its caller's argument on to an import does. Gates clear them of the host's values then, so that whoever believes an
-/// image's types, or gets an argument from it, never gets those. What every domain is granted takes and gives none.
+/// Whether vector registers may carry something between an image and others though no instruction
+/// of it touches them: a function that passes its caller's argument on to an import does. Gates
+/// clear them of the host's values then, so that whoever believes an image's types, or gets an
+/// argument from it, never gets those. What every domain is granted takes and gives none.
 fn passes_vectors(tables: &ImageTables) -> bool {
     let floats = |s: &Signature| {
         s.parameters()
@@ -115,13 +117,14 @@ impl Image {
     /// Loads an extension file (`.px`): a regular one of at most 256 MiB ([`MAX_FILE`]).
     ///
     /// # Errors
-    /// The file cannot be read or is too long, is not a well-formed image, or its code is refused by the verifier; each says where.
+    /// The file cannot be read or is too long, is not a well-formed image, or its code is refused
+    /// by the verifier; each says where.
     pub fn load(path: impl AsRef<Path>) -> Result<Image, LoadError> {
         Self::load_limited(path, MAX_FILE)
     }
 
-    /// As [`Image::load`], of at most `most` bytes. Loading takes time and memory by the length of the file, so a limit is what a
-    /// stranger's file can cost.
+    /// As [`Image::load`], of at most `most` bytes. Loading takes time and memory by the length of
+    /// the file, so a limit is what a stranger's file can cost.
     ///
     /// # Errors
     /// As [`Image::load`].
@@ -145,8 +148,8 @@ impl Image {
         Self::build(bytes.into(), "image".into())
     }
 
-    /// The same image with more gate slots than it imports, and for gates that leave to it what `more` says. `None` if the slots do
-    /// not fit before its text.
+    /// The same image with more gate slots than it imports, and for gates that leave to it what
+    /// `more` says. `None` if the slots do not fit before its text.
     pub(crate) fn with_more(&self, more: &More) -> Result<Option<Image>, LoadError> {
         let ImageInner { name, hash, .. } = &*self.0;
         let tables = &self.0.tables;
@@ -167,13 +170,14 @@ impl Image {
         Ok(Some(Image(inner)))
     }
 
-    /// Judges the text once more, in the verifier's profile without loops and indirect branches: every call of it ends by itself,
-    /// after at most so many instructions, with calls at most so deep in each other; services count as none. Returns what it found,
-    /// `longest_path` and `call_depth` among it.
+    /// Judges the text once more, in the verifier's profile without loops and indirect branches:
+    /// every call of it ends by itself, after at most so many instructions, with calls at most so
+    /// deep in each other; services count as none. Returns what it found, `longest_path` and
+    /// `call_depth` among it.
     ///
     /// # Errors
-    /// The text has a loop or an indirect branch, or is above `bounds`; with the place. Or it can call the memory gate, whose time is
-    /// not one of instructions. The image stays what it was.
+    /// The text has a loop or an indirect branch, or is above `bounds`; with the place. Or it can
+    /// call the memory gate, whose time is not one of instructions. The image stays what it was.
     pub fn bounded(&self, bounds: Bounds) -> Result<Facts, LoadError> {
         let inner = &*self.0;
         let judged = inner.text.bounded(bounds);

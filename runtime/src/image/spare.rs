@@ -22,7 +22,8 @@ impl SpareWindows {
         fork::lock(&self.0)
     }
 
-    /// A window whose heap ends at `heap_end`: the last that was put here, which has most in caches.
+    /// A window whose heap ends at `heap_end`: the last that was put here, which has most in
+    /// caches.
     pub(crate) fn take(&self, heap_end: u32) -> Option<SpareWindow> {
         let mut spare = self.lock();
         let found = spare.iter().rposition(|s| s.heap_end == heap_end)?;

@@ -1,8 +1,9 @@
 //! A domain's memory goes to another window, at the same offsets, with everything that is in it.
 //!
-//! Nobody may be inside, and the host's own accesses hold a [`Pin`](postern_gates::window::Pin): the mover waits for those that are under
-//! way, and those that come later wait for the mover. Pages are not copied: the kernel moves its tables. At no moment is a part of
-//! either window without a mapping, so the kernel cannot give it to somebody else.
+//! Nobody may be inside, and the host's own accesses hold a [`Pin`](postern_gates::window::Pin):
+//! the mover waits for those that are under way, and those that come later wait for the mover.
+//! Pages are not copied: the kernel moves its tables. At no moment is a part of either window
+//! without a mapping, so the kernel cannot give it to somebody else.
 
 use super::{Instance, map_readable};
 use postern_gates::control::Control;
@@ -21,7 +22,8 @@ pub(crate) enum Stays {
 }
 
 impl Instance {
-    /// Moves everything to `to`, while `nobody` is inside. `control` is the domain's, where gates read the base.
+    /// Moves everything to `to`, while `nobody` is inside. `control` is the domain's, where gates
+    /// read the base.
     pub(crate) fn move_to(
         &self,
         to: Window,
@@ -58,7 +60,8 @@ impl Instance {
         let there = to.pin();
         let carry = || -> Result<(), MapError> {
             map::room(12 + 2 * (stacks.extra.len() + areas.len()) as i64)?;
-            // What cannot be written is mapped anew: a debugger may have put its breakpoints there, which it does not know to have moved.
+            // What cannot be written is mapped anew: a debugger may have put its breakpoints there,
+            // which it does not know to have moved.
             map_readable(&there, &self.image, self.heap)?;
             for &(start, end) in parts {
                 here.carry(start, end, there.part(start, end))?;

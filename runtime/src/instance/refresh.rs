@@ -1,10 +1,12 @@
 //! A window's memory becomes what it was when the image was mapped.
 //!
-//! Invariant: afterwards every page that the domain can write reads as it did at first, whichever way was taken. Of a window of which
-//! something is lost nothing is looked at or written: what lies there may be the host's.
+//! Invariant: afterwards every page that the domain can write reads as it did at first, whichever
+//! way was taken. Of a window of which something is lost nothing is looked at or written: what lies
+//! there may be the host's.
 //!
-//! Where few pages were written, they are copied back and stay: the next call does not fault them in again, which would cost more
-//! than all the rest. Where many were, or the kernel does not tell which, all are dropped.
+//! Where few pages were written, they are copied back and stay: the next call does not fault them
+//! in again, which would cost more than all the rest. Where many were, or the kernel does not tell
+//! which, all are dropped.
 
 use super::{Instance, Stacks, map_writable};
 use crate::image::SpareWindow;
@@ -33,8 +35,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Writes the first contents over the pages that are the domain's own. False if it is not known which, or if they are too many:
-    /// then some may have been written all the same.
+    /// Writes the first contents over the pages that are the domain's own. False if it is not known
+    /// which, or if they are too many: then some may have been written all the same.
     fn copy_back(&self, pin: &Pin<'_>, stacks: &Stacks) -> bool {
         let layout = &self.image.tables.layout;
         let from_file = (layout.stack, layout.data_file_end);
@@ -94,8 +96,9 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Only a window in which nothing but the image and areas is mapped is kept for the next domain; the hot one goes back for
-        // anybody to take, and one that cannot be cleaned is wiped as a whole.
+        // Only a window in which nothing but the image and areas is mapped is kept for the next
+        // domain; the hot one goes back for anybody to take, and one that cannot be cleaned is
+        // wiped as a whole.
         let stacks = self.stacks();
         let plain = stacks.extra.is_empty() && stacks.code.is_none();
         drop(stacks);

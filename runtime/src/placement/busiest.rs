@@ -1,5 +1,5 @@
-//! Which of the domains that did not ask has the most time inside lately. Kept by the watchdog, of the domains that it sees somebody
-//! in, so that idle ones cost nothing.
+//! Which of the domains that did not ask has the most time inside lately. Kept by the watchdog, of
+//! the domains that it sees somebody in, so that idle ones cost nothing.
 
 use super::{Placement, favour, hot_domain};
 use crate::domain::{self, Domain, let_go};

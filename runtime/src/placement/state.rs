@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 /// Where a domain's window shall lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
-    /// In the hot window if nobody is there or wants to be, or when the domain has clearly more time inside than who is there.
+    /// In the hot window if nobody is there or wants to be, or when the domain has clearly more
+    /// time inside than who is there.
     #[default]
     Auto,
-    /// In the hot window, from which a domain that is there by `Auto` is moved away. Among those that ask the first keeps it.
+    /// In the hot window, from which a domain that is there by `Auto` is moved away. Among those
+    /// that ask the first keeps it.
     Hot,
     /// Never in the hot window, and so never moved.
     Cold,

@@ -8,7 +8,8 @@ use postern_gates::outcome::Refusal;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A call of `entry` was refused for this reason: another entry to try, perhaps the same one, or the reason that stays.
+/// A call of `entry` was refused for this reason: another entry to try, perhaps the same one, or
+/// the reason that stays.
 pub(crate) fn instead(entry: &Entry, refusal: Refusal) -> Result<&Entry, Refusal> {
     if !matches!(refusal, Refusal::Poisoned | Refusal::Busy | Refusal::Closed) {
         return Err(refusal);

@@ -20,14 +20,18 @@ use std::time::Duration;
 const UPCALL: &str = "__postern_revoke";
 
 impl Domain {
-    /// Takes a grant back. The extension's export `__postern_revoke`, if it has one, is asked to give it back, on this thread and as a call like any
-    /// other; it is interrupted after `deadline` (or the domain's own, if that is shorter), which poisons nothing. Then the resource is gone:
-    /// a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a descriptor is closed, an access to an area is a fault. With a deadline of zero
-    /// the extension is not asked.
+    /// Takes a grant back. The extension's export `__postern_revoke`, if it has one, is asked to
+    /// give it back, on this thread and as a call like any other; it is interrupted after
+    /// `deadline` (or the domain's own, if that is shorter), which poisons nothing. Then the
+    /// resource is gone: a service gives 0 and `sys` `-ECANCELED`, a directory does not exist, a
+    /// descriptor is closed, an access to an area is a fault. With a deadline of zero the extension
+    /// is not asked.
     ///
-    /// Calls that are being done end as they began. Of a service, `revoke` waits for them: once it has returned, no thread is in the service's
-    /// function and none begins it, but for calls that this very thread is in, and those of threads that wait for this one. So what the function
-    /// uses may go then; and a lock that it needs must not be held. [`Domain::revoke_at_once`] waits for nobody.
+    /// Calls that are being done end as they began. Of a service, `revoke` waits for them: once it
+    /// has returned, no thread is in the service's function and none begins it, but for calls that
+    /// this very thread is in, and those of threads that wait for this one. So what the function
+    /// uses may go then; and a lock that it needs must not be held. [`Domain::revoke_at_once`]
+    /// waits for nobody.
     ///
     /// # Errors
     /// The domain does not have it; or the kernel did not take an area's pages.
@@ -39,8 +43,8 @@ impl Domain {
         self.take_back(grant, asked, true)
     }
 
-    /// Takes a grant back without asking and without waiting. Calls of a service that have passed the gate are being done, and may even begin
-    /// the function after this has returned.
+    /// Takes a grant back without asking and without waiting. Calls of a service that have passed
+    /// the gate are being done, and may even begin the function after this has returned.
     ///
     /// # Errors
     /// As of [`Domain::revoke`].
@@ -131,7 +135,8 @@ fn holds(inner: &DomainInner, grant: &Grant) -> bool {
     }
 }
 
-/// Takes it, whatever the extension says; whether it was still in use. With `wait`, nobody is in a service's function any more then.
+/// Takes it, whatever the extension says; whether it was still in use. With `wait`, nobody is in a
+/// service's function any more then.
 fn take(inner: &DomainInner, grant: &Grant, wait: bool) -> Result<bool, RevokeError> {
     let files = inner.system.service();
     Ok(match grant {
@@ -156,8 +161,9 @@ fn take(inner: &DomainInner, grant: &Grant, wait: bool) -> Result<bool, RevokeEr
     })
 }
 
-/// The service `__postern_repossessed`: the kind of the list's entry `index` (0 behind its end), and its name in `room` bytes at
-/// `name`, cut to fit and ended by a NUL; -1 if that is not the extension's to write.
+/// The service `__postern_repossessed`: the kind of the list's entry `index` (0 behind its end),
+/// and its name in `room` bytes at `name`, cut to fit and ended by a NUL; -1 if that is not the
+/// extension's to write.
 pub(crate) fn tell(caller: &Caller<'_>, index: u32, name: Offset, room: u64) -> i64 {
     let domain = caller.domain();
     let list = fork::lock(&domain.0.repossessions.0);

@@ -17,12 +17,14 @@ impl<'a> Caller<'a> {
         Caller { control }
     }
 
-    /// Ends the call when the service returns: the host's call becomes a fault of kind `Aborted` with this message.
+    /// Ends the call when the service returns: the host's call becomes a fault of kind `Aborted`
+    /// with this message.
     pub fn abort(&self, message: impl Into<String>) {
         abort(message.into());
     }
 
-    /// Ends the call when the service returns: the host's call becomes [`crate::CallError::Exited`].
+    /// Ends the call when the service returns: the host's call becomes
+    /// [`crate::CallError::Exited`].
     pub fn exit(&self, status: i32) {
         exit(status);
     }

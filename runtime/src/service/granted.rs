@@ -77,8 +77,8 @@ impl Services {
         }
     }
 
-    /// Makes every later call of a service fail, or not any more: the service's entry, if that is a change. Calls that the gate has
-    /// let through before may still begin.
+    /// Makes every later call of a service fail, or not any more: the service's entry, if that is a
+    /// change. Calls that the gate has let through before may still begin.
     pub(crate) fn set_revoked(
         &self,
         inner: &DomainInner,
@@ -114,7 +114,8 @@ impl Services {
 }
 
 impl Domain {
-    /// Another decider from now on, or none. Calls that are being decided are decided by the former one.
+    /// Another decider from now on, or none. Calls that are being decided are decided by the former
+    /// one.
     pub fn set_decider(&self, decider: Option<Decider>) {
         self.0.services.set_decider(&self.0, decider);
     }

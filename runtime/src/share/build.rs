@@ -66,10 +66,11 @@ impl AreaBuilder {
         self
     }
 
-    /// The offset at which the area shall lie, a multiple of 4096 from 1 MiB up; so that pointers in a file mean the same the
-    /// next time. Or so that it lies near what small domains have of their own, for whom it then costs no pages for page tables (two
-    /// in each window at the default place); a domain whose heap or data stacks reach that far cannot see it. Default: the highest
-    /// place that is free.
+    /// The offset at which the area shall lie, a multiple of 4096 from 1 MiB up; so that pointers
+    /// in a file mean the same the next time. Or so that it lies near what small domains have of
+    /// their own, for whom it then costs no pages for page tables (two in each window at the
+    /// default place); a domain whose heap or data stacks reach that far cannot see it. Default:
+    /// the highest place that is free.
     pub fn offset(mut self, offset: Offset) -> Self {
         self.offset = Some(offset);
         self
@@ -78,7 +79,8 @@ impl AreaBuilder {
     /// A new area of `len` zero bytes.
     ///
     /// # Errors
-    /// The length is 0 or does not fit a window, the place is taken or beyond the window; no memory or address space.
+    /// The length is 0 or does not fit a window, the place is taken or beyond the window; no memory
+    /// or address space.
     pub fn zeroed(self, len: usize) -> Result<Shared, ShareError> {
         let bytes = page_up(len)?;
         let file = machine::memory_file(c"postern-shared", false).map_err(system("make a file"))?;
@@ -88,12 +90,14 @@ impl AreaBuilder {
         self.over_file(&file, 0, len, bytes)
     }
 
-    /// An area over `len` bytes of a file from `at`, both of whole pages but for the file's last: its pages are shared, nothing is
-    /// copied. Where the descriptor cannot write, the area is read-only. If somebody truncates the file, whoever touches the missing
-    /// pages has a fault of kind [`crate::FaultKind::Bus`], and a copy of the host's an error.
+    /// An area over `len` bytes of a file from `at`, both of whole pages but for the file's last:
+    /// its pages are shared, nothing is copied. Where the descriptor cannot write, the area is
+    /// read-only. If somebody truncates the file, whoever touches the missing pages has a fault of
+    /// kind [`crate::FaultKind::Bus`], and a copy of the host's an error.
     ///
     /// # Errors
-    /// As [`AreaBuilder::zeroed`]; the range is not all in the file or not page-aligned, or the file cannot be mapped and read.
+    /// As [`AreaBuilder::zeroed`]; the range is not all in the file or not page-aligned, or the
+    /// file cannot be mapped and read.
     pub fn file(self, file: OwnedFd, at: u64, len: usize) -> Result<Shared, ShareError> {
         let bytes = page_up(len)?;
         let file = File::from(file);
@@ -110,12 +114,14 @@ impl AreaBuilder {
         self.over_file(&file, at, len, bytes)
     }
 
-    /// An area over what the first `len` bytes of a descriptor's mapping are, where only the descriptor itself can map them: the
-    /// rings of a packet socket, or a device's memory. `len` is a multiple of 4096. Every view is a mapping of the descriptor, which
-    /// stays open as long as the area.
+    /// An area over what the first `len` bytes of a descriptor's mapping are, where only the
+    /// descriptor itself can map them: the rings of a packet socket, or a device's memory. `len` is
+    /// a multiple of 4096. Every view is a mapping of the descriptor, which stays open as long as
+    /// the area.
     ///
     /// # Errors
-    /// As [`AreaBuilder::zeroed`]; the length is not of whole pages, or the descriptor does not map so much.
+    /// As [`AreaBuilder::zeroed`]; the length is not of whole pages, or the descriptor does not map
+    /// so much.
     pub fn device(self, device: OwnedFd, len: usize) -> Result<Shared, ShareError> {
         let bytes = page_up(len)?;
         if bytes as usize != len {
@@ -130,16 +136,19 @@ impl AreaBuilder {
         self.make(len, bytes, None, over(file, at))
     }
 
-    /// An area over memory that the host shares already: a mapping of a memory file or of any file with `MAP_SHARED`, or an anonymous
-    /// one with `MAP_SHARED`. Both are whole pages. The pages get a second place, [`Shared::as_ptr`]; the first one stays as it is
-    /// and may go. What the host's mapping can never be, the area cannot be: one of a file that was opened for reading is read-only.
+    /// An area over memory that the host shares already: a mapping of a memory file or of any file
+    /// with `MAP_SHARED`, or an anonymous one with `MAP_SHARED`. Both are whole pages. The pages
+    /// get a second place, [`Shared::as_ptr`]; the first one stays as it is and may go. What the
+    /// host's mapping can never be, the area cannot be: one of a file that was opened for reading
+    /// is read-only.
     ///
     /// # Errors
-    /// As [`AreaBuilder::zeroed`]; the memory is not mapped, is private ([`ShareError::Private`] says what to do), or is of several
-    /// mappings.
+    /// As [`AreaBuilder::zeroed`]; the memory is not mapped, is private ([`ShareError::Private`]
+    /// says what to do), or is of several mappings.
     ///
     /// # Safety
-    /// `[memory, memory + len)` stays mapped during the call, and there is no Rust reference to it while a domain may write it.
+    /// `[memory, memory + len)` stays mapped during the call, and there is no Rust reference to it
+    /// while a domain may write it.
     #[expect(unsafe_code, reason = "the caller's promise")]
     pub unsafe fn expose(self, memory: *mut u8, len: usize) -> Result<Shared, ShareError> {
         let start = memory as usize;
@@ -150,7 +159,8 @@ impl AreaBuilder {
         let bytes = page_up(len)?;
         expose::check(start, len)?;
         self.make(len, bytes, None, |part| {
-            // SAFETY: the caller's promise: so much stays mapped, and there are no references while a domain may write it.
+            // SAFETY: the caller's promise: so much stays mapped, and there are no references while
+            // a domain may write it.
             let view = |protection| unsafe { part.share_host(protection, start) };
             match view(Prot::ReadWrite) {
                 Ok(()) => Ok(true),
@@ -159,7 +169,8 @@ impl AreaBuilder {
         })
     }
 
-    /// Takes a place, and has `map` put the area's pages there, which says whether they can be written.
+    /// Takes a place, and has `map` put the area's pages there, which says whether they can be
+    /// written.
     fn make(
         self,
         len: usize,

@@ -3,7 +3,8 @@
 use crate::error::ShareError;
 use crate::maps;
 
-/// Whether `[start, start + len)` is all of one shared mapping (in one piece or, after changes of protection, in several).
+/// Whether `[start, start + len)` is all of one shared mapping (in one piece or, after changes of
+/// protection, in several).
 pub(super) fn check(start: usize, len: usize) -> Result<(), ShareError> {
     let end = start.checked_add(len).ok_or(ShareError::NotMapped {
         address: usize::MAX,

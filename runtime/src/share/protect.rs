@@ -7,13 +7,15 @@ use postern_verifier::window::PAGE;
 use std::ops::{Bound, RangeBounds};
 
 impl Shared {
-    /// What `domain` may do from now on with the pages of `range`, in bytes from the area's beginning; `..` is all of it. Both
-    /// bounds are multiples of 4096, but for the area's end. Before the first call, and the first [`Domain::share`], a domain has
-    /// no access. Threads may be inside the domain: their next access to the range has the new protection. Reset leaves it.
+    /// What `domain` may do from now on with the pages of `range`, in bytes from the area's
+    /// beginning; `..` is all of it. Both bounds are multiples of 4096, but for the area's end.
+    /// Before the first call, and the first [`Domain::share`], a domain has no access. Threads may
+    /// be inside the domain: their next access to the range has the new protection. Reset leaves
+    /// it.
     ///
     /// # Errors
-    /// The range is not all in the area or not of whole pages; the area is read-only; the domain's heap or stacks reach up to the
-    /// area; the kernel refused. The domain has then what it had.
+    /// The range is not all in the area or not of whole pages; the area is read-only; the domain's
+    /// heap or stacks reach up to the area; the kernel refused. The domain has then what it had.
     pub fn protect(
         &self,
         domain: &Domain,
@@ -66,10 +68,12 @@ impl Shared {
 }
 
 impl Domain {
-    /// Lets the domain see all of an area, at the area's own offset, until it is unshared or the domain goes; reset leaves it there.
+    /// Lets the domain see all of an area, at the area's own offset, until it is unshared or the
+    /// domain goes; reset leaves it there.
     ///
     /// # Errors
-    /// As [`Shared::protect`]; or the domain sees the area already with another protection: change that with [`Shared::protect`].
+    /// As [`Shared::protect`]; or the domain sees the area already with another protection: change
+    /// that with [`Shared::protect`].
     pub fn share(&self, shared: &Shared, protection: Prot) -> Result<Offset, ShareError> {
         let done = self.0.instance.share(&shared.0, protection);
         self.0.ends_if_torn();
@@ -77,8 +81,8 @@ impl Domain {
         Ok(shared.offset())
     }
 
-    /// Takes all access to an area away: the same as [`Shared::protect`] with `..` and [`Prot::None`]. Threads may be inside; an
-    /// access becomes a fault that names the area.
+    /// Takes all access to an area away: the same as [`Shared::protect`] with `..` and
+    /// [`Prot::None`]. Threads may be inside; an access becomes a fault that names the area.
     ///
     /// # Errors
     /// The kernel refused.

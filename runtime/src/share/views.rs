@@ -1,12 +1,15 @@
 //! What one domain sees of the shared areas.
 //!
-//! Invariant: an area in the list is mapped at its offset, its ranges lie in ascending order and cover it, neighbours differ, and each
-//! is mapped with its protection. An area without any access is not in the list, and nothing of it can be touched.
+//! Invariant: an area in the list is mapped at its offset, its ranges lie in ascending order and
+//! cover it, neighbours differ, and each is mapped with its protection. An area without any access
+//! is not in the list, and nothing of it can be touched.
 //!
-//! When a domain ends and its window is kept for the next one, its areas stay mapped there without any access: *withheld*. The next
-//! domain that is given one of them gets back the access, which costs a third of mapping it anew. A window has few of them, and an
-//! area that goes takes its pages with it from all ([`Withheld::forget`]). Whoever gives access to a range of a window where areas may
-//! lie, and maps nothing of its own there, first sees to it that none is withheld there ([`Views::clear`]).
+//! When a domain ends and its window is kept for the next one, its areas stay mapped there without
+//! any access: *withheld*. The next domain that is given one of them gets back the access, which
+//! costs a third of mapping it anew. A window has few of them, and an area that goes takes its
+//! pages with it from all ([`Withheld::forget`]). Whoever gives access to a range of a window where
+//! areas may lie, and maps nothing of its own there, first sees to it that none is withheld there
+//! ([`Views::clear`]).
 
 use super::{Area, Prot};
 use crate::error::ShareError;
@@ -75,8 +78,9 @@ impl Withheld {
         });
     }
 
-    /// Takes all access to an area. Only the first step must succeed, and it splits no mapping, so the kernel has no reason to refuse
-    /// it; if it refuses the second one, as it does at its limit of mappings, the area is withheld.
+    /// Takes all access to an area. Only the first step must succeed, and it splits no mapping, so
+    /// the kernel has no reason to refuse it; if it refuses the second one, as it does at its limit
+    /// of mappings, the area is withheld.
     fn withdraw(&mut self, pin: &Pin<'_>, area: &Arc<Area>) -> Result<(), MapError> {
         pin.part(area.start, area.end).protect(Prot::None)?;
         if pin.part(area.start, area.end).unmap().is_err() {
@@ -97,7 +101,8 @@ impl Withheld {
 
     /// Unmaps an area that is about to go, if it is here.
     pub(crate) fn forget(&mut self, pin: &Pin<'_>, area: &Area) {
-        // If the kernel refuses, the pages stay until the window's next domain ends; nobody can touch them.
+        // If the kernel refuses, the pages stay until the window's next domain ends; nobody can
+        // touch them.
         let _ = self.unmap(pin, |m| m.is(area));
     }
 }
@@ -117,7 +122,8 @@ impl Views {
         withheld.unmap(pin, |m| m.area.strong_count() == 0)?;
         for view in self.seen.values() {
             let area = &view.area;
-            // A descriptor's mapping keeps a socket or device open; it is not to outlive its area for a moment.
+            // A descriptor's mapping keeps a socket or device open; it is not to outlive its area
+            // for a moment.
             if area.device.is_some() || withheld.0.len() >= WITHHELD {
                 withheld.withdraw(pin, area)?;
                 continue;
@@ -128,7 +134,8 @@ impl Views {
         Ok(withheld)
     }
 
-    /// Sees to it that no area is withheld in `[start, end)`, which is about to be the domain's own.
+    /// Sees to it that no area is withheld in `[start, end)`, which is about to be the domain's
+    /// own.
     pub(crate) fn clear(&mut self, pin: &Pin<'_>, start: u32, end: u32) -> Result<(), MapError> {
         let overlaps = |m: &Mapped| m.start < end && start < m.end;
         self.withheld.unmap(pin, overlaps)
@@ -203,8 +210,9 @@ impl Views {
         Some(view.ranges == whole(area, protection))
     }
 
-    /// Gives `[start, end)` of an area a protection. Returns the area if the domain sees nothing of it any more, for the caller to
-    /// drop where it holds no lock. After an error everything is as before, or if the kernel refuses even that, all access is gone.
+    /// Gives `[start, end)` of an area a protection. Returns the area if the domain sees nothing of
+    /// it any more, for the caller to drop where it holds no lock. After an error everything is as
+    /// before, or if the kernel refuses even that, all access is gone.
     pub(crate) fn protect(
         &mut self,
         pin: &Pin<'_>,

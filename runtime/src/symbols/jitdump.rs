@@ -1,6 +1,6 @@
 //! `jit-PID.dump`: names, lines and code of functions with the time from which they lie there
-//! (tools/perf/Documentation/jitdump-specification.txt of Linux). `perf record` finds the file because a page of it is mapped
-//! executable; nobody runs that page.
+//! (tools/perf/Documentation/jitdump-specification.txt of Linux). `perf record` finds the file
+//! because a page of it is mapped executable; nobody runs that page.
 
 use super::shown::{Shown, name};
 use postern_gates::machine;

@@ -1,5 +1,6 @@
-//! `/tmp/perf-PID.map`: a line for each function, `address size name` in hexadecimal (tools/perf/Documentation/jit-interface.txt of
-//! Linux). It knows no time: where domains follow each other in a window, the last one is shown.
+//! `/tmp/perf-PID.map`: a line for each function, `address size name` in hexadecimal
+//! (tools/perf/Documentation/jit-interface.txt of Linux). It knows no time: where domains follow
+//! each other in a window, the last one is shown.
 
 use super::shown::{Shown, name};
 use std::fmt::Write as _;
@@ -7,7 +8,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Makes the file anew. What a former process of this number has left is removed, and no link is followed: everybody may write there.
+/// Makes the file anew. What a former process of this number has left is removed, and no link is
+/// followed: everybody may write there.
 pub(super) fn open(process: u32) -> io::Result<File> {
     let path = format!("/tmp/perf-{process}.map");
     let _ = std::fs::remove_file(&path);

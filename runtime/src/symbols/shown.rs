@@ -52,7 +52,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A name for tools: the function's and, since many domains have the same, the domain's. In one line.
+/// A name for tools: the function's and, since many domains have the same, the domain's. In one
+/// line.
 pub(super) fn name(shown: &Shown<'_>, function: &Function<'_>) -> String {
     let name = format!("{} [{}]", function.name, shown.domain);
     name.replace(char::is_control, "?")

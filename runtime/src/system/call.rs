@@ -1,7 +1,7 @@
 //! A system call as a value: what the extension asked for, decoded.
 //!
-//! Invariant: everything is owned. Strings and buffers were copied out of the window once, so what a policy looks at is what is
-//! done, whatever other threads of the extension write meanwhile.
+//! Invariant: everything is owned. Strings and buffers were copied out of the window once, so what
+//! a policy looks at is what is done, whatever other threads of the extension write meanwhile.
 
 /// Names an open file of the domain. Any number may come.
 pub type Descriptor = i32;
@@ -43,7 +43,8 @@ pub enum TimeForm {
     Seconds,
 }
 
-/// A time to set, in seconds and nanoseconds. The nanoseconds may be Linux's `UTIME_NOW` or `UTIME_OMIT`.
+/// A time to set, in seconds and nanoseconds. The nanoseconds may be Linux's `UTIME_NOW` or
+/// `UTIME_OMIT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileTime {
     /// Seconds since 1970.
@@ -77,7 +78,8 @@ pub enum LockAction {
     Wait,
 }
 
-/// A system call with its arguments. Numbers, flags and modes are Linux's; they are allegations of the extension.
+/// A system call with its arguments. Numbers, flags and modes are Linux's; they are allegations of
+/// the extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Call {

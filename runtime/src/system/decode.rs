@@ -1,8 +1,9 @@
 //! From a number and five words to a [`Call`], or to an errno and nothing else.
 //!
-//! Invariant: every string and buffer that the call reads is copied here, once, and nobody looks at the window again; every range
-//! that it may write is checked here to be writable. So `apply` cannot be shown one thing and do another, and an answer cannot
-//! fail once something was done. (Ranges stay mapped while a call is inside: a domain is reset only when nobody is.)
+//! Invariant: every string and buffer that the call reads is copied here, once, and nobody looks at
+//! the window again; every range that it may write is checked here to be writable. So `apply`
+//! cannot be shown one thing and do another, and an answer cannot fail once something was done.
+//! (Ranges stay mapped while a call is inside: a domain is reset only when nobody is.)
 
 use super::call::*;
 use crate::Domain;

@@ -1,5 +1,5 @@
-//! What a policy for system calls is to a domain: a policy makes one service for each domain that it is given to, and that service
-//! grants calls, does them, and keeps what they leave open.
+//! What a policy for system calls is to a domain: a policy makes one service for each domain that
+//! it is given to, and that service grants calls, does them, and keeps what they leave open.
 
 use super::request::Request;
 use crate::service::Caller;
@@ -24,8 +24,8 @@ pub trait SystemService: Send + Sync {
     /// The call fails, or is not granted.
     fn call(&self, caller: &Caller<'_>, request: &Request) -> Answer;
 
-    /// Another policy from now on; open files are closed, and calls that are being done end as they began. After a policy of another
-    /// kind than that which made this service, nothing is granted.
+    /// Another policy from now on; open files are closed, and calls that are being done end as they
+    /// began. After a policy of another kind than that which made this service, nothing is granted.
     fn set_policy(&self, policy: Box<dyn Any>);
 
     /// The domain begins anew: closes all files. The policy stays.
@@ -34,8 +34,8 @@ pub trait SystemService: Send + Sync {
     /// What is granted now.
     fn granted(&self) -> Granted;
 
-    /// Takes a granted directory away, and closes what is open below it. Calls that are being done end as they began. `None` if
-    /// nothing is granted there; whether anything was open.
+    /// Takes a granted directory away, and closes what is open below it. Calls that are being done
+    /// end as they began. `None` if nothing is granted there; whether anything was open.
     fn take_directory(&self, guest: &str) -> Option<bool>;
 
     /// Whether anything is open below a granted directory. `None` if nothing is granted there.

@@ -14,8 +14,9 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Stack that `sys` needs: the standard library's, and what the host's own functions take.
 const STACK: usize = 128 << 10;
 
-/// Why whoever waits in a system call gives up: `EINTR` when the extension's call shall end, because its deadline is over or somebody
-/// interrupts it; `ECANCELED` when system calls are taken from it, for whoever does that waits.
+/// Why whoever waits in a system call gives up: `EINTR` when the extension's call shall end,
+/// because its deadline is over or somebody interrupts it; `ECANCELED` when system calls are taken
+/// from it, for whoever does that waits.
 pub fn interruption() -> Option<Errno> {
     match () {
         () if ending() => Some(Errno::INTR),
@@ -145,8 +146,8 @@ impl SystemCalls {
 }
 
 impl Domain {
-    /// Another policy from now on, for calls that begin after this one. Open files of the extension are closed; a call that is
-    /// being done is finished as it began.
+    /// Another policy from now on, for calls that begin after this one. Open files of the extension
+    /// are closed; a call that is being done is finished as it began.
     pub fn set_policy(&self, policy: impl SystemPolicy) {
         self.0.system.set_policy(policy);
     }

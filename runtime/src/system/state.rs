@@ -33,7 +33,8 @@ impl System {
         self.service.get().map(|service| &**service)
     }
 
-    /// Another policy from now on. Calls that are being done end as they began; open files are closed.
+    /// Another policy from now on. Calls that are being done end as they began; open files are
+    /// closed.
     pub(super) fn set_policy(&self, policy: impl SystemPolicy) {
         let known = self.service.get();
         if known.is_none() && self.service.set(policy.service()).is_ok() {

@@ -1,4 +1,5 @@
-//! The system calls that `sys` knows, and what each policy does with them: data for the documentation, checked against the decoder.
+//! The system calls that `sys` knows, and what each policy does with them: data for the
+//! documentation, checked against the decoder.
 
 /// What the policies do with a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +31,8 @@ const fn row(
     }
 }
 
-/// Every call that is known, by number. All others are refused with `ENOSYS`; in the policy `none` all are refused with `EPERM`
-/// but the two that end the call.
+/// Every call that is known, by number. All others are refused with `ENOSYS`; in the policy `none`
+/// all are refused with `EPERM` but the two that end the call.
 pub const SYSTEM_CALLS: &[SystemCall] = &[
     row(0, "read", "standard input", "and granted files"),
     row(

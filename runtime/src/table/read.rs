@@ -1,4 +1,5 @@
-//! Reading the table: names from the runtime's records, protections from the kernel, of this or of another process.
+//! Reading the table: names from the runtime's records, protections from the kernel, of this or of
+//! another process.
 
 use super::*;
 use crate::maps::{self, Mapping};
@@ -93,7 +94,8 @@ impl Row {
     }
 }
 
-/// The table of a process: its rows are ranges of offsets, its columns domains. A snapshot, which others may be changing.
+/// The table of a process: its rows are ranges of offsets, its columns domains. A snapshot, which
+/// others may be changing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryTable {
@@ -194,7 +196,8 @@ impl MemoryTable {
 }
 
 impl Records {
-    /// Adds what a file says, if it is a table of this very process and not one that a forked child has from its parent.
+    /// Adds what a file says, if it is a table of this very process and not one that a forked child
+    /// has from its parent.
     fn add(&mut self, file: &File, process: u32) -> Result<bool, TableError> {
         let read = |at: usize, bytes: usize| {
             let mut buffer = vec![0; bytes];
@@ -239,7 +242,8 @@ impl Records {
     }
 }
 
-/// Whether a process that calls itself `own` is the one that is `process` here, where it may be in a namespace of its own.
+/// Whether a process that calls itself `own` is the one that is `process` here, where it may be in
+/// a namespace of its own.
 fn is_number_of(own: u32, process: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));

@@ -1,4 +1,5 @@
-//! The table as text: a list of columns, then the rows, in blocks of so many columns that a line stays readable.
+//! The table as text: a list of columns, then the rows, in blocks of so many columns that a line
+//! stays readable.
 
 use super::{Cell, Column, MemoryTable, Row};
 use std::fmt;

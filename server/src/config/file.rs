@@ -1,4 +1,5 @@
-//! `serve.toml` as it is written: each table with its keys and their defaults. What the values mean is for [`super::check`] to say.
+//! `serve.toml` as it is written: each table with its keys and their defaults. What the values mean
+//! is for [`super::check`] to say.
 //!
 //! Invariant: a key that is not here is an error.
 

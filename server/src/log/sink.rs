@@ -1,7 +1,8 @@
-//! Lines on their way to a file or a stream, which may take none for as long as it likes: a full pipe, a disk that hangs.
+//! Lines on their way to a file or a stream, which may take none for as long as it likes: a full
+//! pipe, a disk that hangs.
 //!
-//! Invariant: nobody but the sink's own thread waits for the destination; what waits here takes [`ROOM`] bytes at most, and twice that
-//! while it is being written.
+//! Invariant: nobody but the sink's own thread waits for the destination; what waits here takes
+//! [`ROOM`] bytes at most, and twice that while it is being written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -39,7 +40,8 @@ impl Destination {
     ) -> io::Result<Option<Destination>> {
         Ok(match path.to_str() {
             Some("") => None,
-            // A descriptor of its own: whoever is stuck in a write holds no lock of the standard library's.
+            // A descriptor of its own: whoever is stuck in a write holds no lock of the standard
+            // library's.
             Some("-") => Some(Destination::Stream(Box::new(File::from(standard()?)))),
             _ => Some(Destination::File(path.to_owned(), append(path)?)),
         })
@@ -141,7 +143,8 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // The thread ends when it has written what there is. One that is stuck ends with the process.
+        // The thread ends when it has written what there is. One that is stuck ends with the
+        // process.
         self.0.state().closed = true;
         self.0.wake.notify_one();
     }

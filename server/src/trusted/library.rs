@@ -1,7 +1,8 @@
 //! Programs as shared objects, which are called without any protection.
 //!
-//! What they do they do to the server: a wrong pointer ends it, and nothing that [`crate::session`] promises of a program binds them. They
-//! are for measuring what protection costs, and for code that is trusted as the server is.
+//! What they do they do to the server: a wrong pointer ends it, and nothing that [`crate::session`]
+//! promises of a program binds them. They are for measuring what protection costs, and for code
+//! that is trusted as the server is.
 
 use crate::session::Session;
 use crate::shared_buffer::Functions;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 /// `long libcgi_serve(const struct libcgi_exchange *)`.
 type Serve = unsafe extern "C" fn(*const c_void) -> i64;
 
-/// A loaded shared object, and the session of its one instance. Two need two files: the dynamic linker loads a file once.
+/// A loaded shared object, and the session of its one instance. Two need two files: the dynamic
+/// linker loads a file once.
 pub struct Library {
     _loaded: Loaded,
     serve: Serve,
@@ -26,7 +28,8 @@ impl Library {
     /// # Errors
     /// It cannot be loaded, or has no `libcgi_serve`.
     pub fn open(path: &Path, session: Arc<Session>) -> Result<Library, LibraryError> {
-        // SAFETY: the site says `run = "unprotected"` of it: its owner trusts the file as the server itself.
+        // SAFETY: the site says `run = "unprotected"` of it: its owner trusts the file as the
+        // server itself.
         let loaded = unsafe { Loaded::open(path)? };
         let Some(symbol) = loaded.symbol(c"libcgi_serve") else {
             let text =
@@ -59,8 +62,9 @@ impl Library {
     /// Calls it.
     pub fn call(&self) -> i64 {
         let buffer = self.session.buffer.address() as *const c_void;
-        // SAFETY: the function is loaded as long as `self`, and called by whoever has the session's lease, one at a time; the buffer
-        // was written for it and lives as long as the session. That it keeps to what is there is trusted.
+        // SAFETY: the function is loaded as long as `self`, and called by whoever has the session's
+        // lease, one at a time; the buffer was written for it and lives as long as the session.
+        // That it keeps to what is there is trusted.
         unsafe { (self.serve)(buffer) }
     }
 }

@@ -23,7 +23,8 @@ impl Loaded {
     /// Loads a file. Its constructors run. A file is loaded once, however often that is asked for.
     ///
     /// # Safety
-    /// The process trusts the file as its own code: constructors and destructors run with all that it may do.
+    /// The process trusts the file as its own code: constructors and destructors run with all that
+    /// it may do.
     ///
     /// # Errors
     /// It cannot be loaded.
@@ -54,7 +55,8 @@ impl Drop for Loaded {
 }
 
 fn last_error() -> LibraryError {
-    // SAFETY: dlerror returns null or a C string, which is copied before the next call of this thread.
+    // SAFETY: dlerror returns null or a C string, which is copied before the next call of this
+    // thread.
     let text = unsafe {
         let text = libc::dlerror();
         if text.is_null() {

@@ -14,9 +14,10 @@ struct View {
 
 impl AsRef<[u8]> for View {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the range lies in the area (`bytes` checked it), which is mapped and of memory that cannot shrink as long as
-        // `area` lives. Nobody writes it meanwhile: that is what a `WriteHold` stands for (a shared object that is not confined could,
-        // but then it could do anything).
+        // SAFETY: the range lies in the area (`bytes` checked it), which is mapped and of memory
+        // that cannot shrink as long as `area` lives. Nobody writes it meanwhile: that is what a
+        // `WriteHold` stands for (a shared object that is not confined could, but then it could do
+        // anything).
         unsafe { std::slice::from_raw_parts(self.area.as_ptr().add(self.at), self.size) }
     }
 }

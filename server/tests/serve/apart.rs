@@ -1,4 +1,5 @@
-//! A server in a process of its own, which can be killed and looked at: the test program itself, told to run one test that is a server.
+//! A server in a process of its own, which can be killed and looked at: the test program itself,
+//! told to run one test that is a server.
 
 use postern_server::{Server, Site};
 use std::io::{BufRead, BufReader, Read};
@@ -34,7 +35,8 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// Serves a folder's site; `test` is the full name of a test of this program that calls [`serve_if_told`].
+    /// Serves a folder's site; `test` is the full name of a test of this program that calls
+    /// [`serve_if_told`].
     pub fn new(test: &str, folder: &Path) -> Apart {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])

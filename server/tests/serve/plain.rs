@@ -1,4 +1,5 @@
-//! Plain requests for static files, which are answered before hyper hears of a connection, and what comes between and behind them.
+//! Plain requests for static files, which are answered before hyper hears of a connection, and what
+//! comes between and behind them.
 
 use crate::site::{Serving, folder, handler, parse, request};
 use std::io::{Read, Write};

@@ -123,7 +123,8 @@ fn both_lengths_are_not_two_requests() {
     let mut all = Vec::new();
     let _ = stream.read_to_end(&mut all);
     let text = String::from_utf8_lossy(&all);
-    // Whatever is made of the first, what follows is either a request of its own or nothing: never its body.
+    // Whatever is made of the first, what follows is either a request of its own or nothing: never
+    // its body.
     assert!(!text.contains("GET /p/hello"), "{text}");
     goes_on();
 }

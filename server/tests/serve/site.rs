@@ -1,4 +1,5 @@
-//! A server in this process, and a client that can say anything. The test program says in `COMPONENTS` what the server has.
+//! A server in this process, and a client that can say anything. The test program says in
+//! `COMPONENTS` what the server has.
 
 use postern_server::{Log, Server, Site};
 use std::io::{Read, Write};

@@ -1,4 +1,5 @@
-//! Clients that do a little all the time, so that no limit of idle time finds them, and those that come in numbers.
+//! Clients that do a little all the time, so that no limit of idle time finds them, and those that
+//! come in numbers.
 
 use crate::site::{Serving, handler, request};
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +11,8 @@ const DRIP: Duration = Duration::from_millis(20);
 /// Bytes after which a client that nobody stops has won.
 const ENOUGH: usize = 20_000;
 
-/// Sends the same byte again and again until the server has had enough of it; gives what the server said.
+/// Sends the same byte again and again until the server has had enough of it; gives what the server
+/// said.
 fn drip(mut stream: TcpStream, byte: u8) -> String {
     stream.set_read_timeout(Some(DRIP)).unwrap();
     let mut said = Vec::new();

@@ -1,4 +1,5 @@
-//! Executes accepted code for as long as wanted: `postern-soundness [seconds] [seed]`. For `make fuzz`.
+//! Executes accepted code for as long as wanted: `postern-soundness [seconds] [seed]`. For `make
+//! fuzz`.
 
 use postern_soundness::campaign::Campaign;
 use std::time::{Duration, Instant};

@@ -69,8 +69,9 @@ impl Fixture {
         postern::clear_last_error();
         INNER.store(0, Ordering::Relaxed);
         ACTED.store(false, Ordering::Relaxed);
-        // SAFETY: the pointer is to a stub for a function whose arguments are in registers or, for the scenario with
-        // arguments on the stack, are the known words there; the debugger takes the traps.
+        // SAFETY: the pointer is to a stub for a function whose arguments are in registers or, for
+        // the scenario with arguments on the stack, are the known words there; the debugger takes
+        // the traps.
         unsafe {
             if stepped {
                 call.run_stepped()
@@ -108,7 +109,8 @@ impl Fixture {
             {
                 (AS_USUAL, String::new())
             }
-            // The wish was for both, or for the inner call, and the outer one ends by its own service.
+            // The wish was for both, or for the inner call, and the outer one ends by its own
+            // service.
             (Some(CallError::Fault(fault)), Expected::InterruptedByService)
                 if inner != 0 && fault.kind == FaultKind::Interrupted =>
             {

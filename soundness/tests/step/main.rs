@@ -1,9 +1,11 @@
-//! Single-steps every instruction of every gate, and at each one asks for the end of the call, as the watchdog would.
+//! Single-steps every instruction of every gate, and at each one asks for the end of the call, as
+//! the watchdog would.
 //!
-//! For each scenario a child makes the same call again and again under a debugger. Call k is stopped after its k-th
-//! instruction; the debugger writes a request and delivers the abort signal. The call must then return as usual or end with
-//! the fault asked for (always the latter where verified text or a service was interrupted), the host's registers must be as they
-//! were, and the domain must work again.
+//! For each scenario a child makes the same call again and again under a debugger. Call k is
+//! stopped after its k-th instruction; the debugger writes a request and delivers the abort signal.
+//! The call must then return as usual or end with the fault asked for (always the latter where
+//! verified text or a service was interrupted), the host's registers must be as they were, and the
+//! domain must work again.
 //!
 //! This test has no harness: the children are forked, so the process must have one thread.
 
@@ -22,7 +24,8 @@ use report::Report;
 use scenario::{SCENARIOS, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instructions outside of gates and windows (the slow path's Rust, services, handlers) that are tried per scenario.
+/// Instructions outside of gates and windows (the slow path's Rust, services, handlers) that are
+/// tried per scenario.
 const OTHERS: usize = 40;
 
 /// How often a scenario is tried whose first call is asked to end.
@@ -78,8 +81,9 @@ fn run(scenario: &'static Scenario, visited: &mut Visited) {
         name: scenario.name,
         host_signal: scenario.host_signal,
     };
-    // The first call tells the path, unless it was asked to end: the watchdog may see a call in a closed domain before the gate has
-    // looked at the domain's state. If that is so each time, the wish is the scenario's own.
+    // The first call tells the path, unless it was asked to end: the watchdog may see a call in a
+    // closed domain before the gate has looked at the domain's state. If that is so each time, the
+    // wish is the scenario's own.
     let mut path = Vec::new();
     for _ in 0..ATTEMPTS {
         session.to_begin();
@@ -197,8 +201,8 @@ impl Session {
         self.to_trap("after a call");
     }
 
-    /// Steps through a whole call, or to where it is asked to end: the instructions, and whether it was. What another thread reads
-    /// meanwhile must be of one call.
+    /// Steps through a whole call, or to where it is asked to end: the instructions, and whether it
+    /// was. What another thread reads meanwhile must be of one call.
     fn path(&self) -> (Vec<u64>, bool) {
         let mut path = Vec::new();
         let mut asked = false;
@@ -215,20 +219,21 @@ impl Session {
                 states.push(now);
             }
             if now.call_state == reader::ENTERING {
-                // The call's number may be new while its domain is still the last one, which may be closed. The watchdog has time
-                // enough to draw the wrong conclusion, and must not.
+                // The call's number may be new while its domain is still the last one, which may be
+                // closed. The watchdog has time enough to draw the wrong conclusion, and must not.
                 std::thread::sleep(std::time::Duration::from_millis(15));
             }
             asked |= self.step(pc);
         }
     }
 
-    /// One instruction; if a signal comes instead, everything up to the end of the call. True if that signal was a wish that the
-    /// call end.
+    /// One instruction; if a signal comes instead, everything up to the end of the call. True if
+    /// that signal was a wish that the call end.
     fn step(&self, pc: u64) -> bool {
         let mut stop = self.child.step();
         let mut asked = false;
-        // The scenario's own fault, or the watchdog's wish, which may come again: handlers run at full speed.
+        // The scenario's own fault, or the watchdog's wish, which may come again: handlers run at
+        // full speed.
         while let Stop::Signal(signal) = stop {
             if signal == libc::SIGTRAP {
                 return asked;

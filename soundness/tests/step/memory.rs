@@ -111,8 +111,8 @@ pub fn memory(calls: &[Call], vectors: Vectors, expected: Expected) -> Fixture {
         .build()
         .unwrap();
     let mut fixture = fixture(domain, &[1], &[], expected);
-    // The bytes are as they were, whatever the call before wrote; and the thread, which chose for itself at its first call, steps
-    // through this way.
+    // The bytes are as they were, whatever the call before wrote; and the thread, which chose for
+    // itself at its first call, steps through this way.
     fixture.prepare = match vectors {
         Vectors::Sse2 => |domain| prepare(domain, Vectors::Sse2),
         Vectors::Avx2 => |domain| prepare(domain, Vectors::best()),

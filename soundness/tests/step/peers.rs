@@ -6,7 +6,8 @@ use postern_image::ImageBuilder;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-/// The caller of a peer sees a 0, and this says why. (The watchdog may see a call before the gate has looked at the domain's state.)
+/// The caller of a peer sees a 0, and this says why. (The watchdog may see a call before the gate
+/// has looked at the domain's state.)
 pub fn note(fault: &Fault) {
     use FaultKind::{AnotherThread, ServiceStack, Trap};
     if !matches!(fault.kind, Trap | AnotherThread | ServiceStack) {
@@ -79,7 +80,8 @@ pub fn peer_whose_service(acts: fn(&Domain), expected: Expected) -> Fixture {
     fixture
 }
 
-/// Two domains that call each other: the outer one's `f` the inner one's, that one the outer one's `h`.
+/// Two domains that call each other: the outer one's `f` the inner one's, that one the outer one's
+/// `h`.
 pub fn peers_in_a_ring() -> Fixture {
     let text = [&CALL_SLOT[..], &PLUS_ONE, &INCREMENT].concat();
     let signature = || Some("i(i)".parse().unwrap());

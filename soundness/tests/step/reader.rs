@@ -1,6 +1,8 @@
-//! What the watchdog may read of a thread that goes on meanwhile: number and domain of one call, or nothing.
+//! What the watchdog may read of a thread that goes on meanwhile: number and domain of one call, or
+//! nothing.
 //!
-//! The states that a thread goes through in a call are few. All ways to read them one word after the other are tried.
+//! The states that a thread goes through in a call are few. All ways to read them one word after
+//! the other are tried.
 
 use postern::testing::{self, CallWord, ThreadAddresses, one_call};
 use postern_soundness::debugger::Debugger;

@@ -3,7 +3,8 @@
 use postern::testing::ThreadAddresses;
 use std::cell::UnsafeCell;
 
-/// In a report: the call ended as it would without interruption. Other values are request kinds, or this one's neighbours.
+/// In a report: the call ended as it would without interruption. Other values are request kinds, or
+/// this one's neighbours.
 pub const AS_USUAL: u32 = 100;
 pub const WRONG: u32 = 101;
 
@@ -41,7 +42,8 @@ impl Report {
     }
 
     pub fn update(&self, change: impl FnOnce(&mut Contents)) {
-        // SAFETY: only the child writes, only while the parent waits for it; both go through this pointer afresh.
+        // SAFETY: only the child writes, only while the parent waits for it; both go through this
+        // pointer afresh.
         unsafe {
             let mut copy = std::ptr::read_volatile(self.0.get());
             change(&mut copy);

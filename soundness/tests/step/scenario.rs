@@ -1,4 +1,5 @@
-//! The calls that are stepped through: every class of gate, with and without services, nesting, stacks and faults.
+//! The calls that are stepped through: every class of gate, with and without services, nesting,
+//! stacks and faults.
 
 use crate::fixture::*;
 use crate::memory::*;
@@ -303,8 +304,8 @@ pub const SCENARIOS: &[Scenario] = &[
         fresh: true,
         host_signal: false,
     },
-    // The way back of the peer gate finds the wish in the caller's record. The domain stays open, so the watchdog, which asks for the end
-    // of calls in closed ones, is not there before it.
+    // The way back of the peer gate finds the wish in the caller's record. The domain stays open,
+    // so the watchdog, which asks for the end of calls in closed ones, is not there before it.
     scenario("peer that interrupts its caller", || {
         peer_whose_service(Domain::interrupt, Expected::InterruptedByService)
     }),

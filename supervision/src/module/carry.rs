@@ -1,4 +1,5 @@
-//! State that extensions hand over themselves: one writes it into a shared area, the other reads it there.
+//! State that extensions hand over themselves: one writes it into a shared area, the other reads it
+//! there.
 
 use postern_runtime::{CallError, Domain, Offset, Prot, ShareError, Shared, SymbolError};
 use thiserror::Error;

@@ -1,4 +1,5 @@
-//! Replacing the current version: everything that can fail is done first, then one step changes where calls go.
+//! Replacing the current version: everything that can fail is done first, then one step changes
+//! where calls go.
 
 use super::carry::carry;
 use super::versions::{ModuleEvent, Version, Versions};
@@ -26,7 +27,8 @@ pub enum ReplaceError {
     /// The new version could not be prepared.
     #[error("the new version could not be prepared: {0}")]
     Prepare(#[source] Box<dyn Error + Send + Sync>),
-    /// The calls inside the old version did not end in time, so that its state could not be handed over.
+    /// The calls inside the old version did not end in time, so that its state could not be handed
+    /// over.
     #[error(
         "calls were inside the old version for more than {0:?}, so its state could not be handed over; allow more time with drain(), or interrupt() its domain"
     )]
@@ -42,7 +44,8 @@ pub enum ReplaceError {
 pub struct Replaced {
     /// Number of the version that is current now.
     pub version: u64,
-    /// Whether the old version is closed. It is kept while the new one is on probation, and while calls are inside.
+    /// Whether the old version is closed. It is kept while the new one is on probation, and while
+    /// calls are inside.
     pub drained: bool,
 }
 
@@ -79,7 +82,8 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Called with the new version once it is made, while calls still go to the old one: to configure it, or to warm it up.
+    /// Called with the new version once it is made, while calls still go to the old one: to
+    /// configure it, or to warm it up.
     pub fn prepare<E: Into<Box<dyn Error + Send + Sync>>>(
         mut self,
         prepare: impl FnOnce(&Domain) -> Result<(), E> + 'a,
@@ -88,8 +92,9 @@ impl<'a> Replacement<'a> {
         self
     }
 
-    /// Called with the old and the new version before any call goes to the new one, to hand over state. Meanwhile the module's
-    /// calls wait, and nobody is inside the old version; `hand_over` itself may call both.
+    /// Called with the old and the new version before any call goes to the new one, to hand over
+    /// state. Meanwhile the module's calls wait, and nobody is inside the old version; `hand_over`
+    /// itself may call both.
     pub fn hand_over<E: Into<Box<dyn Error + Send + Sync>>>(
         mut self,
         hand_over: impl FnOnce(&Domain, &Domain) -> Result<(), E> + 'a,
@@ -98,30 +103,33 @@ impl<'a> Replacement<'a> {
         self
     }
 
-    /// Hands over state by functions of the extension: the old version's `long save(void *area, size_t room)` writes it into a
-    /// shared area of `room` bytes and returns its length, or a negative number to refuse; the new version's `int load(const void
-    /// *area, size_t length)` takes it, and returns 0.
+    /// Hands over state by functions of the extension: the old version's `long save(void *area,
+    /// size_t room)` writes it into a shared area of `room` bytes and returns its length, or a
+    /// negative number to refuse; the new version's `int load(const void *area, size_t length)`
+    /// takes it, and returns 0.
     pub fn carry(self, save: &str, load: &str, room: usize) -> Self {
         let (save, load) = (save.to_owned(), load.to_owned());
         self.hand_over(move |old, new| carry(old, new, save, load, room))
     }
 
-    /// If the new version faults in its first `calls`, the old one comes back as it was left, and the fault is reported. Default:
-    /// 32. Those calls cost some hundred nanoseconds more, for they are counted. 0: the old version goes at once.
+    /// If the new version faults in its first `calls`, the old one comes back as it was left, and
+    /// the fault is reported. Default:
+    /// 32. Those calls cost some hundred nanoseconds more, for they are counted. 0: the old version
+    ///     goes at once.
     pub fn probation(mut self, calls: u32) -> Self {
         self.probation = calls;
         self
     }
 
-    /// How long calls inside the old version are waited for: before a hand-over, and, without probation, after the switch.
-    /// Default: 1 s.
+    /// How long calls inside the old version are waited for: before a hand-over, and, without
+    /// probation, after the switch. Default: 1 s.
     pub fn drain(mut self, time: Duration) -> Self {
         self.drain = time;
         self
     }
 
-    /// Calls that are inside the old version when that time is up are ended, with a fault of kind `AnotherThread`. Otherwise they
-    /// finish, and the last one closes the version.
+    /// Calls that are inside the old version when that time is up are ended, with a fault of kind
+    /// `AnotherThread`. Otherwise they finish, and the last one closes the version.
     pub fn end_stragglers(mut self) -> Self {
         self.end_stragglers = true;
         self
@@ -170,7 +178,8 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Hands the state over and switches, while nobody is inside the old version and nobody can enter it.
+    /// Hands the state over and switches, while nobody is inside the old version and nobody can
+    /// enter it.
     fn with_state(&self, new: Domain, hand_over: HandOver<'_>) -> Switched {
         let _hold = Hold::take(self.module);
         let old = self.module.state().current.domain.clone();
@@ -225,7 +234,8 @@ impl<'a> Replacement<'a> {
         let old = std::mem::replace(&mut state.current, new);
         let domain = old.domain.clone();
         inner(&domain).leave_open();
-        // A version that was itself on probation is the one to come back now; what was kept for it is not needed.
+        // A version that was itself on probation is the one to come back now; what was kept for it
+        // is not needed.
         let before = state.previous.take();
         state.draining.extend(before.map(|(version, _)| version));
         match self.probation {

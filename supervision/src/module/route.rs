@@ -1,8 +1,9 @@
-//! Where the calls of a module go: to the current version; while state is handed over, nowhere yet; and back to the version before
-//! when a new one faults in its first calls.
+//! Where the calls of a module go: to the current version; while state is handed over, nowhere yet;
+//! and back to the version before when a new one faults in its first calls.
 //!
-//! Ordinary calls never come here: their entry lets them in. Those that a gate refuses ask [`Versions::route`], and so does every call
-//! while the switches say *ask*: during a hand-over, and during a probation, whose calls are counted here.
+//! Ordinary calls never come here: their entry lets them in. Those that a gate refuses ask
+//! [`Versions::route`], and so does every call while the switches say *ask*: during a hand-over,
+//! and during a probation, whose calls are counted here.
 
 use super::versions::{Function, ModuleEvent, ModuleState, Version, Versions};
 use postern_gates::entry::Entry;
@@ -128,7 +129,8 @@ impl Versions {
         Ok(switch)
     }
 
-    /// Lets the version before come back, if the current one is on probation (and is number `from`).
+    /// Lets the version before come back, if the current one is on probation (and is number
+    /// `from`).
     pub(super) fn roll_back(&self, from: Option<u64>, fault: Option<&Arc<Fault>>) -> bool {
         let mut state = self.state();
         if from.is_some_and(|from| from != state.current.number) {
@@ -163,7 +165,8 @@ impl Versions {
         self.tell(ModuleEvent::Confirmed { version });
     }
 
-    /// For a call that returned into a module whose functions lead elsewhere by now: it may have been the last one inside.
+    /// For a call that returned into a module whose functions lead elsewhere by now: it may have
+    /// been the last one inside.
     #[cold]
     pub(crate) fn late(&self) {
         self.reap();
@@ -208,7 +211,8 @@ impl Route for Versions {
             }
             let real = to.real();
             let current = &state.current;
-            // Closed by a fork, for instance; before a fault of its own closes it, `faulted` is called.
+            // Closed by a fork, for instance; before a fault of its own closes it, `faulted` is
+            // called.
             if state.previous.is_some() && current.domain.is_poisoned() {
                 let from = current.number;
                 drop(state);

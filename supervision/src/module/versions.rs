@@ -29,7 +29,8 @@ pub enum ModuleEvent {
         from: u64,
         /// The version that came back.
         to: u64,
-        /// The fault that did it; `None` if the host asked, or a fork interrupted the new version's call.
+        /// The fault that did it; `None` if the host asked, or a fork interrupted the new version's
+        /// call.
         fault: Option<Arc<Fault>>,
     },
     /// Nobody is inside a version that was left, and it is closed.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What a pool lends: a domain, a typed entry, or a structure of the host's own with a domain and its entries.
+/// What a pool lends: a domain, a typed entry, or a structure of the host's own with a domain and
+/// its entries.
 pub trait Lendable: Send + 'static {
     /// The domain that is reset and restarted.
     fn domain(&self) -> &Domain;

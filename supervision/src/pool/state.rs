@@ -1,7 +1,8 @@
 //! What the threads of a pool share: what lies idle, who waits.
 //!
-//! Domains are made, reset and dropped outside the lock. Whoever is lent one is counted in its thread's home from the moment that
-//! room is kept for it until it lies somewhere again, so after a fork the child knows which domains went with the other threads.
+//! Domains are made, reset and dropped outside the lock. Whoever is lent one is counted in its
+//! thread's home from the moment that room is kept for it until it lies somewhere again, so after a
+//! fork the child knows which domains went with the other threads.
 
 use super::cache::{Item, ThreadCache};
 use super::options::{Lendable, Make, Options, PoolCounters, PoolError, Recycle};
@@ -163,7 +164,8 @@ impl<T: Lendable> Shared<T> {
         self.finish(found)
     }
 
-    /// Something to lend, or room for it. What is of an old kind goes to `dropped`, for the caller to drop without the lock.
+    /// Something to lend, or room for it. What is of an old kind goes to `dropped`, for the caller
+    /// to drop without the lock.
     fn find(
         &self,
         state: &mut PoolState<T>,
@@ -255,7 +257,8 @@ impl<T: Lendable> Shared<T> {
                     Some(item) => Ok(Found::Item(item)),
                     None => Ok(Found::Room(state.make.clone(), self.kind.load(SeqCst))),
                 },
-                // Also those that were put into a home before that thread could see that somebody waits.
+                // Also those that were put into a home before that thread could see that somebody
+                // waits.
                 None => self.find(&mut state, now, &mut dropped),
             };
             let spent = begin.elapsed();
@@ -350,7 +353,8 @@ impl<T: Lendable> Shared<T> {
         self.place(None);
     }
 
-    /// Puts a domain, or the room that one has left, where somebody finds it: who waits longest comes first.
+    /// Puts a domain, or the room that one has left, where somebody finds it: who waits longest
+    /// comes first.
     fn place(&self, item: Option<Box<Item<T>>>) {
         let mut old = None;
         let mut state = self.state();

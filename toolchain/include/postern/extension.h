@@ -1,9 +1,10 @@
-/* postern/extension.h: what an extension may say to `postern cc`, and the calls that every host grants.
+/* postern/extension.h: what an extension may say to `postern cc`, and the calls that every host
+ * grants.
  *
- * Nothing here is needed for an ordinary extension: every function with external linkage and default visibility is
- * exported, and every function that is declared, called and not defined is imported from the host by its name. In a program (there is a
- * main) such a function is an error, unless it is declared with POSTERN_IMPORT.
- */
+ * Nothing here is needed for an ordinary extension: every function with external linkage and
+ * default visibility is exported, and every function that is declared, called and not defined is
+ * imported from the host by its name. In a program (there is a main) such a function is an error,
+ unless it is declared with POSTERN_IMPORT. */
 #ifndef POSTERN_EXTENSION_H
 #define POSTERN_EXTENSION_H
 
@@ -13,7 +14,8 @@
 #define POSTERN_C extern
 #endif
 
-/* A function that the host calls. Needed only with -fvisibility=hidden, or in C++ for a name that is not mangled:
+/* A function that the host calls. Needed only with -fvisibility=hidden, or in C++ for a name that
+ * is not mangled:
  *
  *     POSTERN_EXPORT long add(int a, int b) { return (long)a + b; }
  */
@@ -27,15 +29,16 @@
  *
  *     POSTERN_IMPORT void log_line(const char *text);
  *
- * It is the host's even where the C library has a function of that name (`-fpostern-import=NAME` says so without a header).
- */
+ * It is the host's even where the C library has a function of that name (`-fpostern-import=NAME`
+ says so without a header). */
 #define POSTERN_IMPORT POSTERN_C __attribute__((visibility("protected")))
 
 /* Ends the call of the host at once; the status is the call's value. */
 POSTERN_IMPORT void __postern_exit(int status) __attribute__((noreturn));
 
-/* A function that another extension serves is declared like any other import. When a call of it fails it returns 0, and this says
- * why; 0 is that the last one returned by itself. Ask before the next call of a service or of a peer. */
+/* A function that another extension serves is declared like any other import. When a call of it
+ * fails it returns 0, and this says why; 0 is that the last one returned by itself. Ask before the
+ * next call of a service or of a peer. */
 POSTERN_IMPORT int __postern_peer_error(void);
 #define postern_peer_error() __postern_peer_error()
 

@@ -1,6 +1,6 @@
-/* Threads as libstdc++ asks for them. An extension has no threads of its own, but several threads of the host may be in one
- * domain at once: locks are real, made of atomic operations and waiting; starting a thread fails as it does where there are
- * no more. */
+/* Threads as libstdc++ asks for them. An extension has no threads of its own, but several threads
+ * of the host may be in one domain at once: locks are real, made of atomic operations and waiting;
+ * starting a thread fails as it does where there are no more. */
 #ifndef POSTERN_GTHR_DEFAULT_H
 #define POSTERN_GTHR_DEFAULT_H 1
 
@@ -70,7 +70,8 @@ static inline int __gthread_once(__gthread_once_t *once, void (*function)(void))
     return 0;
 }
 
-/* Destructors of thread-specific values would run at the end of a thread, which the extension does not see. */
+/* Destructors of thread-specific values would run at the end of a thread, which the extension does
+ * not see. */
 static inline int __gthread_key_create(__gthread_key_t *key, void (*destructor)(void *))
 {
     (void)key, (void)destructor;

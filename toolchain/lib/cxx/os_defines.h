@@ -1,5 +1,5 @@
-/* What libstdc++ should know of the system before anything else: the C library declares no functions for `long double`
- * that <cmath> would find. */
+/* What libstdc++ should know of the system before anything else: the C library declares no
+ * functions for `long double` that <cmath> would find. */
 #ifndef POSTERN_OS_DEFINES_H
 #define POSTERN_OS_DEFINES_H 1
 

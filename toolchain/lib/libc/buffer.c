@@ -1,6 +1,7 @@
-/* How a stream is buffered, in place of newlib's makebuf.c. The standard output of a program (there is a main) is as everywhere: by line on
- * a terminal, else in full, written out by exit. That of a library, which the host calls again and again and which nobody exits, is
- * buffered by line, so that no line waits for a later call. */
+/* How a stream is buffered, in place of newlib's makebuf.c. The standard output of a program (there
+ * is a main) is as everywhere: by line on a terminal, else in full, written out by exit. That of a
+ * library, which the host calls again and again and which nobody exits, is buffered by line, so
+ * that no line waits for a later call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

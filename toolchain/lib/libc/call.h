@@ -1,5 +1,6 @@
-/* The service `sys`: Linux's calls by their numbers, pointers as window offsets. What a call does is for the domain's policy to say;
- * the result is a value or a negated error number, and newlib's numbers are Linux's here. */
+/* The service `sys`: Linux's calls by their numbers, pointers as window offsets. What a call does
+ * is for the domain's policy to say; the result is a value or a negated error number, and newlib's
+ * numbers are Linux's here. */
 #ifndef POSTERN_CALL_H
 #define POSTERN_CALL_H
 #include <errno.h>

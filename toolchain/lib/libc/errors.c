@@ -139,7 +139,8 @@ static const char *const texts[] = {
     [EHWPOISON] = "Memory page has hardware error",
 };
 
-/* The text of a number that has none lies in a buffer, as in other libraries: the next call overwrites it. */
+/* The text of a number that has none lies in a buffer, as in other libraries: the next call
+ * overwrites it. */
 char *_strerror_r(struct _reent *reent, int number, int internal, int *wrong)
 {
     static char unknown[32];

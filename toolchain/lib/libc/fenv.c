@@ -1,5 +1,6 @@
-/* The floating-point environment. Its control bits are the host's: an extension rounds to nearest and never traps, and the sticky flags are
- * not read. So this is what C allows for an implementation without access to them: questions are answered, changes are refused. */
+/* The floating-point environment. Its control bits are the host's: an extension rounds to nearest
+ * and never traps, and the sticky flags are not read. So this is what C allows for an
+ * implementation without access to them: questions are answered, changes are refused. */
 #include <fenv.h>
 
 static const fenv_t environment;

@@ -1,4 +1,5 @@
-/* Files: newlib's own entry points (`_read_r` and its kind) and the functions of POSIX, on the service `sys`. */
+/* Files: newlib's own entry points (`_read_r` and its kind) and the functions of POSIX, on the
+ * service `sys`. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>

@@ -20,7 +20,8 @@ static const struct {
     { "WCHART", UTF32LE },   { "", UTF8 },
 };
 
-/* `in` and `out` become definite where a byte order mark says which order it is; `mark` is still to be written. */
+/* `in` and `out` become definite where a byte order mark says which order it is; `mark` is still to
+ * be written. */
 struct conversion {
     enum form from, to, in, out;
     char first, mark, translate, ignore;
@@ -182,7 +183,8 @@ static int given(enum form form, uint32_t c, unsigned char *p, size_t n)
     }
 }
 
-/* Whether the text begins with a mark of the order of its bytes, which is left out; -EINVAL if too little is there to know. */
+/* Whether the text begins with a mark of the order of its bytes, which is left out; -EINVAL if too
+ * little is there to know. */
 static int read_mark(struct conversion *c, const unsigned char *p, size_t n)
 {
     size_t width = c->from == UTF16 ? 2 : 4;

@@ -1,6 +1,7 @@
-/* The digits of floating-point numbers for printf, in place of newlib's ldtoa.c, which knows 42 digits: here they are exact, as in other C libraries.
- * What is a double goes to newlib's dtoa. Any other long double is a 64-bit integer times a power of two: an exact decimal number, held in limbs
- * of nine digits and rounded once, half to even. */
+/* The digits of floating-point numbers for printf, in place of newlib's ldtoa.c, which knows 42
+ * digits: here they are exact, as in other C libraries. What is a double goes to newlib's dtoa. Any
+ * other long double is a 64-bit integer times a power of two: an exact decimal number, held in
+ * limbs of nine digits and rounded once, half to even. */
 #include <float.h>
 #include <limits.h>
 #include <reent.h>
@@ -87,7 +88,8 @@ char *_ldtoa_r(struct _reent *reent, long double x, int mode, int wanted, int *p
         mode = 2;
         wanted = LDBL_DECIMAL_DIG;
     }
-    /* All digits, then those that are asked for; printf fills the buffer up with zeros behind them. */
+    /* All digits, then those that are asked for; printf fills the buffer up with zeros behind
+     * them. */
     size_t all = (size_t)(number.end - number.first) * DIGITS;
     char *text = buffer(reent, all + (wanted > 0 ? (size_t)wanted : 0) + 16), *digit = text + 1;
     text[0] = '0';

@@ -1,5 +1,5 @@
-/* Locks for the threads of a host that are in one domain together. A lock is held for moments only, so that waiting is spinning.
- * The owner is known by its data stack. */
+/* Locks for the threads of a host that are in one domain together. A lock is held for moments only,
+ * so that waiting is spinning. The owner is known by its data stack. */
 #include <stdlib.h>
 #include <sys/lock.h>
 

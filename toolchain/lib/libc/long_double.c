@@ -1,5 +1,6 @@
-/* Mathematics of long double, which newlib has only where it is a double: on the x87 unit, whose instructions do most of the work. Their error is
- * about a unit of the last place; that of powl grows with the result's exponent, that of sinl, cosl and tanl with the argument. The gamma and
+/* Mathematics of long double, which newlib has only where it is a double: on the x87 unit, whose
+ * instructions do most of the work. Their error is about a unit of the last place; that of powl
+ * grows with the result's exponent, that of sinl, cosl and tanl with the argument. The gamma and
  * error functions are those of double. */
 #include <complex.h>
 #include <errno.h>
@@ -300,7 +301,8 @@ ld lgammal(ld x) { return lgamma((double)x); }
 ld erfl(ld x) { return erf((double)x); }
 ld erfcl(ld x) { return erfc((double)x); }
 
-/* newlib's square root of a complex number asks for the kind of a number in a way that cannot be confined. */
+/* newlib's square root of a complex number asks for the kind of a number in a way that cannot be
+ * confined. */
 long double complex csqrtl(long double complex z)
 {
     ld x = creall(z), y = cimagl(z), size = hypotl(x, y);

@@ -1,4 +1,5 @@
-/* How a program begins: the host has laid out argv and, right behind it, the environment. Linked where there is a main. */
+/* How a program begins: the host has laid out argv and, right behind it, the environment. Linked
+ * where there is a main. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* mmap and its kin, on the heap: memory of its own that begins as zero, or as the bytes of a file. What a mapping cannot be here is
- * refused: executable, shared with a file that is written, at a place of the caller's choice. */
+/* mmap and its kin, on the heap: memory of its own that begins as zero, or as the bytes of a file.
+ * What a mapping cannot be here is refused: executable, shared with a file that is written, at a
+ * place of the caller's choice. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -12,7 +13,8 @@
 
 #include "call.h"
 
-/* A mapping, until all of its pages are unmapped. Parts of it stay where they are until then: the heap takes back whole blocks. */
+/* A mapping, until all of its pages are unmapped. Parts of it stay where they are until then: the
+ * heap takes back whole blocks. */
 struct mapping {
     struct mapping *next;
     uintptr_t start, end;

@@ -1,4 +1,5 @@
-/* Functions of libm whose versions in newlib are not what C asks for: a fused product that is not, and infinities and NaNs that are lost. */
+/* Functions of libm whose versions in newlib are not what C asks for: a fused product that is not,
+ * and infinities and NaNs that are lost. */
 #include <math.h>
 #include <stdint.h>
 
@@ -21,7 +22,8 @@ double modf(double x, double *whole)
 double fdim(double x, double y) { return x != x ? x : y != y ? y : x > y ? x - y : 0; }
 float fdimf(float x, float y) { return x != x ? x : y != y ? y : x > y ? x - y : 0; }
 
-/* The product is exact in binary128; the sum is rounded to odd there, so that the second rounding is the only one that counts. */
+/* The product is exact in binary128; the sum is rounded to odd there, so that the second rounding
+ * is the only one that counts. */
 double fma(double x, double y, double z)
 {
     if (!(x - x == 0 && y - y == 0 && z - z == 0) || x == 0 || y == 0 || z == 0)

@@ -1,4 +1,5 @@
-/* newlib's own names of the malloc family, whose functions are in our library, and what else there is of it. */
+/* newlib's own names of the malloc family, whose functions are in our library, and what else there
+ * is of it. */
 #include <errno.h>
 #include <reent.h>
 #include <stdlib.h>

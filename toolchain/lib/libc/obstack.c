@@ -1,4 +1,5 @@
-/* Stacks of objects: chunks of memory in a list, the newest first; the object that grows is the last in the newest. */
+/* Stacks of objects: chunks of memory in a list, the newest first; the object that grows is the
+ * last in the newest. */
 #define _GNU_SOURCE
 #include <obstack.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* The process that a program believes in: there is one, it is the call of the host, and other processes are not reached. */
+/* The process that a program believes in: there is one, it is the call of the host, and other
+ * processes are not reached. */
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>

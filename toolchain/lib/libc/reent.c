@@ -1,5 +1,6 @@
-/* The library's state of a thread: the first thread to ask has the static one, each other one its own. A data stack that another thread of the host
- * takes over is found with the state of the one before, which is as good as any. */
+/* The library's state of a thread: the first thread to ask has the static one, each other one its
+ * own. A data stack that another thread of the host takes over is found with the state of the one
+ * before, which is as good as any. */
 #include <errno.h>
 #include <reent.h>
 #include <stdlib.h>

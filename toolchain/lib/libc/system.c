@@ -1,4 +1,5 @@
-/* The system that a program believes in: its names, limits and clocks, which descriptors are ready, what a terminal is set to. */
+/* The system that a program believes in: its names, limits and clocks, which descriptors are ready,
+ * what a terminal is set to. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <grp.h>

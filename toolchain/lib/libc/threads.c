@@ -1,5 +1,6 @@
-/* POSIX threads and those of C11: locks, conditions, keys. Several threads of the host may be in one domain at once; the library
- * starts none. Whoever waits spins for a moment, then lets others run, then sleeps. */
+/* POSIX threads and those of C11: locks, conditions, keys. Several threads of the host may be in
+ * one domain at once; the library starts none. Whoever waits spins for a moment, then lets others
+ * run, then sleeps. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -350,7 +351,8 @@ int pthread_barrier_wait(pthread_barrier_t *b)
     return 0;
 }
 
-/* Keys: each thread has its own values. Destructors would run at the end of a thread, which the extension does not see. */
+/* Keys: each thread has its own values. Destructors would run at the end of a thread, which the
+ * extension does not see. */
 
 static struct {
     int used;

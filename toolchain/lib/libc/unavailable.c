@@ -1,8 +1,10 @@
-/* What programs expect to link and what cannot be here: processes, sockets, timers, users, libraries that are loaded. Each function
- * fails as on a system that does not have it, mostly with ENOSYS.
+/* What programs expect to link and what cannot be here: processes, sockets, timers, users,
+ * libraries that are loaded. Each function fails as on a system that does not have it, mostly with
+ * ENOSYS.
  *
- * The toolchain reads this file, too: for each line that begins with one of the macros it defines __stub_NAME in <limits.h>, by which
- * configure scripts and meson know such functions, and report them as missing. */
+ * The toolchain reads this file, too: for each line that begins with one of the macros it defines
+ * __stub_NAME in <limits.h>, by which configure scripts and meson know such functions, and report
+ * them as missing. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-/* uchar.h: a wide character is one of UTF-32. Half of a pair of UTF-16 waits in the state of the conversion. */
+/* uchar.h: a wide character is one of UTF-32. Half of a pair of UTF-16 waits in the state of the
+ * conversion. */
 #include <errno.h>
 #include <uchar.h>
 #include <string.h>
@@ -18,7 +19,8 @@ size_t c32rtomb(char *restrict to, char32_t c, mbstate_t *restrict state)
     return wcrtomb(to, (wchar_t)c, state ? state : &own);
 }
 
-/* newlib's states of conversions have a count that is 0 between characters; this mark is none of its counts. */
+/* newlib's states of conversions have a count that is 0 between characters; this mark is none of
+ * its counts. */
 #define HALF 0x4000
 
 size_t mbrtoc16(char16_t *restrict out, const char *restrict from, size_t n, mbstate_t *restrict state)

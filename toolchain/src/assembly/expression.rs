@@ -1,4 +1,5 @@
-//! Assembler expressions: checked text, with the value or the symbol and offset where they are that simple.
+//! Assembler expressions: checked text, with the value or the symbol and offset where they are that
+//! simple.
 
 use std::fmt;
 
@@ -145,8 +146,9 @@ impl Parser<'_> {
         }
     }
 
-    /// term { (+ | - | the binary operators) term }. All operators bind alike except `+` and `-`, which bind weakest:
-    /// enough to know the value of what compilers write, and anything else stays text.
+    /// term { (+ | - | the binary operators) term }. All operators bind alike except `+` and `-`,
+    /// which bind weakest: enough to know the value of what compilers write, and anything else
+    /// stays text.
     fn sum(&mut self) -> Result<Form, String> {
         let mut left = self.product()?;
         loop {

@@ -1,8 +1,9 @@
 //! What the assembler does to text before it reads it: macros, repetitions, conditions.
 //!
-//! Expansion is between [`scan`](super::scan) and [`parse`](super::parse): what comes out are statements that were written or expanded,
-//! each with the line of what was written. Text without these directives passes untouched. A value is known only if it is a number
-//! when the line is read (gas: an absolute expression); a condition on anything else is an error.
+//! Expansion is between [`scan`](super::scan) and [`parse`](super::parse): what comes out are
+//! statements that were written or expanded, each with the line of what was written. Text without
+//! these directives passes untouched. A value is known only if it is a number when the line is read
+//! (gas: an absolute expression); a condition on anything else is an error.
 
 mod condition;
 
@@ -11,7 +12,8 @@ use std::collections::HashMap;
 use super::expression::is_symbol_char;
 use super::scan::{Raw, leading_label, split_commas};
 
-/// Statements that one source may expand to, and how deep macros may call each other: the text decides both.
+/// Statements that one source may expand to, and how deep macros may call each other: the text
+/// decides both.
 const MOST: usize = 1 << 18;
 const DEEPEST: usize = 200;
 
@@ -302,7 +304,8 @@ impl Macro {
     }
 }
 
-/// Arguments: separated by commas or, where there is none, by spaces that do not stand beside an operator.
+/// Arguments: separated by commas or, where there is none, by spaces that do not stand beside an
+/// operator.
 fn words(text: &str) -> Vec<String> {
     let parts = split_commas(text);
     let [whole] = parts.as_slice() else {
@@ -356,8 +359,8 @@ fn body(
     Err((line, format!("`{}` without `{end}`", begin[0])))
 }
 
-/// A statement of a body: `\name` is the parameter's value, `\@` the number of the macro's call, `\()` nothing. In a macro it stands on
-/// the line of the call.
+/// A statement of a body: `\name` is the parameter's value, `\@` the number of the macro's call,
+/// `\()` nothing. In a macro it stands on the line of the call.
 fn substituted(
     raw: &Raw,
     values: &[(String, String)],

@@ -1,6 +1,7 @@
 //! The parser: text to [`Statement`]s.
 //!
-//! Numeric labels (`1:`, `1b`, `1f`) are given unique names, so that statements can be moved between them.
+//! Numeric labels (`1:`, `1b`, `1f`) are given unique names, so that statements can be moved
+//! between them.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,7 +26,8 @@ const PREFIXES: [&str; 13] = [
     "xacquire", "xrelease",
 ];
 
-/// Parses assembly. `file` names it in messages where the text itself does not say better (`.loc`, line markers).
+/// Parses assembly. `file` names it in messages where the text itself does not say better (`.loc`,
+/// line markers).
 pub fn parse(source: &str, file: &str) -> Result<Vec<Statement>, SyntaxError> {
     let mut parser = Parser {
         own_file: Rc::from(file),
@@ -177,8 +179,8 @@ impl Parser {
         };
         let Ok(number) = number.parse() else { return };
         let strings: Vec<&str> = rest.split('"').skip(1).step_by(2).collect();
-        // The directory is the compilation's own or one that the user named in an include: the name alone reads
-        // as the user wrote it when it is relative to the former.
+        // The directory is the compilation's own or one that the user named in an include: the name
+        // alone reads as the user wrote it when it is relative to the former.
         if let Some(name) = strings.last() {
             self.files.insert(number, Rc::from(*name));
         }

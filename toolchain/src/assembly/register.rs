@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A register operand. General registers are numbered as in the encoding: rax 0, rcx 1, rdx 2, rbx 3, rsp 4, rbp 5,
-/// rsi 6, rdi 7, r8 to r15.
+/// A register operand. General registers are numbered as in the encoding: rax 0, rcx 1, rdx 2, rbx
+/// 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 to r15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Register {
     /// A general register in one of its widths.

@@ -1,7 +1,7 @@
 //! From text to raw statements: comments, strings, `;`, line markers.
 //!
-//! GNU as on x86 begins a comment with `#`; a line that is `# 12 "file"` is the preprocessor's line marker, which also
-//! frames inline assembly in gcc's output.
+//! GNU as on x86 begins a comment with `#`; a line that is `# 12 "file"` is the preprocessor's line
+//! marker, which also frames inline assembly in gcc's output.
 
 use super::expression::is_symbol_char;
 
@@ -28,8 +28,8 @@ pub enum Raw {
     EndOfInline,
 }
 
-/// Splits `source` into raw statements. A string that is not closed or a comment that does not end is an error, given
-/// with its line.
+/// Splits `source` into raw statements. A string that is not closed or a comment that does not end
+/// is an error, given with its line.
 pub fn scan(source: &str) -> Result<Vec<Raw>, (u32, String)> {
     let mut out = Vec::new();
     let mut in_comment: Option<u32> = None;

@@ -15,9 +15,11 @@ pub const WITHOUT_CXX_LIBRARY: &[&str] =
 /// After the user's flags: what the extension ABI needs.
 ///
 /// - fixed offsets in the window: no position-independent code, small model;
-/// - `%r15` and `%r11` are the ABI's; no red zone, since there is no use of memory below the stack pointer that the rewriter could know;
+/// - `%r15` and `%r11` are the ABI's; no red zone, since there is no use of memory below the stack
+///   pointer that the rewriter could know;
 /// - `endbr64` marks where landing pads go, with switch labels;
-/// - no push from memory (it needs a scratch register) and no knowledge of what callees leave alone (gates do not);
+/// - no push from memory (it needs a scratch register) and no knowledge of what callees leave alone
+///   (gates do not);
 /// - thread-local variables lie at fixed distances from the thread pointer;
 /// - string instructions cannot be confined (for gathers, see below);
 /// - frames are described at calls only, which is where the data stack is what the compiler thinks.
@@ -46,8 +48,8 @@ pub const REQUIRED: &[&str] = &[
 /// After the user's flags, for C++.
 pub const REQUIRED_CXX: &[&str] = &["-fno-gnu-unique"];
 
-/// Ways to keep the compiler from making gathers, one for each range of its versions. The first that it accepts is used, and
-/// only where the user's flags allow AVX2.
+/// Ways to keep the compiler from making gathers, one for each range of its versions. The first
+/// that it accepts is used, and only where the user's flags allow AVX2.
 pub const NO_GATHER: &[&str] = &[
     "-mno-gather",
     "-mtune-ctrl=^use_gather_2parts,^use_gather_4parts,^use_gather_8parts",

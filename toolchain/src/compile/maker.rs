@@ -1,4 +1,5 @@
-//! What turns sources into confined objects, as text: libraries that were made by another rewriter, or with other flags, are made anew.
+//! What turns sources into confined objects, as text: libraries that were made by another rewriter,
+//! or with other flags, are made anew.
 
 /// The texts.
 pub const MAKER: &[&str] = &[

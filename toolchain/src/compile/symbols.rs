@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The section of an object that names the functions which are the host's, whatever library has one of that name.
+/// The section of an object that names the functions which are the host's, whatever library has one
+/// of that name.
 pub const SERVICES: &str = ".postern.services";
 
 /// The labels that a text defines.
@@ -13,8 +14,9 @@ fn labels(text: &str) -> HashSet<&str> {
         .collect()
 }
 
-/// Turns the visibility by which POSTERN_IMPORT marks a function of the host (protected, and not defined here) into a section
-/// that the link reads and drops: ld has no use for a protected symbol that nobody defines.
+/// Turns the visibility by which POSTERN_IMPORT marks a function of the host (protected, and not
+/// defined here) into a section that the link reads and drops: ld has no use for a protected symbol
+/// that nobody defines.
 pub(super) fn note_services(text: &str) -> Cow<'_, str> {
     const MARK: &str = "\t.protected\t";
     if !text.contains(MARK) {

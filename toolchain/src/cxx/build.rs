@@ -21,8 +21,8 @@ struct Folder {
     explicit: bool,
 }
 
-/// Left out are: what is there for programs that older versions of the library were linked to, the parallel mode, and what we
-/// have ourselves.
+/// Left out are: what is there for programs that older versions of the library were linked to, the
+/// parallel mode, and what we have ourselves.
 const FOLDERS: &[Folder] = &[
     Folder {
         path: "libsupc++",
@@ -89,7 +89,8 @@ const SPECIAL: &[(&str, &[&str])] = &[
     ("src/c++11/limits.cc", &["-fchar8_t"]),
 ];
 
-/// Files that are compiled once more for the string of before C++11, which some facets of locales know.
+/// Files that are compiled once more for the string of before C++11, which some facets of locales
+/// know.
 const OLD_STRING: &[&str] = &[
     "collate_members",
     "messages_members",

@@ -1,7 +1,8 @@
 //! What libstdc++ is told about the system: the headers that differ from one system to another.
 //!
-//! Most are those that libstdc++ has for newlib and for processors in general. `c++config.h` is the one of the installed
-//! compiler without what is said there of the host's C library, but for what newlib has, too.
+//! Most are those that libstdc++ has for newlib and for processors in general. `c++config.h` is the
+//! one of the installed compiler without what is said there of the host's C library, but for what
+//! newlib has, too.
 
 use std::path::Path;
 
@@ -96,7 +97,8 @@ pub fn write(folder: &Path, installed: &Path) -> Result<(), CompileError> {
     cache::write(folder, &files)
 }
 
-/// The configuration without what does not hold. It begins behind the part that is the same on all systems.
+/// The configuration without what does not hold. It begins behind the part that is the same on all
+/// systems.
 fn configured(text: &str) -> String {
     let mut system = false;
     let mut out = String::with_capacity(text.len());

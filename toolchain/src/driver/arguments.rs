@@ -1,4 +1,5 @@
-//! The command line: gcc's, read only as far as the driver needs it. What it does not know is passed on to gcc.
+//! The command line: gcc's, read only as far as the driver needs it. What it does not know is
+//! passed on to gcc.
 
 mod known;
 
@@ -425,8 +426,9 @@ fn stack_log2(text: &str) -> Result<u32, String> {
     })
 }
 
-/// Replaces `@file` by the arguments in the file, which are separated by white space and may be quoted. `left` is how many bytes
-/// of such files are still read: they may name each other many times.
+/// Replaces `@file` by the arguments in the file, which are separated by white space and may be
+/// quoted. `left` is how many bytes of such files are still read: they may name each other many
+/// times.
 fn expand(arguments: &[OsString], depth: u32, left: &mut u64) -> Result<Vec<OsString>, String> {
     let mut out = Vec::with_capacity(arguments.len());
     for argument in arguments {

@@ -1,4 +1,5 @@
-//! Building extensions from a program: what build scripts, tests and benches use instead of the command.
+//! Building extensions from a program: what build scripts, tests and benches use instead of the
+//! command.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -9,7 +9,8 @@ use postern_verifier::{Layout, Profile, Violation, buffer_len, verify};
 
 use super::LinkError;
 
-/// Verifies the text of the file at `path` and, if it is accepted, writes into the header note what the text uses.
+/// Verifies the text of the file at `path` and, if it is accepted, writes into the header note what
+/// the text uses.
 ///
 /// Its gate slots lie `shift` pages higher than they need.
 pub fn judge(path: &Path, imports: u32, shift: u32) -> Result<(), LinkError> {
@@ -54,7 +55,8 @@ pub fn judge(path: &Path, imports: u32, shift: u32) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// The refusal in the compiler's form, as far as the file's symbols and line table can tell the place.
+/// The refusal in the compiler's form, as far as the file's symbols and line table can tell the
+/// place.
 fn describe(file: &ElfFile64<Endianness>, violation: &Violation) -> String {
     let at = u64::from(violation.offset);
     let symbol = file

@@ -107,8 +107,8 @@ impl Linker<'_> {
             };
         }
         command.arg("--end-group");
-        // The C++ library goes before ours, which has a simple `operator new`, and so does the C library, which can run what is
-        // left for a program's exit.
+        // The C++ library goes before ours, which has a simple `operator new`, and so does the C
+        // library, which can run what is left for a program's exit.
         command.arg("--start-group");
         command.args(&needs.cxx);
         if let Some(folder) = &needs.libc {

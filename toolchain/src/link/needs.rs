@@ -1,13 +1,16 @@
-//! What has to be linked besides the inputs: found out by trial links, until one asks for nothing new.
+//! What has to be linked besides the inputs: found out by trial links, until one asks for nothing
+//! new.
 //!
-//! Each trial is made with what the trials before asked for, and may ask for more: the C++ library for the C library, constructors
-//! for the function that runs them, and so on. One thing is taken up at a time, in the order of [`next`], for what comes later is
-//! to be judged by what came before alone: a library that nothing refers to any more would not be linked, but its services would
+//! Each trial is made with what the trials before asked for, and may ask for more: the C++ library
+//! for the C library, constructors for the function that runs them, and so on. One thing is taken
+//! up at a time, in the order of [`next`], for what comes later is to be judged by what came before
+//! alone: a library that nothing refers to any more would not be linked, but its services would
 //! stay imports.
 //!
-//! It ends. Everything here only grows, but for `frames`. More is linked with tables of frames than without, so that a trial that
-//! says the tables are of use says so with them, too, and one that says that they are not says so without: they change at most
-//! once after each change of something else, and once when they are laid down by guess.
+//! It ends. Everything here only grows, but for `frames`. More is linked with tables of frames than
+//! without, so that a trial that says the tables are of use says so with them, too, and one that
+//! says that they are not says so without: they change at most once after each change of something
+//! else, and once when they are laid down by guess.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -82,7 +85,8 @@ fn cxx(linker: &Linker, found: &Found) -> Result<Option<PathBuf>, LinkError> {
     Ok(wanted.map(CxxLibrary::archive).transpose()?)
 }
 
-/// The folder of the C library, if something asks for it, and the undefined functions that are the host's all the same.
+/// The folder of the C library, if something asks for it, and the undefined functions that are the
+/// host's all the same.
 fn libc(linker: &Linker, found: &Found) -> Result<Option<(PathBuf, Vec<String>)>, LinkError> {
     let Some(library) = &linker.options.libc else {
         return Ok(None);

@@ -7,15 +7,16 @@ use postern_verifier::window::{ABI_VERSION, PAGE, SHIFT_FLAGS, STACK_MASK, slot}
 use super::signatures::DebugInfo;
 use super::symbols::Found;
 
-/// Whether an import or export can have this name. It goes into assembly and linker scripts between quotation marks, and there is
-/// no way to write those in both; no compiler makes such a name.
+/// Whether an import or export can have this name. It goes into assembly and linker scripts between
+/// quotation marks, and there is no way to write those in both; no compiler makes such a name.
 pub fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
     (1..=255).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages higher than they need, and the three
-/// notes. The flags of the header say no more than that; the others are filled in after the verifier has said what the text uses.
+/// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages
+/// higher than they need, and the three notes. The flags of the header say no more than that; the
+/// others are filled in after the verifier has said what the text uses.
 pub fn assembly(
     found: &Found,
     debug: &DebugInfo,
@@ -37,7 +38,8 @@ pub fn assembly(
         "\t.globl {STACK_MASK}\n\t.hidden {STACK_MASK}\n\t.set {STACK_MASK}, {mask:#x}"
     );
     if found.wants_thread_pointer && found.thread_locals.is_none() {
-        // So that there is a header for them, which asks the runtime for the stack protector's word.
+        // So that there is a header for them, which asks the runtime for the stack protector's
+        // word.
         out.push_str("\t.section .postern.tbss,\"awT\",@nobits\n\t.zero 1\n");
     }
     out.push_str("\t.section .note.postern,\"a\",@note\n");

@@ -14,7 +14,8 @@ pub struct Plan {
     pub data: bool,
     /// Whether frames and landing pads are described, for an unwinder that is linked.
     pub frames: bool,
-    /// The largest alignment of a thread-local variable; none if there is none, nor code that wants the thread pointer.
+    /// The largest alignment of a thread-local variable; none if there is none, nor code that wants
+    /// the thread pointer.
     pub thread_locals: Option<u64>,
 }
 
@@ -78,7 +79,8 @@ impl Plan {
 "
             )
         });
-        // A page's rest is filled with int3, which cannot be run into by a last instruction that falls through.
+        // A page's rest is filled with int3, which cannot be run into by a last instruction that
+        // falls through.
         let _ = write!(
             out,
             "SECTIONS {{

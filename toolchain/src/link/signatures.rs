@@ -1,7 +1,8 @@
 //! Signatures and lines from debug information.
 //!
-//! The letters are those of the extension ABI, section 7. What cannot be said in letters (variadic functions, structures
-//! by value, 128-bit and extended types) has an empty signature, which means "unknown".
+//! The letters are those of the extension ABI, section 7. What cannot be said in letters (variadic
+//! functions, structures by value, 128-bit and extended types) has an empty signature, which means
+//! "unknown".
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -18,7 +18,8 @@ use crate::compile::symbols::SERVICES;
 pub const ALLOCATOR: [&str; 4] = ["malloc", "free", "calloc", "realloc"];
 /// The function that runs static constructors, exported where there are any.
 pub const INIT: &str = "__postern_init";
-/// What stands in virtual tables where there is no function. Compilers refer to it weakly, so that no archive is searched for it.
+/// What stands in virtual tables where there is no function. Compilers refer to it weakly, so that
+/// no archive is searched for it.
 pub const PURE: &str = "__cxa_pure_virtual";
 /// The function that every exception starts with.
 const RAISE: &str = "_Unwind_RaiseException";
@@ -52,7 +53,8 @@ pub struct Found {
 }
 
 impl Found {
-    /// Leaves only the exports of `names` and those that the runtime gives a meaning; all, if there are no names.
+    /// Leaves only the exports of `names` and those that the runtime gives a meaning; all, if there
+    /// are no names.
     pub fn choose_exports(&mut self, names: &[String]) -> Result<(), LinkError> {
         if names.is_empty() {
             return Ok(());
@@ -219,7 +221,8 @@ fn read_services(path: &Path, data: &[u8], names: &mut BTreeSet<String>) -> Resu
     Ok(())
 }
 
-/// Defined functions of default visibility; weak ones only where `weak` says so or the runtime gives them a meaning.
+/// Defined functions of default visibility; weak ones only where `weak` says so or the runtime
+/// gives them a meaning.
 fn functions(file: &ElfFile64<Endianness>, weak: bool) -> Vec<String> {
     let mut names = Vec::new();
     for symbol in file.symbols() {
@@ -239,7 +242,8 @@ fn functions(file: &ElfFile64<Endianness>, weak: bool) -> Vec<String> {
     names
 }
 
-/// A number for these bytes, the same everywhere and always (FNV-1a over words, its halves put together).
+/// A number for these bytes, the same everywhere and always (FNV-1a over words, its halves put
+/// together).
 fn number_of(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];

@@ -1,7 +1,9 @@
-//! Where the source of a crate lies: `cargo` fetches it, compares its checksum with the registry's, and keeps it.
+//! Where the source of a crate lies: `cargo` fetches it, compares its checksum with the registry's,
+//! and keeps it.
 //!
-//! Each crate has a package of its own in the cache that depends on it and on nothing else, so that crates do not
-//! disturb each other's versions. Once the source is there, neither network nor cargo is needed.
+//! Each crate has a package of its own in the cache that depends on it and on nothing else, so that
+//! crates do not disturb each other's versions. Once the source is there, neither network nor cargo
+//! is needed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -43,7 +45,8 @@ pub fn folder(project: &Path, name: &str, version: &str) -> Result<PathBuf, Proj
     Ok(found)
 }
 
-/// What makes cargo answer otherwise in this project than in another: where it keeps things, and its configuration files.
+/// What makes cargo answer otherwise in this project than in another: where it keeps things, and
+/// its configuration files.
 fn configuration(project: &Path) -> Vec<String> {
     let mut found = Vec::new();
     found.extend(std::env::var("CARGO_HOME").ok());

@@ -1,8 +1,9 @@
 //! Whether a file is up to date.
 //!
-//! Before a step begins, its command goes into a stamp. The result is fresh while the command is the same and every
-//! file that it was made from is older than the stamp: a file that changes during the step, or in the same tick of
-//! the clock, is newer or as old, and the step is done again.
+//! Before a step begins, its command goes into a stamp. The result is fresh while the command is
+//! the same and every file that it was made from is older than the stamp: a file that changes
+//! during the step, or in the same tick of the clock, is newer or as old, and the step is done
+//! again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

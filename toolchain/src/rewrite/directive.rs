@@ -7,8 +7,8 @@ use super::program::section_and_flags;
 pub enum Verdict {
     /// Emit it as it is.
     Pass,
-    /// It describes the compiler's frame. Whatever it says is true of %r15 at calls (the bias is 0 there), which is where an
-    /// unwinder looks: emit it if there is something to unwind.
+    /// It describes the compiler's frame. Whatever it says is true of %r15 at calls (the bias is 0
+    /// there), which is where an unwinder looks: emit it if there is something to unwind.
     Frame,
     /// Line information: emit it if debug information is kept.
     Line,
@@ -144,8 +144,9 @@ impl Alignment {
         vec![format!("\t.p2align {},0xcc{most}", self.log2)]
     }
 
-    /// The lines for an alignment that control runs through: NOPs of at most eight bytes, since the longer ones that the
-    /// assembler would take have a segment override. Steps of eight and sixteen make sure of that; above, NOPs of four bytes.
+    /// The lines for an alignment that control runs through: NOPs of at most eight bytes, since the
+    /// longer ones that the assembler would take have a segment override. Steps of eight and
+    /// sixteen make sure of that; above, NOPs of four bytes.
     pub fn reached(&self) -> Vec<String> {
         if self.log2 < 3 {
             return match self.log2 {

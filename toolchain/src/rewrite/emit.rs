@@ -375,7 +375,8 @@ impl<'p, 'a> Emitter<'p, 'a> {
         self.line(format!("{behind}:"));
     }
 
-    /// `fxam` with its `fnstsw`: through memory below the compiler's stack pointer, where nothing is.
+    /// `fxam` with its `fnstsw`: through memory below the compiler's stack pointer, where nothing
+    /// is.
     fn examine(&mut self, index: usize) -> Outcome {
         let (partner, flags) = examine::partner(self.program, &self.flags, index)?;
         self.written = Some(partner);
@@ -408,8 +409,9 @@ impl<'p, 'a> Emitter<'p, 'a> {
         }
     }
 
-    /// Puts the offset of the data stack's last byte into a register. Where flags are wanted afterwards, the `or` is done in a
-    /// vector register, which is kept meanwhile below the stack pointer, where nobody has anything.
+    /// Puts the offset of the data stack's last byte into a register. Where flags are wanted
+    /// afterwards, the `or` is done in a vector register, which is kept meanwhile below the stack
+    /// pointer, where nobody has anything.
     fn stack_end(&mut self, index: usize, register: Register) {
         let long = match register {
             Register::General(number, _) => Register::long(number),

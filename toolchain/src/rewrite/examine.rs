@@ -1,6 +1,7 @@
-//! `fxam`, which says what kind of number is on top of the x87 stack. It also tells the sign of an empty register, which
-//! may be the host's, so the verifier refuses it. Compilers write it together with `fnstsw %ax` and look at the condition
-//! bits in %ah; the pair becomes a store and comparisons that set the same bits.
+//! `fxam`, which says what kind of number is on top of the x87 stack. It also tells the sign of an
+//! empty register, which may be the host's, so the verifier refuses it. Compilers write it together
+//! with `fnstsw %ax` and look at the condition bits in %ah; the pair becomes a store and
+//! comparisons that set the same bits.
 
 use super::flags::Flags;
 use super::program::Program;
@@ -30,7 +31,8 @@ fn stores_status(instruction: &Instruction) -> bool {
         && matches!(instruction.operands.as_slice(), [Operand::Register(r)] if r.is_general(0))
 }
 
-/// The index of the `fnstsw %ax` that belongs to the `fxam` at `index`, and whether flags from before are wanted behind it.
+/// The index of the `fnstsw %ax` that belongs to the `fxam` at `index`, and whether flags from
+/// before are wanted behind it.
 ///
 /// # Errors
 /// There is none.
@@ -42,8 +44,8 @@ pub fn partner(program: &Program, flags: &Flags, index: usize) -> Result<(usize,
     Ok((partner, flags))
 }
 
-/// The lines for the pair that leave the flags as they were. `flags` and `status` are unused slots of 8 bytes. Before the pair
-/// %ax is free, since it is about to be written.
+/// The lines for the pair that leave the flags as they were. `flags` and `status` are unused slots
+/// of 8 bytes. Before the pair %ax is free, since it is about to be written.
 pub fn keeping_flags(pair: Vec<String>, flags: &str, status: &str) -> Vec<String> {
     let mut lines = vec![
         "\tlahf".to_owned(),
@@ -60,8 +62,8 @@ pub fn keeping_flags(pair: Vec<String>, flags: &str, status: &str) -> Vec<String
     lines
 }
 
-/// The lines for the pair. `scratch` is an unused slot of 16 bytes, `upper` its second half; `label` is a fresh label's
-/// stem. Writes %ax, %r11 and the flags.
+/// The lines for the pair. `scratch` is an unused slot of 16 bytes, `upper` its second half;
+/// `label` is a fresh label's stem. Writes %ax, %r11 and the flags.
 pub fn expand(scratch: &str, upper: &str, label: &str) -> Vec<String> {
     let bits = |bits: u16| format!("\torw\t${bits:#x}, %ax");
     let done = format!("\tjmp\t{label}e");

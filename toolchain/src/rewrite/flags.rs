@@ -1,9 +1,11 @@
 //! Whether the arithmetic flags are still wanted at a place, so that an `or` can be put there.
 //!
-//! The answer errs on one side: flags are dead only where an instruction that writes all of them, a call or a return comes
-//! before any that reads one. An indirect jump hands them on if it may go to a landing pad where they are wanted: gcc leaves
-//! out a comparison in a `case` if it was the last one before the `switch`. The guarded sequence would lose them, so such a
-//! jump keeps them below the data stack, and such a landing pad fetches them. At the entry of a function nothing is in them.
+//! The answer errs on one side: flags are dead only where an instruction that writes all of them, a
+//! call or a return comes before any that reads one. An indirect jump hands them on if it may go to
+//! a landing pad where they are wanted: gcc leaves out a comparison in a `case` if it was the last
+//! one before the `switch`. The guarded sequence would lose them, so such a jump keeps them below
+//! the data stack, and such a landing pad fetches them. At the entry of a function nothing is in
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +18,8 @@ use crate::assembly::{Instruction, Operand, StatementKind};
 /// Statements that are looked at before the answer is yes.
 const FAR: usize = 300;
 
-/// Instructions that write every arithmetic flag (or leave it undefined), without their width suffix.
+/// Instructions that write every arithmetic flag (or leave it undefined), without their width
+/// suffix.
 const WRITERS: &[&str] = &[
     "add", "sub", "cmp", "test", "and", "or", "xor", "neg", "mul", "imul", "comiss", "comisd",
     "ucomiss", "ucomisd", "vcomiss", "vcomisd", "vucomiss", "vucomisd", "fcomi", "fcomip",
@@ -36,7 +39,8 @@ const READERS: &[&str] = &[
 pub struct Flags<'p, 'a> {
     program: &'p Program<'a>,
     flow: &'p Flow,
-    /// The landing pads inside of functions where flags are wanted, by the index of the `endbr64`, each with its labels.
+    /// The landing pads inside of functions where flags are wanted, by the index of the `endbr64`,
+    /// each with its labels.
     landings: BTreeMap<usize, Vec<usize>>,
     /// From such a label to its landing pad.
     pads: HashMap<usize, usize>,
@@ -93,13 +97,15 @@ impl<'p, 'a> Flags<'p, 'a> {
         self.behind(*self.pads.get(&index)?)
     }
 
-    /// The same for control that runs into the label, which leaves the way at the first one of a landing pad.
+    /// The same for control that runs into the label, which leaves the way at the first one of a
+    /// landing pad.
     pub fn detour_of_first(&self, index: usize) -> Option<String> {
         let pad = self.pads.get(&index)?;
         (self.landings[pad].first() == Some(&index)).then(|| self.behind(*pad))?
     }
 
-    /// Whether a flag may be read, before all are written, by the instruction at `index` or by what follows it.
+    /// Whether a flag may be read, before all are written, by the instruction at `index` or by what
+    /// follows it.
     pub fn live(&self, index: usize) -> bool {
         let program = self.program;
         let mut at = index;
@@ -136,7 +142,8 @@ impl<'p, 'a> Flags<'p, 'a> {
     }
 }
 
-/// The landing pads that are not at the entry of a function, each with the labels right before it that control can reach.
+/// The landing pads that are not at the entry of a function, each with the labels right before it
+/// that control can reach.
 fn inner_landings(program: &Program, flow: &Flow) -> BTreeMap<usize, Vec<usize>> {
     let mut landings = BTreeMap::new();
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); program.sections.len()];

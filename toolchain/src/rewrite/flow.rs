@@ -1,10 +1,11 @@
 //! How deep the compiler's stack is at each label.
 //!
-//! The compiler pushes return addresses on the stack that it uses for data; an extension does not. To put every
-//! operand where the callee-side adjustment wants it, the rewriter must know at each join of control how far the
-//! compiler's stack pointer is from its value at entry, and how far %rbp is when it holds the frame. This pass walks
-//! the control flow of each function and finds both. Where the depth is not one number (alloca, realigned frames) the
-//! answer is "dynamic": there %r15 mirrors the compiler's stack pointer exactly, which needs no knowledge.
+//! The compiler pushes return addresses on the stack that it uses for data; an extension does not.
+//! To put every operand where the callee-side adjustment wants it, the rewriter must know at each
+//! join of control how far the compiler's stack pointer is from its value at entry, and how far
+//! %rbp is when it holds the frame. This pass walks the control flow of each function and finds
+//! both. Where the depth is not one number (alloca, realigned frames) the answer is "dynamic":
+//! there %r15 mirrors the compiler's stack pointer exactly, which needs no knowledge.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +28,8 @@ pub struct Join {
 pub struct Flow {
     /// By statement index of the label.
     pub joins: HashMap<usize, Join>,
-    /// For each indirect jump (by statement index) that stays in its function: the labels that it may go to.
+    /// For each indirect jump (by statement index) that stays in its function: the labels that it
+    /// may go to.
     pub indirect: HashMap<usize, Vec<usize>>,
     /// Labels at which functions begin, with those of hand-written code that nothing declares.
     pub entries: HashSet<usize>,
@@ -118,7 +120,8 @@ impl Walk<'_, '_> {
             while let Some((index, state)) = work.pop() {
                 self.run(start, index, state, &mut work);
             }
-            // Second choice: the labels whose address is taken in this function and that nothing else reached.
+            // Second choice: the labels whose address is taken in this function and that nothing
+            // else reached.
             for (jump, state) in std::mem::take(&mut self.guessed) {
                 let candidates = self.candidates(jump);
                 for label in &candidates {
@@ -242,7 +245,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The labels of the table that the indirect jump reads, if the jump or the load of its register names one.
+    /// The labels of the table that the indirect jump reads, if the jump or the load of its
+    /// register names one.
     fn table(&self, index: usize, jump: &Instruction) -> Option<Vec<usize>> {
         let table_of = |operand: &Operand| match operand {
             Operand::Memory(memory) => memory.displacement.as_symbol().map(str::to_owned),
@@ -301,7 +305,8 @@ impl Walk<'_, '_> {
                 match state.depth {
                     // An unwinder arrives with the stack as it was at the call.
                     _ if self.program.pads.contains(index) => 0,
-                    // An indirect jump may be one to another function: both want the stack as a return finds it.
+                    // An indirect jump may be one to another function: both want the stack as a
+                    // return finds it.
                     Some(0) => 8,
                     Some(depth) if leaf => 8 + depth,
                     _ => 0,

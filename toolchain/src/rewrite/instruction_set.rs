@@ -1,8 +1,8 @@
 //! Which mnemonics exist, as data, and what kind each is.
 //!
-//! The verifier judges encodings; this table judges spellings, so that what cannot be confined is refused with the
-//! line that says it. It may list an instruction that the verifier refuses (then linking fails), never the other way
-//! round to any harm.
+//! The verifier judges encodings; this table judges spellings, so that what cannot be confined is
+//! refused with the line that says it. It may list an instruction that the verifier refuses (then
+//! linking fails), never the other way round to any harm.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -268,8 +268,9 @@ fn build() -> HashMap<String, Class> {
     table
 }
 
-/// The kind of the instruction `mnemonic` with `operands` operands; none if there is no such instruction here.
-/// (`movsb` and `movsl`, `movsd` and `cmpsd` name different instructions with operands and without.)
+/// The kind of the instruction `mnemonic` with `operands` operands; none if there is no such
+/// instruction here. (`movsb` and `movsl`, `movsd` and `cmpsd` name different instructions with
+/// operands and without.)
 pub fn classify(mnemonic: &str, operands: usize) -> Option<Class> {
     if operands == 0 {
         for stem in ["movs", "stos", "lods", "cmps", "scas"] {

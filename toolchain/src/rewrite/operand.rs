@@ -5,8 +5,8 @@ use crate::assembly::expression::Form;
 use crate::assembly::register::{R11, R15, RSP, Width};
 use crate::assembly::{Expression, Memory, Operand, Register};
 
-/// Offsets below the first byte that is ever mapped: a symbol less more than this would be negative, which a 32-bit
-/// relocation cannot say.
+/// Offsets below the first byte that is ever mapped: a symbol less more than this would be
+/// negative, which a 32-bit relocation cannot say.
 const LOWEST_SYMBOL: i64 = 0x1_0000;
 /// `%gs`
 pub const GS: Register = Register::Segment(5);
@@ -16,7 +16,8 @@ pub const GS: Register = Register::Segment(5);
 pub struct Translated {
     /// What the instruction accesses.
     pub memory: Memory,
-    /// What must be computed into %r11 first (without a segment), because the operand cannot say it.
+    /// What must be computed into %r11 first (without a segment), because the operand cannot say
+    /// it.
     pub address: Option<Address>,
 }
 
@@ -113,7 +114,8 @@ pub fn slot(offset: i64) -> Memory {
     }
 }
 
-/// Translates an address that is computed and not accessed (`lea`): no segment, registers in 64 bits.
+/// Translates an address that is computed and not accessed (`lea`): no segment, registers in 64
+/// bits.
 pub fn unaccessed(memory: &Memory, bias: i64) -> Result<Memory, String> {
     match memory.segment {
         None => {}

@@ -20,7 +20,8 @@ pub struct Section {
     pub executable: bool,
 }
 
-/// An entry of an exception table: an exception that leaves a call between two places goes on at the landing pad.
+/// An entry of an exception table: an exception that leaves a call between two places goes on at
+/// the landing pad.
 #[derive(Debug)]
 pub struct CallSite {
     /// Index of the label where the range begins.
@@ -35,7 +36,8 @@ pub struct CallSite {
 pub struct Program<'a> {
     /// The statements.
     pub statements: &'a [Statement],
-    /// For each statement, the section that it lies in (a section directive: the section it leaves).
+    /// For each statement, the section that it lies in (a section directive: the section it
+    /// leaves).
     pub section_of: Vec<SectionId>,
     /// The sections, in order of appearance.
     pub sections: Vec<Section>,
@@ -109,7 +111,8 @@ impl<'a> Program<'a> {
         matches!(&self.statements[index].kind, StatementKind::Label(name) if self.functions.contains(name.as_str()))
     }
 
-    /// The statements from the function label before `index` to the next one: a function with its tables and cold parts.
+    /// The statements from the function label before `index` to the next one: a function with its
+    /// tables and cold parts.
     pub fn extent(&self, index: usize) -> std::ops::Range<usize> {
         let after = self
             .function_starts
@@ -219,8 +222,9 @@ impl<'a> Program<'a> {
         self.function_starts.sort_unstable();
     }
 
-    /// A table's entry is four numbers: where the range begins, its length, where its landing pad is, an action. The first three
-    /// are written as differences of labels, and the second one subtracts the label of the first.
+    /// A table's entry is four numbers: where the range begins, its length, where its landing pad
+    /// is, an action. The first three are written as differences of labels, and the second one
+    /// subtracts the label of the first.
     fn find_call_sites(&mut self) {
         let mut last: [Option<(&'a str, &'a str)>; 2] = [None, None];
         for (index, statement) in self.statements.iter().enumerate() {

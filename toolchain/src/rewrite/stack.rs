@@ -4,15 +4,16 @@ use super::instruction_set::{Class, classify};
 use crate::assembly::register::{RBP, RSP, Width};
 use crate::assembly::{Expression, Instruction, Memory, Operand, Register};
 
-/// What is known about the compiler's stack at a point of the program. All numbers are bytes below the value of the
-/// stack pointer at the function's entry.
+/// What is known about the compiler's stack at a point of the program. All numbers are bytes below
+/// the value of the stack pointer at the function's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackState {
     /// How far down the stack pointer is; none where it is not one number.
     pub depth: Option<i64>,
     /// How far down %rbp points, if it holds the frame.
     pub frame: Option<i64>,
-    /// The register that was given the address of the stack arguments before the frame was realigned.
+    /// The register that was given the address of the stack arguments before the frame was
+    /// realigned.
     pub arguments: Option<u8>,
 }
 

@@ -1,16 +1,18 @@
 //! String instructions as loops.
 //!
-//! `movs`, `stos`, `cmps` and `scas` address memory through %es, which no override changes, so they cannot be confined.
-//! `postern cc` keeps the compiler from making them; those of inline assembly become the loops below, which leave rsi,
-//! rdi, rcx and, for the comparing ones, the flags as the instruction would (the others lose the flags if they repeat; the
-//! caller keeps them where they are wanted). The direction flag is always clear in an extension.
+//! `movs`, `stos`, `cmps` and `scas` address memory through %es, which no override changes, so they
+//! cannot be confined. `postern cc` keeps the compiler from making them; those of inline assembly
+//! become the loops below, which leave rsi, rdi, rcx and, for the comparing ones, the flags as the
+//! instruction would (the others lose the flags if they repeat; the caller keeps them where they
+//! are wanted). The direction flag is always clear in an extension.
 
 /// Whether the lines for a string instruction change flags that it leaves alone.
 pub fn loses_flags(stem: &str, repeat: Option<&str>) -> bool {
     repeat.is_some() && !matches!(stem, "cmps" | "scas")
 }
 
-/// The lines for one string instruction. `label` is a fresh label's stem. `repeat` is the prefix, if any.
+/// The lines for one string instruction. `label` is a fresh label's stem. `repeat` is the prefix,
+/// if any.
 pub fn expand(
     stem: &str,
     width: u8,
@@ -29,7 +31,8 @@ pub fn expand(
         format!("\tleaq\t{width}(%rsi), %rsi"),
         format!("\tleaq\t{width}(%rdi), %rdi"),
     );
-    // What one round does after the registers have moved on, and, for comparisons, the comparison alone.
+    // What one round does after the registers have moved on, and, for comparisons, the comparison
+    // alone.
     let (moves, body, compare): (Vec<String>, Vec<String>, Option<String>) = match stem {
         "movs" => (
             vec![rsi, rdi],

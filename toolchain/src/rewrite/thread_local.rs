@@ -1,8 +1,10 @@
-//! Operands relative to the thread pointer (`%fs`), which an extension finds from its data stack pointer.
+//! Operands relative to the thread pointer (`%fs`), which an extension finds from its data stack
+//! pointer.
 //!
-//! The thread pointer lies 256 bytes below the end of the data stack, whose size and alignment are 2^n:
-//! (r15 | 2^n - 1) - 255. The `or` is done in %r11, and the 255 go into the displacement. A variable's offset is a signed
-//! relocation, which an operand with a 32-bit address cannot have, so `lea` adds it.
+//! The thread pointer lies 256 bytes below the end of the data stack, whose size and alignment are
+//! 2^n: (r15 | 2^n - 1) - 255. The `or` is done in %r11, and the 255 go into the displacement. A
+//! variable's offset is a signed relocation, which an operand with a 32-bit address cannot have, so
+//! `lea` adds it.
 
 use super::operand::{GS, address_register, through_r11};
 use crate::assembly::expression::Form;
@@ -15,7 +17,8 @@ pub const BACK: i64 = 255;
 const OTHER_MODEL: &str = "thread-local variables of another model than local-exec need a loader that places them; compile with \
                            -ftls-model=local-exec, and write `%fs:x@tpoff` in assembly";
 
-/// Refuses the relocations of thread-local variables that a fixed image cannot have. `relocation` is what follows the `@`.
+/// Refuses the relocations of thread-local variables that a fixed image cannot have. `relocation`
+/// is what follows the `@`.
 pub fn check_relocation(relocation: &str) -> Result<bool, String> {
     match relocation.to_ascii_lowercase().as_str() {
         "tpoff" => Ok(true),
@@ -37,8 +40,8 @@ pub fn is_thread_relative(memory: &Memory) -> bool {
     memory.segment == Some(Register::Segment(4))
 }
 
-/// A thread-relative operand: what is to be added to the last byte of the data stack in %r11, one `lea` after the other, and the
-/// operand then.
+/// A thread-relative operand: what is to be added to the last byte of the data stack in %r11, one
+/// `lea` after the other, and the operand then.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadRelative {
     /// Addresses with %r11 as their base.

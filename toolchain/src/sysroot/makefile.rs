@@ -1,4 +1,5 @@
-//! What a `Makefile.am` of newlib says about its folder: the sources, and those that are compiled once more with other macros.
+//! What a `Makefile.am` of newlib says about its folder: the sources, and those that are compiled
+//! once more with other macros.
 
 /// One file to compile.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +12,8 @@ pub struct Unit {
     pub defines: Vec<String>,
 }
 
-/// Reads the sources of every condition: what an extension does not want is excluded by name, not by condition.
+/// Reads the sources of every condition: what an extension does not want is excluded by name, not
+/// by condition.
 pub fn units(text: &str) -> Vec<Unit> {
     let text = text.replace("\\\n", " ");
     let mut units: Vec<Unit> = Vec::new();

@@ -1,4 +1,5 @@
-//! What the C library is made of: newlib's folders, what is left out of them and why, and our own headers and sources.
+//! What the C library is made of: newlib's folders, what is left out of them and why, and our own
+//! headers and sources.
 
 use std::hash::{Hash, Hasher};
 use std::io::Write as _;
@@ -43,9 +44,10 @@ const fn libm(path: &'static str, without: &'static str) -> Folder {
 /// Left out everywhere: smaller variants of the formatted input and output.
 pub const SMALL_VARIANTS: &str = "nano-";
 
-/// The folders. Left out are: what our library has (memory functions, the malloc family, locks, abort, assertions), what
-/// reaches processes (exec, spawn, popen, wordexp), what would need files of a Unix system (passwords, terminals), and
-/// what our own layer does on the service `sys` (directories, positioned reads).
+/// The folders. Left out are: what our library has (memory functions, the malloc family, locks,
+/// abort, assertions), what reaches processes (exec, spawn, popen, wordexp), what would need files
+/// of a Unix system (passwords, terminals), and what our own layer does on the service `sys`
+/// (directories, positioned reads).
 pub const FOLDERS: &[Folder] = &[
     libc("libc/argz", ""),
     libc(
@@ -101,9 +103,11 @@ pub const FOLDERS: &[Folder] = &[
     },
 ];
 
-/// Mistakes of this version that are mended when it is unpacked: the files, what is there, what has to be.
+/// Mistakes of this version that are mended when it is unpacked: the files, what is there, what has
+/// to be.
 pub const MENDED: &[(&str, &str, &str)] = &[
-    // The list of arguments is a parameter, that is, a pointer already: positional arguments would be read from its own place.
+    // The list of arguments is a parameter, that is, a pointer already: positional arguments would
+    // be read from its own place.
     (
         "libc/stdio/vfprintf.c libc/stdio/vfwprintf.c",
         "fmt_anchor, &ap,",
@@ -156,8 +160,8 @@ pub const FLAGS: &[&str] = &[
     "-DNO_EXEC",
 ];
 
-/// The configuration that newlib's `configure` would write: everything in the formatted input and output, wide characters,
-/// UTF-8, locks that we provide, streams that all threads share.
+/// The configuration that newlib's `configure` would write: everything in the formatted input and
+/// output, wide characters, UTF-8, locks that we provide, streams that all threads share.
 const NEWLIB_H: &str = include_str!("../../lib/libc/include/newlib.h");
 
 macro_rules! headers {
@@ -171,8 +175,8 @@ macro_rules! sources {
     };
 }
 
-/// Our own headers, in place of newlib's or besides them: numbers and structures are those of Linux on x86-64, so that nothing has to be
-/// translated on the way to `sys`.
+/// Our own headers, in place of newlib's or besides them: numbers and structures are those of Linux
+/// on x86-64, so that nothing has to be translated on the way to `sys`.
 pub const HEADERS: &[(&str, &str)] = headers! {
     "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h" "sys/ioctl.h"
     "arpa/inet.h" "byteswap.h" "dlfcn.h" "endian.h" "err.h" "error.h" "features.h" "ftw.h" "libintl.h" "netdb.h" "netinet/in.h" "netinet/tcp.h" "obstack.h" "poll.h" "pthread.h" "semaphore.h" "sys/_pthreadtypes.h" "sys/mman.h" "sys/poll.h" "sys/random.h" "sys/resource.h" "sys/socket.h" "sys/statvfs.h" "sys/syscall.h" "sys/uio.h" "sys/un.h" "sys/utsname.h" "syslog.h" "termios.h" "threads.h" "uchar.h"
@@ -211,8 +215,8 @@ pub const SOURCES: &[(&str, &str)] = sources! {
 /// Functions that are there for programs to link and that always fail.
 const UNAVAILABLE: &str = include_str!("../../lib/libc/unavailable.c");
 
-/// The header that names the functions of `source`, as glibc's does: configure scripts and meson report a function as missing if
-/// `__stub_` with its name is defined.
+/// The header that names the functions of `source`, as glibc's does: configure scripts and meson
+/// report a function as missing if `__stub_` with its name is defined.
 fn stubs(source: &str) -> String {
     let mut out = String::from(
         "/* Functions that always fail, because what they do cannot be here. */\n#pragma once\n",

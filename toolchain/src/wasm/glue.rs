@@ -1,4 +1,5 @@
-//! The C around the C of wasm2c: what makes a module's imports services and its exports functions of an extension.
+//! The C around the C of wasm2c: what makes a module's imports services and its exports functions
+//! of an extension.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -11,7 +12,8 @@ const WASI: [&str; 2] = ["wasi_snapshot_preview1", "wasi_unstable"];
 /// The name that wasm2c was told, from which it makes all names of the module.
 pub const NAME: &str = "w";
 
-/// The functions of the shim (`wasm/wasi.h`) and the letters of their parameters. Every other one answers that it is not there.
+/// The functions of the shim (`wasm/wasi.h`) and the letters of their parameters. Every other one
+/// answers that it is not there.
 const SHIM: &[(&str, &str)] = &[
     ("args_get", "ii"),
     ("args_sizes_get", "ii"),
@@ -29,7 +31,8 @@ const SHIM: &[(&str, &str)] = &[
     ("sched_yield", ""),
 ];
 
-/// Names that C's library has, and the compiler's calls of it. An export of such a name would take its place.
+/// Names that C's library has, and the compiler's calls of it. An export of such a name would take
+/// its place.
 const TAKEN: &str = " malloc free calloc realloc aligned_alloc main memcpy memmove memset memcmp memchr memrchr mempcpy strlen \
     strnlen strcmp strncmp strcpy strncpy strcat strncat strchr strrchr strstr strspn strcspn strpbrk strtok strdup strndup \
     strerror stpcpy strcoll strxfrm abort exit atexit _exit _Exit atoi atol atoll atof strtol strtoul strtoll strtoull strtod \
@@ -43,7 +46,8 @@ const TAKEN: &str = " malloc free calloc realloc aligned_alloc main memcpy memmo
     remainder copysign fabs fdim fmax fmin fma scalbn ilogb logb nan floorf ceilf truncf sqrtf fabsf fmodf powf expf logf \
     sinf cosf tanf roundf rintf nearbyintf fminf fmaxf wasm_memory wasm_memory_size wasm_main ";
 
-/// The extension's name for an export: its own, with `_` for what C has not, and `wasm_` before a name that C's library has.
+/// The extension's name for an export: its own, with `_` for what C has not, and `wasm_` before a
+/// name that C's library has.
 pub fn export_name(name: &str) -> String {
     let name = identifier(name);
     let taken = TAKEN.split_whitespace().any(|taken| taken == name);
@@ -205,7 +209,8 @@ pub fn before(module: &Module, reserved: Option<u32>, grows: bool, header: &str)
     out
 }
 
-/// The C after wasm2c's: imports, instantiation, exports. `instantiate` is the declaration of wasm2c's function of that name.
+/// The C after wasm2c's: imports, instantiation, exports. `instantiate` is the declaration of
+/// wasm2c's function of that name.
 ///
 /// # Errors
 /// A sentence about a name or type that cannot be had.

@@ -1,7 +1,8 @@
-//! What the glue must know of a WebAssembly module: types, imports, exports and sizes (WebAssembly 1.0, section 5, and the
-//! reference types of 2.0).
+//! What the glue must know of a WebAssembly module: types, imports, exports and sizes (WebAssembly
+//! 1.0, section 5, and the reference types of 2.0).
 //!
-//! wasm2c has validated the module before; whatever is malformed nevertheless is an error here, never a panic.
+//! wasm2c has validated the module before; whatever is malformed nevertheless is an error here,
+//! never a panic.
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -249,7 +250,8 @@ impl<'b> Reader<'b> {
         loop {
             match self.byte()? {
                 0x0b => return Some(()),
-                // Constants, the value of a global, a null reference's type, a function's reference.
+                // Constants, the value of a global, a null reference's type, a function's
+                // reference.
                 0x41 | 0x42 | 0x23 | 0xd0 | 0xd2 => self.number()?,
                 0x43 => drop(self.take(4)?),
                 0x44 => drop(self.take(8)?),
@@ -265,7 +267,8 @@ mod tests {
 
     #[test]
     fn a_small_module_and_its_beginnings() {
-        // (import "e" "f" (func (param i32) (result i64))) (memory 1 3) (global i32 (i32.const 700)) and four exports
+        // (import "e" "f" (func (param i32) (result i64))) (memory 1 3) (global i32 (i32.const
+        // 700)) and four exports
         let bytes = b"\0asm\x01\0\0\0\x01\x06\x01\x60\x01\x7f\x01\x7e\x02\x07\x01\x01e\x01f\0\0\x05\x04\x01\x01\x01\x03\
             \x06\x07\x01\x7f\0\x41\xbc\x05\x0b\x07\x0d\x03\x01f\0\0\x01m\x02\0\x01g\x03\0";
         let module = read(bytes).unwrap();

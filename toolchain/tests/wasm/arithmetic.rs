@@ -1,4 +1,5 @@
-//! Every operation on numbers over pairs of values at the edges of their types, against wabt's interpreter.
+//! Every operation on numbers over pairs of values at the edges of their types, against wabt's
+//! interpreter.
 
 use std::fmt::Write as _;
 
@@ -159,7 +160,8 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The operations that trap for some operands, with the condition (on `$a` and `$b`) under which they are left out.
+/// The operations that trap for some operands, with the condition (on `$a` and `$b`) under which
+/// they are left out.
 const PARTIAL: &[(&str, &str, &str)] = &[
     ("i32i32", "div_u rem_u rem_s", "(i32.eqz (local.get $b))"),
     ("i64i64", "div_u rem_u rem_s", "(i64.eqz (local.get $b))"),
@@ -175,8 +177,9 @@ const PARTIAL: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A module with one function for each operation, which takes it through all values (or pairs) of its operands' types, which lie
-/// in memory, and mixes the results. A NaN counts as one, whatever its bits, where WebAssembly leaves them open.
+/// A module with one function for each operation, which takes it through all values (or pairs) of
+/// its operands' types, which lie in memory, and mixes the results. A NaN counts as one, whatever
+/// its bits, where WebAssembly leaves them open.
 fn arithmetic() -> String {
     let (mut data, mut places) = (Vec::new(), Vec::new());
     let f32s: Vec<u64> = F32.iter().map(|f| u64::from(f.to_bits())).collect();

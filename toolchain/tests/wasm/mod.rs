@@ -1,5 +1,6 @@
-//! WebAssembly modules as extensions. Modules written by hand, and arithmetic over values at the edges, must give what
-//! wabt's interpreter gives, traps included; modules that clang made must give what gcc's native build of the same source gives.
+//! WebAssembly modules as extensions. Modules written by hand, and arithmetic over values at the
+//! edges, must give what wabt's interpreter gives, traps included; modules that clang made must
+//! give what gcc's native build of the same source gives.
 
 mod arithmetic;
 mod host;
@@ -71,8 +72,8 @@ const TRAPS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Calls a function without parameters: its result as the interpreter prints it, or its trap in our words, after
-/// which everything begins anew.
+/// Calls a function without parameters: its result as the interpreter prints it, or its trap in our
+/// words, after which everything begins anew.
 fn call(domain: &Domain, name: &str) -> String {
     let signature = domain
         .image()
@@ -104,7 +105,8 @@ fn call(domain: &Domain, name: &str) -> String {
     })
 }
 
-/// Compares every export of the module with the interpreter's run of all of them; returns how many there were.
+/// Compares every export of the module with the interpreter's run of all of them; returns how many
+/// there were.
 fn compare(wat: &Path, flags: &str) -> usize {
     let binary = wat.with_extension("wasm");
     tool(
@@ -178,7 +180,8 @@ fn by_clang(source: &Path, flags: &[&str]) -> PathBuf {
     module
 }
 
-/// The kernels of the benchmark, natively by gcc, and by clang as WebAssembly. `long` has 64 bits in both.
+/// The kernels of the benchmark, natively by gcc, and by clang as WebAssembly. `long` has 64 bits
+/// in both.
 #[test]
 fn modules_by_clang_compute_what_gcc_computes() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/kernels");

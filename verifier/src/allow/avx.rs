@@ -1,7 +1,7 @@
 //! AVX, AVX2, FMA, F16C and BMI: the VEX-encoded instructions of x86-64-v3.
 //!
-//! Absent on purpose: gathers (a vector of addresses), vmaskmovdqu (implied address), vldmxcsr and vstmxcsr, and every
-//! EVEX encoding.
+//! Absent on purpose: gathers (a vector of addresses), vmaskmovdqu (implied address), vldmxcsr and
+//! vstmxcsr, and every EVEX encoding.
 
 use crate::row::{Row, bits, row};
 

@@ -1,8 +1,9 @@
 //! General-purpose instructions.
 //!
-//! Absent on purpose: everything that uses the stack or implied addresses (push, pop, enter, leave, string
-//! operations, xlat), flags other than arithmetic ones (cld, std, popf), segment registers, ports, timers, cpuid, and
-//! `bt` with a memory operand and a register bit offset, whose address depends on the offset.
+//! Absent on purpose: everything that uses the stack or implied addresses (push, pop, enter, leave,
+//! string operations, xlat), flags other than arithmetic ones (cld, std, popf), segment registers,
+//! ports, timers, cpuid, and `bt` with a memory operand and a register bit offset, whose address
+//! depends on the offset.
 
 use crate::row::{InstructionKind::*, Row, kind, row};
 

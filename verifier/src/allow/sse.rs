@@ -1,7 +1,7 @@
 //! SSE to SSE4.2, AES, PCLMUL and SHA on the vector registers.
 //!
-//! Absent on purpose: every form with an MMX register, maskmovdqu (implied address), ldmxcsr and stmxcsr (the host's
-//! sticky flags), fxsave and its kin, clflush.
+//! Absent on purpose: every form with an MMX register, maskmovdqu (implied address), ldmxcsr and
+//! stmxcsr (the host's sticky flags), fxsave and its kin, clflush.
 
 use crate::row::{Row, bits, row};
 

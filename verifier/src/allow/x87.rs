@@ -1,8 +1,8 @@
 //! x87 arithmetic. An image that uses it is flagged in its `Facts`, and its gates reset the unit.
 //!
-//! Absent on purpose: fldenv, fnstenv, fnsave, frstor (they move the whole state, old mantissas and last addresses
-//! included); `fxam`, which tells the sign even of an empty register, that is, of a value that the host left; fnop and
-//! the undocumented aliases.
+//! Absent on purpose: fldenv, fnstenv, fnsave, frstor (they move the whole state, old mantissas and
+//! last addresses included); `fxam`, which tells the sign even of an empty register, that is, of a
+//! value that the host left; fnop and the undocumented aliases.
 
 use crate::row::{Row, x87};
 

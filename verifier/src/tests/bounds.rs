@@ -48,7 +48,8 @@ fn a_path_that_cannot_be_counted_is_refused() {
         let text = doubling(functions);
         let violation = judge(&text, Profile::Bounded).unwrap_err();
         assert_eq!(violation.rule, Rule::BoundedPath, "{functions}");
-        // The second call of the 31st function from the end: 2^32 - 3 instructions, the call, and the return.
+        // The second call of the 31st function from the end: 2^32 - 3 instructions, the call, and
+        // the return.
         let at = text.len() - 1 - 31 * 11 + 5;
         assert_eq!(violation.offset, LAYOUT.text + at as u32);
     }

@@ -1,4 +1,5 @@
-//! The quick ways of judging, which must answer as the plain one: in parts, and by the common forms.
+//! The quick ways of judging, which must answer as the plain one: in parts, and by the common
+//! forms.
 
 use super::*;
 

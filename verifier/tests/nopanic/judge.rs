@@ -1,5 +1,5 @@
-//! Not a test itself: `nopanic.rs` compiles this. All of the verifier's functions, and a panic handler that leaves a trace in
-//! the linked file if anything can reach it.
+//! Not a test itself: `nopanic.rs` compiles this. All of the verifier's functions, and a panic
+//! handler that leaves a trace in the linked file if anything can reach it.
 #![no_std]
 
 use postern_verifier::{Bounds, Layout, Profile, Segment, Starts, next, verify, verify_within};

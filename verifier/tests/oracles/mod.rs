@@ -1,5 +1,6 @@
-//! Three general decoders, asked whether they see what the verifier saw: the same length, memory only at gs + a 32-bit
-//! address and nothing wide, no stack pointer, no state but registers and arithmetic flags, the same control flow.
+//! Three general decoders, asked whether they see what the verifier saw: the same length, memory
+//! only at gs + a 32-bit address and nothing wide, no stack pointer, no state but registers and
+//! arithmetic flags, the same control flow.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use iced_x86::{
@@ -42,12 +43,14 @@ impl Oracles {
         }
     }
 
-    /// Compares what the verifier says of the instruction at the start of `bytes` with all decoders.
+    /// Compares what the verifier says of the instruction at the start of `bytes` with all
+    /// decoders.
     pub fn check(&mut self, bytes: &[u8], seen: &Instruction) -> Result<(), String> {
         self.each(bytes, seen).into_iter().collect()
     }
 
-    /// Compares what the verifier says of the instruction at the start of `bytes` with each decoder.
+    /// Compares what the verifier says of the instruction at the start of `bytes` with each
+    /// decoder.
     pub fn each(&mut self, bytes: &[u8], seen: &Instruction) -> [Result<(), String>; 3] {
         [
             self.iced(bytes, seen)
@@ -308,7 +311,8 @@ impl Oracles {
                     continue;
                 }
                 Operand::MemDeref { base } | Operand::Disp { base, .. } => short(base),
-                // Without a base, a 32-bit index; yaxpeax calls an absolute address a 32- or 64-bit one by its encoding.
+                // Without a base, a 32-bit index; yaxpeax calls an absolute address a 32- or 64-bit
+                // one by its encoding.
                 Operand::MemIndexScale { index, .. } | Operand::MemIndexScaleDisp { index, .. } => {
                     short(index)
                 }

@@ -1,6 +1,6 @@
-//! Every method against gas and iced: the text of an instruction, which the test makes on its own, becomes the method's bytes
-//! when gas assembles it, and the bytes become the text when iced reads them. Over all registers, widths, displacements'
-//! sizes, and conditions.
+//! Every method against gas and iced: the text of an instruction, which the test makes on its own,
+//! becomes the method's bytes when gas assembles it, and the bytes become the text when iced reads
+//! them. Over all registers, widths, displacements' sizes, and conditions.
 
 mod support;
 
@@ -34,7 +34,8 @@ fn pairs<R: Copy>(operands: Vec<(Rm<R>, String)>) -> Vec<(u8, Rm<R>, String)> {
     list
 }
 
-/// An instruction that reads register or memory and writes a register: its name, `from` the width of the one to the other.
+/// An instruction that reads register or memory and writes a register: its name, `from` the width
+/// of the one to the other.
 fn reads(cases: &mut Cases, name: &str, from: Width, to: Width, method: Method) {
     for (register, rm, text) in pairs(operands(from)) {
         let register = Gpr::from_number(register);

@@ -1,4 +1,5 @@
-//! Cases: what the assembler wrote, and the text that means the same. gas turns the text into bytes, iced the bytes into text.
+//! Cases: what the assembler wrote, and the text that means the same. gas turns the text into
+//! bytes, iced the bytes into text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,7 +8,8 @@ use std::process::Command;
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 use postern_x86::{Assembler, Gpr, Mem, Scale, Width, Xmm};
 
-/// Why gas writes other bytes than a method does. It has no words for these, so it takes the encoding that it likes best.
+/// Why gas writes other bytes than a method does. It has no words for these, so it takes the
+/// encoding that it likes best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exception {
     /// A form for al to rax alone, without a ModRM byte.
@@ -299,7 +301,8 @@ fn number(disp: i32, registers: &str, space: Space) -> String {
     }
 }
 
-/// Operands that have every register in every part and every size of displacement, though not all of these together.
+/// Operands that have every register in every part and every size of displacement, though not all
+/// of these together.
 pub fn memories() -> Vec<(Mem, String)> {
     let mut list = Vec::new();
     for space in [PLAIN, WINDOW] {

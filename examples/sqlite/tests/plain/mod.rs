@@ -1,4 +1,5 @@
-//! The plain build of the same sources, by dlopen: what the confined one is compared with. `unsafe` lives here.
+//! The plain build of the same sources, by dlopen: what the confined one is compared with. `unsafe`
+//! lives here.
 
 use std::ffi::{CString, c_char, c_void};
 use std::path::Path;

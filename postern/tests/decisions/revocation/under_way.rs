@@ -34,7 +34,8 @@ fn calls_that_are_inside_go_on_and_new_ones_see_the_revocation() {
     assert_eq!(domain.counters().denied_services["add"], 1);
 }
 
-/// Threads call the service all the time, and each call says whether it found the service revoked at its beginning or at its end.
+/// Threads call the service all the time, and each call says whether it found the service revoked
+/// at its beginning or at its end.
 fn no_call_is_left(
     domain: &Domain,
     function: &str,

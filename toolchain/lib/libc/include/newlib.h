@@ -25,7 +25,8 @@
 #define _FSEEK_OPTIMIZATION 1
 #define _UNBUF_STREAM_OPT 1
 
-/* Several threads of the host may be in one domain: locks are the library's, the streams and atexit are the domain's. */
+/* Several threads of the host may be in one domain: locks are the library's, the streams and atexit
+ * are the domain's. */
 #define _RETARGETABLE_LOCKING 1
 #define _WANT_REENT_GLOBAL_STDIO_STREAMS 1
 #define _REENT_GLOBAL_ATEXIT 1

@@ -1,4 +1,5 @@
-/* Stacks of objects that grow: memory in chunks, of which the last object may still become longer. */
+/* Stacks of objects that grow: memory in chunks, of which the last object may still become
+ * longer. */
 #ifndef _OBSTACK_H
 #define _OBSTACK_H
 

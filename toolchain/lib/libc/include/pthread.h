@@ -1,4 +1,5 @@
-/* POSIX threads. What is for threads that are there works; the library starts none itself: pthread_create answers EAGAIN. */
+/* POSIX threads. What is for threads that are there works; the library starts none itself:
+ * pthread_create answers EAGAIN. */
 #ifndef _PTHREAD_H
 #define _PTHREAD_H
 

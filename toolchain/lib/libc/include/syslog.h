@@ -1,4 +1,5 @@
-/* The system's log: messages go to standard error, where LOG_PERROR asks for it, and else nowhere. */
+/* The system's log: messages go to standard error, where LOG_PERROR asks for it, and else
+ * nowhere. */
 #ifndef _SYSLOG_H
 #define _SYSLOG_H
 

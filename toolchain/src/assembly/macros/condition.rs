@@ -79,7 +79,8 @@ impl Expander {
         })
     }
 
-    /// The value of an expression of numbers and symbols that are numbers here. Comparisons are -1 or 0, as gas has it.
+    /// The value of an expression of numbers and symbols that are numbers here. Comparisons are -1
+    /// or 0, as gas has it.
     pub(super) fn value(&self, text: &str) -> Result<i64, String> {
         let text = text.trim();
         let truth = |holds| if holds { -1 } else { 0 };
@@ -140,7 +141,8 @@ fn balanced(text: &str) -> bool {
     })
 }
 
-/// The parts of `text` before and after the last `operator` that stands outside parentheses and is not a part of a longer one.
+/// The parts of `text` before and after the last `operator` that stands outside parentheses and is
+/// not a part of a longer one.
 fn split<'t>(text: &'t str, operator: &str) -> Option<(&'t str, &'t str)> {
     let mut found = None;
     let mut depth = 0;

@@ -1,5 +1,5 @@
-//! Options of gcc that the driver must know: which have a value, which make no difference, which cannot work. Whoever is in doubt adds none:
-//! the rest is passed on.
+//! Options of gcc that the driver must know: which have a value, which make no difference, which
+//! cannot work. Whoever is in doubt adds none: the rest is passed on.
 
 /// Options that take their value from the next argument.
 pub(super) const WITH_VALUE: &[&str] = &[
@@ -22,7 +22,8 @@ pub(super) const WITH_VALUE: &[&str] = &[
     "-Xpreprocessor",
 ];
 
-/// Options that make no difference to an extension, which is neither position-independent nor loaded by ld.so.
+/// Options that make no difference to an extension, which is neither position-independent nor
+/// loaded by ld.so.
 pub(super) const IGNORED: &[&str] = &[
     "-static",
     "-fPIC",

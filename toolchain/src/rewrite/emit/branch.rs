@@ -1,5 +1,5 @@
-//! Branches: direct ones with the bias that their target expects, indirect ones through the guarded sequence of the
-//! extension ABI, section 5.
+//! Branches: direct ones with the bias that their target expects, indirect ones through the guarded
+//! sequence of the extension ABI, section 5.
 
 use super::{Emitter, Outcome};
 use crate::assembly::register::Width;
@@ -95,8 +95,9 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Where the comparison begins that was written last, if the adjustment may go before it: processors run a comparison and
-    /// the jump right behind it as one. It must not look at the data stack, which the adjustment moves.
+    /// Where the comparison begins that was written last, if the adjustment may go before it:
+    /// processors run a comparison and the jump right behind it as one. It must not look at the
+    /// data stack, which the adjustment moves.
     fn fused_compare(&self) -> Option<usize> {
         let mut end = self.out.len();
         loop {
@@ -111,7 +112,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The label to name in a direct branch to `target`: it goes past a landing pad that fetches flags.
+    /// The label to name in a direct branch to `target`: it goes past a landing pad that fetches
+    /// flags.
     fn with_flags(&self, target: &str) -> String {
         let label = self.program.labels.get(target);
         label
@@ -126,7 +128,8 @@ impl Emitter<'_, '_> {
         join.map_or(8, |join| join.bias)
     }
 
-    /// The guarded sequence up to its last instruction; the target's offset with the window's base is in %r11.
+    /// The guarded sequence up to its last instruction; the target's offset with the window's base
+    /// is in %r11.
     pub(super) fn guard(&mut self, index: usize, instruction: &Instruction) -> Outcome {
         let [target] = instruction.operands.as_slice() else {
             return Err(format!("`{instruction:#}` is not understood"));
@@ -163,8 +166,8 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// The guarded sequence for a function that may be undefined. Its address is then 0, which a direct branch could not
-    /// go to; so the address is taken from memory.
+    /// The guarded sequence for a function that may be undefined. Its address is then 0, which a
+    /// direct branch could not go to; so the address is taken from memory.
     pub(super) fn guard_weak(&mut self, index: usize, target: &str) -> Outcome {
         self.fresh += 1;
         let pointer = format!(".Lpostern_w{}", self.fresh);

@@ -20,7 +20,8 @@ impl Emitter<'_, '_> {
         match effect(instruction) {
             Effect::Down(bytes) => {
                 self.position(index).bias += bytes;
-                // Where the depth is not known any more, the stack may be as large as it likes below.
+                // Where the depth is not known any more, the stack may be as large as it likes
+                // below.
                 return Ok(());
             }
             Effect::Set(from, offset) => return self.set_stack(index, from, offset),
@@ -149,8 +150,8 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
-    /// Writes an instruction; `%ah` and its like cannot be encoded beside %r8 to %r15, so that they trade places with
-    /// `%al` for the time.
+    /// Writes an instruction; `%ah` and its like cannot be encoded beside %r8 to %r15, so that they
+    /// trade places with `%al` for the time.
     pub(super) fn write(&mut self, prefixes: &str, mut instruction: Instruction) {
         let high = instruction
             .operands
@@ -200,8 +201,8 @@ impl Emitter<'_, '_> {
     }
 }
 
-/// Whether an operand is where the compiler believes the return address to be. It is on the control stack, out of reach; what
-/// `__builtin_return_address` reads is 0.
+/// Whether an operand is where the compiler believes the return address to be. It is on the control
+/// stack, out of reach; what `__builtin_return_address` reads is 0.
 fn is_return_address(state: StackState, memory: &Memory) -> bool {
     let depth = match memory.base {
         Some(base) if base == Register::quad(RSP) => state.depth,

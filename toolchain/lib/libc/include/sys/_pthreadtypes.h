@@ -1,5 +1,5 @@
-/* Types of POSIX threads. Several threads of the host may be in one domain at once: locks are real, made of atomic operations and
- * waiting. */
+/* Types of POSIX threads. Several threads of the host may be in one domain at once: locks are real,
+ * made of atomic operations and waiting. */
 #ifndef _SYS__PTHREADTYPES_H_
 #define _SYS__PTHREADTYPES_H_
 

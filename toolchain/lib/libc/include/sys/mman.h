@@ -1,4 +1,5 @@
-/* Memory from the heap in the form of mappings; and a file's bytes, as they are when they are mapped. */
+/* Memory from the heap in the form of mappings; and a file's bytes, as they are when they are
+ * mapped. */
 #ifndef _SYS_MMAN_H
 #define _SYS_MMAN_H
 

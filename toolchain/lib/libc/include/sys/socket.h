@@ -1,4 +1,5 @@
-/* Sockets: an extension has none, every function answers ENOSYS. Numbers and structures are Linux's. */
+/* Sockets: an extension has none, every function answers ENOSYS. Numbers and structures are
+ * Linux's. */
 #ifndef _SYS_SOCKET_H
 #define _SYS_SOCKET_H
 
