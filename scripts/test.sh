@@ -105,8 +105,8 @@ report() {
 
 step "no test is left out" nothing_left_out
 step "build" cargo build --release --workspace --all-targets --quiet
-step "the image parser without the standard library" \
-	cargo build --release --package postern-image --no-default-features --quiet
+step "the image parser and E-code without the standard library" \
+	cargo build --release --package postern-image --package postern-ecode --no-default-features --quiet
 # Tests that run the command and the library find them built.
 export POSTERN_BUILT=1
 step "test programs" find_programs

@@ -33,6 +33,7 @@ mod facts;
 mod fold;
 mod generate;
 mod headers;
+#[cfg(feature = "std")]
 mod image;
 mod ir;
 mod lex;
@@ -47,6 +48,7 @@ mod tree;
 mod types;
 
 pub use diagnostics::{Diagnostic, Errors, Rule};
+#[cfg(feature = "std")]
 pub use image::{LinkError, Linked, link};
 pub use limits::Limits;
 pub use postern_image::object::{Import, Object, PlaceError, Placed, Symbol};
