@@ -165,8 +165,12 @@ fn wrong_files_are_named() {
             .contains("missing.ec")
     );
     file("binary.ec", [0xff, 0xfe]);
-    let binary = postern(&["ecode", "binary.ec"]).bad(1);
-    assert!(binary.contains("no token begins"), "{binary}");
+    let binary = postern(&["ecode", "binary.ec"]);
+    assert_eq!(binary.code, 1);
+    assert!(
+        binary.stderr.contains("binary.ec:1:1: error: no token begins"),
+        "{binary:?}"
+    );
     assert!(postern(&["ecode"]).bad(2).contains("FILE"));
 }
 

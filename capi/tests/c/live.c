@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     pt_source *any = pt_source_live("any", 0, 100, 0);
     pt_source *in = pt_source_live("va", PT_LIVE_IN, 0, 8 << 20), *out = pt_source_live("va", PT_LIVE_OUT, 0, 8 << 20);
     CHECK(va && vb && any && in && out);
-    CHECK(!pt_source_live("va", 8, 0, 0) && pt_error_code() == PT_E_ARGUMENT);
+    CHECK(!pt_source_live("va", 16, 0, 0) && pt_error_code() == PT_E_ARGUMENT);
     pt_filter *requests = pt_filter_new("udp dst port 7", NULL), *replies = pt_filter_new("udp src port 7", NULL);
     pt_image *image = pt_image_load(argv[2]);
     pt_handler *handler = pt_handler_new(image, "echo", NULL);

@@ -81,7 +81,7 @@ static void bad(const char *path)
     CHECK(!pt_source_file("/proc/version") && pt_error_code() == PT_E_FILE);
     CHECK(!pt_source_fd(-1) && pt_error_code() == PT_E_ARGUMENT);
     CHECK(!pt_source_live(NULL, 0, 0, 0) && pt_error_code() == PT_E_ARGUMENT);
-    CHECK(!pt_source_live("lo", 8, 0, 0) && pt_error_code() == PT_E_ARGUMENT && strstr(pt_error_message(), "PT_LIVE_NOT"));
+    CHECK(!pt_source_live("lo", 16, 0, 0) && pt_error_code() == PT_E_ARGUMENT && strstr(pt_error_message(), "PT_LIVE_NOT"));
     CHECK(!pt_source_live("no such one", 0, 0, 0) && pt_error_code() == PT_E_SYSTEM);
     CHECK(pt_source_next(NULL, &packet) == PT_E_HANDLE);
     pt_source *source = pt_source_file(path);

@@ -34,7 +34,7 @@ typedef struct {
 } pthread_cond_t;
 
 typedef struct {
-    int __unused;
+    int __reserved;
 } pthread_rwlockattr_t;
 /* Readers inside, or -1 for a writer. */
 typedef struct {
@@ -42,7 +42,7 @@ typedef struct {
 } pthread_rwlock_t;
 
 typedef struct {
-    int __unused;
+    int __reserved;
 } pthread_barrierattr_t;
 typedef struct {
     unsigned __wanted, __arrived, __round;
