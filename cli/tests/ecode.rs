@@ -168,7 +168,9 @@ fn wrong_files_are_named() {
     let binary = postern(&["ecode", "binary.ec"]);
     assert_eq!(binary.code, 1);
     assert!(
-        binary.stderr.contains("binary.ec:1:1: error: no token begins"),
+        binary
+            .stderr
+            .contains("binary.ec:1:1: error: no token begins"),
         "{binary:?}"
     );
     assert!(postern(&["ecode"]).bad(2).contains("FILE"));
