@@ -11,6 +11,7 @@ use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD};
 use super::inside::{self, Target};
 use super::lifecycle::Phase;
 use super::map::{MapError, Mapping};
+use super::pause::Pause;
 use super::registers::{float_mask, integer_mask};
 use super::text::Text;
 use super::window::reservation::Reservation;
@@ -19,6 +20,7 @@ use postern_image::Signature;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// A control block in use; returned to the table on drop, closed.
 pub struct Block {
@@ -207,15 +209,23 @@ impl std::ops::Deref for Block {
     }
 }
 
+/// A thread that finds a domain closed leaves it within this time, also where processors are few.
+const LONGEST_REFUSAL: Duration = Duration::from_secs(1);
+
 impl Drop for Block {
     fn drop(&mut self) {
         self.control.lifecycle.close();
         if let Some(made_of) = self.made_of.take() {
             // The runtime keeps a domain's parts until nobody is inside (`domain::reclaim`), so
-            // this finds nobody. If it does, what the calls use stays for good.
-            if self.is_occupied() {
-                std::mem::forget((made_of, std::mem::take(&mut self.stubs)));
-                return;
+            // this finds only calls by C function pointers that are being refused: they are gone at
+            // once. If others are there, what they use stays for good.
+            let (since, mut pause) = (Instant::now(), Pause::default());
+            while self.is_occupied() {
+                if since.elapsed() > LONGEST_REFUSAL {
+                    std::mem::forget((made_of, std::mem::take(&mut self.stubs)));
+                    return;
+                }
+                pause.again();
             }
             made_of.window.is_free_of(self.control.generation());
         }
