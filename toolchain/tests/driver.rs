@@ -322,14 +322,16 @@ fn a_program_defines_what_it_calls() {
     assert_eq!(domain.run_main(&["h"], &[] as &[&str]).unwrap(), 7);
 }
 
-/// A frame that is larger than the stack is an overflow and no wild write.
+/// A frame that is larger than the stack, and than what lies below it, is an overflow and no wild
+/// write.
 #[test]
 fn a_frame_larger_than_the_stack() {
     let at = folder(
         "frame",
         &[(
             "f.c",
-            "#include <string.h>\nint main(int c, char **v) { volatile char a[3 << 19]; a[0] = 1; a[sizeof a - 1] = 2; return a[0]; }\n",
+            "__attribute__((noinline)) int f(volatile char *a, int n) { volatile char b[64]; b[0] = 1; a[0] = b[0]; return a[n]; }\n\
+             int main(int c, char **v) { volatile char a[3 << 20]; return f(a, c); }\n",
         )],
     );
     drive(&at, "-O1 @/f.c -o @/f.px").unwrap();

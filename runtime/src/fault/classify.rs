@@ -148,7 +148,7 @@ impl Fault {
             return FaultKind::Bus;
         }
         let layout = &self.image.tables.layout;
-        let r15 = raw.registers[14] as u32;
+        let r15 = raw.registers[14] as i64;
         if relative < u64::from(NULL_GUARD) || relative >= WINDOW_SIZE {
             FaultKind::NullPointer
         } else if below_a_stack(layout, inner, address, r15) {
@@ -175,13 +175,14 @@ impl Fault {
 }
 
 /// Whether an access at `address` is one that ran off the low end of a data stack.
-fn below_a_stack(layout: &MemoryLayout, inner: &DomainInner, address: u32, r15: u32) -> bool {
+fn below_a_stack(layout: &MemoryLayout, inner: &DomainInner, address: u32, r15: i64) -> bool {
     const REACH: u32 = 1 << 20;
     // Only a frame that is larger than what is left brings the pointer below the image's own stack,
-    // however far. One that goes around the window's end is not told from a wild write.
-    if r15 < layout.stack {
+    // however far, also below zero.
+    if r15 < i64::from(layout.stack) {
         return true;
     }
+    let r15 = r15 as u32;
     let near = |bottom: u32| {
         (bottom.saturating_sub(REACH)..bottom).contains(&address)
             && (bottom.saturating_sub(REACH)..bottom.saturating_add(layout.stack_size))
