@@ -69,7 +69,7 @@ fn every_error_has_a_remedy() {
         ("runtime/src/decision.rs", "DecisionError"),
         ("runtime/src/revoke.rs", "RevokeError"),
         ("runtime/src/revoke.rs", "Reluctance"),
-        ("supervision/src/pool.rs", "PoolError"),
+        ("supervision/src/pool/options.rs", "PoolError"),
         ("supervision/src/module/replace.rs", "ReplaceError"),
         ("namespaces/src/error.rs", "CreateError"),
         ("namespaces/src/lib.rs", "NamespaceError"),
