@@ -330,8 +330,8 @@ fn a_frame_larger_than_the_stack() {
         "frame",
         &[(
             "f.c",
-            "__attribute__((noinline)) int f(volatile char *a, int n) { volatile char b[64]; b[0] = 1; a[0] = b[0]; return a[n]; }\n\
-             int main(int c, char **v) { volatile char a[3 << 20]; return f(a, c); }\n",
+            "__attribute__((noinline)) int f(volatile char *a) { volatile char b[64]; b[0] = 1; a[0] = b[0]; return a[0]; }\n\
+             int main(int c, char **v) { volatile char a[3 << 20]; return f(a); }\n",
         )],
     );
     drive(&at, "-O1 @/f.c -o @/f.px").unwrap();
