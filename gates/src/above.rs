@@ -77,7 +77,7 @@ pub struct Ended {
     pub message: Option<String>,
     /// The panic of a service, if that ended it.
     pub panic: Option<Box<dyn Any + Send>>,
-    /// [`Entry::recovery`] of the call.
+    /// `Entry::recovery` of the call.
     pub recovery: u32,
 }
 

@@ -50,11 +50,11 @@ impl<T> Drop for AtomicBox<T> {
 
 /// Empty, or the owner of a value that stays. No thread ever waits for another one, so a forked
 /// child finds nothing half done.
-pub(super) struct OnceBox<T>(AtomicPtr<T>, PhantomData<OnceLock<T>>);
+pub(super) struct OnceBox<T>(AtomicBox<T>, PhantomData<OnceLock<T>>);
 
 impl<T> Default for OnceBox<T> {
     fn default() -> OnceBox<T> {
-        OnceBox(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
+        OnceBox(AtomicBox::new(), PhantomData)
     }
 }
 
@@ -63,10 +63,10 @@ impl<T> OnceBox<T> {
     /// time, the first one's stays.
     pub(super) fn get_or_make(&self, make: impl FnOnce() -> Option<T>) -> Option<&T> {
         let (order, none) = (Ordering::SeqCst, std::ptr::null_mut());
-        let mut value = self.0.load(order);
+        let mut value = self.0.0.load(order);
         if value.is_null() {
             let new = Box::into_raw(Box::new(make()?));
-            value = match self.0.compare_exchange(none, new, order, order) {
+            value = match self.0.0.compare_exchange(none, new, order, order) {
                 Ok(_) => new,
                 Err(first) => {
                     // SAFETY: made above, and nobody has seen it.
@@ -75,18 +75,7 @@ impl<T> OnceBox<T> {
                 }
             };
         }
-        // SAFETY: set once, and freed by `drop` alone.
+        // SAFETY: set once: nobody else has the box, and it frees the value when it is dropped.
         Some(unsafe { &*value })
-    }
-}
-
-impl<T> Drop for OnceBox<T> {
-    fn drop(&mut self) {
-        let value = *self.0.get_mut();
-        if !value.is_null() {
-            // SAFETY: from Box::into_raw in `get_or_make`; whoever drops this has no reference to
-            // it left.
-            drop(unsafe { Box::from_raw(value) });
-        }
     }
 }

@@ -11,7 +11,6 @@ use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD};
 use super::inside::{self, Target};
 use super::lifecycle::Phase;
 use super::map::{MapError, Mapping};
-use super::pause::Pause;
 use super::registers::{float_mask, integer_mask};
 use super::text::Text;
 use super::window::reservation::Reservation;
@@ -20,7 +19,7 @@ use postern_image::Signature;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A control block in use; returned to the table on drop, closed.
 pub struct Block {
@@ -154,12 +153,6 @@ impl Block {
         }
         self.stubs.pointer(entry)
     }
-
-    /// Whether somebody is inside, after a look that misses nobody: the domain is closed.
-    fn is_occupied(&self) -> bool {
-        thread::barrier();
-        inside::occupied(Target::domain(self.control), |_| true)
-    }
 }
 
 impl Block {
@@ -219,13 +212,9 @@ impl Drop for Block {
             // The runtime keeps a domain's parts until nobody is inside (`domain::reclaim`), so
             // this finds only calls by C function pointers that are being refused: they are gone at
             // once. If others are there, what they use stays for good.
-            let (since, mut pause) = (Instant::now(), Pause::default());
-            while self.is_occupied() {
-                if since.elapsed() > LONGEST_REFUSAL {
-                    std::mem::forget((made_of, std::mem::take(&mut self.stubs)));
-                    return;
-                }
-                pause.again();
+            if !inside::wait_for_all(Target::domain(self.control), LONGEST_REFUSAL) {
+                std::mem::forget((made_of, std::mem::take(&mut self.stubs)));
+                return;
             }
             made_of.window.is_free_of(self.control.generation());
         }

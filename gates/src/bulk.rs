@@ -17,7 +17,7 @@
 //!   stays *Inside* with its frame recorded. So every instruction is one at which the call can be
 //!   ended (`signal::abortable`), and a fault of it is the extension's. The control stack holds
 //!   return addresses and nothing else, as while text runs, so the place of the call is what lies
-//!   on top ([`caller`]).
+//!   on top (`caller`).
 //! - **What is left in registers.** Integer registers: the extension's own words, and addresses of
 //!   its window, whose base it may read in its info page. Vector registers: bytes of the
 //!   extension's own window, and upper halves are zero. An image whose text cannot read vectors has
@@ -28,8 +28,8 @@
 //!   it.
 
 use super::control::{Control, ServiceEntry};
-use super::memory;
 use super::thread::{self, Thread};
+use super::{machine, memory};
 use postern_verifier::window::GATES;
 use std::arch::global_asm;
 use std::mem::offset_of;
@@ -136,7 +136,7 @@ pub enum Vectors {
 impl Vectors {
     /// The best that this processor has.
     pub fn best() -> Vectors {
-        match std::arch::is_x86_feature_detected!("avx2") {
+        match machine::has_avx2() {
             true => Vectors::Avx2,
             false => Vectors::Sse2,
         }
@@ -168,7 +168,8 @@ const BY_STRING: (u64, u64) = (16 << 10, 16 << 10);
 
 /// Gives a thread that registers the addresses that its slots jump to.
 pub(super) fn give(thread: &Thread) {
-    if has_fast_strings() {
+    // The processor says that its string instructions are fast.
+    if std::arch::is_x86_feature_detected!("ermsb") {
         MOVE_BY_STRING.store(BY_STRING.0, Ordering::Relaxed);
         FILL_BY_STRING.store(BY_STRING.1, Ordering::Relaxed);
     }
@@ -190,15 +191,8 @@ pub fn choose(vectors: Vectors, bytes: u64) {
     set(thread::current(), vectors);
 }
 
-/// Whether the processor says that its string instructions are fast (ERMS).
-fn has_fast_strings() -> bool {
-    use std::arch::x86_64::{__cpuid, __cpuid_count};
-    const ERMS: u32 = 1 << 9;
-    __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ebx & ERMS != 0
-}
-
 /// Whether an interrupted instruction is one of the memory gate.
-pub(super) fn contains(pc: usize) -> bool {
+pub fn contains(pc: usize) -> bool {
     (&raw const postern_bulk as usize..&raw const postern_bulk_end as usize).contains(&pc)
 }
 

@@ -11,6 +11,7 @@ use super::thread::{self, Registry, Thread};
 use super::{machine, mask, shim, stale};
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 /// Nobody is inside one domain, and nobody can enter while this is there.
 pub struct Quiescent {
@@ -144,30 +145,67 @@ pub fn wait(target: Target<'_>, mut remind: impl FnMut()) {
     // What they stored before they looked is seen from here on.
     machine::barrier();
     let me = thread::current();
-    let mut inside: Vec<(usize, u32)> = {
-        let registry = thread::registry();
-        let others = registry.iter().filter(|(_, t)| !ptr::eq(*t, me));
-        let held = others.filter(|&(i, t)| target.holds(i, t));
-        held.map(|(i, t)| (i, t.tid.load(SeqCst))).collect()
-    };
+    let mut inside = holders(target, |t| !ptr::eq(t, me));
     let mut pause = Pause::default();
     while !inside.is_empty() {
         remind();
         {
             let registry = thread::registry();
             let dependents = dependents(&registry, me);
-            inside.retain(|&(index, tid)| {
-                registry.get(index).is_some_and(|t| {
-                    t.tid.load(SeqCst) == tid
-                        && !dependents.contains(&ptr::from_ref(t))
-                        && target.holds(index, t)
-                })
+            inside.retain(|holder| {
+                let held = holder.is_held(&registry, target);
+                held.is_some_and(|t| !dependents.contains(&ptr::from_ref(t)))
             });
         }
         if !inside.is_empty() {
             pause.again();
         }
     }
+}
+
+/// Waits until every thread that was inside, this one too, has been seen outside once, as [`wait`];
+/// false if that takes longer.
+pub(crate) fn wait_for_all(target: Target<'_>, longest: Duration) -> bool {
+    thread::barrier();
+    let mut inside = holders(target, |_| true);
+    let (since, mut pause) = (Instant::now(), Pause::default());
+    while !inside.is_empty() {
+        if since.elapsed() > longest {
+            return false;
+        }
+        pause.again();
+        let registry = thread::registry();
+        inside.retain(|holder| holder.is_held(&registry, target).is_some());
+    }
+    true
+}
+
+/// A thread that was seen inside.
+struct Holder {
+    index: usize,
+    tid: u32,
+}
+
+impl Holder {
+    /// The thread, if it is inside still.
+    fn is_held<'a>(&self, registry: &'a Registry, target: Target<'_>) -> Option<&'a Thread> {
+        let thread = registry.get(self.index)?;
+        let same = thread.tid.load(SeqCst) == self.tid;
+        (same && target.holds(self.index, thread)).then_some(thread)
+    }
+}
+
+/// The threads that `counts` and that are inside.
+fn holders(target: Target<'_>, counts: impl Fn(&Thread) -> bool) -> Vec<Holder> {
+    let registry = thread::registry();
+    let held = registry
+        .iter()
+        .filter(|&(i, t)| counts(t) && target.holds(i, t));
+    let holder = |(index, t): (usize, &Thread)| Holder {
+        index,
+        tid: t.tid.load(SeqCst),
+    };
+    held.map(holder).collect()
 }
 
 /// The threads that wait for `me` to leave something, and those that wait for these.

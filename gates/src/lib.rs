@@ -26,7 +26,7 @@
 //! | [`peer`] | calls from one extension to another: the slow path, and ends |
 //! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
 //! | [`stale`] | calls that the host has left behind |
-//! | [`signal`], [`copies`] | faults and aborts; other copies of this library in the process |
+//! | [`signal`], `copies` | faults and aborts; other copies of this library in the process |
 //! | [`outcome`] | how a call ended, in raw facts |
 //! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
 //! | [`host`] | floating-point control and the gs base: the host's and the extension's |
@@ -35,17 +35,17 @@
 //! | [`shim`] | closures behind the service gate |
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`registers`] | which bits of registers the values of C types fill |
-//! | [`stray`] | services that return out of turn |
+//! | `stray` | services that return out of turn |
 //! | [`stub`] | plain C function pointers to entries |
 //! | [`inside`] | who is inside a domain, and who waits for whom to leave |
 //! | [`switch`] | entries that are exchanged while threads call them |
-//! | [`slot`] | boxed values that threads exchange |
+//! | [`atomic_box`] | boxed values that threads exchange |
 //! | [`lock`] | locks on parts of files |
 //! | [`code`] | text that comes while threads run: the code area of a namespace |
 //! | [`mask`] | the signals that a thread takes, and on which stack |
 //! | [`window`] | windows and their parts, owned |
 //! | [`text`] | verified text, which alone may run in windows |
-//! | [`map`], [`memory`] | address space; bytes in it |
+//! | [`map`], `memory` | address space; bytes in it |
 //! | [`pause`] | waiting for some microseconds |
 //! | [`machine`] | what the processor and the kernel must have |
 

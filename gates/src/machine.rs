@@ -37,7 +37,7 @@ fn shadow_stack() -> bool {
     r == 0 && features & 1 != 0
 }
 
-/// Fact bits of the vector state that this processor and kernel have.
+/// Whether this processor and kernel have AVX2.
 pub fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
 }

@@ -4,6 +4,8 @@
 //! thread's own state, its domain's control block and its control stack. It ends a call by editing
 //! the interrupted context, never by jumping.
 
+mod previous;
+
 use super::bulk;
 use super::call_state::{CallPhase, Interrupted, OnAbort};
 use super::control::Control;
@@ -15,6 +17,7 @@ use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, Thread};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
+use previous::Previous;
 use std::arch::global_asm;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
@@ -30,35 +33,6 @@ static PREVIOUS: [AtomicPtr<Previous>; 65] = [const { AtomicPtr::new(std::ptr::n
 static GENERATION: AtomicU64 = AtomicU64::new(1);
 /// The signal of which the watchdog has said so.
 static NOTICED: AtomicI32 = AtomicI32::new(0);
-
-/// A handler that ours took the place of. Leaked: a handler may be about to read it.
-struct Previous {
-    action: libc::sigaction,
-    older: *const Previous,
-}
-
-impl Previous {
-    fn is(&self, action: &libc::sigaction) -> bool {
-        (self.action.sa_sigaction, self.action.sa_flags) == (action.sa_sigaction, action.sa_flags)
-    }
-
-    /// The same list without `action`. What is not before it is shared.
-    fn without(list: *const Previous, action: &libc::sigaction) -> *const Previous {
-        // SAFETY: null, or a leaked structure that nobody changes.
-        let Some(first) = (unsafe { list.as_ref() }) else {
-            return list;
-        };
-        if first.is(action) {
-            return first.older;
-        }
-        let older = Previous::without(first.older, action);
-        if std::ptr::eq(older, first.older) {
-            return list;
-        }
-        let action = first.action;
-        Box::into_raw(Box::new(Previous { action, older }))
-    }
-}
 
 /// Signals of libc's own whose handlers the host cannot install: that for thread cancellation,
 /// which unwinds and so must run on the stack that it unwinds; and that for `setuid` and its kin,

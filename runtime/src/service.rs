@@ -122,24 +122,26 @@ impl Services {
             signature: Some(signature),
             stack: DEFAULT_STACK,
             peer: false,
-            stand_in: false,
         };
         self.offers.insert(name.to_owned(), offer);
     }
 
     /// Has calls of `import` end the host's call, if it is not offered.
     pub(crate) fn stand_in(&mut self, import: &ImportOwned) {
+        if self.offers_name(&import.name) {
+            return;
+        }
         let context = Box::new(Missing(import.name.to_string().into()));
         let result = import.signature.and_then(|signature| signature.result());
-        self.offers.entry(import.name.to_string()).or_insert(Offer {
+        let offer = Offer {
             function: shim::address::<Missing>(result),
             address: &raw const *context as usize,
             context: Some(context),
             signature: None,
             stack: DEFAULT_STACK,
             peer: false,
-            stand_in: true,
-        });
+        };
+        self.offers.insert(import.name.to_string(), offer);
     }
 
     /// Whether there is an offer.
@@ -162,7 +164,6 @@ impl Services {
             // So that none is taken for a peer.
             stack: stack.clamp(4096, 1 << 48),
             peer: false,
-            stand_in: false,
         };
         if let Some(narrow) = trusted::narrow(function, signature.parameters()) {
             let narrow = Box::new(narrow);
@@ -188,7 +189,6 @@ impl Services {
             signature,
             stack: peer::PEER as usize,
             peer: true,
-            stand_in: false,
         };
         self.offers.insert(name.to_owned(), offer);
     }
@@ -236,7 +236,9 @@ impl Services {
                 });
             }
             let signature = offer.signature.or(import.signature);
-            if !offer.stand_in && signature.is_some_and(|s| !in_registers(&s, offer.peer)) {
+            // What stands in reads no parameter.
+            let reads = offer.peer || offer.signature.is_some();
+            if reads && signature.is_some_and(|s| !in_registers(&s, offer.peer)) {
                 return Err(InstantiateError::Limits(format!(
                     "service `{}` has more than six parameters",
                     import.name

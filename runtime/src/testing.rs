@@ -23,14 +23,7 @@ pub fn labels() -> Vec<(&'static str, usize)> {
 
 /// Whether an instruction is one of the memory gate.
 pub fn in_memory_gate(pc: u64) -> bool {
-    let labels = bulk::labels();
-    let at = |name| {
-        labels
-            .iter()
-            .find(|l| l.0 == name)
-            .map_or(0, |l| l.1 as u64)
-    };
-    (at("postern_bulk")..at("postern_bulk_end")).contains(&pc)
+    bulk::contains(pc as usize)
 }
 
 /// Addresses of fields of the calling thread's state.

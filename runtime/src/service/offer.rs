@@ -9,13 +9,11 @@ pub(super) struct Offer {
     /// The closure, if it is one; the peer, if it is one.
     pub(super) context: Option<Box<dyn Any + Send + Sync>>,
     pub(super) address: usize,
-    /// `None`: whatever the import says. (A peer that is left open.)
+    /// `None`: whatever the import says. (A peer that is left open, or what stands in.)
     pub(super) signature: Option<Signature>,
     pub(super) stack: usize,
     /// A peer masks its results itself.
     pub(super) peer: bool,
-    /// It only ends the call, whatever the arguments.
-    pub(super) stand_in: bool,
 }
 
 impl std::fmt::Debug for Offer {
