@@ -303,8 +303,13 @@ impl Lexer<'_> {
 
     /// Keeps a number; which one it is.
     fn literal(&mut self, literal: Literal, start: usize) -> u32 {
+        self.literal_at(literal, (start as u32, self.at as u32))
+    }
+
+    /// Keeps a literal that stands between these two places.
+    fn literal_at(&mut self, literal: Literal, spot: (u32, u32)) -> u32 {
         self.out.literals.push(literal);
-        self.out.spots.push((start as u32, self.at as u32));
+        self.out.spots.push(spot);
         self.out.literals.len() as u32 - 1
     }
 

@@ -374,24 +374,19 @@ impl<'a> Lexer<'a> {
             self.report.limit(at, "headers in headers", "");
             return;
         }
-        let from = match self.state.including.first() {
-            Some(_) => u32::MAX,
-            None => at,
+        let from = match self.state.including.is_empty() {
+            true => Some(at),
+            false => self
+                .files
+                .iter()
+                .filter_map(|file| file.included)
+                .next_back(),
         };
-        let outermost = self
-            .files
-            .iter()
-            .filter_map(|file| file.included)
-            .next_back();
         let file = &mut self.files[index + 1];
         if file.once {
             return;
         }
-        file.included = file.included.or(if from == u32::MAX {
-            outermost
-        } else {
-            Some(from)
-        });
+        file.included = file.included.or(from);
         self.at = file.start as usize;
         self.source = &self.whole[..file.end as usize];
         self.line_start = true;

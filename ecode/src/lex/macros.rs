@@ -67,18 +67,18 @@ impl Macros {
 impl Lexer<'_> {
     /// A small number as a token.
     pub(super) fn small(&mut self, value: u64, at: u32) -> Token {
-        self.out.literals.push(Literal::Int {
+        let literal = Literal::Int {
             value,
             decimal: true,
             unsigned: false,
             long: false,
             ty: None,
-        });
-        self.out.spots.push((at, at));
+        };
+        let value = self.literal_at(literal, (at, at));
         Token {
             kind: TokenKind::Number,
             at,
-            value: self.out.literals.len() as u32 - 1,
+            value,
             space: true,
         }
     }
@@ -415,24 +415,19 @@ impl Lexer<'_> {
                     let number = token.value as usize;
                     let raw = paste || next.is_some_and(|next| next.kind == TokenKind::Paste);
                     // `, ## __VA_ARGS__` leaves out the comma if there is nothing.
-                    let all = definition.variadic && number + 1 == arguments.len();
-                    if paste
-                        && all
+                    let behind_comma = definition.variadic
+                        && number + 1 == arguments.len()
                         && made
                             .last()
-                            .is_some_and(|last| last.kind == TokenKind::Comma)
-                    {
+                            .is_some_and(|last| last.kind == TokenKind::Comma);
+                    if paste && behind_comma {
                         paste = false;
                         if arguments[number].is_empty() {
                             made.pop();
                             continue;
                         }
                     }
-                    if raw
-                        && !(all
-                            && !paste
-                            && made.last().is_some_and(|t| t.kind == TokenKind::Comma))
-                    {
+                    if raw && !behind_comma {
                         part.extend_from_slice(&arguments[number]);
                     } else {
                         if known[number].is_none() {
@@ -558,9 +553,7 @@ impl Lexer<'_> {
                 if !is_text && (first.is_ascii_digit() || *first == b'.' && text.len() > 1) =>
             {
                 let literal = self.number_of(&text, at as usize);
-                self.out.literals.push(literal);
-                self.out.spots.push((at, at));
-                return Some(token(TokenKind::Number, self.out.literals.len() as u32 - 1));
+                return Some(token(TokenKind::Number, self.literal_at(literal, (at, at))));
             }
             Some(_) if !is_text => {
                 let (kind, length) = punctuator(&text, 0);

@@ -22,11 +22,7 @@ impl Lowering<'_> {
         use Builtin::*;
         match (builtin, arguments) {
             (Trap, _) => {
-                let trap = Inst {
-                    op: Op::Trap,
-                    ..NOP
-                };
-                self.code.end(trap, 0, 0);
+                self.trap();
                 self.dead();
                 Value::Constant(0)
             }
@@ -253,11 +249,7 @@ impl Lowering<'_> {
         };
         self.code.end(branch, good, trap);
         self.code.begin(trap);
-        let instruction = Inst {
-            op: Op::Trap,
-            ..NOP
-        };
-        self.code.end(instruction, 0, 0);
+        self.trap();
         self.code.begin(good);
         self.code.values.clobber();
         let dst = if to == NONE {
@@ -377,12 +369,17 @@ impl Lowering<'_> {
         self.dispatch(value, Scalar::I32, first, nowhere);
         self.scratch.cases.truncate(first);
         self.code.begin(nowhere);
+        self.trap();
+        self.dead();
+    }
+
+    /// Ends the block: whoever comes here is ended.
+    fn trap(&mut self) {
         let trap = Inst {
             op: Op::Trap,
             ..NOP
         };
         self.code.end(trap, 0, 0);
-        self.dead();
     }
 
     /// Whether an integer type has no sign, also if it is small.

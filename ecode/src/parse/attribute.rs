@@ -76,7 +76,6 @@ const IGNORED: &[&[u8]] = &[
     b"no_sanitize_undefined",
     b"patchable_function_entry",
     b"zero_call_used_regs",
-    b"noplt",
     b"simd",
     b"nocf_check",
     b"dllexport",

@@ -155,7 +155,6 @@ impl Parser<'_> {
                 Some(_) => {}
                 None => {
                     self.bind(name, Meaning::Typedef, ty, at);
-                    let align = specifiers.attributes.align.max(declarator.attributes.align);
                     if let Some(symbol) = self.symbols.last_mut() {
                         symbol.align = align;
                     }

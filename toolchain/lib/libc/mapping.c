@@ -117,7 +117,7 @@ int munmap(void *address, size_t n)
 /* The heap can be read and written, all of it, always. */
 int mprotect(void *address, size_t n, int protection)
 {
-    if ((protection & ~PROT_EXEC) == (PROT_READ | PROT_WRITE) && !(protection & PROT_EXEC))
+    if (protection == (PROT_READ | PROT_WRITE))
         return 0;
     errno = protection & PROT_EXEC ? EACCES : ENOSYS;
     return -1;

@@ -132,9 +132,9 @@ pub fn places(inputs: &[LinkInput], names: &[&String]) -> Result<Vec<(String, St
         .iter()
         .map(|name| ((*name).clone(), String::new()))
         .collect();
-    for (place, data) in objects(inputs)? {
-        let Ok(file) = ElfFile64::<Endianness>::parse(&*data) else {
-            continue;
+    each_object(inputs, |path, member, data| {
+        let Ok(file) = ElfFile64::<Endianness>::parse(data) else {
+            return Ok(());
         };
         let wanted: BTreeSet<&str> = file
             .symbols()
@@ -143,35 +143,44 @@ pub fn places(inputs: &[LinkInput], names: &[&String]) -> Result<Vec<(String, St
             .collect();
         for (name, found) in &mut places {
             if found.is_empty() && wanted.contains(name.as_str()) {
-                found.clone_from(&place);
+                *found = match member {
+                    Some(member) => {
+                        format!("{}({})", file_name(path), String::from_utf8_lossy(member))
+                    }
+                    None => file_name(path),
+                };
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(places)
 }
 
-/// The objects among the inputs and in archives, each with a name for messages.
-fn objects(inputs: &[LinkInput]) -> Result<Vec<(String, Vec<u8>)>, LinkError> {
-    let mut objects = Vec::new();
+/// Shows `visit` the objects among the inputs and the members of archives: the file, the member's
+/// name, the bytes.
+fn each_object(
+    inputs: &[LinkInput],
+    mut visit: impl FnMut(&Path, Option<&[u8]>, &[u8]) -> Result<(), LinkError>,
+) -> Result<(), LinkError> {
     for input in inputs {
         match input {
-            LinkInput::Object(path) => objects.push((file_name(path), load(path)?)),
+            LinkInput::Object(path) => visit(path, None, &load(path)?)?,
             LinkInput::Archive(path) => {
                 let data = load(path)?;
+                // What is no archive, or a thin one, is the linker's to judge.
                 let Ok(archive) = ArchiveFile::parse(&*data) else {
                     continue;
                 };
                 for member in archive.members().flatten() {
                     if let Ok(bytes) = member.data(&*data) {
-                        let name = String::from_utf8_lossy(member.name());
-                        objects.push((format!("{}({name})", file_name(path)), bytes.to_vec()));
+                        visit(path, Some(member.name()), bytes)?;
                     }
                 }
             }
             LinkInput::Option(_) => {}
         }
     }
-    Ok(objects)
+    Ok(())
 }
 
 fn file_name(path: &Path) -> String {
@@ -184,26 +193,13 @@ fn file_name(path: &Path) -> String {
 /// The functions that objects and members of archives declare as the host's.
 pub fn services(inputs: &[LinkInput]) -> Result<Vec<String>, LinkError> {
     let mut names = BTreeSet::new();
-    for input in inputs {
-        match input {
-            LinkInput::Object(path) => read_services(path, &load(path)?, &mut names)?,
-            LinkInput::Archive(path) => {
-                let data = load(path)?;
-                // What is no archive, or a thin one, is the linker's to judge.
-                let Ok(archive) = ArchiveFile::parse(&*data) else {
-                    continue;
-                };
-                for member in archive.members().flatten() {
-                    if let Ok(bytes) = member.data(&*data)
-                        && ElfFile64::<Endianness>::parse(bytes).is_ok()
-                    {
-                        read_services(path, bytes, &mut names)?;
-                    }
-                }
-            }
-            LinkInput::Option(_) => {}
+    each_object(inputs, |path, member, data| {
+        // A member that is no object is the linker's to judge, too.
+        match member.is_none() || ElfFile64::<Endianness>::parse(data).is_ok() {
+            true => read_services(path, data, &mut names),
+            false => Ok(()),
         }
-    }
+    })?;
     Ok(names.into_iter().collect())
 }
 
