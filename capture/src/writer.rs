@@ -109,7 +109,7 @@ impl Writer {
         };
         let mut header = Vec::new();
         match format {
-            Format::Pcap => header.extend(pcap_header_of(link, false, SNAPLEN)),
+            Format::Pcap => header.extend(pcap_header_of(link, SNAPLEN)),
             Format::PcapNg => pcapng_header(&mut header),
         }
         writer.out.write_all(&header)?;

@@ -120,13 +120,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return flow::run(arguments, Some(program), &never);
     }
     let wanted = |link| compile(arguments, link);
-    if arguments.dump == 0 && arguments.from.is_some() {
-        return flow::run(arguments, None, &wanted);
-    }
-    let filter = wanted(arguments.link())?;
-    match arguments.dump {
-        0 | 1 => dump(&filter, &filter.code())?,
-        times => output::print(&classic(&filter, times > 2)?)?,
+    if arguments.dump > 0 || !arguments.from.is_some() {
+        let filter = wanted(arguments.link())?;
+        match arguments.dump {
+            0 | 1 => dump(&filter, &filter.code())?,
+            times => output::print(&classic(&filter, times > 2)?)?,
+        }
     }
     if !arguments.from.is_some() || arguments.dump > 1 {
         return Ok(SUCCESS);

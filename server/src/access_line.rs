@@ -5,11 +5,12 @@
 //! Invariant: a client's bytes stand between quotation marks, and end them nowhere: what could is
 //! written as `\xHH`.
 
+use crate::each_second::{self, EachSecond};
 use http::{Method, Version};
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::net::IpAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What is known of a request when it comes; the rest is known at its end.
 #[derive(Debug)]
@@ -78,28 +79,21 @@ fn escape(to: &mut String, bytes: &[u8]) {
     }
 }
 
-/// `22/Nov/2026:22:42:08 +0000`, made once a second.
+/// `22/Nov/2026:22:42:08 +0000`
 fn add_time(to: &mut String) {
     thread_local! {
-        static LAST: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+        static LAST: EachSecond = const { RefCell::new((u64::MAX, String::new())) };
     }
-    let now = SystemTime::now();
-    let second = now
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |now| now.as_secs());
-    LAST.with_borrow_mut(|(last, text)| {
-        if *last != second || text.is_empty() {
-            // `Sun, 22 Nov 2026 22:42:08 GMT`
-            let date = httpdate::fmt_http_date(now);
-            let words: Vec<&str> = date.split(' ').collect();
-            *text = match words[..] {
-                [_, day, month, year, time, _] => format!("{day}/{month}/{year}:{time} +0000"),
-                _ => date,
-            };
-            *last = second;
+    let make = |now| {
+        // `Sun, 22 Nov 2026 22:42:08 GMT`
+        let date = httpdate::fmt_http_date(now);
+        let words: Vec<&str> = date.split(' ').collect();
+        match words[..] {
+            [_, day, month, year, time, _] => format!("{day}/{month}/{year}:{time} +0000"),
+            _ => date,
         }
-        to.push_str(text);
-    });
+    };
+    each_second::with(&LAST, make, |text| to.push_str(text));
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 
 use crate::access_line::AccessLine;
 use crate::account::Account;
+use crate::each_second::{self, EachSecond};
 use crate::host::is_host;
 use crate::router::Router;
 use crate::settings::Limits;
@@ -25,7 +26,6 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, ready};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -294,20 +294,12 @@ impl Header {
     }
 }
 
-/// `Sun, 22 Nov 2026 22:42:08 GMT`, made once a second.
+/// `Sun, 22 Nov 2026 22:42:08 GMT`
 fn add_date(to: &mut Vec<u8>) {
     thread_local! {
-        static LAST: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+        static LAST: EachSecond = const { RefCell::new((u64::MAX, String::new())) };
     }
-    let now = SystemTime::now();
-    let second = now
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |now| now.as_secs());
-    LAST.with_borrow_mut(|(last, text)| {
-        if *last != second {
-            *text = httpdate::fmt_http_date(now);
-            *last = second;
-        }
+    each_second::with(&LAST, httpdate::fmt_http_date, |text| {
         to.extend_from_slice(text.as_bytes());
     });
 }

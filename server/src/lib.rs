@@ -22,6 +22,7 @@ mod checker;
 mod components;
 mod config;
 mod counters;
+mod each_second;
 mod failure;
 mod fast_path;
 mod file_stamp;

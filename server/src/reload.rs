@@ -75,17 +75,18 @@ fn discover(router: &Router, log: &Log, site: &Site, broken: &mut HashMap<String
     broken.retain(|path, _| found.iter().any(|settings| settings.path == *path));
     let handlers = router.handlers();
     for settings in &found {
-        let known = |path: &str| handlers.iter().any(|h| h.settings().path == path);
-        let seen = || stamps(program::sources(settings));
-        if known(&settings.path) || broken.get(&settings.path) == Some(&seen()) {
+        if handlers.iter().any(|h| h.settings().path == settings.path) {
             continue;
         }
-        let before = seen();
+        let seen = stamps(program::sources(settings));
+        if broken.get(&settings.path) == Some(&seen) {
+            continue;
+        }
         match router.add(settings) {
             Ok(()) => log.error(&format!("{}: new", settings.path)),
             Err(error) => {
                 log.error(&format!("{error} (it is not served)"));
-                broken.insert(settings.path.clone(), before);
+                broken.insert(settings.path.clone(), seen);
             }
         }
     }

@@ -37,7 +37,6 @@ pub struct Router {
     clients: Arc<ClientLimit>,
     public: Arc<Counters>,
     log: Arc<Log>,
-    logs_access: bool,
     /// Whether its lines have the time that requests took.
     log_seconds: bool,
     /// Connections now.
@@ -113,7 +112,6 @@ impl Router {
             clients: Arc::new(ClientLimit::new(site.limits.requests_per_client)),
             public,
             log: log.clone(),
-            logs_access: log.has_access(),
             log_seconds: site.log_seconds,
             connections: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
@@ -194,7 +192,7 @@ impl Router {
         &self,
         line: impl FnOnce(bool) -> AccessLine,
     ) -> Option<(AccessLine, Arc<Log>)> {
-        let log = self.logs_access.then(|| self.log.clone())?;
+        let log = self.log.has_access().then(|| self.log.clone())?;
         Some((line(self.log_seconds), log))
     }
 

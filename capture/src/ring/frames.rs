@@ -61,7 +61,6 @@ impl Frames {
         self.held = true;
         let mut header = header(area, at)?;
         if header.status & libc::TP_STATUS_COPY != 0 {
-            self.buffer.resize(LONGEST, 0);
             self.take(socket, &mut header)?;
         }
         Ok(Some(header))

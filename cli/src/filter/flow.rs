@@ -74,15 +74,16 @@ pub struct From {
 
 /// The name of an interface, which may be given by its place in the list of `-D`, from 1 on.
 fn named(text: &str) -> Result<String, String> {
-    let listed = || postern_capture::interfaces().unwrap_or_default();
-    match text.parse::<usize>() {
-        Ok(number) if !listed().iter().any(|name| name == text) => {
-            let place = number.checked_sub(1);
-            let found = place.and_then(|place| listed().into_iter().nth(place));
-            found.ok_or_else(|| format!("there is no interface {number}; `-D` lists them"))
-        }
-        _ => Ok(text.to_owned()),
+    let Ok(number) = text.parse::<usize>() else {
+        return Ok(text.to_owned());
+    };
+    let listed = postern_capture::interfaces().unwrap_or_default();
+    if listed.iter().any(|name| name == text) {
+        return Ok(text.to_owned());
     }
+    let place = number.checked_sub(1);
+    let found = place.and_then(|place| listed.into_iter().nth(place));
+    found.ok_or_else(|| format!("there is no interface {number}; `-D` lists them"))
 }
 
 /// Which packets of an interface are wanted.

@@ -77,15 +77,13 @@ pub fn pcapng_packet(origin: Origin, time: u64, bytes: &[u8], wire: u32, into: &
 
 /// The header of a pcap file of Ethernet frames with times in nanoseconds.
 pub fn pcap_header(snaplen: u32) -> [u8; 24] {
-    pcap_header_of(Link::Ethernet, false, snaplen)
+    pcap_header_of(Link::Ethernet, snaplen)
 }
 
-/// The header of a pcap file of any packets, with times in nanoseconds or in microseconds.
-pub fn pcap_header_of(link: Link, micro: bool, snaplen: u32) -> [u8; 24] {
+/// The header of a pcap file of any packets, with times in nanoseconds.
+pub fn pcap_header_of(link: Link, snaplen: u32) -> [u8; 24] {
     let mut header = [0; 24];
-    let magic: u32 = if micro { 0xa1b2_c3d4 } else { 0xa1b2_3c4d };
-    header[..4].copy_from_slice(&magic.to_le_bytes());
-    header[4..8].copy_from_slice(&[2, 0, 4, 0]);
+    header[..8].copy_from_slice(&[0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0]);
     header[16..20].copy_from_slice(&snaplen.to_le_bytes());
     header[20..22].copy_from_slice(&link.number().to_le_bytes());
     header

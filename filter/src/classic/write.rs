@@ -9,13 +9,11 @@
 use alloc::vec::Vec;
 
 use super::layout::{Item, Target};
-use super::op;
+use super::{WORDS, op};
 use crate::expression::{Expr, ExprId, Op, Rel};
 use crate::flow::{UNUSED, has_variable};
 use crate::program::{ACCEPT, NodeId, NodeKind, Program, REJECT};
 
-/// Words of memory: variables, then values that wait.
-const WORDS: u32 = 16;
 /// The kernel takes offsets from here on for something else than the packet's bytes.
 const FURTHEST: u32 = 0x0fff_ffff;
 /// Where a tag stands in a frame that has it, and where it ends.
@@ -113,9 +111,7 @@ impl Listing {
         }
         let entry = writer.target(program.entry);
         writer.items.push(Item::Goto(entry));
-        if let Some(first) = writer.entering.get_mut(program.entry as usize) {
-            *first = Some(State::default());
-        }
+        writer.arrive(program.entry, State::default());
         for id in 0..program.nodes.len() {
             let Some(state) = writer.entering[id] else {
                 continue;
