@@ -1,5 +1,6 @@
 //! The tests of this crate in one program, for one is linked in a fraction of the time of many.
-//! Apart: live, for each of its tests runs this program again with nothing but itself.
+//! Apart: live and interfaces, for each of their tests runs its program again with nothing but
+//! itself.
 
 mod bench;
 mod demux;

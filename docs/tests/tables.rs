@@ -202,6 +202,7 @@ fn every_c_function_is_listed() {
             "postern",
             "postern-types",
             "postern-modules",
+            "postern-policy",
             "postern-filter",
         ]
         .map(|name| read(&format!("capi/include/{name}.h")))

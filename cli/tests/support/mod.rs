@@ -4,7 +4,7 @@
 pub mod network;
 pub mod running;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Runs the command in a folder.
@@ -18,4 +18,11 @@ pub fn postern(folder: &Path, arguments: &[&str]) -> Output {
 
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file of the examples of handlers.
+pub fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../examples/packets")
+        .join(name)
 }
