@@ -1,12 +1,15 @@
-# The memory gate: copies, fills, comparisons and searches of long ranges, for every domain, at the host's speed.
+# The memory gate: copies, fills, comparisons and searches of long ranges, for every domain, at the
+# host's speed.
 #
-# A gate slot jumps here as it does to the service gate: r11d = number of the slot, arguments where System V puts them, return address
-# into the extension on the control stack. Nothing is pushed and nothing of the thread's state changes: the call stays INSIDE, so a fault
-# or a wish ends it at any instruction as it would in the extension's own text (`bulk.rs` has the argument).
+# A gate slot jumps here as it does to the service gate: r11d = number of the slot, arguments where
+# System V puts them, return address into the extension on the control stack. Nothing is pushed and
+# nothing of the thread's state changes: the call stays INSIDE, so a fault or a wish ends it at any
+# instruction as it would in the extension's own text (`bulk.rs` has the argument).
 #
-# Registers from the head on: r10 = base of the window, rax = result, rcx, rdx, rsi, rdi, r8, r9 free. Every range is cut to an offset and
-# compared with the window once, before the base is added. What is read is decided from registers: other threads may write the same
-# memory meanwhile, so nothing is looked at twice.
+# Registers from the head on: r10 = base of the window, rax = result, rcx, rdx, rsi, rdi, r8, r9
+# free. Every range is cut to an offset and compared with the window once, before the base is added.
+# What is read is decided from registers: other threads may write the same memory meanwhile, so
+# nothing is looked at twice.
 
     .text
 
@@ -96,7 +99,8 @@
     mov     r10, [r10 + {C_BASE}]
 .endm
 
-# The one test: offsets below 2^32, so no sum of one with a length below 2^32 wraps, and neither does a larger length go unseen.
+# The one test: offsets below 2^32, so no sum of one with a length below 2^32 wraps, and neither
+# does a larger length go unseen.
 .macro ONE_RANGE
     mov     edi, edi
     lea     r8, [rdi + rdx]
@@ -378,7 +382,8 @@ BULK_LABEL postern_compare_\kind
 7:
     ret
 
-# strlen(rdi), of which the first esi bytes are said not to be 0: a search up to the window's end, whose result is relative to rdi.
+# strlen(rdi), of which the first esi bytes are said not to be 0: a search up to the window's end,
+# whose result is relative to rdi.
     .p2align 6
 BULK_LABEL postern_length_\kind
     HEAD
@@ -393,8 +398,9 @@ BULK_LABEL postern_length_\kind
     add     rdi, r10
     jmp     1f
 
-# memchr(rdi, sil, rdx): of a length that goes beyond the window, what is in the window. r8d = there is more. r9 = what the result is
-# relative to. rsi = what is looked at, a multiple of the vectors' size, so that it touches no page that the range does not.
+# memchr(rdi, sil, rdx): of a length that goes beyond the window, what is in the window. r8d = there
+# is more. r9 = what the result is relative to. rsi = what is looked at, a multiple of the vectors'
+# size, so that it touches no page that the range does not.
     .p2align 5
 BULK_LABEL postern_find_\kind
     HEAD
@@ -479,7 +485,8 @@ BULK_LABEL postern_bulk
 BULK sse, 16, 0xffff
 BULK avx, 32, -1
 
-# A range that leaves the window: what is above it is never mapped, so this is an access there. r10 = base.
+# A range that leaves the window: what is above it is never mapped, so this is an access there.
+# r10 = base.
 BULK_LABEL postern_bulk_out
     mov     ecx, 1
     shl     rcx, 32

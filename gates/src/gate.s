@@ -1,18 +1,20 @@
 # The gates: every instruction that runs between the host and an extension.
 #
-# The *entry gates*, one for each class of vector state that verified text can reach (none, SSE, AVX; of SSE and AVX with MXCSR and
-# without), share one shape: straight guard clauses, each leaving to the slow path, then publish, clear, call. Whatever is not the common
-# case (first entry of a thread, foreign stacks, nesting, x87, arguments in memory) takes the slow path, whose
-# decisions are made in Rust (`slow.rs`) and carried out by the *full gate*.
+# The *entry gates*, one for each class of vector state that verified text can reach (none, SSE,
+# AVX; of SSE and AVX with MXCSR and without), share one shape: straight guard clauses, each leaving
+# to the slow path, then publish, clear, call. Whatever is not the common case (first entry of a
+# thread, foreign stacks, nesting, x87, arguments in memory) takes the slow path, whose decisions
+# are made in Rust (`slow.rs`) and carried out by the *full gate*.
 #
-# Registers at an entry gate: rax = the Entry, arguments where System V puts them, return address on the stack.
-# A gate returns r11d = status (0: rax/xmm0 hold the result), which C callers ignore.
+# Registers at an entry gate: rax = the Entry, arguments where System V puts them, return address on
+# the stack. A gate returns r11d = status (0: rax/xmm0 hold the result), which C callers ignore.
 #
-# T_CALL_STATE (`call_state.rs`) is ENTERING while a gate writes the state of a new call, so that nothing of it is overwritten in
-# between. To publish the call is to store INSIDE there.
-# What an abort relies on (`signal.rs`): T_FRAME is the stack pointer below the six saved registers, stored
-# before T_CALL_STATE becomes INSIDE, and unchanged until it leaves INSIDE. In between an abort may at any instruction set
-# rsp = T_FRAME and continue at postern_aborted; the label ranges below tell it where it is.
+# T_CALL_STATE (`call_state.rs`) is ENTERING while a gate writes the state of a new call, so that
+# nothing of it is overwritten in between. To publish the call is to store INSIDE there. What an
+# abort relies on (`signal.rs`): T_FRAME is the stack pointer below the six saved registers, stored
+# before T_CALL_STATE becomes INSIDE, and unchanged until it leaves INSIDE. In between an abort may
+# at any instruction set rsp = T_FRAME and continue at postern_aborted; the label ranges below tell
+# it where it is.
 
     .section .tbss,"awT",@nobits
     .p2align 6
@@ -35,8 +37,9 @@ postern_default_mxcsr:
     mov     \reg, qword ptr [rip + postern_thread@GOTTPOFF]
 .endm
 
-# Set gs base to r13 if it differs. Reading it is 3 cycles and never stale, which a cached value would be: new
-# threads inherit it, signal returns and other libraries change it. Writing it takes tens of cycles.
+# Set gs base to r13 if it differs. Reading it is 3 cycles and never stale, which a cached value
+# would be: new threads inherit it, signal returns and other libraries change it. Writing it takes
+# tens of cycles.
 .macro LOAD_GS old
     rdgsbase \old
     cmp     \old, r13
@@ -45,10 +48,11 @@ postern_default_mxcsr:
 771:
 .endm
 
-# MXCSR. Invariant: while the innermost call's domain has instructions that MXCSR governs (FACT_FLOAT), the host's word is in T_MXCSR, and from
-# INSIDE on the processor may have the extension's: the default control bits, and whatever flags the extension raised, which
-# no verified text can read. Everywhere else the processor has the host's.
-# Loading MXCSR costs next to nothing, if not from a word that was stored just before; so T_MXCSR is written only if it changes.
+# MXCSR. Invariant: while the innermost call's domain has instructions that MXCSR governs
+# (FACT_FLOAT), the host's word is in T_MXCSR, and from INSIDE on the processor may have the
+# extension's: the default control bits, and whatever flags the extension raised, which no verified
+# text can read. Everywhere else the processor has the host's. Loading MXCSR costs next to nothing,
+# if not from a word that was stored just before; so T_MXCSR is written only if it changes.
 .macro SAVE_MXCSR thread, scratch
     stmxcsr fs:[\thread + {T_MXCSR_NOW}]
     mov     \scratch, fs:[\thread + {T_MXCSR_NOW}]
@@ -195,7 +199,8 @@ postern_default_mxcsr:
 # \class: what is cleared. \float: whether MXCSR is the extension's. \name: of both.
 .macro ENTRY_GATE name, class, float
     .p2align 6
-# From C: the caller may leave anything in registers, and in parts of registers, that hold no argument.
+# From C: the caller may leave anything in registers, and in parts of registers, that hold no
+# argument.
 GLOBAL postern_masked_\name
     MASK_INTEGERS rax
 # From Rust: all six integer registers are arguments or zero.
@@ -218,8 +223,9 @@ GLOBAL postern_body_\name
     SAVE_MXCSR r14, ebx
     .endif
     mov     dword ptr fs:[r14 + {T_CALL_STATE}], {INSIDE}
-    # Published; whoever closes the domain changes its lifecycle, then runs membarrier, then looks at call states. So do those who want the thread's
-    # next call on the slow path: they send it to nobody's slot, which is why the slot is loaded only here.
+    # Published; whoever closes the domain changes its lifecycle, then runs membarrier, then looks
+    # at call states. So do those who want the thread's next call on the slow path: they send it to
+    # nobody's slot, which is why the slot is loaded only here.
 GLOBAL postern_marked_\name
     mov     rbx, [rax + {E_EXPECTED}]
     cmp     rbx, [r10 + {C_LIFECYCLE}]
@@ -267,7 +273,8 @@ GLOBAL postern_gate_full
 GLOBAL postern_body_full
     jmp     postern_slow
 
-# From C, for results of 8 and 16 bits: compilers may trust the callee to extend them, and a _Bool to be 0 or 1.
+# From C, for results of 8 and 16 bits: compilers may trust the callee to extend them, and a _Bool
+# to be 0 or 1.
 .macro NARROW name, extend:vararg
     .p2align 4
 GLOBAL postern_narrow_\name
@@ -285,9 +292,10 @@ NARROW bool, and eax, 1
 
 GLOBAL postern_unmark
     mov     dword ptr fs:[r14 + {T_CALL_STATE}], {OUTSIDE}
-# The slow path. rax = the Entry, rsp = below the saved registers (8 mod 16). Keeps the argument registers while
-# `postern_slow_entry(thread, entry, frame)` decides: 0 try again, 1 go through the full gate, 2 refused; and with which Entry,
-# for calls of a module may go to another version than the one that they were made for.
+# The slow path. rax = the Entry, rsp = below the saved registers (8 mod 16). Keeps the argument
+# registers while `postern_slow_entry(thread, entry, frame)` decides: 0 try again, 1 go through the
+# full gate, 2 refused; and with which Entry, for calls of a module may go to another version than
+# the one that they were made for.
 GLOBAL postern_slow
     mov     rbp, rsp
     mov     rbx, rax
@@ -339,7 +347,8 @@ GLOBAL postern_slow
     RESTORE_HOST
     ret
 
-# The full gate: `postern_slow_entry` has published the call and left its plan in the thread's state.
+# The full gate: `postern_slow_entry` has published the call and left its plan in the thread's
+# state.
 GLOBAL postern_full
     THREAD  r14
     mov     r10, fs:[r14 + {T_CONTROL}]
@@ -371,8 +380,9 @@ GLOBAL postern_full
     call    r11
     THREAD  r10
     mov     rsp, fs:[r10 + {T_FRAME}]
-    # Up to here rsp may be in a small stack of ours, where a handler of the host's that uses the current stack finds no room:
-    # that fault is the extension's, so these two belong to the range in which calls can be ended.
+    # Up to here rsp may be in a small stack of ours, where a handler of the host's that uses the
+    # current stack finds no room: that fault is the extension's, so these two belong to the range
+    # in which calls can be ended.
 GLOBAL postern_returned_full
     mov     dword ptr fs:[r10 + {T_CALL_STATE}], {LEAVING}
 GLOBAL postern_left_full
@@ -413,7 +423,8 @@ GLOBAL postern_aborted_left
     RESTORE_HOST
     ret
 
-# The service gate: a slot's jump arrives here. r11d = slot number, return address into the extension on the stack.
+# The service gate: a slot's jump arrives here. r11d = slot number, return address into the
+# extension on the stack.
     .p2align 6
 GLOBAL postern_service
     THREAD  r10
@@ -444,7 +455,8 @@ postern_service_go:
 GLOBAL postern_service_out
     call    [r11 + {S_FUNCTION}]
     THREAD  r10
-    # Not T_SERVICE_RSP, which an extension's longjmp has changed; and what an earlier service left is not to be compared with.
+    # Not T_SERVICE_RSP, which an extension's longjmp has changed; and what an earlier service left
+    # is not to be compared with.
     cmp     rsp, fs:[r10 + {T_HOST_RSP}]
     jne     postern_service_stray           # not the service that was called last on this thread
     mov     qword ptr fs:[r10 + {T_HOST_RSP}], 0
@@ -458,8 +470,8 @@ postern_service_returned:
 782:
     mov     dword ptr fs:[r10 + {T_CALL_STATE}], {INSIDE}
 GLOBAL postern_service_back
-    # Not before INSIDE: a small stack of ours has no room for handlers of the host's, and in any other phase such a fault
-    # would be the host's.
+    # Not before INSIDE: a small stack of ours has no room for handlers of the host's, and in any
+    # other phase such a fault would be the host's.
     mov     rsp, fs:[r10 + {T_SERVICE_RSP}]
     cmp     r9, fs:[r10 + {T_PENDING}]
     je      postern_aborted
@@ -530,9 +542,10 @@ GLOBAL postern_service_back
     MASK_RESULT_avx rcx + {S_FLOAT_MASK}
     jmp     778b
 
-# A service of a coroutine's returns while a call that began later, on another coroutine of the thread, has not ended. The call state says
-# that the innermost call is in its own service, which is so. `service_stray` takes the call of the present stack out of those that
-# wait, and says with which frame the host goes on.
+# A service of a coroutine's returns while a call that began later, on another coroutine of the
+# thread, has not ended. The call state says that the innermost call is in its own service, which is
+# so. `service_stray` takes the call of the present stack out of those that wait, and says with
+# which frame the host goes on.
 postern_service_stray:
     mov     rdi, r10
     add     rdi, fs:0

@@ -1,10 +1,13 @@
-# The peer gate: from one extension to another, assembled behind `gate.s`, whose macros and registers are its own, too. The
-# service gate comes here when its test of the stack fails: an entry that a peer serves needs more than there is.
-# rax = the caller's control block, rsp = its service_rsp (or the host's, if foreign).
+# The peer gate: from one extension to another, assembled behind `gate.s`, whose macros and
+# registers are its own, too. The service gate comes here when its test of the stack fails: an entry
+# that a peer serves needs more than there is. rax = the caller's control block, rsp = its
+# service_rsp (or the host's, if foreign).
 #
-# Below what the service gate pushed, the frame of the peer's call looks like an entry gate's: six registers, under a return
-# address into the caller. What else there is to keep of the caller is in its record. Innermost is, by T_CALL_STATE: the caller
-# (INSIDE), nobody (ENTERING), the peer (INSIDE), nobody (ENTERING), the caller (INSIDE). An abort of the peer's call comes back by postern_peer_failed.
+# Below what the service gate pushed, the frame of the peer's call looks like an entry gate's: six
+# registers, under a return address into the caller. What else there is to keep of the caller is in
+# its record. Innermost is, by T_CALL_STATE: the caller (INSIDE), nobody (ENTERING), the peer
+# (INSIDE), nobody (ENTERING), the caller (INSIDE). An abort of the peer's call comes back by
+# postern_peer_failed.
     .p2align 6
 GLOBAL postern_peer
     cmp     dword ptr [r11 + {S_STACK} + 4], {PEER_HIGH}
@@ -72,8 +75,9 @@ GLOBAL postern_peer_marked
     CLEAR_SCALARS
     call    r11
 GLOBAL postern_peer_returned
-    # The caller's base is what its return address begins with, so this need not wait for what follows. (After a jump to the
-    # slot that is the address of a gate, and no text runs before a gate has set the base again.)
+    # The caller's base is what its return address begins with, so this need not wait for what
+    # follows. (After a jump to the slot that is the address of a gate, and no text runs before a
+    # gate has set the base again.)
     mov     esi, [rsp + {FRAME_RETURN} + 4]
     shl     rsi, 32
     wrgsbase rsi
@@ -186,7 +190,8 @@ GLOBAL postern_peer_slow
     mov     rax, fs:[r10 + {T_CONTROL}]
     jmp     postern_service_go
 
-# No peer's entry: the stack is too small for a service, or the entry has just got a guard, which is one. One look at it decides.
+# No peer's entry: the stack is too small for a service, or the entry has just got a guard, which is
+# one. One look at it decides.
 postern_peer_none:
     mov     rax, [r11 + {S_STACK}]
     mov     rbp, rsp
@@ -215,7 +220,8 @@ GLOBAL postern_service_stack
     mov     dword ptr fs:[r10 + {T_ABORT_KIND}], {KIND_SERVICE_STACK}
     jmp     postern_aborted
 
-# The caller's call is to end now that the peer has returned: by another thread's wish, or because its domain is not open.
+# The caller's call is to end now that the peer has returned: by another thread's wish, or because
+# its domain is not open.
 GLOBAL postern_peer_request
     mov     ecx, [rbx + {R_REQUEST_KIND}]
     jmp     789f

@@ -181,7 +181,10 @@ fn needed(program: &Program, mut tests: Vec<Test>, exprs: &mut Exprs, all: &mut 
             continue;
         };
         // That it has another value says as much.
-        let says = |test: &Test| matches!(*test, Test::Outcome(x, Rel::Eq, y, true) if x == a && y != b && exprs.constant(y).is_some());
+        let says = |test: &Test| match *test {
+            Test::Outcome(x, Rel::Eq, y, true) => x == a && y != b && exprs.constant(y).is_some(),
+            _ => false,
+        };
         if rel == Rel::Eq && exprs.constant(b).is_some() && tests.iter().any(says) {
             continue;
         }

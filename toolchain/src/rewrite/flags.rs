@@ -154,7 +154,10 @@ fn inner_landings(program: &Program, flow: &Flow) -> BTreeMap<usize, Vec<usize>>
             StatementKind::Instruction(instruction) => {
                 let labels = std::mem::take(labels);
                 let class = classify(&instruction.mnemonic, instruction.operands.len());
-                let taken = |index: &usize| matches!(&program.statements[*index].kind, StatementKind::Label(name) if program.address_taken.contains(name));
+                let taken = |index: &usize| match &program.statements[*index].kind {
+                    StatementKind::Label(name) => program.address_taken.contains(name),
+                    _ => false,
+                };
                 if class == Some(Class::Landing)
                     && labels.iter().any(taken)
                     && !labels.iter().any(|label| program.is_function_label(*label))
