@@ -37,7 +37,7 @@ fn prototypes() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for statement in code
         .lines()
-        .filter(|l| !l.starts_with('#'))
+        .filter(|l| !l.starts_with('#') && !l.starts_with("extern \"C\"") && *l != "}")
         .collect::<String>()
         .split(';')
     {
