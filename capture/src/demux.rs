@@ -214,12 +214,12 @@ impl Demux {
             let failed = |error| unwritten(&consumer.name, path, error);
             let sink = match &consumer.target {
                 Target::File(path) => {
-                    let writer = Writer::create_of(
-                        path,
-                        Format::of(path),
-                        source.link(),
-                        source.interfaces(),
-                    );
+                    let format = match source.is_micro() {
+                        true => Format::of(path).of_micro(),
+                        false => Format::of(path),
+                    };
+                    let writer =
+                        Writer::create_of(path, format, source.link(), source.interfaces());
                     Sink::File(writer.map_err(failed)?)
                 }
                 Target::Socket(path) => {

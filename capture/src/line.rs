@@ -1,5 +1,4 @@
-//! A packet in a line, as people know it from tcpdump: who, to whom, what, how much. Numbers only,
-//! and times of UTC.
+//! A packet in a line, as people know it from tcpdump: who, to whom, what, how much. Numbers only.
 
 mod transport;
 
@@ -51,16 +50,23 @@ pub enum Detail {
     Verbose,
 }
 
-/// The time of day as `hh:mm:ss.µµµµµµ`, of UTC.
-pub fn time_of_day(nanoseconds: u64) -> String {
+/// The time of day as `hh:mm:ss.ffffff`, of UTC, with so many digits of the second's fraction.
+pub fn time_of_day(nanoseconds: u64, digits: usize) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     format!(
-        "{:02}:{:02}:{:02}.{:06}",
+        "{:02}:{:02}:{:02}.{}",
         seconds / 3600 % 24,
         seconds / 60 % 60,
         seconds % 60,
-        nanoseconds / 1000 % 1_000_000
+        part_of_second(nanoseconds, digits)
     )
+}
+
+/// The fraction of a second, with so many digits of nine.
+pub fn part_of_second(nanoseconds: u64, digits: usize) -> String {
+    let mut text = format!("{:09}", nanoseconds % 1_000_000_000);
+    text.truncate(digits);
+    text
 }
 
 /// The date as `yyyy-mm-dd`, of UTC.
@@ -379,7 +385,8 @@ mod tests {
             let text = summary(&frame(0x0800, &ip)[..cut], 58).text(Detail::Usual);
             assert!(!text.is_empty(), "{cut}");
         }
-        assert_eq!(time_of_day(3_723_000_004_000), "01:02:03.000004");
+        assert_eq!(time_of_day(3_723_000_004_999, 6), "01:02:03.000004");
+        assert_eq!(time_of_day(3_723_000_004_999, 9), "01:02:03.000004999");
         for (day, shown) in [
             (0, "1970-01-01"),
             (59, "1970-03-01"),

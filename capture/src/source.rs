@@ -220,6 +220,16 @@ impl Source {
         }
     }
 
+    /// Whether no packet's time is finer than a microsecond: of a pcap file that says so. Times of
+    /// interfaces are in nanoseconds.
+    pub fn is_micro(&self) -> bool {
+        match &self.backend {
+            Backend::File(capture) => capture.is_micro(),
+            Backend::Stream(capture) => capture.is_micro(),
+            Backend::Ring(_) => false,
+        }
+    }
+
     /// Bytes read so far and in all, of a file.
     pub fn progress(&mut self) -> Option<(u64, u64)> {
         match &mut self.backend {

@@ -2,7 +2,8 @@
 
 use postern_filter::Link;
 use postern_filter::capture::{
-    Direction, Origin, pcap_header_of, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+    Direction, Origin, pcap_header_micro, pcap_header_of, pcap_record, pcap_record_micro,
+    pcapng_header, pcapng_interface, pcapng_packet,
 };
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -11,13 +12,15 @@ use std::path::Path;
 /// Bytes that are gathered before they are written: few calls, and still in the processor's cache.
 const BUFFER: usize = 128 << 10;
 
-/// How a capture file is written. Times are in nanoseconds in both.
+/// How a capture file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Format {
-    /// The format that everybody reads.
+    /// The format that everybody reads, with times in nanoseconds.
     #[default]
     Pcap,
-    /// The newer one, which names the interface.
+    /// The same with times in microseconds, for old programs; what a time has besides is left out.
+    PcapMicro,
+    /// The newer one, which names the interface, with times in nanoseconds.
     PcapNg,
 }
 
@@ -27,6 +30,14 @@ impl Format {
         match path.extension() {
             Some(ending) if ending == "pcapng" || ending == "ntar" => Format::PcapNg,
             _ => Format::Pcap,
+        }
+    }
+
+    /// The same for times that are not finer than a microsecond.
+    pub fn of_micro(self) -> Format {
+        match self {
+            Format::Pcap => Format::PcapMicro,
+            other => other,
         }
     }
 }
@@ -48,6 +59,8 @@ pub struct Writer {
     /// What all packets of a pcap file begin with.
     first: Link,
     direction: Direction,
+    /// Bytes so far.
+    written: u64,
 }
 
 impl Writer {
@@ -106,13 +119,15 @@ impl Writer {
             direction: Direction::Unknown,
             link,
             first: link,
+            written: 0,
         };
         let mut header = Vec::new();
         match format {
             Format::Pcap => header.extend(pcap_header_of(link, SNAPLEN)),
+            Format::PcapMicro => header.extend(pcap_header_micro(link, SNAPLEN)),
             Format::PcapNg => pcapng_header(&mut header),
         }
-        writer.out.write_all(&header)?;
+        writer.put(&header)?;
         if format == Format::PcapNg {
             for interface in interfaces {
                 writer.describe(interface)?;
@@ -142,13 +157,18 @@ impl Writer {
     pub fn packet(&mut self, time: u64, bytes: &[u8], wire: u32) -> io::Result<()> {
         self.scratch.clear();
         match self.format {
-            Format::Pcap if self.link != self.first => {
+            Format::Pcap | Format::PcapMicro if self.link != self.first => {
                 let (first, other) = (self.first.name(), self.link.name());
                 return Err(io::Error::other(format!(
                     "a pcap file has packets of one link, and this one's are {first}, not {other}; write pcapng"
                 )));
             }
             Format::Pcap => record(time, bytes, wire, &mut self.scratch),
+            Format::PcapMicro => {
+                let captured = bytes.len() as u32;
+                self.scratch.extend(pcap_record_micro(time, captured, wire));
+                self.scratch.extend_from_slice(bytes);
+            }
             Format::PcapNg => {
                 let origin = Origin {
                     interface: self.number()?,
@@ -158,7 +178,18 @@ impl Writer {
                 pcapng_packet(origin, time, bytes, wire, &mut self.scratch);
             }
         }
+        self.written += self.scratch.len() as u64;
         self.out.write_all(&self.scratch)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.written += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    /// Bytes of the file so far, those that wait to be written among them.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// The number of the interface, which is described now if it is a new one.
@@ -175,7 +206,7 @@ impl Writer {
     fn describe(&mut self, interface: &str) -> io::Result<u32> {
         let mut described = Vec::new();
         pcapng_interface(self.link, SNAPLEN, interface, &mut described);
-        self.out.write_all(&described)?;
+        self.put(&described)?;
         let number = self.interfaces.len() as u32;
         self.interfaces
             .insert((interface.to_owned(), self.link), number);

@@ -13,12 +13,15 @@ use postern_capture::{
 };
 use postern_filter::Options;
 
-use crate::filter::{Bar, From, OFTEN, System, TOLD, unusable};
+use crate::filter::{Bar, From, OFTEN, READ, System, TOLD, unusable, warn};
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 
 /// Spread packets over files, sockets and extensions by a set of filters
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    version,
+    disable_version_flag = true,
+    after_help = "\
 Each packet goes to the consumer with the highest priority that wants it; with --all to all of them. RULES is TOML, a table
 [[consumer]] for each: name, filter, one of file, socket and handler, and priority, owner, may_steal, queue, block. The
 book's page \"Packet filters\" has examples. Counters go to standard error.
@@ -29,7 +32,8 @@ a file or interface cannot be used.
 Examples:
   postern demux -r all.pcap --to 'dns.pcap=port 53' --to 'rest.pcapng='
   postern demux -i eth0 rules.toml
-  postern demux --check rules.toml")]
+  postern demux --check rules.toml"
+)]
 pub struct Arguments {
     /// Who wants what
     #[arg(value_name = "RULES")]
@@ -61,6 +65,9 @@ pub struct Arguments {
     /// Do not ask the resolver for hosts' names; /etc/hosts still counts
     #[arg(short = 'n', long, action = ArgAction::Count)]
     no_lookup: u8,
+    /// Print the version
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
 }
 
 /// A consumer's counters, in JSON.
@@ -76,31 +83,38 @@ struct Line<'a> {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
+    if arguments.dump || arguments.check {
+        let rules = rules(arguments, arguments.from.link().unwrap_or_default())?;
+        if !arguments.dump {
+            return check(&rules);
+        }
+        let set = ConsumerSet::new(&rules.consumers).map_err(unusable)?;
+        output::print(&set.to_string())?;
+        return Ok(SUCCESS);
+    }
+    if !arguments.from.is_some() {
+        // What is wrong with the rules is worth more than that there are no packets.
+        rules(arguments, Link::default())?;
+        return Err(Failure::unusable(
+            "say where packets come from: -r FILE or -i INTERFACE",
+        ));
+    }
+    spread(arguments)
+}
+
+/// Who wants what of packets that begin so.
+fn rules(arguments: &Arguments, link: Link) -> Result<Rules, Failure> {
     let names = System::new(arguments.no_lookup == 0);
     let options = Options {
         netmask: arguments.from.netmask(arguments.netmask),
-        link: arguments.from.link().unwrap_or_default(),
+        link,
         ..Options::default()
     };
     let rules = match &arguments.rules {
         Some(path) => Rules::load(path, &names, options),
         None => Rules::words(&arguments.to, &names, options),
     };
-    let rules = rules.map_err(unusable)?;
-    if arguments.dump {
-        let set = ConsumerSet::new(&rules.consumers).map_err(unusable)?;
-        output::print(&set.to_string())?;
-        return Ok(SUCCESS);
-    }
-    if arguments.check {
-        return check(&rules);
-    }
-    if !arguments.from.is_some() {
-        return Err(Failure::unusable(
-            "say where packets come from: -r FILE or -i INTERFACE",
-        ));
-    }
-    spread(arguments, &rules, options.link)
+    rules.map_err(unusable)
 }
 
 /// Says what there would be.
@@ -108,6 +122,7 @@ fn check(rules: &Rules) -> Outcome {
     ConsumerSet::new(&rules.consumers).map_err(unusable)?;
     let mut text = String::new();
     for consumer in &rules.consumers {
+        warn(&consumer.expression);
         let (kind, path) = match &consumer.target {
             Target::File(path) => ("file", path),
             Target::Socket(path) => ("socket", path),
@@ -134,28 +149,37 @@ fn check(rules: &Rules) -> Outcome {
     Ok(SUCCESS)
 }
 
-fn spread(arguments: &Arguments, rules: &Rules, link: Link) -> Outcome {
+fn spread(arguments: &Arguments) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
+    let (tell, write_out) = postern_capture::requests();
+    // Of an interface the rules say how it is to be opened; of a file only the opened one says what
+    // its packets begin with.
+    let link = arguments.from.interface_link();
+    let early = link.map(|link| rules(arguments, link)).transpose()?;
     let handled = |consumer: &Consumer| matches!(consumer.target, Target::Handler(_));
-    let answers = rules.consumers.iter().any(handled);
-    let mut source = arguments.from.open(answers)?;
-    if source.link() != link {
-        return Err(unusable(format!(
-            "packets are {}, which a pipe says too late: read a file",
-            source.link().name()
-        )));
-    }
+    let answers = |rules: &Rules| rules.consumers.iter().any(handled);
+    let mut source = arguments.from.open(early.as_ref().is_some_and(answers))?;
+    let rules = match early.filter(|_| link == Some(source.link())) {
+        Some(rules) => rules,
+        None => rules(arguments, source.link())?,
+    };
     if source.sender().is_none() && arguments.from.kept() < 1 << 18 {
         return Err(unusable(
             "-s is for packets of an interface; those of a file are spread whole",
         ));
     }
     for consumer in &rules.consumers {
-        if let Target::File(path) = &consumer.target {
-            arguments.from.spare(path)?;
+        if let Target::File(path) = &consumer.target
+            && arguments.from.is_read(path)
+        {
+            return Err(unusable(format!("cannot write {}: {READ}", path.display())));
         }
     }
-    let mut demux = Demux::new(rules, &mut source, arguments.all).map_err(unusable)?;
+    for consumer in &rules.consumers {
+        warn(&consumer.expression);
+    }
+    arguments.from.relinquish()?;
+    let mut demux = Demux::new(&rules, &mut source, arguments.all).map_err(unusable)?;
     arguments.from.announce(source.link());
     let (mut number, mut damage) = (0, None);
     let bar = Bar::of(&mut source);
@@ -185,6 +209,12 @@ fn spread(arguments: &Arguments, rules: &Rules, link: Link) -> Outcome {
         }
         if number % OFTEN == 0 {
             bar.show(&mut source);
+            demux.idle().map_err(unusable)?;
+        }
+        if tell.swap(false, Ordering::SeqCst) {
+            say(&counted(&mut source, &demux));
+        }
+        if write_out.swap(false, Ordering::SeqCst) {
             demux.idle().map_err(unusable)?;
         }
     }
@@ -222,6 +252,13 @@ fn report(arguments: &Arguments, source: &mut Source, demux: &Demux) -> Result<(
             "consumers": consumers,
         }));
     }
+    say(&counted(source, demux));
+    Ok(())
+}
+
+/// The counters as lines.
+fn counted(source: &mut Source, demux: &Demux) -> String {
+    let counters = source.counters();
     let mut text = String::new();
     for (name, tally) in demux.tallies() {
         text += &format!("{name}: {} packets, {} bytes", tally.packets, tally.bytes);
@@ -242,7 +279,10 @@ fn report(arguments: &Arguments, source: &mut Source, demux: &Demux) -> Result<(
         demux.unclaimed(),
         counters.dropped
     );
+    text
+}
+
+fn say(text: &str) {
     // If stderr is gone nobody can be told.
     let _ = std::io::stderr().write_all(text.as_bytes());
-    Ok(())
 }

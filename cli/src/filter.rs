@@ -2,8 +2,10 @@
 //! by machine code in a domain of its own, and shown, counted, written, or given to an extension.
 
 mod flow;
+mod from;
 mod names;
 mod refused;
+mod save;
 mod show;
 
 use std::net::Ipv4Addr;
@@ -16,15 +18,20 @@ use postern_filter::{Code, Error, Filter, Options};
 use postern_verifier::window::text_start;
 
 use crate::output::{self, Failure, Outcome, SUCCESS};
-pub use flow::{Bar, From, OFTEN, TOLD, unusable};
+pub use flow::{Bar, OFTEN, TOLD};
+pub use from::From;
 pub use names::System;
 use postern_toolchain::disassembly;
+pub use save::READ;
 
 /// Judge packets by a filter expression, compiled to confined machine code
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    version,
+    disable_version_flag = true,
+    after_help = "\
 The language is that of pcap-filter(7); postern's book has it with examples. Options are tcpdump's where
-tcpdump has them. Times are of UTC; addresses and ports are never turned into names. Counters go to standard error.
+tcpdump has them. Times are local; addresses and ports are never turned into names. Counters go to standard error.
 
 Exit status: 0, 1 if the capture file is damaged or a program faulted (the rest was judged), 2 if the expression is
 wrong, or a file or interface cannot be used.
@@ -35,9 +42,11 @@ Examples:
   postern filter -i any -c 100 -w some.pcapng ip6
   postern filter -r all.pcap --count 'udp and not port 53'
   postern filter -r all.pcap -w web.pcap 'tcp port 80 or 443'
+  postern filter -i eth0 -w 'hour-%H.pcap' -G 3600 -z gzip
   postern filter -r all.pcap --program scan.c
   postern filter -i eth0 --handler echo.c 'udp dst port 7'
-  tcpdump -ddd tcp port 80 | postern filter --classic /dev/stdin -r all.pcap --count")]
+  tcpdump -ddd tcp port 80 | postern filter --classic /dev/stdin -r all.pcap --count"
+)]
 pub struct Arguments {
     /// The expression; several words are joined by spaces
     #[arg(value_name = "EXPRESSION")]
@@ -58,15 +67,10 @@ pub struct Arguments {
     dump: u8,
     #[command(flatten)]
     from: From,
-    /// Write the accepted packets to this file: pcapng if its name ends so, else pcap; `-` is
-    /// standard output
-    #[arg(short = 'w', long, value_name = "FILE")]
-    write: Option<PathBuf>,
-    /// Write pcapng, whatever the file's name is
-    #[arg(long, requires = "write")]
-    pcapng: bool,
-    /// Write each packet at once, not when there are many
-    #[arg(short = 'U', long = "packet-buffered", requires = "write")]
+    #[command(flatten)]
+    save: save::Save,
+    /// Write or print each packet at once, not when there are many
+    #[arg(short = 'U', long = "packet-buffered")]
     unbuffered: bool,
     /// Show the packets that are written, too
     #[arg(long, requires = "write")]
@@ -96,8 +100,16 @@ pub struct Arguments {
     /// List the interfaces that can be captured
     #[arg(short = 'D', long)]
     list_interfaces: bool,
+    /// Print the version
+    #[arg(long, action = ArgAction::Version)]
+    version: Option<bool>,
     #[command(flatten)]
     refused: refused::Refused,
+}
+
+/// Arguments or files that cannot be used.
+pub fn unusable(error: impl std::fmt::Display) -> Failure {
+    Failure::unusable(error.to_string())
 }
 
 /// Runs the command.
@@ -119,6 +131,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let never = |_| Err(Failure::unusable("a program judges"));
         return flow::run(arguments, Some(program), &never);
     }
+    warn(&arguments.source()?);
     let wanted = |link| compile(arguments, link);
     if arguments.dump > 0 || !arguments.from.is_some() {
         let filter = wanted(arguments.link())?;
@@ -133,7 +146,24 @@ pub fn run(arguments: &Arguments) -> Outcome {
     flow::run(arguments, None, &wanted)
 }
 
+/// Says where an expression may mean something else than what it says.
+pub fn warn(source: &str) {
+    for warning in postern_filter::warnings(source) {
+        output::complain(&format!("warning: {}", warning.show(source)));
+    }
+}
+
 impl Arguments {
+    /// The expression.
+    fn source(&self) -> Result<String, Failure> {
+        match &self.expression_file {
+            Some(path) => Ok(String::from_utf8_lossy(&output::read(path)?)
+                .trim_end()
+                .to_owned()),
+            None => Ok(self.expression.join(" ")),
+        }
+    }
+
     /// What packets begin with, as far as the options say; those of a pipe are not looked at for
     /// that.
     fn link(&self) -> Link {
@@ -148,12 +178,7 @@ fn compile(arguments: &Arguments, link: Link) -> Result<Filter, Failure> {
             |error: Error| Failure::unusable(format!("{}: {}", path.display(), error.message));
         return Filter::classic(&text).map_err(unusable);
     }
-    let source = match &arguments.expression_file {
-        Some(path) => String::from_utf8_lossy(&output::read(path)?)
-            .trim_end()
-            .to_owned(),
-        None => arguments.expression.join(" "),
-    };
+    let source = arguments.source()?;
     let options = Options {
         netmask: arguments.from.netmask(arguments.netmask),
         link,

@@ -3,80 +3,213 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::process::Command;
-use std::time::Duration;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use postern_capture::{Direction, Live, Source};
-use support::network::{accepted, bytes, inside, judge, live, udp};
-use support::running::{interrupt, listening};
+use support::network::{accepted, bytes, inside, judge, live, skipped, udp};
+use support::running::{Running, interrupt, listening};
 use support::{example, postern, text};
+
+/// Makes an interface `tn` without a link header, and keeps it while the child that it gives lives;
+/// nothing if the kernel has none of the kind.
+fn tunnel(kind: &str) -> Option<Running> {
+    // A tun has to be held open. perl is on every Debian system.
+    let tun = r#"open(F, "+<", "/dev/net/tun") or exit 1;
+        my $name = pack("a16s", "tn", 0x1001) . "\0" x 22;
+        ioctl(F, 0x400454ca, $name) or exit 1;
+        sleep 600"#;
+    let mut held = match kind {
+        "tun" => Command::new("perl").args(["-e", tun]).spawn(),
+        "wireguard" => Command::new("sh")
+            .args(["-c", "ip link add tn type wireguard 2>/dev/null && exec sleep 600"])
+            .spawn(),
+        _ => Command::new("sh")
+            .args([
+                "-c",
+                "ip link add tn type ipip local 10.8.0.1 remote 10.8.0.2 2>/dev/null && exec sleep 600",
+            ])
+            .spawn(),
+    }
+    .ok()?;
+    while !has("tn") {
+        if held.try_wait().unwrap().is_some() {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    run("ip addr add 10.9.0.1/24 dev tn; ip link set tn up");
+    Some(Running(held))
+}
+
+fn has(name: &str) -> bool {
+    let shown = Command::new("ip").args(["link", "show", name]).output();
+    shown.is_ok_and(|output| output.status.success())
+}
+
+fn run(line: &str) {
+    let status = Command::new("sh").args(["-ec", line]).status().unwrap();
+    assert!(status.success(), "{line}");
+}
 
 /// Interfaces without a link header, alone and among `any`: IP's version tells, and files say what
 /// their packets begin with.
 #[test]
 fn tunnels_are_captured() {
     inside("tunnels_are_captured", || {
-        let kinds = ["type wireguard", "type ipip local 10.8.0.1 remote 10.8.0.2"];
-        let made = kinds.iter().any(|kind| {
-            let line = format!(
-                "ip link add tn {kind} 2>/dev/null && ip addr add 10.9.0.1/24 dev tn && ip link set tn up"
-            );
-            Command::new("sh").args(["-c", &line]).status().unwrap().success()
-        });
-        if !made {
-            eprintln!("SKIPPED tunnels_are_captured: the kernel has neither wireguard nor ipip");
-            return;
+        for kind in ["tun", "wireguard", "ipip"] {
+            match tunnel(kind) {
+                Some(_held) => {
+                    captured(kind);
+                    let _ = Command::new("ip").args(["link", "del", "tn"]).status();
+                }
+                None => skipped("tunnels_are_captured", &format!("the kernel has no {kind}")),
+            }
         }
+    });
+}
+
+fn captured(kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let send = || {
+        let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+        for port in [98, 99] {
+            // Nobody is at the other end, which the kernel may say.
+            let _ = socket.send_to(b"through the tunnel", ("10.9.0.2", port));
+        }
+    };
+    for (interface, name) in [("tn", "tn.pcap"), ("any", "any.pcapng")] {
+        let path = folder.path().join(name);
+        let path = path.to_str().unwrap();
+        let wanted = "ip and udp dst port 99";
+        let arguments = ["filter", "-i", interface, "-c", "2", "-w", path, wanted];
+        let (mut running, _errors) = listening(&arguments);
+        send();
+        if interface == "any" {
+            let sender = live("va").sender().unwrap();
+            sender.send(&udp(99, b"Ethernet")).unwrap();
+        }
+        send();
+        assert!(running.0.wait().unwrap().success());
+        let read = postern(
+            folder.path(),
+            &["filter", "-r", path, "-t", "udp dst port 99"],
+        );
+        let shown = text(&read.stdout);
+        let said = text(&read.stderr);
+        let line = "> 10.9.0.2.99: UDP, length 18";
+        assert!(shown.contains(line), "{kind}: {shown} {said}");
+        assert_eq!(shown.lines().count(), 2, "{kind}: {shown}");
+    }
+    let file = folder.path().join("tn.pcap");
+    let tcpdump = Command::new("tcpdump").arg("-nr").arg(file).output();
+    if let Ok(output) = tcpdump {
+        let shown = text(&output.stdout);
+        assert!(shown.contains("> 10.9.0.2.99: UDP, length 18"), "{shown}");
+    }
+}
+
+/// The rights of root are given up once the source is open: what is written belongs to the user,
+/// and packets of another link, for which the filter is made later, are judged all the same.
+#[test]
+fn privileges_are_given_up() {
+    inside("privileges_are_given_up", || {
         let folder = tempfile::tempdir().unwrap();
-        let send = || {
-            let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
-            for port in [98, 99] {
-                // Nobody is at the other end, which the kernel may say.
-                let _ = socket.send_to(b"through the tunnel", ("10.9.0.2", port));
+        run(&format!("chmod 777 {}", folder.path().display()));
+        let out = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let wanted = "ip and udp dst port 99";
+        let to = format!("{}={wanted}", out("demux.pcapng"));
+        let filter = out("filter.pcapng");
+        let commands: [&[&str]; 2] = [
+            &["filter", "-i", "any", "-Z", "nobody", "-w", &filter, wanted],
+            &["demux", "-i", "any", "-Z", "nobody", "--to", &to],
+        ];
+        for arguments in commands {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_postern"));
+            let mut child = child
+                .args(arguments)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut errors = BufReader::new(child.stderr.take().unwrap());
+            let running = Running(child);
+            let mut line = String::new();
+            errors.read_line(&mut line).unwrap();
+            if line.contains("-Z nobody") {
+                // A namespace of users may have one user only.
+                return skipped("privileges_are_given_up", line.trim());
             }
-        };
-        for (interface, name) in [("tn", "tn.pcap"), ("any", "any.pcapng")] {
-            let path = folder.path().join(name);
-            let path = path.to_str().unwrap();
-            let (mut running, _errors) = listening(&[
-                "filter",
-                "-i",
-                interface,
-                "-c",
-                "2",
-                "-w",
-                path,
-                "ip and udp dst port 99",
-            ]);
-            send();
-            if interface == "any" {
-                live("va")
-                    .sender()
-                    .unwrap()
-                    .send(&udp(99, b"Ethernet"))
-                    .unwrap();
+            assert_eq!(line, "dropped privs to nobody\n");
+            line.clear();
+            errors.read_line(&mut line).unwrap();
+            assert!(line.starts_with("listening on any"), "{line}");
+            let sender = live("va").sender().unwrap();
+            sender.send(&udp(99, b"Ethernet")).unwrap();
+            if let Some(_held) = tunnel("tun") {
+                let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+                let _ = socket.send_to(b"raw", ("10.9.0.2", 99));
+                std::thread::sleep(Duration::from_millis(400));
             }
-            send();
-            assert!(running.0.wait().unwrap().success());
-            let read = postern(
-                folder.path(),
-                &["filter", "-r", path, "-t", "udp dst port 99"],
-            );
-            let shown = text(&read.stdout);
+            let pid = running.0.id();
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let users = status
+                .lines()
+                .find(|line| line.starts_with("Uid:"))
+                .unwrap();
             assert!(
-                shown.contains("> 10.9.0.2.99: UDP, length 18"),
-                "{shown} {}",
-                text(&read.stderr)
+                !users.split_whitespace().any(|number| number == "0"),
+                "{users}"
             );
-            assert_eq!(shown.lines().count(), 2, "{shown}");
+            std::thread::sleep(Duration::from_millis(400));
+            let (code, _, said) = interrupt(running, errors);
+            assert_eq!(code, 0, "{said}");
+            let seen = if arguments[0] == "filter" {
+                "3 of"
+            } else {
+                "2 packets, "
+            };
+            assert!(said.contains(seen), "{said}");
         }
-        let tcpdump = Command::new("tcpdump")
-            .args(["-nr"])
-            .arg(folder.path().join("tn.pcap"))
-            .output();
-        if let Ok(output) = tcpdump {
-            assert!(text(&output.stdout).contains("> 10.9.0.2.99: UDP, length 18"));
+        for name in ["filter.pcapng", "demux.pcapng"] {
+            assert_ne!(std::fs::metadata(out(name)).unwrap().uid(), 0);
         }
+    });
+}
+
+/// The signals of `postern filter` for `postern demux`.
+#[test]
+fn demux_has_signals() {
+    inside("demux_has_signals", || {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.pcap");
+        let to = format!("{}=udp dst port 99", path.display());
+        let (running, mut errors) = listening(&["demux", "-i", "vb", "--to", &to]);
+        live("va").sender().unwrap().send(&udp(99, b"one")).unwrap();
+        std::thread::sleep(Duration::from_millis(400));
+        let pid = running.0.id();
+        let mut line = String::new();
+        run(&format!("kill -USR1 {pid}"));
+        errors.read_line(&mut line).unwrap();
+        assert!(line.ends_with(": 1 packets, 45 bytes\n"), "{line}");
+        line.clear();
+        errors.read_line(&mut line).unwrap();
+        assert_eq!(
+            line,
+            "1 packets received, 0 for nobody, 0 dropped by kernel\n"
+        );
+        run(&format!("kill -USR2 {pid}"));
+        let begun = Instant::now();
+        while std::fs::metadata(&path).unwrap().len() < 24 + 16 + 45 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "nothing was written"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (code, _, said) = interrupt(running, errors);
+        assert_eq!(code, 0, "{said}");
     });
 }
 
@@ -85,10 +218,6 @@ fn tunnels_are_captured() {
 #[test]
 fn a_link_that_goes_down_comes_up_again() {
     inside("a_link_that_goes_down_comes_up_again", || {
-        let run = |line: &str| {
-            let status = Command::new("sh").args(["-ec", line]).status().unwrap();
-            assert!(status.success(), "{line}");
-        };
         for immediate in [false, true] {
             let mut options = Live::of("vb");
             options.immediate = immediate;

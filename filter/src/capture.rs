@@ -7,7 +7,8 @@
 mod write;
 
 pub use write::{
-    pcap_header, pcap_header_of, pcap_record, pcapng_header, pcapng_interface, pcapng_packet,
+    pcap_header, pcap_header_micro, pcap_header_of, pcap_record, pcap_record_micro, pcapng_header,
+    pcapng_interface, pcapng_packet,
 };
 
 use alloc::string::String;
@@ -269,6 +270,12 @@ impl<B: Bytes> Capture<B> {
     /// later interfaces may.
     pub fn link(&self) -> Link {
         self.link
+    }
+
+    /// Whether no time is finer than a microsecond, as the file's format says: of pcap with
+    /// microseconds.
+    pub fn is_micro(&self) -> bool {
+        matches!(self.format, Format::Pcap(1000))
     }
 
     /// The bytes that it reads.

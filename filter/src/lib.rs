@@ -51,6 +51,7 @@ pub mod set;
 mod show;
 mod token;
 mod tree;
+mod warning;
 
 pub use code::{Code, SIGNATURE};
 pub use error::Error;
@@ -59,6 +60,7 @@ pub use link::Link;
 pub use loaded::Loaded;
 pub use lower::Options;
 pub use names::{Databases, Names, NoNames};
+pub use warning::warnings;
 
 use program::Program;
 

@@ -3,22 +3,19 @@
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
-use std::net::Ipv4Addr;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use postern::{CallError, Shared};
 use postern_capture::{
-    CaptureDirection, Direction, Format, Handler, Link, Live, Next, PacketFilter, PacketRef,
-    Sender, Source, SourceError, Writer,
+    Direction, Handler, Link, Next, PacketFilter, PacketRef, Savefiles, Sender, Source, SourceError,
 };
 use postern_filter::Filter;
 
-use super::Arguments;
-use super::show::Clock;
+use super::save::cannot_write;
+use super::show::{Clock, Precision};
+use super::{Arguments, unusable};
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 
 /// Files from which on a bar shows how far they are read.
@@ -27,185 +24,6 @@ const BIG: u64 = 16 << 20;
 pub const OFTEN: u64 = 4096;
 /// Faults of a program that are told; all are counted.
 pub const TOLD: u64 = 5;
-
-/// Arguments or files that cannot be used.
-pub fn unusable(error: impl std::fmt::Display) -> Failure {
-    Failure::unusable(error.to_string())
-}
-
-/// Where packets come from.
-#[derive(Args)]
-pub struct From {
-    /// Read packets from this pcap or pcapng file; `-` is standard input
-    #[arg(short = 'r', long, value_name = "FILE")]
-    read: Option<PathBuf>,
-    /// Capture on this interface; `any` is all whose packets filters know
-    #[arg(short = 'i', long, value_name = "INTERFACE", conflicts_with = "read", value_parser = named)]
-    interface: Option<String>,
-    /// Capture only packets that are for this machine anyway (not promiscuous)
-    #[arg(short = 'p', long, requires = "interface")]
-    no_promiscuous: bool,
-    /// Keep at most so many bytes of each packet; 0 is all of them
-    #[arg(short = 's', long, value_name = "BYTES", default_value_t = 0,
-        value_parser = clap::value_parser!(u32).range(0..=262_144))]
-    snaplen: u32,
-    /// Capture only packets that come in, or that go out
-    #[arg(
-        short = 'Q',
-        long = "direction",
-        value_name = "WAY",
-        requires = "interface",
-        default_value = "inout"
-    )]
-    way: Which,
-    /// MiB of memory for packets that were not looked at yet
-    #[arg(long, value_name = "MIB", requires = "interface", default_value_t = 16,
-        value_parser = clap::value_parser!(u32).range(2..=1024))]
-    ring: u32,
-    /// The same in KiB
-    #[arg(short = 'B', long, value_name = "KIB", requires = "interface", conflicts_with = "ring",
-        value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    buffer_size: Option<u32>,
-    /// Look at each packet as soon as it comes, not at many together; so do handlers, and lines on
-    /// a terminal
-    #[arg(long)]
-    immediate_mode: bool,
-}
-
-/// The name of an interface, which may be given by its place in the list of `-D`, from 1 on.
-fn named(text: &str) -> Result<String, String> {
-    let Ok(number) = text.parse::<usize>() else {
-        return Ok(text.to_owned());
-    };
-    let listed = postern_capture::interfaces().unwrap_or_default();
-    if listed.iter().any(|name| name == text) {
-        return Ok(text.to_owned());
-    }
-    let place = number.checked_sub(1);
-    let found = place.and_then(|place| listed.into_iter().nth(place));
-    found.ok_or_else(|| format!("there is no interface {number}; `-D` lists them"))
-}
-
-/// Which packets of an interface are wanted.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Which {
-    In,
-    Out,
-    Inout,
-}
-
-impl From {
-    /// Whether there is a source.
-    pub fn is_some(&self) -> bool {
-        self.read.is_some() || self.interface.is_some()
-    }
-
-    /// Fails if this is the file that is read: writing would begin with making it empty.
-    pub fn spare(&self, path: &Path) -> Result<(), Failure> {
-        let same = |read: &PathBuf| {
-            let (from, to) = (std::fs::metadata(read).ok()?, std::fs::metadata(path).ok()?);
-            Some(from.is_file() && (from.dev(), from.ino()) == (to.dev(), to.ino()))
-        };
-        match self.read.as_ref().and_then(same) {
-            Some(true) => Err(unusable(format!(
-                "{} is the file that is read: write another one",
-                path.display()
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Bytes of a packet that are shown and written.
-    pub fn kept(&self) -> usize {
-        match self.snaplen {
-            0 => 1 << 18,
-            bytes => bytes as usize,
-        }
-    }
-
-    /// The netmask of the captured network: the one that was given, or the interface's.
-    pub fn netmask(&self, given: Option<Ipv4Addr>) -> Option<u32> {
-        let of_interface = || postern_capture::netmask(self.interface.as_deref()?);
-        given.or_else(of_interface).map(Ipv4Addr::to_bits)
-    }
-
-    /// Says that packets are captured from now on.
-    pub fn announce(&self, link: Link) {
-        if let Some(interface) = &self.interface {
-            // If stderr is gone nobody can be told.
-            let text = format!(
-                "listening on {interface}, link type {}; ^C ends\n",
-                link.name()
-            );
-            let _ = std::io::stderr().write_all(text.as_bytes());
-        }
-    }
-
-    /// What packets begin with, of an interface or a file that can be looked at before it is read.
-    pub fn link(&self) -> Option<Link> {
-        match (&self.interface, &self.read) {
-            (Some(interface), _) => postern_capture::link(interface),
-            (None, Some(path)) if path.is_file() => Some(Source::file(path).ok()?.link()),
-            _ => None,
-        }
-    }
-
-    /// Opens the source; `immediate` is for those who answer or are looked at.
-    pub fn open(&self, immediate: bool) -> Result<Source, Failure> {
-        if let Some(interface) = &self.interface {
-            let live = Live {
-                interface: interface.clone(),
-                promiscuous: !self.no_promiscuous,
-                snaplen: self.kept() as u32,
-                ring: match self.buffer_size {
-                    Some(kib) => (kib as usize) << 10,
-                    None => (self.ring as usize) << 20,
-                },
-                direction: match self.way {
-                    Which::In => Some(CaptureDirection::In),
-                    Which::Out => Some(CaptureDirection::Out),
-                    Which::Inout => None,
-                },
-                immediate: immediate || self.immediate_mode,
-            };
-            return Source::live(&live).map_err(unusable);
-        }
-        if !matches!(self.way, Which::Inout) {
-            return Err(unusable(
-                "-Q chooses packets of an interface: files do not say which way their packets went",
-            ));
-        }
-        let path = self.read.as_deref().unwrap_or(Path::new("-"));
-        if path == Path::new("-") {
-            return Source::file(Path::new("/dev/stdin")).map_err(unusable);
-        }
-        Source::file(path).map_err(|error| self.named(&error))
-    }
-
-    /// An error with the file's name.
-    pub fn named(&self, error: &SourceError) -> Failure {
-        match (&self.read, error) {
-            (Some(path), SourceError::Format(_)) => {
-                Failure::unusable(format!("{}: {error}", path.display()))
-            }
-            _ => unusable(error),
-        }
-    }
-}
-
-/// A capture file to write, or standard output.
-fn outlet(path: &Path, format: Format, source: &Source) -> Result<Writer, Failure> {
-    let (link, interfaces) = (source.link(), source.interfaces());
-    let writer = match path == Path::new("-") {
-        true => Writer::new_of(Box::new(std::io::stdout()), format, link, interfaces),
-        false => Writer::create_of(path, format, link, interfaces),
-    };
-    writer.map_err(|error| cannot_write(path, &error))
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::unusable(format!("cannot write {}: {error}", path.display()))
-}
 
 /// How far a big file is read, if somebody looks.
 pub struct Bar(Option<ProgressBar>);
@@ -247,7 +65,9 @@ struct Flow<'a> {
     judge: Judge<'a>,
     /// Links for which the filter cannot be said: none of their packets is accepted.
     unknown: Vec<Link>,
-    writer: Option<Writer>,
+    files: Option<Savefiles<'a>>,
+    /// As many files are written as were wanted.
+    full: bool,
     handler: Option<Handler>,
     sender: Option<Sender>,
     clock: Clock,
@@ -266,7 +86,7 @@ pub type Judge<'a> = &'a dyn Fn(Link) -> Result<Filter, Failure>;
 /// is a program.
 pub fn run(arguments: &Arguments, program: Option<PacketFilter>, judge: Judge<'_>) -> Outcome {
     let stop = postern_capture::stop_on_interrupt();
-    let seen = arguments.write.is_none() && std::io::stdout().is_terminal();
+    let seen = arguments.save.write.is_none() && std::io::stdout().is_terminal();
     let mut source = arguments.from.open(seen || arguments.handler.is_some())?;
     let mut filter = match program {
         Some(program) => program,
@@ -277,25 +97,19 @@ pub fn run(arguments: &Arguments, program: Option<PacketFilter>, judge: Judge<'_
         }
     };
     filter.watch(&mut source).map_err(unusable)?;
-    if let Some(path) = &arguments.write {
-        arguments.from.spare(path)?;
-    }
-    let writer = arguments.write.as_deref().map(|path| {
-        let named = if arguments.pcapng {
-            Format::PcapNg
-        } else {
-            Format::of(path)
-        };
-        outlet(path, named, &source)
-    });
+    let handler = handler(arguments, &mut source)?;
+    arguments.from.relinquish()?;
+    let precision = arguments.style.precision();
+    let micro = precision == Some(Precision::Micro) || precision.is_none() && source.is_micro();
     let mut flow = Flow {
         arguments,
         judge,
         unknown: Vec::new(),
-        writer: writer.transpose()?,
-        handler: handler(arguments, &mut source)?,
+        files: arguments.save.begin(&arguments.from, &source, micro)?,
+        full: false,
+        handler,
         sender: source.sender(),
-        clock: Clock::default(),
+        clock: Clock::new(precision),
         lines: String::new(),
         bytes: Vec::new(),
         accepted: 0,
@@ -363,7 +177,8 @@ impl Flow<'_> {
         let live = self.sender.is_some() || source.progress().is_none();
         let (tell, write_out) = postern_capture::requests();
         let mut number = 0;
-        while !stop.load(Ordering::SeqCst) && self.arguments.limit != Some(self.accepted) {
+        let ended = |flow: &Self| flow.full || flow.arguments.limit == Some(flow.accepted);
+        while !stop.load(Ordering::SeqCst) && !ended(self) {
             match source.next() {
                 Ok(Next::Packet(seen)) => {
                     number += 1;
@@ -418,7 +233,7 @@ impl Flow<'_> {
         if self.handled(source, seen, number)? {
             return Ok(());
         }
-        if self.writer.is_none() && self.arguments.count {
+        if self.files.is_none() && self.arguments.count {
             return Ok(());
         }
         // A file that shrank while it was judged says so with the next packet.
@@ -426,16 +241,9 @@ impl Flow<'_> {
             return Ok(());
         }
         self.bytes.truncate(self.arguments.from.kept());
-        if let Some(writer) = &mut self.writer {
-            writer.origin(source.interface(seen), seen.origin.direction);
-            writer.link(link);
-            let written = writer.packet(seen.time, &self.bytes, seen.wire);
-            let flushed = match self.arguments.unbuffered {
-                true => written.and_then(|()| writer.flush()),
-                false => written,
-            };
-            flushed.map_err(|error| self.cannot_write(&error))?;
-            if !self.arguments.print {
+        if self.files.is_some() {
+            self.save(source, seen)?;
+            if !self.arguments.print || self.full {
                 return Ok(());
             }
         }
@@ -446,10 +254,37 @@ impl Flow<'_> {
         };
         let style = &self.arguments.style;
         self.lines += &style.text(&mut self.clock, number, seen, interface, &self.bytes);
-        if self.lines.len() > 1 << 16 {
+        if self.lines.len() > 1 << 16 || self.arguments.unbuffered {
             self.print()?;
         }
         Ok(())
+    }
+
+    /// Writes the packet, whose bytes are there, to the file whose turn it is.
+    fn save(&mut self, source: &mut Source, seen: &PacketRef) -> Result<(), Failure> {
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        let turned = files.turn();
+        let turned = turned.map_err(|error| cannot_write(files.path(), &error))?;
+        let Some(writer) = files.writer().filter(|_| turned) else {
+            self.full = true;
+            let most = self.arguments.save.files().unwrap_or_default();
+            output::complain(&format!("Maximum file limit reached: {most}"));
+            return Ok(());
+        };
+        let time = match self.arguments.style.precision() {
+            Some(Precision::Micro) => seen.time / 1000 * 1000,
+            _ => seen.time,
+        };
+        writer.origin(source.interface(seen), seen.origin.direction);
+        writer.link(seen.origin.link);
+        let written = writer.packet(time, &self.bytes, seen.wire);
+        let flushed = match self.arguments.unbuffered {
+            true => written.and_then(|()| writer.flush()),
+            false => written,
+        };
+        flushed.map_err(|error| self.cannot_write(&error))
     }
 
     /// Makes the filter for packets of another link than those before.
@@ -487,7 +322,8 @@ impl Flow<'_> {
             }
         };
         for frame in answers.frames() {
-            let sent = match (&self.sender, &mut self.writer) {
+            let writer = self.files.as_mut().and_then(Savefiles::writer);
+            let sent = match (&self.sender, writer) {
                 (Some(sender), _) => sender.answer(seen, frame).is_ok(),
                 (None, Some(writer)) => {
                     writer.origin(source.interface(seen), Direction::Out);
@@ -508,7 +344,7 @@ impl Flow<'_> {
     }
 
     fn cannot_write(&self, error: &std::io::Error) -> Failure {
-        let path = self.arguments.write.as_deref().unwrap_or(Path::new("-"));
+        let path = self.files.as_ref().map_or(Path::new("-"), Savefiles::path);
         cannot_write(path, error)
     }
 
@@ -518,7 +354,7 @@ impl Flow<'_> {
 
     fn flush(&mut self) -> Result<(), Failure> {
         self.print()?;
-        match self.writer.as_mut().map(Writer::flush) {
+        match self.files.as_mut().map(Savefiles::flush) {
             Some(Err(error)) => Err(self.cannot_write(&error)),
             _ => Ok(()),
         }
@@ -527,13 +363,13 @@ impl Flow<'_> {
     /// What was counted.
     fn finish(&mut self, source: &mut Source, filter: &PacketFilter) -> Result<(), Failure> {
         self.print()?;
-        if let Some(Err(error)) = self.writer.as_mut().map(Writer::finish) {
+        if let Some(Err(error)) = self.files.as_mut().map(Savefiles::finish) {
             return Err(self.cannot_write(&error));
         }
         let counters = source.counters();
         let (accepted, received) = (self.accepted, counters.received);
         let mut text = format!("{accepted} of {received} packets accepted\n");
-        if self.arguments.from.interface.is_some() {
+        if self.arguments.from.is_live() {
             text += &format!("{} packets dropped by kernel\n", counters.dropped);
         }
         if let Some(handler) = &self.handler {

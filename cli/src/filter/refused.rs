@@ -8,16 +8,6 @@ use crate::output::Failure;
 /// They are not in the help.
 #[derive(Args)]
 pub struct Refused {
-    #[arg(short = 'C', hide = true, value_name = "SIZE")]
-    file_size: Option<String>,
-    #[arg(short = 'G', hide = true, value_name = "SECONDS")]
-    rotate: Option<String>,
-    #[arg(short = 'W', hide = true, value_name = "COUNT")]
-    file_count: Option<String>,
-    #[arg(short = 'z', hide = true, value_name = "COMMAND")]
-    after_file: Option<String>,
-    #[arg(short = 'Z', hide = true, value_name = "USER")]
-    user: Option<String>,
     #[arg(short = 'V', hide = true, value_name = "FILE")]
     file_list: Option<String>,
     #[arg(short = 'y', hide = true, value_name = "TYPE")]
@@ -43,20 +33,10 @@ pub struct Refused {
 impl Refused {
     /// Fails if one of them is there.
     pub fn check(&self) -> Result<(), Failure> {
-        let rotation = "files are not rotated: write to a program that does it (`-w - | \u{2026}`)";
         let ethernet = "the link type is that of the file or the interface";
         let clocks = "times are the kernel's, in nanoseconds";
         let shown = "contents are not decoded: `-w - | tcpdump -r -` shows more";
         let list = [
-            ("-C", self.file_size.is_some(), rotation),
-            ("-G", self.rotate.is_some(), rotation),
-            ("-W", self.file_count.is_some(), rotation),
-            ("-z", self.after_file.is_some(), rotation),
-            (
-                "-Z",
-                self.user.is_some(),
-                "the user is not changed: give the program only the capability CAP_NET_RAW",
-            ),
             (
                 "-V",
                 self.file_list.is_some(),

@@ -31,12 +31,28 @@ pub struct Style {
     /// the date, too; five times: since the first packet
     #[arg(short = 't', action = ArgAction::Count, conflicts_with = "json")]
     times: u8,
+    /// Times in microseconds, shown and written
+    #[arg(long, conflicts_with_all = ["nano", "precision"])]
+    micro: bool,
+    /// Times in nanoseconds, shown and written
+    #[arg(long, conflicts_with = "precision")]
+    nano: bool,
+    /// The same by a word
+    #[arg(long = "time-stamp-precision", value_name = "PRECISION")]
+    precision: Option<Precision>,
     /// Show packets' numbers
     #[arg(short = '#', long, conflicts_with = "json")]
     number: bool,
     /// Print a JSON object a line
     #[arg(long)]
     pub json: bool,
+}
+
+/// How fine times are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Precision {
+    Micro,
+    Nano,
 }
 
 /// What is said of a packet in JSON.
@@ -58,31 +74,60 @@ struct Object<'a> {
 }
 
 /// The times that others are shown relative to.
-#[derive(Default)]
 pub struct Clock {
     first: Option<u64>,
     last: Option<u64>,
+    /// Digits of the parts of a second.
+    digits: usize,
 }
 
 impl Clock {
+    /// A clock; microseconds are shown if nobody says how fine.
+    pub fn new(precision: Option<Precision>) -> Clock {
+        let digits = if precision == Some(Precision::Nano) {
+            9
+        } else {
+            6
+        };
+        Clock {
+            first: None,
+            last: None,
+            digits,
+        }
+    }
+
     /// A time in the style of so many `-t`, and a space behind it.
     fn text(&mut self, times: u8, time: u64) -> String {
         let first = *self.first.get_or_insert(time);
         let last = self.last.replace(time).unwrap_or(time);
+        let of_day = |time| line::time_of_day(time, self.digits);
         let since = |before: u64| match time.checked_sub(before) {
-            Some(later) => line::time_of_day(later),
-            None => format!("-{}", line::time_of_day(before - time)),
+            Some(later) => of_day(later),
+            None => format!("-{}", of_day(before - time)),
         };
         let shown = match times {
-            0 => line::time_of_day(time),
+            0 => of_day(local(time)),
             1 => return String::new(),
-            2 => format!("{}.{:06}", time / 1_000_000_000, time / 1000 % 1_000_000),
+            2 => {
+                let part = line::part_of_second(time, self.digits);
+                format!("{}.{part}", time / SECOND)
+            }
             3 => since(last),
-            4 => format!("{} {}", line::date(time), line::time_of_day(time)),
+            4 => format!("{} {}", line::date(local(time)), of_day(local(time))),
             _ => since(first),
         };
         shown + " "
     }
+}
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// The time whose date and time of day in UTC are those of here at this one.
+fn local(time: u64) -> u64 {
+    let seconds = i64::try_from(time / SECOND).unwrap_or(0);
+    let ahead = i128::from(postern_capture::ahead_of_utc(seconds)) * i128::from(SECOND);
+    u64::try_from(i128::from(time) + ahead).unwrap_or(time)
 }
 
 /// How a packet passed its interface, in JSON and in a line, if it is known.
@@ -98,6 +143,15 @@ fn direction(seen: &PacketRef) -> Option<(&'static str, &'static str)> {
 }
 
 impl Style {
+    /// How fine times are, if that was said.
+    pub fn precision(&self) -> Option<Precision> {
+        match (self.micro, self.nano) {
+            (true, _) => Some(Precision::Micro),
+            (_, true) => Some(Precision::Nano),
+            _ => self.precision,
+        }
+    }
+
     /// The packet's line, or lines; `interface` is empty where it goes without saying.
     pub fn text(
         &self,

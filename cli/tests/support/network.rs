@@ -25,8 +25,8 @@ pub fn inside(test: &str, body: fn()) {
         let made = Command::new("sh").args(["-ec", SETUP]).output();
         match made {
             Ok(output) if output.status.success() => return body(),
-            Ok(output) => return skipped(test, &String::from_utf8_lossy(&output.stderr)),
-            Err(error) => return skipped(test, &error.to_string()),
+            Ok(output) => return no_network(test, &String::from_utf8_lossy(&output.stderr)),
+            Err(error) => return no_network(test, &error.to_string()),
         }
     }
     let unshare = |options: &str| {
@@ -39,7 +39,7 @@ pub fn inside(test: &str, body: fn()) {
         tried.is_ok_and(|output| output.status.success())
     };
     let Some(options) = ["-n", "-rn"].into_iter().find(allowed) else {
-        return skipped(test, "`unshare -n` and `unshare -rn` are not permitted");
+        return no_network(test, "`unshare -n` and `unshare -rn` are not permitted");
     };
     let status = unshare(options)
         .arg(std::env::current_exe().unwrap())
@@ -50,9 +50,14 @@ pub fn inside(test: &str, body: fn()) {
     assert!(status.success());
 }
 
-fn skipped(test: &str, reason: &str) {
+fn no_network(test: &str, reason: &str) {
+    skipped(test, &format!("no network namespace: {}", reason.trim()));
+}
+
+/// Says on standard error that a test, or a part of it, was not run.
+pub fn skipped(test: &str, reason: &str) {
     // Not by the macro, whose text the harness keeps for itself.
-    let text = format!("SKIPPED {test}: no network namespace: {}\n", reason.trim());
+    let text = format!("SKIPPED {test}: {}\n", reason.trim());
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 

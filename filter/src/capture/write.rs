@@ -89,10 +89,28 @@ pub fn pcap_header_of(link: Link, snaplen: u32) -> [u8; 24] {
     header
 }
 
-/// What stands before a packet's bytes in such a file.
+/// The header of a pcap file of any packets, with times in microseconds.
+pub fn pcap_header_micro(link: Link, snaplen: u32) -> [u8; 24] {
+    let mut header = pcap_header_of(link, snaplen);
+    header[..4].copy_from_slice(&[0xd4, 0xc3, 0xb2, 0xa1]);
+    header
+}
+
+/// What stands before a packet's bytes in a file with times in nanoseconds.
 pub fn pcap_record(time: u64, captured: u32, wire: u32) -> [u8; 16] {
+    record(time, 1, captured, wire)
+}
+
+/// What stands before a packet's bytes in a file with times in microseconds; what the time has
+/// besides is left out.
+pub fn pcap_record_micro(time: u64, captured: u32, wire: u32) -> [u8; 16] {
+    record(time, 1000, captured, wire)
+}
+
+/// A record whose fraction of a second counts so many nanoseconds.
+fn record(time: u64, unit: u64, captured: u32, wire: u32) -> [u8; 16] {
     let mut record = [0; 16];
-    let (seconds, part) = (time / 1_000_000_000, time % 1_000_000_000);
+    let (seconds, part) = (time / 1_000_000_000, time % 1_000_000_000 / unit);
     for (field, value) in [seconds as u32, part as u32, captured, wire]
         .iter()
         .enumerate()
