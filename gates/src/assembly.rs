@@ -4,7 +4,7 @@
 //! classes that exist, and the functions that decide for them.
 
 use super::call_state::CallPhase;
-use super::control::{Control, SLOTS, ServiceEntry, ThreadSlot};
+use super::control::{Control, PEER, SLOTS, ServiceEntry, ThreadSlot};
 use super::entry::Entry;
 use super::gate::{
     FACT_FLOAT, FACT_GS, FACT_X87, FACT_XMM, FACT_YMM, FLAG_FLOATS, PEER_FROM_FLOAT, PEER_TO_FLOAT,
@@ -13,7 +13,7 @@ use super::gate::{
 use super::host::MXCSR_DEFAULT;
 use super::lifecycle::Phase;
 use super::outcome;
-use super::peer::{PEER, Peer, SLOW};
+use super::peer::{Peer, SLOW};
 use super::record::Record;
 use super::thread::{Extra, Thread};
 use super::{slow, stray};

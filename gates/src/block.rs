@@ -4,8 +4,9 @@
 //! there for as long as somebody is inside, whoever drops the block when; and an entry leads where
 //! the domain's text may be entered.
 
+use super::callee::ServiceTable;
 use super::control::table::{Table, lock};
-use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS, ServiceEntry};
+use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS};
 use super::entry::{Entry, Manner};
 use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD};
 use super::inside::{self, Target};
@@ -35,7 +36,8 @@ pub struct Block {
 /// What gates use of a domain as long as somebody is inside.
 struct MadeOf {
     text: Arc<Text>,
-    _services: Arc<[ServiceEntry]>,
+    /// With all that its functions find.
+    services: Arc<ServiceTable>,
     window: Arc<Reservation>,
 }
 
@@ -95,6 +97,11 @@ impl Block {
         })
     }
 
+    /// What its text's gate slots lead to, once it is made of something.
+    pub(crate) fn services(&self) -> Option<&ServiceTable> {
+        self.made_of.get().map(|made_of| &*made_of.services)
+    }
+
     /// Whether the text in its window may be entered at `offset`.
     pub fn is_start(&self, offset: u32) -> bool {
         let text = self.made_of.get().map(|made_of| &made_of.text);
@@ -106,17 +113,17 @@ impl Block {
     pub(crate) fn made_of(
         &self,
         text: Arc<Text>,
-        services: Arc<[ServiceEntry]>,
+        services: Arc<ServiceTable>,
         window: Arc<Reservation>,
         terms: &Terms,
     ) -> Result<(), MapError> {
         let table = services.as_ptr().cast_mut();
         let stack = text.layout().stack_size;
         let facts = gate::fact_bits(text.facts()) | terms.facts;
-        let enough = services.len() >= text.slots() as usize;
+        let enough = services.len() >= text.slots() as usize && services.suits(facts);
         let made_of = MadeOf {
             text,
-            _services: services,
+            services,
             window,
         };
         if !enough || !gate::has(facts) || self.made_of.set(made_of).is_err() {

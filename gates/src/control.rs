@@ -122,7 +122,10 @@ const _: () = assert!(
         && offset_of!(Control, generation) == offset_of!(Control, lifecycle) + 4
 );
 
-/// One service as the gates see it.
+/// A service entry's need of stack that says: it is a peer.
+pub(crate) const PEER: u64 = 1 << 62;
+
+/// One service as the gates see it. [`super::callee`] makes them, in tables.
 #[repr(C, align(64))]
 pub struct ServiceEntry {
     /// A function of the C calling convention.
@@ -130,7 +133,7 @@ pub struct ServiceEntry {
     /// What the thread's state shows as context while it runs; of a peer, the
     /// [`super::peer::Peer`].
     pub(crate) context: AtomicUsize,
-    /// Bytes of stack that it needs; [`super::peer::PEER`] if it is a peer that nobody decides
+    /// Bytes of stack that it needs; [`PEER`] if it is a peer that nobody decides
     /// about.
     pub(crate) stack: AtomicU64,
     /// Mask of rax.
@@ -144,19 +147,19 @@ pub struct ServiceEntry {
 }
 
 impl ServiceEntry {
-    /// A service with a result of this type, which the gate masks unless it is a peer's, that finds
-    /// at least `stack` bytes of stack.
+    /// A service with a result of this type, which the gate masks if it is to be `masked`, that
+    /// finds at least `stack` bytes of stack.
     ///
     /// # Safety
     /// `function` is one of the C calling convention that any words in argument registers may be
-    /// given to, on any thread, and that neither unwinds nor jumps over the gates; or
-    /// [`super::peer::function`]. `context` is the address of what the function finds there, if it
-    /// looks (a shim's body, a [`super::shim::Narrow`], a [`super::peer::Peer`]); that stays for as
-    /// long as the entry, and for as long as a call of the service runs.
-    pub unsafe fn new(
+    /// given to, on any thread, and that neither unwinds nor jumps over the gates; or the one
+    /// behind which peers are, which alone goes with [`PEER`]. `context` is the address of what the
+    /// function finds there, if it looks (a shim's body, a narrow shim's function, a peer); that
+    /// stays for as long as the entry, and for as long as a call of the service runs.
+    pub(crate) unsafe fn new(
         function: usize,
         context: usize,
-        stack: usize,
+        stack: u64,
         result: Option<Type>,
         masked: bool,
     ) -> ServiceEntry {
@@ -167,7 +170,7 @@ impl ServiceEntry {
         ServiceEntry {
             function: function.into(),
             context: context.into(),
-            stack: (stack as u64).into(),
+            stack: stack.into(),
             result_mask: masks.0,
             float_mask: FloatMask([masks.1, 0]),
             calls: 0.into(),

@@ -7,7 +7,7 @@
 
 use super::call_state::CallPhase;
 pub use super::control::{Answer, Decide, GuardedCall};
-use super::control::{Guard, ServiceEntry};
+use super::control::{Guard, PEER, ServiceEntry};
 use super::peer::PeerError;
 use super::thread::{self, Thread};
 use super::{peer, shim};
@@ -42,7 +42,7 @@ impl ServiceEntry {
             // The peer gate calls no functions; so it is not to take the call on.
             let stack = match on {
                 true => shim::DEFAULT_STACK as u64,
-                false => peer::PEER,
+                false => PEER,
             };
             self.stack.store(stack, Ordering::SeqCst);
         }

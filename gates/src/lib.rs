@@ -33,6 +33,7 @@
 //! | [`enter`], [`payload`] | typed calls through an entry gate; what they bring besides arguments |
 //! | `bulk.s`, [`bulk`] | the memory gate: copies and searches of long ranges, at the host's speed |
 //! | [`shim`] | closures behind the service gate |
+//! | [`callee`] | what imports lead to, with what those functions find there; tables of services |
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`registers`] | which bits of registers the values of C types fill |
 //! | `stray` | services that return out of turn |
@@ -56,6 +57,7 @@ pub mod atomic_box;
 pub mod block;
 pub mod bulk;
 pub mod call_state;
+pub mod callee;
 pub mod code;
 pub mod control;
 mod copies;

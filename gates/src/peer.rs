@@ -2,7 +2,7 @@
 //! (`peer.s`).
 //!
 //! An import that a peer serves has a [`super::control::ServiceEntry`] like a service. Its stack
-//! need is [`PEER`], which no thread has: so the service gate's own test leads to the peer gate,
+//! need is [`PEER`](super::control), which no thread has: so the service gate's own test leads to the peer gate,
 //! and services pay nothing. What the peer gate does not take on (the first entry of a thread, a
 //! domain that is on this thread already, x87, call-depth limits, coroutines' stacks, refusals)
 //! goes on as a service: the function in `peer/call.rs` runs on the host's stack and calls the peer
@@ -13,19 +13,21 @@
 
 mod call;
 
-pub use call::{error, function};
-pub(super) use call::{failed, say};
+pub use call::error;
+pub(super) use call::{failed, function, say};
 
 use super::block::Block;
-use super::control::{FloatMask, ServiceEntry};
+use super::callee::{CALLER_FACTS, Callee, ForCallers};
+use super::control::FloatMask;
 use super::entry::{Entry, Manner};
 use super::gate;
+use super::map::MapError;
 use super::registers;
 use postern_image::Signature;
+use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A service entry's need of stack that says: it is a peer.
-pub const PEER: u64 = 1 << 62;
 /// A peer's need of stack that says: not by the peer gate.
 pub(crate) const SLOW: u64 = 1 << 62;
 
@@ -83,11 +85,13 @@ pub struct Peer {
     pub(crate) stack: u64,
     /// False for an import that was left open: `entry` leads nowhere.
     pub(crate) bound: bool,
+    /// The caller's facts that `vectors` was made of.
+    callers: ForCallers,
 }
 
 impl Peer {
-    /// A function at `offset` of the domain with this block, for callers whose image has `facts`. A
-    /// call takes at most `limit` nanoseconds (0 is none), and at least `stack_size` bytes of stack
+    /// A function at `offset` of the domain with this block, for callers whose block has these
+    /// `facts`: no other block takes it. A call takes at most `limit` nanoseconds (0 is none), and at least `stack_size` bytes of stack
     /// must be left when it begins.
     pub fn new(
         called: &Block,
@@ -111,6 +115,7 @@ impl Peer {
             float_mask: FloatMask([result.map_or(0, registers::float_mask), 0]),
             stack: stack_size,
             bound: true,
+            callers: ForCallers::With(facts & CALLER_FACTS),
         }
     }
 
@@ -125,6 +130,7 @@ impl Peer {
             float_mask: FloatMask::default(),
             stack: 0,
             bound: false,
+            callers: ForCallers::All,
         }
     }
 }
@@ -140,14 +146,34 @@ fn vectors(caller: u32, peer: u32) -> u32 {
     (caller | peer) & (gate::FACT_XMM | gate::FACT_YMM) | mixed
 }
 
-impl ServiceEntry {
-    /// Calls of a peer go there from now on.
+impl Callee {
+    /// A peer, and what must stay as long as it.
+    pub fn peer(peer: Peer, with: impl Any + Send + Sync) -> Callee {
+        let callers = peer.callers;
+        let both = Arc::new((peer, with));
+        let context = std::ptr::from_ref(&both.0) as usize;
+        // SAFETY: the function of peers, and one that is in what is kept, which is not moved.
+        unsafe { Callee::of_peer(function(), context, both, callers) }
+    }
+}
+
+impl Block {
+    /// Leads an import that a peer serves to another one: calls that begin from now on go there.
+    /// What was there before stays as long as the domain, for a thread may be just about to use it.
     ///
-    /// # Safety
-    /// The entry's function is [`function`], and the peer stays where it is for as long as the
-    /// entry, and for as long as a call of it runs.
-    pub unsafe fn lead_to(&self, peer: &Peer) {
-        let context = std::ptr::from_ref(peer) as usize;
-        self.context.store(context, Ordering::SeqCst);
+    /// # Errors
+    /// [`MapError::Taken`]: no peer serves the import with this number, or the new one was made for
+    /// callers with other facts.
+    pub fn bind(&self, number: usize, peer: Peer) -> Result<(), MapError> {
+        let services = self.services().ok_or(MapError::Taken)?;
+        let entry = services.peer(number).ok_or(MapError::Taken)?;
+        if !peer.callers.has(self.facts()) {
+            return Err(MapError::Taken);
+        }
+        let peer = Arc::new(peer);
+        let context = Arc::as_ptr(&peer) as usize;
+        services.keep(peer);
+        entry.context.store(context, Ordering::SeqCst);
+        Ok(())
     }
 }

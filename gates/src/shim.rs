@@ -24,7 +24,7 @@ pub trait Body: Send + Sync + 'static {
 }
 
 /// The C function for bodies of type `B`: one for results in rax, one for results in xmm0.
-pub fn address<B: Body>(result: Option<Type>) -> usize {
+pub(crate) fn address<B: Body>(result: Option<Type>) -> usize {
     match result {
         Some(Type::F32 | Type::F64) => float::<B> as *const () as usize,
         _ => integer::<B> as *const () as usize,
@@ -35,10 +35,10 @@ pub fn address<B: Body>(result: Option<Type>) -> usize {
 fn run<B: Body>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     let thread = thread::current();
     // SAFETY: the service gate stored the context of the very entry whose function this is, which
-    // is the address of a B that is one of the domain's parts; and the control block of the domain,
-    // which is never unmapped. The parts are dropped when nobody is inside, and this call is inside
-    // until it has returned to the gate, even if the closure, or another thread meanwhile, drops
-    // the last handle of the domain.
+    // is the address of a B that the entry's table owns (`callee.rs`); and the control block of the
+    // domain, which is never unmapped. The block owns the table and lets it go when nobody is
+    // inside, and this call is inside until it has returned to the gate, even if the closure, or
+    // another thread meanwhile, drops the last handle of the domain.
     let (body, control) = unsafe {
         (
             &*(thread.context.load(Ordering::Relaxed) as *const B),
@@ -119,7 +119,7 @@ fn end(thread: &Thread, kind: u32) {
 /// Compilers differ in who extends such parameters: the psABI says nobody, clang and rustc trust
 /// the caller. An extension is not to be trusted, so the host does it, and makes a `_Bool` 0 or 1.
 #[repr(C)]
-pub struct Narrow {
+pub(crate) struct Narrow {
     function: usize,
     masks: [u64; 6],
     /// Each the highest bit of a signed parameter, or 0.
@@ -130,8 +130,8 @@ impl Narrow {
     /// The function with what to do to its integer parameters, if any is narrow.
     ///
     /// # Safety
-    /// `function` is what [`super::control::ServiceEntry::new`] asks of one, for these parameters.
-    pub unsafe fn new(function: usize, parameters: &[Type]) -> Option<Narrow> {
+    /// `function` is what [`super::callee::Callee::function`] asks of one, for these parameters.
+    pub(crate) unsafe fn new(function: usize, parameters: &[Type]) -> Option<Narrow> {
         let integers = || parameters.iter().filter(|t| !t.is_float()).take(6);
         if !integers().any(|t| t.size() < 4) {
             return None;
@@ -151,7 +151,7 @@ impl Narrow {
     }
 
     /// What the service gate calls instead, with this as its context.
-    pub fn shim() -> usize {
+    pub(crate) fn shim() -> usize {
         &raw const postern_narrow as usize
     }
 }

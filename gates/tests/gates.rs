@@ -1,208 +1,30 @@
 //! The gates without domains: a window with a little verified text, a control block, an entry, and
 //! a table of functions that does little more than note what it is told.
 
-use postern_gates::above::{self, Above, Ended, Failure, Held};
+#[allow(dead_code, reason = "each test program uses another part")]
+mod small;
+
 use postern_gates::block::{Block, Terms};
 use postern_gates::code::{CodeArena, Plan};
-use postern_gates::control::{Control, ServiceEntry};
-use postern_gates::enter::{self, Returned};
-use postern_gates::entry::Entry;
-use postern_gates::entry::Manner;
+use postern_gates::control::Control;
+use postern_gates::enter;
+use postern_gates::entry::{Entry, Manner};
 use postern_gates::gate::{STATUS_ENDED, STATUS_OK};
 use postern_gates::guard::{Answer, Decide, GuardedCall};
-use postern_gates::inside::{self, Target};
+use postern_gates::inside;
 use postern_gates::jump::{self, JumpError};
 use postern_gates::lifecycle::Phase;
 use postern_gates::map::{MapError, Prot};
-use postern_gates::outcome::{self, RawFault, Refusal};
-use postern_gates::peer::PeerError;
-use postern_gates::shim::{self, Body};
+use postern_gates::outcome::{self, Refusal};
 use postern_gates::switch::{Destinations, Route, Switch};
-use postern_gates::text::Text;
 use postern_gates::window::Window;
-use postern_gates::{machine, register, signal, stale, thread};
-use postern_image::{ImageBuilder, ImageFile, Type};
-use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once};
-
-const REFUSED: u32 = 2;
-
-thread_local! {
-    /// Whether deadlines can be kept.
-    static WATCHED: Cell<bool> = const { Cell::new(true) };
-    /// Offset of the top of the data stack that this thread is given next.
-    static STACK: Cell<u32> = const { Cell::new(0) };
-    static REFUSALS: RefCell<Vec<Refusal>> = const { RefCell::new(Vec::new()) };
-    static ENDS: RefCell<Vec<(RawFault, Option<String>)>> = const { RefCell::new(Vec::new()) };
-    /// Calls that were refused, and may try another entry.
-    static INSTEAD: Cell<u32> = const { Cell::new(0) };
-}
-
-static FORGOTTEN: AtomicUsize = AtomicUsize::new(0);
-
-fn watch() -> std::io::Result<()> {
-    match WATCHED.get() {
-        true => Ok(()),
-        false => Err(std::io::ErrorKind::OutOfMemory.into()),
-    }
-}
-
-fn give_data_stack(control: &Control, index: usize) -> Result<(), Refusal> {
-    let top = STACK.get();
-    control.give_data_stack(index, top);
-    match top {
-        0 => Err(Refusal::NoDataStack),
-        _ => Ok(()),
-    }
-}
-
-fn instead(_: &Entry, refusal: Refusal) -> Result<&Entry, Refusal> {
-    INSTEAD.set(INSTEAD.get() + 1);
-    Err(refusal)
-}
-
-fn ended(held: Option<Held>, ended: Ended) {
-    assert!(held.is_none());
-    ENDS.with_borrow_mut(|ends| ends.push((ended.fault, ended.message)));
-}
-
-static ABOVE: Above = Above {
-    watch,
-    wake: || {},
-    give_data_stack,
-    move_window: |_| {},
-    instead,
-    refused: |refusal| REFUSALS.with_borrow_mut(|all| all.push(refusal)),
-    hold: |_| None,
-    ended,
-    failure: || Failure::Error(PeerError::Fault),
-    renew_thread: |_| {},
-    forgotten: || {
-        FORGOTTEN.fetch_add(1, Ordering::SeqCst);
-    },
-    thread_exited: || {},
+use postern_gates::{shim, signal, stale, thread};
+use small::{
+    ADD, FORGOTTEN, INSTEAD, REFUSED, SPIN, STACK, Small, TRAP, WATCHED, calls_a_service, last_end,
+    last_refusal, table, triple,
 };
-
-fn start() {
-    static STARTED: Once = Once::new();
-    STARTED.call_once(|| {
-        above::give(&ABOVE);
-        register::prepare(8 << 20).unwrap();
-        machine::register_barrier().unwrap();
-        signal::start(libc::SIGRTMAX() - 3, true, false).unwrap();
-    });
-}
-
-/// What a domain would be made of.
-struct Small {
-    control: Block,
-    text: Arc<Text>,
-    services: Arc<[ServiceEntry]>,
-    window: Window,
-}
-
-impl Small {
-    /// Text whose first instruction is a function's, with these services at its gate slots.
-    fn new(text: &[u8], services: Vec<ServiceEntry>) -> Small {
-        start();
-        let mut builder = ImageBuilder::new(text);
-        for number in 0..services.len() {
-            builder.import(format!("service{number}"), None);
-        }
-        let file = builder.build().unwrap();
-        let image = ImageFile::parse(&file).unwrap();
-        let text = Text::verify(&image, &[], &[]).unwrap();
-        let (text, layout) = (Arc::new(text), image.layout());
-        let window = Window::take().unwrap();
-        let pin = window.pin();
-        pin.map_text(&text).unwrap();
-        pin.part(layout.stack, layout.data)
-            .map(Prot::ReadWrite)
-            .unwrap();
-        let control = Block::take().unwrap();
-        let services: Arc<[ServiceEntry]> = services.into();
-        pin.furnish(&control, services.clone(), &Terms::default())
-            .unwrap();
-        drop(pin);
-        control.open();
-        STACK.set(layout.data);
-        Small {
-            control,
-            text,
-            services,
-            window,
-        }
-    }
-
-    fn start(&self) -> u32 {
-        self.text.layout().text
-    }
-
-    fn entry(&self) -> Entry {
-        assert!(self.text.is_start(self.start()));
-        let signature = "l(ll)".parse().unwrap();
-        self.control
-            .entry(self.start(), &signature, Manner::default())
-    }
-
-    fn call(&self, a: u64, b: u64) -> Returned {
-        enter::integers(&self.entry(), [a, b, 0, 0, 0, 0])
-    }
-
-    fn occupied(&self) -> bool {
-        inside::occupied(Target::domain(&self.control), |_| true)
-    }
-}
-
-fn last_end() -> (RawFault, Option<String>) {
-    ENDS.with_borrow_mut(|ends| ends.pop()).unwrap()
-}
-
-fn last_refusal() -> Refusal {
-    REFUSALS.with_borrow_mut(|all| all.pop()).unwrap()
-}
-
-/// mov eax, edi; add eax, esi; ret
-const ADD: &[u8] = &[0x89, 0xf8, 0x01, 0xf0, 0xc3];
-/// ud2
-const TRAP: &[u8] = &[0x0f, 0x0b];
-/// jmp to itself
-const SPIN: &[u8] = &[0xeb, 0xfe];
-
-/// call to the first gate slot; ret
-fn calls_a_service() -> Vec<u8> {
-    let mut builder = ImageBuilder::new([0xcc]);
-    builder.import("service0", None);
-    let distance = builder
-        .slot_offset(0)
-        .wrapping_sub(builder.text_offset() + 5);
-    let mut text = vec![0xe8];
-    text.extend(distance.to_le_bytes());
-    text.push(0xc3);
-    text
-}
-
-/// A service that gives three times its first argument.
-struct Triple;
-
-impl Body for Triple {
-    fn invoke(&self, _: &Control, integers: &[u64; 6], _: &[u64; 8]) -> u64 {
-        match integers[0] {
-            u64::MAX => panic!("of the host's"),
-            n => 3 * n,
-        }
-    }
-}
-
-static TRIPLE: Triple = Triple;
-
-fn triple() -> ServiceEntry {
-    let function = shim::address::<Triple>(Some(Type::I64));
-    let (context, stack) = (&raw const TRIPLE as usize, shim::DEFAULT_STACK);
-    // SAFETY: the shim of its type, and a static.
-    unsafe { ServiceEntry::new(function, context, stack, Some(Type::I64), true) }
-}
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_call_returns() {
@@ -463,40 +285,12 @@ fn code_comes_where_nobody_has_a_part() {
     assert!(!area.place(judged.unwrap()));
 }
 
-/// What a call uses stays, whoever drops a domain's parts.
-#[test]
-fn a_domain_that_is_dropped_with_a_call_inside_is_not_used_again() {
-    struct Dropping(Mutex<Option<(Block, Window)>>);
-    impl Body for Dropping {
-        fn invoke(&self, _: &Control, _: &[u64; 6], _: &[u64; 8]) -> u64 {
-            drop(self.0.lock().unwrap().take());
-            21
-        }
-    }
-    static DROPPING: Dropping = Dropping(Mutex::new(None));
-    let function = shim::address::<Dropping>(Some(Type::I64));
-    let (context, stack) = (&raw const DROPPING as usize, shim::DEFAULT_STACK);
-    // SAFETY: the shim of its type, and a static.
-    let service = unsafe { ServiceEntry::new(function, context, stack, Some(Type::I64), true) };
-    let small = Small::new(&calls_a_service(), vec![service]);
-    let (entry, base, number) = (small.entry(), small.window.base(), small.control.number());
-    *DROPPING.0.lock().unwrap() = Some((small.control, small.window));
-    drop((small.text, small.services));
-    // The call comes back into its own text, and is ended.
-    let status = enter::integers(&entry, [0; 6]).status;
-    assert_eq!(status, STATUS_OK);
-    let next = Small::new(ADD, Vec::new());
-    assert_ne!((next.window.base(), next.control.number()), (base, number));
-    assert_eq!(enter::integers(&entry, [0; 6]).status, REFUSED);
-    assert_eq!(last_refusal(), Refusal::Closed);
-}
-
 /// A window is one domain's, and a C function pointer leads to a domain's own functions.
 #[test]
 fn what_is_a_domains_is_no_other_ones() {
     let (small, other) = (Small::new(ADD, Vec::new()), Small::new(ADD, Vec::new()));
     let second = Block::take().unwrap();
-    let (pin, none) = (small.window.pin(), Vec::new().into());
+    let (pin, none) = (small.window.pin(), Arc::new(table(&[])));
     let made = pin.furnish(&second, none, &Terms::default());
     assert!(matches!(made, Err(MapError::Taken)));
     drop(pin);
@@ -518,7 +312,7 @@ fn what_is_a_domains_is_no_other_ones() {
     } = small;
     drop(control);
     let next = Block::take().unwrap();
-    let services = Vec::new().into();
+    let services = Arc::new(table(&[]));
     let terms = Terms::default();
     window.pin().furnish(&next, services, &terms).unwrap();
     next.open();

@@ -20,7 +20,6 @@ use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
-use crate::peer::Bound;
 use crate::placement::PlacementState;
 use crate::restart::Restarts;
 use crate::revoke::Repossessions;
@@ -74,8 +73,6 @@ pub struct Parts {
     pub(crate) faults: [AtomicU64; FaultKind::ALL.len()],
     /// Referred to by the control block; dropped after it closes.
     pub(crate) services: Services,
-    /// What was bound to imports that were left open.
-    pub(crate) peers: Bound,
     pub(crate) system: Arc<System>,
     pub(crate) place: PlacementState,
     pub(crate) repossessions: Repossessions,

@@ -11,14 +11,10 @@
 //! What is bound when a domain is built keeps the other domain alive; that cannot make a ring. What
 //! is bound afterwards does not: once the other domain is dropped, calls end as `Closed`.
 
-mod bound;
-
-pub(crate) use bound::Bound;
-
 use crate::domain::{Domain, DomainBuilder};
 use crate::error::{BindError, SymbolError};
-use crate::fork;
 use crate::signature::{self, compatible};
+use postern_gates::callee::Callee;
 use postern_gates::peer::Peer;
 use postern_image::Signature;
 use std::sync::atomic::Ordering;
@@ -79,32 +75,21 @@ impl PeerExport {
     }
 }
 
-/// A peer that is bound for good, and the domain that it keeps alive.
-struct Kept {
-    peer: Peer,
-    _domain: Domain,
-}
-
 impl DomainBuilder {
     /// Grants an import that is another domain's function: calls go there without the host. That
     /// domain stays alive as long as this one.
     pub fn peer(mut self, name: &str, export: &PeerExport) -> Self {
-        let kept = Box::new(Kept {
-            peer: export.peer(self.image.0.fact_bits),
-            _domain: export.domain.clone(),
-        });
-        let address = &raw const kept.peer as usize;
-        self.services
-            .add_peer(name, Some(export.signature), kept, address);
+        let peer = export.peer(self.image.0.fact_bits);
+        let callee = Callee::peer(peer, export.domain.clone());
+        self.services.add_peer(name, callee, Some(export.signature));
         self
     }
 
     /// Leaves an import open, for [`Domain::bind_peer`]. Until then its calls fail as
     /// [`crate::PeerError::Unbound`].
     pub fn peer_open(mut self, name: &str) -> Self {
-        let open = Box::new(Peer::open());
-        let address = &raw const *open as usize;
-        self.services.add_peer(name, None, open, address);
+        let callee = Callee::peer(Peer::open(), ());
+        self.services.add_peer(name, callee, None);
         self
     }
 }
@@ -140,11 +125,8 @@ impl Domain {
     /// The import was not left open, or has another type, or none.
     pub fn bind_peer(&self, name: &str, export: &PeerExport) -> Result<(), BindError> {
         let imports = &self.0.image.tables.imports;
-        let entry = self
-            .0
-            .services
-            .peer(imports, name)
-            .ok_or_else(|| BindError::NotOpen(name.to_owned()))?;
+        let not_open = || BindError::NotOpen(name.to_owned());
+        let number = self.0.services.peer(imports, name).ok_or_else(not_open)?;
         let expected = imports
             .iter()
             .find(|import| &*import.name == name)
@@ -157,10 +139,7 @@ impl Domain {
                 offered: export.signature,
             });
         }
-        let peer = Box::new(export.peer(self.0.image.fact_bits));
-        let mut bound = fork::lock(&self.0.peers.0);
-        crate::service::bind(entry, &peer);
-        bound.push(peer);
-        Ok(())
+        let peer = export.peer(self.0.image.fact_bits);
+        self.0.control.bind(number, peer).map_err(|_| not_open())
     }
 }

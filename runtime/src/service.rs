@@ -7,22 +7,19 @@
 mod caller;
 mod granted;
 mod offer;
-mod trusted;
 
 pub(crate) use caller::kill;
 pub use caller::{Caller, DEFAULT_STACK, ending};
-pub(crate) use trusted::bind;
 
 use crate::decision::{Decider, Deciding, Guard};
 use crate::error::InstantiateError;
 use crate::signature::{compatible, in_registers};
 use crate::value::{Output, Value};
 use offer::Offer;
-use postern_gates::control::{Control, ServiceEntry};
-use postern_gates::peer;
-use postern_gates::shim::{self, Body};
+use postern_gates::callee::{Callee, ServiceTable};
+use postern_gates::control::Control;
+use postern_gates::shim::Body;
 use postern_image::{ImportOwned, Signature};
-use std::any::Any;
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -94,10 +91,9 @@ impl Body for Missing {
 }
 
 /// What a domain is given, by name.
-#[derive(Default)]
 pub(crate) struct Services {
     offers: HashMap<String, Offer>,
-    table: Arc<[ServiceEntry]>,
+    table: Arc<ServiceTable>,
     deciding: Arc<Deciding>,
     /// One for each entry of the table, once any is needed.
     guards: OnceLock<Box<[Arc<Guard>]>>,
@@ -110,18 +106,31 @@ pub(crate) struct Services {
     former: Mutex<Vec<Box<Decider>>>,
 }
 
+impl Default for Services {
+    fn default() -> Services {
+        Services {
+            offers: HashMap::new(),
+            table: Arc::new(ServiceTable::new([])),
+            deciding: Arc::default(),
+            guards: OnceLock::new(),
+            former: Mutex::default(),
+        }
+    }
+}
+
 impl Services {
     pub(crate) fn add<A: 'static, F: Service<A>>(&mut self, name: &str, function: F) {
         let signature = F::signature();
-        let context = Box::new(Closure::<A, F>(function, PhantomData));
-        let address = &raw const *context as usize;
+        let closure = Closure::<A, F>(function, PhantomData);
+        let callee = Callee::closure(closure, signature.result());
+        self.offer(name, callee, Some(signature), DEFAULT_STACK);
+    }
+
+    fn offer(&mut self, name: &str, callee: Callee, signature: Option<Signature>, stack: usize) {
         let offer = Offer {
-            function: shim::address::<Closure<A, F>>(signature.result()),
-            context: Some(context),
-            address,
-            signature: Some(signature),
-            stack: DEFAULT_STACK,
-            peer: false,
+            callee,
+            signature,
+            stack,
         };
         self.offers.insert(name.to_owned(), offer);
     }
@@ -131,17 +140,10 @@ impl Services {
         if self.offers_name(&import.name) {
             return;
         }
-        let context = Box::new(Missing(import.name.to_string().into()));
+        let missing = Missing(import.name.to_string().into());
         let result = import.signature.and_then(|signature| signature.result());
-        let offer = Offer {
-            function: shim::address::<Missing>(result),
-            address: &raw const *context as usize,
-            context: Some(context),
-            signature: None,
-            stack: DEFAULT_STACK,
-            peer: false,
-        };
-        self.offers.insert(import.name.to_string(), offer);
+        let callee = Callee::closure(missing, result);
+        self.offer(&import.name, callee, None, DEFAULT_STACK);
     }
 
     /// Whether there is an offer.
@@ -149,48 +151,14 @@ impl Services {
         self.offers.contains_key(name)
     }
 
-    pub(crate) fn add_c(
-        &mut self,
-        name: &str,
-        function: usize,
-        signature: Signature,
-        stack: usize,
-    ) {
-        let mut offer = Offer {
-            function,
-            context: None,
-            address: 0,
-            signature: Some(signature),
-            // So that none is taken for a peer.
-            stack: stack.clamp(4096, 1 << 48),
-            peer: false,
-        };
-        if let Some(narrow) = trusted::narrow(function, signature.parameters()) {
-            let narrow = Box::new(narrow);
-            offer.function = shim::Narrow::shim();
-            offer.address = &raw const *narrow as usize;
-            offer.context = Some(narrow);
-        }
-        self.offers.insert(name.to_owned(), offer);
+    /// `callee` is a C function of this type.
+    pub(crate) fn add_c(&mut self, name: &str, callee: Callee, signature: Signature, stack: usize) {
+        self.offer(name, callee, Some(signature), stack.max(4096));
     }
 
-    /// `context` holds what `address` is the address of, and whatever must live as long.
-    pub(crate) fn add_peer(
-        &mut self,
-        name: &str,
-        signature: Option<Signature>,
-        context: Box<dyn Any + Send + Sync>,
-        address: usize,
-    ) {
-        let offer = Offer {
-            function: peer::function(),
-            context: Some(context),
-            address,
-            signature,
-            stack: peer::PEER as usize,
-            peer: true,
-        };
-        self.offers.insert(name.to_owned(), offer);
+    /// `callee` is a peer.
+    pub(crate) fn add_peer(&mut self, name: &str, callee: Callee, signature: Option<Signature>) {
+        self.offer(name, callee, signature, DEFAULT_STACK);
     }
 
     /// What is offered, in the order of the names.
@@ -201,11 +169,11 @@ impl Services {
         offers
     }
 
-    /// The entry of an import that peers serve.
-    pub(crate) fn peer(&self, imports: &[ImportOwned], name: &str) -> Option<&ServiceEntry> {
+    /// The number of an import that peers serve.
+    pub(crate) fn peer(&self, imports: &[ImportOwned], name: &str) -> Option<usize> {
         let number = imports.iter().position(|import| &*import.name == name)?;
         let offer = self.offers.get(name)?;
-        self.table.get(number).filter(|_| offer.peer)
+        offer.callee.is_peer().then_some(number)
     }
 
     /// What a service needs of stack, if that is not [`DEFAULT_STACK`].
@@ -223,7 +191,7 @@ impl Services {
                 .offers
                 .get(&*import.name)
                 .ok_or_else(|| InstantiateError::Unresolved(import.name.to_string()))?;
-            if offer.peer && offer.signature.is_some() && import.signature.is_none() {
+            if offer.callee.is_peer() && offer.signature.is_some() && import.signature.is_none() {
                 return Err(InstantiateError::Untyped(import.name.to_string()));
             }
             if let (Some(expected), Some(offered)) = (&import.signature, &offer.signature)
@@ -237,22 +205,23 @@ impl Services {
             }
             let signature = offer.signature.or(import.signature);
             // What stands in reads no parameter.
-            let reads = offer.peer || offer.signature.is_some();
-            if reads && signature.is_some_and(|s| !in_registers(&s, offer.peer)) {
+            let peer = offer.callee.is_peer();
+            let reads = peer || offer.signature.is_some();
+            if reads && signature.is_some_and(|s| !in_registers(&s, peer)) {
                 return Err(InstantiateError::Limits(format!(
                     "service `{}` has more than six parameters",
                     import.name
                 )));
             }
             let result = signature.and_then(|s| s.result());
-            table.push(trusted::entry(offer, result));
+            table.push((&offer.callee, offer.stack, result));
         }
-        self.table = table.into();
+        self.table = Arc::new(ServiceTable::new(table));
         Ok(self)
     }
 
     /// The table that the service gate reads.
-    pub(crate) fn table(&self) -> Arc<[ServiceEntry]> {
+    pub(crate) fn table(&self) -> Arc<ServiceTable> {
         self.table.clone()
     }
 
@@ -274,7 +243,7 @@ impl Services {
     ) -> impl Iterator<Item = (&'a str, u64)> {
         imports
             .iter()
-            .zip(&*self.table)
+            .zip(self.table.iter())
             .map(|(import, entry)| (&*import.name, entry.calls()))
     }
 }

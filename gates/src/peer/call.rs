@@ -22,7 +22,7 @@ const NOTHING: Both = Both {
 };
 
 /// The function of every [`crate::control::ServiceEntry`] that a peer serves.
-pub fn function() -> usize {
+pub(crate) fn function() -> usize {
     call as *const () as usize
 }
 
@@ -54,7 +54,7 @@ extern "C" fn call(
 ) -> Both {
     let thread = thread::current();
     // SAFETY: the service gate stored the context of the very entry whose function this is, which
-    // is the address of a Peer that the calling domain keeps.
+    // is the address of a Peer that the calling domain's table of services keeps.
     let peer = unsafe { peer(thread.context.load(Ordering::Relaxed)) };
     if !peer.bound {
         say(thread, PeerError::Unbound);

@@ -6,7 +6,8 @@
 use super::part::Part;
 use super::reservation::{Reservation, Window};
 use crate::block::{Block, Terms};
-use crate::control::{Control, ServiceEntry};
+use crate::callee::ServiceTable;
+use crate::control::Control;
 use crate::inside::Quiescent;
 use crate::machine::InChild;
 use crate::map::{self, MapError, Protection};
@@ -134,12 +135,13 @@ impl Pin<'_> {
     /// block owns the window, too, until it goes.
     ///
     /// # Errors
-    /// No text is mapped, there are fewer services, the block has a window, or the window has a
+    /// No text is mapped, there are fewer services, a peer among them was made for callers with
+    /// other facts than the domain has, the block has a window, or the window has a
     /// domain.
     pub fn furnish(
         &self,
         block: &Block,
-        services: Arc<[ServiceEntry]>,
+        services: Arc<ServiceTable>,
         terms: &Terms,
     ) -> Result<(), MapError> {
         let text = self.0.image.get().cloned().ok_or(MapError::Taken)?;

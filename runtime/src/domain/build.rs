@@ -9,13 +9,13 @@ use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
-use crate::peer::Bound;
 use crate::placement::{self, Placement, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
 use crate::symbols;
 use crate::system::{System, SystemCalls, SystemPolicy, SystemService};
 use postern_gates::block::{Block, Terms};
+use postern_gates::callee::Callee;
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
 use postern_image::{MemoryLayout, Signature};
@@ -115,8 +115,9 @@ impl DomainBuilder {
         signature: Signature,
         stack: usize,
     ) -> Self {
-        self.services
-            .add_c(name, function as usize, signature, stack);
+        // SAFETY: the caller's promise.
+        let callee = unsafe { Callee::function(function as usize, signature.parameters()) };
+        self.services.add_c(name, callee, signature, stack);
         self
     }
 
@@ -221,7 +222,6 @@ impl DomainBuilder {
             pointed_to: AtomicBool::new(false),
             faults: Default::default(),
             services,
-            peers: Bound::default(),
             system,
             place: PlacementState::new(self.placement),
             repossessions: Default::default(),

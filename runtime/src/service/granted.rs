@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Services {
+    /// Called with `former` locked, so that no fork comes while they are made: a child would wait for
+    /// the thread that does.
     fn guards(&self, inner: &DomainInner) -> &[Arc<Guard>] {
         self.guards.get_or_init(|| {
             let imports = inner.image.tables.imports.iter().enumerate();
@@ -96,6 +98,7 @@ impl Services {
 
     /// Whether a service is imported, and neither revoked nor one that every domain is granted.
     pub(crate) fn is_granted(&self, inner: &DomainInner, name: &str) -> bool {
+        let _former = fork::lock(&self.former);
         let mut guards = self.guards(inner).iter();
         guards.any(|guard| {
             &*guard.name == name
@@ -106,6 +109,7 @@ impl Services {
 
     /// The services by name, and whether each is revoked.
     pub(crate) fn granted(&self, inner: &DomainInner) -> Vec<(String, bool)> {
+        let _former = fork::lock(&self.former);
         let guards = self.guards(inner).iter();
         let mine = guards.filter(|guard| !guard.is_always_granted());
         mine.map(|guard| (guard.name.to_string(), guard.revoked.load(Ordering::SeqCst)))
