@@ -6,9 +6,9 @@ use postern::{
     PoolError, Recycle, RestartPolicy,
 };
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::time::Duration;
-use support::{cold, fork, image};
+use support::{code, cold, fork, image};
 
 fn small() -> Image {
     image(
@@ -476,4 +476,47 @@ fn guards_move_between_threads() {
     drop(p);
     assert_eq!(lent.next(), 0);
     assert!(!matches!(lent.next.call(), Err(CallError::Closed)));
+}
+
+/// What was replaced while it was being cleaned is dropped without the pool's lock: destructors of
+/// the host's may ask the pool.
+#[test]
+fn what_is_dropped_may_ask_the_pool() {
+    static POOL: OnceLock<Pool<Asking>> = OnceLock::new();
+    static REPLACE: AtomicBool = AtomicBool::new(false);
+    static DROPPED: AtomicU64 = AtomicU64::new(0);
+    struct Asking(Domain);
+    impl Lendable for Asking {
+        fn domain(&self) -> &Domain {
+            &self.0
+        }
+    }
+    impl Drop for Asking {
+        fn drop(&mut self) {
+            let idle = POOL.get().map(|pool| pool.counters().idle);
+            DROPPED.fetch_add(u64::from(idle == Some(1)), SeqCst);
+        }
+    }
+    fn make() -> Result<Asking, InstantiateError> {
+        let init = "__postern_init: call s\n ret";
+        let image = code(&[("s", "v()")], &[("__postern_init", "v()")], init).image();
+        let replaces = |_: &postern::Caller<'_>| {
+            if REPLACE.swap(false, SeqCst) {
+                POOL.get().unwrap().replace(make).unwrap();
+            }
+        };
+        cold(&image).service("s", replaces).build().map(Asking)
+    }
+    let pool = Pool::builder(make).size(1).build().unwrap();
+    let pool = POOL.get_or_init(|| pool);
+    let (done, wait) = mpsc::channel();
+    let user = std::thread::spawn(move || {
+        pool.with(|_| REPLACE.store(true, SeqCst)).unwrap();
+        done.send(()).unwrap();
+    });
+    wait.recv_timeout(Duration::from_secs(60))
+        .expect("nobody waits for the lock that it holds");
+    user.join().unwrap();
+    assert_eq!(DROPPED.load(SeqCst), 1);
+    assert!(pool.get().is_ok());
 }

@@ -323,7 +323,9 @@ impl<T: Lendable> Shared<T> {
             match self.options.restart.outlook(streak, now) {
                 Outlook::Rests(_) => return Some(item),
                 Outlook::Stays => {
-                    self.state().size -= 1;
+                    let mut state = self.state();
+                    state.size = state.size.saturating_sub(1);
+                    drop(state);
                     open = false;
                 }
                 Outlook::Now => {
@@ -356,6 +358,7 @@ impl<T: Lendable> Shared<T> {
     /// Puts a domain, or the room that one has left, where somebody finds it: who waits longest
     /// comes first.
     fn place(&self, item: Option<Box<Item<T>>>) {
+        // Dropped when the lock is free again: the host's own code goes with it.
         let mut old = None;
         let mut state = self.state();
         let kind = self.kind.load(SeqCst);
@@ -387,6 +390,7 @@ impl<T: Lendable> Shared<T> {
                 if state.size == 0 {
                     state.waiters.iter().for_each(|w| w.1.unpark());
                 }
+                drop(state);
             }
         }
         drop(old);
