@@ -29,15 +29,16 @@
  * Where calls may be made.
  *   Threads: every function from every thread. Errors and faults belong to the thread.
  *   Services: every function. One that would wait for the calling thread itself (to close or reset
- *     the domain it is inside) does not wait for it, or says PT_E_BUSY. A host may longjmp out of a
- *     service over the call that led to it; pt_thread_unwind tells Postern. C++ exceptions must not
- *     leave a service.
+ *     the domain it is inside, to use the handler that it runs for) does not wait for it, or says
+ *     PT_E_BUSY. A host may longjmp out of a service over the call that led to it;
+ *     pt_thread_unwind tells Postern. C++ exceptions must not leave a service.
  *   Signal handlers: pt_handle_signal only. A call of an extension is refused there (PT_E_INSIDE),
  *     as far as it can be told.
  *   Forked children: every function, in the child of a process with threads, too. Handles stay
  *     valid there, and what child and parent do then is their own, but for shared areas. The
- *     parent's other threads do not exist: domains that they were inside are poisoned. A child of
- *     vfork(2) may call nothing but exec and _exit.
+ *     parent's other threads do not exist: domains that they were inside are poisoned, and what
+ *     else they were using (a source that one waited for, say) is PT_E_BUSY. A child of vfork(2)
+ *     may call nothing but exec and _exit.
  *
  * Code that is replaced or added while it runs is in <postern-modules.h>, what system calls and
  * services may do in <postern-policy.h>, which this includes; packets (filters, captures, handlers)
@@ -100,7 +101,7 @@ typedef enum pt_code {
     PT_E_MISSING = -13,          /* no export of this name */
     PT_E_UNTYPED = -14,          /* the file does not say the types of a function, and they are needed */
     PT_E_RANGE = -15,            /* not all of a range is mapped in the domain */
-    PT_E_BUSY = -16,             /* threads are inside the domain */
+    PT_E_BUSY = -16,             /* threads are inside the domain, or have the object in use */
     PT_E_OUTSIDE = -17,          /* not called by a service */
     PT_E_FAULT = -18,            /* a call ended in a fault: pt_fault_last() */
     PT_E_EXITED = -19,           /* a call ended by exit: pt_fault_last()->status */

@@ -558,10 +558,10 @@ pub fn call_reload_handler(
     }
 }
 
-/// Registers functions to run around fork, the second in both processes.
-pub fn at_fork(before: extern "C" fn(), after: extern "C" fn()) {
+/// Registers functions to run around fork: before it, and after it in either process.
+pub fn at_fork(before: extern "C" fn(), in_parent: extern "C" fn(), in_child: extern "C" fn()) {
     // SAFETY: the functions take nothing and do not unwind.
-    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }
 
 /// `pt_thread_unwind`

@@ -7,6 +7,7 @@ use crate::boundary::{self, FaultHandler, Out, PacketIn, Text, TextTarget, TextV
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, kind};
+use crate::object::Object;
 use crate::source::{self, SourceKind};
 use crate::structures::CTally;
 use postern_capture::{Demux, DemuxError, ProgramError, Rules, RulesError, load_compiled};
@@ -14,12 +15,12 @@ use postern_filter::{Databases, Options};
 use std::ffi::{CString, OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A demultiplexer with what the C host holds of it.
 pub struct Spread {
     source: Arc<source::Open>,
-    working: Mutex<Working>,
+    working: Object<Working>,
     names: Vec<CString>,
 }
 
@@ -64,11 +65,6 @@ impl From<DemuxError> for Failure {
     }
 }
 
-fn lock(spread: &Spread) -> MutexGuard<'_, Working> {
-    let working = spread.working.lock();
-    working.unwrap_or_else(PoisonError::into_inner)
-}
-
 fn make(
     source: Handle<SourceKind>,
     flags: c_int,
@@ -82,13 +78,13 @@ fn make(
         }
         let rules = rules()?;
         let everybody = flags & ALL != 0;
-        let made = Demux::with_loader(&rules, &mut source.lock(), everybody, load_compiled);
+        let made = Demux::with_loader(&rules, &mut *source.lock()?, everybody, load_compiled);
         let demux = made?;
         let names = demux.tallies().map(|(name, _)| failure::text(name));
         Ok(Handle::make(Arc::new(Spread {
             names: names.collect(),
             source,
-            working: Mutex::new(Working {
+            working: Object::new(Working {
                 demux,
                 finished: false,
                 on_fault: Default::default(),
@@ -140,7 +136,7 @@ pub extern "C" fn pt_demux_on_fault(
     user: User,
 ) -> c_int {
     failure::code(|| {
-        lock(&*demux.get()?).on_fault = (handler, user);
+        demux.get()?.working.lock()?.on_fault = (handler, user);
         Ok(())
     })
 }
@@ -152,9 +148,9 @@ pub extern "C" fn pt_demux_packet(demux: Handle<DemuxKind>, packet: PacketIn<'_>
         let (spread, seen) = (demux.get()?, packet.get()?.seen()?);
         let mut faults = Vec::new();
         let (given, (handler, user)) = {
-            let mut working = lock(&spread);
+            let mut working = spread.working.lock()?;
             let mut faulted = |name: &str, _, error: &_| faults.push(Shown::of_call(error, name));
-            let mut source = spread.source.lock();
+            let mut source = spread.source.lock()?;
             let given = working.demux.packet(&mut source, &seen, &mut faulted);
             working.finished = false;
             (given, working.on_fault)
@@ -169,11 +165,11 @@ pub extern "C" fn pt_demux_packet(demux: Handle<DemuxKind>, packet: PacketIn<'_>
 /// `pt_demux_idle`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_demux_idle(demux: Handle<DemuxKind>) -> c_int {
-    failure::code(|| Ok(lock(&*demux.get()?).demux.idle()?))
+    failure::code(|| Ok(demux.get()?.working.lock()?.demux.idle()?))
 }
 
 fn finish(spread: &Spread) -> Result<(), Failure> {
-    let mut working = lock(spread);
+    let mut working = spread.working.lock()?;
     working.finished = true;
     Ok(working.demux.finish()?)
 }
@@ -189,7 +185,7 @@ pub extern "C" fn pt_demux_finish(demux: Handle<DemuxKind>) -> c_int {
 pub extern "C" fn pt_demux_free(demux: Handle<DemuxKind>) -> c_int {
     failure::code(|| {
         let spread = demux.take()?;
-        let finished = lock(&spread).finished;
+        let finished = spread.working.lock()?.finished;
         match finished {
             true => Ok(()),
             false => finish(&spread),
@@ -206,7 +202,7 @@ pub extern "C" fn pt_demux_tally(
 ) -> c_int {
     failure::number(|| {
         let (spread, place) = (demux.get()?, tally.needed("tally")?);
-        let working = lock(&spread);
+        let working = spread.working.lock()?;
         let found = working.demux.tallies().nth(index);
         let (Some((_, tally)), Some(name)) = (found, spread.names.get(index)) else {
             return Ok(0);
@@ -228,7 +224,7 @@ pub extern "C" fn pt_demux_tally(
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_demux_unclaimed(demux: Handle<DemuxKind>, packets: Out<'_, u64>) -> c_int {
     failure::code(|| {
-        packets.put(lock(&*demux.get()?).demux.unclaimed());
+        packets.put(demux.get()?.working.lock()?.demux.unclaimed());
         Ok(())
     })
 }
@@ -241,7 +237,7 @@ pub extern "C" fn pt_demux_show(
     size: usize,
 ) -> i64 {
     failure::number(|| {
-        let shown = lock(&*demux.get()?).demux.set().to_string();
+        let shown = demux.get()?.working.lock()?.demux.set().to_string();
         text.fill(size, &shown)
     })
 }

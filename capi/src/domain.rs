@@ -71,7 +71,12 @@ pub fn enter(opened: Arc<Opened>) -> Handle<DomainKind> {
 /// It was taken back before.
 pub fn leave(handle: Handle<DomainKind>) -> Result<Arc<Opened>, Failure> {
     let opened = handle.take()?;
-    BY_ID.lock().remove(&opened.domain.id());
+    let (mut known, id) = (BY_ID.lock(), opened.domain.id());
+    // A pool may have lent it again meanwhile, with another handle.
+    if known.get(&id).is_some_and(|newest| newest.0 == handle.0) {
+        known.remove(&id);
+    }
+    drop(known);
     Ok(opened)
 }
 

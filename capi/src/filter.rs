@@ -4,12 +4,13 @@ use crate::boundary::{Out, Source, Text, TextTarget, User};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
+use crate::object::Object;
 use postern::Offset;
 use postern_filter::classifier::ClassifierError;
 use postern_filter::{Databases, Error, Filter, Loaded, Options};
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A filter with what the C host holds of it.
 pub struct Compiled {
@@ -17,7 +18,7 @@ pub struct Compiled {
     pub filter: Filter,
     loaded: Loaded,
     /// Whoever has its room for packets.
-    room: Mutex<()>,
+    room: Object<()>,
     domain: Handle<DomainKind>,
 }
 
@@ -30,10 +31,6 @@ impl From<ClassifierError> for Failure {
             None => Failure::new(Code::Limit, error.to_string()),
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wrong(error: &Error, message: String, at: Out<'_, u64>) -> Failure {
@@ -50,7 +47,7 @@ fn make(filter: Filter) -> Result<Handle<FilterKind>, Failure> {
     Ok(Handle::make(Arc::new(Compiled {
         filter,
         loaded,
-        room: Mutex::new(()),
+        room: Object::default(),
         domain,
     })))
 }
@@ -122,7 +119,7 @@ pub extern "C" fn pt_filter_run(
 ) -> i64 {
     failure::number(|| {
         let (compiled, packet) = (filter.get()?, packet.get(length, "packet")?);
-        let _room = lock(&compiled.room);
+        let _room = compiled.room.lock()?;
         Ok(i64::from(compiled.loaded.run(packet, wire_length)?))
     })
 }

@@ -9,13 +9,14 @@ use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::filter::FilterKind;
 use crate::handle::{Handle, kind};
+use crate::object::Object;
 use crate::share::SharedKind;
 use crate::source::{self, SourceKind};
 use postern::Offset;
 use postern_filter::classifier::{Classifier, PacketRef, Ready};
 use postern_filter::set::{Claim, Id, Scratch, SetError};
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A set with what the C host holds of it.
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub struct Asked {
     scratch: Scratch,
 }
 
-kind!(FilterSetKind: Arc<Mutex<Asked>>, b'C', "pt_filter_set");
+kind!(FilterSetKind: Arc<Object<Asked>>, b'C', "pt_filter_set");
 
 impl Asked {
     /// The code, which sees all that it should.
@@ -36,7 +37,7 @@ impl Asked {
         let id = ready.domain().id();
         if self.domain.is_none_or(|(known, _)| known != id) {
             for source in &self.sources {
-                source.lock().watch(ready.domain())?;
+                source.lock()?.watch(ready.domain())?;
             }
             let opened = Arc::new(Opened::new(ready.domain().clone(), User::default()));
             close(self.domain.replace((id, domain::enter(opened))));
@@ -50,10 +51,6 @@ fn close(domain: Option<(u64, Handle<DomainKind>)>) {
     if let Some(Ok(opened)) = domain.map(|(_, handle)| domain::leave(handle)) {
         opened.domain.close();
     }
-}
-
-fn lock(set: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
-    set.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn number(found: Option<Id>) -> i64 {
@@ -70,7 +67,7 @@ pub extern "C" fn pt_filter_set_new() -> Handle<FilterSetKind> {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_free(set: Handle<FilterSetKind>) -> c_int {
     failure::code(|| {
-        close(lock(&*set.take()?).domain.take());
+        close(set.take()?.lock()?.domain.take());
         Ok(())
     })
 }
@@ -91,7 +88,7 @@ pub extern "C" fn pt_filter_set_add(
             priority,
             may_steal: may_steal != 0,
         };
-        let inserted = lock(&set).classifier.insert(&compiled.filter, claim);
+        let inserted = set.lock()?.classifier.insert(&compiled.filter, claim);
         let id = inserted.map_err(|error| {
             let code = match error {
                 SetError::Steals { .. } => Code::Refused,
@@ -108,7 +105,7 @@ pub extern "C" fn pt_filter_set_add(
 pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) -> c_int {
     failure::code(|| {
         let set = set.get()?;
-        match lock(&set).classifier.remove(Id(number)) {
+        match set.lock()?.classifier.remove(Id(number)) {
             true => Ok(()),
             false => Err(Failure::new(
                 Code::Missing,
@@ -128,7 +125,7 @@ pub extern "C" fn pt_filter_set_find(
 ) -> i64 {
     failure::number(|| {
         let (set, packet) = (set.get()?, packet.get(length, "packet")?);
-        let asked = &mut *lock(&set);
+        let asked = &mut *set.lock()?;
         asked.ready()?;
         Ok(number(asked.classifier.find(packet, wire_length)?))
     })
@@ -139,7 +136,7 @@ pub extern "C" fn pt_filter_set_find(
 pub extern "C" fn pt_filter_set_lend(set: Handle<FilterSetKind>, area: Handle<SharedKind>) -> u32 {
     failure::or(0, || {
         let (set, area) = (set.get()?, area.get()?.shared);
-        lock(&set).classifier.lend(&area)?;
+        set.lock()?.classifier.lend(&area)?;
         Ok(area.offset().0)
     })
 }
@@ -152,9 +149,9 @@ pub extern "C" fn pt_filter_set_watch(
 ) -> c_int {
     failure::code(|| {
         let (set, source) = (set.get()?, source.get()?);
-        let asked = &mut *lock(&set);
+        let asked = &mut *set.lock()?;
         let domain = asked.ready()?.domain().clone();
-        source.lock().watch(&domain)?;
+        source.lock()?.watch(&domain)?;
         asked.sources.push(source);
         Ok(())
     })
@@ -170,7 +167,7 @@ pub extern "C" fn pt_filter_set_find_at(
 ) -> i64 {
     failure::number(|| {
         let set = set.get()?;
-        let asked = &mut *lock(&set);
+        let asked = &mut *set.lock()?;
         let found = asked
             .ready()?
             .find_at(Offset(packet), wire_length, length)?;
@@ -195,7 +192,7 @@ pub extern "C" fn pt_filter_set_find_all(
             captured: packet.length,
         });
         let places: Vec<PacketRef> = places.collect();
-        let found = lock(&set).ready()?.find_all(&places)?;
+        let found = set.lock()?.ready()?.find_all(&places)?;
         let found: Vec<i64> = found.into_iter().map(number).collect();
         numbers.put(&found);
         Ok(())
@@ -214,7 +211,7 @@ pub extern "C" fn pt_filter_set_matches(
 ) -> i64 {
     failure::number(|| {
         let (set, packet) = (set.get()?, packet.get(length, "packet")?);
-        let asked = &mut *lock(&set);
+        let asked = &mut *set.lock()?;
         let ids = asked
             .classifier
             .set()
@@ -230,7 +227,7 @@ pub extern "C" fn pt_filter_set_matches(
 pub extern "C" fn pt_filter_set_domain(set: Handle<FilterSetKind>) -> Handle<DomainKind> {
     failure::or(Handle::NULL, || {
         let set = set.get()?;
-        let asked = &mut *lock(&set);
+        let asked = &mut *set.lock()?;
         asked.ready()?;
         Ok(asked.domain.map_or(Handle::NULL, |(_, handle)| handle))
     })
@@ -245,7 +242,7 @@ pub extern "C" fn pt_filter_set_show(
 ) -> i64 {
     failure::number(|| {
         let set = set.get()?;
-        let asked = &mut *lock(&set);
+        let asked = &mut *set.lock()?;
         asked.ready()?;
         text.fill(size, &asked.classifier.to_string())
     })
@@ -260,7 +257,7 @@ pub extern "C" fn pt_filter_set_counters(
 ) -> c_int {
     failure::code(|| {
         let set = set.get()?;
-        let asked = lock(&set);
+        let asked = set.lock()?;
         filters.put(asked.classifier.set().len() as u64);
         compilations.put(asked.classifier.compilations());
         Ok(())

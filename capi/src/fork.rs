@@ -3,13 +3,14 @@
 //!
 //! Every table with a lock registers here before it is used first, so this knows none of them, and
 //! none is forgotten. A fork takes [`TABLES`] first, then each table's lock; no function holds two
-//! of these locks, so their order does not matter.
+//! of these locks, so their order does not matter. What single objects hold is not among them, for
+//! it may be held for long: see [`crate::object`].
 
 use crate::boundary;
 use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// What is locked while the child is made.
@@ -39,7 +40,7 @@ impl Registration {
             return;
         }
         static PREPARED: Once = Once::new();
-        PREPARED.call_once(|| boundary::at_fork(before, after));
+        PREPARED.call_once(|| boundary::at_fork(before, after, in_child));
         let mut tables = tables();
         if !self.0.load(Ordering::Acquire) {
             tables.push(table);
@@ -101,4 +102,17 @@ extern "C" fn before() {
 
 extern "C" fn after() {
     HELD.with(|place| drop(place.take()));
+}
+
+/// How many forks lie between the process that made the first handle and this one.
+static PROCESS: AtomicU64 = AtomicU64::new(0);
+
+/// Which process this is, among those that forks made of one another.
+pub fn process() -> u64 {
+    PROCESS.load(Ordering::Relaxed)
+}
+
+extern "C" fn in_child() {
+    PROCESS.fetch_add(1, Ordering::Relaxed);
+    after();
 }

@@ -129,6 +129,17 @@ impl<K: Kind> Handle<K> {
             .ok_or_else(|| self.unknown())
     }
 
+    /// Puts another value in place of the present one, and returns that.
+    ///
+    /// # Errors
+    /// As [`Handle::get`].
+    pub fn exchange(self, value: K::Value) -> Result<K::Value, Failure> {
+        match K::table().write().get_mut(&self.0) {
+            Some(place) => Ok(std::mem::replace(place, value)),
+            None => Err(self.unknown()),
+        }
+    }
+
     fn unknown(self) -> Failure {
         let name = K::NAME;
         Failure::new(

@@ -5,14 +5,15 @@ use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Failure};
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
+use crate::object::Object;
 use crate::share::SharedKind;
 use postern_capture::{Answers, ExtensionError, Handler};
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A handler with what the C host holds of it.
 pub struct Attached {
-    running: Mutex<Running>,
+    running: Object<Running>,
     domain: Handle<DomainKind>,
 }
 
@@ -38,11 +39,6 @@ impl From<ExtensionError> for Failure {
     }
 }
 
-fn lock(attached: &Attached) -> MutexGuard<'_, Running> {
-    let running = attached.running.lock();
-    running.unwrap_or_else(PoisonError::into_inner)
-}
-
 /// `pt_handler_new`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_handler_new(
@@ -63,7 +59,7 @@ pub extern "C" fn pt_handler_new(
         )));
         let answers = Answers::default();
         Ok(Handle::make(Arc::new(Attached {
-            running: Mutex::new(Running { handler, answers }),
+            running: Object::new(Running { handler, answers }),
             domain,
         })))
     })
@@ -92,7 +88,7 @@ pub extern "C" fn pt_handler_domain(handler: Handle<HandlerKind>) -> Handle<Doma
 pub extern "C" fn pt_handler_run(handler: Handle<HandlerKind>, packet: PacketIn<'_>) -> c_int {
     failure::number(|| {
         let (attached, seen) = (handler.get()?, packet.get()?.seen()?);
-        let mut running = lock(&attached);
+        let mut running = attached.running.lock()?;
         running.answers = Answers::default();
         let (taken, answers) = running.handler.run(&seen)?;
         running.answers = answers;
@@ -109,7 +105,7 @@ pub extern "C" fn pt_handler_answer(
 ) -> *const c_void {
     failure::or(std::ptr::null(), || {
         let attached = handler.get()?;
-        let running = lock(&attached);
+        let running = attached.running.lock()?;
         let frame = running.answers.frames().nth(index);
         length.put(frame.map_or(0, <[u8]>::len));
         Ok(frame.map_or(std::ptr::null(), |frame| frame.as_ptr().cast()))
@@ -125,7 +121,7 @@ pub extern "C" fn pt_handler_counters(
 ) -> c_int {
     failure::code(|| {
         let attached = handler.get()?;
-        let running = lock(&attached);
+        let running = attached.running.lock()?;
         calls.put(running.handler.calls());
         faults.put(running.handler.faults());
         Ok(())

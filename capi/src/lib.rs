@@ -29,6 +29,7 @@
 //! | [`failure`], [`fault`] | `pt_error_…`, `pt_fault_…` |
 //! | [`structures`] | none: the structures of the headers |
 //! | [`handle`], [`fork`] | none: the tables of handles, and that no fork finds them half-changed |
+//! | [`object`] | none: what is behind handles and is one thread's at a time |
 
 pub mod boundary;
 pub mod decision;
@@ -45,6 +46,7 @@ pub mod image;
 pub mod memory;
 pub mod module;
 pub mod namespace;
+pub mod object;
 pub mod observe;
 pub mod options;
 pub mod peer;

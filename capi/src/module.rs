@@ -10,11 +10,13 @@ use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
+use crate::object::Object;
 use crate::options::{self, OptionsKind};
 use crate::pointers::Pointers;
 use postern::{Domain, Module, ModuleEvent, ReplaceError};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A module with what the C host set up.
@@ -22,7 +24,7 @@ pub struct Reloadable {
     module: Module,
     versions: Arc<Versions>,
     user: User,
-    how: Mutex<How>,
+    how: Object<How>,
     pointers: Pointers,
 }
 
@@ -39,31 +41,61 @@ struct How {
 
 /// The handles of the versions' domains.
 #[derive(Default)]
-struct Versions(Mutex<Vec<Handle<DomainKind>>>);
+struct Versions(Object<Handles>);
+
+#[derive(Default)]
+struct Handles {
+    all: Vec<Handle<DomainKind>>,
+    /// The module was given back.
+    freed: bool,
+}
 
 impl Versions {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Handle<DomainKind>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, domain: &Domain, user: User) -> Handle<DomainKind> {
+    fn enter(&self, domain: &Domain, user: User) -> Result<Handle<DomainKind>, Failure> {
         let handle = domain::enter(Arc::new(Opened::new(domain.clone(), user)));
-        self.lock().push(handle);
-        handle
+        let entered = self.0.lock().and_then(|mut handles| {
+            if handles.freed {
+                return Err(Failure::new(Code::Closed, "the module was given back"));
+            }
+            handles.all.push(handle);
+            Ok(())
+        });
+        match entered {
+            Ok(()) => Ok(handle),
+            Err(failure) => {
+                let _ = domain::leave(handle);
+                Err(failure)
+            }
+        }
     }
 
-    /// Forgets the versions that are closed, or all.
-    fn forget(&self, all: bool) {
-        let gone = |handle: &Handle<DomainKind>| {
-            all || handle.get().map_or(true, |o| o.domain.is_closed())
+    /// Takes those back that are `gone`.
+    fn forget(&self, gone: impl Fn(Handle<DomainKind>) -> bool, freed: bool) {
+        // In a forked child that nobody told which there are, they stay.
+        let Ok(mut handles) = self.0.lock() else {
+            return;
         };
-        let (gone, here): (Vec<_>, Vec<_>) = std::mem::take(&mut *self.lock())
-            .into_iter()
-            .partition(gone);
-        self.lock().extend(here);
+        handles.freed |= freed;
+        let known = std::mem::take(&mut handles.all).into_iter();
+        let (gone, here): (Vec<_>, Vec<_>) = known.partition(|&handle| gone(handle));
+        handles.all = here;
+        drop(handles);
         for handle in gone {
             let _ = domain::leave(handle);
         }
+    }
+
+    /// Forgets the versions that are closed.
+    fn forget_closed(&self) {
+        self.forget(
+            |handle| handle.get().map_or(true, |o| o.domain.is_closed()),
+            false,
+        );
+    }
+
+    /// Forgets all versions, and lets none be entered from now on.
+    fn forget_all(&self) {
+        self.forget(|_| true, true);
     }
 }
 
@@ -126,17 +158,17 @@ pub extern "C" fn pt_module_new(
         let module = Module::builder(&image.get()?, move |builder| all.apply(builder))
             .on_event(move |event| {
                 if matches!(event, ModuleEvent::Drained { .. }) {
-                    seen.forget(false);
+                    seen.forget_closed();
                 }
                 tell(handler, user, event);
             })
             .build()?;
-        versions.enter(&module.domain(), options.user);
+        versions.enter(&module.domain(), options.user)?;
         Ok(Handle::make(Arc::new(Reloadable {
             module,
             versions,
             user: options.user,
-            how: Mutex::new(How {
+            how: Object::new(How {
                 probation: 32,
                 drain: Duration::from_secs(1),
                 end_stragglers: false,
@@ -155,7 +187,7 @@ pub extern "C" fn pt_module_free(module: Handle<ModuleKind>) -> c_int {
     failure::code(|| {
         let module = module.take()?;
         let current = module.module.domain();
-        module.versions.forget(true);
+        module.versions.forget_all();
         // Calls of the module's functions hold nothing.
         drop(module);
         current.close();
@@ -169,8 +201,7 @@ fn change(
 ) -> c_int {
     failure::code(|| {
         let module = module.get()?;
-        let mut how = module.how.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut how)
+        change(&mut *module.how.lock()?)
     })
 }
 
@@ -233,11 +264,8 @@ pub extern "C" fn pt_module_replace(module: Handle<ModuleKind>, image: Handle<Im
     failure::code(|| {
         let (module, image) = (module.get()?, image.get()?);
         // Without its lock: the host's functions that are called meanwhile may change it.
-        let how = {
-            let how = module.how.lock().unwrap_or_else(PoisonError::into_inner);
-            how.clone()
-        };
-        let entered = Mutex::new(None);
+        let how = module.how.lock()?.clone();
+        let entered = Cell::new(None);
         let mut replacement = module
             .module
             .replacement(&image)
@@ -245,8 +273,8 @@ pub extern "C" fn pt_module_replace(module: Handle<ModuleKind>, image: Handle<Im
             .drain(how.drain)
             .prepare(|new| {
                 let handle = module.versions.enter(new, module.user);
-                *entered.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
-                Ok::<_, Failed>(())
+                entered.set(Some(handle.map_err(|failure| failure.message)?));
+                Ok::<_, String>(())
             });
         if how.end_stragglers {
             replacement = replacement.end_stragglers();
@@ -270,10 +298,9 @@ pub extern "C" fn pt_module_replace(module: Handle<ModuleKind>, image: Handle<Im
         }
         let done = replacement.apply();
         if done.is_err()
-            && let Some(handle) = entered.into_inner().unwrap_or_else(PoisonError::into_inner)
+            && let Some(new) = entered.get()
         {
-            module.versions.lock().retain(|h| h.0 != handle.0);
-            let _ = domain::leave(handle);
+            module.versions.forget(|handle| handle.0 == new.0, false);
         }
         done?;
         Ok(())

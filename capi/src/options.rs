@@ -7,12 +7,13 @@ use crate::boundary::{self, FaultHandler, Function, ReloadHandler, Text, User};
 use crate::failure::{self, Code, Failure};
 use crate::fault::Shown;
 use crate::handle::{Handle, kind};
+use crate::object::Draft;
 use postern::{
     BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement,
     Policy, PoolBuilder, Recycle, RestartPolicy, Signature,
 };
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A service as it was offered.
@@ -136,34 +137,28 @@ impl Options {
     }
 }
 
-kind!(OptionsKind: Arc<Mutex<Options>>, b'O', "pt_options");
+kind!(OptionsKind: Draft<Options>, b'O', "pt_options");
 
-/// A copy of the options; NULL means the defaults.
-pub fn get(options: Handle<OptionsKind>) -> Result<Options, Failure> {
-    if options.0 == 0 {
-        return Ok(Options::default());
+/// The options as they are now; NULL means the defaults.
+pub fn get(options: Handle<OptionsKind>) -> Result<Arc<Options>, Failure> {
+    match options.0 {
+        0 => Ok(Arc::default()),
+        _ => options.as_it_is(),
     }
-    let options = options.get()?;
-    let options = options.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(options.clone())
 }
 
-/// Changes options.
+/// Changes options, or leaves them as they are if that fails.
 pub fn change(
     options: Handle<OptionsKind>,
     change: impl FnOnce(&mut Options) -> Result<(), Failure>,
 ) -> c_int {
-    failure::code(|| {
-        let options = options.get()?;
-        let mut options = options.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut options)
-    })
+    failure::code(|| options.change(change))
 }
 
 /// `pt_options_new`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_new() -> Handle<OptionsKind> {
-    failure::or(Handle::NULL, || Ok(Handle::make(Arc::default())))
+    failure::or(Handle::NULL, || Ok(Handle::draft(Options::default())))
 }
 
 /// `pt_options_free`

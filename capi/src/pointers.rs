@@ -3,10 +3,10 @@
 
 use crate::boundary::Text;
 use crate::failure::Failure;
+use crate::object::Object;
 use crate::options;
 use postern::{Signature, SymbolError};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
@@ -16,7 +16,7 @@ enum Key {
 
 /// The function pointers of a domain, or a module, by what they were asked for.
 #[derive(Default)]
-pub struct Pointers(Mutex<HashMap<Key, usize>>);
+pub struct Pointers(Object<HashMap<Key, usize>>);
 
 impl Pointers {
     fn get(
@@ -24,7 +24,10 @@ impl Pointers {
         key: Key,
         make: impl FnOnce() -> Result<*const (), SymbolError>,
     ) -> Result<usize, Failure> {
-        let mut pointers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut pointers) = self.0.lock() else {
+            // In a forked child that nobody told which there are. The engine knows most of them.
+            return Ok(make()? as usize);
+        };
         if let Some(&pointer) = pointers.get(&key) {
             return Ok(pointer);
         }

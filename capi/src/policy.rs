@@ -9,6 +9,7 @@ use crate::boundary::{
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
+use crate::object;
 use crate::options::{self, OptionsKind};
 use crate::structures::{CCall, Reason};
 use postern::policy::{Call, Input, Request, Sink};
@@ -16,7 +17,6 @@ use postern::{Access, Caller, Policy, Rules, Verdict};
 use std::ffi::{CString, OsStr, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::null;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a policy begins with.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ pub struct Draft {
     user: User,
 }
 
-kind!(PolicyKind: Arc<Mutex<Draft>>, b'P', "pt_policy");
+kind!(PolicyKind: object::Draft<Draft>, b'P', "pt_policy");
 
 /// Names in C and values, for the test that the header agrees.
 pub const VERDICTS: [(&str, i32); 3] =
@@ -112,7 +112,7 @@ fn bytes_of(path: &[u8]) -> CString {
 
 fn make(base: Base) -> Handle<PolicyKind> {
     failure::or(Handle::NULL, || {
-        Ok(Handle::make(Arc::new(Mutex::new(Draft {
+        Ok(Handle::draft(Draft {
             base,
             rules: Rules::new(),
             input: Input::Empty,
@@ -120,7 +120,7 @@ fn make(base: Base) -> Handle<PolicyKind> {
             error: Sink::Inherit,
             decide: CallHandler::NONE,
             user: User::default(),
-        }))))
+        }))
     })
 }
 
@@ -129,20 +129,14 @@ fn get(policy: Handle<PolicyKind>) -> Result<Policy, Failure> {
     if policy.0 == 0 {
         return Ok(Policy::none());
     }
-    let draft = policy.get()?;
-    let draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(draft.policy())
+    Ok(policy.as_it_is()?.policy())
 }
 
 fn change(
     policy: Handle<PolicyKind>,
     change: impl FnOnce(&mut Draft) -> Result<(), Failure>,
 ) -> c_int {
-    failure::code(|| {
-        let draft = policy.get()?;
-        let mut draft = draft.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut draft)
-    })
+    failure::code(|| policy.change(change))
 }
 
 /// `pt_policy_none`

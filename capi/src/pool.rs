@@ -66,7 +66,7 @@ impl From<PoolError> for Failure {
 
 fn maker(
     image: Image,
-    options: Options,
+    options: Arc<Options>,
 ) -> impl Fn() -> Result<Lent, postern::InstantiateError> + Send + Sync + 'static {
     move || {
         let builder = options.apply_without_restart(Domain::builder(&image));

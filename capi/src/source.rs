@@ -7,6 +7,7 @@ use crate::boundary::{Descriptor, Out, PacketIn, Source as Bytes, Target, Text, 
 use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
+use crate::object::{Object, Used};
 use crate::structures::CPacket;
 use postern::Offset;
 use postern_capture::{
@@ -18,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Bytes of a packet that are believed: more than any source gives.
 const LONGEST: u32 = 1 << 26;
@@ -122,15 +123,18 @@ impl From<SourceError> for Failure {
 
 /// A source with what the C host holds of it.
 pub struct Open {
-    source: Mutex<Source>,
+    source: Object<Source>,
     /// Sends without waiting for whoever waits for a packet.
     sender: Option<Sender>,
 }
 
 impl Open {
     /// The source for whoever's turn it is.
-    pub fn lock(&self) -> MutexGuard<'_, Source> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
+    ///
+    /// # Errors
+    /// As of [`Object::lock`].
+    pub fn lock(&self) -> Result<Used<'_, Source>, Failure> {
+        self.source.lock()
     }
 }
 
@@ -150,7 +154,7 @@ fn open(make: impl FnOnce() -> Result<Source, Failure>) -> Handle<SourceKind> {
         let source = make()?;
         ethernet(source.link())?;
         let sender = source.sender();
-        let source = Mutex::new(source);
+        let source = Object::new(source);
         Ok(Handle::make(Arc::new(Open { source, sender })))
     })
 }
@@ -222,7 +226,7 @@ pub extern "C" fn pt_source_free(source: Handle<SourceKind>) -> c_int {
 pub extern "C" fn pt_source_watch(source: Handle<SourceKind>, domain: Handle<DomainKind>) -> c_int {
     failure::code(|| {
         let domain = domain.get()?;
-        Ok(source.get()?.lock().watch(&domain.domain)?)
+        Ok(source.get()?.lock()?.watch(&domain.domain)?)
     })
 }
 
@@ -231,7 +235,7 @@ pub extern "C" fn pt_source_watch(source: Handle<SourceKind>, domain: Handle<Dom
 pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<'_, CPacket>) -> c_int {
     failure::number(|| {
         let packet = packet.needed("packet")?;
-        match source.get()?.lock().next()? {
+        match source.get()?.lock()?.next()? {
             Next::Packet(seen) => {
                 ethernet(seen.origin.link)?;
                 packet.put(CPacket::from(&seen));
@@ -253,7 +257,7 @@ pub extern "C" fn pt_source_interface(
 ) -> i64 {
     failure::number(|| {
         let (source, seen) = (source.get()?, packet.get()?.seen()?);
-        name.fill(size, source.lock().interface(&seen))
+        name.fill(size, source.lock()?.interface(&seen))
     })
 }
 
@@ -268,7 +272,7 @@ pub extern "C" fn pt_source_read(
     failure::number(|| {
         let seen = packet.get()?.seen()?;
         let buffer = buffer.get(size.min(seen.captured as usize), "buffer")?;
-        source.get()?.lock().copy(&seen, buffer)?;
+        source.get()?.lock()?.copy(&seen, buffer)?;
         Ok(buffer.len() as i64)
     })
 }
@@ -311,7 +315,7 @@ pub extern "C" fn pt_source_counters(
     dropped: Out<'_, u64>,
 ) -> c_int {
     failure::code(|| {
-        let counters = source.get()?.lock().counters();
+        let counters = source.get()?.lock()?.counters();
         received.put(counters.received);
         dropped.put(counters.dropped);
         Ok(())
@@ -326,7 +330,7 @@ pub extern "C" fn pt_source_progress(
     size: Out<'_, u64>,
 ) -> c_int {
     failure::number(|| {
-        let progress = source.get()?.lock().progress();
+        let progress = source.get()?.lock()?.progress();
         let Some((read, all)) = progress else {
             return Ok(0);
         };

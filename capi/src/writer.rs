@@ -3,6 +3,7 @@
 use crate::boundary::{Descriptor, PacketIn, Source as Bytes, Text};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
+use crate::object::Object;
 use crate::source::{self, SourceKind};
 use postern_capture::{Direction, Format, Writer};
 use std::ffi::{OsStr, c_int};
@@ -10,7 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// A writer with room for a packet that comes from a source.
 pub struct Making {
@@ -21,7 +22,7 @@ pub struct Making {
     direction: Direction,
 }
 
-kind!(WriterKind: Arc<Mutex<Making>>, b'W', "pt_writer");
+kind!(WriterKind: Arc<Object<Making>>, b'W', "pt_writer");
 
 /// Names in C and values, for the test that the header agrees.
 pub const FORMATS: [(&str, i32); 3] = [
@@ -48,10 +49,6 @@ fn unwritten(error: io::Error) -> Failure {
     Failure::new(Code::File, format!("cannot write: {error}"))
 }
 
-fn lock(writer: &Mutex<Making>) -> MutexGuard<'_, Making> {
-    writer.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn begin(
     file: File,
     format: Format,
@@ -60,7 +57,7 @@ fn begin(
     let interface = interface.map(str::to_owned);
     let known = interface.as_slice();
     let writer = Writer::new(Box::new(file), format, known).map_err(unwritten)?;
-    Ok(Handle::make(Arc::new(Mutex::new(Making {
+    Ok(Handle::make(Arc::new(Object::new(Making {
         writer,
         bytes: Vec::new(),
         interface: interface.unwrap_or_default(),
@@ -113,7 +110,7 @@ pub extern "C" fn pt_writer_origin(
     failure::code(|| {
         let (writer, direction) = (writer.get()?, source::direction(direction)?);
         let interface = interface.get("interface's name")?.to_owned();
-        let making = &mut *lock(&writer);
+        let making = &mut *writer.lock()?;
         (making.interface, making.direction) = (interface, direction);
         Ok(())
     })
@@ -134,7 +131,7 @@ pub extern "C" fn pt_writer_packet(
             let long = format!("a packet cannot have {length} bytes");
             return Err(Failure::new(Code::Argument, long));
         }
-        let making = &mut *lock(&writer);
+        let making = &mut *writer.lock()?;
         making.writer.origin(&making.interface, making.direction);
         let written = making.writer.packet(time, packet, wire_length);
         written.map_err(unwritten)
@@ -150,8 +147,8 @@ pub extern "C" fn pt_writer_copy(
 ) -> c_int {
     failure::code(|| {
         let (writer, source, seen) = (writer.get()?, source.get()?, packet.get()?.seen()?);
-        let making = &mut *lock(&writer);
-        let mut source = source.lock();
+        let making = &mut *writer.lock()?;
+        let mut source = source.lock()?;
         source.read(&seen, &mut making.bytes)?;
         let interface = match source.interface(&seen) {
             "" => &making.interface,
@@ -166,11 +163,11 @@ pub extern "C" fn pt_writer_copy(
 /// `pt_writer_flush`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_writer_flush(writer: Handle<WriterKind>) -> c_int {
-    failure::code(|| lock(&*writer.get()?).writer.flush().map_err(unwritten))
+    failure::code(|| writer.get()?.lock()?.writer.flush().map_err(unwritten))
 }
 
 /// `pt_writer_free`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_writer_free(writer: Handle<WriterKind>) -> c_int {
-    failure::code(|| lock(&*writer.take()?).writer.finish().map_err(unwritten))
+    failure::code(|| writer.take()?.lock()?.writer.finish().map_err(unwritten))
 }

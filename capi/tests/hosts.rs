@@ -63,6 +63,11 @@ fn threads_closing_and_forking() {
 }
 
 #[test]
+fn handles_in_random_order() {
+    support::test("lifecycle.c");
+}
+
+#[test]
 fn counters_and_placement() {
     support::test("observe.c");
 }

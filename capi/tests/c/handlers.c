@@ -4,6 +4,17 @@
 #include "packets.h"
 #include <unistd.h>
 
+/* A function that is asked while a handler runs does not wait for the handler. */
+static int asked;
+static int uses_its_own(void *handler, pt_question *question)
+{
+    pt_packet packet = { 0 };
+    CHECK(question->service && pt_handler_counters(handler, NULL, NULL) == PT_E_BUSY);
+    CHECK(pt_handler_run(handler, &packet) == PT_E_BUSY && !pt_handler_answer(handler, 0, NULL));
+    asked += 1;
+    return PT_ALLOW;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 4 && chdir(argv[1]) == 0);
@@ -25,6 +36,10 @@ int main(int argc, char **argv)
     CHECK(pt_source_next(source, &packet) == 1 && pt_handler_run(handler, &packet) == PT_E_FAULT);
     CHECK(pt_fault_last()->kind == PT_FAULT_READ && pt_fault_last()->address >= packet.at);
     CHECK(pt_source_watch(source, pt_handler_domain(handler)) == 0);
+
+    CHECK(pt_domain_set_decider(pt_handler_domain(handler), uses_its_own, handler) == 0);
+    CHECK(pt_handler_run(handler, &packet) == 1 && asked == 2);
+    CHECK(pt_domain_set_decider(pt_handler_domain(handler), NULL, NULL) == 0);
 
     const unsigned char *frame;
     for (int i = 0; i < count; i++) {
@@ -53,7 +68,7 @@ int main(int argc, char **argv)
         }
     }
     CHECK(pt_source_next(source, &packet) == PT_E_END);
-    CHECK(pt_handler_counters(handler, &calls, &faults) == 0 && calls == 7 && faults == 2);
+    CHECK(pt_handler_counters(handler, &calls, &faults) == 0 && calls == 8 && faults == 2);
     CHECK(pt_handler_counters(handler, NULL, NULL) == 0);
 
     /* Without an area there is none to write to. */
