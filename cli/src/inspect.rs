@@ -73,6 +73,8 @@ struct HeaderView {
     data_stack: u32,
     x87: bool,
     heap_wish: u64,
+    /// Features of the processor, by the names of the compiler's options.
+    needs: Vec<String>,
 }
 
 /// A row of the memory table.
@@ -129,6 +131,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             data_stack: image.layout().stack_size,
             x87: header.x87,
             heap_wish: header.heap_wish,
+            needs: image.needs().iter().map(|&name| name.to_owned()).collect(),
         },
         memory: memory(&image),
         exports: image
@@ -317,6 +320,9 @@ fn text(report: &Report) -> String {
         "operands through {}, data stack {stack}{x87}\n",
         header.segment
     );
+    if !header.needs.is_empty() {
+        text += &format!("needs of the processor: {}\n", header.needs.join(" "));
+    }
     match (&report.facts, &report.violation) {
         (Some(facts), _) => {
             text += &format!(

@@ -42,6 +42,36 @@ pub fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
 }
 
+/// Whether this processor and kernel have a feature, by the name of gcc's option that allows it. A
+/// name that is not known here is of a feature that is not there.
+pub fn has(name: &str) -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    match name {
+        "sse3" => has!("sse3"),
+        "ssse3" => has!("ssse3"),
+        "sse4.1" => has!("sse4.1"),
+        "sse4.2" => has!("sse4.2"),
+        "popcnt" => has!("popcnt"),
+        "cx16" => has!("cmpxchg16b"),
+        "movbe" => has!("movbe"),
+        "lzcnt" => has!("lzcnt"),
+        "bmi" => has!("bmi1"),
+        "bmi2" => has!("bmi2"),
+        "avx" => has!("avx"),
+        "avx2" => has!("avx2"),
+        "f16c" => has!("f16c"),
+        "fma" => has!("fma"),
+        "aes" => has!("aes"),
+        "pclmul" => has!("pclmulqdq"),
+        "sha" => has!("sha"),
+        "adx" => has!("adx"),
+        "gfni" => has!("gfni"),
+        "vaes" => has!("vaes"),
+        "vpclmulqdq" => has!("vpclmulqdq"),
+        _ => false,
+    }
+}
+
 /// A file in memory that can be sealed.
 pub fn memory_file(name: &CStr, executable: bool) -> std::io::Result<File> {
     const MFD_NOEXEC_SEAL: u32 = 8;

@@ -44,6 +44,7 @@ pub struct ImageBuilder {
     x87: bool,
     heap_wish: u64,
     shift: u32,
+    needs: Vec<String>,
 }
 
 impl ImageBuilder {
@@ -62,6 +63,7 @@ impl ImageBuilder {
             x87: false,
             heap_wish: 0,
             shift: 0,
+            needs: Vec::new(),
         }
     }
 
@@ -128,6 +130,12 @@ impl ImageBuilder {
     /// Says that the code may use x87.
     pub fn x87(&mut self, allowed: bool) -> &mut Self {
         self.x87 = allowed;
+        self
+    }
+
+    /// Says that the code needs a feature of the processor (`aes`).
+    pub fn need(&mut self, name: impl Into<String>) -> &mut Self {
+        self.needs.push(name.into());
         self
     }
 
@@ -276,11 +284,15 @@ impl ImageBuilder {
         let exports: Vec<u8> = exports
             .flat_map(|(name, position, s)| [&offset(*position)[..], &entry(name, s)].concat())
             .collect();
-        let all = [
+        let mut all = vec![
             (notes::NOTE_HEADER, header),
             (notes::NOTE_IMPORTS, imports),
             (notes::NOTE_EXPORTS, exports),
         ];
+        if !self.needs.is_empty() {
+            let needs = self.needs.iter().flat_map(|name| name.bytes().chain([0]));
+            all.push((notes::NOTE_NEEDS, needs.collect()));
+        }
         for (kind, descriptor) in all {
             for word in [notes::NOTE_NAME.len() as u32, descriptor.len() as u32, kind] {
                 bytes.extend(word.to_le_bytes());

@@ -39,6 +39,7 @@ pub struct ImageFile<'a> {
     thread_locals: Option<ThreadLocals<'a>>,
     imports: Vec<Import<'a>>,
     exports: Vec<Export<'a>>,
+    needs: Vec<&'a str>,
     /// Indices into `exports`, in the order of their names.
     by_name: Vec<u32>,
 }
@@ -65,6 +66,7 @@ impl<'a> ImageFile<'a> {
             header,
             imports,
             exports,
+            needs,
         } = Notes::parse(note_bytes, notes.offset)?;
 
         let sizes = Sizes {
@@ -116,6 +118,7 @@ impl<'a> ImageFile<'a> {
             thread_locals,
             imports,
             exports,
+            needs,
             by_name,
         })
     }
@@ -179,6 +182,13 @@ impl<'a> ImageFile<'a> {
     /// What the image offers, in the file's order.
     pub fn exports(&self) -> &[Export<'a>] {
         &self.exports
+    }
+
+    /// What the image needs of the processor, by the names of the compiler's options (`aes` for
+    /// `-maes`): a claim of whoever linked it. Code that uses more faults where the processor lacks
+    /// it.
+    pub fn needs(&self) -> &[&'a str] {
+        &self.needs
     }
 
     /// Indices into [`ImageFile::exports`], in the order of their names.

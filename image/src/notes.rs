@@ -1,4 +1,5 @@
-//! The notes of an image: header, imports and exports (extension ABI, section 7).
+//! The notes of an image: header, imports, exports and what it needs of the processor (extension
+//! ABI, section 7).
 //!
 //! They are claims of whoever linked the file. Here they are checked for form; what they claim is
 //! bound to the image by others: `file` compares offsets with text, the verifier judges the code.
@@ -25,6 +26,8 @@ pub(crate) const NOTE_HEADER: u32 = 1;
 pub(crate) const NOTE_IMPORTS: u32 = 2;
 /// Type of the exports note.
 pub(crate) const NOTE_EXPORTS: u32 = 3;
+/// Type of the note of what the image needs of the processor.
+pub(crate) const NOTE_NEEDS: u32 = 4;
 /// Size of the header note's descriptor in bytes.
 pub(crate) const HEADER_NOTE_SIZE: usize = 24;
 /// Bit of the header's flags: may use x87.
@@ -32,6 +35,8 @@ pub(crate) const FLAG_X87: u32 = 1;
 /// Bits of the header's flags: the shift.
 const FLAGS_SHIFT: u32 = MAX_SHIFT << SHIFT_FLAGS;
 const _: () = assert!((MAX_SHIFT + 1).is_power_of_two());
+/// Most names of features that an image can say it needs.
+const MAX_NEEDS: usize = 64;
 /// Longest name of an import or export in bytes.
 pub(crate) const MAX_NAME: usize = 255;
 
@@ -75,18 +80,20 @@ pub struct Export<'a> {
     pub signature: Option<Signature>,
 }
 
-/// The three notes, checked for form.
+/// The notes, checked for form.
 pub(crate) struct Notes<'a> {
     pub header: Header,
     pub imports: Vec<Import<'a>>,
     pub exports: Vec<Export<'a>>,
+    /// Empty without the note.
+    pub needs: Vec<&'a str>,
 }
 
 impl<'a> Notes<'a> {
     /// Reads the bytes of the note segment, which begins at `offset` of the file. Notes of other
     /// owners are skipped.
     pub fn parse(mut segment: &'a [u8], offset: u64) -> Result<Notes<'a>, ImageError> {
-        let (mut header, mut imports, mut exports) = (None, None, None);
+        let (mut header, mut imports, mut exports, mut needs) = (None, None, None, None);
         let length = segment.len();
         while !segment.is_empty() {
             let place = FileLocation::Note(offset + (length - segment.len()) as u64);
@@ -101,11 +108,13 @@ impl<'a> Notes<'a> {
                 NOTE_HEADER if header.is_some() => return second("header note"),
                 NOTE_IMPORTS if imports.is_some() => return second("imports note"),
                 NOTE_EXPORTS if exports.is_some() => return second("exports note"),
+                NOTE_NEEDS if needs.is_some() => return second("note of needs"),
                 NOTE_HEADER => {
                     header = Some(Header::parse(note.descriptor).map_err(|p| p.at(place))?)
                 }
                 NOTE_IMPORTS => imports = Some(parse_imports(note.descriptor)?),
                 NOTE_EXPORTS => exports = Some(parse_exports(note.descriptor)?),
+                NOTE_NEEDS => needs = Some(parse_needs(note.descriptor).map_err(|p| p.at(place))?),
                 other => return Err(Problem::UnknownNote(other).at(place)),
             }
         }
@@ -114,6 +123,7 @@ impl<'a> Notes<'a> {
             header: header.ok_or_else(|| missing("header note"))?,
             imports: imports.ok_or_else(|| missing("imports note"))?,
             exports: exports.ok_or_else(|| missing("exports note"))?,
+            needs: needs.unwrap_or_default(),
         })
     }
 }
@@ -260,4 +270,18 @@ fn parse_exports(mut bytes: &[u8]) -> Result<Vec<Export<'_>>, ImageError> {
         });
     }
     Ok(exports)
+}
+
+/// Names of features of the processor, each with a NUL behind it. Whoever loads the image knows
+/// which there are.
+fn parse_needs(mut bytes: &[u8]) -> Result<Vec<&str>, Problem> {
+    let mut needs = Vec::new();
+    while !bytes.is_empty() {
+        if needs.len() == MAX_NEEDS {
+            return Err(Problem::TooMany(MAX_NEEDS as u32));
+        }
+        let name = until_nul(&mut bytes).ok_or(Problem::TruncatedEntry)?;
+        needs.push(checked_name(name).ok_or(Problem::Name)?);
+    }
+    Ok(needs)
 }

@@ -339,6 +339,34 @@ fn notes_are_checked_for_form() {
 }
 
 #[test]
+fn needs_are_names() {
+    let with = |names: &[&str]| {
+        let mut builder = ImageBuilder::new([0xc3]);
+        for name in names {
+            builder.need(*name);
+        }
+        builder.build()
+    };
+    let file = with(&["aes", "frobnicate"]).unwrap();
+    assert_eq!(
+        ImageFile::parse(&file).unwrap().needs(),
+        ["aes", "frobnicate"]
+    );
+    assert!(with(&[]).is_ok_and(|file| ImageFile::parse(&file).unwrap().needs().is_empty()));
+    assert_eq!(with(&["a b"]).unwrap_err().problem, Problem::Name);
+    assert_eq!(with(&[""]).unwrap_err().problem, Problem::Name);
+    assert_eq!(with(&["x"; 65]).unwrap_err().problem, Problem::TooMany(64));
+    // Without the last NUL, and twice.
+    let at = file.windows(10).position(|w| w == b"frobnicate").unwrap();
+    let mut cut = file.clone();
+    cut[at + 10] = b'x';
+    assert_eq!(
+        ImageFile::parse(&cut).unwrap_err().problem,
+        Problem::TruncatedEntry
+    );
+}
+
+#[test]
 fn tables_are_checked_for_form() {
     let import = |name: Option<&str>| FileLocation::Import(0, name.map(Box::from));
     let check = |at, bytes: &[u8], place, problem| {

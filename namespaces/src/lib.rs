@@ -447,7 +447,7 @@ impl NamespaceBuilder {
     /// failed.
     pub fn build(self) -> Result<Namespace, NamespaceError> {
         if self.registers >= RegisterUse::WideVectors && !machine::has_avx2() {
-            return Err(LoadError::Machine("AVX2").into());
+            return Err(LoadError::Machine("AVX2".into()).into());
         }
         let plan = plan(&self.room).ok_or(NamespaceError::Room)?;
         let (bytes, data) = (

@@ -35,6 +35,30 @@ fn refused_code_names_the_place_and_the_rule() {
 }
 
 #[test]
+fn what_the_processor_lacks_is_named() {
+    let load = |names: &[&str]| {
+        let mut builder = ImageBuilder::new([0xc3]);
+        for name in names {
+            builder.need(*name);
+        }
+        Image::from_bytes(&builder.build().unwrap())
+    };
+    assert!(load(&[]).is_ok());
+    match load(&["frobnicate", "avx1024"]) {
+        Err(error @ LoadError::Machine(_)) => {
+            let text = error.to_string();
+            assert!(
+                text.contains("frobnicate, avx1024, which this processor lacks"),
+                "{text}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(load(&["aes"]).is_ok(), is_x86_feature_detected!("aes"));
+    assert_eq!(load(&["gfni"]).is_ok(), is_x86_feature_detected!("gfni"));
+}
+
+#[test]
 fn exports_must_be_instruction_starts() {
     let text = [0x8d, 0x47, 0x02, 0xc3];
     for position in [1, 2] {

@@ -51,7 +51,7 @@ pub enum LoadError {
     Segment,
     /// The processor lacks something that the code uses.
     #[error("the code needs {0}, which this processor lacks; compile for an older -march")]
-    Machine(&'static str),
+    Machine(String),
     /// Calls of it were to be bounded by their instructions.
     #[error(
         "it imports functions of the memory gate, whose time no number of instructions bounds; link it without -fpostern-memory-gate"

@@ -35,7 +35,10 @@ fn accepted_code_stays_in_its_window() {
         tally.completed > tally.faulted,
         "most snippets must get somewhere"
     );
-    let idle = campaign.rows_never_completed();
+    let mut idle = campaign.rows_never_completed();
+    if !std::arch::is_x86_feature_detected!("gfni") {
+        idle.retain(|row| !row.contains("gf2p8"));
+    }
     assert!(
         idle.is_empty(),
         "rows that never ran without a fault: {idle:?}"

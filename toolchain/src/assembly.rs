@@ -71,6 +71,18 @@ pub struct Instruction {
     pub indirect: bool,
 }
 
+impl Instruction {
+    /// One without prefixes and operands.
+    pub fn bare(mnemonic: &str) -> Self {
+        Self {
+            prefixes: Vec::new(),
+            mnemonic: mnemonic.to_owned(),
+            operands: Vec::new(),
+            indirect: false,
+        }
+    }
+}
+
 /// One operand.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use postern_image::input;
 
 use crate::error::CompileError;
+use crate::features::Features;
 use crate::rewrite::{Adjustment, RewriteOptions, rewrite};
 use crate::tools::{Tool, ToolCommand, ToolError};
 use crate::wasm;
@@ -241,17 +242,14 @@ impl<'a> Compilation<'a> {
         })
     }
 
-    /// Whether the compiler, with the flags of this run, uses AVX2.
-    pub fn uses_avx2(&self) -> bool {
-        let macros = self.scratch.path().join("macros.h");
-        let mut probe = Language::C.compiler();
-        probe
-            .args(&self.options.flags)
-            .args(["-w", "-E", "-dM", "-x", "c", "/dev/null", "-o"])
-            .arg(&macros);
-        self.perhaps_avx2()
-            && probe.succeeds()
-            && std::fs::read_to_string(&macros).is_ok_and(|text| text.contains("__AVX2__"))
+    /// What the compiler, with the flags of this run, may use of a processor.
+    pub fn features(&self) -> Features {
+        let flags = &self.options.flags;
+        let about_processors = |flag: &OsString| flag.to_string_lossy().starts_with("-m");
+        match flags.iter().any(about_processors) {
+            true => Features::of(Language::C.compiler().args(flags)),
+            false => Features::default(),
+        }
     }
 
     /// The option that keeps this compiler from making gathers, where it could.

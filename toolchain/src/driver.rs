@@ -285,8 +285,9 @@ impl<'a> Driver<'a> {
             });
         }
         let mut options = i.link.clone();
+        options.features = self.compilation.features();
         if i.library {
-            let vectors = match self.compilation.uses_avx2() {
+            let vectors = match options.features.has("avx2") {
                 true => Vectors::Avx2,
                 false => Vectors::Sse2,
             };

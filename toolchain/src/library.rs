@@ -21,6 +21,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("quad.c", include_str!("../lib/quad.c")),
     ("abort.c", include_str!("../lib/abort.c")),
     ("setjmp.s", include_str!("../lib/setjmp.s")),
+    ("cpuid.s", include_str!("../lib/cpuid.s")),
     ("unwind.s", include_str!("../lib/unwind.s")),
     ("unwind.c", include_str!("../lib/unwind.c")),
     ("atexit.c", include_str!("../lib/atexit.c")),

@@ -19,6 +19,7 @@ use postern_verifier::window::{MAX_IMPORTS, MAX_SHIFT, PAGE, text_start};
 
 use crate::archive::LibraryError;
 use crate::cxx::CxxLibrary;
+use crate::features::Features;
 use crate::sysroot::Sysroot;
 use crate::tools::{Tool, ToolError, printable};
 use linker::Linker;
@@ -54,6 +55,8 @@ pub struct LinkOptions {
     pub shared: bool,
     /// Functions that are the host's whatever library has one of that name.
     pub imports: Vec<String>,
+    /// What the code may use of its processor: what it is told, and what the image says it needs.
+    pub features: Features,
     /// Where a map goes.
     pub map: Option<PathBuf>,
     /// How many pages higher than it needs the code begins, at most [`MAX_SHIFT`]. Without a choice
@@ -77,6 +80,7 @@ impl Default for LinkOptions {
             undefined: Undefined::default(),
             shared: false,
             imports: Vec::new(),
+            features: Features::default(),
             map: None,
             shift: None,
         }
@@ -253,7 +257,14 @@ pub fn link(
 
     let chosen = options.shift.map(|shift| shift.min(MAX_SHIFT));
     let shift = chosen.unwrap_or((found.code % (u64::from(MAX_SHIFT) + 1)) as u32);
-    let source = notes::assembly(&found, &debug, stack_log2, options.heap, shift);
+    let source = notes::assembly(
+        &found,
+        &debug,
+        stack_log2,
+        options.heap,
+        shift,
+        &options.features,
+    );
     let notes = assemble(scratch, &source)?;
     let imports = found.undefined.len() as u32;
     let plan = script::Plan {

@@ -7,6 +7,7 @@ mod driver;
 mod filetests;
 mod libc;
 mod namespaces;
+mod processor;
 mod project;
 mod robust;
 mod wasm;

@@ -417,7 +417,7 @@ fn refusals() {
         &[
             (
                 "asm.c",
-                "int f(void) {\n  int x;\n  __asm__(\"nop\\n\\tcpuid\" : \"=a\"(x));\n  return x;\n}\n",
+                "int f(void) {\n  int x;\n  __asm__(\"nop\\n\\trdtsc\" : \"=a\"(x));\n  return x;\n}\n",
             ),
             (
                 "tls.c",
@@ -454,7 +454,7 @@ fn refusals() {
     };
     has(
         "-O2 -c @/asm.c -o @/x.o",
-        &["asm.c:4: error: `cpuid` cannot be confined"],
+        &["asm.c:4: error: `rdtsc` cannot be confined"],
     );
     has(
         "-O2 -c @/tls.c -o @/x.o",

@@ -146,6 +146,19 @@ fn posix_beyond_c() {
     compare("posix.c", "");
 }
 
+/// `pthread_exit` does what is left to do, in the order of the system's library.
+#[test]
+fn a_thread_ends() {
+    compare("thread_end.c", "");
+}
+
+#[test]
+fn alarms_are_refused() {
+    let image = confined("alarms.c", &[]);
+    let outcome = run(&image, b"", &["alarms"]).unwrap();
+    assert_eq!((&*outcome.output, outcome.status), ("0 1\n-1 1\n", 0));
+}
+
 /// Streams, files and folders, under the policy `files`.
 #[test]
 fn files_and_folders() {

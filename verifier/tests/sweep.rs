@@ -169,6 +169,122 @@ fn vex_encodings_agree_with_other_decoders() {
     assert!(tally.accepted > 100_000, "the sweep has lost its reach");
 }
 
+/// VEX instructions for ciphers and hashes: map, opcode, pp, W, whether L may be 1, whether vvvv is
+/// an operand; from the manual, and not from the list.
+const CIPHERS: &[(u8, u8, u8, u8, bool, bool)] = &[
+    (2, 0xcf, 1, 0, true, true),   // vgf2p8mulb
+    (2, 0xdb, 1, 0, false, false), // vaesimc
+    (2, 0xdc, 1, 0, true, true),   // vaesenc
+    (2, 0xdd, 1, 0, true, true),   // vaesenclast
+    (2, 0xde, 1, 0, true, true),   // vaesdec
+    (2, 0xdf, 1, 0, true, true),   // vaesdeclast
+    (3, 0x44, 1, 0, true, true),   // vpclmulqdq
+    (3, 0xce, 1, 1, true, true),   // vgf2p8affineqb
+    (3, 0xcf, 1, 1, true, true),   // vgf2p8affineinvqb
+    (3, 0xdf, 1, 0, false, false), // vaeskeygenassist
+];
+
+/// Every W, L, pp, vvvv, R, X, B and every prefix before VEX, for these opcodes: exactly the forms
+/// of the manual are accepted (W where it is ignored must be 0), and none of SHA, which has none.
+#[test]
+fn vex_forms_of_ciphers_are_the_manuals() {
+    let mut oracles = Oracles::new();
+    let mut tally = Tally::default();
+    let befores: &[&[u8]] = &[
+        &[],
+        &[0x65, 0x67],
+        &[0x66],
+        &[0xf2],
+        &[0xf3],
+        &[0xf0],
+        &[0x48],
+        &[0x67],
+    ];
+    for map in [2, 3] {
+        for opcode in (0x44..=0x44).chain(0xc8..=0xcf).chain(0xdb..=0xdf) {
+            for second in 0..8u8 {
+                for third in 0..=255u8 {
+                    for modrm in [0x00, 0x05, 0x24, 0x4b, 0x94, 0xc0, 0xe5, 0xfc] {
+                        for before in befores {
+                            let mut bytes = before.to_vec();
+                            bytes.extend([0xc4, second << 5 | map, third, opcode, modrm, 0x25]);
+                            bytes.extend(TAIL);
+                            tally.try_one(&mut oracles, &bytes);
+                            let accepted = next(&bytes, 0, Segment::Gs).is_ok();
+                            let form = CIPHERS.iter().any(|(m, o, pp, w, wide, vvvv)| {
+                                (*m, *o, *pp, *w) == (map, opcode, third & 3, third >> 7)
+                                    && (*wide || third & 4 == 0)
+                                    && (*vvvv || third & 0x78 == 0x78)
+                            });
+                            assert!(form || !accepted, "{bytes:02x?}");
+                            if form && modrm >= 0xc0 {
+                                assert_eq!(accepted, before.is_empty(), "{bytes:02x?}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    tally.finish("ciphers, VEX");
+    assert!(tally.accepted > 10_000, "the sweep has lost its reach");
+}
+
+/// The same for the forms without VEX, with every prefix, two of them in any order, and every REX.
+#[test]
+fn legacy_forms_of_ciphers_are_the_manuals() {
+    const BYTES: [u8; 9] = [0x66, 0xf2, 0xf3, 0xf0, 0x65, 0x64, 0x67, 0x2e, 0x48];
+    let mut prefixes = vec![vec![]];
+    for first in BYTES {
+        prefixes.push(vec![first]);
+        prefixes.extend(BYTES.map(|second| vec![first, second]));
+        prefixes.extend(BYTES.map(|third| vec![0x65, 0x67, first, third]));
+        prefixes.push(vec![0x65, 0x67, first]);
+    }
+    prefixes.push(vec![0x65, 0x67]);
+    let mut oracles = Oracles::new();
+    let mut tally = Tally::default();
+    for prefix in &prefixes {
+        for rex in (0x3f..=0x4f).map(|rex| (rex >= 0x40).then_some(rex)) {
+            for (map, opcodes) in [
+                (0x38, [0xc8..=0xcf, 0xdb..=0xdf, 0xf6..=0xf6]),
+                (0x3a, [0x44..=0x44, 0xcc..=0xcf, 0xdf..=0xdf]),
+            ] {
+                for opcode in opcodes.into_iter().flatten() {
+                    for modrm in [0x00, 0x05, 0x24, 0x4b, 0x94, 0xc0, 0xe5, 0xfc] {
+                        let mut bytes = prefix.clone();
+                        bytes.extend(rex);
+                        bytes.extend([0x0f, map, opcode, modrm, 0x25]);
+                        bytes.extend(TAIL);
+                        tally.try_one(&mut oracles, &bytes);
+                        let wide = rex.is_some_and(|rex| rex & 8 != 0) || prefix.contains(&0x48);
+                        let mandatory: Vec<u8> = prefix
+                            .iter()
+                            .copied()
+                            .filter(|b| matches!(b, 0x66 | 0xf0 | 0xf2 | 0xf3))
+                            .collect();
+                        // SHA has no prefix; `adcx` has 66, `adox` F3, and both a wide form.
+                        let form = match (map, opcode) {
+                            (0x38, 0xc8..=0xcd) | (0x3a, 0xcc) => mandatory.is_empty() && !wide,
+                            (0x38, 0xf6) => matches!(mandatory[..], [0x66 | 0xf3]),
+                            (0x38, 0xce) | (0x3a, 0xcd) => false,
+                            _ => mandatory == [0x66] && !wide,
+                        };
+                        let accepted = next(&bytes, 0, Segment::Gs).is_ok();
+                        assert!(form || !accepted, "{bytes:02x?}");
+                        assert!(
+                            !accepted || !prefix.contains(&0x2e) && !prefix.contains(&0x64),
+                            "{bytes:02x?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    tally.finish("ciphers, legacy");
+    assert!(tally.accepted > 500, "the sweep has lost its reach");
+}
+
 #[test]
 fn random_bytes_agree_with_other_decoders() {
     let mut oracles = Oracles::new();

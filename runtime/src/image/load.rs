@@ -214,7 +214,16 @@ impl Image {
             .map_err(|error| refused(error, &bytes))?;
         let facts = text.facts();
         if facts.ymm && !machine::has_avx2() {
-            return Err(LoadError::Machine("AVX2"));
+            return Err(LoadError::Machine("AVX2".into()));
+        }
+        let missing: Vec<&str> = parsed
+            .needs()
+            .iter()
+            .copied()
+            .filter(|name| !machine::has(name))
+            .collect();
+        if !missing.is_empty() {
+            return Err(LoadError::Machine(missing.join(", ")));
         }
         for export in parsed.exports() {
             if !text.is_start(export.offset) {

@@ -68,7 +68,6 @@ int getdtablesize(void) { return 256; }
 int getgroups(int n, gid_t *groups) { return 0; }
 pid_t getpgrp(void) { return 1; }
 long gethostid(void) { return 0; }
-unsigned alarm(unsigned seconds) { return 0; }
 void sync(void) {}
 size_t confstr(int name, char *to, size_t n) { return errno = EINVAL, 0; }
 long pathconf(const char *path, int name)

@@ -51,8 +51,13 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 int pthread_join(pthread_t thread, void **value) { return thread == pthread_self() ? EDEADLK : ESRCH; }
 int pthread_detach(pthread_t thread) { return thread == pthread_self() ? 0 : ESRCH; }
 int pthread_cancel(pthread_t thread) { return ESRCH; }
+static void end_of_thread(void);
 /* The last thread's end is the program's. */
-void pthread_exit(void *value) { exit(0); }
+void pthread_exit(void *value)
+{
+    end_of_thread();
+    exit(0);
+}
 int pthread_setcancelstate(int state, int *before)
 {
     if (before)
@@ -351,8 +356,24 @@ int pthread_barrier_wait(pthread_barrier_t *b)
     return 0;
 }
 
-/* Keys: each thread has its own values. Destructors would run at the end of a thread, which the
- * extension does not see. */
+/* What a thread has to do at its end. */
+
+static _Thread_local struct __pthread_cleanup *cleanups;
+
+void __pthread_cleanup_push(struct __pthread_cleanup *cleanup)
+{
+    cleanup->before = cleanups;
+    cleanups = cleanup;
+}
+void __pthread_cleanup_pop(struct __pthread_cleanup *cleanup, int execute)
+{
+    cleanups = cleanup->before;
+    if (execute)
+        cleanup->routine(cleanup->argument);
+}
+
+/* Keys: each thread has its own values. Their destructors run in a thread that calls pthread_exit;
+ * the extension does not see how the host's threads end. */
 
 static struct {
     int used;
@@ -387,6 +408,24 @@ int pthread_setspecific(pthread_key_t key, const void *value)
         return ENOMEM;
     values[key] = value;
     return 0;
+}
+
+static void end_of_thread(void)
+{
+    while (cleanups)
+        __pthread_cleanup_pop(cleanups, 1);
+    int again = values != 0;
+    for (int round = 0; again && round < PTHREAD_DESTRUCTOR_ITERATIONS; round++) {
+        again = 0;
+        for (unsigned k = 0; k < PTHREAD_KEYS_MAX; k++) {
+            void *value = (void *)values[k];
+            if (!value || !LOAD(&keys[k].used) || !keys[k].destructor)
+                continue;
+            values[k] = 0;
+            keys[k].destructor(value);
+            again = 1;
+        }
+    }
 }
 
 /* Semaphores. */
@@ -430,7 +469,7 @@ int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) { return 
 thrd_t thrd_current(void) { return pthread_self(); }
 int thrd_detach(thrd_t thread) { return told(pthread_detach(thread)); }
 int thrd_equal(thrd_t a, thrd_t b) { return a == b; }
-void thrd_exit(int value) { exit(0); }
+void thrd_exit(int value) { pthread_exit(0); }
 int thrd_join(thrd_t thread, int *value) { return thrd_error; }
 int thrd_sleep(const struct timespec *time, struct timespec *left) { return nanosleep(time, left) ? errno == EINTR ? -1 : -2 : 0; }
 void thrd_yield(void) { sched_yield(); }

@@ -94,6 +94,7 @@ ENOSYS(int, sigaltstack, (const stack_t *restrict stack, stack_t *restrict befor
 ENOSYS(int, sigwaitinfo, (const sigset_t *set, siginfo_t *information))
 ENOSYS(int, sigtimedwait, (const sigset_t *set, siginfo_t *information, const struct timespec *time))
 ENOSYS(int, sigqueue, (pid_t process, int signal, const union sigval value))
+NOTHING(unsigned, alarm, (unsigned seconds))
 ENOSYS(useconds_t, ualarm, (useconds_t time, useconds_t again))
 ENOSYS(int, getitimer, (int which, struct itimerval *value))
 ENOSYS(int, setitimer, (int which, const struct itimerval *restrict value, struct itimerval *restrict before))

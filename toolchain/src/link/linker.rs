@@ -65,7 +65,8 @@ impl Linker<'_> {
         output: &Path,
     ) -> Result<(), LinkError> {
         let script = self.scratch.join("link.ld");
-        write(&script, &plan.script(&self.kept(needs)))?;
+        let features = self.options.features.symbols();
+        write(&script, &plan.script(&self.kept(needs), &features))?;
         let mut command = Tool::Linker.command();
         command
             .args([

@@ -6,6 +6,7 @@ use postern_verifier::window::{ABI_VERSION, PAGE, SHIFT_FLAGS, STACK_MASK, slot}
 
 use super::signatures::DebugInfo;
 use super::symbols::Found;
+use crate::features::Features;
 
 /// Whether an import or export can have this name. It goes into assembly and linker scripts between
 /// quotation marks, and there is no way to write those in both; no compiler makes such a name.
@@ -15,7 +16,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages
-/// higher than they need, and the three notes. The flags of the header say no more than that; the
+/// higher than they need, and the notes. The flags of the header say no more than that; the
 /// others are filled in after the verifier has said what the text uses.
 pub fn assembly(
     found: &Found,
@@ -23,6 +24,7 @@ pub fn assembly(
     stack_log2: u32,
     heap: u64,
     shift: u32,
+    features: &Features,
 ) -> String {
     let mut out = String::new();
     for (k, name) in found.undefined.iter().enumerate() {
@@ -65,6 +67,13 @@ pub fn assembly(
             );
         }
     });
+    if !features.names().is_empty() {
+        note(&mut out, 4, |out| {
+            for name in features.names() {
+                let _ = writeln!(out, "\t.asciz \"{name}\"");
+            }
+        });
+    }
     out.push_str("\t.section .note.GNU-stack,\"\",@progbits\n");
     out
 }

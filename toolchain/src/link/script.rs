@@ -39,8 +39,9 @@ impl Plan {
         }
     }
 
-    /// The script. `keep` are the symbols from which everything else must be reachable.
-    pub fn script(&self, keep: &[String]) -> String {
+    /// The script. `keep` are the symbols from which everything else must be reachable, `constants`
+    /// those that have a value where something refers to them.
+    pub fn script(&self, keep: &[String], constants: &[(String, u32)]) -> String {
         let mut out = String::new();
         let data_header = if self.data {
             "  data PT_LOAD FLAGS(6);\n"
@@ -59,6 +60,9 @@ impl Plan {
         );
         for name in keep {
             let _ = writeln!(out, "EXTERN(\"{name}\")");
+        }
+        for (name, value) in constants {
+            let _ = writeln!(out, "PROVIDE_HIDDEN({name} = {value:#x});");
         }
         let (text, size) = (self.text, 1u64 << self.stack_log2);
         let mask = size - 1;

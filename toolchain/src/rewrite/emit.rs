@@ -1,11 +1,14 @@
 //! The pass that writes the output: one statement after the other, with the bias in hand.
 
 mod branch;
+mod causes;
 mod frame;
 mod plain;
 
 use std::collections::HashMap;
 use std::fmt::Write;
+
+use causes::Causes;
 
 use super::directive::{Verdict, judge};
 use super::flags::{self, Flags};
@@ -54,7 +57,7 @@ pub(super) struct Emitter<'p, 'a> {
     flags: Flags<'p, 'a>,
     options: &'p RewriteOptions,
     out: String,
-    errors: Vec<Diagnostic>,
+    causes: Causes,
     positions: HashMap<SectionId, Position>,
     fresh: u32,
     in_debug_section: bool,
@@ -76,7 +79,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             flags: Flags::new(program, flow),
             options,
             out: String::new(),
-            errors: Vec::new(),
+            causes: Causes::default(),
             positions: HashMap::new(),
             fresh: 0,
             in_debug_section: false,
@@ -89,15 +92,12 @@ impl<'p, 'a> Emitter<'p, 'a> {
     pub fn run(mut self) -> Result<String, Vec<Diagnostic>> {
         for index in 0..self.program.statements.len() {
             if let Err(message) = self.statement(index) {
-                let place = &self.program.statements[index].place;
-                self.errors.push(Diagnostic::new(place, message));
-                if self.errors.len() >= 50 {
-                    break;
-                }
+                self.causes.add(self.program, index, message);
             }
         }
-        if !self.errors.is_empty() {
-            return Err(self.errors);
+        let errors = std::mem::take(&mut self.causes).errors();
+        if !errors.is_empty() {
+            return Err(errors);
         }
         for id in 0..self.program.sections.len() {
             let Some(position) = self.positions.get_mut(&id) else {
@@ -220,6 +220,9 @@ impl<'p, 'a> Emitter<'p, 'a> {
         if self.in_debug_section {
             return Ok(());
         }
+        if let Some(mnemonic) = spelled_as_bytes(name, arguments).filter(|_| text) {
+            return self.instruction(index, &Instruction::bare(mnemonic));
+        }
         match verdict {
             Verdict::Frame => {
                 if self.program.frames {
@@ -334,6 +337,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             Class::Plain | Class::Compare | Class::Address => {
                 self.plain(index, instruction, class, &prefixes, after)?
             }
+            Class::Routine(name) => self.routine(index, name),
             Class::Refused(_) => {}
         }
         let fixed = self.options.adjustment == Adjustment::Fixed;
@@ -351,6 +355,21 @@ impl<'p, 'a> Emitter<'p, 'a> {
             self.adjust(index, 0);
         }
         Ok(())
+    }
+
+    /// An instruction for which a routine of the library stands. It leaves the data stack alone, so
+    /// that it can be called at any bias.
+    fn routine(&mut self, index: usize, name: &str) {
+        let after = self.program.next[index];
+        let flags = after.is_some_and(|after| self.flags.live(after));
+        let bias = self.position(index).bias;
+        if flags {
+            flags::keep(bias).iter().for_each(|line| self.line(line));
+        }
+        self.line(format!("\tcall\t{name}"));
+        if flags {
+            flags::fetch(bias).iter().for_each(|line| self.line(line));
+        }
     }
 
     fn write_traps(&mut self, traps: Vec<(String, Option<String>)>) {
@@ -440,6 +459,24 @@ fn is_odd_text(name: &str, arguments: &str) -> bool {
         && flags.is_some_and(|flags| flags.contains('x'))
         && section != ".text"
         && !section.starts_with(".text.")
+}
+
+/// The instruction that a directive's bytes are, of those that older assemblers do not know by
+/// name.
+fn spelled_as_bytes(name: &str, arguments: &str) -> Option<&'static str> {
+    let bytes = arguments.split(',').map(|byte| {
+        let byte = byte.trim();
+        let digits = byte.strip_prefix("0x").or(byte.strip_prefix("0X"));
+        digits.map_or(byte.parse().ok(), |digits| {
+            u8::from_str_radix(digits, 16).ok()
+        })
+    });
+    let bytes: Option<Vec<u8>> = bytes.collect();
+    match bytes.filter(|_| name == ".byte")?.as_slice() {
+        [0x0f, 0x01, 0xd0] => Some("xgetbv"),
+        [0x0f, 0xa2] => Some("cpuid"),
+        _ => None,
+    }
 }
 
 /// The prefixes to write before the instruction.

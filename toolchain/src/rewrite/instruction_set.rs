@@ -38,6 +38,8 @@ pub enum Class {
     String(&'static str, u8),
     /// An instruction without effect on an extension: nothing is emitted.
     Nothing,
+    /// A routine of the library stands for it, which keeps all registers that the instruction does.
+    Routine(&'static str),
     /// Cannot be confined, and why.
     Refused(&'static str),
 }
@@ -48,7 +50,8 @@ const CONDITIONS: &str =
 /// Integer instructions that take a width suffix (b, w, l, q) or none.
 const INTEGER: &str = "add or adc sbb and sub xor mov inc dec not neg mul imul div idiv rol ror rcl rcr shl sal shr sar \
     xchg xadd cmpxchg bsf bsr bts btr btc shld shrd popcnt lzcnt tzcnt bswap movbe movnti crc32 andn bextr blsi blsr \
-    blsmsk bzhi pdep pext mulx rorx sarx shlx shrx";
+    blsmsk bzhi pdep pext mulx rorx sarx shlx shrx \
+    adcx adox";
 const COMPARE: &str = "cmp test bt";
 
 /// Instructions without a suffix.
@@ -57,7 +60,7 @@ const BARE: &str = "movzbw movzbl movzbq movzwl movzwq movsbw movsbl movsbq movs
     cmpxchg8b cmpxchg16b pause mfence lfence sfence prefetcht0 prefetcht1 prefetcht2 prefetchnta prefetchw nop \
     vzeroupper vzeroall";
 
-/// SSE to SSE4.2, each with a VEX form of the same name after `v`.
+/// SSE to SSE4.2, AES, PCLMUL and GFNI, each with a VEX form of the same name after `v`.
 const SSE: &str = "addps addpd addss addsd subps subpd subss subsd mulps mulpd mulss mulsd divps divpd divss divsd \
     sqrtps sqrtpd sqrtss sqrtsd rcpps rcpss rsqrtps rsqrtss minps minpd minss minsd maxps maxpd maxss maxsd \
     andps andpd andnps andnpd orps orpd xorps xorpd movaps movapd movups movupd movss movsd movlps movlpd movhps \
@@ -76,7 +79,12 @@ const SSE: &str = "addps addpd addss addsd subps subpd subss subsd mulps mulpd m
     blendps blendpd blendvps blendvpd pblendw pblendvb dpps dppd extractps insertps mpsadbw packusdw pcmpeqq pcmpgtq \
     pextrb pextrd pextrq pinsrb pinsrd pinsrq phminposuw pminsb pminsd pminuw pminud pmaxsb pmaxsd pmaxuw pmaxud \
     pmovsxbw pmovsxbd pmovsxbq pmovsxwd pmovsxwq pmovsxdq pmovzxbw pmovzxbd pmovzxbq pmovzxwd pmovzxwq pmovzxdq pmuldq \
-    pmulld roundps roundpd roundss roundsd pcmpestri pcmpestrm pcmpistri pcmpistrm";
+    pmulld roundps roundpd roundss roundsd pcmpestri pcmpestrm pcmpistri pcmpistrm \
+    aesenc aesenclast aesdec aesdeclast aesimc aeskeygenassist pclmulqdq pclmullqlqdq pclmulhqlqdq pclmullqhqdq \
+    pclmulhqhqdq gf2p8mulb gf2p8affineqb gf2p8affineinvqb";
+
+/// SHA, which has no VEX forms.
+const SHA: &str = "sha1rnds4 sha1nexte sha1msg1 sha1msg2 sha256rnds2 sha256msg1 sha256msg2";
 
 /// SSE comparisons that write flags only; each with a VEX form.
 const SSE_COMPARE: &str = "comiss comisd ucomiss ucomisd ptest";
@@ -116,8 +124,8 @@ const REFUSED: &[(&str, &str)] = &[
       ltr lmsw invd wbinvd wbnoinvd invlpg invpcid clts rdmsr wrmsr rdpmc vmcall vmfunc vmmcall",
     ),
     (
-        "what the processor is and can do is not an extension's to ask; compile for the level that you need (-march)",
-        "cpuid xgetbv sgdt sidt sldt str smsw",
+        "where the kernel's tables lie is not an extension's to ask",
+        "sgdt sidt sldt str smsw",
     ),
     (
         "time is the host's to tell; import a clock service",
@@ -239,7 +247,7 @@ fn build() -> HashMap<String, Class> {
             }
         }
     }
-    for word in AVX.split_whitespace().chain(X87.split_whitespace()) {
+    for word in [AVX, SHA, X87].into_iter().flat_map(str::split_whitespace) {
         add(word.to_owned(), Class::Plain);
     }
     for word in ["vtestps", "vtestpd"] {
@@ -255,6 +263,8 @@ fn build() -> HashMap<String, Class> {
         ("endbr64", Class::Landing),
         ("ud2 int3", Class::Trap),
         ("cld", Class::Nothing),
+        ("cpuid", Class::Routine("__postern_cpuid")),
+        ("xgetbv", Class::Routine("__postern_xgetbv")),
     ] {
         for word in words.split_whitespace() {
             add(word.to_owned(), class);

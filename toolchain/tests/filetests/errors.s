@@ -1,13 +1,13 @@
 	syscall
 	int	$0x80
-	cpuid
+	sidt	(%rdi)
 	rdtsc
 	hlt
 	ret
 =>
 errors.s:1: error: `syscall` cannot be confined: an extension makes no system calls; import a function of the host instead
 errors.s:2: error: `int` cannot be confined: an extension makes no system calls; import a function of the host instead
-errors.s:3: error: `cpuid` cannot be confined: what the processor is and can do is not an extension's to ask; compile for the level that you need (-march)
+errors.s:3: error: `sidt` cannot be confined: where the kernel's tables lie is not an extension's to ask
 errors.s:4: error: `rdtsc` cannot be confined: time is the host's to tell; import a clock service
 errors.s:5: error: `hlt` cannot be confined: it is privileged
 ---
@@ -22,18 +22,15 @@ errors.s:5: error: `hlt` cannot be confined: it is privileged
 errors.s:2: error: the offset of a thread-local variable is no address: write `%fs:x@tpoff`
 errors.s:3: error: %gs cannot be named: it is the window's own segment
 errors.s:4: error: the segment override %ds cannot be confined
-errors.s:5: error: segment registers cannot be confined: they are the confinement
-errors.s:6: error: segment registers cannot be confined: they are the confinement
+errors.s:5: error: segment registers cannot be confined: they are the confinement (and 1 more)
 ---
 	movq	%r15, %rax
 	movl	$1, %r11d
 	movl	(%r15), %eax
 	jmp	*%r11
 =>
-errors.s:1: error: %r15 is reserved: it is the data stack pointer
-errors.s:2: error: %r11 is reserved for guarded branches and gates
-errors.s:3: error: %r15 is reserved: it is the data stack pointer
-errors.s:4: error: %r11 is reserved for guarded branches and gates
+errors.s:1: error: %r15 is reserved: it is the data stack pointer (and 1 more)
+errors.s:2: error: %r11 is reserved for guarded branches and gates (and 1 more)
 ---
 	frobnicate %eax
 	vaddps	%zmm0, %zmm1, %zmm2
@@ -72,8 +69,7 @@ errors.s:13: error: `endbr32` cannot be confined: the shadow stack belongs to th
 	ret
 =>
 errors.s:1: error: the relocation @GOTPCREL belongs to position-independent code; extensions are linked at fixed offsets
-errors.s:2: error: an operand relative to the instruction pointer without a symbol cannot be confined
-errors.s:3: error: an operand relative to the instruction pointer without a symbol cannot be confined
+errors.s:2: error: an operand relative to the instruction pointer without a symbol cannot be confined (and 1 more)
 errors.s:4: error: a part of the stack pointer cannot be an address
 errors.s:5: error: %ax cannot be part of an address
 ---
@@ -139,10 +135,10 @@ errors.s:4: error: the prefix `addr32` of `addr32 movl (%eax), %eax` cannot be c
 	syscall
 # 0 "" 2
 #NO_APP
-	cpuid
+	rdtsc
 =>
 a.c:13: error: `syscall` cannot be confined: an extension makes no system calls; import a function of the host instead
-a.c:10: error: `cpuid` cannot be confined: what the processor is and can do is not an extension's to ask; compile for the level that you need (-march)
+a.c:10: error: `rdtsc` cannot be confined: time is the host's to tell; import a clock service
 ---
 # Out of a nested function into the frame of another one.
 f:
@@ -154,3 +150,26 @@ f:
 	jmp	*%rax
 =>
 errors.s:8: error: __builtin_longjmp and jumps out of nested functions cannot be confined: they set the stack pointer without the gate's knowledge; use setjmp and longjmp of <setjmp.h>
+---
+# One error for a cause: the first place, how many there are besides, and where.
+	.globl	f, g, h, i, j
+f:
+	rdtsc
+	rdtsc
+	ret
+g:
+	rdtsc
+	rdrand	%rax
+	ret
+h:
+	rdtsc
+	ret
+i:
+	rdtsc
+	ret
+j:
+	rdtsc
+	ret
+=>
+errors.s:4: error: `rdtsc` cannot be confined: time is the host's to tell; import a clock service (and 5 more, in `f`, `g`, `h` and 2 more functions)
+errors.s:9: error: `rdrand` cannot be confined: random numbers are the host's to give; import a service

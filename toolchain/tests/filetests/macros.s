@@ -15,7 +15,7 @@ f:
 	incq	%rax
 	.endr
 	.if	times > 2
-	cpuid
+	rdtsc
 	.else
 	.irp	r, cx, dx
 	addq	%r\r, %rax

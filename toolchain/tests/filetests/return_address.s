@@ -57,7 +57,6 @@ return_address.s:5: error: __builtin_longjmp and jumps out of nested functions c
 return_address.s:2: error: `pushfq` cannot be confined: the flags register as a whole holds the direction, trap and alignment flags
 return_address.s:3: error: `pushw` cannot be confined: it moves 16 bits on a stack of 64-bit slots
 return_address.s:4: error: `enter` cannot be confined: it reaches memory through a register that it does not name, outside the window
-return_address.s:5: error: segment registers cannot be confined: they are the confinement
-return_address.s:6: error: segment registers cannot be confined: they are the confinement
+return_address.s:5: error: segment registers cannot be confined: they are the confinement (and 1 more)
 return_address.s:7: error: `lcall` cannot be confined: far control transfers change segments
 return_address.s:8: error: `ret` with a number cannot be confined: it moves the control stack

@@ -240,9 +240,7 @@ x:
 	popq	%fs:x@tpoff
 	ret
 =>
-thread_locals.s:2: error: thread-local variables of another model than local-exec need a loader that places them; compile with -ftls-model=local-exec, and write `%fs:x@tpoff` in assembly
-thread_locals.s:3: error: thread-local variables of another model than local-exec need a loader that places them; compile with -ftls-model=local-exec, and write `%fs:x@tpoff` in assembly
-thread_locals.s:4: error: thread-local variables of another model than local-exec need a loader that places them; compile with -ftls-model=local-exec, and write `%fs:x@tpoff` in assembly
+thread_locals.s:2: error: thread-local variables of another model than local-exec need a loader that places them; compile with -ftls-model=local-exec, and write `%fs:x@tpoff` in assembly (and 2 more)
 thread_locals.s:5: error: the offset of a thread-local variable is no address: write `%fs:x@tpoff`
 thread_locals.s:6: error: an address is computed without a segment: read the thread pointer from `%fs:0` and add `x@tpoff`
 thread_locals.s:7: error: `movl %fs:0, %eax`: the thread pointer can be moved to, added to, subtracted from or compared with a 64-bit register only

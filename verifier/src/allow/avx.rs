@@ -1,4 +1,5 @@
-//! AVX, AVX2, FMA, F16C and BMI: the VEX-encoded instructions of x86-64-v3.
+//! AVX, AVX2, FMA, F16C and BMI: the VEX-encoded instructions of x86-64-v3, and those of AES, PCLMUL
+//! and GFNI, in both widths.
 //!
 //! Absent on purpose: gathers (a vector of addresses), vmaskmovdqu (implied address), vldmxcsr and
 //! vstmxcsr, and every EVEX encoding.
@@ -310,10 +311,11 @@ pub(crate) const ROWS: &[Row] = &[
         "VEX.128 66 0F38 BF /r WIG",
         "V H W",
     ),
+    bits("vgf2p8mulb", "VEX 66 0F38 CF /r W0", "V H W"),
     bits("vaesimc", "VEX.128 66 0F38 DB /r", "V W"),
     bits(
         "vaesenc vaesenclast vaesdec vaesdeclast",
-        "VEX.128 66 0F38 DC-DF /r",
+        "VEX 66 0F38 DC-DF /r",
         "V H W",
     ),
     row("andn", "VEX.128 NP 0F38 F2 /r", "Gy By Ey"),
@@ -351,7 +353,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("vdpps", "VEX 66 0F3A 40 /r", "V H W Ib"),
     row("vdppd", "VEX.128 66 0F3A 41 /r", "V H W Ib"),
     bits("vmpsadbw", "VEX 66 0F3A 42 /r", "V H W Ib"),
-    bits("vpclmulqdq", "VEX.128 66 0F3A 44 /r", "V H W Ib"),
+    bits("vpclmulqdq", "VEX 66 0F3A 44 /r", "V H W Ib"),
     bits("vperm2i128", "VEX.256 66 0F3A 46 /r W0", "V H W Ib"),
     bits(
         "vblendvps vblendvpd vpblendvb",
@@ -362,6 +364,11 @@ pub(crate) const ROWS: &[Row] = &[
         "vpcmpestrm vpcmpestri vpcmpistrm vpcmpistri",
         "VEX.128 66 0F3A 60-63 /r",
         "V W Ib",
+    ),
+    bits(
+        "vgf2p8affineqb vgf2p8affineinvqb",
+        "VEX 66 0F3A CE-CF /r W1",
+        "V H W Ib",
     ),
     bits("vaeskeygenassist", "VEX.128 66 0F3A DF /r", "V W Ib"),
     row("rorx", "VEX.128 F2 0F3A F0 /r", "Gy Ey Ib"),

@@ -1,4 +1,4 @@
-//! SSE to SSE4.2, AES, PCLMUL and SHA on the vector registers.
+//! SSE to SSE4.2, AES, PCLMUL, SHA and GFNI on the vector registers.
 //!
 //! Absent on purpose: every form with an MMX register, maskmovdqu (implied address), ldmxcsr and
 //! stmxcsr (the host's sticky flags), fxsave and its kin, clflush.
@@ -134,6 +134,7 @@ pub(crate) const ROWS: &[Row] = &[
         "0F38 C8-CD /r",
         "V W",
     ),
+    bits("gf2p8mulb", "66 0F38 CF /r", "V W"),
     bits(
         "aesimc aesenc aesenclast aesdec aesdeclast",
         "66 0F38 DB-DF /r",
@@ -164,5 +165,10 @@ pub(crate) const ROWS: &[Row] = &[
         "V W Ib",
     ),
     bits("sha1rnds4", "0F3A CC /r", "V W Ib"),
+    bits(
+        "gf2p8affineqb gf2p8affineinvqb",
+        "66 0F3A CE-CF /r",
+        "V W Ib",
+    ),
     bits("aeskeygenassist", "66 0F3A DF /r", "V W Ib"),
 ];

@@ -8,7 +8,7 @@ use iced_x86::{
     OpAccess, Register, RflagsBits,
 };
 use postern_verifier::{Instruction, InstructionKind};
-use yaxpeax_x86::long_mode::{InstDecoder, Operand, RegSpec};
+use yaxpeax_x86::long_mode::{DecodeError, InstDecoder, Operand, RegSpec};
 use zydis::ffi::DecodedOperandKind;
 use zydis::{FullInstruction, MemoryOperandType, RegisterClass};
 
@@ -272,10 +272,10 @@ impl Oracles {
 
     fn yaxpeax(&self, bytes: &[u8], seen: &Instruction) -> Result<(), String> {
         use yaxpeax_x86::long_mode::register_class;
-        let instruction = self
-            .yaxpeax
-            .decode_slice(bytes)
-            .map_err(|error| format!("{error:?}"))?;
+        let instruction = match self.yaxpeax.decode_slice(bytes) {
+            Err(DecodeError::InvalidOpcode) if unknown_to_yaxpeax(bytes) => return Ok(()),
+            decoded => decoded.map_err(|error| format!("{error:?}"))?,
+        };
         let length = yaxpeax_arch::LengthedInstruction::len(&instruction).to_const() as usize;
         if length != seen.length {
             return Err(format!("length {length}"));
@@ -344,6 +344,17 @@ impl Oracles {
     }
 }
 
+/// Whether the bytes are one of the few instructions that yaxpeax does not have in the form with a
+/// VEX prefix, so that two decoders judge it.
+fn unknown_to_yaxpeax(bytes: &[u8]) -> bool {
+    let instruction = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE).decode();
+    match instruction.mnemonic() {
+        Mnemonic::Vgf2p8mulb | Mnemonic::Vgf2p8affineqb | Mnemonic::Vgf2p8affineinvqb => true,
+        Mnemonic::Vpclmulqdq => instruction.op0_register().is_ymm(),
+        _ => false,
+    }
+}
+
 /// Instruction set extensions that the allow list draws from.
 const ALLOWED_FEATURES: &[CpuidFeature] = &[
     CpuidFeature::INTEL8086,
@@ -378,6 +389,9 @@ const ALLOWED_FEATURES: &[CpuidFeature] = &[
     CpuidFeature::AES,
     CpuidFeature::PCLMULQDQ,
     CpuidFeature::SHA,
+    CpuidFeature::GFNI,
+    CpuidFeature::VAES,
+    CpuidFeature::VPCLMULQDQ,
     CpuidFeature::PAUSE,
     CpuidFeature::CET_IBT,
 ];

@@ -156,12 +156,20 @@ int pthread_yield(void);
 /* A thread ends only by leaving its functions, so that what was pushed is run by the pop alone. */
 #define pthread_cleanup_push(routine, argument) \
     do { \
-        void (*__routine)(void *) = (routine); \
-        void *__argument = (argument)
+        struct __pthread_cleanup __cleanup = { (routine), (argument), 0 }; \
+        __pthread_cleanup_push(&__cleanup)
 #define pthread_cleanup_pop(execute) \
-        if (execute) \
-            __routine(__argument); \
+        __pthread_cleanup_pop(&__cleanup, (execute)); \
     } while (0)
+
+/* What is to be done if the thread ends before the matching pop. */
+struct __pthread_cleanup {
+    void (*routine)(void *);
+    void *argument;
+    struct __pthread_cleanup *before;
+};
+void __pthread_cleanup_push(struct __pthread_cleanup *);
+void __pthread_cleanup_pop(struct __pthread_cleanup *, int);
 
 __END_DECLS
 #endif
