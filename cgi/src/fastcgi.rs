@@ -2,7 +2,7 @@
 //! behind a Unix socket in a folder that nobody else can enter.
 //!
 //! Invariant: a process serves one request at a time. One whose conversation did not come to its
-//! end is not used again.
+//! end, or that says more behind it, is not used again: nobody gets what belongs to another request.
 
 mod record;
 
@@ -16,7 +16,7 @@ use postern_server::ProgramLog;
 use postern_server::RequestBody;
 use postern_server::Variables;
 use postern_server::{BoxFuture, Failure, ProcessProgram};
-use record::{Reader, RecordKind, begin, parameters, record};
+use record::{Reader, RecordKind, RequestId, begin, parameters, record};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -37,6 +37,19 @@ struct Worker {
     reader: Reader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     generation: u64,
+    /// Of its request, or of the next one.
+    request: RequestId,
+}
+
+impl Worker {
+    /// Whether it can serve a request: it runs, is connected, and says nothing unasked.
+    fn is_ready(&mut self) -> bool {
+        let quiet = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        let stream = self.reader.source().as_ref();
+        self.child.is_running()
+            && self.reader.is_empty()
+            && stream.try_read(&mut [0]).is_err_and(quiet)
+    }
 }
 
 /// What there is to serve with.
@@ -87,24 +100,32 @@ impl FastCgi {
     async fn drain(
         &self,
         reader: &mut Reader<OwnedReadHalf>,
+        request: RequestId,
         writer: &mut ResponseWriter,
     ) -> Result<End, Failure> {
+        let mut early = true;
         loop {
             let next = match writer.holds() {
-                true => match timeout(SOON, reader.next()).await {
+                true => match timeout(SOON, reader.next(request)).await {
                     Ok(next) => next,
                     Err(_) => {
                         if !writer.begin().await? {
                             return Ok(End::Unwanted);
                         }
-                        reader.next().await
+                        reader.next(request).await
                     }
                 },
-                false => reader.next().await,
+                false => reader.next(request).await,
             };
-            let Ok(Some((kind, content))) = next else {
-                return Ok(End::Closed);
+            let (kind, content) = match next {
+                Ok(Some(record)) => record,
+                Err(error) if error.kind() == io::ErrorKind::Other => {
+                    let wrong = Some(error.to_string());
+                    return Ok(End::Closed { early, wrong });
+                }
+                Ok(None) | Err(_) => return Ok(End::Closed { early, wrong: None }),
             };
+            early &= kind == RecordKind::Other;
             match kind {
                 RecordKind::Stdout if content.is_empty() => {}
                 RecordKind::Stdout => {
@@ -135,7 +156,7 @@ impl FastCgi {
             match idle {
                 // One that has ended meanwhile is no use.
                 Some(mut worker) => {
-                    if worker.child.is_running() {
+                    if worker.is_ready() {
                         return Ok(worker);
                     }
                 }
@@ -144,7 +165,8 @@ impl FastCgi {
         }
     }
 
-    fn give_back(&self, worker: Worker) {
+    fn give_back(&self, mut worker: Worker) {
+        worker.request = worker.request.next();
         let mut pool = self.pool();
         if worker.generation == pool.generation {
             pool.idle.push(worker);
@@ -180,6 +202,7 @@ impl FastCgi {
             reader: Reader::new(reader),
             writer,
             generation,
+            request: RequestId::FIRST,
         })
     }
 }
@@ -192,42 +215,44 @@ impl Conversation for FastCgi {
     async fn converse(
         &self,
         variables: &Variables,
-        input: RequestBody,
+        mut input: RequestBody,
         writer: &mut ResponseWriter,
     ) -> Result<(), Failure> {
+        let bare = input.is_end();
         let mut worker = self.worker().await.map_err(|e| Failure::of_run(&e))?;
-        let (fed, drained) = {
-            let mut feeding = std::pin::pin!(feed(&mut worker.writer, variables, input));
-            let mut draining = std::pin::pin!(self.drain(&mut worker.reader, writer));
-            tokio::select! {
-                fed = &mut feeding => match fed {
-                    Ok(_) => (fed, draining.await),
-                    Err(failure) => return Err(failure),
-                },
-                drained = &mut draining => (Ok(false), drained),
-            }
-        };
-        match drained? {
-            End::Ended { status } => {
-                // What it did not read of the body would be taken for the next request's.
-                if fed? {
-                    self.give_back(worker);
+        loop {
+            let request = worker.request;
+            let (fed, drained) = {
+                let feed = feed(&mut worker.writer, request, variables, &mut input);
+                let drain = self.drain(&mut worker.reader, request, writer);
+                let (mut feeding, mut draining) = (std::pin::pin!(feed), std::pin::pin!(drain));
+                tokio::select! {
+                    fed = &mut feeding => match fed {
+                        Ok(_) => (fed, draining.await),
+                        Err(failure) => return Err(failure),
+                    },
+                    drained = &mut draining => (Ok(false), drained),
                 }
-                if status != 0 {
-                    return Err(Failure::Status(status.into()));
-                }
-                Ok(())
-            }
-            End::Unwanted => Ok(()),
-            End::Closed => {
-                let how = timeout(SOON * 20, worker.child.wait()).await;
-                Err(Failure::Fault(match how {
-                    Ok(Ok(status)) => {
-                        format!("the process ended in the middle of the answer ({status})")
+            };
+            return match drained? {
+                End::Ended { status } => {
+                    // What it did not read of the body would be taken for the next request's.
+                    if fed? {
+                        self.give_back(worker);
                     }
-                    _ => "the process closed the connection in the middle of the answer".to_owned(),
-                }))
-            }
+                    match status {
+                        0 => Ok(()),
+                        status => Err(Failure::Status(status.into())),
+                    }
+                }
+                End::Unwanted => Ok(()),
+                // One that was done with its connection when the request came is not to blame.
+                End::Closed { early: true, .. } if bare && request != RequestId::FIRST => {
+                    worker = self.start().await.map_err(|e| Failure::of_run(&e))?;
+                    continue;
+                }
+                End::Closed { wrong, .. } => Err(closed(&mut worker.child, wrong).await),
+            };
         }
     }
 }
@@ -261,26 +286,38 @@ enum End {
     Ended { status: u32 },
     /// The client is gone.
     Unwanted,
-    /// The program is.
-    Closed,
+    /// The program is, or says what is `wrong`; `early`: before anything of the answer.
+    Closed { early: bool, wrong: Option<String> },
+}
+
+/// Why there is no more of an answer.
+async fn closed(child: &mut Child, wrong: Option<String>) -> Failure {
+    if let Some(wrong) = wrong {
+        return Failure::Fault(wrong);
+    }
+    Failure::Fault(match timeout(SOON * 20, child.wait()).await {
+        Ok(Ok(status)) => format!("the process ended in the middle of the answer ({status})"),
+        _ => "the process closed the connection in the middle of the answer".to_owned(),
+    })
 }
 
 /// Sends a request; true if all of it was.
 async fn feed(
     writer: &mut OwnedWriteHalf,
+    request: RequestId,
     variables: &Variables,
-    mut input: RequestBody,
+    input: &mut RequestBody,
 ) -> Result<bool, Failure> {
-    let mut bytes = begin();
-    parameters(&mut bytes, variables.pairs());
+    let mut bytes = begin(request);
+    parameters(&mut bytes, request, variables.pairs());
     loop {
         let piece = input.next(PIECE).await?.unwrap_or_else(Bytes::new);
         let last = piece.is_empty() || input.is_end();
         if !piece.is_empty() {
-            record(&mut bytes, RecordKind::STDIN, &piece);
+            record(&mut bytes, request, RecordKind::STDIN, &piece);
         }
         if last {
-            record(&mut bytes, RecordKind::STDIN, &[]);
+            record(&mut bytes, request, RecordKind::STDIN, &[]);
         }
         if writer.write_all(&bytes).await.is_err() {
             // The other direction says why.

@@ -7,6 +7,7 @@ use crate::access_line::AccessLine;
 use crate::admission::ClientPermit;
 use crate::body::{Body, Cut};
 use crate::counters::Counters;
+use crate::half_closed::Due;
 use crate::log::Log;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -81,11 +82,11 @@ impl Account {
         self.share = Some(share);
     }
 
-    /// The answer was a file of so many bytes, and is through; or it did not come to its end.
+    /// The answer was a file, of which so many bytes went: all of them, or the client left.
     pub fn sent(mut self, bytes: u64, whole: bool) {
-        self.status = StatusCode::OK;
+        (self.status, self.sent) = (StatusCode::OK, bytes);
         if whole {
-            (self.sent, self.end) = (bytes, End::Whole);
+            self.end = End::Whole;
         }
     }
 
@@ -104,6 +105,7 @@ impl Account {
         response.map(|body| Tracked {
             body,
             account: self,
+            due: None,
         })
     }
 }
@@ -127,6 +129,15 @@ impl Drop for Account {
 pub struct Tracked {
     body: Body,
     account: Account,
+    due: Option<Due>,
+}
+
+impl Tracked {
+    /// An answer that is due until it is through.
+    pub fn until(mut self, due: Due) -> Tracked {
+        self.due = Some(due);
+        self
+    }
 }
 
 impl HttpBody for Tracked {

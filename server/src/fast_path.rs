@@ -93,8 +93,9 @@ pub async fn serve(
             return Next::HandOver(path.bytes);
         };
         path.bytes.advance(length);
-        let sent = path.send(&file).await;
-        account.sent(file.size, sent.is_ok());
+        let mut body = 0;
+        let sent = path.send(&file, &mut body).await;
+        account.sent(body, sent.is_ok());
         if sent.is_err() {
             return Next::Close;
         }
@@ -112,12 +113,11 @@ impl FastPath<'_> {
             if !plain || self.bytes.len() >= self.limits.header_bytes {
                 return Some(false);
             }
-            let fresh = &self.bytes[seen..];
-            if fresh.windows(4).any(|end| end == b"\r\n\r\n") {
+            if has_empty_line(&self.bytes[seen..]) {
                 return Some(true);
             }
             // An end may begin in what came.
-            seen = self.bytes.len().saturating_sub(3);
+            seen = self.bytes.len().saturating_sub(2);
             if self.read(deadline).await? == 0 {
                 return None;
             }
@@ -191,22 +191,23 @@ impl FastPath<'_> {
         Some((length, file, account))
     }
 
-    async fn send(&mut self, file: &StaticFile) -> io::Result<()> {
+    /// Sends an answer; `sent` is how much of its body went, also where it did not come to its end.
+    async fn send(&mut self, file: &StaticFile, sent: &mut u64) -> io::Result<()> {
         self.out.clear();
         self.out.extend_from_slice(&file.head);
         add_date(&mut self.out);
         self.out.extend_from_slice(b"\r\n\r\n");
         match &file.content {
-            Content::Small(bytes) => self.write(bytes).await,
+            Content::Small(bytes) => self.write(bytes, sent).await,
             Content::Large(content) => {
-                self.write(&[]).await?;
-                self.send_file(content, file.size).await
+                self.write(&[], sent).await?;
+                self.send_file(content, file.size, sent).await
             }
         }
     }
 
     /// Sends the head, and a body behind it.
-    async fn write(&mut self, body: &[u8]) -> io::Result<()> {
+    async fn write(&mut self, body: &[u8], sent: &mut u64) -> io::Result<()> {
         let all = self.out.len() + body.len();
         let mut done = 0;
         while done < all {
@@ -218,6 +219,7 @@ impl FastPath<'_> {
                 Ok(written) => {
                     self.waited.moved(written);
                     done += written;
+                    *sent = done.saturating_sub(self.out.len()) as u64;
                 }
                 Err(error) => self.again(error).await?,
             }
@@ -225,13 +227,13 @@ impl FastPath<'_> {
         Ok(())
     }
 
-    async fn send_file(&mut self, file: &File, size: u64) -> io::Result<()> {
-        let mut done = 0;
-        while done < size {
-            let most = PIECE.min((size - done) as usize);
+    /// Sends a file's first `size` bytes, `done` of which have gone.
+    async fn send_file(&mut self, file: &File, size: u64, done: &mut u64) -> io::Result<()> {
+        while *done < size {
+            let most = PIECE.min((size - *done) as usize);
             let stream = &*self.stream;
             let sent = stream.try_io(Interest::WRITABLE, || {
-                Ok(sendfile(stream, file, Some(&mut done), most)?)
+                Ok(sendfile(stream, file, Some(done), most)?)
             });
             match sent {
                 // Shorter than it was: what was promised does not come.
@@ -259,6 +261,15 @@ impl FastPath<'_> {
             _ => Err(error),
         }
     }
+}
+
+/// Whether a head may end here. Lines that end without a carriage return are lines (RFC 9112,
+/// section 2.2), and hyper takes them.
+fn has_empty_line(bytes: &[u8]) -> bool {
+    let lines = bytes.split_inclusive(|&byte| byte == b'\n');
+    lines
+        .skip(1)
+        .any(|line| [&b"\n"[..], b"\r\n"].contains(&line))
 }
 
 /// What a header means here.

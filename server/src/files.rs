@@ -9,8 +9,9 @@ use crate::failure::Failure;
 use crate::range::{Asked, asked};
 use bytes::Bytes;
 use http::header::{
-    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap,
-    HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LOCATION,
+    ACCEPT_RANGES, ALLOW, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName,
+    HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE, LAST_MODIFIED,
+    LOCATION,
 };
 use http::{Method, Response, StatusCode};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -94,22 +95,6 @@ impl Files {
         &self.folder
     }
 
-    /// The head of an answer with all of a file of this name, up to the date's value.
-    ///
-    /// # Errors
-    /// The system does not say what it is.
-    pub fn head(&self, file: &File, name: &[u8]) -> std::io::Result<Vec<u8>> {
-        let metadata = file.metadata()?;
-        let (size, modified) = (metadata.len(), metadata.modified()?);
-        let head = format!(
-            "HTTP/1.1 200 OK\r\netag: {}\r\nlast-modified: {}\r\ncontent-type: {}\r\naccept-ranges: bytes\r\nserver: postern\r\ncontent-length: {size}\r\ndate: ",
-            tag(size, modified),
-            httpdate::fmt_http_date(modified),
-            kind(name),
-        );
-        Ok(head.into_bytes())
-    }
-
     /// All of a file of at most `most` bytes.
     ///
     /// # Errors
@@ -160,6 +145,17 @@ impl Files {
     }
 }
 
+/// The head of an answer with all of a file of this name, up to the date's value.
+pub fn head(size: u64, modified: SystemTime, name: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\netag: {}\r\nlast-modified: {}\r\ncontent-type: {}\r\naccept-ranges: bytes\r\nserver: postern\r\ncontent-length: {size}\r\ndate: ",
+        tag(size, modified),
+        httpdate::fmt_http_date(modified),
+        kind(name),
+    );
+    head.into_bytes()
+}
+
 /// A decoded path without its slashes at both ends; `None` if it has empty or hidden segments, or
 /// leads upwards.
 fn relative(path: &[u8]) -> Option<Vec<u8>> {
@@ -204,12 +200,18 @@ fn answer(
     let size = metadata.len();
     let modified = metadata.modified()?;
     let tag = tag(size, modified);
-    let known = match headers.get(IF_NONE_MATCH) {
-        Some(_) => has_tag(headers, &tag),
-        None => headers
-            .get(IF_MODIFIED_SINCE)
-            .and_then(|since| httpdate::parse_http_date(since.to_str().ok()?).ok())
-            .is_some_and(|since| seconds(modified) <= seconds(since)),
+    // In the order of RFC 9110, section 13.2.2.
+    let since = |name| {
+        let date = headers.get(name)?.to_str().ok()?;
+        Some(seconds(httpdate::parse_http_date(date).ok()?))
+    };
+    let other = match headers.contains_key(IF_MATCH) {
+        true => !tags(headers, IF_MATCH).any(|found| found == "*" || found == tag),
+        false => since(IF_UNMODIFIED_SINCE).is_some_and(|since| seconds(modified) > since),
+    };
+    let known = match headers.contains_key(IF_NONE_MATCH) {
+        true => has_tag(headers, &tag),
+        false => since(IF_MODIFIED_SINCE).is_some_and(|since| seconds(modified) <= since),
     };
     let mut response = Response::new(Body::empty());
     let out = response.headers_mut();
@@ -219,6 +221,10 @@ fn answer(
     let modified = httpdate::fmt_http_date(modified);
     if let Ok(value) = HeaderValue::try_from(&modified) {
         out.insert(LAST_MODIFIED, value);
+    }
+    if other {
+        *response.status_mut() = StatusCode::PRECONDITION_FAILED;
+        return Ok(response);
     }
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -291,10 +297,15 @@ fn range(text: String) -> std::io::Result<HeaderValue> {
 /// Whether a client has what this tag stands for: `If-None-Match`, which compares weakly (RFC 9110,
 /// section 13.1.2).
 pub fn has_tag(headers: &HeaderMap, tag: &str) -> bool {
-    let lists = headers.get_all(IF_NONE_MATCH).into_iter();
-    let tags = lists.filter_map(|list| list.to_str().ok());
-    let mut tags = tags.flat_map(|list| list.split(',')).map(str::trim);
-    tags.any(|found| found == "*" || found.strip_prefix("W/").unwrap_or(found) == tag)
+    tags(headers, IF_NONE_MATCH)
+        .any(|found| found == "*" || found.strip_prefix("W/").unwrap_or(found) == tag)
+}
+
+/// The tags of a condition.
+fn tags(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let lists = headers.get_all(name).into_iter();
+    let lists = lists.filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).map(str::trim)
 }
 
 fn seconds(time: SystemTime) -> u64 {

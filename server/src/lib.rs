@@ -27,6 +27,7 @@ mod failure;
 mod fast_path;
 mod file_stamp;
 mod files;
+mod half_closed;
 mod handler;
 pub mod head;
 mod host;

@@ -209,14 +209,14 @@ impl Router {
         &self.public
     }
 
-    /// The file that a path means to which nobody else answers, and which has no escapes; `None`
-    /// where there is more to say.
+    /// The file that a path means to which nobody else answers, and in which each character stands
+    /// for itself; `None` where there is more to say.
     pub fn static_file(&self, path: &str, asks: bool) -> Option<Arc<StaticFile>> {
         let files = self.files.as_ref()?;
         let bytes = path.as_bytes();
         let own = ["/healthz", "/metrics", "/status", "/_postern"];
         let other = asks && self.transcode
-            || bytes.contains(&b'%')
+            || !bytes.iter().all(|&byte| is_plain(byte))
             || own.iter().any(|own| path.starts_with(own))
             || self.page.is_some() && path == "/"
             || self
@@ -358,6 +358,12 @@ impl Router {
 fn sorted(mut handlers: Vec<Arc<Handler>>) -> Arc<[Arc<Handler>]> {
     handlers.sort_by_key(|handler| std::cmp::Reverse(handler.settings().path.len()));
     handlers.into()
+}
+
+/// Whether a byte of a path is neither an escape nor anything that belongs into one, or that ends
+/// paths (RFC 3986, section 3.3).
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte)
 }
 
 /// A path without its escapes; `None` if they are wrong or hide a NUL.

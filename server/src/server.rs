@@ -4,6 +4,7 @@ use crate::admission::{ClientLimit, ClientPermit};
 use crate::config::Site;
 use crate::fast_path::{self, Next};
 use crate::files::Files;
+use crate::half_closed::{Answering, HalfClosed};
 use crate::handler::HandlerError;
 use crate::log::Log;
 use crate::program::BuildFolder;
@@ -15,7 +16,7 @@ use crate::variables::Peers;
 use crate::write_timeout::WriteTimeout;
 use bytes::BytesMut;
 use http::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -25,7 +26,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -282,8 +283,7 @@ async fn connection(
         server,
         tls: common.tls.is_some(),
     };
-    let connections = &common.router.connections;
-    connections.fetch_add(1, Ordering::Relaxed);
+    let _counted = Counted::new(&common.router.connections);
     match &common.tls {
         None => plain(stream, peers, &common).await,
         Some(tls) => {
@@ -293,7 +293,22 @@ async fn connection(
             }
         }
     }
-    connections.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// One more, until this is dropped.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn new(all: &'a AtomicUsize) -> Counted<'a> {
+        all.fetch_add(1, Ordering::Relaxed);
+        Counted(all)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A connection that is not encrypted.
@@ -319,19 +334,26 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, peers: Peers, common:
     if limits.headers != 100 {
         builder.max_headers(limits.headers);
     }
+    let answering = Answering::default();
     let service = service_fn(|request: Request<Incoming>| {
+        // Before anything else is read.
+        let due = answering.begin(request.body().is_end_stream());
         Box::pin(async move {
-            Ok::<_, Infallible>(match common.operators {
+            let answer = match common.operators {
                 true => common.router.operate(&request),
                 false => common.router.answer(request, peers).await,
-            })
+            };
+            Ok::<_, Infallible>(answer.map(|body| body.until(due)))
         })
     });
+    let stream = HalfClosed::new(stream, answering.clone());
     let stream = TokioIo::new(WriteTimeout::new(stream, limits.send));
     let mut connection = builder.serve_connection(stream, service);
     let mut ending = common.ending.clone();
     let done = poll_fn(|context| connection.poll_without_shutdown(context));
     let done = tokio::select! {
+        // Who has asked already is answered.
+        biased;
         // What clients do wrong is told to them, and no matter for the log.
         done = done => Some(done),
         _ = ending.wait_for(|ending| *ending) => None,

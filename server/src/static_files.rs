@@ -5,14 +5,14 @@
 //! each time, and inode, size and times must be those of the file that was read. One that changed
 //! so recently that its times may not show another change is not kept.
 
-use crate::files::Files;
+use crate::files::{self, Files};
 use rustix::fs::{AtFlags, Stat, fstat, statat};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Files up to this size are kept.
 const SMALL: u64 = 64 << 10;
@@ -21,8 +21,9 @@ const KEPT: usize = 16 << 20;
 const MOST: usize = 4096;
 /// What a file takes besides its bytes.
 const OVERHEAD: usize = 1024;
-/// The kernel's times are not finer than a tick, of which there are at least a hundred in a second.
-const TICK_NS: i128 = 100_000_000;
+/// How long a file must have been left alone. The times of some file systems have no more than even
+/// seconds; and whoever writes sets them before the bytes, between which the kernel may let it wait.
+const SETTLED_NS: i128 = 3_000_000_000;
 
 /// What tells a file from all others, and from itself before a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +44,20 @@ impl Stamp {
         }
     }
 
+    /// `None` for what was modified before 1970.
+    fn modified(&self) -> Option<SystemTime> {
+        let (seconds, nanoseconds) = self.modified;
+        let since = Duration::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?);
+        UNIX_EPOCH.checked_add(since)
+    }
+
     /// Whether a change that came now would show.
     fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_nanos() as i128);
         let latest = self.changed.max(self.modified);
         let latest = i128::from(latest.0) * 1_000_000_000 + i128::from(latest.1);
-        now - latest > TICK_NS
+        now - latest > SETTLED_NS
     }
 }
 
@@ -153,7 +161,8 @@ fn read(files: &Files, path: &[u8]) -> Option<StaticFile> {
     let (file, name) = files.find(path).ok()??;
     let stat = fstat(&file).ok()?;
     let (stamp, size) = (Stamp::of(&stat), u64::try_from(stat.st_size).ok()?);
-    let head = files.head(&file, &name).ok()?;
+    // Of the same look as the size: a file that grows meanwhile is sent as it was.
+    let head = files::head(size, stamp.modified()?, &name);
     let content = match size <= SMALL {
         true => {
             let mut bytes = vec![0; size as usize];

@@ -6,7 +6,6 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 const VERSION: u8 = 1;
-const REQUEST: u8 = 1;
 const HEADER: usize = 8;
 
 /// What a record is.
@@ -32,26 +31,46 @@ impl RecordKind {
     const STDERR: u8 = 7;
 }
 
+/// Which request of a connection a record belongs to; 0 is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestId(pub u16);
+
+impl RequestId {
+    /// Of a connection's first request.
+    pub const FIRST: RequestId = RequestId(1);
+
+    /// Of the next one.
+    pub fn next(self) -> RequestId {
+        RequestId(self.0.checked_add(1).unwrap_or(RequestId::FIRST.0))
+    }
+}
+
 /// Adds a record; content of more than 65535 bytes becomes several.
-pub fn record(to: &mut Vec<u8>, kind: u8, content: &[u8]) {
+pub fn record(to: &mut Vec<u8>, request: RequestId, kind: u8, content: &[u8]) {
     let mut pieces = content.chunks(0xfff8);
     let first = pieces.next().unwrap_or_default();
     for piece in std::iter::once(first).chain(pieces) {
         let [high, low] = (piece.len() as u16).to_be_bytes();
-        to.extend_from_slice(&[VERSION, kind, 0, REQUEST, high, low, 0, 0]);
+        let [first, second] = request.0.to_be_bytes();
+        to.extend_from_slice(&[VERSION, kind, first, second, high, low, 0, 0]);
         to.extend_from_slice(piece);
     }
 }
 
 /// The record that begins a request, on a connection that is kept.
-pub fn begin() -> Vec<u8> {
+pub fn begin(request: RequestId) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(2048);
-    record(&mut bytes, RecordKind::BEGIN, &[0, 1, 1, 0, 0, 0, 0, 0]);
+    let responder = [0, 1, 1, 0, 0, 0, 0, 0];
+    record(&mut bytes, request, RecordKind::BEGIN, &responder);
     bytes
 }
 
 /// The records of the variables, and their end.
-pub fn parameters<'a>(to: &mut Vec<u8>, pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+pub fn parameters<'a>(
+    to: &mut Vec<u8>,
+    request: RequestId,
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+) {
     let mut content = Vec::with_capacity(1024);
     for (name, value) in pairs {
         for length in [name.len(), value.len()] {
@@ -63,8 +82,8 @@ pub fn parameters<'a>(to: &mut Vec<u8>, pairs: impl Iterator<Item = (&'a [u8], &
         content.extend_from_slice(name);
         content.extend_from_slice(value);
     }
-    record(to, RecordKind::PARAMETERS, &content);
-    record(to, RecordKind::PARAMETERS, &[]);
+    record(to, request, RecordKind::PARAMETERS, &content);
+    record(to, request, RecordKind::PARAMETERS, &[]);
 }
 
 /// Reads records.
@@ -82,14 +101,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    /// The next record; `None` at the end. May be dropped while it waits: nothing that came is
-    /// lost.
+    /// The next record of a request; `None` at the end. May be dropped while it waits: nothing that
+    /// came is lost.
     ///
     /// # Errors
-    /// The connection fails, or what comes is not FastCGI.
-    pub async fn next(&mut self) -> io::Result<Option<(RecordKind, Bytes)>> {
+    /// The connection fails, or what comes is not FastCGI or another request's.
+    pub async fn next(&mut self, request: RequestId) -> io::Result<Option<(RecordKind, Bytes)>> {
         loop {
-            if let Some(found) = self.split()? {
+            if let Some(found) = self.split(request)? {
                 return Ok(Some(found));
             }
             self.bytes.reserve(64 << 10);
@@ -99,14 +118,30 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
     }
 
-    fn split(&mut self) -> io::Result<Option<(RecordKind, Bytes)>> {
-        let Some(&[version, kind, _, _, high, low, padding, _]) =
+    /// Whether nothing has come that nobody asked for.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Where it reads from.
+    pub fn source(&self) -> &R {
+        &self.from
+    }
+
+    fn split(&mut self, request: RequestId) -> io::Result<Option<(RecordKind, Bytes)>> {
+        let Some(&[version, kind, first, second, high, low, padding, _]) =
             self.bytes.first_chunk::<HEADER>()
         else {
             return Ok(None);
         };
         if version != VERSION {
-            return Err(io::Error::other("not a FastCGI record"));
+            return Err(io::Error::other("what came is no FastCGI record"));
+        }
+        let of = RequestId(u16::from_be_bytes([first, second]));
+        if of != request && of != RequestId(0) {
+            let RequestId(of) = of;
+            let text = format!("a record of request {of}, which nobody made, came");
+            return Err(io::Error::other(text));
         }
         let size = usize::from(u16::from_be_bytes([high, low]));
         if self.bytes.len() < HEADER + size + usize::from(padding) {
@@ -116,6 +151,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         let content = self.bytes.split_to(size).freeze();
         self.bytes.advance(usize::from(padding));
         let kind = match kind {
+            // About the connection.
+            _ if of == RequestId(0) => RecordKind::Other,
             RecordKind::STDOUT => RecordKind::Stdout,
             RecordKind::STDERR => RecordKind::Stderr,
             RecordKind::END => RecordKind::End,
@@ -133,7 +170,8 @@ mod tests {
     fn long_lengths_have_four_bytes() {
         let mut bytes = Vec::new();
         let value = [b'v'; 200];
-        parameters(&mut bytes, [(&b"N"[..], &value[..])].into_iter());
+        let pairs = [(&b"N"[..], &value[..])].into_iter();
+        parameters(&mut bytes, RequestId::FIRST, pairs);
         assert_eq!(&bytes[..8], [1, 4, 0, 1, 0, 206, 0, 0]);
         assert_eq!(&bytes[8..14], [1, 0x80, 0, 0, 200, b'N']);
         assert_eq!(&bytes[bytes.len() - 8..], [1, 4, 0, 1, 0, 0, 0, 0]);
@@ -143,23 +181,31 @@ mod tests {
     fn records_come_in_any_pieces() {
         let mut reader = Reader::new(tokio::io::empty());
         let mut all = Vec::new();
-        record(&mut all, RecordKind::STDOUT, b"hello");
-        all[6] = 3;
+        let request = RequestId(0x102);
+        record(&mut all, RequestId(0), RecordKind::STDOUT, b"of nobody's");
+        record(&mut all, request, RecordKind::STDOUT, b"hello");
+        let last = all.len() - 13;
+        all[last + 6] = 3;
         all.extend_from_slice(b"pad");
-        record(&mut all, RecordKind::END, &[0; 8]);
+        record(&mut all, request, RecordKind::END, &[0; 8]);
         let mut found = Vec::new();
         for byte in all {
             reader.bytes.extend_from_slice(&[byte]);
-            found.extend(reader.split().unwrap());
+            found.extend(reader.split(request).unwrap());
         }
         assert_eq!(
             found,
             [
+                (RecordKind::Other, Bytes::from("of nobody's")),
                 (RecordKind::Stdout, Bytes::from("hello")),
                 (RecordKind::End, Bytes::from(vec![0; 8]))
             ]
         );
-        reader.bytes.extend_from_slice(b"HTTP/1.1 200");
-        assert!(reader.split().is_err());
+        for wrong in [&b"HTTP/1.1 200"[..], &[1, 6, 1, 3, 0, 0, 0, 0]] {
+            let mut reader = Reader::new(tokio::io::empty());
+            reader.bytes.extend_from_slice(wrong);
+            assert!(reader.split(request).is_err());
+        }
+        assert_eq!(RequestId(u16::MAX).next(), RequestId::FIRST);
     }
 }

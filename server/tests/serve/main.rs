@@ -1,8 +1,10 @@
 //! `postern serve` from outside: real connections to a server in this process.
 #![allow(missing_docs)]
 
+mod backends;
 mod faults;
 mod files;
+mod hostile;
 mod limits;
 mod logs;
 mod operations;
