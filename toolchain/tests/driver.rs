@@ -232,7 +232,7 @@ fn options() {
     )
     .unwrap();
     drive(&at, "@@/line").unwrap();
-    drive(&at, "-s -fpostern-stack=64K -fpostern-heap=1M -shared -fPIC -Wl,--gc-sections,-Map,@/map @/a.c -o @/c.px").unwrap();
+    drive(&at, "-s -fpostern-stack=64K -fpostern-heap=1M -Wa,--noexecstack -shared -fPIC -Wl,--gc-sections,-Map,@/map @/a.c -o @/c.px").unwrap();
     assert!(
         std::fs::read_to_string(at.join("map"))
             .unwrap()

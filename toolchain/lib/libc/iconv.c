@@ -1,4 +1,5 @@
-/* iconv between UTF-8, ASCII, Latin-1, and UTF-16 and UTF-32 in both orders of bytes. */
+/* iconv between UTF-8, ASCII, Latin-1, the encodings of encodings.h, and UTF-16 and UTF-32 in both
+ * orders of bytes. */
 #include <ctype.h>
 #include <errno.h>
 #include <iconv.h>
@@ -6,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum form { UTF8, ASCII, LATIN1, UTF16, UTF16LE, UTF16BE, UTF32, UTF32LE, UTF32BE };
+#include "encodings.h"
+
+/* From PAGE on the entries of ENCODINGS. */
+enum form { UTF8, ASCII, LATIN1, UTF16, UTF16LE, UTF16BE, UTF32, UTF32LE, UTF32BE, PAGE };
 
 /* Names without what stands between letters and digits. */
 static const struct {
@@ -48,6 +52,28 @@ static int form_of(const char *name, enum form *form, struct conversion *options
             *form = NAMES[k].form;
             return 1;
         }
+    for (size_t k = 0; n && k < PAGES; k++)
+        for (const char *at = ENCODINGS[k].names; (at = strstr(at, plain)); at++)
+            if ((at == ENCODINGS[k].names || at[-1] == ' ') && (at[n] == ' ' || !at[n])) {
+                *form = PAGE + (enum form)k;
+                return 1;
+            }
+    return 0;
+}
+
+/* The character of a byte above ASCII, and 0xfffd if there is none. */
+static uint32_t of_byte(enum form form, unsigned char byte)
+{
+    const struct encoding *page = &ENCODINGS[form - PAGE];
+    return byte < page->first ? byte : page->characters[byte - page->first];
+}
+
+/* And back: 0 if there is none. */
+static unsigned char to_byte(enum form form, uint32_t c)
+{
+    for (unsigned byte = 0x80; byte < 0x100; byte++)
+        if (of_byte(form, (unsigned char)byte) == c)
+            return (unsigned char)byte;
     return 0;
 }
 
@@ -83,6 +109,8 @@ int iconv_close(iconv_t conversion)
 static int taken(enum form form, const unsigned char *p, size_t n, uint32_t *out)
 {
     static const uint32_t LEAST[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    if (form >= PAGE)
+        return (*out = p[0] < 0x80 ? p[0] : of_byte(form, p[0])) == 0xfffd ? -EILSEQ : 1;
     switch (form) {
     case ASCII:
         return (*out = p[0]) < 0x80 ? 1 : -EILSEQ;
@@ -139,6 +167,12 @@ static int taken(enum form form, const unsigned char *p, size_t n, uint32_t *out
 static int given(enum form form, uint32_t c, unsigned char *p, size_t n)
 {
     size_t length;
+    if (form >= PAGE) {
+        if (!n)
+            return -E2BIG;
+        *p = c < 0x80 ? (unsigned char)c : c == 0xfffd ? 0 : to_byte(form, c);
+        return *p || !c ? 1 : -EILSEQ;
+    }
     switch (form) {
     case ASCII:
     case LATIN1:

@@ -284,6 +284,8 @@ impl Invocation {
                     k += 1;
                 }
             }
+            // What is so in any case.
+            "-Wa,--noexecstack" | "-Wa,--64" if !self.native => (),
             _ if text.starts_with("-Wa,") && !self.native => {
                 return Err(format!(
                     "`{text}`: the assembler's options are chosen by the rewriter"

@@ -208,7 +208,7 @@ const APPENDED: &[(&str, &str)] = &[
 
 /// Our own sources.
 pub const SOURCES: &[(&str, &str)] = sources! {
-    "call.h" "thread.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "ldtoa.c" "long_double.c" "math.c" "errors.c" "assert.c" "main.c"
+    "call.h" "thread.h" "encodings.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "ldtoa.c" "long_double.c" "math.c" "errors.c" "assert.c" "main.c"
     "reent.c" "threads.c" "mapping.c" "unavailable.c" "network.c" "iconv.c" "system.c" "messages.c" "walk.c" "obstack.c" "wide.c" "large.c"
 };
 

@@ -16,11 +16,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <threads.h>
 #include <time.h>
 #include <uchar.h>
 #include <unistd.h>
+
+/* Programs ask so whether the type is there; it is a type, and no macro. */
+#ifndef __socklen_t_defined
+#error socklen_t
+#endif
 
 #define obstack_chunk_alloc malloc
 #define obstack_chunk_free free
@@ -88,12 +94,49 @@ static void converted(const char *to, const char *from, const char *text, size_t
     }
     errno = 0;
     size_t result = iconv(conversion, &in, &n, &at, &room);
+    if (result != (size_t)-1)
+        iconv(conversion, 0, 0, &at, &room);
     printf("%s %s: %zd %s, %zu left:", to, from, (ssize_t)result,
            errno == EILSEQ ? "EILSEQ" : errno == EINVAL ? "EINVAL" : errno == E2BIG ? "E2BIG" : "", n);
     for (char *c = out; c < at; c++)
         printf(" %02x", (unsigned char)*c);
     printf("\n");
     iconv_close(conversion);
+}
+
+/* Every byte of encodings of one byte a character, there and back. */
+static void pages(void)
+{
+    static const char *const NAMES[] = {
+        "ISO-8859-2", "ISO_8859-3", "ISO8859-4",   "ISO-8859-5",   "ISO-8859-6", "ISO-8859-7", "ISO-8859-8", "ISO-8859-9",
+        "LATIN6",     "ISO8859-11", "ISO-8859-13", "L8",           "iso8859-15", "L10",        "KOI8-R",
+        "koi8-u",     "CP1250",     "CP1251",      "windows-1252", "CP1253",     "CP1254",     "CP1255",     "CP1256",
+        "CP1257",     "CP1258",     "CP437",       "IBM850",       "CP852",      "CP866",      "L1L2",       "ISO-8859-1 2",
+    };
+    for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++) {
+        converted("UTF-8", NAMES[k], "a\xe4z\xa4\xff", 5, 40);
+        converted(NAMES[k], "UTF-8", "\xe2\x82\xac\xc3\xa4", 5, 40);
+        converted(NAMES[k], "UTF-8", "\xef\xbf\xbd", 3, 40);
+        converted(NAMES[k], "UTF-8", "\xc3\xa4", 2, 0);
+        for (int byte = 0x80; byte < 0x100; byte++) {
+            char text = (char)byte, wide[4], back, *in = &text, *out = wide;
+            size_t n = 1, room = sizeof wide;
+            iconv_t to = iconv_open("UTF-32LE", NAMES[k]), from = iconv_open(NAMES[k], "UTF-32LE");
+            if (to == (iconv_t)-1 || from == (iconv_t)-1)
+                break;
+            /* Of Hebrew and Vietnamese glibc keeps a letter until it knows what follows. */
+            if (iconv(to, &in, &n, &out, &room) || iconv(to, 0, 0, &out, &room) || room) {
+                printf(" -");
+            } else {
+                printf(" %02x%02x", (unsigned char)wide[1], (unsigned char)wide[0]);
+                n = sizeof wide, in = wide, room = 1, out = &back;
+                printf("%s", iconv(from, &in, &n, &out, &room) || back != text ? "!" : "");
+            }
+            iconv_close(to);
+            iconv_close(from);
+        }
+        printf("\n");
+    }
 }
 
 static void texts(void)
@@ -107,6 +150,7 @@ static void texts(void)
             converted(NAMES[k], "UTF-16LE", "a\0\x3d\xd8\x00\xdez\0", 8, room);
             converted(NAMES[k], "UTF-16", "\xfe\xff\0a\0\xe4", 6, room);
         }
+    pages();
     static const char *const WRONG[] = { "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff", "a\x80" };
     for (size_t k = 0; k < sizeof WRONG / sizeof *WRONG; k++)
         converted("UTF-16LE", "UTF-8", WRONG[k], strlen(WRONG[k]), 40);

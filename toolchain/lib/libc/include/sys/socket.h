@@ -10,6 +10,7 @@
 __BEGIN_DECLS
 
 typedef unsigned socklen_t;
+#define __socklen_t_defined 1
 typedef unsigned short sa_family_t;
 
 struct sockaddr {
