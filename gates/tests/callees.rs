@@ -113,7 +113,10 @@ fn a_peer_is_for_callers_of_its_facts() {
     let (text, window) = (small.text.clone(), small.window);
     drop((small.control, text));
     let made = |facts, callee: &Callee| {
-        let (block, table) = (Block::take().unwrap(), Arc::new(table(&[callee.clone()])));
+        let (block, table) = (
+            Block::take().unwrap(),
+            Arc::new(table(std::slice::from_ref(callee))),
+        );
         let terms = Terms {
             facts,
             ..Terms::default()
