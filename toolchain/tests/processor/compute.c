@@ -1,4 +1,4 @@
-/* Instructions for ciphers and hashes, each against plain C or the example of its standard: 1 where they agree. */
+/* Instructions for ciphers and hashes, each against plain C or the example of its standard. */
 #include <immintrin.h>
 
 typedef unsigned long long u64;
