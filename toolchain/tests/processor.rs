@@ -52,8 +52,8 @@ fn load(name: &str, flags: &str) -> Option<Image> {
     }
 }
 
-/// For each set of flags: %ecx of leaf 1, %ebx and %ecx of leaf 7, %ecx of leaf 80000001h, XCR0, and
-/// which of the names in the source are supported.
+/// For each set of flags: %ecx of leaf 1, %ebx and %ecx of leaf 7, %ecx of leaf 80000001h, XCR0,
+/// and which of the names in the source are supported.
 type Row = (&'static str, [u32; 4], u64, &'static [i32]);
 const LEVEL_2: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23;
 const LEVEL_3: u32 = LEVEL_2 | 1 << 12 | 1 << 22 | 7 << 26 | 1 << 29;
