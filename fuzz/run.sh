@@ -21,7 +21,7 @@ if [[ ! $seconds =~ ^[0-9]+$ ]]; then
 fi
 targets=("$@")
 if [[ ${#targets[@]} -eq 0 ]]; then
-    targets=(image object verifier debug policy ecode-parser ecode filter capture-file random random-filters)
+    targets=(image object verifier debug policy ecode-parser ecode filter classic link capture-file random random-filters)
 fi
 
 given=${CARGO_TARGET_DIR:-$PWD/../target}

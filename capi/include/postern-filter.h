@@ -42,6 +42,9 @@ PT_API pt_filter *pt_filter_new(const char *expression, uint64_t *at);
 /* The same with the netmask of the network, such as "255.255.255.0", for `ip broadcast`, or NULL;
  * and with how many bytes an accepting filter returns, 0 for 262144. */
 PT_API pt_filter *pt_filter_new_with(const char *expression, const char *netmask, uint32_t snaplen, uint64_t *at);
+/* The same for packets that begin with something else: `link` is PT_LINK_…, as of pt_source_link. A
+ * packet of another link would be read wrongly. */
+PT_API pt_filter *pt_filter_new_for(const char *expression, int link, const char *netmask, uint32_t snaplen, uint64_t *at);
 /* The same of a program for the BSD packet filter, as `tcpdump -ddd` prints it; *at is the line. */
 PT_API pt_filter *pt_filter_classic(const char *program, uint64_t *at);
 PT_API int pt_filter_free(pt_filter *filter);
@@ -76,6 +79,20 @@ enum {
     PT_DIRECTION_OTHER = 5      /* to another machine */
 };
 
+/* What packets begin with. */
+enum {
+    PT_LINK_ETHERNET = 0,
+    PT_LINK_RAW = 1,      /* nothing: IPv4 or IPv6, as of tun and wg */
+    PT_LINK_NULL = 2,     /* the loopback of BSD systems */
+    PT_LINK_LOOP = 3,     /* that of OpenBSD */
+    PT_LINK_SLL = 4,      /* Linux' header for several interfaces */
+    PT_LINK_SLL2 = 5,     /* the newer one */
+    PT_LINK_PPP = 6,
+    PT_LINK_HDLC = 7,     /* Cisco's */
+    PT_LINK_WIRELESS = 8, /* IEEE 802.11 */
+    PT_LINK_RADIOTAP = 9  /* the same behind what the receiver says of it */
+};
+
 /* A packet of a source. It is there until the next one is asked for. */
 typedef struct pt_packet {
     uint64_t time;        /* when it was captured, in nanoseconds since 1970 */
@@ -84,7 +101,8 @@ typedef struct pt_packet {
     uint32_t wire_length; /* bytes that it had */
     uint32_t interface;   /* number of the interface that it passed: the kernel's, or its place in the file */
     uint32_t direction;   /* PT_DIRECTION_… */
-    uint32_t reserved[9]; /* 0 */
+    uint32_t link;        /* what it begins with, PT_LINK_… */
+    uint32_t reserved[8]; /* 0 */
 } pt_packet;
 
 /* The packets of a capture file, pcap or pcapng, which is mapped and not copied; of a named pipe or
@@ -93,7 +111,7 @@ PT_API pt_source *pt_source_file(const char *path);
 /* The packets of a capture that arrives by a descriptor, such as 0. It is duplicated, so it may be
  * closed then. */
 PT_API pt_source *pt_source_fd(int fd);
-/* The packets of an interface from now on; of "any", of all interfaces with Ethernet frames.
+/* The packets of an interface from now on; of "any", of all interfaces whose packets filters know.
  * `flags` is PT_LIVE_… Of a packet `snaplen` bytes are kept, and the ring has `ring` bytes, at
  * least 2 MiB: 0 are 256 KiB and 16 MiB. It needs CAP_NET_RAW. */
 PT_API pt_source *pt_source_live(const char *interface, int flags, uint32_t snaplen, size_t ring);
@@ -101,6 +119,10 @@ PT_API pt_source *pt_source_live(const char *interface, int flags, uint32_t snap
  * a NUL. The length of the whole text. */
 PT_API int64_t pt_interfaces(char *text, size_t size);
 PT_API int pt_source_free(pt_source *source);
+/* What its packets begin with, PT_LINK_…: of a pcap file and of an interface all, of a pcapng file
+ * those of its first interface, of "any" most. Each packet says it itself (`link`); one of a link for
+ * which there is no filter is to be left out. */
+PT_API int pt_source_link(pt_source *source);
 /* Maps the source's packets into a domain's window, read-only, now and later. */
 PT_API int pt_source_watch(pt_source *source, pt_domain *domain);
 /* The next packet; the one before is not to be touched any more. 1 if there is one; 0 if none came
@@ -130,9 +152,10 @@ PT_API int pt_source_progress(pt_source *source, uint64_t *at, uint64_t *size);
  * for the oldest. */
 PT_API pt_filter_set *pt_filter_set_new(void);
 PT_API int pt_filter_set_free(pt_filter_set *set);
-/* Adds a filter, which may be freed then. Its number, from 0 on, or a negative error: PT_E_REFUSED
- * if it could take packets from a filter of another owner with a lower priority and `may_steal` is
- * 0. */
+/* Adds a filter, which may be freed then. Once the set was asked, or shown a source, this makes its
+ * code anew where that is needed, so no packet waits for it. Its number, from 0 on, or a negative
+ * error: PT_E_REFUSED if it could take packets from a filter of another owner with a lower priority
+ * and `may_steal` is 0. */
 PT_API int64_t pt_filter_set_add(pt_filter_set *set, pt_filter *filter, uint32_t owner, uint32_t priority, int may_steal);
 /* Takes a filter out by its number. */
 PT_API int pt_filter_set_remove(pt_filter_set *set, uint32_t number);
@@ -166,21 +189,25 @@ PT_API int pt_filter_set_counters(pt_filter_set *set, uint64_t *filters, uint64_
 enum {
     PT_FORMAT_BY_NAME = 0, /* pcapng if the path ends so (or in .ntar), else pcap */
     PT_FORMAT_PCAP = 1,
-    PT_FORMAT_PCAPNG = 2
+    PT_FORMAT_PCAPNG = 2,
+    PT_FORMAT_PCAP_MICRO = 3 /* pcap with times in microseconds, for old programs */
 };
 
 /* Begins a capture file; an old one of the name is replaced. `format` is PT_FORMAT_…, `interface`
  * what pcapng calls the interface of packets for which nobody says it, or NULL. Times are in
- * nanoseconds in both. */
+ * nanoseconds unless `format` says something else. */
 PT_API pt_writer *pt_writer_new(const char *path, int format, const char *interface);
 /* The same by a descriptor, which is duplicated; pcap by default. */
 PT_API pt_writer *pt_writer_fd(int fd, int format, const char *interface);
 /* By which interface the packets that pt_writer_packet adds from now on came or went, and how
  * (PT_DIRECTION_…). pcap does not keep it. */
 PT_API int pt_writer_origin(pt_writer *writer, const char *interface, uint32_t direction);
+/* What the packets that pt_writer_packet adds from now on begin with, PT_LINK_…; without it Ethernet's
+ * header. A pcap file has packets of one link, that of the first: others are PT_E_FILE. */
+PT_API int pt_writer_link(pt_writer *writer, int link);
 /* Adds a packet of which `length` bytes are there and that had `wire_length`. */
 PT_API int pt_writer_packet(pt_writer *writer, uint64_t time, const void *packet, size_t length, uint32_t wire_length);
-/* Adds a packet of a source, with its interface. */
+/* Adds a packet of a source, with its interface and its link. */
 PT_API int pt_writer_copy(pt_writer *writer, pt_source *source, const pt_packet *packet);
 /* Hands over what is not written yet. */
 PT_API int pt_writer_flush(pt_writer *writer);
@@ -226,7 +253,8 @@ typedef struct pt_tally {
 
 /* Consumers of a source by a file of rules (TOML, as of `postern demux`): opens their files and
  * sockets and loads their handlers, which have to be compiled (.px). `flags` is PT_DEMUX_… It keeps
- * the source, whose handle may be freed. */
+ * the source, whose handle may be freed. Filters are for what pt_source_link says; packets of
+ * another link are for nobody. */
 PT_API pt_demux *pt_demux_new(pt_source *source, const char *rules, int flags);
 /* The same by words NAME=EXPRESSION, the most important one first: a capture file, unix:SOCKET, or
  * a .px. */

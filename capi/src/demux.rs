@@ -68,7 +68,7 @@ impl From<DemuxError> for Failure {
 fn make(
     source: Handle<SourceKind>,
     flags: c_int,
-    rules: impl FnOnce() -> Result<Rules, Failure>,
+    rules: impl FnOnce(Options) -> Result<Rules, Failure>,
 ) -> Handle<DemuxKind> {
     failure::or(Handle::NULL, || {
         let source = source.get()?;
@@ -76,7 +76,10 @@ fn make(
             let wrong = format!("{flags:#x} are no flags; PT_DEMUX_ALL is");
             return Err(Failure::new(Code::Argument, wrong));
         }
-        let rules = rules()?;
+        let rules = rules(Options {
+            link: source.lock()?.link(),
+            ..Options::default()
+        })?;
         let everybody = flags & ALL != 0;
         let made = Demux::with_loader(&rules, &mut *source.lock()?, everybody, load_compiled);
         let demux = made?;
@@ -100,9 +103,9 @@ pub extern "C" fn pt_demux_new(
     rules: Text<'_>,
     flags: c_int,
 ) -> Handle<DemuxKind> {
-    make(source, flags, || {
+    make(source, flags, |options| {
         let path = Path::new(OsStr::from_bytes(rules.bytes("path")?));
-        Ok(Rules::load(path, &Databases::system(), Options::default())?)
+        Ok(Rules::load(path, &Databases::system(), options)?)
     })
 }
 
@@ -114,17 +117,13 @@ pub extern "C" fn pt_demux_to(
     count: usize,
     flags: c_int,
 ) -> Handle<DemuxKind> {
-    make(source, flags, || {
+    make(source, flags, |options| {
         let words = consumers.first(count, "consumer")?.into_iter().map(|word| {
             let word = String::from_utf8(word.to_vec());
             word.map_err(|_| Failure::new(Code::Argument, "a consumer is not UTF-8"))
         });
         let words: Vec<String> = words.collect::<Result<_, _>>()?;
-        Ok(Rules::words(
-            &words,
-            &Databases::system(),
-            Options::default(),
-        )?)
+        Ok(Rules::words(&words, &Databases::system(), options)?)
     })
 }
 

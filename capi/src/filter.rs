@@ -5,9 +5,10 @@ use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::object::Object;
+use crate::source;
 use postern::Offset;
 use postern_filter::classifier::ClassifierError;
-use postern_filter::{Databases, Error, Filter, Loaded, Options};
+use postern_filter::{Databases, Error, Filter, Link, Loaded, Options};
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -71,22 +72,50 @@ pub extern "C" fn pt_filter_new_with(
     at: Out<'_, u64>,
 ) -> Handle<FilterKind> {
     failure::or(Handle::NULL, || {
-        let source = expression.get("expression")?;
-        let mut options = Options::default();
-        if let Some(mask) = netmask.optional("netmask")? {
-            let parsed: Result<Ipv4Addr, _> = mask.parse();
-            let parsed = parsed.map_err(|_| {
-                let wrong = format!("`{mask}` is no netmask; write it as 255.255.255.0");
-                Failure::new(Code::Argument, wrong)
-            });
-            options.netmask = Some(parsed?.to_bits());
-        }
-        if snaplen != 0 {
-            options.snaplen = snaplen;
-        }
-        let filter = Filter::compile_with(source, &Databases::system(), options);
-        make(filter.map_err(|error| wrong(&error, error.show(source), at))?)
+        compile(expression, Link::Ethernet, netmask, snaplen, at)
     })
+}
+
+/// `pt_filter_new_for`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_new_for(
+    expression: Text<'_>,
+    link: c_int,
+    netmask: Text<'_>,
+    snaplen: u32,
+    at: Out<'_, u64>,
+) -> Handle<FilterKind> {
+    failure::or(Handle::NULL, || {
+        let link = source::link(link.into())?;
+        compile(expression, link, netmask, snaplen, at)
+    })
+}
+
+fn compile(
+    expression: Text<'_>,
+    link: Link,
+    netmask: Text<'_>,
+    snaplen: u32,
+    at: Out<'_, u64>,
+) -> Result<Handle<FilterKind>, Failure> {
+    let source = expression.get("expression")?;
+    let mut options = Options {
+        link,
+        ..Options::default()
+    };
+    if let Some(mask) = netmask.optional("netmask")? {
+        let parsed: Result<Ipv4Addr, _> = mask.parse();
+        let parsed = parsed.map_err(|_| {
+            let wrong = format!("`{mask}` is no netmask; write it as 255.255.255.0");
+            Failure::new(Code::Argument, wrong)
+        });
+        options.netmask = Some(parsed?.to_bits());
+    }
+    if snaplen != 0 {
+        options.snaplen = snaplen;
+    }
+    let filter = Filter::compile_with(source, &Databases::system(), options);
+    make(filter.map_err(|error| wrong(&error, error.show(source), at))?)
 }
 
 /// `pt_filter_classic`

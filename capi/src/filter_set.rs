@@ -31,6 +31,14 @@ pub struct Asked {
 kind!(FilterSetKind: Arc<Object<Asked>>, b'C', "pt_filter_set");
 
 impl Asked {
+    /// After a change: sources are shown to new code at once, and not when a packet comes. What
+    /// fails is said by whoever asks next.
+    fn settle(&mut self) {
+        if self.domain.is_some() {
+            let _ = self.ready();
+        }
+    }
+
     /// The code, which sees all that it should.
     fn ready(&mut self) -> Result<&Ready, Failure> {
         let ready = self.classifier.ready()?;
@@ -88,7 +96,9 @@ pub extern "C" fn pt_filter_set_add(
             priority,
             may_steal: may_steal != 0,
         };
-        let inserted = set.lock()?.classifier.insert(&compiled.filter, claim);
+        let asked = &mut *set.lock()?;
+        let inserted = asked.classifier.insert(&compiled.filter, claim);
+        asked.settle();
         let id = inserted.map_err(|error| {
             let code = match error {
                 SetError::Steals { .. } => Code::Refused,
@@ -105,7 +115,10 @@ pub extern "C" fn pt_filter_set_add(
 pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) -> c_int {
     failure::code(|| {
         let set = set.get()?;
-        match set.lock()?.classifier.remove(Id(number)) {
+        let asked = &mut *set.lock()?;
+        let removed = asked.classifier.remove(Id(number));
+        asked.settle();
+        match removed {
             true => Ok(()),
             false => Err(Failure::new(
                 Code::Missing,

@@ -56,6 +56,53 @@ const KINDS: [Direction; 6] = [
     Direction::Other,
 ];
 
+/// As [`FLAGS`].
+pub const LINKS: [(&str, i32); 10] = [
+    ("PT_LINK_ETHERNET", 0),
+    ("PT_LINK_RAW", 1),
+    ("PT_LINK_NULL", 2),
+    ("PT_LINK_LOOP", 3),
+    ("PT_LINK_SLL", 4),
+    ("PT_LINK_SLL2", 5),
+    ("PT_LINK_PPP", 6),
+    ("PT_LINK_HDLC", 7),
+    ("PT_LINK_WIRELESS", 8),
+    ("PT_LINK_RADIOTAP", 9),
+];
+
+/// What [`LINKS`] stand for, in their order.
+const LINK_KINDS: [Link; 10] = [
+    Link::Ethernet,
+    Link::Raw,
+    Link::Null,
+    Link::Loop,
+    Link::Sll,
+    Link::Sll2,
+    Link::Ppp,
+    Link::Hdlc,
+    Link::Wireless,
+    Link::Radiotap,
+];
+
+/// A link by its number.
+///
+/// # Errors
+/// None has it.
+pub fn link(number: i64) -> Result<Link, Failure> {
+    let known = usize::try_from(number).ok();
+    known
+        .and_then(|number| LINK_KINDS.get(number).copied())
+        .ok_or_else(|| {
+            let wrong = format!("{number} is no link; PT_LINK_ETHERNET and its kin are");
+            Failure::new(Code::Argument, wrong)
+        })
+}
+
+fn link_number(link: Link) -> u32 {
+    let place = LINK_KINDS.iter().position(|kind| *kind == link);
+    place.unwrap_or(0) as u32
+}
+
 /// A direction by its number.
 ///
 /// # Errors
@@ -79,7 +126,8 @@ impl From<&PacketRef> for CPacket {
                 .iter()
                 .position(|kind| *kind == seen.origin.direction)
                 .unwrap_or(0) as u32,
-            reserved: [0; 9],
+            link: link_number(seen.origin.link),
+            reserved: [0; 8],
         }
     }
 }
@@ -88,7 +136,7 @@ impl CPacket {
     /// What the host says of a packet.
     ///
     /// # Errors
-    /// A length or a direction that no packet has.
+    /// A length, a direction or a link that no packet has.
     pub fn seen(&self) -> Result<PacketRef, Failure> {
         if self.length > LONGEST {
             let long = format!("no packet has {} bytes", self.length);
@@ -102,7 +150,7 @@ impl CPacket {
             origin: Origin {
                 interface: self.interface,
                 direction: direction(self.direction)?,
-                link: Link::Ethernet,
+                link: link(self.link.into())?,
             },
         })
     }
@@ -140,19 +188,9 @@ impl Open {
 
 kind!(SourceKind: Arc<Open>, b'R', "pt_source");
 
-/// Filters of C are for Ethernet.
-fn ethernet(link: Link) -> Result<(), Failure> {
-    if link == Link::Ethernet {
-        return Ok(());
-    }
-    let wrong = format!("packets are {}; filters in C are for Ethernet", link.name());
-    Err(Failure::new(Code::File, wrong))
-}
-
 fn open(make: impl FnOnce() -> Result<Source, Failure>) -> Handle<SourceKind> {
     failure::or(Handle::NULL, || {
         let source = make()?;
-        ethernet(source.link())?;
         let sender = source.sender();
         let source = Object::new(source);
         Ok(Handle::make(Arc::new(Open { source, sender })))
@@ -237,7 +275,6 @@ pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<'_, CPa
         let packet = packet.needed("packet")?;
         match source.get()?.lock()?.next()? {
             Next::Packet(seen) => {
-                ethernet(seen.origin.link)?;
                 packet.put(CPacket::from(&seen));
                 Ok(1)
             }
@@ -245,6 +282,12 @@ pub extern "C" fn pt_source_next(source: Handle<SourceKind>, packet: Out<'_, CPa
             Next::End => Ok(Code::End as i64),
         }
     }) as c_int
+}
+
+/// `pt_source_link`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_source_link(source: Handle<SourceKind>) -> c_int {
+    failure::number(|| Ok(link_number(source.get()?.lock()?.link()).into())) as c_int
 }
 
 /// `pt_source_interface`

@@ -141,7 +141,8 @@ pub struct CPacket {
     pub wire_length: u32,
     pub interface: u32,
     pub direction: u32,
-    pub reserved: [u32; 9],
+    pub link: u32,
+    pub reserved: [u32; 8],
 }
 
 /// `const char *` in a structure through which a function of the host answers: NULL, or a text that

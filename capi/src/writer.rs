@@ -5,7 +5,7 @@ use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::object::Object;
 use crate::source::{self, SourceKind};
-use postern_capture::{Direction, Format, Writer};
+use postern_capture::{Direction, Format, Link, Writer};
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
 use std::io;
@@ -20,15 +20,18 @@ pub struct Making {
     /// By which interface packets passed for which nobody says more.
     interface: String,
     direction: Direction,
+    /// What they begin with.
+    link: Link,
 }
 
 kind!(WriterKind: Arc<Object<Making>>, b'W', "pt_writer");
 
 /// Names in C and values, for the test that the header agrees.
-pub const FORMATS: [(&str, i32); 3] = [
+pub const FORMATS: [(&str, i32); 4] = [
     ("PT_FORMAT_BY_NAME", 0),
     ("PT_FORMAT_PCAP", 1),
     ("PT_FORMAT_PCAPNG", 2),
+    ("PT_FORMAT_PCAP_MICRO", 3),
 ];
 
 fn format(wanted: c_int, path: &Path) -> Result<Format, Failure> {
@@ -36,11 +39,10 @@ fn format(wanted: c_int, path: &Path) -> Result<Format, Failure> {
         0 => Ok(Format::of(path)),
         1 => Ok(Format::Pcap),
         2 => Ok(Format::PcapNg),
+        3 => Ok(Format::PcapMicro),
         _ => Err(Failure::new(
             Code::Argument,
-            format!(
-                "{wanted} is no format; PT_FORMAT_BY_NAME, PT_FORMAT_PCAP and PT_FORMAT_PCAPNG are"
-            ),
+            format!("{wanted} is no format; PT_FORMAT_BY_NAME, PT_FORMAT_PCAP and their kin are"),
         )),
     }
 }
@@ -62,6 +64,7 @@ fn begin(
         bytes: Vec::new(),
         interface: interface.unwrap_or_default(),
         direction: Direction::Unknown,
+        link: Link::Ethernet,
     }))))
 }
 
@@ -116,6 +119,19 @@ pub extern "C" fn pt_writer_origin(
     })
 }
 
+/// `pt_writer_link`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_writer_link(writer: Handle<WriterKind>, link: c_int) -> c_int {
+    failure::code(|| {
+        let writer = writer.get()?;
+        let link = source::link(link.into())?;
+        let making = &mut *writer.lock()?;
+        making.link = link;
+        making.writer.link(link);
+        Ok(())
+    })
+}
+
 /// `pt_writer_packet`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_writer_packet(
@@ -133,6 +149,7 @@ pub extern "C" fn pt_writer_packet(
         }
         let making = &mut *writer.lock()?;
         making.writer.origin(&making.interface, making.direction);
+        making.writer.link(making.link);
         let written = making.writer.packet(time, packet, wire_length);
         written.map_err(unwritten)
     })
@@ -155,6 +172,7 @@ pub extern "C" fn pt_writer_copy(
             known => known,
         };
         making.writer.origin(interface, seen.origin.direction);
+        making.writer.link(seen.origin.link);
         let written = making.writer.packet(seen.time, &making.bytes, seen.wire);
         written.map_err(unwritten)
     })

@@ -240,6 +240,7 @@ fn types_agree() {
         .chain(namespace::COUNTS)
         .chain(source::FLAGS)
         .chain(source::DIRECTIONS)
+        .chain(source::LINKS)
         .chain(writer::FORMATS)
         .chain(demux::FLAGS)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));

@@ -34,6 +34,11 @@ fn captures_in_and_out() {
 }
 
 #[test]
+fn other_links() {
+    run("links.c", &[]);
+}
+
+#[test]
 fn handlers() {
     let (image, other) = (extension("handler"), extension("answers"));
     run("handlers.c", &[image.as_os_str(), other.as_os_str()]);

@@ -56,8 +56,9 @@ pub struct Writer {
     /// Whose packets are written.
     interface: String,
     link: Link,
-    /// What all packets of a pcap file begin with.
-    first: Link,
+    /// What all packets of a pcap file begin with, once it has begun: with its first packet, or
+    /// when something is to be handed over.
+    first: Option<Link>,
     direction: Direction,
     /// Bytes so far.
     written: u64,
@@ -118,22 +119,31 @@ impl Writer {
             interface: interfaces.first().cloned().unwrap_or_default(),
             direction: Direction::Unknown,
             link,
-            first: link,
+            first: None,
             written: 0,
         };
-        let mut header = Vec::new();
-        match format {
-            Format::Pcap => header.extend(pcap_header_of(link, SNAPLEN)),
-            Format::PcapMicro => header.extend(pcap_header_micro(link, SNAPLEN)),
-            Format::PcapNg => pcapng_header(&mut header),
-        }
-        writer.put(&header)?;
         if format == Format::PcapNg {
+            writer.begin()?;
             for interface in interfaces {
                 writer.describe(interface)?;
             }
         }
         Ok(writer)
+    }
+
+    /// Writes the file's header, if it is not there.
+    fn begin(&mut self) -> io::Result<()> {
+        if self.first.is_some() {
+            return Ok(());
+        }
+        self.first = Some(self.link);
+        let mut header = Vec::new();
+        match self.format {
+            Format::Pcap => header.extend(pcap_header_of(self.link, SNAPLEN)),
+            Format::PcapMicro => header.extend(pcap_header_micro(self.link, SNAPLEN)),
+            Format::PcapNg => pcapng_header(&mut header),
+        }
+        self.put(&header)
     }
 
     /// Says by which interface the packets that follow came or went, and how.
@@ -145,7 +155,7 @@ impl Writer {
     }
 
     /// Says what the packets that follow begin with. A pcapng file may have many kinds, a pcap file
-    /// has one.
+    /// has that of its first packet.
     pub fn link(&mut self, link: Link) {
         self.link = link;
     }
@@ -155,10 +165,12 @@ impl Writer {
     /// # Errors
     /// It cannot be written.
     pub fn packet(&mut self, time: u64, bytes: &[u8], wire: u32) -> io::Result<()> {
+        self.begin()?;
         self.scratch.clear();
+        let first = self.first.unwrap_or(self.link);
         match self.format {
-            Format::Pcap | Format::PcapMicro if self.link != self.first => {
-                let (first, other) = (self.first.name(), self.link.name());
+            Format::Pcap | Format::PcapMicro if self.link != first => {
+                let (first, other) = (first.name(), self.link.name());
                 return Err(io::Error::other(format!(
                     "a pcap file has packets of one link, and this one's are {first}, not {other}; write pcapng"
                 )));
@@ -218,6 +230,7 @@ impl Writer {
     /// # Errors
     /// It cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.begin()?;
         self.out.flush()
     }
 
@@ -227,6 +240,7 @@ impl Writer {
     /// # Errors
     /// It cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
+        self.begin()?;
         if self.format == Format::PcapNg && self.interfaces.is_empty() {
             self.number()?;
         }

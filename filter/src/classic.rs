@@ -3,13 +3,16 @@
 //!
 //! The machine has an accumulator, an index register and 16 words of memory; all become variables,
 //! which `flow` turns into expressions again. Jumps go forward only, so the graph is made from the
-//! last instruction to the first. The other way is `write`, `layout`, and `gate` for the kernel.
+//! last instruction to the first. The other way is `write`, `layout`, and for the kernel
+//! `coarse` and `gate`.
 
+mod coarse;
 mod gate;
 mod layout;
 mod op;
 mod write;
 
+pub(crate) use coarse::{ranges, search};
 pub use gate::Gate;
 
 use alloc::string::String;

@@ -3,8 +3,9 @@
 //!
 //! A change of the set writes a few words of the tables. The code is made anew, in a fresh domain,
 //! when there is a new shape of filters, or when what it took for the same in all filters of a
-//! shape no longer is; that is put off until the next packet. Changes need the classifier for
-//! themselves, so no packet is judged while a table is half changed: a program that must not wait
+//! shape no longer is. No packet waits for that: code is made for the first time by
+//! [`Classifier::ready`], and from then on by whoever changes the set, once for each change or for
+//! all of [`Classifier::change`]. Changes need the classifier for themselves, so no packet is judged while a table is half changed: a program that must not wait
 //! for changes keeps two classifiers and swaps them.
 
 use alloc::boxed::Box;
@@ -65,6 +66,8 @@ pub struct Classifier {
     /// The code for people.
     text: String,
     compilations: u64,
+    /// Further changes are about to come.
+    held: bool,
 }
 
 /// A packet in an area that was lent.
@@ -116,6 +119,7 @@ impl Classifier {
             lent: Vec::new(),
             text: String::new(),
             compilations: 0,
+            held: false,
         }
     }
 
@@ -129,23 +133,43 @@ impl Classifier {
         self.compilations
     }
 
-    /// Adds a filter.
+    /// Adds a filter. If there is code, it is that of the new set afterwards: the next packet
+    /// does not wait for it.
     ///
     /// # Errors
     /// As [`Set::insert`].
     pub fn insert(&mut self, filter: &Filter, claim: Claim) -> Result<Id, SetError> {
         let id = self.set.insert(filter, claim)?;
         self.dispatch.changed(&self.set, id);
+        self.settle();
         Ok(id)
     }
 
-    /// Takes a filter out. Returns whether it was there.
+    /// Makes many changes, and code for all of them once.
+    pub fn change<T>(&mut self, edit: impl FnOnce(&mut Classifier) -> T) -> T {
+        let before = core::mem::replace(&mut self.held, true);
+        let result = edit(self);
+        self.held = before;
+        self.settle();
+        result
+    }
+
+    /// Brings the code up to date, if there is any. What fails is said by whoever asks next, who
+    /// tries again.
+    fn settle(&mut self) {
+        if self.ready.is_some() && !self.held {
+            let _ = self.ready();
+        }
+    }
+
+    /// Takes a filter out, as [`Classifier::insert`] adds one. Returns whether it was there.
     pub fn remove(&mut self, id: Id) -> bool {
         let Some(paths) = self.set.take(id) else {
             return false;
         };
         self.dispatch.removed(&self.set, paths);
         self.set.sweep();
+        self.settle();
         true
     }
 
@@ -161,7 +185,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// The filter that gets the packet. What lies beyond [`ROOM`] bytes counts as not captured.
+    /// The filter that gets the packet. What lies beyond [`ROOM`] bytes counts as not captured. If
+    /// nobody asked for code before, it is made now: [`Classifier::ready`] does so ahead.
     ///
     /// # Errors
     /// As [`Classifier::ready`]; the call failed.
@@ -173,7 +198,8 @@ impl Classifier {
         ready.find_at(ready.room, wire, seen.len() as u32)
     }
 
-    /// The set's code, with all changes.
+    /// The set's code, with all changes. It is made if there is none, or if that failed when the
+    /// set was changed.
     ///
     /// # Errors
     /// The set is too large for its tables, or a domain cannot be made.
@@ -183,10 +209,14 @@ impl Classifier {
                 self.flush()?;
                 Ok(self.ready.insert(ready))
             }
-            _ => {
-                let ready = self.compile()?;
-                Ok(self.ready.insert(ready))
-            }
+            old => match self.compile() {
+                Ok(ready) => Ok(self.ready.insert(ready)),
+                Err(error) => {
+                    // It stays, so that whoever changes the set tries again.
+                    self.ready = old;
+                    Err(error)
+                }
+            },
         }
     }
 

@@ -220,6 +220,64 @@ fn long_filters_have_a_coarser_one() {
     assert!(filter.run(&last, last.len() as u32) != 0);
 }
 
+/// Lists that are far too long become ranges: the kernel still leaves out nearly all packets of
+/// other hosts, and none that is wanted.
+#[test]
+fn long_lists_become_ranges() {
+    let mut random = Rng::with_seed(19);
+    // Hosts in forty networks of a thousand.
+    let any = |random: &mut Rng| 0x0a00_0000 + (random.u32(..40) << 17) + random.u32(..1000);
+    let hosts: Vec<u32> = (0..6000).map(|_| any(&mut random)).collect();
+    let name = |host: &u32| std::net::Ipv4Addr::from_bits(*host).to_string();
+    let names: Vec<String> = hosts.iter().map(name).collect();
+    let packet = |host: u32, number: usize| {
+        let mut packet = vec![0; 60];
+        packet[12..15].copy_from_slice(&[8, 0, 0x45]);
+        packet[23] = 17;
+        packet[26 + number % 2 * 4..][..4].copy_from_slice(&host.to_be_bytes());
+        packet
+    };
+    let mut set = Set::new();
+    for name in &names {
+        let connection = filter(&format!("ip and udp and host {name}")).unwrap();
+        set.insert(&connection, Claim::default()).unwrap();
+    }
+    let some = names[..3000].join(" or ");
+    let one = filter(&format!("ip and udp and host ({some})")).unwrap();
+    let not = filter(&format!("udp and not (ip src host ({some})) and len < 100")).unwrap();
+    let gate = |add: &dyn Fn(&mut Gate)| {
+        let mut gate = Gate::default();
+        add(&mut gate);
+        let (program, exact) = gate.program(KEPT);
+        assert!(program.len() <= 4096 && kernel_takes(&program));
+        assert!(!exact);
+        program
+    };
+    let single = gate(&|gate| gate.filter(&[], true, &one));
+    let negated = gate(&|gate| gate.filter(&[], true, &not));
+    let many = gate(&|gate| gate.set(&[ETHERNET], true, &set));
+    let (mut left, mut scratch) = ([0; 2], Scratch::default());
+    for number in 0..4000 {
+        let host = match number % 3 {
+            0 => hosts[random.usize(..hosts.len())],
+            _ => random.u32(..),
+        };
+        let packet = packet(host, number);
+        for (program, filter) in [(&single, &one), (&negated, &not)] {
+            let wanted = filter.run(&packet, 60) != 0;
+            assert!(gate_lets_through(program, &packet) || !wanted, "{host:x}");
+        }
+        let wanted = set.find(&packet, 60, &mut scratch).is_some();
+        assert!(gate_lets_through(&many, &packet) || !wanted, "{host:x}");
+        for (left, program) in left.iter_mut().zip([&single, &many]) {
+            *left += usize::from(!gate_lets_through(program, &packet));
+        }
+    }
+    assert!(single.len() > 100 && many.len() > 100);
+    // Of 2,667 to hosts that are not among them.
+    assert!(left.iter().all(|left| *left > 2600), "{left:?}");
+}
+
 /// As `tcpdump -d` prints it.
 #[test]
 fn programs_are_shown() {

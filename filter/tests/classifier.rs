@@ -298,3 +298,42 @@ fn owners_keep_their_packets() {
     assert!(set.remove(first));
     assert_eq!(set.find(&packet, 60).unwrap(), Some(second));
 }
+
+/// Once there is code, whoever changes the set makes it anew, not whoever brings the next packet;
+/// many changes together make it once.
+#[test]
+fn packets_do_not_wait_for_code() {
+    let mut set = Classifier::new();
+    let other = |n: u32| filter(&format!("udp[{n}] = 7 and len > {n}"));
+    for n in 0..10 {
+        set.insert(&other(n), claim(1)).unwrap();
+    }
+    assert_eq!(set.compilations(), 0);
+    let packet = connection_packet(1);
+    assert_eq!(set.find(&packet, 60).unwrap(), None);
+    assert_eq!(set.compilations(), 1);
+    let mut made = 1;
+    for n in 10..20 {
+        let id = set.insert(&other(n), claim(1)).unwrap();
+        made += 1;
+        assert_eq!(set.compilations(), made);
+        assert_eq!(set.find(&packet, 60).unwrap(), None);
+        assert!(n % 2 == 0 || set.remove(id));
+        assert_eq!(set.find(&packet, 60).unwrap(), None);
+        assert_eq!(set.compilations(), made);
+    }
+    let ids: Vec<Id> = set.change(|set| {
+        let insert = |n| set.insert(&filter(&connection(n)), claim(1)).unwrap();
+        let ids = (0..5000).map(insert).collect();
+        for n in 20..40 {
+            set.insert(&other(n), claim(1)).unwrap();
+        }
+        ids
+    });
+    assert_eq!(set.compilations(), made + 1);
+    for n in [0, 1, 4999] {
+        let found = set.find(&connection_packet(n), 60).unwrap();
+        assert_eq!(found, Some(ids[n as usize]));
+    }
+    assert_eq!(set.compilations(), made + 1);
+}

@@ -1,6 +1,6 @@
 //! Writes the seed corpora: small inputs from which the fuzzers set out. `seeds FOLDER` makes
 //! FOLDER/image, FOLDER/object, FOLDER/verifier, FOLDER/debug, FOLDER/policy, FOLDER/ecode,
-//! FOLDER/ecode-parser, FOLDER/filter and FOLDER/capture-file.
+//! FOLDER/ecode-parser, FOLDER/filter, FOLDER/classic, FOLDER/link and FOLDER/capture-file.
 //!
 //! Seeds are made, not stored, so that they follow the format.
 
@@ -32,6 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     write(&folder.join("ecode"), sources()?)?;
     write(&folder.join("ecode-parser"), tokens())?;
     write(&folder.join("filter"), expressions())?;
+    write(&folder.join("classic"), expressions())?;
+    write(&folder.join("link"), links())?;
     write(&folder.join("capture-file"), captures())?;
     Ok(())
 }
@@ -146,6 +148,33 @@ fn expressions() -> Vec<Vec<u8>> {
         .collect();
     seeds.push(b"4\n40 0 0 12\n21 0 1 2048\n6 0 0 65535\n6 0 0 0\n".to_vec());
     seeds
+}
+
+/// Expressions and packets of every link, which are Ethernet's with something else before them.
+fn links() -> Vec<Vec<u8>> {
+    let headers: [&[u8]; 10] = [
+        &[2; 12],
+        &[],
+        &[2, 0, 0, 0],
+        &[0, 0, 0, 2],
+        &[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0],
+        &[8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0],
+        &[255, 3, 0, 0x21],
+        &[15, 0, 8, 0],
+        &[8, 1, 0, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 3, 0, 0, 0xaa, 0xaa, 3, 0, 0, 0],
+        &[0, 0, 8, 0, 0, 0, 0, 0, 0x88, 3],
+    ];
+    let mut random = fastrand::Rng::with_seed(2);
+    let seed = |number: usize| {
+        let text = filters::expressions::expression(&mut random, 1 + number % 3);
+        let packet = filters::packets::packet(&mut random).bytes;
+        let link = number % headers.len();
+        // Where the type stands before the packet it goes along.
+        let cut = if matches!(link, 0 | 4 | 8) { 12 } else { 14 };
+        let rest = packet.get(cut..).unwrap_or_default();
+        [&[link as u8][..], text.as_bytes(), &[0], headers[link], rest].concat()
+    };
+    (0..300).map(seed).collect()
 }
 
 /// Packets in both formats, and each file cut short.

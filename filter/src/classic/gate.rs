@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use super::coarse::{RANGES, coarser};
 use super::layout::{Item, Target, layout};
 use super::write::{HARDWARE, Listing, Manner, TAGGED};
 use super::{Instruction, MAX, op};
@@ -24,8 +25,15 @@ struct LinkFilters {
     /// None is every one.
     hardware: Vec<u16>,
     tags: bool,
-    /// One after the other.
-    programs: Vec<Program>,
+    /// Programs one after the other; behind them the same in fewer instructions, which accept more.
+    levels: Vec<Vec<Program>>,
+}
+
+/// Nodes from which on a program may be too long for the kernel.
+const LONG: usize = 500;
+
+fn nodes(programs: &[Program]) -> usize {
+    programs.iter().map(|program| program.nodes.len()).sum()
 }
 
 impl Gate {
@@ -33,20 +41,40 @@ impl Gate {
     /// none. Those of other types come through. `tags` says that a tag of a VLAN, which the kernel
     /// takes out, stands where it was when the filter sees the packet.
     pub fn filter(&mut self, hardware: &[u16], tags: bool, filter: &Filter) {
-        self.links.push(LinkFilters {
-            hardware: hardware.to_vec(),
-            tags,
-            programs: alloc::vec![filter.program.clone()],
-        });
+        let whole = alloc::vec![filter.program.clone()];
+        self.push(hardware, tags, Some(whole), |_| None);
     }
 
-    /// The same with the filters of a set; all packets come through if they are too many.
+    /// The same with the filters of a set.
     pub fn set(&mut self, hardware: &[u16], tags: bool, set: &Set) {
-        if let Some(programs) = set.any() {
+        // Of more filters the whole program is too long anyway.
+        let whole = (set.len() <= MAX).then(|| set.any(None)).flatten();
+        self.push(hardware, tags, whole, |most| set.any(Some(most)));
+    }
+
+    /// Adds programs with coarser ones, which `coarse` makes where it can, of lists of at most so
+    /// many ranges. If there is none at all everything comes through.
+    fn push(
+        &mut self,
+        hardware: &[u16],
+        tags: bool,
+        whole: Option<Vec<Program>>,
+        coarse: impl Fn(usize) -> Option<Vec<Program>>,
+    ) {
+        let mut levels = Vec::new();
+        if whole.as_ref().is_none_or(|whole| nodes(whole) > LONG) {
+            for most in RANGES {
+                let base = coarse(most).or_else(|| whole.clone());
+                let each = |program: &Program| coarser(program, most);
+                levels.extend(base.map(|base| base.iter().map(each).collect::<Vec<_>>()));
+            }
+        }
+        levels.splice(0..0, whole);
+        if !levels.is_empty() {
             self.links.push(LinkFilters {
                 hardware: hardware.to_vec(),
                 tags,
-                programs,
+                levels,
             });
         }
     }
@@ -55,20 +83,26 @@ impl Gate {
     /// whether nothing comes through that no filter accepts, as far as the kernel sees the same
     /// bytes.
     pub fn program(&self, kept: u32) -> (Vec<Instruction>, bool) {
-        let longest = |link: &LinkFilters| link.programs.iter().map(|p| p.nodes.len()).max();
-        let nodes = self.links.iter().filter_map(longest).max().unwrap_or(0);
-        // First what the kernel knows of tags is left out, then the ends of the programs.
-        for tags in [true, false] {
-            let (list, exact) = self.written(kept, tags, usize::MAX);
-            if list.len() <= MAX {
-                return (list, exact);
+        let levels = self.links.iter().map(|link| link.levels.len()).max();
+        let last = levels.unwrap_or(1).saturating_sub(1);
+        // What the kernel knows of tags is left out, then lists become coarser, then the ends of
+        // programs are left out.
+        for level in 0..=last {
+            for tags in [true, false] {
+                let (list, exact) = self.written(kept, level, tags, usize::MAX);
+                if list.len() <= MAX {
+                    return (list, exact);
+                }
             }
         }
-        let (mut fits, mut long) = (0, nodes);
-        let mut best = self.written(kept, false, 0).0;
+        let programs = |link: &LinkFilters| link.levels.last().cloned().unwrap_or_default();
+        let longest = |program: &Program| program.nodes.len();
+        let long = self.links.iter().flat_map(programs);
+        let (mut fits, mut long) = (0, long.map(|program| longest(&program)).max().unwrap_or(0));
+        let mut best = self.written(kept, last, false, 0).0;
         while long - fits > 1 {
             let limit = fits + (long - fits) / 2;
-            let (list, _) = self.written(kept, false, limit);
+            let (list, _) = self.written(kept, last, false, limit);
             match list.len() <= MAX {
                 true => (fits, best) = (limit, list),
                 false => long = limit,
@@ -80,13 +114,22 @@ impl Gate {
         (best, false)
     }
 
-    fn written(&self, kept: u32, tags: bool, limit: usize) -> (Vec<Instruction>, bool) {
+    fn written(
+        &self,
+        kept: u32,
+        level: usize,
+        tags: bool,
+        limit: usize,
+    ) -> (Vec<Instruction>, bool) {
         let mut listing = Listing::default();
         let load = |listing: &mut Listing, place| {
             let load = Item::Plain(op::LOAD_PACKET | op::size(4), place);
             listing.items.push(load);
         };
         for link in &self.links {
+            let least = level.min(link.levels.len().saturating_sub(1));
+            let programs = link.levels.get(least).map_or(&[][..], Vec::as_slice);
+            listing.coarse |= least > 0;
             let other = listing.label();
             if !link.hardware.is_empty() {
                 let this = listing.label();
@@ -112,13 +155,13 @@ impl Gate {
                     .items
                     .push(Item::Branch(op::IF_EQUAL, 0, untagged, tagged));
                 if tags {
-                    chain(&mut listing, &link.programs, true, limit);
+                    chain(&mut listing, programs, true, limit);
                 } else {
                     listing.coarse = true;
                 }
                 listing.items.push(Item::Label(plain));
             }
-            chain(&mut listing, &link.programs, false, limit);
+            chain(&mut listing, programs, false, limit);
             listing.items.push(Item::Label(other));
         }
         listing.items.push(Item::Goto(Target::Accept));

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use super::path::{Shape, Test};
 use super::{Group, Id, Set};
 use crate::Code;
+use crate::classic::{ranges, search};
 use crate::expression::{Expr, ExprId, Exprs, Op, Rel};
 use crate::lookup::Lookup;
 use crate::program::{Builder, MAX_NODES, NodeId, NodeKind, Program, REJECT};
@@ -35,7 +36,7 @@ impl Set {
         if !self.single.is_empty() {
             return None;
         }
-        let (program, ids) = self.merge()?;
+        let (program, ids) = self.merge(None)?;
         Some(Merged {
             code: encode(&program),
             ids: ids.into_iter().map(Id).collect(),
@@ -43,9 +44,10 @@ impl Set {
     }
 
     /// Programs of which one accepts what any filter accepts: one of all paths, then the filters
-    /// that are asked by themselves. What they return else says nothing.
-    pub(crate) fn any(&self) -> Option<Vec<Program>> {
-        let (mut program, _) = self.merge()?;
+    /// that are asked by themselves. What they return else says nothing. With `most`, a group of more
+    /// filters has at most so many ranges, which accept more.
+    pub(crate) fn any(&self, most: Option<usize>) -> Option<Vec<Program>> {
+        let (mut program, _) = self.merge(most)?;
         // The first that is found will do.
         for node in &mut program.nodes {
             if let NodeKind::Assign(BEST, value) = node.kind
@@ -62,7 +64,7 @@ impl Set {
     }
 
     /// The program of all filters with paths, which returns a place in the list from 1 on, or 0.
-    fn merge(&self) -> Option<(Program, Vec<u32>)> {
+    fn merge(&self, most: Option<usize>) -> Option<(Program, Vec<u32>)> {
         // Numbers in the order of who gets a packet: the lowest does.
         let mut ids: Vec<u32> = self.members.keys().copied().collect();
         ids.sort_by_key(|id| (core::cmp::Reverse(self.priority(*id)), *id));
@@ -90,7 +92,10 @@ impl Set {
             let Some(first) = entries.iter().map(|(_, number)| *number).min() else {
                 continue;
             };
-            next = merger.group(group, entries, next, later)?;
+            next = match most {
+                Some(most) if entries.len() > most => merger.coarse(group, &entries, most, next)?,
+                _ => merger.group(group, entries, next, later)?,
+            };
             later = later.min(first);
         }
         let zero = merger.build.exprs.number(0);
@@ -150,6 +155,45 @@ impl Merger {
             .map(|field| Some(first[field]).filter(|value| keys().all(|k| k[field] == *value)))
             .collect();
         let node = self.search_all(&group.shape, &fixed, entries, (next, Some(later)))?;
+        self.wrap(&group.shape, &fixed, node, next)
+    }
+
+    /// The nodes of a group that also take what is between its entries: of the field with the most
+    /// values, ranges.
+    fn coarse(
+        &mut self,
+        group: &Group,
+        entries: &[RankedKey],
+        most: usize,
+        next: NodeId,
+    ) -> Option<NodeId> {
+        let count = group.shape.fields.len();
+        let mut fixed = alloc::vec![None; count];
+        let mut best: Option<(usize, Vec<u32>)> = None;
+        for field in 0..count {
+            let mut values: Vec<u32> = entries.iter().map(|(key, _)| key[field]).collect();
+            values.sort_unstable();
+            values.dedup();
+            match (&values[..], &best) {
+                ([value], _) => fixed[field] = Some(*value),
+                (_, Some((_, other))) if other.len() >= values.len() => {}
+                _ => best = Some((field, values)),
+            }
+        }
+        let one = self.build.exprs.number(1);
+        let hit = self.build.node(NodeKind::Return(one), REJECT, REJECT);
+        let node = match best {
+            None => hit,
+            Some((field, values)) => {
+                let ranges = ranges(values, most);
+                search(
+                    &mut self.build,
+                    group.shape.fields[field],
+                    &ranges,
+                    (hit, next),
+                )
+            }
+        };
         self.wrap(&group.shape, &fixed, node, next)
     }
 
