@@ -1,5 +1,5 @@
-//! AVX, AVX2, FMA, F16C and BMI: the VEX-encoded instructions of x86-64-v3, and those of AES, PCLMUL
-//! and GFNI, in both widths.
+//! AVX, AVX2, FMA, F16C and BMI: the VEX-encoded instructions of x86-64-v3; and those of AES,
+//! PCLMUL and GFNI, in both widths.
 //!
 //! Absent on purpose: gathers (a vector of addresses), vmaskmovdqu (implied address), vldmxcsr and
 //! vstmxcsr, and every EVEX encoding.
