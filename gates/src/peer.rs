@@ -17,14 +17,13 @@ pub use call::error;
 pub(super) use call::{failed, function, say};
 
 use super::block::Block;
-use super::callee::{CALLER_FACTS, Callee, ForCallers};
+use super::callee::{CALLER_FACTS, ForCallers};
 use super::control::FloatMask;
 use super::entry::{Entry, Manner};
 use super::gate;
 use super::map::MapError;
 use super::registers;
 use postern_image::Signature;
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -144,17 +143,6 @@ fn vectors(caller: u32, peer: u32) -> u32 {
         _ => 0,
     };
     (caller | peer) & (gate::FACT_XMM | gate::FACT_YMM) | mixed
-}
-
-impl Callee {
-    /// A peer, and what must stay as long as it.
-    pub fn peer(peer: Peer, with: impl Any + Send + Sync) -> Callee {
-        let callers = peer.callers;
-        let both = Arc::new((peer, with));
-        let context = std::ptr::from_ref(&both.0) as usize;
-        // SAFETY: the function of peers, and one that is in what is kept, which is not moved.
-        unsafe { Callee::of_peer(function(), context, both, callers) }
-    }
 }
 
 impl Block {

@@ -2,11 +2,14 @@
 
 use super::{Peer, PeerError};
 use crate::above::{Failure, above};
+use crate::callee::Callee;
 use crate::enter;
 use crate::gate::STATUS_OK;
 use crate::outcome;
 use crate::shim;
 use crate::thread::{self, Thread};
+use std::any::Any;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// rax and xmm0.
@@ -24,6 +27,17 @@ const NOTHING: Both = Both {
 /// The function of every [`crate::control::ServiceEntry`] that a peer serves.
 pub(crate) fn function() -> usize {
     call as *const () as usize
+}
+
+impl Callee {
+    /// A peer, and what must stay as long as it.
+    pub fn peer(peer: Peer, with: impl Any + Send + Sync) -> Callee {
+        let callers = peer.callers;
+        let both = Arc::new((peer, with));
+        let context = std::ptr::from_ref(&both.0) as usize;
+        // SAFETY: the function of peers, and one that is in what is kept, which is not moved.
+        unsafe { Callee::of_peer(function(), context, both, callers) }
+    }
 }
 
 /// The peer behind a service entry.
