@@ -8,6 +8,7 @@ mod define;
 mod directive;
 mod literal;
 mod macros;
+mod predefined;
 mod punctuator;
 
 use alloc::string::String;
@@ -69,13 +70,22 @@ pub(crate) struct File {
     pub included: Option<u32>,
 }
 
+/// Where a number's spelling begins and ends.
+#[derive(Clone, Copy, Debug)]
+enum Spot {
+    Source(u32, u32),
+    Made(u32, u32),
+}
+
 /// What the lexer produces.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub list: Vec<Token>,
     pub literals: Vec<Literal>,
-    /// How the numbers are spelled: start and end in the source.
-    spots: Vec<(u32, u32)>,
+    /// How the numbers are spelled: start and end in the source, or in `spelled`.
+    spots: Vec<Spot>,
+    /// Spellings of numbers that macros made.
+    spelled: Vec<u8>,
     pub texts: Vec<Text>,
     pub bytes: Vec<u8>,
     /// From which token on `#pragma pack` says what: alignment in bytes, or 0.
@@ -113,6 +123,7 @@ pub(crate) fn lex(
     out.list.clear();
     out.literals.clear();
     out.spots.clear();
+    out.spelled.clear();
     out.texts.clear();
     out.bytes.clear();
     out.packs.clear();
@@ -303,11 +314,18 @@ impl Lexer<'_> {
 
     /// Keeps a number; which one it is.
     fn literal(&mut self, literal: Literal, start: usize) -> u32 {
-        self.literal_at(literal, (start as u32, self.at as u32))
+        self.literal_at(literal, Spot::Source(start as u32, self.at as u32))
     }
 
-    /// Keeps a literal that stands between these two places.
-    fn literal_at(&mut self, literal: Literal, spot: (u32, u32)) -> u32 {
+    /// Keeps a number that is spelled so, and that the source need not have.
+    fn made_literal(&mut self, literal: Literal, spelling: &[u8]) -> u32 {
+        let start = self.out.spelled.len() as u32;
+        self.out.spelled.extend_from_slice(spelling);
+        let end = self.out.spelled.len() as u32;
+        self.literal_at(literal, Spot::Made(start, end))
+    }
+
+    fn literal_at(&mut self, literal: Literal, spot: Spot) -> u32 {
         self.out.literals.push(literal);
         self.out.spots.push(spot);
         self.out.literals.len() as u32 - 1

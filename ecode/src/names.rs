@@ -172,7 +172,7 @@ pub(crate) const KNOWN: &[&str] = &[
     "ident",
     "defined",
     "__VA_ARGS__",
-    // Macros that exist before the source; see `lex/macros.rs`.
+    // Macros that exist before the source; see `lex/predefined.rs`.
     "__LINE__",
     "__FILE__",
     "__STDC__",

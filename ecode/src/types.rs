@@ -384,12 +384,15 @@ impl Types {
         None
     }
 
-    /// The type that a bit-field of this type has in an expression.
+    /// The type that a bit-field of this type has in an expression: `int` if that holds all its
+    /// values, as gcc and clang have it for those of 64-bit types, too.
     pub fn promoted_bits(&self, ty: Type, bits: Bits) -> Type {
-        if bits.any() && self.size(ty) <= 4 && (bits.width < 32 || !self.is_unsigned(ty)) {
-            INT
-        } else {
-            self.promoted(ty)
+        match bits.width {
+            _ if !bits.any() => self.promoted(ty),
+            0..32 => INT,
+            32 if self.is_unsigned(ty) => UINT,
+            32 => INT,
+            _ => self.promoted(ty),
         }
     }
 

@@ -37,6 +37,74 @@ fn features_compute_what_gcc_computes() {
     same(include_str!("files/features.c"));
 }
 
+/// Numbers that macros made are spelled as they are read: `1 ## 2` is 12 for `#` and `##`, too.
+#[test]
+fn made_numbers_keep_their_spelling() {
+    same(
+        "#define CAT3(a, b, c) a##b##c
+#define TEXT(x) #x
+#define XTEXT(x) TEXT(x)
+#define PASTE(a, b) a##b
+#define XPASTE(a, b) PASTE(a, b)
+static long hash(const char *s) { long h = 7; while (*s) h = h * 31 + *s++; return h; }
+long f0(long p) { return CAT3(1, 2, 3) + p; }
+long f1(long p) { return hash(XTEXT(__LINE__)) + hash(XTEXT(CAT3(0, x1, f))); }
+long f2(long p) { int XPASTE(x, __LINE__) = p;
+	int XPASTE(x, __LINE__) = 4; return x9 * 10 + x10; }
+long f3(long p) { return XPASTE(1, __LINE__) + hash(XTEXT(__STDC_VERSION__)); }
+",
+    );
+}
+
+/// What follows a part of a part goes on behind it, not behind the whole.
+#[test]
+fn values_go_on_behind_the_innermost_designator() {
+    same(
+        "struct in { int a[3]; struct { char c; long l; union { int u; float f; }; }; short s; };
+struct out { struct in x[2]; int y; struct { int v, w; } z; };
+static const int table[2][3] = { [1] = { [2] = 9 }, [0][1] = 5, 6, 7 };
+static const struct out known = { .x[0].a[1] = 1, 2, 3, 4, 5, 6, 7, .x[1].l = 8, 9, 10, 11, 12, 13 };
+static long hash(const struct out *o) {
+	long h = o->y * 3 + o->z.v * 5 + o->z.w * 7;
+	for (int i = 0; i < 2; i++) h = h * 31 + o->x[i].a[0] + o->x[i].a[1] * 3 + o->x[i].a[2] * 5 + o->x[i].c * 7 + o->x[i].l * 11 + o->x[i].u * 13 + o->x[i].s * 17;
+	return h; }
+long f0(long p) { long h = p; for (int i = 0; i < 6; i++) h = h * 7 + ((const int *)table)[i]; return h; }
+long f1(long p) { return hash(&known) + p; }
+long f2(long p) { struct out o = { .x[1].c = p, 2, 3, 4, 5, 6, .y = 7, .x[0].a = { 1 }, { p } }; return hash(&o); }
+long f3(long p) { struct out o = { .x[0].a[2] = p, 1, 2, .z.v = 3, 4 }; return hash(&o); }
+long f4(long p) { int a[][2] = { [2][0] = p, 1, 2, 3, [0][1] = 4, 5 }; long h = sizeof a; for (int i = 0; i < sizeof a / 4; i++) h = h * 7 + a[0][i]; return h; }
+long f5(long p) { union { int a; struct { int b, c; } d; } u = { .d.b = p, 3 }; return u.d.b + u.d.c; }
+",
+    );
+}
+
+/// What is assigned to a bit-field is promoted as the bit-field is; so are those of 64-bit types.
+#[test]
+fn values_of_bit_fields_are_promoted() {
+    same(
+        "struct b { unsigned z : 1, y : 31, x : 32; unsigned long w : 3; int s : 3; _Bool t : 1; };
+long f0(long p) { struct b s = { 0 }; return (-1 < (s.z ^= 1)) + ((s.z = 1) - 2) + (s.z++ - 5) + (++s.z - 5) + ((0, s.z) - 3) + ((p ? s.z : s.z) - 3) + (({ s.z; }) - 7); }
+long f1(long p) { struct b s = { 0 }; return ((s.y = 1) - 2) + ((s.x = 1) - 2) + ((s.t = p) - 2); }
+long f2(long p) { struct b s = { 0 }; return ((s.w = 1) - 2 < 0) + (s.w - 2 < 0) * 2 + (-s.w < 0) * 4 + sizeof(+s.w) * 8 + (s.w << 31 < 0) * 128; }
+long f3(long p) { struct b s = { 0 }; return ((s.z += 1) - 2 < 0) + (s.z-- - 2 < 0) * 2 + (--s.z - 2 < 0) * 4 + (+(s.z = 1) - 2 < 0) * 8 + (-(s.z = 1) < 0) * 16 + (~(s.z = 1) < 0) * 32 + ((s.z = 1) < -1) * 64; }
+long f4(long p) { struct b s = { 0 }; switch (s.z = p) { case 1: p = 5; } return ((s.y, s.z = 1) - 3 < 0) + p + (s.s = p) * 3 + (s.w = p); }
+",
+    );
+}
+
+#[test]
+fn conditions_compute_only_what_counts() {
+    same(
+        "#if 0 && 1 / 0 || 1 || 1 % 0
+long f0(long p) { return p + 1; }
+#endif
+#if (1 ? 2 : 1 / 0) == 2 && (0 ? 1 / 0 : 3) == 3 && 1 << 64 == 0 && -1 >> 70 == -1 && 8 >> -1 == 16 && 1u << 63 >> 63 == 1
+long f1(long p) { return p + 2; }
+#endif
+",
+    );
+}
+
 /// One structure: its members, and what is done with each.
 fn structure(random: &mut Rng, number: usize) -> String {
     const TYPES: &[(&str, u32)] = &[

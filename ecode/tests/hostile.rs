@@ -112,6 +112,33 @@ fn macros_do_not_explode() {
     assert_eq!(rule(&source), Some(Rule::Limit));
 }
 
+/// `#` and `##` write bytes, each time twice as many, for a token each.
+#[test]
+fn texts_that_macros_write_do_not_explode() {
+    let within = |name: &str, text: &str| {
+        let times = 26;
+        format!(
+            "{}{text}{}",
+            format!("{name}(").repeat(times),
+            ")".repeat(times)
+        )
+    };
+    let paste = "#define E(x) x##x\n#define D(x) E(x)\n";
+    let quote = "#define S(x) #x\n#define X(x) S(x)\n";
+    let long = format!("\"{}\"", "a".repeat(1 << 20));
+    let many = format!("#define R(x) {}\n", "x ".repeat(500));
+    for source in [
+        format!("{paste}int {};", within("D", "ab")),
+        format!("{quote}int x = sizeof({});", within("X", r#""\\""#)),
+        format!("{quote}{many}int x = sizeof(X(R({long})));"),
+        // The same without them: strings beside each other.
+        format!("{many}int x = sizeof(R({long}));"),
+        format!("{many}int x asm(R({long}));"),
+    ] {
+        assert_eq!(rule(&source), Some(Rule::Limit), "{}", &source[..60]);
+    }
+}
+
 #[test]
 fn types_made_of_types_have_a_limit() {
     // Twice as many at each step, and one more at each step.

@@ -196,6 +196,22 @@ fn services_are_called_by_name() {
 }
 
 #[test]
+fn a_header_of_a_header_is_on_the_line_of_the_outermost_include() {
+    let mut compiler = postern_ecode::Compiler::default();
+    compiler.header("outer.h", "#include \"inner.h\"\n");
+    compiler.header("inner.h", "int g(int x) { return x; }\n");
+    compiler.header("other.h", "int other;\n");
+    let unit = compiler
+        .compile("#include \"other.h\"\n\n#include \"outer.h\"\n")
+        .unwrap();
+    assert!(
+        unit.lines.iter().all(|(_, line)| *line == 3),
+        "{:?}",
+        unit.lines
+    );
+}
+
+#[test]
 fn lines_lead_back_to_the_source() {
     let unit =
         postern_ecode::compile("int f(int x)\n{\n\tx += 2;\n\tx *= x;\n\treturn x / 3;\n}\n")

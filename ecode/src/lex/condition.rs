@@ -17,6 +17,8 @@ struct Reader<'a> {
     at: usize,
     depth: u32,
     most: u32,
+    /// Parts around this one that are read and not computed: a division by zero there is none.
+    idle: u32,
 }
 
 impl Lexer<'_> {
@@ -51,6 +53,7 @@ impl Lexer<'_> {
             at: 0,
             depth: 0,
             most: self.limits.nesting,
+            idle: 0,
         };
         let value = reader.conditional().filter(|_| reader.at == tokens.len());
         if value.is_none() {
@@ -99,11 +102,11 @@ impl Reader<'_> {
         }
         let condition = self.binary(1)?;
         let value = if self.accept(TokenKind::Question) {
-            let yes = self.conditional()?;
+            let yes = self.part(condition.0 != 0, Self::conditional)?;
             if !self.accept(TokenKind::Colon) {
                 return None;
             }
-            let no = self.conditional()?;
+            let no = self.part(condition.0 == 0, Self::conditional)?;
             let chosen = if condition.0 != 0 { yes } else { no };
             (chosen.0, yes.1 || no.1)
         } else {
@@ -118,10 +121,31 @@ impl Reader<'_> {
         while let Some(level) = precedence(self.peek()).filter(|level| *level >= lowest) {
             let kind = self.peek();
             self.at += 1;
-            let right = self.binary(level + 1)?;
-            left = operate(kind, left, right)?;
+            let counts = match kind {
+                TokenKind::AndAnd => left.0 != 0,
+                TokenKind::OrOr => left.0 == 0,
+                _ => true,
+            };
+            let right = self.part(counts, |reader| reader.binary(level + 1))?;
+            let value = operate(kind, left, right);
+            left = match value {
+                None if self.idle > 0 => (0, left.1 || right.1),
+                value => value?,
+            };
         }
         Some(left)
+    }
+
+    /// A part that is computed, or only read.
+    fn part(
+        &mut self,
+        counts: bool,
+        read: impl FnOnce(&mut Self) -> Option<Number>,
+    ) -> Option<Number> {
+        self.idle += u32::from(!counts);
+        let value = read(self);
+        self.idle -= u32::from(!counts);
+        value
     }
 
     fn unary(&mut self) -> Option<Number> {
@@ -169,6 +193,18 @@ impl Reader<'_> {
     }
 }
 
+/// To the left; as gcc has it, by less than 0 to the right, and nothing is left of 64 bits.
+fn shift((a, unsigned): Number, (by, by_unsigned): Number, left: bool) -> i64 {
+    let back = by < 0 && !by_unsigned;
+    let by = u32::try_from(if back { by.unsigned_abs() } else { by as u64 }).unwrap_or(u32::MAX);
+    match (left != back, unsigned) {
+        (true, _) => a.checked_shl(by).unwrap_or(0),
+        (false, true) => (a as u64).checked_shr(by).unwrap_or(0) as i64,
+        (false, false) => a >> by.min(63),
+    }
+}
+
+/// `None` of a division by zero.
 fn operate(kind: TokenKind, (a, x): Number, (b, y): Number) -> Option<Number> {
     let unsigned = x || y;
     let (ua, ub) = (a as u64, b as u64);
@@ -177,14 +213,14 @@ fn operate(kind: TokenKind, (a, x): Number, (b, y): Number) -> Option<Number> {
     Some(match kind {
         TokenKind::Star => (a.wrapping_mul(b), unsigned),
         TokenKind::Slash if unsigned => (ua.checked_div(ub)? as i64, true),
-        TokenKind::Slash => (a.checked_div(b)?, false),
+        TokenKind::Slash | TokenKind::Percent if b == 0 => return None,
+        TokenKind::Slash => (a.wrapping_div(b), false),
         TokenKind::Percent if unsigned => (ua.checked_rem(ub)? as i64, true),
-        TokenKind::Percent => (a.checked_rem(b)?, false),
+        TokenKind::Percent => (a.wrapping_rem(b), false),
         TokenKind::Plus => (a.wrapping_add(b), unsigned),
         TokenKind::Minus => (a.wrapping_sub(b), unsigned),
-        TokenKind::Shl => (a.wrapping_shl(b as u32), x),
-        TokenKind::Shr if x => (ua.wrapping_shr(b as u32) as i64, x),
-        TokenKind::Shr => (a.wrapping_shr(b as u32), x),
+        TokenKind::Shl => (shift((a, x), (b, y), true), x),
+        TokenKind::Shr => (shift((a, x), (b, y), false), x),
         TokenKind::Less => truth(order.is_lt()),
         TokenKind::Greater => truth(order.is_gt()),
         TokenKind::LessEqual => truth(order.is_le()),

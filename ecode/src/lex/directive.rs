@@ -29,6 +29,8 @@ pub(super) struct Preprocessor<'a> {
     /// Sources that include what is being read: their text, where they go on, and their groups.
     including: Vec<(&'a [u8], usize, usize)>,
     included: u32,
+    /// Where the source that is compiled includes what is being read.
+    outermost: u32,
     /// Values of `#pragma pack(push)`, and the present one.
     packs: Vec<u8>,
     pack: u8,
@@ -374,19 +376,14 @@ impl<'a> Lexer<'a> {
             self.report.limit(at, "headers in headers", "");
             return;
         }
-        let from = match self.state.including.is_empty() {
-            true => Some(at),
-            false => self
-                .files
-                .iter()
-                .filter_map(|file| file.included)
-                .next_back(),
-        };
+        if self.state.including.is_empty() {
+            self.state.outermost = at;
+        }
         let file = &mut self.files[index + 1];
         if file.once {
             return;
         }
-        file.included = file.included.or(from);
+        file.included = file.included.or(Some(self.state.outermost));
         self.at = file.start as usize;
         self.source = &self.whole[..file.end as usize];
         self.line_start = true;

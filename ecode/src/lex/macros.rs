@@ -3,19 +3,23 @@
 //! Tokens come from the source or from *frames*: lists that take the place of a macro's name, and
 //! are read for more macros. A macro is not replaced while a frame of it is being read; its name is
 //! then *painted*, and stays what it is. Invariant: each token of a macro that is looked at counts
-//! in `replaced`, whose limit is that of tokens, so that the work is bounded by it.
+//! in `replaced`, and so do the bytes that `#` and `##` write, before they are written: each may be
+//! twice as long as the one before. The limit is that of tokens, so work and memory are bounded by
+//! it.
 
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::punctuator::{punctuator, spelling};
-use super::{Lexer, Literal, Text, TextKind};
+use super::{Lexer, Spot};
 use crate::diagnostics::Rule;
 use crate::names::{self, Name, Names};
 use crate::token::{Token, TokenKind};
 
 /// Calls of macros within each other's arguments.
 const DEPTH: u32 = 32;
+
+/// Bytes of a text that `#` or `##` makes, which count as a token.
+const BYTES: usize = 16;
 
 /// A macro: its tokens are a range of [`Macros::tokens`].
 #[derive(Clone, Copy, Debug)]
@@ -65,24 +69,6 @@ impl Macros {
 }
 
 impl Lexer<'_> {
-    /// A small number as a token.
-    pub(super) fn small(&mut self, value: u64, at: u32) -> Token {
-        let literal = Literal::Int {
-            value,
-            decimal: true,
-            unsigned: false,
-            long: false,
-            ty: None,
-        };
-        let value = self.literal_at(literal, (at, at));
-        Token {
-            kind: TokenKind::Number,
-            at,
-            value,
-            space: true,
-        }
-    }
-
     /// Puts what becomes of a macro's name into the list of tokens.
     pub(super) fn replace(&mut self, token: Token) {
         let mut list = core::mem::take(&mut self.out.list);
@@ -198,46 +184,6 @@ impl Lexer<'_> {
         }
         self.names.get_mut(name).active = true;
         self.out.macros.frames.push(frame);
-    }
-
-    /// Macros that exist before the source.
-    fn predefined(&mut self, name: Name, at: u32, to: &mut Vec<Token>) {
-        let value = match name.0 - names::PREDEFINED.0 {
-            0 => self.line_of(at).into(),
-            1 => {
-                let file = self
-                    .files
-                    .iter()
-                    .find(|file| (file.start..file.end).contains(&at));
-                let text = file.map_or(String::new(), |file| file.name.clone());
-                let text = self.made_text(text.as_bytes());
-                let kind = TokenKind::Text;
-                return to.push(Token {
-                    kind,
-                    at,
-                    value: text,
-                    space: true,
-                });
-            }
-            3 => 201_112,
-            4 => 0,
-            _ => 1,
-        };
-        let token = self.small(value, at);
-        to.push(token);
-    }
-
-    /// A string that is not in the source.
-    fn made_text(&mut self, bytes: &[u8]) -> u32 {
-        let first = self.out.bytes.len() as u32;
-        self.out.bytes.extend_from_slice(bytes);
-        self.out.texts.push(Text {
-            first,
-            last: self.out.bytes.len() as u32,
-            kind: TextKind::Plain,
-            spot: (0, 0),
-        });
-        self.out.texts.len() as u32 - 1
     }
 
     /// Whether `(` follows, which is then taken.
@@ -402,7 +348,7 @@ impl Lexer<'_> {
             let mut part: Vec<Token> = Vec::new();
             match (token.kind, next) {
                 (TokenKind::Hash, Some(next)) if next.kind == TokenKind::Parameter => {
-                    let text = self.stringized(&arguments[next.value as usize]);
+                    let text = self.stringized(&arguments[next.value as usize], name.at);
                     let value = self.made_text(&text);
                     part.push(Token {
                         kind: TokenKind::Text,
@@ -465,20 +411,25 @@ impl Lexer<'_> {
         made
     }
 
+    /// Counts bytes that are about to be written. False if they are too many.
+    fn may_write(&mut self, bytes: usize, at: u32) -> bool {
+        self.replaced = self.replaced.saturating_add(bytes.div_ceil(BYTES));
+        if self.replaced > self.limits.tokens as usize {
+            self.report.limit(at, "tokens of macros", "tokens");
+        }
+        !self.report.full()
+    }
+
     /// The bytes of a token.
     fn token_text<'b>(&'b self, token: &Token) -> &'b [u8] {
         match token.kind {
             TokenKind::Name | TokenKind::Painted => {
                 self.names.spelling(self.whole, Name(token.value))
             }
-            TokenKind::Number => {
-                let (start, end) = self.out.spots[token.value as usize];
-                if start == end {
-                    b"1"
-                } else {
-                    &self.whole[start as usize..end as usize]
-                }
-            }
+            TokenKind::Number => match self.out.spots[token.value as usize] {
+                Spot::Source(start, end) => &self.whole[start as usize..end as usize],
+                Spot::Made(start, end) => &self.out.spelled[start as usize..end as usize],
+            },
             TokenKind::Text => {
                 let text = self.out.texts[token.value as usize];
                 &self.out.bytes[text.first as usize..text.last as usize]
@@ -496,17 +447,23 @@ impl Lexer<'_> {
     }
 
     /// What `#` makes of an argument.
-    fn stringized(&mut self, argument: &[Token]) -> Vec<u8> {
+    fn stringized(&mut self, argument: &[Token], at: u32) -> Vec<u8> {
         let mut text = Vec::new();
         for (index, token) in argument.iter().enumerate() {
             if token.space && index > 0 {
                 text.push(b' ');
             }
+            let spot = match token.kind {
+                TokenKind::Text => self.spot(token),
+                _ => (0, 0),
+            };
+            let length = self.token_text(token).len().max((spot.1 - spot.0) as usize);
+            if !self.may_write(length, at) {
+                break;
+            }
             let bytes = self.token_text(token);
-            if let (TokenKind::Text, (start, end)) = (token.kind, self.spot(token))
-                && start < end
-            {
-                text.extend_from_slice(&self.whole[start as usize..end as usize]);
+            if spot.0 < spot.1 {
+                text.extend_from_slice(&self.whole[spot.0 as usize..spot.1 as usize]);
                 continue;
             }
             if token.kind != TokenKind::Text {
@@ -534,6 +491,10 @@ impl Lexer<'_> {
 
     /// What `##` makes of two tokens.
     fn pasted(&mut self, left: Token, right: Token, at: u32) -> Option<Token> {
+        let length = self.token_text(&left).len() + self.token_text(&right).len();
+        if !self.may_write(length, at) {
+            return None;
+        }
         let mut text = Vec::from(self.token_text(&left));
         text.extend_from_slice(self.token_text(&right));
         let token = |kind, value| Token {
@@ -553,7 +514,7 @@ impl Lexer<'_> {
                 if !is_text && (first.is_ascii_digit() || *first == b'.' && text.len() > 1) =>
             {
                 let literal = self.number_of(&text, at as usize);
-                return Some(token(TokenKind::Number, self.literal_at(literal, (at, at))));
+                return Some(token(TokenKind::Number, self.made_literal(literal, &text)));
             }
             Some(_) if !is_text => {
                 let (kind, length) = punctuator(&text, 0);

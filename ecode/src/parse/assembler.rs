@@ -62,7 +62,9 @@ impl Parser<'_> {
             return;
         }
         let text = self.tokens.texts[constraint.value as usize];
-        let matched = self.tokens.bytes[text.first as usize..text.last as usize].to_vec();
+        // Only that is looked at: a macro may repeat a long string for the price of a token.
+        let matched = self.tokens.bytes[text.first as usize..text.last as usize].first();
+        let digit = matched.and_then(|byte| (*byte as char).to_digit(10));
         self.expect(TokenKind::LParen, "`(`");
         let n = self.expression();
         self.expect(TokenKind::RParen, "`)`");
@@ -72,9 +74,6 @@ impl Parser<'_> {
             }
             return;
         }
-        let digit = matched
-            .first()
-            .and_then(|byte| (*byte as char).to_digit(10));
         let output = digit.and_then(|digit| outputs.get(digit as usize)).copied();
         let statement = match output {
             Some(to) => {
@@ -95,6 +94,10 @@ impl Parser<'_> {
         while self.peek() == TokenKind::Text {
             let token = self.advance();
             let text = self.tokens.texts[token.value as usize];
+            if bytes.len() + (text.last - text.first) as usize > self.limits.data as usize {
+                self.limit(at, "bytes of constants", "data");
+                return None;
+            }
             bytes.extend_from_slice(&self.tokens.bytes[text.first as usize..text.last as usize]);
         }
         self.expect(TokenKind::RParen, "`)`");

@@ -114,13 +114,26 @@ impl Parser<'_> {
         }
     }
 
-    /// Arrays and functions as pointers; everything else as it is.
+    /// The bits of a bit-field whose value an expression is: what is assigned to one has its type.
+    fn bits_of(&self, n: NodeId) -> Bits {
+        use Expression::{Assign, Compound, Member, Step};
+        let place = match self.tree.get(n).expression {
+            Assign { to, .. } | Compound { to, .. } | Step { to, .. } => to,
+            _ => n,
+        };
+        match self.tree.get(place).expression {
+            Member { bits, .. } => bits,
+            _ => Bits::NONE,
+        }
+    }
+
+    /// Arrays and functions as pointers, bit-fields as `int` where that holds them; everything else
+    /// as it is.
     pub(crate) fn decay(&mut self, n: NodeId) -> NodeId {
         let node = *self.tree.get(n);
         let info = *self.types.get(node.ty);
-        if let Expression::Member { bits, .. } = node.expression
-            && bits.any()
-        {
+        let bits = self.bits_of(n);
+        if bits.any() {
             let ty = self.types.promoted_bits(node.ty, bits);
             return match node.ty.plain() == ty {
                 true => n,

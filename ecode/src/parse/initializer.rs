@@ -1,6 +1,7 @@
 //! Initialisers: which value goes where, with designators and with braces left out, as C has it.
 
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::Parser;
 use crate::diagnostics::Rule;
@@ -245,8 +246,14 @@ impl Parser<'_> {
         most
     }
 
-    /// Type and offset of a part.
+    /// The part that values without designators come to: of a union only the first.
     fn part(&self, ty: Type, index: u32) -> Option<Part> {
+        let union = self.types.kind(ty) == TypeKind::Union;
+        self.part_of(ty, index).filter(|_| !union || index == 0)
+    }
+
+    /// Type and offset of a part.
+    fn part_of(&self, ty: Type, index: u32) -> Option<Part> {
         let info = self.types.get(ty);
         match info.kind {
             TypeKind::Array if info.count == UNKNOWN || index < info.count => {
@@ -259,16 +266,7 @@ impl Parser<'_> {
                 })
             }
             TypeKind::Struct | TypeKind::Union => {
-                let most = if info.kind == TypeKind::Union {
-                    1
-                } else {
-                    info.count
-                };
-                let member = self
-                    .types
-                    .members(ty)
-                    .get(index as usize)
-                    .filter(|_| index < most)?;
+                let member = self.types.members(ty).get(index as usize)?;
                 Some(Part {
                     ty: member.ty,
                     offset: member.offset,
@@ -279,47 +277,30 @@ impl Parser<'_> {
         }
     }
 
-    /// `[3] = …` or `.x = …`, also several in a row; the index behind the part.
+    /// `[3] = …` or `.x = …`, also several in a row; the index behind the part. What follows
+    /// without designators belongs to the innermost of them that has parts left.
     fn designated(&mut self, ty: Type, offset: u32) -> Option<u32> {
-        let (mut place, mut next) = (offset, None);
         let mut part = Part {
             ty,
-            offset: 0,
+            offset,
             bits: Bits::NONE,
         };
+        // Types and places of what is gone into, and the index behind the part of each.
+        let mut levels: Vec<(Type, u32, u32)> = Vec::new();
         while matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) && !self.panic {
             let at = self.at();
-            let index = if self.advance().kind == TokenKind::LBracket {
+            let found = if self.advance().kind == TokenKind::LBracket {
                 let index = self.constant_expression()?;
                 self.expect(TokenKind::RBracket, "`]`");
-                if self.types.kind(part.ty) != TypeKind::Array || !(0..1 << 30).contains(&index) {
-                    None
-                } else {
-                    self.part(part.ty, index as u32)
-                        .map(|part| (part, index as u32 + 1))
-                }
+                let array = self.types.kind(part.ty) == TypeKind::Array;
+                let index = u32::try_from(index).ok().filter(|_| array);
+                index.and_then(|index| self.enter(part, index, &mut levels))
             } else {
                 let name = self.token();
                 self.expect(TokenKind::Name, "the name of a member");
-                let name = Name(name.value);
-                if !self.types.is_struct(part.ty) {
-                    None
-                } else {
-                    let position = self.types.members(part.ty).iter().position(|m| {
-                        m.name == name || m.anonymous && self.types.member(m.ty, name).is_some()
-                    });
-                    let found = self.types.member(part.ty, name);
-                    position.zip(found).map(|(position, found)| {
-                        let part = Part {
-                            ty: found.ty,
-                            offset: found.offset,
-                            bits: found.bits,
-                        };
-                        (part, position as u32 + 1)
-                    })
-                }
+                self.enter_member(part, Name(name.value), &mut levels)
             };
-            let Some((inner, after)) = index else {
+            let Some(inner) = found else {
                 if !self.panic {
                     self.fail(
                         Rule::Initializer,
@@ -331,13 +312,72 @@ impl Parser<'_> {
                 }
                 return None;
             };
-            place = place.wrapping_add(part.offset);
             part = inner;
-            next.get_or_insert(after);
         }
         self.expect(TokenKind::Assign, "`=`");
-        self.part_object(part, place, None);
-        next
+        self.part_object(part, 0, None);
+        for (ty, offset, next) in levels.drain(1..).rev() {
+            self.rest(ty, offset, next);
+        }
+        levels.first().map(|level| level.2)
+    }
+
+    /// A part of an element, which it goes into.
+    fn enter(&self, part: Part, index: u32, levels: &mut Vec<(Type, u32, u32)>) -> Option<Part> {
+        let inner = self.part_of(part.ty, index)?;
+        levels.push((part.ty, part.offset, index + 1));
+        Some(Part {
+            offset: part.offset.wrapping_add(inner.offset),
+            ..inner
+        })
+    }
+
+    /// The same of a member, through those without names that it is in. Each member is looked at
+    /// once.
+    fn enter_member(
+        &self,
+        part: Part,
+        name: Name,
+        levels: &mut Vec<(Type, u32, u32)>,
+    ) -> Option<Part> {
+        if !self.types.is_struct(part.ty) {
+            return None;
+        }
+        for (member, index) in self.types.members(part.ty).iter().zip(0..) {
+            if !member.anonymous && member.name != name {
+                continue;
+            }
+            let inner = self.enter(part, index, levels)?;
+            if !member.anonymous {
+                return Some(inner);
+            }
+            let found = self.enter_member(inner, name, levels);
+            if found.is_some() {
+                return found;
+            }
+            levels.pop();
+        }
+        None
+    }
+
+    /// What is left of an object without braces, from a part on. The comma before what belongs to
+    /// others is theirs.
+    fn rest(&mut self, ty: Type, offset: u32, mut index: u32) {
+        while self.peek() == TokenKind::Comma
+            && !matches!(
+                self.peek_at(1),
+                TokenKind::RBrace | TokenKind::Dot | TokenKind::LBracket
+            )
+            && !self.panic
+            && !self.report.full()
+        {
+            let Some(part) = self.part(ty, index) else {
+                return;
+            };
+            self.advance();
+            self.part_object(part, offset, None);
+            index += 1;
+        }
     }
 
     /// `(type){ … }`: an object of the enclosing block.

@@ -482,9 +482,11 @@ impl Parser<'_> {
     fn text_node(&mut self) -> NodeId {
         let at = self.at();
         let (first, mut kind) = (self.pos, TextKind::Plain);
+        let mut length = 0usize;
         while self.peek() == TokenKind::Text {
             let token = self.advance();
             let text = self.tokens.texts[token.value as usize];
+            length = length.saturating_add((text.last - text.first) as usize);
             if kind != TextKind::Plain && text.kind != TextKind::Plain && kind != text.kind {
                 let message = "these strings have different types".into();
                 self.error(Rule::Operands, at, message, "");
@@ -492,6 +494,11 @@ impl Parser<'_> {
             if text.kind != TextKind::Plain {
                 kind = text.kind;
             }
+        }
+        // Before they are copied: macros repeat a long string for the price of a token.
+        if length > self.limits.data as usize {
+            self.limit(at, "bytes of constants", "data");
+            return self.error_node(at);
         }
         let mut bytes = Vec::new();
         for index in first..self.pos {
