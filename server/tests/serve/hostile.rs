@@ -374,3 +374,32 @@ fn many_headers_and_requests_in_one_piece() {
     let text = String::from_utf8(bytes).unwrap();
     assert_eq!(text.matches("HTTP/1.1 200 OK\r\n").count(), all);
 }
+
+#[test]
+fn pictures_that_are_broken_off_give_their_memory_back() {
+    let serving = Serving::new("[plugins]\nguests = true\n");
+    let side = 1000;
+    let mut picture = format!("P6\n{side} {side}\n255\n").into_bytes();
+    picture.resize(picture.len() + 3 * side * side, b'p');
+    let length = format!("Content-Length: {}\r\n", picture.len());
+    for all in [picture.len() / 2, picture.len()] {
+        for read_some in [false, true] {
+            let mut stream = serving.connect();
+            let head = request("POST", "/transcode", &length, b"");
+            stream.write_all(&head).unwrap();
+            stream.write_all(&picture[..all]).unwrap();
+            // In the body, in the work, or in the answer.
+            if read_some && all == picture.len() {
+                stream.read_exact(&mut [0; 1000]).unwrap();
+            }
+        }
+    }
+    for part in ["work", "lying"] {
+        let name = format!("postern_pictures_bytes{{part=\"{part}\"}}");
+        while metric(&serving, &name) > 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let answer = serving.send(request("POST", "/transcode", &length, &picture));
+    assert!(answer.status == Some(200) && answer.body == picture);
+}
