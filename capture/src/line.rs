@@ -1,42 +1,14 @@
 //! A packet in a line, as people know it from tcpdump: who, to whom, what, how much. Numbers only.
 
+mod summary;
 mod transport;
 
 use postern_filter::Link;
-use serde::Serialize;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+pub use summary::Summary;
+use summary::{byte, half, word};
 use transport::transport;
-
-/// What is shown of a packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Summary {
-    /// Network protocol: `IP`, `IP6`, `ARP`, or the number that the link header has.
-    pub network: String,
-    /// VLANs, the outer one first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub vlans: Vec<u16>,
-    /// Source address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<IpAddr>,
-    /// Destination address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destination: Option<IpAddr>,
-    /// `tcp`, `udp`, `icmp` and so on, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transport: Option<&'static str>,
-    /// Source port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source_port: Option<u16>,
-    /// Destination port.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub destination_port: Option<u16>,
-    /// What else can be said.
-    pub info: String,
-    /// What the network header says besides.
-    #[serde(skip)]
-    pub header: String,
-}
 
 /// How much is said of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,20 +83,6 @@ fn mac(bytes: &[u8], from: usize) -> String {
     let bytes = bytes.get(from..from + 6).unwrap_or_default();
     let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     parts.join(":")
-}
-
-fn byte(bytes: &[u8], at: usize) -> Option<u8> {
-    bytes.get(at).copied()
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    let field = bytes.get(at..)?.first_chunk()?;
-    Some(u16::from_be_bytes(*field))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    let field = bytes.get(at..)?.first_chunk()?;
-    Some(u32::from_be_bytes(*field))
 }
 
 /// Reads a packet as far as it is there; `wire` is its whole length.

@@ -9,12 +9,14 @@
 
 mod blocks;
 mod frames;
+mod header;
 
 use crate::error::SourceError;
 use crate::packet::{Counters, Next, PacketRef};
 use crate::trusted::socket::{self, Shape, Socket};
 use blocks::Blocks;
 use frames::Frames;
+use header::{BLOCK, Header, PacketPosition, words};
 use postern::{Domain, Offset, Prot, ShareError, Shared};
 use postern_filter::Link;
 use postern_filter::capture::{Direction, Origin};
@@ -25,12 +27,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Bytes of a block: several of the largest packets.
-const BLOCK: usize = 1 << 20;
 /// Milliseconds for which a call waits.
 const WAIT: i32 = 100;
-/// Bytes of the socket address behind a packet's header.
-const ADDRESS: usize = 20;
 /// Bytes of a packet whose tag is put back.
 const SHORTEST: u32 = 16;
 
@@ -123,28 +121,6 @@ impl Sender {
 enum Order {
     Blocks(Blocks),
     Frames(Frames),
-}
-
-/// What the kernel says of a packet, and where it is.
-struct Header {
-    captured: u32,
-    wire: u32,
-    seconds: u32,
-    nanos: u32,
-    status: u32,
-    tag: u16,
-    tag_kind: u16,
-    /// The interface's number, then the hardware's type and which way the packet went.
-    address: [u8; ADDRESS],
-    place: PacketPosition,
-}
-
-/// Where a packet's bytes begin.
-#[derive(Clone, Copy)]
-struct PacketPosition {
-    /// In the memory for large packets, not in the ring.
-    aside: bool,
-    at: usize,
 }
 
 /// A packet socket with its ring.
@@ -417,13 +393,4 @@ fn direction(kind: u8) -> Direction {
         libc::PACKET_OUTGOING => Direction::Out,
         _ => Direction::Unknown,
     }
-}
-
-/// Words of the machine's own order.
-fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
-    let mut words = [0; N];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    }
-    words
 }

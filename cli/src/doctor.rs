@@ -2,8 +2,8 @@
 
 mod checks;
 
+use checks::{Check, CheckStatus};
 use clap::Args;
-use serde::Serialize;
 
 use crate::output::{self, Outcome, REFUSED, SUCCESS, Style};
 
@@ -19,32 +19,6 @@ pub struct Arguments {
     /// Print an array of checks as JSON
     #[arg(long)]
     json: bool,
-}
-
-/// How a check went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckStatus {
-    /// It serves.
-    Ok,
-    /// Extensions run without it, with the drawback that is said.
-    Note,
-    /// Extensions do not run without it.
-    Missing,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Serialize)]
-pub struct Check {
-    /// What was looked at.
-    pub name: &'static str,
-    /// How it went.
-    pub state: CheckStatus,
-    /// What was found.
-    pub found: String,
-    /// What to do, where something is to be done.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
 }
 
 /// Runs the command.

@@ -1,20 +1,18 @@
 //! `postern ecode`: compile E-code, have it judged, and show, keep or call what comes of it.
 
+mod judged;
 mod listing;
 mod report;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use clap::Args;
+use judged::Verdict;
 use postern::Image;
-use postern_ecode::{Compiler, Errors, Linked, Object};
-use postern_image::ImageFile;
-use postern_verifier::Profile;
+use postern_ecode::Compiler;
 use postern_verifier::window::STACK_LOG2;
 
-use crate::judgement::{FactsView, Refusal, Subject};
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 use crate::run;
 
@@ -61,27 +59,6 @@ pub struct Arguments {
     json: bool,
 }
 
-/// A source, and what came of it.
-struct Source {
-    path: PathBuf,
-    text: String,
-    result: Result<Object, Errors>,
-    /// How long the compiler took.
-    seconds: f64,
-}
-
-/// What the sources are together.
-enum Verdict {
-    /// The extension, and what the verifier found. How long that took is in seconds.
-    Accepted(Linked, FactsView, f64),
-    /// A source has errors.
-    Errors,
-    /// The sources do not fit together.
-    Apart(String),
-    /// The compiler made what the verifier does not accept.
-    Refused(Box<Refusal>),
-}
-
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     // A wrong call is found before anything is compiled.
@@ -104,9 +81,9 @@ fn once(arguments: &Arguments, call: Option<&run::Arguments>) -> Outcome {
     let sources = arguments
         .files
         .iter()
-        .map(|path| source(&mut compiler, path))
+        .map(|path| judged::source(&mut compiler, path))
         .collect::<Result<Vec<_>, _>>()?;
-    let verdict = verdict(&sources, arguments.stack);
+    let verdict = judged::together(&sources, arguments.stack);
     let Verdict::Accepted(linked, ..) = &verdict else {
         return report::refused(&sources, &verdict, arguments.json).map(|()| REFUSED);
     };
@@ -124,51 +101,6 @@ fn once(arguments: &Arguments, call: Option<&run::Arguments>) -> Outcome {
     };
     let image = Image::from_bytes(&linked.file).map_err(|e| Failure::unusable(e.to_string()))?;
     run::image(call, &image)
-}
-
-fn source(compiler: &mut Compiler, path: &Path) -> Result<Source, Failure> {
-    let bytes = output::read(path)?;
-    let start = Instant::now();
-    let result = compiler.compile(&bytes);
-    let seconds = start.elapsed().as_secs_f64();
-    // To be shown; what is not UTF-8 stands in comments and strings.
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Source {
-        path: path.to_owned(),
-        text,
-        result,
-        seconds,
-    })
-}
-
-fn verdict(sources: &[Source], stack_log2: u32) -> Verdict {
-    let units: Vec<Object> = sources
-        .iter()
-        .filter_map(|source| source.result.as_ref().ok().cloned())
-        .collect();
-    if units.len() < sources.len() {
-        return Verdict::Errors;
-    }
-    let mut linked = match postern_ecode::link(&units, stack_log2) {
-        Ok(linked) => linked,
-        Err(error) => return Verdict::Apart(error.to_string()),
-    };
-    let names: Vec<_> = sources.iter().map(|s| s.path.to_string_lossy()).collect();
-    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-    linked.name_lines(&units, &names);
-    let image = match ImageFile::parse(&linked.file) {
-        Ok(image) => image,
-        Err(error) => return Verdict::Apart(error.to_string()),
-    };
-    let subject = Subject::image(&image, &linked.file);
-    let start = Instant::now();
-    match subject.judge(Profile::User) {
-        Ok(facts) => {
-            let seconds = start.elapsed().as_secs_f64();
-            Verdict::Accepted(linked, FactsView::from(&facts), seconds)
-        }
-        Err(refusal) => Verdict::Refused(refusal),
-    }
 }
 
 /// Puts a new file in the place of the old one at once, so that whoever loads it never sees a half.

@@ -5,18 +5,18 @@
 //! with 1 if anything does not go as promised; so does `postern-demo --site POSTERN FOLDER`, which
 //! serves a site with that command.
 
+mod error;
 mod native;
 mod picture;
 mod site;
 
+use error::Result;
 use native::Native;
 use postern::{CallError, Domain, FaultKind, Image, LoadError, Offset};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const ROUNDS: u32 = 9;
 

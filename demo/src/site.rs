@@ -1,7 +1,7 @@
 //! The end of the demonstration: `postern serve` with a site. On a terminal the server stays, and
 //! says where it is; without one it is asked for its pages here, and told to end.
 
-use crate::Result;
+use crate::error::Result;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;

@@ -8,19 +8,18 @@
 //! [`Listing`] writes such information, for debuggers and into files of compilers that work in
 //! memory.
 
+mod budget;
 mod kept;
 mod lines;
 mod sections;
 mod symbols;
 mod write;
 
+pub use budget::STEPS;
 pub use kept::Kept;
 pub use lines::{LineRow, LineTable, Lines, SourceLine};
 pub use symbols::{Function, Symbol, Symbols};
 pub use write::Listing;
-
-/// Steps that a query may take before it gives up, each at most some tens of nanoseconds.
-pub const STEPS: u32 = 8_000_000;
 
 /// The text of a place for messages: `sum+0x12 (sum.c:7:12)`, or just the offset if nothing is
 /// known.

@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Largest alignment that a section may ask for.
-pub(super) const ALIGNMENT: u64 = 64;
+const ALIGNMENT: u64 = crate::state::ALIGNMENT as u64;
 
 const NULL: u32 = 0;
 const PROGBITS: u32 = 1;

@@ -16,16 +16,19 @@ mod call;
 mod elf;
 mod error;
 mod free;
+mod id;
 mod recovery;
+mod settings;
 #[cfg(feature = "ecode")]
 mod source;
 mod state;
 mod variables;
 
-pub use call::{FunctionId, IdCallError};
+pub use call::IdCallError;
 pub use error::CreateError;
+pub use id::FunctionId;
 pub use postern_runtime::code::Recovery;
-pub use state::Created;
+pub use state::{Created, NamespaceCounters};
 
 use postern_gates::code::{CodeArena, Plan};
 use postern_gates::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
@@ -120,26 +123,6 @@ impl Default for Capacity {
             variables: 64 << 20,
         }
     }
-}
-
-/// What a namespace did so far, and what it holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NamespaceCounters {
-    /// Sources and objects that were added.
-    pub created: u64,
-    /// Functions that names were led to.
-    pub linked: u64,
-    /// Functions that were deleted.
-    pub unlinked: u64,
-    /// Units whose memory was given back.
-    pub freed: u64,
-    /// Names now.
-    pub names: usize,
-    /// Units now, those among them that nothing leads to and that somebody may still be inside of.
-    pub units: usize,
-    /// Bytes of machine code that there is room for.
-    pub code_left: u64,
 }
 
 /// A namespace was not made.

@@ -1,26 +1,11 @@
-//! What becomes of a namespace after a fault, and what a function has of its own: a quantum and a
-//! recovery.
+//! What becomes of a namespace after a fault, and what the host says of that for single functions.
 
-use crate::{FunctionId, Namespace, Recovery};
+use crate::id::FunctionId;
+use crate::settings::Settings;
+use crate::{Namespace, Recovery};
 use postern_runtime::{Fault, fork};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a function has of its own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Settings {
-    quantum: Option<Duration>,
-    recovery: Option<Recovery>,
-}
-
-impl Settings {
-    /// As entries have them: nanoseconds, and the recovery's number.
-    pub(super) fn words(&self) -> (u64, u32) {
-        let nanoseconds = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let recovery = self.recovery.map_or(0, |r| r as u32);
-        (self.quantum.map_or(0, nanoseconds), recovery)
-    }
-}
 
 impl Namespace {
     /// The last fault that closed the namespace or made it start anew.

@@ -9,10 +9,11 @@
 
 mod create;
 
+use super::CreateError;
 use super::free::FreeRanges;
-use super::recovery::Settings;
+use super::id::FunctionId;
+use super::settings::Settings;
 use super::variables::Variables;
-use super::{CreateError, Recovery};
 use postern_gates::code::{CodeArena, TRAP};
 use postern_gates::entry::Entry;
 use postern_gates::inside::{self, Quiescent};
@@ -20,7 +21,7 @@ use postern_gates::machine::InChild;
 use postern_gates::window::Pin;
 use postern_image::Signature;
 use postern_image::object::Symbol;
-use postern_runtime::code::AddedCode;
+use postern_runtime::code::{AddedCode, Recovery};
 use postern_runtime::fork::{self, Held};
 use postern_runtime::{Domain, Fault, inner};
 use postern_verifier::window;
@@ -30,8 +31,8 @@ use std::sync::{Arc, Mutex};
 
 /// `CC` behind each text.
 const APART: u32 = 16;
-/// Of all parts of a unit.
-const ALIGNMENT: u32 = super::elf::ALIGNMENT as u32;
+/// Of all parts of a unit; no section of an object may ask for more.
+pub(crate) const ALIGNMENT: u32 = 64;
 
 /// What of a domain makes it a namespace.
 pub(crate) struct Code {
@@ -124,7 +125,27 @@ pub(super) struct NamespaceState {
     by_text: BTreeMap<u32, u64>,
     /// Units that nothing leads to, until nobody is inside the domain.
     unlinked: Vec<u64>,
-    pub counters: super::NamespaceCounters,
+    pub counters: NamespaceCounters,
+}
+
+/// What a namespace did so far, and what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamespaceCounters {
+    /// Sources and objects that were added.
+    pub created: u64,
+    /// Functions that names were led to.
+    pub linked: u64,
+    /// Functions that were deleted.
+    pub unlinked: u64,
+    /// Units whose memory was given back.
+    pub freed: u64,
+    /// Names now.
+    pub names: usize,
+    /// Units now, those among them that nothing leads to and that somebody may still be inside of.
+    pub units: usize,
+    /// Bytes of machine code that there is room for.
+    pub code_left: u64,
 }
 
 /// What a creation did.
@@ -281,7 +302,7 @@ impl NamespaceState {
     }
 
     /// The slot that an id means, if its function is there.
-    pub fn live(&mut self, id: super::FunctionId) -> Option<&mut FunctionSlot> {
+    pub fn live(&mut self, id: FunctionId) -> Option<&mut FunctionSlot> {
         let slot = self.slots.get_mut(id.slot as usize)?;
         (slot.generation == id.generation && !slot.dead).then_some(slot)
     }

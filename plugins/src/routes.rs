@@ -101,7 +101,7 @@ impl Plugins {
                 let wanted = Query::parse(head.uri.query())?;
                 let asker = self.asker(who.as_deref(), from);
                 let most = self.settings.body_bytes;
-                let file = self.all(body, most, &asker).await?;
+                let file = self.receive(body, most, &asker).await?;
                 let done = self.transcode(who.clone(), wanted, file, asker);
                 return Ok(picture(done.await?));
             }
@@ -175,7 +175,7 @@ impl Plugins {
         self.clients.find(said, bring)
     }
 
-    async fn all(&self, body: Incoming, most: u64, of: &Asker) -> Result<Received, Problem> {
+    async fn receive(&self, body: Incoming, most: u64, of: &Asker) -> Result<Received, Problem> {
         let mut input = RequestBody::new(body, most, self.body)?;
         let mut share = self.memory.lay(&of.party);
         let mut bytes = BytesMut::new();
@@ -209,7 +209,7 @@ impl Plugins {
         let quotas = client.quotas;
         let most = quotas.source_bytes.max(quotas.code_bytes.saturating_mul(2));
         let asker = self.asker(Some(&client), from);
-        let sent = self.all(body, most, &asker).await?;
+        let sent = self.receive(body, most, &asker).await?;
         let turn = self.queue.enter(asker).await.map_err(Problem::waited)?;
         let (name, owner) = (name.to_owned(), client.name.clone());
         let (call, context) = (self.settings.call, self.context.clone());

@@ -1,9 +1,11 @@
 //! What a program may do that touches no file: look at clocks, wait, take random bytes, and ask who
 //! it is.
 
-use super::{Answer, Done, Failure, layout, waiting};
+use super::layout;
+use super::waiting::waiting;
 use crate::{Call, Identity, TimeForm};
 use postern_runtime::Caller;
+use postern_runtime::system::{Answer, Done, Failure};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, clock_getres, clock_gettime};

@@ -6,11 +6,13 @@
 //! nothing of its names is kept, and a listing takes as much memory and time as the extension has
 //! room for, at most [`LISTING`] bytes, however many names there are.
 
+use super::layout;
 use super::status::Status;
-use super::{Answer, Done, Failure, layout, waiting};
+use super::waiting::waiting;
 use crate::LockAction;
 use cap_std::fs::Dir;
 use postern_gates::lock::{self, Range};
+use postern_runtime::system::{Answer, Done, Failure};
 use rustix::fs::{FileType, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

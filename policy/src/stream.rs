@@ -1,8 +1,10 @@
 //! The three streams that a domain begins with: where its input comes from, where its output goes.
 //! The host chooses.
 
+use super::layout;
 use super::status::Status;
-use super::{Answer, Done, layout, waiting};
+use super::waiting::waiting;
+use postern_runtime::system::{Answer, Done};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fmt;

@@ -4,7 +4,7 @@
 //! lock.
 
 use crate::descriptors::Open;
-use crate::{Policy, System};
+use crate::state::System;
 use std::sync::Arc;
 
 impl System {
@@ -13,10 +13,7 @@ impl System {
     pub(crate) fn without_directory(&self, guest: &str) -> Option<bool> {
         let mut state = self.state();
         let (rules, taken) = state.policy.rules.without(guest)?;
-        let policy = Policy {
-            rules: Arc::new(rules),
-            ..(*state.policy).clone()
-        };
+        let policy = state.policy.with_rules(rules);
         let before = std::mem::replace(&mut state.policy, Arc::new(policy));
         let below = |open: &Arc<Open>| open.from().is_some_and(|from| Arc::ptr_eq(from, &taken));
         let closed = state.table.sweep(below);

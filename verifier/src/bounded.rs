@@ -1,11 +1,11 @@
 //! The longest path through text whose branches and calls all go forward, and how deep its calls
 //! nest.
 
-use crate::decode::{chunk_at, decode};
+use crate::decode::{chunk_at, decode, displacement};
+use crate::layout::Layout;
 use crate::rule::Rule;
 use crate::starts::before;
 use crate::table::*;
-use crate::verify::{Layout, displacement};
 
 /// What a call of text of [`crate::Profile::Bounded`] may take at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -223,3 +223,24 @@ pub(crate) fn chunk_at(text: &[u8], at: usize) -> [u8; CHUNK] {
     }
     chunk
 }
+
+/// The displacement of the direct branch at `at`: its last byte or four bytes.
+#[inline(always)]
+pub(crate) fn displacement(text: &[u8], at: usize, decoded: &Decoded) -> i32 {
+    let end = at.saturating_add(decoded.length);
+    let short = decoded.entry >> IMMEDIATE & 7 == 1;
+    match end
+        .checked_sub(4)
+        .and_then(|from| text.get(from..end)?.first_chunk::<4>())
+    {
+        Some(bytes) => {
+            // Chosen without a branch: nothing predicts which of both it is.
+            let last = i32::from_le_bytes(*bytes);
+            last >> if short { 24 } else { 0 }
+        }
+        // A short branch in the first four bytes of text.
+        None => text
+            .get(end.wrapping_sub(1))
+            .map_or(0, |byte| i32::from(*byte as i8)),
+    }
+}

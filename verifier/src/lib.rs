@@ -17,8 +17,8 @@
 //! time linear in the length of text.
 //!
 //! The modules, in the order of reading: `row` and `allow` (the list as data), `table` (the same,
-//! dense), `decode` (one instruction), `guard` and `pad` (indirect branches), `verify` and `pass`
-//! (a text), `bounded` (the longest path), `explain` and `rule` (what to say when code is refused).
+//! dense), `decode` (one instruction), `guard` and `pad` (indirect branches), `layout` (what lies
+//! around a text), `verify` and `pass` (a text), `bounded` (the longest path), `explain` and `rule` (what to say when code is refused).
 //! Beside them, for those who make code, stand [`window`] (the numbers of the ABI) and
 //! [`relocation`] (addresses that are filled in later).
 #![no_std]
@@ -34,6 +34,7 @@ mod bounded;
 mod decode;
 mod explain;
 mod guard;
+mod layout;
 mod pad;
 mod pass;
 pub mod relocation;
@@ -49,8 +50,9 @@ pub mod window;
 
 pub use allow::{fixed, rules, sets};
 pub use bounded::Bounds;
+pub use layout::{Layout, Links, Profile, Segment};
 pub use row::{InstructionKind, Row};
 pub use rule::{Rule, Violation};
 pub use starts::{Starts, bounded_buffer_len, buffer_len};
-pub use verify::{Facts, Layout, Links, Profile, Segment, verify, verify_within};
+pub use verify::{Facts, verify, verify_within};
 pub use walk::{Instruction, next};

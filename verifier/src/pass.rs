@@ -6,12 +6,14 @@
 //! Each part must end exactly where the next one begins. If anything is wrong the text is judged
 //! again from the front, so that the first violation is reported.
 
-use crate::decode::{CHUNK, Decoded, chunk_at, common, decode, opcode, rare, x87_allowed};
+use crate::decode::{
+    CHUNK, Decoded, chunk_at, common, decode, displacement, opcode, rare, x87_allowed,
+};
 use crate::explain::explain;
+use crate::layout::{Layout, Profile, SlotKind, to_slot};
 use crate::rule::Rule;
 use crate::starts::insert;
 use crate::table::*;
-use crate::verify::{Layout, Profile, SlotKind, displacement, to_slot};
 use crate::window::FILL;
 use crate::{guard, pad};
 

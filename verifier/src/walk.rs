@@ -1,11 +1,11 @@
 //! One instruction at a time, for tools that list, count or compare instructions.
 
-use crate::decode::{chunk_at, decode, opcode, x87_allowed};
+use crate::decode::{chunk_at, decode, displacement, opcode, x87_allowed};
 use crate::explain::explain;
+use crate::layout::Segment;
 use crate::row::InstructionKind;
 use crate::rule::Rule;
 use crate::table::*;
-use crate::verify::{Segment, displacement};
 
 /// An instruction of the allow list, as [`next`] found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What is said of the protocols above IP.
 
-use super::{Summary, byte, half, word};
+use super::summary::{Summary, byte, half, word};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a packet's bytes lie inside of the block that is the host's, and behind its header.
 
-use super::{ADDRESS, BLOCK, Header, PacketPosition, words};
+use super::header::{ADDRESS, BLOCK, Header, PacketPosition, words};
 use crate::error::SourceError;
 use crate::trusted::word;
 use postern::Shared;

@@ -6,7 +6,7 @@
 //! Invariant: a packet's bytes lie inside of the frame that is the host's, or of the memory aside,
 //! and queued packets are taken in the order of their frames.
 
-use super::{ADDRESS, BLOCK, Header, PacketPosition, words};
+use super::header::{ADDRESS, BLOCK, Header, PacketPosition, words};
 use crate::error::SourceError;
 use crate::trusted::socket::Socket;
 use crate::trusted::word;

@@ -8,8 +8,33 @@ use std::time::Duration;
 use postern::{Config, Domain, HotWindow, Image};
 use postern_image::ImageBuilder;
 use postern_verifier::window::{NULL_GUARD, WINDOW_SIZE};
+use serde::Serialize;
 
-use super::{Check, CheckStatus};
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// It serves.
+    Ok,
+    /// Extensions run without it, with the drawback that is said.
+    Note,
+    /// Extensions do not run without it.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it went.
+    pub state: CheckStatus,
+    /// What was found.
+    pub found: String,
+    /// What to do, where something is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
 
 /// Mappings that a domain takes, at most.
 const MAPPINGS_PER_DOMAIN: u64 = 6;

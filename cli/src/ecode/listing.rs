@@ -7,7 +7,8 @@ use postern_ecode::{Linked, Section};
 use postern_image::ImageFile;
 use postern_verifier::window::SLOT_SIZE;
 
-use super::{Source, report};
+use super::judged::Source;
+use super::report;
 use crate::output::Failure;
 use postern_toolchain::disassembly;
 

@@ -5,7 +5,7 @@ use postern_ecode::{Diagnostic, Section};
 use postern_image::Signature;
 use serde::Serialize;
 
-use super::{Source, Verdict};
+use super::judged::{Source, Verdict};
 use crate::judgement::{FactsView, Refusal};
 use crate::number;
 use crate::output::{self, Failure, Style};

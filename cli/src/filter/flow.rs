@@ -13,9 +13,10 @@ use postern_capture::{
 };
 use postern_filter::Filter;
 
+use super::arguments::Arguments;
+use super::from::unusable;
 use super::save::cannot_write;
 use super::show::{Clock, Precision};
-use super::{Arguments, unusable};
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
 
 /// Files from which on a bar shows how far they are read.

@@ -8,8 +8,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use postern_capture::{CaptureDirection, Link, Live, Source, SourceError};
 
-use super::unusable;
 use crate::output::Failure;
+
+/// Arguments or files that cannot be used.
+pub fn unusable(error: impl std::fmt::Display) -> Failure {
+    Failure::unusable(error.to_string())
+}
 
 /// Where packets come from.
 #[derive(Args)]

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use postern_capture::{Format, Rotation, Savefiles, Source, Writer, is_stdout};
 
-use super::from::From;
-use super::unusable;
+use super::from::{From, unusable};
 use crate::output::Failure;
 
 /// Why a file is not written.

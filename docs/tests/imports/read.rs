@@ -367,11 +367,12 @@ impl<'ast> Visit<'ast> for Walk<'_> {
                 .collect();
             for item in &block.items {
                 if let ImplItem::Fn(function) = item {
-                    // What takes no `self` is never called as a method, so it is no import; but the
-                    // name is not one method's alone.
-                    let of = match function.sig.receiver() {
-                        Some(_) => of.clone(),
-                        None => Vec::new(),
+                    // What takes no `self` is never called as a method, and what a trait asks for is
+                    // called by the trait, wherever that is: neither is an import. But the name is
+                    // not one method's alone.
+                    let of = match (function.sig.receiver(), &block.trait_) {
+                        (Some(_), None) => of.clone(),
+                        _ => Vec::new(),
                     };
                     let given = (of, function.sig.ident.to_string());
                     self.own().given.push(given);

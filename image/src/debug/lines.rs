@@ -16,7 +16,7 @@ use gimli::{
     UnitOffset, constants,
 };
 
-use super::STEPS;
+use super::budget::{Budget, STEPS, Stop};
 use super::sections::Sections;
 use crate::elf::{u32_at, u64_at};
 
@@ -68,30 +68,6 @@ pub struct Lines<'a> {
 impl fmt::Debug for Lines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Lines")
-    }
-}
-
-/// The query's budget is spent, or the debug information is damaged; both end it.
-struct Stop;
-
-impl From<gimli::Error> for Stop {
-    fn from(_: gimli::Error) -> Stop {
-        Stop
-    }
-}
-
-/// Steps that a query may still take.
-struct Budget(u32);
-
-impl Budget {
-    fn pay(&mut self, steps: usize) -> Result<(), Stop> {
-        // What cannot be paid spends the rest, so that a caller who goes on with the next unit
-        // stops there.
-        let left = u32::try_from(steps)
-            .ok()
-            .and_then(|steps| self.0.checked_sub(steps));
-        self.0 = left.unwrap_or(0);
-        left.map(drop).ok_or(Stop)
     }
 }
 

@@ -301,7 +301,7 @@ impl NamespaceState {
 
     /// Writes text and constants to their places, and has every thread see them. Nothing leads
     /// there yet.
-    fn write(
+    fn place(
         &mut self,
         object: &mut Object,
         allocated: &Allocated,
@@ -333,7 +333,7 @@ impl NamespaceState {
         let allocated = self.allocate(&object, &resolved, taken)?;
         self.relocate(&mut object, &resolved, &allocated)?;
         let verified = self.verify(domain, &unit, &mut object, (&resolved, &allocated))?;
-        self.write(&mut object, &allocated, verified.text, taken)?;
+        self.place(&mut object, &allocated, verified.text, taken)?;
         self.area.open_pads(allocated.text.start);
         // … and those before anything leads there. The call that has just worked works again.
         let _ = self.area.barrier();

@@ -5,9 +5,9 @@
 //! Invariant: what is opened or changed is the very thing that was looked at, a regular file or a
 //! directory, whatever its path means by then.
 
-use crate::Failure;
 use crate::rules::Grant;
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use postern_runtime::system::Failure;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, Timestamps};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -2,14 +2,16 @@
 //! done there from leaving it.
 
 use super::found::{Found, Name, QUIET, failure};
-use super::{PERMISSIONS, Work};
+use super::work::{PERMISSIONS, Work};
 use crate::Access;
 use crate::descriptors::Open;
 use crate::file::{Directory, File};
+use crate::layout;
+use crate::policy::Base;
 use crate::rules::{self, Grant, PathTarget};
-use crate::{Answer, Base, Done, Failure, layout};
 use crate::{FileTime, GuestPath, Target, WORKING_DIRECTORY};
 use cap_std::fs::Dir;
+use postern_runtime::system::{Answer, Done, Failure};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

@@ -1,7 +1,7 @@
 //! All lines of an image at once, for profilers and debuggers.
 
-use super::{Budget, Lines, MAX_TEXT, Query, Slice, Stop};
-use crate::debug::STEPS;
+use super::{Lines, MAX_TEXT, Query, Slice};
+use crate::debug::budget::{Budget, STEPS, Stop};
 use gimli::{DebugLineOffset, Unit};
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ impl Lines<'_> {
             offset: 0,
         };
         let mut table = LineTable::default();
-        let _ = query.all(&mut table);
+        let _ = query.collect_rows(&mut table);
         table.rows.sort_unstable();
         table.rows.dedup_by_key(|row| row.offset);
         table
@@ -45,7 +45,7 @@ impl Lines<'_> {
 }
 
 impl<'a> Query<'_, 'a> {
-    fn all(&mut self, table: &mut LineTable) -> Result<(), Stop> {
+    fn collect_rows(&mut self, table: &mut LineTable) -> Result<(), Stop> {
         let mut units = self.dwarf.units();
         while let Some(header) = units.next()? {
             self.budget.pay(1)?;
