@@ -99,6 +99,7 @@ fn limited() -> impl Iterator<Item = String> {
         (Limits { liveness: 1, ..small }, branches.into()),
         (small, format!("int {}x;", "*".repeat(70))),
         (wide, format!("struct s {{ {} }};", structure(5000))),
+        (wide, "#pragma push_macro(\"A\")\n".repeat(300)),
         (wide, "typedef int a0;".to_owned() + &(1..450).map(|n| format!("typedef a{} (*a{n})(void);", n - 1)).collect::<String>()),
     ]
     .into_iter()

@@ -134,6 +134,8 @@ fn texts_that_macros_write_do_not_explode() {
         // The same without them: strings beside each other.
         format!("{many}int x = sizeof(R({long}));"),
         format!("{many}int x asm(R({long}));"),
+        // Macros that are kept, of which each is looked at for each that is given back.
+        "#pragma push_macro(\"A\")\n".repeat(1000),
     ] {
         assert_eq!(rule(&source), Some(Rule::Limit), "{}", &source[..60]);
     }

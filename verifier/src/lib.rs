@@ -18,9 +18,9 @@
 //!
 //! The modules, in the order of reading: `row` and `allow` (the list as data), `table` (the same,
 //! dense), `decode` (one instruction), `guard` and `pad` (indirect branches), `layout` (what lies
-//! around a text), `verify` and `pass` (a text), `bounded` (the longest path), `explain` and `rule` (what to say when code is refused).
-//! Beside them, for those who make code, stand [`window`] (the numbers of the ABI) and
-//! [`relocation`] (addresses that are filled in later).
+//! around a text), `verify` and `pass` (a text), `bounded` (the longest path), `explain` and `rule`
+//! (what to say when code is refused). Beside them, for those who make code, stand [`window`] (the
+//! numbers of the ABI) and [`relocation`] (addresses that are filled in later).
 #![no_std]
 #![forbid(unsafe_code)]
 // The tables are computed from a few hundred rows at compile time.

@@ -367,9 +367,9 @@ impl<'ast> Visit<'ast> for Walk<'_> {
                 .collect();
             for item in &block.items {
                 if let ImplItem::Fn(function) = item {
-                    // What takes no `self` is never called as a method, and what a trait asks for is
-                    // called by the trait, wherever that is: neither is an import. But the name is
-                    // not one method's alone.
+                    // What takes no `self` is never called as a method, and what a trait asks for
+                    // is called by the trait, wherever that is: neither is an import. But the name
+                    // is not one method's alone.
                     let of = match (function.sig.receiver(), &block.trait_) {
                         (Some(_), None) => of.clone(),
                         _ => Vec::new(),

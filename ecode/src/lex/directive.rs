@@ -48,6 +48,9 @@ const INCLUDES: usize = 64;
 /// Most inclusions in all.
 const INCLUDED: u32 = 4096;
 
+/// Most macros that `#pragma push_macro` keeps: each `pop_macro` looks at all of them.
+const PUSHED: usize = 256;
+
 /// Pragmas that cannot change what a program means here: two words, or one and whatever follows.
 const IGNORED: &[(&str, &str)] = &[
     ("STDC", ""),
@@ -511,6 +514,11 @@ impl<'a> Lexer<'a> {
         };
         let name = self.names.make(self.whole, name.as_bytes());
         if push {
+            if self.state.pushed.len() >= PUSHED {
+                self.report
+                    .limit(self.at as u32, "macros of push_macro", "");
+                return true;
+            }
             let entry = (name, self.names.get(name).macro_);
             self.state.pushed.push(entry);
             return true;
