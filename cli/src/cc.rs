@@ -15,7 +15,7 @@ All options of gcc (or g++) are taken, and these besides:
   -fpostern-import=NAME,…           functions that are the host's, though the C library has one of that name
   -fpostern-wasm-memory=SIZE        most that a WebAssembly module's memory may take (default 128M)
   -fpostern-rewrite=callee|fixed    who adjusts the data stack (callee is faster, and the default)
-  -fpostern-memory-gate             the memory functions have trusted code do long ranges
+  -fpostern-no-memory-gate          the memory functions do long ranges themselves, not by trusted code
   -fpostern-save-temps              keep the assembly before and after rewriting
   --native                          compile with plain gcc instead, to compare and to debug
 

@@ -54,7 +54,7 @@ pub enum LoadError {
     Machine(String),
     /// Calls of it were to be bounded by their instructions.
     #[error(
-        "it imports functions of the memory gate, whose time no number of instructions bounds; link it without -fpostern-memory-gate"
+        "it imports functions of the memory gate, whose time no number of instructions bounds; link it with -fpostern-no-memory-gate"
     )]
     MemoryGate,
     /// The kernel refused a memory file.

@@ -40,7 +40,7 @@ enum { V = sizeof(vector) };
 
 /* The memory gate: the host's own code does long ranges, with the best that the processor has, and
  * faults of it are the extension's. A call of it takes about as long as 256 bytes here, which is
- * where each function goes there (without -fpostern-memory-gate: never). */
+ * where each function goes there (with -fpostern-no-memory-gate: never). */
 #ifdef NO_MEMORY_GATE
 enum { GATE = 0 };
 #else

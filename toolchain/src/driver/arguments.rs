@@ -95,7 +95,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Invocation, String> {
         library_paths: Vec::new(),
         link: LinkOptions::default(),
         library: true,
-        memory_gate: false,
+        memory_gate: true,
         libc: true,
         freestanding: false,
         no_headers: false,
@@ -262,7 +262,7 @@ impl Invocation {
                 return Err(format!(
                     "unknown option `{text}`; there are -fpostern-stack=SIZE, -fpostern-heap=SIZE, -fpostern-shift=PAGES, \
                      -fpostern-export=NAME,…, -fpostern-import=NAME,…, -fpostern-wasm-memory=SIZE, \
-                     -fpostern-rewrite=callee|fixed, -fpostern-memory-gate and -fpostern-save-temps"
+                     -fpostern-rewrite=callee|fixed, -fpostern-no-memory-gate and -fpostern-save-temps"
                 ));
             }
             _ if text.starts_with("-Wl,") && !self.native => {

@@ -46,7 +46,9 @@ pub fn find(linker: &Linker) -> Result<(Needs, Found), LinkError> {
         let next = next(linker, &needs, &found)?;
         if next == needs {
             found.undefined.extend(needs.imports.iter().cloned());
-            found.undefined.sort_unstable();
+            found
+                .undefined
+                .sort_unstable_by(|a, b| symbols::by_slot(a).cmp(&symbols::by_slot(b)));
             found.undefined.dedup();
             return Ok((needs, found));
         }
