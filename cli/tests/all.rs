@@ -10,6 +10,7 @@ mod inspect;
 mod policy;
 mod program;
 mod run;
+mod savefiles;
 mod serve;
 mod support;
 mod sysroot;

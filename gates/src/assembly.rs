@@ -10,7 +10,7 @@ use super::gate::{
     FACT_FLOAT, FACT_GS, FACT_X87, FACT_XMM, FACT_YMM, FLAG_FLOATS, PEER_FROM_FLOAT, PEER_TO_FLOAT,
     SAVED, STATUS_ENDED, STATUS_PEER,
 };
-use super::host::MXCSR_DEFAULT;
+use super::host::{MXCSR_DEFAULT, X87_CONTROL};
 use super::lifecycle::Phase;
 use super::outcome;
 use super::peer::{Peer, SLOW};
@@ -66,6 +66,7 @@ global_asm!(
     T_HOST_GS = const offset_of!(Thread, host_gs),
     T_EXTRA = const offset_of!(Thread, extra),
     X_X87 = const offset_of!(Extra, x87),
+    X87_CONTROL = const X87_CONTROL,
     MXCSR_DEFAULT = const MXCSR_DEFAULT,
     T_REQUEST = const offset_of!(Thread, request),
     T_RECORD = const offset_of!(Thread, record),

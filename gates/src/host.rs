@@ -19,6 +19,11 @@ use std::sync::atomic::Ordering;
 /// Rounding to nearest, denormal numbers as they are, all exceptions masked, no flag raised.
 pub(crate) const MXCSR_DEFAULT: u32 = 0x1f80;
 
+/// Extended precision, rounding to nearest, all exceptions masked: what `fninit` sets. The service
+/// gate restores no environment that has this and no flag of the status word: all that is different
+/// after `fninit` then is where the host's last x87 instruction was, which nothing asks for.
+pub(crate) const X87_CONTROL: u32 = 0x37f;
+
 /// Keeps the host's state that a domain with these facts may change. The gate that goes in loads
 /// the extension's.
 pub(crate) fn keep(thread: &Thread, facts: u32) {
