@@ -4,6 +4,7 @@
 //! parsed. Whether the code is harmless is the verifier's question, here as with any file.
 
 use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
 
 use postern_verifier::Segment;
