@@ -2,7 +2,8 @@
 //! behind a Unix socket in a folder that nobody else can enter.
 //!
 //! Invariant: a process serves one request at a time. One whose conversation did not come to its
-//! end, or that says more behind it, is not used again: nobody gets what belongs to another request.
+//! end, or that says more behind it, is not used again: nobody gets what belongs to another
+//! request.
 
 mod record;
 

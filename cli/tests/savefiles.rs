@@ -1,5 +1,5 @@
-//! `postern filter -w` with `-C`, `-G`, `-W` and `-z`: names, contents and commands are tcpdump's, as
-//! its manual has them; where tcpdump is installed, its own files are compared byte by byte.
+//! `postern filter -w` with `-C`, `-G`, `-W` and `-z`: names, contents and commands are tcpdump's,
+//! as its manual has them; where tcpdump is installed, its own files are compared byte by byte.
 
 use crate::support::{postern, text};
 

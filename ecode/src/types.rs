@@ -388,11 +388,9 @@ impl Types {
     /// values, as gcc and clang have it for those of 64-bit types, too.
     pub fn promoted_bits(&self, ty: Type, bits: Bits) -> Type {
         match bits.width {
-            _ if !bits.any() => self.promoted(ty),
-            0..32 => INT,
+            _ if !bits.any() || bits.width > 32 => self.promoted(ty),
             32 if self.is_unsigned(ty) => UINT,
-            32 => INT,
-            _ => self.promoted(ty),
+            _ => INT,
         }
     }
 

@@ -2,11 +2,11 @@
 //! (`peer.s`).
 //!
 //! An import that a peer serves has a [`super::control::ServiceEntry`] like a service. Its stack
-//! need is [`PEER`](super::control), which no thread has: so the service gate's own test leads to the peer gate,
-//! and services pay nothing. What the peer gate does not take on (the first entry of a thread, a
-//! domain that is on this thread already, x87, call-depth limits, coroutines' stacks, refusals)
-//! goes on as a service: the function in `peer/call.rs` runs on the host's stack and calls the peer
-//! through its entry gate, as any service of the host's may.
+//! need is [`PEER`](super::control), which no thread has: so the service gate's own test leads to
+//! the peer gate, and services pay nothing. What the peer gate does not take on (the first entry of
+//! a thread, a domain that is on this thread already, x87, call-depth limits, coroutines' stacks,
+//! refusals) goes on as a service: the function in `peer/call.rs` runs on the host's stack and
+//! calls the peer through its entry gate, as any service of the host's may.
 //!
 //! Whatever becomes of such a call is said to the caller by a 0 and a [`PeerError`], which
 //! `__postern_peer_error` reads.
@@ -90,8 +90,8 @@ pub struct Peer {
 
 impl Peer {
     /// A function at `offset` of the domain with this block, for callers whose block has these
-    /// `facts`: no other block takes it. A call takes at most `limit` nanoseconds (0 is none), and at least `stack_size` bytes of stack
-    /// must be left when it begins.
+    /// `facts`: no other block takes it. A call takes at most `limit` nanoseconds (0 is none), and
+    /// at least `stack_size` bytes of stack must be left when it begins.
     pub fn new(
         called: &Block,
         offset: u32,

@@ -22,7 +22,8 @@ const MOST: usize = 4096;
 /// What a file takes besides its bytes.
 const OVERHEAD: usize = 1024;
 /// How long a file must have been left alone. The times of some file systems have no more than even
-/// seconds; and whoever writes sets them before the bytes, between which the kernel may let it wait.
+/// seconds; and whoever writes sets them before the bytes, between which the kernel may let it
+/// wait.
 const SETTLED_NS: i128 = 3_000_000_000;
 
 /// What tells a file from all others, and from itself before a change.

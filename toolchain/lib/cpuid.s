@@ -1,5 +1,5 @@
-# What an extension is told of its processor: what the flags of its link allow the compiler. The values are symbols of
-# the link; the compiler's driver has the list (features.rs).
+# What an extension is told of its processor: what the flags of its link allow the compiler. The
+# values are symbols of the link; the compiler's driver has the list (features.rs).
 
 # `cpuid`: %eax is the leaf, %ecx the subleaf. Nothing but these two, %ebx and %edx changes.
 	.text

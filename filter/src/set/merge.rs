@@ -44,8 +44,8 @@ impl Set {
     }
 
     /// Programs of which one accepts what any filter accepts: one of all paths, then the filters
-    /// that are asked by themselves. What they return else says nothing. With `most`, a group of more
-    /// filters has at most so many ranges, which accept more.
+    /// that are asked by themselves. What they return else says nothing. With `most`, a group of
+    /// more filters has at most so many ranges, which accept more.
     pub(crate) fn any(&self, most: Option<usize>) -> Option<Vec<Program>> {
         let (mut program, _) = self.merge(most)?;
         // The first that is found will do.

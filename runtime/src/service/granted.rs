@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Services {
-    /// Called with `former` locked, so that no fork comes while they are made: a child would wait for
-    /// the thread that does.
+    /// Called with `former` locked, so that no fork comes while they are made: a child would wait
+    /// for the thread that does.
     fn guards(&self, inner: &DomainInner) -> &[Arc<Guard>] {
         self.guards.get_or_init(|| {
             let imports = inner.image.tables.imports.iter().enumerate();
