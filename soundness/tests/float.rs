@@ -24,7 +24,12 @@ fn only_instructions_of_floating_point_have_to_do_with_mxcsr() {
     println!("{}", campaign.tally);
     assert!(campaign.tally.broken.is_empty(), "{}", campaign.tally);
     let rows = campaign.rows().iter().zip(&campaign.tally.rows).zip(shown);
+    let gfni = std::arch::is_x86_feature_detected!("gfni");
     for ((row, tally), shown) in rows.filter(|((row, _), _)| row.xmm) {
+        if !gfni && row.name.contains("gf2p8") {
+            println!("SKIPPED {}: this processor has no GFNI", row.name);
+            continue;
+        }
         let opcodes = u64::from(row.last - row.first) + 1;
         let forms = opcodes * u64::from(row.prefixes.count_ones());
         // Some of those that only access memory want it aligned.
