@@ -359,18 +359,24 @@ fn text(report: &Report) -> String {
     for export in &report.exports {
         text += &format!("  {:#010x}  {}\n", export.offset.unwrap_or(0), export.c);
     }
-    text += &format!(
-        "\n{} ({})\n",
-        style.bold("Services wanted"),
-        report.imports.len()
-    );
-    for (slot, import) in report.imports.iter().enumerate() {
+    let slots = report.imports.iter().enumerate();
+    let (granted, wanted): (Vec<_>, Vec<_>) =
+        slots.partition(|(_, import)| import.name.starts_with("__postern_"));
+    text += &format!("\n{} ({})\n", style.bold("Services wanted"), wanted.len());
+    for (slot, import) in wanted {
         // The one service whose meaning is the policy's, and which is always there.
         let note = match &*import.name {
             "sys" => "  (system calls: give the domain a policy)",
             _ => "",
         };
         text += &format!("  {slot:4}  {}{}\n", import.c, style.dim(note));
+    }
+    if !granted.is_empty() {
+        let title = style.bold("Services that every domain has");
+        text += &format!("\n{title} ({})\n", granted.len());
+        for (slot, import) in granted {
+            text += &format!("  {slot:4}  {}\n", import.c);
+        }
     }
 
     let mix = &report.instructions;

@@ -51,10 +51,12 @@ fn a_host_and_a_module() {
     assert_eq!(
         imports,
         [
-            "__postern_abort v(p)",
             "env_base i()",
             "env_mix l(ilfd)",
-            "env_pair v(ip)"
+            "env_pair v(ip)",
+            "__postern_abort v(p)",
+            "__postern_memmove p(ppL)",
+            "__postern_memset p(piL)"
         ]
     );
     let domain = Domain::builder(&image)
