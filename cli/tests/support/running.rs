@@ -15,7 +15,9 @@ impl Drop for Running {
 
 /// Starts the command, and waits until it listens.
 pub fn listening(arguments: &[&str]) -> (Running, BufReader<std::process::ChildStderr>) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
+    // Under nohup SIGHUP would be ignored, by the command too.
+    let mut child = Command::new("env")
+        .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_postern")])
         .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
