@@ -44,7 +44,8 @@ PT_API pt_filter *pt_filter_new(const char *expression, uint64_t *at);
 PT_API pt_filter *pt_filter_new_with(const char *expression, const char *netmask, uint32_t snaplen, uint64_t *at);
 /* The same for packets that begin with something else: `link` is PT_LINK_…, as of pt_source_link. A
  * packet of another link would be read wrongly. */
-PT_API pt_filter *pt_filter_new_for(const char *expression, int link, const char *netmask, uint32_t snaplen, uint64_t *at);
+PT_API pt_filter *pt_filter_new_for(const char *expression, int link, const char *netmask, uint32_t snaplen,
+                                    uint64_t *at);
 /* The same of a program for the BSD packet filter, as `tcpdump -ddd` prints it; *at is the line. */
 PT_API pt_filter *pt_filter_classic(const char *program, uint64_t *at);
 PT_API int pt_filter_free(pt_filter *filter);

@@ -70,20 +70,6 @@ pub const LINKS: [(&str, i32); 10] = [
     ("PT_LINK_RADIOTAP", 9),
 ];
 
-/// What [`LINKS`] stand for, in their order.
-const LINK_KINDS: [Link; 10] = [
-    Link::Ethernet,
-    Link::Raw,
-    Link::Null,
-    Link::Loop,
-    Link::Sll,
-    Link::Sll2,
-    Link::Ppp,
-    Link::Hdlc,
-    Link::Wireless,
-    Link::Radiotap,
-];
-
 /// A link by its number.
 ///
 /// # Errors
@@ -91,7 +77,7 @@ const LINK_KINDS: [Link; 10] = [
 pub fn link(number: i64) -> Result<Link, Failure> {
     let known = usize::try_from(number).ok();
     known
-        .and_then(|number| LINK_KINDS.get(number).copied())
+        .and_then(|number| Link::ALL.get(number).copied())
         .ok_or_else(|| {
             let wrong = format!("{number} is no link; PT_LINK_ETHERNET and its kin are");
             Failure::new(Code::Argument, wrong)
@@ -99,7 +85,7 @@ pub fn link(number: i64) -> Result<Link, Failure> {
 }
 
 fn link_number(link: Link) -> u32 {
-    let place = LINK_KINDS.iter().position(|kind| *kind == link);
+    let place = Link::ALL.iter().position(|kind| *kind == link);
     place.unwrap_or(0) as u32
 }
 

@@ -4,12 +4,12 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use postern_capture::{Direction, Live, Source};
 use support::network::{accepted, bytes, inside, judge, live, skipped, udp};
-use support::running::{Running, interrupt, listening};
+use support::running::{Running, interrupt, listening, started};
 use support::{example, postern, text};
 
 /// Makes an interface `tn` without a link header, and keeps it while the child that it gives lives;
@@ -126,17 +126,7 @@ fn privileges_are_given_up() {
             &["demux", "-i", "any", "-Z", "nobody", "--to", &to],
         ];
         for arguments in commands {
-            let mut child = Command::new(env!("CARGO_BIN_EXE_postern"));
-            let mut child = child
-                .args(arguments)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut errors = BufReader::new(child.stderr.take().unwrap());
-            let running = Running(child);
-            let mut line = String::new();
-            errors.read_line(&mut line).unwrap();
+            let (running, mut errors, mut line) = started(arguments);
             if line.contains("-Z nobody") {
                 // A namespace of users may have one user only.
                 return skipped("privileges_are_given_up", line.trim());

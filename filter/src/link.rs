@@ -28,6 +28,20 @@ pub enum Link {
 }
 
 impl Link {
+    /// All kinds. New ones stand at the end: C libraries number them by their places.
+    pub const ALL: [Link; 10] = [
+        Link::Ethernet,
+        Link::Raw,
+        Link::Null,
+        Link::Loop,
+        Link::Sll,
+        Link::Sll2,
+        Link::Ppp,
+        Link::Hdlc,
+        Link::Wireless,
+        Link::Radiotap,
+    ];
+
     /// The kind by its number in capture files.
     pub fn of(number: u32) -> Option<Link> {
         Some(match number {

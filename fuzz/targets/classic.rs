@@ -3,6 +3,7 @@
 //! without. The input is an expression or a classic program, and after a zero byte a packet.
 #![no_main]
 
+mod input;
 #[path = "../../filter/tests/support/machine.rs"]
 mod machine;
 
@@ -15,10 +16,7 @@ use postern_filter::{Filter, NoNames};
 const ETHERNET: u16 = 1;
 
 fuzz_target!(|bytes: &[u8]| {
-    let (text, packet) = match bytes.iter().position(|byte| *byte == 0) {
-        Some(at) => (&bytes[..at], &bytes[at + 1..]),
-        None => (bytes, &[][..]),
-    };
+    let (text, packet) = input::split(bytes);
     let Ok(text) = core::str::from_utf8(text) else {
         return;
     };

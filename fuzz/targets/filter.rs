@@ -3,8 +3,12 @@
 //! verdict. The input is the text, then after a zero byte a packet.
 #![no_main]
 
+mod input;
+mod started;
+
 use libfuzzer_sys::fuzz_target;
 use postern_filter::{Databases, Filter, Names};
+use started::STARTED;
 use std::sync::LazyLock;
 
 fn names() -> &'static Databases {
@@ -18,19 +22,9 @@ fn names() -> &'static Databases {
     &NAMES
 }
 
-/// The fuzzer's own signal handlers are without SA_ONSTACK.
-static STARTED: LazyLock<()> = LazyLock::new(|| {
-    let mut config = postern::Config::default();
-    config.adopt_handlers = true;
-    postern::init(config).expect("Postern starts");
-});
-
 fuzz_target!(|bytes: &[u8]| {
     *STARTED;
-    let (text, packet) = match bytes.iter().position(|byte| *byte == 0) {
-        Some(at) => (&bytes[..at], &bytes[at + 1..]),
-        None => (bytes, &[][..]),
-    };
+    let (text, packet) = input::split(bytes);
     let Ok(text) = core::str::from_utf8(text) else {
         return;
     };

@@ -3,41 +3,21 @@
 //! an expression, and after a zero byte the packet.
 #![no_main]
 
+mod input;
+mod started;
+
 use libfuzzer_sys::fuzz_target;
 use postern_capture::line::{self, Detail};
 use postern_filter::{Filter, Link, NoNames, Options};
-use std::sync::LazyLock;
-
-const LINKS: [Link; 10] = [
-    Link::Ethernet,
-    Link::Raw,
-    Link::Null,
-    Link::Loop,
-    Link::Sll,
-    Link::Sll2,
-    Link::Ppp,
-    Link::Hdlc,
-    Link::Wireless,
-    Link::Radiotap,
-];
-
-/// The fuzzer's own signal handlers are without SA_ONSTACK.
-static STARTED: LazyLock<()> = LazyLock::new(|| {
-    let mut config = postern::Config::default();
-    config.adopt_handlers = true;
-    postern::init(config).expect("Postern starts");
-});
+use started::STARTED;
 
 fuzz_target!(|bytes: &[u8]| {
     *STARTED;
     let Some((first, bytes)) = bytes.split_first() else {
         return;
     };
-    let link = LINKS[usize::from(*first) % LINKS.len()];
-    let (text, packet) = match bytes.iter().position(|byte| *byte == 0) {
-        Some(at) => (&bytes[..at], &bytes[at + 1..]),
-        None => (bytes, &[][..]),
-    };
+    let link = Link::ALL[usize::from(*first) % Link::ALL.len()];
+    let (text, packet) = input::split(bytes);
     let packet = &packet[..packet.len().min(4096)];
     for length in [packet.len(), packet.len() / 2, 30, 3, 0] {
         let seen = &packet[..length.min(packet.len())];

@@ -13,8 +13,8 @@ impl Drop for Running {
     }
 }
 
-/// Starts the command, and waits until it listens.
-pub fn listening(arguments: &[&str]) -> (Running, BufReader<std::process::ChildStderr>) {
+/// Starts the command, and waits for the first line on its standard error.
+pub fn started(arguments: &[&str]) -> (Running, BufReader<std::process::ChildStderr>, String) {
     // Under nohup SIGHUP would be ignored, by the command too.
     let mut child = Command::new("env")
         .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_postern")])
@@ -26,8 +26,14 @@ pub fn listening(arguments: &[&str]) -> (Running, BufReader<std::process::ChildS
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
+    (Running(child), errors, line)
+}
+
+/// Starts the command, and waits until it listens.
+pub fn listening(arguments: &[&str]) -> (Running, BufReader<std::process::ChildStderr>) {
+    let (running, errors, line) = started(arguments);
     assert!(line.contains("listening on"), "{line}");
-    (Running(child), errors)
+    (running, errors)
 }
 
 /// Ends the command as a user does, and gives its exit code and what it said.

@@ -30,7 +30,7 @@ pub const MAIN: &str = "__postern_main";
 /// What a trial link found.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Symbols that nobody defines: the imports, in slot order (see [`by_slot`]).
+    /// Symbols that nobody defines: the imports, at last in slot order ([`super::needs::find`]).
     pub undefined: Vec<String>,
     /// Functions that the host may call, sorted.
     pub exports: Vec<String>,
@@ -50,12 +50,6 @@ pub struct Found {
     pub pure: bool,
     /// A number that depends on the code and on nothing else.
     pub code: u64,
-}
-
-/// The order of imports: by name, and what every domain is granted comes last, so that the numbers
-/// of the host's services do not hang on what the library asks for.
-pub fn by_slot(name: &String) -> (bool, &String) {
-    (name.starts_with("__postern_"), name)
 }
 
 impl Found {
@@ -310,7 +304,6 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
     }
     found.wants_thread_pointer = undefined.remove(STACK_MASK);
     found.undefined = undefined.into_iter().collect();
-    found.undefined.sort_by(|a, b| by_slot(a).cmp(&by_slot(b)));
     found.exports.sort_unstable();
     found.exports.dedup();
     Ok(found)
