@@ -8,7 +8,7 @@
 mod connections;
 
 use connections::{connection, connection_packet};
-use postern::{Offset, Shared};
+use postern::{Offset, Prot, Shared};
 use postern_figures::clock::best_of;
 use postern_figures::figure::{Figure, Goal};
 use postern_filter::classifier::{Classifier, PacketRef};
@@ -147,6 +147,61 @@ pub fn figures() -> Measured {
         }
     }
     figures.extend(shapes()?);
+    figures.extend(hosts()?);
+    Ok(figures)
+}
+
+/// One filter with a long list, by itself and in a set. Half of the packets are to a host of the
+/// list, which one is not foreseen.
+fn hosts() -> Measured {
+    let host = |n: u32| 10 << 24 | n << 9;
+    let packet = |n: u32, count: u32| {
+        let mut packet = connection_packet(n);
+        let (place, other) = if n & 2 == 0 { (26, 30) } else { (30, 26) };
+        let listed = (n >> 8) % count + if n & 1 == 0 { 0 } else { count };
+        packet[place..place + 4].copy_from_slice(&host(listed).to_be_bytes());
+        packet[other..other + 4].copy_from_slice(&[192, 168, 0, 1]);
+        packet
+    };
+    let mut figures = Vec::new();
+    let mut first = None;
+    for count in [10, 100, 1000] {
+        let name = |n: u32| std::net::Ipv4Addr::from_bits(host(n)).to_string();
+        let names: Vec<String> = (0..count).map(name).collect();
+        let filter = compile(&format!("ip host {}", names.join(" or ")))?;
+        let mut bench = Bench::new(std::slice::from_ref(&filter))?;
+        let places = bench.fill(|n| packet(n, count))?;
+        let loaded = filter.code().load(false).map_err(text)?;
+        let seen = loaded.domain().share(&bench.area, Prot::Read);
+        seen.map_err(text)?;
+        let wanted = |place: &PacketRef| loaded.run_at(place.packet, place.wire, place.captured);
+        let accepted = places
+            .iter()
+            .filter(|place| wanted(place).is_ok_and(|v| v != 0));
+        let accepted = accepted.count();
+        let ready = bench.classifier.ready().map_err(text)?;
+        let found = ready.find_all(&places).map_err(text)?.into_iter().flatten();
+        if accepted != places.len() / 2 || found.count() != accepted {
+            return Err("a packet of a listed host is not accepted, or another is".into());
+        }
+        let [alone] = best_of(
+            ROUNDS,
+            [&mut || {
+                for place in &places {
+                    black_box(wanted(place).ok());
+                }
+            }],
+        );
+        let alone = alone * 1e9 / places.len() as f64;
+        let [one, _] = bench.packets(&places)?;
+        let base = *first.get_or_insert(alone);
+        let note = "`ip host A or …` with so many hosts, alone; half of the packets are wanted";
+        let row = Figure::plain(format!("filter.hosts.{count}"), alone, "ns", note);
+        figures.push(row.against(base).goal(Goal::RatioAtMost(8.0)));
+        let note = "the same as the only filter of a set";
+        let row = Figure::plain(format!("filter.hosts-in-a-set.{count}"), one, "ns", note);
+        figures.push(row.against(base));
+    }
     Ok(figures)
 }
 

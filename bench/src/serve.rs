@@ -159,8 +159,13 @@ pub fn figures(directory: &Path) -> Measured {
         if nginx.is_some() {
             let note = "time of the server's processors for a static file, over nginx's with all its workers";
             let value = least(&busy[STATIC][number]);
-            let figure = Figure::plain(format!("serve.{size}.static-busy-over-nginx"), value, "us", note)
-                .against(least(&busy[NGINX][number]));
+            let figure = Figure::plain(
+                format!("serve.{size}.static-busy-over-nginx"),
+                value,
+                "us",
+                note,
+            )
+            .against(least(&busy[NGINX][number]));
             figures.push(match *size == SIZES[0] {
                 true => figure.goal(Goal::RatioAtMost(1.3)),
                 false => figure,

@@ -12,7 +12,7 @@ mod layout;
 mod op;
 mod write;
 
-pub(crate) use coarse::{ranges, search};
+pub(crate) use coarse::ranges;
 pub use gate::Gate;
 
 use alloc::string::String;
@@ -21,6 +21,7 @@ use core::fmt;
 
 use crate::error::Error;
 use crate::expression::{Expr, ExprId, Op, Rel};
+use crate::list::searched;
 use crate::program::{Builder, NodeId, NodeKind, Program, REJECT};
 
 const A: u8 = 0;
@@ -46,16 +47,20 @@ pub struct Instruction {
 
 /// The program as a classic one that does exactly the same.
 pub(crate) fn exact(program: &Program) -> Option<Vec<Instruction>> {
-    let mut listing = write::Listing::default();
     let manner = write::Manner {
         fail: layout::Target::Reject,
         tagged: false,
         returns: true,
         limit: usize::MAX,
     };
-    listing.program(program, manner);
-    let list = layout::layout(&listing.items, listing.labels, program.accept);
-    (!listing.coarse && list.len() <= MAX).then_some(list)
+    let written = |program: &Program| {
+        let mut listing = write::Listing::default();
+        listing.program(program, manner);
+        let list = layout::layout(&listing.items, listing.labels, program.accept);
+        (!listing.coarse && list.len() <= MAX).then_some(list)
+    };
+    // A search takes fewer steps, and a list tested one by one may have fewer instructions.
+    written(&searched(program)).or_else(|| written(program))
 }
 
 /// The program of a text.

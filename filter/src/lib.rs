@@ -19,13 +19,13 @@
 //! let error = Filter::compile("tpc port 80", &NoNames).unwrap_err();
 //! assert_eq!(error.suggestion.as_deref(), Some("did you mean `tcp`?"));
 //! ```
-#![no_std]
+#![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 // Only a classifier has tables.
 #![cfg_attr(not(feature = "domain"), allow(dead_code))]
 
 extern crate alloc;
-#[cfg(any(test, feature = "domain"))]
+#[cfg(all(not(test), feature = "domain"))]
 extern crate std;
 
 pub mod capture;
@@ -39,6 +39,7 @@ mod expression;
 mod flow;
 mod keyword;
 mod link;
+mod list;
 #[cfg(feature = "domain")]
 mod loaded;
 mod lookup;
@@ -63,6 +64,17 @@ pub use names::{Databases, Names, NoNames};
 pub use warning::warnings;
 
 use program::Program;
+
+// What the tests draw at random, for those that look inside.
+#[cfg(test)]
+#[path = "../tests/support/expressions.rs"]
+mod expressions;
+#[cfg(test)]
+#[path = "../tests/support/lists.rs"]
+mod lists;
+#[cfg(test)]
+#[path = "../tests/support/packets.rs"]
+mod packets;
 
 /// A filter, ready to be asked or to become machine code.
 #[derive(Clone, Debug)]
@@ -115,7 +127,7 @@ impl Filter {
     /// packet's offset in the window, its length on the wire, and its captured bytes
     /// ([`SIGNATURE`]).
     pub fn code(&self) -> Code {
-        Code::new(encode::encode(&self.program))
+        Code::new(encode::encode(&list::searched(&self.program)))
     }
 
     /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that
@@ -130,8 +142,8 @@ impl Filter {
 }
 
 impl core::fmt::Display for Filter {
-    /// The tests as a list: what each asks, and where it goes on.
+    /// The tests as the code makes them: what each asks, and where it goes on.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        self.program.fmt(f)
+        list::searched(&self.program).fmt(f)
     }
 }

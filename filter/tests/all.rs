@@ -6,5 +6,6 @@ mod cliffs;
 mod differential;
 mod errors;
 mod links;
+mod lists;
 mod set;
 mod support;

@@ -11,24 +11,12 @@
 
 use alloc::vec::Vec;
 
-use crate::expression::{ExprId, Rel};
 use crate::flow::simplify;
-use crate::program::{ACCEPT, Builder, NodeId, NodeKind, Program, REJECT};
+use crate::list::{List, by_field, search};
+use crate::program::{ACCEPT, Builder, NodeId, Program, REJECT};
 
 /// So many ranges stand for a list, from one coarser program to the next.
 pub(super) const RANGES: [usize; 6] = [1024, 256, 64, 16, 4, 1];
-/// Fields of one list.
-const FIELDS: usize = 4;
-
-/// A list that begins at a node: `a == 1`, else `b == 1`, else `a == 2` and so on.
-struct List {
-    fields: Vec<(ExprId, Vec<u32>)>,
-    /// Where all of them go, and where it goes on behind them.
-    yes: NodeId,
-    behind: NodeId,
-    nodes: Vec<NodeId>,
-}
-
 /// Ranges that have all the values, at most so many, with the widest gaps between them.
 pub(crate) fn ranges(mut values: Vec<u32>, most: usize) -> Vec<(u32, u32)> {
     values.sort_unstable();
@@ -46,35 +34,6 @@ pub(crate) fn ranges(mut values: Vec<u32>, most: usize) -> Vec<(u32, u32)> {
         .collect()
 }
 
-/// Tests whether a value is in one of the ranges, which ascend.
-pub(crate) fn search(
-    build: &mut Builder,
-    field: ExprId,
-    ranges: &[(u32, u32)],
-    (hit, miss): (NodeId, NodeId),
-) -> NodeId {
-    let mut test = |rel, value, yes, no| {
-        let value = build.exprs.number(value);
-        build.node(NodeKind::Test(field, rel, value), yes, no)
-    };
-    match ranges {
-        [] => miss,
-        [(low, high)] if low == high => test(Rel::Eq, *low, hit, miss),
-        [(low, high)] => {
-            let below = test(Rel::Gt, *high, miss, hit);
-            test(Rel::Ge, *low, below, miss)
-        }
-        _ => {
-            let (low, high) = ranges.split_at(ranges.len() / 2);
-            let border = high[0].0;
-            let low = search(build, field, low, (hit, miss));
-            let high = search(build, field, high, (hit, miss));
-            let border = build.exprs.number(border);
-            build.node(NodeKind::Test(field, Rel::Ge, border), high, low)
-        }
-    }
-}
-
 /// The program with at most so many ranges for each list of more values.
 pub(super) fn coarser(program: &Program, most: usize) -> Program {
     let mut build = Builder::default();
@@ -83,9 +42,11 @@ pub(super) fn coarser(program: &Program, most: usize) -> Program {
     let mut lists: Vec<Option<List>> = Vec::new();
     for id in 0..program.nodes.len() {
         let first = !inside[id];
-        let list = list(program, id as NodeId).filter(|list| first && list.nodes.len() > most);
-        for node in list.iter().flat_map(|list| &list.nodes) {
-            inside[*node as usize] = true;
+        let ends = |to| to == REJECT || to == ACCEPT && program.accept != 0;
+        let list = List::new(program, id as NodeId, |_| true)
+            .filter(|list| first && ends(list.yes) && list.tests.len() > most);
+        for test in list.iter().flat_map(|list| &list.tests) {
+            inside[test.node as usize] = true;
         }
         lists.push(list);
     }
@@ -99,10 +60,11 @@ pub(super) fn coarser(program: &Program, most: usize) -> Program {
             Some(list) if list.yes == REJECT => to(list.behind),
             Some(list) => {
                 let mut behind = to(list.behind);
-                let each = most.div_ceil(list.fields.len());
-                for (field, values) in list.fields.iter().rev() {
-                    let ranges = ranges(values.clone(), each);
-                    behind = search(&mut build, *field, &ranges, (list.yes, behind));
+                let fields = by_field(&list.tests);
+                let each = most.div_ceil(fields.len());
+                for (field, values) in fields.into_iter().rev() {
+                    let ranges = ranges(values, each);
+                    behind = search(&mut build, field, &ranges, (list.yes, behind));
                 }
                 behind
             }
@@ -114,42 +76,53 @@ pub(super) fn coarser(program: &Program, most: usize) -> Program {
     made
 }
 
-/// The list that begins here.
-fn list(program: &Program, start: NodeId) -> Option<List> {
-    let mut found: Option<List> = None;
-    let mut at = start;
-    while let Some(node) = program.nodes.get(at as usize) {
-        let NodeKind::Test(field, Rel::Eq, value) = node.kind else {
-            break;
-        };
-        let Some(value) = program.exprs.constant(value) else {
-            break;
-        };
-        let ends = node.yes == REJECT || node.yes == ACCEPT && program.accept != 0;
-        let list = found.get_or_insert_with(|| List {
-            fields: Vec::new(),
-            yes: node.yes,
-            behind: start,
-            nodes: Vec::new(),
-        });
-        let full = list.fields.len() == FIELDS;
-        let known = list.fields.iter_mut().find(|(id, _)| *id == field);
-        match known {
-            _ if !ends || node.yes != list.yes => break,
-            Some((_, values)) => values.push(value),
-            None if full => break,
-            None => list.fields.push((field, alloc::vec![value])),
-        }
-        list.nodes.push(at);
-        at = node.no;
-        list.behind = at;
-    }
-    found.filter(|list| !list.nodes.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::View;
+    use crate::{Databases, Filter, Options};
+    use crate::{expressions, lists, packets};
+
+    /// At every level a coarser program accepts what the program accepts, and with the classic
+    /// machine's instructions, too.
+    #[test]
+    fn coarser_programs_accept_all_that_is_accepted() {
+        let mut random = fastrand::Rng::with_seed(41);
+        let mut texts = Vec::new();
+        for index in 0..400 {
+            texts.push(match index % 2 {
+                0 => lists::expression(&mut random),
+                _ => expressions::expression(&mut random, 1 + index % 6),
+            });
+        }
+        let mut corpus = lists::packets(41, 300);
+        corpus.extend(packets::packets(41, 100));
+        let options = Options {
+            netmask: Some(0xffff_ff00),
+            ..Options::default()
+        };
+        let (mut left, mut kept) = (0, 0);
+        for text in &texts {
+            let Ok(filter) = Filter::compile_with(text, &Databases::system(), options) else {
+                continue;
+            };
+            for most in [16, 4, 1] {
+                let coarse = coarser(&filter.program, most);
+                for packet in &corpus {
+                    let view = View {
+                        bytes: &packet.bytes,
+                        wire: packet.wire,
+                    };
+                    let wanted = filter.program.run(view) != 0;
+                    let through = coarse.run(view) != 0;
+                    assert!(through || !wanted, "`{text}` {most}: {:02x?}", packet.bytes);
+                    left += u32::from(!through);
+                    kept += u32::from(wanted);
+                }
+            }
+        }
+        assert!(left > 50_000 && kept > 50_000, "{left} {kept}");
+    }
 
     #[test]
     fn ranges_have_the_widest_gaps() {

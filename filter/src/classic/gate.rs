@@ -10,6 +10,7 @@ use super::layout::{Item, Target, layout};
 use super::write::{HARDWARE, Listing, Manner, TAGGED};
 use super::{Instruction, MAX, op};
 use crate::Filter;
+use crate::list::searched;
 use crate::program::Program;
 use crate::set::Set;
 
@@ -25,8 +26,10 @@ struct LinkFilters {
     /// None is every one.
     hardware: Vec<u16>,
     tags: bool,
-    /// Programs one after the other; behind them the same in fewer instructions, which accept more.
+    /// Programs one after the other, in ever fewer instructions.
     levels: Vec<Vec<Program>>,
+    /// So many of the levels accept no more than the filters do.
+    exact: usize,
 }
 
 /// Nodes from which on a program may be too long for the kernel.
@@ -41,40 +44,44 @@ impl Gate {
     /// none. Those of other types come through. `tags` says that a tag of a VLAN, which the kernel
     /// takes out, stands where it was when the filter sees the packet.
     pub fn filter(&mut self, hardware: &[u16], tags: bool, filter: &Filter) {
-        let whole = alloc::vec![filter.program.clone()];
-        self.push(hardware, tags, Some(whole), |_| None);
+        let plain = alloc::vec![filter.program.clone()];
+        let quick = alloc::vec![searched(&filter.program)];
+        self.push(hardware, tags, alloc::vec![quick, plain], |_| None);
     }
 
     /// The same with the filters of a set.
     pub fn set(&mut self, hardware: &[u16], tags: bool, set: &Set) {
         // Of more filters the whole program is too long anyway.
         let whole = (set.len() <= MAX).then(|| set.any(None)).flatten();
+        let whole = whole.into_iter().collect();
         self.push(hardware, tags, whole, |most| set.any(Some(most)));
     }
 
-    /// Adds programs with coarser ones, which `coarse` makes where it can, of lists of at most so
-    /// many ranges. If there is none at all everything comes through.
+    /// Adds programs, each of which does the same as the others, with coarser ones, which `coarse`
+    /// makes where it can, of lists of at most so many ranges. If there is none at all everything
+    /// comes through.
     fn push(
         &mut self,
         hardware: &[u16],
         tags: bool,
-        whole: Option<Vec<Program>>,
+        mut levels: Vec<Vec<Program>>,
         coarse: impl Fn(usize) -> Option<Vec<Program>>,
     ) {
-        let mut levels = Vec::new();
-        if whole.as_ref().is_none_or(|whole| nodes(whole) > LONG) {
+        let exact = levels.len();
+        let last = levels.last().cloned();
+        if last.as_ref().is_none_or(|last| nodes(last) > LONG) {
             for most in RANGES {
-                let base = coarse(most).or_else(|| whole.clone());
+                let base = coarse(most).or_else(|| last.clone());
                 let each = |program: &Program| coarser(program, most);
                 levels.extend(base.map(|base| base.iter().map(each).collect::<Vec<_>>()));
             }
         }
-        levels.splice(0..0, whole);
         if !levels.is_empty() {
             self.links.push(LinkFilters {
                 hardware: hardware.to_vec(),
                 tags,
                 levels,
+                exact,
             });
         }
     }
@@ -129,7 +136,7 @@ impl Gate {
         for link in &self.links {
             let least = level.min(link.levels.len().saturating_sub(1));
             let programs = link.levels.get(least).map_or(&[][..], Vec::as_slice);
-            listing.coarse |= least > 0;
+            listing.coarse |= least >= link.exact;
             let other = listing.label();
             if !link.hardware.is_empty() {
                 let this = listing.label();

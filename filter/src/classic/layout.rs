@@ -2,7 +2,7 @@
 //! is known when its jump is written.
 //!
 //! A conditional jump reaches 255 instructions; behind one that has to go further stands a jump
-//! that goes there.
+//! that goes there, or the program's end once more, which those before it share.
 
 use alloc::vec::Vec;
 
@@ -31,11 +31,13 @@ struct Layout {
     /// By label, the place in `list` of the instruction behind it.
     labels: Vec<Option<usize>>,
     accept: u32,
+    /// Where the packet is rejected and accepted: the places nearest to what comes next, or the
+    /// last ones if the ends inside the program are not shared.
+    rejecting: usize,
+    accepting: usize,
+    shared: bool,
 }
 
-/// The places of the two ends in the list.
-const REJECTING: usize = 0;
-const ACCEPTING: usize = 1;
 /// Distances that a conditional jump has, less those that two more instructions may add.
 const NEAR: usize = 253;
 
@@ -46,9 +48,17 @@ pub(super) fn layout(items: &[Item], labels: u32, accept: u32) -> Vec<Instructio
         list: Vec::with_capacity(items.len() + 2),
         labels: alloc::vec![None; labels as usize],
         accept,
+        rejecting: 0,
+        accepting: 0,
+        shared: true,
     };
-    layout.push(op::RETURN, 0, 0, 0);
-    layout.push(op::RETURN, 0, 0, accept);
+    layout.far(Target::Reject);
+    layout.far(Target::Accept);
+    // To the kernel a return goes on to the next instruction, which would then have less memory
+    // that was written on every way: those of all who share it.
+    layout.shared = !items
+        .iter()
+        .any(|item| matches!(item, Item::Plain(op::STORE, _)));
     for item in items.iter().rev() {
         match *item {
             Item::Label(label) => {
@@ -59,9 +69,8 @@ pub(super) fn layout(items: &[Item], labels: u32, accept: u32) -> Vec<Instructio
             }
             Item::Plain(code, k) => layout.push(code, 0, 0, k),
             Item::Goto(target) => {
-                let to = layout.place(target);
-                if to + 1 != layout.list.len() {
-                    layout.far(to);
+                if layout.place(target) + 1 != layout.list.len() {
+                    layout.far(target);
                 }
             }
             Item::Branch(code, k, yes, no) => layout.branch(code, k, yes, no),
@@ -79,35 +88,46 @@ impl Layout {
     fn place(&self, target: Target) -> usize {
         let place = match target {
             Target::Next => Some(self.list.len() - 1),
-            Target::Accept => Some(ACCEPTING),
-            Target::Reject => Some(REJECTING),
+            Target::Accept => Some(self.accepting),
+            Target::Reject => Some(self.rejecting),
             Target::Label(label) => self.labels.get(label as usize).copied().flatten(),
         };
         // No node leads to one that is not written.
-        place.unwrap_or(ACCEPTING)
+        place.unwrap_or(self.accepting)
     }
 
     /// An unconditional jump, or the end itself. Returns its place.
-    fn far(&mut self, to: usize) -> usize {
-        match to {
-            REJECTING => self.push(op::RETURN, 0, 0, 0),
-            ACCEPTING => self.push(op::RETURN, 0, 0, self.accept),
-            _ => {
-                let distance = self.list.len() - to - 1;
+    fn far(&mut self, target: Target) -> usize {
+        let here = self.list.len();
+        match target {
+            Target::Reject => {
+                self.push(op::RETURN, 0, 0, 0);
+                if self.shared {
+                    self.rejecting = here;
+                }
+            }
+            Target::Accept => {
+                self.push(op::RETURN, 0, 0, self.accept);
+                if self.shared {
+                    self.accepting = here;
+                }
+            }
+            Target::Next | Target::Label(_) => {
+                let distance = here - self.place(target) - 1;
                 self.push(op::JUMP, 0, 0, distance as u32);
             }
         }
-        self.list.len() - 1
+        here
     }
 
     fn branch(&mut self, code: u16, k: u32, yes: Target, no: Target) {
-        let mut places = [self.place(yes), self.place(no)];
         let before = self.list.len();
-        for place in &mut places {
-            if before - *place > NEAR {
-                *place = self.far(*place);
-            }
-        }
+        // First all places: what is put between them and the branch moves what comes next.
+        let places = [yes, no].map(|target| (target, self.place(target)));
+        let places = places.map(|(target, place)| match before - place > NEAR {
+            true => self.far(target),
+            false => place,
+        });
         let [jt, jf] = places.map(|place| (self.list.len() - place - 1) as u8);
         self.push(code, jt, jf, k);
     }

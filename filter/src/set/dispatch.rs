@@ -17,6 +17,7 @@ use super::path::{Shape, import};
 use super::{Group, Id, Random, Set};
 use crate::encode::encode;
 use crate::expression::{Expr, ExprId};
+use crate::list::searched;
 use crate::lookup::{BOUND, COUNT, Layout, Lookup, REST};
 use crate::program::{Builder, NodeId, NodeKind, Program, REJECT};
 
@@ -418,7 +419,7 @@ fn link(set: &Set, programs: &[Program]) -> Vec<u8> {
     }
     let singles: Vec<(u64, Vec<u8>)> = singles
         .into_iter()
-        .map(|(rank, program)| (rank, encode(program)))
+        .map(|(rank, program)| (rank, encode(&searched(program))))
         .collect();
     crate::encode::chain(&programs.iter().map(encode).collect::<Vec<_>>(), &singles)
 }

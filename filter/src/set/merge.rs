@@ -10,8 +10,9 @@ use alloc::vec::Vec;
 use super::path::{Shape, Test};
 use super::{Group, Id, Set};
 use crate::Code;
-use crate::classic::{ranges, search};
+use crate::classic::ranges;
 use crate::expression::{Expr, ExprId, Exprs, Op, Rel};
+use crate::list::search;
 use crate::lookup::Lookup;
 use crate::program::{Builder, MAX_NODES, NodeId, NodeKind, Program, REJECT};
 

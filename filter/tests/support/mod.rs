@@ -5,6 +5,7 @@ pub mod confined;
 pub mod connections;
 pub mod differential;
 pub mod expressions;
+pub mod lists;
 pub mod machine;
 pub mod packets;
 pub mod pcap;
