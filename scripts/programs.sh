@@ -20,16 +20,18 @@ names=("$@")
 ((${#names[@]})) || mapfile -t names < <(basename -s .sh "$root"/scripts/programs/*.sh)
 mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
 
-# The machine's own sources of packages, asked for sources of programs.
+# The machine's own sources of packages, asked for sources of programs. Not those of security, which
+# drop what the next point release has: the sources as their authors published them are the same.
 apt_options=(-o Dir::Etc::sourcelist="$work/apt/src.sources" -o Dir::Etc::sourceparts=/nonexistent
 	-o Dir::State::lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o APT::Sandbox::User=root)
 sources_known() {
 	local keyring='/debian-archive-keyring' file
 	for file in /etc/apt/sources.list.d/*.sources; do
-		grep -q "$keyring" "$file" && sed -e '/^#/d' -e 's/^Types:.*/Types: deb deb-src/' "$file" && echo
+		grep -q "$keyring" "$file" || continue
+		sed -e '/^#/d' -e 's/^Types:.*/Types: deb deb-src/' "$file" | awk -v RS= -v ORS='\n\n' '!/URIs:[^\n]*security/'
 	done >"$work/apt/src.sources" || true
 	if [[ ! -s $work/apt/src.sources ]]; then
-		sed -n -e p -e 's/^deb /deb-src /p' /etc/apt/sources.list >"$work/apt/src.list"
+		sed -n -e /security/d -e p -e 's/^deb /deb-src /p' /etc/apt/sources.list >"$work/apt/src.list"
 		apt_options[1]="Dir::Etc::sourcelist=$work/apt/src.list"
 	fi
 	apt-get -q "${apt_options[@]}" update

@@ -202,6 +202,9 @@ PT_API int pt_options_heap(pt_options *options, uint64_t bytes);
  * the default, 256 MiB. An image that wishes for more is refused, with PT_E_LIMIT. What
  * pt_options_heap says is not bounded by it. */
 PT_API int pt_options_heap_ceiling(pt_options *options, uint64_t bytes);
+/* Bytes of each data stack, 4 KiB to 64 MiB, rounded up to a power of two; 0 takes what the image
+ * was linked with. */
+PT_API int pt_options_data_stack(pt_options *options, uint64_t bytes);
 /* Deepest nesting of calls inside the extension; 0 is as deep as the thread's own stack. */
 PT_API int pt_options_call_depth(pt_options *options, uint32_t calls);
 /* Threads that may ever be inside. */

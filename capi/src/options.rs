@@ -206,6 +206,15 @@ pub extern "C" fn pt_options_heap_ceiling(options: Handle<OptionsKind>, bytes: u
     })
 }
 
+/// `pt_options_data_stack`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_data_stack(options: Handle<OptionsKind>, bytes: u64) -> c_int {
+    change(options, |o| {
+        o.limits.data_stack = (bytes != 0).then_some(bytes);
+        Ok(())
+    })
+}
+
 /// `pt_options_call_depth`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_call_depth(options: Handle<OptionsKind>, calls: u32) -> c_int {

@@ -56,6 +56,9 @@ pub struct Arguments {
     /// wish (default: 256M)
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap_ceiling: Option<u64>,
+    /// Bytes of the stack for variables, 4K to 64M (default: as linked, 1M for most programs)
+    #[arg(long, value_parser = number::size, value_name = "SIZE")]
+    stack: Option<u64>,
     /// Run it although functions that it imports are missing; a call of one ends it
     #[arg(long)]
     stub_missing: bool,
@@ -275,6 +278,7 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
         None => arguments.function.as_ref().map(|_| FUNCTION_DEADLINE),
     };
     limits.heap = arguments.heap;
+    limits.data_stack = arguments.stack;
     if let Some(ceiling) = arguments.heap_ceiling {
         limits.heap_ceiling = ceiling;
     }

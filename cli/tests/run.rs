@@ -156,6 +156,38 @@ fn wishes_end_at_the_ceiling() {
 }
 
 #[test]
+fn stacks_are_chosen() {
+    let source = r#"
+#include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <stdlib.h>
+__thread int own = 7;
+__attribute__((noinline)) int deep(int n) { volatile char page[4096]; page[0] = 1; return n ? deep(n - 1) + page[0] : own; }
+int main(int c, char **v) {
+    struct rlimit limit;
+    getrlimit(RLIMIT_STACK, &limit);
+    errno = 4;
+    int n = deep(atoi(v[1]));
+    return errno == 4 && limit.rlim_cur == strtoul(v[2], 0, 0) ? n & 127 : 1;
+}
+"#;
+    let program = extension("deep", source);
+    let run = |words: &[&str]| postern(&[&["run", &program], words].concat());
+    assert_eq!(run(&["--", "200", "0x100000"]).code, 79);
+    let complaint = run(&["--", "2000", "0x100000"]).bad(134);
+    assert!(complaint.contains("1024 KiB") && complaint.contains("--stack SIZE"));
+    assert_eq!(run(&["--stack", "9M", "--", "2000", "0x1000000"]).code, 87);
+    let complaint = run(&["--stack", "16M", "--", "5000", "0x1000000"]).bad(134);
+    assert!(complaint.contains("16384 KiB"), "{complaint}");
+    assert!(
+        run(&["--stack", "1G", "--", "1", "1"])
+            .bad(2)
+            .contains("64 MiB")
+    );
+}
+
+#[test]
 fn extensions_without_malloc_take_buffers_too() {
     use postern_image::ImageBuilder;
     // movzbl %gs:1(%edi),%eax; ret

@@ -261,6 +261,13 @@ fn the_abi_page_has_the_numbers_of_the_code() {
             "INFO_HEAP_END",
             format!("`INFO + {}` | u32 | heap end", INFO_HEAP_END - INFO),
         ),
+        (
+            "INFO_STACK_MASK",
+            format!(
+                "`INFO + {}` | u32 | size of each data stack",
+                INFO_STACK_MASK - INFO
+            ),
+        ),
     ] {
         assert!(
             page.contains(&text),

@@ -133,6 +133,7 @@ pub fn link(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
     let mut builder = ImageBuilder::new(text.clone());
     builder
         .stack_log2(stack_log2)
+        .any_stack(true)
         .rodata(rodata.clone())
         .data(data.clone(), bss);
     for import in &imports.list {

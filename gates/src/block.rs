@@ -50,6 +50,8 @@ pub struct Terms {
     pub deadline: u64,
     /// Control-stack limit in return addresses; 0 is none.
     pub call_depth: u64,
+    /// Size of each data stack in bytes, a power of two; 0 is the image's.
+    pub data_stack: u32,
 }
 
 impl Block {
@@ -118,7 +120,10 @@ impl Block {
         terms: &Terms,
     ) -> Result<(), MapError> {
         let table = services.as_ptr().cast_mut();
-        let stack = text.layout().stack_size;
+        let stack = match terms.data_stack {
+            0 => text.layout().stack_size,
+            chosen => chosen,
+        };
         let facts = gate::fact_bits(text.facts()) | terms.facts;
         let enough = services.len() >= text.slots() as usize && services.suits(facts);
         let made_of = MadeOf {

@@ -43,6 +43,7 @@ pub struct ImageBuilder {
     segment: Segment,
     stack_log2: u32,
     x87: bool,
+    any_stack: bool,
     heap_wish: u64,
     shift: u32,
     needs: Vec<String>,
@@ -62,6 +63,7 @@ impl ImageBuilder {
             segment: Segment::Gs,
             stack_log2: STACK_LOG2.1,
             x87: false,
+            any_stack: false,
             heap_wish: 0,
             shift: 0,
             needs: Vec::new(),
@@ -131,6 +133,12 @@ impl ImageBuilder {
     /// Says that the code may use x87.
     pub fn x87(&mut self, allowed: bool) -> &mut Self {
         self.x87 = allowed;
+        self
+    }
+
+    /// Says that the code finds the data stack's size in the info page, if it needs it.
+    pub fn any_stack(&mut self, found: bool) -> &mut Self {
+        self.any_stack = found;
         self
     }
 
@@ -265,7 +273,12 @@ impl ImageBuilder {
             Segment::Fs => 1,
         };
         let x87 = if self.x87 { notes::FLAG_X87 } else { 0 };
-        let flags = x87 | self.shift << window::SHIFT_FLAGS;
+        let any_stack = if self.any_stack {
+            window::FLAG_ANY_STACK
+        } else {
+            0
+        };
+        let flags = x87 | any_stack | self.shift << window::SHIFT_FLAGS;
         let mut header: Vec<u8> = Vec::with_capacity(notes::HEADER_NOTE_SIZE);
         for word in [ABI_VERSION, segment, self.stack_log2, flags] {
             header.extend(word.to_le_bytes());

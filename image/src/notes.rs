@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use postern_verifier::Segment;
 use postern_verifier::window::{
-    ABI_VERSION, MAX_EXPORTS, MAX_IMPORTS, MAX_SHIFT, SHIFT_FLAGS, STACK_LOG2,
+    ABI_VERSION, FLAG_ANY_STACK, MAX_EXPORTS, MAX_IMPORTS, MAX_SHIFT, SHIFT_FLAGS, STACK_LOG2,
 };
 
 use crate::elf::{u32_at, u64_at};
@@ -55,6 +55,10 @@ pub struct Header {
     /// Whether the toolchain allowed x87: a claim, for people. What gates do follows from the
     /// verifier's facts.
     pub x87: bool,
+    /// Whether the code finds the data stack's size in the info page, so that another one than
+    /// `stack_log2` says can be chosen. A claim: if it is wrong, the code misses its own
+    /// thread-local variables, inside its window.
+    pub any_stack: bool,
     /// Bytes of heap that the extension would like to have; 0 leaves it to the host.
     pub heap_wish: u64,
 }
@@ -178,7 +182,7 @@ impl Header {
         if !(STACK_LOG2.0..=STACK_LOG2.2).contains(&stack_log2) {
             return Err(Problem::StackSize(stack_log2));
         }
-        if flags & !(FLAG_X87 | FLAGS_SHIFT) != 0 {
+        if flags & !(FLAG_X87 | FLAG_ANY_STACK | FLAGS_SHIFT) != 0 {
             return Err(Problem::Flags(flags));
         }
         let heap_wish = u64_at(descriptor, 16).ok_or(size)?;
@@ -188,6 +192,7 @@ impl Header {
             stack_log2,
             shift: (flags & FLAGS_SHIFT) >> SHIFT_FLAGS,
             x87: flags & FLAG_X87 != 0,
+            any_stack: flags & FLAG_ANY_STACK != 0,
             heap_wish,
         })
     }

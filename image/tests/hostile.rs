@@ -61,7 +61,7 @@ fn a_built_image_parses_to_what_was_built() {
     assert_eq!(layout, full().layout().unwrap());
     assert_eq!(image.header().stack_log2, 14);
     assert_eq!(image.header().heap_wish, 1 << 20);
-    assert!(!image.header().x87);
+    assert!(!image.header().x87 && !image.header().any_stack);
     assert_eq!(
         (image.text().offset, image.text().bytes.len()),
         (0x1_2000, 5000)

@@ -174,7 +174,106 @@ fn nested_calls_share_them_and_frames_do_not_reach_them() {
     assert_eq!(error.fault().unwrap().kind, FaultKind::DataStackOverflow);
 }
 
+/// Stacks of another size than the image was linked with lie elsewhere, for every thread, and their
+/// variables are found there; after a reset, too.
+#[test]
+fn stacks_of_a_size_that_was_chosen() {
+    let image = image(&["-O2", "-fpostern-stack=1M"], SOURCE);
+    let domain = |size: u64| {
+        Domain::builder(&image)
+            .service("again", |_: &Caller<'_>, n: i32| n)
+            .data_stack(size)
+            .build()
+    };
+    // 160 KB of variables are a quarter of no smaller stack.
+    let error = domain(300_000).unwrap_err().to_string();
+    assert!(error.contains("too small"), "{error}");
+    let error = domain((64 << 20) + 1).unwrap_err().to_string();
+    assert!(error.contains("64 MiB"), "{error}");
+    let smaller = support::compile(
+        "small.c",
+        "int f(void) { return 1; }",
+        &["-fpostern-stack=4M"],
+    );
+    assert!(Domain::builder(&smaller).data_stack(1).build().is_ok());
+    for size in [1u64 << 20, 5_000_000, 64 << 20] {
+        let d = domain(size).unwrap();
+        let stack = size.next_power_of_two();
+        let fits = (stack / 4300 - 60) as i32;
+        let run = || {
+            assert_eq!(int(&d, "fresh"), 1);
+            with(&d, "spoil", 1);
+            assert_eq!(with(&d, "deep", fits), fits + 1);
+            assert_eq!(with(&d, "spoilt", 1), 1);
+        };
+        run();
+        let meet = Barrier::new(3);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    meet.wait();
+                    run();
+                });
+            }
+        });
+        d.reset().unwrap();
+        run();
+        let deep = d.func::<fn(i32) -> i32>("deep").unwrap();
+        let error = deep.call(stack as i32 / 4096 + 1).unwrap_err();
+        assert_eq!(error.fault().unwrap().kind, FaultKind::DataStackOverflow);
+        let says = format!("the stack has {} KiB, -fpostern-stack=SIZE", stack >> 10);
+        assert!(error.to_string().contains(&says), "{error}");
+        assert!(error.to_string().contains("--stack SIZE"), "{error}");
+    }
+    // The window of the last one does not serve a domain with the image's own stack.
+    let d = Domain::builder(&image)
+        .service("again", |_: &Caller<'_>, n: i32| n)
+        .build()
+        .unwrap();
+    assert_eq!(int(&d, "fresh"), 1);
+}
+
+/// A frame that is larger than a stack and than its guard, and one of many threads that may enter.
+#[test]
+fn large_frames_and_few_stacks_of_a_size_that_was_chosen() {
+    let source = "__attribute__((noinline)) void f(volatile char *a) { a[0] = 1; }\n\
+        __attribute__((noinline)) void g(volatile char *a) { f(a); }\n\
+        int small(void) { return 1; }\n\
+        int frame(void) { volatile char a[40 << 20]; g(a); return a[0]; }";
+    let image = support::compile("frame.c", source, &["-O1"]);
+    let mut limits = postern::Limits::default();
+    (limits.data_stack, limits.threads) = (Some(2 << 20), 1);
+    let d = Domain::builder(&image).limits(limits).build().unwrap();
+    let small = d.func::<fn() -> i32>("small").unwrap();
+    assert_eq!(small.call().unwrap(), 1);
+    let other = std::thread::spawn(move || small.call().map_err(|e| e.to_string()));
+    assert!(other.join().unwrap().is_err());
+    let error = d.func::<fn() -> i32>("frame").unwrap().call().unwrap_err();
+    let kind = error.fault().map(|fault| fault.kind);
+    assert_eq!(kind, Some(FaultKind::DataStackOverflow), "{error}");
+    let d = Domain::builder(&image)
+        .data_stack(64 << 20)
+        .build()
+        .unwrap();
+    assert_eq!(d.func::<fn() -> i32>("frame").unwrap().call().unwrap(), 1);
+}
+
+/// Code that has the stack's size as a number of its own keeps the stack that was linked.
+#[test]
+fn code_that_knows_its_stack_keeps_it() {
+    let source = "int size(void) { int n; __asm__(\"movl $__postern_stack_mask, %0\" : \"=r\"(n)); return n; }";
+    let image = support::compile("knows.c", source, &["-O1"]);
+    let d = Domain::builder(&image).build().unwrap();
+    assert_eq!(int(&d, "size"), (256 << 10) - 1);
+    let same = Domain::builder(&image).data_stack(200 << 10).build();
+    assert!(same.is_ok());
+    let error = Domain::builder(&image).data_stack(1 << 20).build();
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("-fpostern-stack=SIZE"), "{error}");
+}
+
 const SMASH: &str = r#"
+unsigned long word(void) { unsigned long v; __asm__ volatile("movq %%fs:40, %0" : "=r"(v)); return v; }
 int f(int n) {
     volatile char text[16];
     for (int i = 0; i < n; i++) text[i] = 'x';
@@ -190,6 +289,8 @@ fn the_stack_protector() {
     let other = self::image(&["-O1", "-fstack-protector-strong", "-DOTHER"], SMASH);
     for image in [&image, &other] {
         let d = Domain::builder(image).build().unwrap();
+        let word = d.func::<fn() -> u64>("word").unwrap();
+        assert!(word.call().unwrap() != 0);
         let f = d.func::<fn(i32) -> i32>("f").unwrap();
         assert_eq!(f.call(15).unwrap(), i32::from(b'x'));
         let message = match f.call(25) {

@@ -199,6 +199,8 @@ pub struct Fault {
     /// [`FaultKind::Deleted`].
     pub message: Option<String>,
     image: Arc<ImageInner>,
+    /// Size of the domain's data stacks in bytes.
+    data_stack: u32,
     /// What is known of offsets in the units of a namespace, which may be gone when it is asked
     /// for.
     units: Vec<(u32, String)>,
@@ -282,11 +284,14 @@ impl fmt::Display for Fault {
             write!(f, ", in {} ({offset})", self.place())?;
         }
         if self.kind == FaultKind::DataStackOverflow {
-            let size = self.image.tables.layout.stack_size >> 10;
+            let size = self.data_stack >> 10;
             write!(
                 f,
                 "; the stack has {size} KiB, -fpostern-stack=SIZE links a larger one"
             )?;
+            if self.image.tables.header.any_stack {
+                f.write_str(" and `postern run --stack SIZE` gives one")?;
+            }
         }
         Ok(())
     }

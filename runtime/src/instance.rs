@@ -17,7 +17,8 @@ use postern_gates::map::{self, MapError, Prot};
 use postern_gates::outcome::Refusal;
 use postern_gates::window::{Pin, Window};
 use postern_verifier::window::{
-    ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, LIMIT, PAGE,
+    ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, INFO_STACK_MASK, LIMIT, PAGE,
+    STACK_LOG2,
 };
 use std::sync::{Arc, Mutex};
 
@@ -27,8 +28,15 @@ pub(crate) struct Instance {
     /// `None` only while dropping.
     window: Option<Window>,
     heap: (u32, u32),
+    /// Size of each data stack, a power of two. The image's own lies where data follows it: with
+    /// another size than that it is nobody's, and all stacks lie above the heap.
+    stack_size: u32,
     stacks: Mutex<Stacks>,
 }
+
+/// Bytes below the data stacks of a size that was chosen where nothing is, so that a large frame
+/// does not reach the heap: as many as the largest stack has.
+pub(crate) const BELOW_STACKS: u32 = 1 << STACK_LOG2.2;
 
 /// What lies above the heap: data stacks besides the image's own, growing up, and shared areas.
 #[derive(Default)]
@@ -49,18 +57,24 @@ impl Stacks {
 }
 
 impl Instance {
-    /// Maps `image` into a window: the hot one, if that is given.
+    /// Maps `image` into a window: the hot one, if that is given. Each data stack has `stack_size`
+    /// bytes, a power of two.
     pub(crate) fn new(
         image: &Arc<ImageInner>,
         heap: (u32, u32),
+        stack_size: u32,
         hot: Option<Window>,
     ) -> Result<Instance, MapError> {
         let mapped = |window: Window| -> Result<Window, MapError> {
             map::room(7)?;
-            map_image(&window.pin(), image, heap)?;
+            map_image(&window.pin(), image, heap, stack_size)?;
             Ok(window)
         };
-        let spare = || image.spare.take(heap.1).map(|s| (s.window, s.areas));
+        let own = stack_size == image.tables.layout.stack_size;
+        let spare = || {
+            let spare = image.spare.take(heap.1).filter(|_| own);
+            spare.map(|s| (s.window, s.areas))
+        };
         let (window, areas) = match hot {
             Some(window) => (mapped(window)?, Withheld::default()),
             None => match spare() {
@@ -72,7 +86,9 @@ impl Instance {
             image: image.clone(),
             window: Some(window),
             heap,
+            stack_size,
             stacks: Mutex::new(Stacks {
+                own_given: !own,
                 next: heap.1,
                 areas: areas.into(),
                 ..Stacks::default()
@@ -92,6 +108,16 @@ impl Instance {
     /// First offset of the heap, and the one behind its last.
     pub(crate) fn heap(&self) -> (u32, u32) {
         self.heap
+    }
+
+    /// Size of each data stack in bytes.
+    pub(crate) fn stack_size(&self) -> u32 {
+        self.stack_size
+    }
+
+    /// Whether the image's own data stack is one of the domain's.
+    pub(crate) fn has_own_stack(&self) -> bool {
+        self.stack_size == self.image.tables.layout.stack_size
     }
 
     /// Address of offset 0.
@@ -170,19 +196,24 @@ impl Instance {
     /// A data stack for one more thread: the offset at which it begins. At most `threads` are
     /// given.
     pub(crate) fn give_data_stack(&self, threads: u32) -> Result<u32, Refusal> {
-        let layout = &self.image.tables.layout;
-        let size = layout.stack_size;
+        let size = self.stack_size;
         let reserved = self.image.stack_top.reserved;
         let pin = self.pin();
         let mut stacks = self.stacks();
         if !stacks.own_given {
             stacks.own_given = true;
-            return Ok(layout.stack + size - reserved);
+            return Ok(self.image.tables.layout.data - reserved);
         }
-        if stacks.extra.len() + 1 >= threads as usize {
+        let own = self.has_own_stack();
+        if stacks.extra.len() + usize::from(own) >= threads as usize {
             return Err(Refusal::TooManyThreads);
         }
-        let start = u64::from(stacks.next).next_multiple_of(u64::from(size));
+        let lowest = if own {
+            0
+        } else {
+            self.heap.1.saturating_add(BELOW_STACKS)
+        };
+        let start = u64::from(stacks.next.max(lowest)).next_multiple_of(u64::from(size));
         let end = start + u64::from(size);
         if end > u64::from(stacks.limit()) {
             return Err(Refusal::NoDataStack);
@@ -267,6 +298,12 @@ impl Instance {
         (self.heap.1..self.heap.1.saturating_add(1 << 20)).contains(&address)
     }
 
+    /// Whether `offset` is in what is kept free below the data stacks of a size that was chosen.
+    pub(crate) fn just_below_stacks(&self, offset: u32) -> bool {
+        let first = self.stacks().extra.first().map_or(0, |stack| stack.0);
+        !self.has_own_stack() && (first.saturating_sub(BELOW_STACKS)..first).contains(&offset)
+    }
+
     /// The lowest usable offsets of the data stacks besides the image's own.
     pub(crate) fn extra_stack_bottoms(&self) -> impl Iterator<Item = u32> {
         let bottoms: Vec<u32> = self.stacks().extra.iter().map(|s| s.0).collect();
@@ -312,17 +349,27 @@ impl Instance {
 }
 
 /// Maps an image into a window: five mappings, in the order of the ABI.
-fn map_image(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
-    map_readable(pin, image, heap)?;
+fn map_image(
+    pin: &Pin<'_>,
+    image: &ImageInner,
+    heap: (u32, u32),
+    stack_size: u32,
+) -> Result<(), MapError> {
+    map_readable(pin, image, heap, stack_size)?;
     map_writable(pin, image, heap)?;
     pin.part(INFO, heap.1).hide();
     Ok(())
 }
 
 /// Maps what the extension cannot write: info page, text with its slots, read-only data.
-fn map_readable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
+fn map_readable(
+    pin: &Pin<'_>,
+    image: &ImageInner,
+    heap: (u32, u32),
+    stack_size: u32,
+) -> Result<(), MapError> {
     let layout = image.text.layout();
-    put_info(pin, layout.gates, heap)?;
+    put_info(pin, layout.gates, heap, stack_size)?;
     pin.map_text(&image.text)?;
     let (file, at) = image.text.file(layout.text_end);
     let rest = pin.part(layout.text_end, layout.stack);
@@ -331,10 +378,10 @@ fn map_readable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(
 
 /// Maps and fills the info page, and maps zeros from there to the gate slots at `end`, which are
 /// one mapping with it and cost no page.
-fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
+fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32), stack_size: u32) -> Result<(), MapError> {
     let page = pin.part(INFO, end);
     page.map(Prot::ReadWrite)?;
-    let mut info = [0u8; (INFO_HEAP_END + 4 - INFO) as usize];
+    let mut info = [0u8; (INFO_STACK_MASK + 4 - INFO) as usize];
     let mut put = |offset: u32, bytes: &[u8]| {
         let at = (offset - INFO) as usize;
         info[at..at + bytes.len()].copy_from_slice(bytes);
@@ -343,6 +390,7 @@ fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32)) -> Result<(), MapError> {
     put(INFO_ABI, &ABI_VERSION.to_le_bytes());
     put(INFO_HEAP_START, &heap.0.to_le_bytes());
     put(INFO_HEAP_END, &heap.1.to_le_bytes());
+    put(INFO_STACK_MASK, &(stack_size - 1).to_le_bytes());
     let _ = pin.write(INFO, &info);
     page.protect(Prot::Read)
 }

@@ -20,6 +20,9 @@ pub const INFO_ABI: u32 = INFO + 8;
 pub const INFO_HEAP_START: u32 = INFO + 16;
 /// Offset of the heap's end (exclusive) in the info page.
 pub const INFO_HEAP_END: u32 = INFO + 20;
+/// Offset of the data stacks' size less 1 in the info page: code finds the end of its thread's stack
+/// by it. A multiple of 16, so that a vector can be loaded from there.
+pub const INFO_STACK_MASK: u32 = INFO + 32;
 /// Offset of gate slot 0, in an image that does not say that its slots begin some pages higher
 /// ([`MAX_SHIFT`]).
 pub const GATES: u32 = 0x1_1000;
@@ -28,6 +31,9 @@ pub const GATES: u32 = 0x1_1000;
 pub const MAX_SHIFT: u32 = 127;
 /// Where that number begins in the flags of an image's header note: bits 8 to 14.
 pub const SHIFT_FLAGS: u32 = 8;
+/// Bit of the same flags: code finds its stack's size by [`INFO_STACK_MASK`], so whoever makes a
+/// domain may choose it.
+pub const FLAG_ANY_STACK: u32 = 2;
 /// Size of a gate slot in bytes.
 pub const SLOT_SIZE: u32 = 32;
 /// Most imports that an image may have.
@@ -48,7 +54,10 @@ pub const CANARY: u32 = 40;
 pub const TLS_ALIGNMENT: u32 = THREAD_BLOCK;
 /// Thread-local variables take less than this part (a quarter) of the data stack.
 pub const TLS_SHARE: u32 = 4;
-/// Symbol of an image whose value is the data stack's size less 1.
+/// Symbol of an image whose address is [`INFO_STACK_MASK`].
+pub const STACK_MASK_WORD: &str = "__postern_info_stack_mask";
+/// Symbol of an image whose value is the data stack's size less 1. The stack of an image that uses
+/// it has the size that was linked: nobody can choose another one.
 pub const STACK_MASK: &str = "__postern_stack_mask";
 /// Smallest, default and largest binary logarithm of the data stack's size.
 pub const STACK_LOG2: (u32, u32, u32) = (12, 18, 26);

@@ -279,7 +279,7 @@ impl<'a> Maker<'a> {
         compile("gcc", &own, &options.map(OsString::from))?;
         let mut link = Command::new("ld");
         let flags = "-nostdlib -static --gc-sections -e _start -u work -u info -z noexecstack --no-warn-rwx-segments \
-            -Ttext-segment=0x20000 --section-start=.postern_info=0x10000 --defsym=__postern_stack_mask=0xfffff";
+            -Ttext-segment=0x20000 --section-start=.postern_info=0x10000 --defsym=__postern_info_stack_mask=0x10020";
         link.args(flags.split_whitespace());
         link.arg("-o").arg(&program).arg(own).args(&objects);
         link.arg("--start-group").args(self.archives(&objects)?);

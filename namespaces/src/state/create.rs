@@ -186,7 +186,11 @@ impl NamespaceState {
             return Ok(());
         }
         if import.name == window::STACK_MASK {
-            resolved.imports.push(tables.layout.stack_size - 1);
+            resolved.imports.push(inner(domain).stack_size() - 1);
+            return Ok(());
+        }
+        if import.name == window::STACK_MASK_WORD {
+            resolved.imports.push(window::INFO_STACK_MASK);
             return Ok(());
         }
         match self.find(domain, &import.name) {

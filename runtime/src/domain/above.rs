@@ -55,6 +55,11 @@ impl DomainInner {
         })
     }
 
+    /// Size of each of its data stacks in bytes, a power of two.
+    pub fn stack_size(&self) -> u32 {
+        self.instance.stack_size()
+    }
+
     /// Its window, which is not moved while this is there.
     pub fn pin(&self) -> Pin<'_> {
         self.instance.pin()

@@ -8,7 +8,7 @@ use crate::decision::Decider;
 use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
-use crate::instance::Instance;
+use crate::instance::{BELOW_STACKS, Instance};
 use crate::placement::{self, Placement, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
@@ -19,7 +19,7 @@ use postern_gates::callee::Callee;
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
 use postern_image::{MemoryLayout, Signature};
-use postern_verifier::window::{LIMIT, PAGE};
+use postern_verifier::window::{LIMIT, PAGE, STACK_LOG2, THREAD_BLOCK, TLS_SHARE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -86,6 +86,12 @@ impl DomainBuilder {
     /// Most bytes of heap that the image gets by its own wish: [`Limits::heap_ceiling`].
     pub fn heap_ceiling(mut self, bytes: u64) -> Self {
         self.limits.heap_ceiling = bytes;
+        self
+    }
+
+    /// Bytes of each data stack: [`Limits::data_stack`].
+    pub fn data_stack(mut self, bytes: u64) -> Self {
+        self.limits.data_stack = Some(bytes);
         self
     }
 
@@ -195,8 +201,9 @@ impl DomainBuilder {
         let calls = wants_system.then(|| SystemCalls::offer(&system, &mut self.services));
         let services = self.services.resolve(imports)?;
         let layout = image.tables.layout;
-        let heap = heap_range(&image, &layout, &self.limits)?;
-        let instance = Instance::new(&image, heap, placement::take(self.placement))?;
+        let stack = data_stack(&image, &self.limits)?;
+        let heap = heap_range(&image, &layout, &self.limits, stack)?;
+        let instance = Instance::new(&image, heap, stack, placement::take(self.placement))?;
         let control = Block::take()?;
         let gs = if config::current().restore_gs {
             FACT_GS
@@ -209,6 +216,7 @@ impl DomainBuilder {
                 u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1)
             }),
             call_depth: self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
+            data_stack: stack,
         };
         instance.pin().furnish(&control, services.table(), &terms)?;
         let number = control.number() as usize;
@@ -267,11 +275,40 @@ fn register(inner: &Arc<DomainInner>) {
     inner.note();
 }
 
+/// Size of each data stack in bytes.
+fn data_stack(image: &ImageInner, limits: &Limits) -> Result<u32, InstantiateError> {
+    let (linked, reserved) = (image.tables.layout.stack_size, image.stack_top.reserved);
+    let Some(bytes) = limits.data_stack else {
+        return Ok(linked);
+    };
+    let refused = |why: String| {
+        Err(InstantiateError::Limits(format!(
+            "a data stack of {bytes} bytes {why}"
+        )))
+    };
+    let (least, most) = (1 << STACK_LOG2.0, 1 << STACK_LOG2.2);
+    let size = match bytes.max(least).checked_next_power_of_two() {
+        Some(size) if size <= most => size as u32,
+        _ => return refused(format!("is too large: at most {} MiB", most >> 20)),
+    };
+    if size != linked && !image.tables.header.any_stack {
+        return refused(format!(
+            "cannot be had: the image was linked with {linked} and knows no other; link it \
+             again, or with -fpostern-stack=SIZE"
+        ));
+    }
+    if reserved - THREAD_BLOCK >= size / TLS_SHARE {
+        return refused("is too small for its thread-local variables".to_owned());
+    }
+    Ok(size)
+}
+
 /// First and last (exclusive) offset of the heap.
 fn heap_range(
     image: &ImageInner,
     layout: &MemoryLayout,
     limits: &Limits,
+    stack: u32,
 ) -> Result<(u32, u32), InstantiateError> {
     const DEFAULT: u64 = 64 << 20;
     let wish = image.tables.header.heap_wish;
@@ -293,7 +330,11 @@ fn heap_range(
     }
     let pages = bytes.div_ceil(u64::from(PAGE));
     let end = u64::from(layout.heap_start).saturating_add(pages.saturating_mul(PAGE.into()));
-    let room = u64::from(LIMIT) - u64::from(layout.stack_size);
+    // A stack of the image's size has its place among the parts of the image; this keeps one more.
+    let room = match stack == layout.stack_size {
+        true => u64::from(LIMIT - stack),
+        false => u64::from(((LIMIT - stack) & !(stack - 1)) - BELOW_STACKS),
+    };
     if end > room {
         return Err(InstantiateError::Limits(format!(
             "a heap of {bytes} bytes does not fit the window: at most {} are left",

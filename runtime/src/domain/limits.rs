@@ -12,6 +12,10 @@ pub struct Limits {
     /// which is only its maker's word. `heap` is the host's and not bounded by it. Default: 256
     /// MiB.
     pub heap_ceiling: u64,
+    /// Bytes of each data stack, rounded up to a power of two; `None` takes what the image was linked
+    /// with. Other sizes than that are for images whose code finds the size in its window, which is
+    /// all that `postern cc` and E-code make now. Default: `None`.
+    pub data_stack: Option<u64>,
     /// Longest time of one call; `None` is no limit. Default: 1 s.
     pub deadline: Option<Duration>,
     /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
@@ -25,6 +29,7 @@ impl Default for Limits {
         Limits {
             heap: None,
             heap_ceiling: 256 << 20,
+            data_stack: None,
             deadline: Some(Duration::from_secs(1)),
             call_depth: None,
             threads: 4096,

@@ -47,6 +47,7 @@ impl Fault {
             signal: None,
             message,
             image,
+            data_stack: inner.instance.stack_size(),
             units: Vec::new(),
         };
         if raw.located {
@@ -182,17 +183,15 @@ fn below_a_stack(layout: &MemoryLayout, inner: &DomainInner, address: u32, r15: 
     if r15 < i64::from(layout.stack) {
         return true;
     }
-    let r15 = r15 as u32;
+    let (instance, r15) = (&inner.instance, r15 as u32);
+    let size = instance.stack_size();
     let near = |bottom: u32| {
         (bottom.saturating_sub(REACH)..bottom).contains(&address)
-            && (bottom.saturating_sub(REACH)..bottom.saturating_add(layout.stack_size))
-                .contains(&r15)
+            && (bottom.saturating_sub(REACH)..bottom.saturating_add(size)).contains(&r15)
             && r15.abs_diff(address) < REACH
     };
-    (near(layout.stack)
-        && r15
-            < layout
-                .stack
-                .saturating_add(layout.stack_size - THREAD_BLOCK))
-        || inner.instance.extra_stack_bottoms().any(near)
+    let own = instance.has_own_stack()
+        && near(layout.stack)
+        && r15 < layout.data.saturating_sub(THREAD_BLOCK);
+    own || instance.just_below_stacks(r15) || instance.extra_stack_bottoms().any(near)
 }

@@ -62,7 +62,7 @@ impl Instance {
             map::room(12 + 2 * (stacks.extra.len() + areas.len()) as i64)?;
             // What cannot be written is mapped anew: a debugger may have put its breakpoints there,
             // which it does not know to have moved.
-            map_readable(&there, &self.image, self.heap)?;
+            map_readable(&there, &self.image, self.heap, self.stack_size)?;
             for &(start, end) in parts {
                 here.carry(start, end, there.part(start, end))?;
                 carried.push((start, end));

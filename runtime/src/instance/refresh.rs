@@ -100,7 +100,7 @@ impl Drop for Instance {
         // domain; the hot one goes back for anybody to take, and one that cannot be cleaned is
         // wiped as a whole.
         let stacks = self.stacks();
-        let plain = stacks.extra.is_empty() && stacks.code.is_none();
+        let plain = stacks.extra.is_empty() && stacks.code.is_none() && self.has_own_stack();
         drop(stacks);
         if !plain || self.is_hot() || self.refresh().is_err() {
             return;

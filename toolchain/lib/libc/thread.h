@@ -10,11 +10,12 @@ struct __postern_thread {
     struct _reent *reent;
 };
 
-extern char __postern_stack_mask[] __attribute__((visibility("hidden")));
+/* The size of each data stack less 1, in the info page: who makes the domain chooses it. */
+#define __postern_stack_mask (*(const volatile uint32_t *)0x10020)
 
 static inline struct __postern_thread *this_thread(void)
 {
-    uint32_t top = (uint32_t)(uintptr_t)__builtin_frame_address(0) | (uint32_t)(uintptr_t)__postern_stack_mask;
+    uint32_t top = (uint32_t)(uintptr_t)__builtin_frame_address(0) | __postern_stack_mask;
     return (struct __postern_thread *)(uintptr_t)(top + 1 - 256);
 }
 #endif

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use postern_verifier::window::{ABI_VERSION, PAGE, SHIFT_FLAGS, STACK_MASK, slot};
+use postern_verifier::window::{ABI_VERSION, FLAG_ANY_STACK, PAGE, SHIFT_FLAGS, slot};
 
 use super::signatures::DebugInfo;
 use super::symbols::Found;
@@ -16,8 +16,9 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages
-/// higher than they need, and the notes. The flags of the header say no more than that; the
-/// others are filled in after the verifier has said what the text uses.
+/// higher than they need, and the notes. The flags of the header say that, and whether the data
+/// stack has the size that is linked; the others are filled in after the verifier has said what the
+/// text uses.
 pub fn assembly(
     found: &Found,
     debug: &DebugInfo,
@@ -34,22 +35,18 @@ pub fn assembly(
             slot(k as u32) + shift * PAGE
         );
     }
-    let mask = (1u64 << stack_log2) - 1;
-    let _ = writeln!(
-        out,
-        "\t.globl {STACK_MASK}\n\t.hidden {STACK_MASK}\n\t.set {STACK_MASK}, {mask:#x}"
-    );
     if found.wants_thread_pointer && found.thread_locals.is_none() {
         // So that there is a header for them, which asks the runtime for the stack protector's
         // word.
         out.push_str("\t.section .postern.tbss,\"awT\",@nobits\n\t.zero 1\n");
     }
     out.push_str("\t.section .note.postern,\"a\",@note\n");
+    let any_stack = if found.fixed_stack { 0 } else { FLAG_ANY_STACK };
     note(&mut out, 1, |out| {
         let _ = writeln!(
             out,
             "\t.long {ABI_VERSION}, 0, {stack_log2}, {}\n\t.quad {heap}",
-            shift << SHIFT_FLAGS
+            shift << SHIFT_FLAGS | any_stack
         );
     });
     note(&mut out, 2, |out| {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use postern_verifier::window::text_start;
+use postern_verifier::window::{INFO_STACK_MASK, STACK_MASK, STACK_MASK_WORD, text_start};
 
 /// What one link needs to know.
 pub struct Plan {
@@ -108,7 +108,8 @@ impl Plan {
   }} :constants
 {frames}  . = ALIGN({size:#x});
   . += {size:#x};
-  __postern_stack_mask = {mask:#x};
+  PROVIDE_HIDDEN({STACK_MASK} = {mask:#x});
+  PROVIDE_HIDDEN({STACK_MASK_WORD} = {INFO_STACK_MASK:#x});
 "
         );
         if self.data {

@@ -9,7 +9,7 @@ use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _, Sym as _
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use postern_image::input;
-use postern_verifier::window::STACK_MASK;
+use postern_verifier::window::{STACK_MASK, STACK_MASK_WORD};
 
 use super::{LinkError, LinkInput, notes};
 use crate::compile::symbols::SERVICES;
@@ -44,6 +44,8 @@ pub struct Found {
     pub thread_locals: Option<u64>,
     /// Code wants the thread pointer.
     pub wants_thread_pointer: bool,
+    /// Code has the data stack's size as a number of its own.
+    pub fixed_stack: bool,
     /// An exception can be thrown.
     pub throws: bool,
     /// There are virtual tables without a function somewhere, and nothing to put there.
@@ -298,11 +300,13 @@ pub fn read(path: &Path) -> Result<Found, LinkError> {
                 })?;
             undefined.insert(name.to_owned());
         }
+        // The linker's script has these two if anything refers to them.
+        found.wants_thread_pointer |= name == STACK_MASK_WORD;
+        found.fixed_stack |= name == STACK_MASK;
         found.pure |= name == PURE && symbol.is_undefined();
         found.throws |= name == RAISE && symbol.is_definition();
         found.has_text |= symbol.kind() == object::SymbolKind::Text && symbol.is_definition();
     }
-    found.wants_thread_pointer = undefined.remove(STACK_MASK);
     found.undefined = undefined.into_iter().collect();
     found.exports.sort_unstable();
     found.exports.dedup();

@@ -21,7 +21,7 @@ use super::{Adjustment, RewriteOptions, examine, strings};
 use crate::assembly::register::R11;
 use crate::assembly::{Instruction, Register, StatementKind};
 use crate::diagnostic::Diagnostic;
-use postern_verifier::window::STACK_MASK;
+use postern_verifier::window::STACK_MASK_WORD;
 
 /// The landing pad.
 const PAD: &str = "\t.byte\t0x0f,0x1f,0x84,0x20,0,0,0,0";
@@ -63,8 +63,6 @@ pub(super) struct Emitter<'p, 'a> {
     in_debug_section: bool,
     /// Labels of constants that hold the addresses of symbols.
     pointers: Vec<(String, String)>,
-    /// Whether the data stack's mask is wanted as a constant in memory.
-    masks: bool,
     /// An instruction that was written together with an earlier one.
     written: Option<usize>,
 }
@@ -84,7 +82,6 @@ impl<'p, 'a> Emitter<'p, 'a> {
             fresh: 0,
             in_debug_section: false,
             pointers: Vec::new(),
-            masks: false,
             written: None,
         }
     }
@@ -114,10 +111,6 @@ impl<'p, 'a> Emitter<'p, 'a> {
         }
         for (label, symbol) in std::mem::take(&mut self.pointers) {
             self.line(format!("{label}:\n\t.quad\t{symbol}"));
-        }
-        if self.masks {
-            self.line("\t.section\t.rodata.postern_mask,\"a\",@progbits\n\t.p2align 4");
-            self.line(format!(".Lpostern_mask:\n\t.long\t{STACK_MASK},0,0,0"));
         }
         self.out
             .push_str("\t.section\t.note.GNU-stack,\"\",@progbits\n");
@@ -438,15 +431,14 @@ impl<'p, 'a> Emitter<'p, 'a> {
         };
         if !self.flags.live(index) {
             self.line(format!("\tmovl\t%r15d, {long}"));
-            self.line(format!("\torl\t${STACK_MASK}, {long}"));
+            self.line(format!("\torl\t%gs:{STACK_MASK_WORD}(,%eiz), {long}"));
             return;
         }
-        self.masks = true;
         let bias = self.position(index).bias;
         let below = slot(-bias - 16);
         self.line(format!("\tmovups\t%xmm15, {below}"));
         self.line("\tmovd\t%r15d, %xmm15");
-        self.line("\tpor\t%gs:.Lpostern_mask(,%eiz), %xmm15");
+        self.line(format!("\tpor\t%gs:{STACK_MASK_WORD}(,%eiz), %xmm15"));
         self.line(format!("\tmovd\t%xmm15, {long}"));
         self.line(format!("\tmovups\t{below}, %xmm15"));
     }

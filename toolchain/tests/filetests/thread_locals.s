@@ -14,35 +14,35 @@ f:
 	.globl	f
 f:
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	x@tpoff-255(%r11), %r11
 	movl	%gs:(%r11d), %eax
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	x@tpoff-251(%r11), %r11
 	addl	%eax, %gs:(%r11d)
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	bytes@tpoff-255(%r11,%rdi), %r11
 	movzbl	%gs:(%r11d), %ecx
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	longs@tpoff-255(%r11,%rdi,8), %r11
 	movq	%gs:(%r11d), %rdx
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	(%r11,%rax), %r11
 	leaq	pairs@tpoff-251(%r11,%rdi,8), %r11
 	addl	%gs:(%r11d), %ecx
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	x@tpoff-255(%r11), %r11
 	movq	%gs:(%r11d), %r11
 	movq	%r11, %gs:-16(%r15d)
 	movq	%gs:-16(%r15d), %rsi
 	leaq	-8(%r15), %r15
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	function@tpoff-255(%r11), %r11
 	movl	%gs:(%r11d), %r11d
 	cmpq	$0x20841f0f, %gs:(%r11d)
@@ -66,7 +66,7 @@ f:
 	ret
 =>
 	movl	%r15d, %eax
-	orl	$__postern_stack_mask, %eax
+	orl	%gs:__postern_info_stack_mask(,%eiz), %eax
 	leaq	-255(%rax), %rax
 	leaq	x@tpoff(%rax), %rcx
 	leaq	x@tpoff(%rax), %r11
@@ -75,14 +75,14 @@ f:
 	movl	%gs:(%r11d), %edx
 	movq	$x@tpoff, %rsi
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	-255(%r11), %r11
 	addq	%r11, %rsi
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	movl	%gs:-255(%r11d,%esi), %esi
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	(%r11,%rsi), %r11
 	movl	%gs:-247(%r11d,%edi,2), %esi
 	ret
@@ -106,7 +106,7 @@ f:
 	.type	f, @function
 f:
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	movq	%gs:-215(%r11d), %rax
 	movq	%rax, %gs:-24(%r15d)
 	xorl	%eax, %eax
@@ -114,7 +114,7 @@ f:
 	call	g
 	movq	%gs:8(%r15d), %rax
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	subq	%gs:-215(%r11d), %rax
 	jne	.L2
 	leaq	32(%r15), %r15
@@ -152,7 +152,7 @@ f:
 	cmpl	%esi, %edi
 	movups	%xmm15, %gs:-32(%r15d)
 	movd	%r15d, %xmm15
-	por	%gs:.Lpostern_mask(,%eiz), %xmm15
+	por	%gs:__postern_info_stack_mask(,%eiz), %xmm15
 	movd	%xmm15, %r11d
 	movups	%gs:-32(%r15d), %xmm15
 	leaq	x@tpoff-255(%r11), %r11
@@ -161,7 +161,7 @@ f:
 	cmpl	%esi, %edi
 	movups	%xmm15, %gs:-32(%r15d)
 	movd	%r15d, %xmm15
-	por	%gs:.Lpostern_mask(,%eiz), %xmm15
+	por	%gs:__postern_info_stack_mask(,%eiz), %xmm15
 	movd	%xmm15, %r11d
 	movups	%gs:-32(%r15d), %xmm15
 	leaq	x@tpoff-255(%r11), %r11
@@ -172,13 +172,13 @@ f:
 	addq	%rsi, %rdi
 	movups	%xmm15, %gs:-16(%r15d)
 	movd	%r15d, %xmm15
-	por	%gs:.Lpostern_mask(,%eiz), %xmm15
+	por	%gs:__postern_info_stack_mask(,%eiz), %xmm15
 	movd	%xmm15, %r11d
 	movups	%gs:-16(%r15d), %xmm15
 	leaq	x@tpoff-255(%r11), %r11
 	adcq	$0, %gs:(%r11d)
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	x@tpoff-255(%r11), %r11
 	movq	%gs:(%r11d), %rax
 	movq	%gs:(%r15d), %rbx
@@ -188,17 +188,13 @@ f:
 	movl	%ecx, %edx
 	jle	.L2
 	movl	%r15d, %r11d
-	orl	$__postern_stack_mask, %r11d
+	orl	%gs:__postern_info_stack_mask(,%eiz), %r11d
 	leaq	x@tpoff-255(%r11), %r11
 	incl	%gs:(%r11d)
 	call	g
 	movq	%gs:(%r15d), %rbx
 	leaq	16(%r15), %r15
 	ret
-	.section	.rodata.postern_mask,"a",@progbits
-	.p2align 4
-.Lpostern_mask:
-	.long	__postern_stack_mask,0,0,0
 ---
 # Sections and common variables.
 	.section	.tdata,"awT",@progbits
