@@ -4,7 +4,7 @@
 //! [`clock`] has things that are compared take turns and keeps their best; [`figure`] is one
 //! measured number and how it is printed; [`command`] is what the user may ask for. A group of
 //! figures is a function; [`CORE`] are the groups that every user can measure in half a minute, and
-//! that `postern bench` has by itself: calls, the run time of code, domains, faults. All others are
+//! that `postern bench` has by itself: calls, the run time of code, domains, pools, faults. All others are
 //! in the workspace `bench`, which nobody builds to use Postern, and which takes clock, figures and
 //! baselines from here.
 //!
@@ -20,6 +20,7 @@ mod fault;
 pub mod figure;
 mod gates;
 pub mod kernels;
+mod pools;
 pub mod program;
 pub mod trusted;
 
@@ -72,10 +73,16 @@ pub const DOMAINS: Group = Group::new(
     "domains made, reset, lent and kept: time and memory",
     |_| domains::figures(),
 );
+/// Requests in a pool that resets, by threads and pages.
+pub const POOLS: Group = Group::new(
+    "pools",
+    "a request in a pool that resets, by threads and written pages",
+    |_| pools::figures(),
+);
 /// Faults, until the host has them.
 pub const FAULT: Group = Group::new("fault", "a crash, until the host has it as a value", |_| {
     fault::figures()
 });
 
 /// The groups of `postern bench` itself.
-pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, FAULT];
+pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, POOLS, FAULT];

@@ -107,6 +107,12 @@ impl<A: Atomic<u32>> CallState<A> {
         A::fence(SeqCst);
     }
 
+    /// The same as gates do it: without the fence.
+    #[cfg(test)]
+    pub(crate) fn publish_without_fence(&self) {
+        self.0.store(CallPhase::Inside as u32, Release);
+    }
+
     /// Entering → InService: a call that waited is the innermost again.
     pub(crate) fn back_in_service(&self) {
         self.0.store(CallPhase::InService as u32, Release);

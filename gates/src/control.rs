@@ -19,7 +19,7 @@ use postern_image::Type;
 use postern_verifier::window::{PAGE, SLOT_SIZE};
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 pub(crate) mod table;
 
@@ -101,6 +101,9 @@ pub struct Control {
     /// The slots of its code area, which may be entered: offset of the first, and behind the last
     /// one; both in one word, 0 if it has none.
     pub(crate) code_slots: AtomicU64,
+    /// At least as many as slots have a data stack: who gives one counts first, who takes one back
+    /// counts last.
+    pub(crate) stacks_given: AtomicU32,
 }
 
 /// What a domain holds for one thread.
@@ -319,8 +322,12 @@ impl Control {
         self.opened_slot(index).stack.load(Ordering::SeqCst)
     }
 
-    /// Gives the thread with this index a data stack, which begins there.
+    /// Gives the thread with this index, which has none, a data stack, which begins there. Somebody
+    /// keeps the domain meanwhile.
     pub fn give_data_stack(&self, index: usize, stack: u32) {
+        self.stacks_given.fetch_add(1, Ordering::SeqCst);
+        // Before the gate's look at the lifecycle: `inside::anybody` has the other half.
+        fence(Ordering::SeqCst);
         self.opened_slot(index).stack.store(stack, Ordering::SeqCst);
     }
 

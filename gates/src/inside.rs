@@ -11,6 +11,7 @@ use super::thread::{self, Registry, Thread};
 use super::{machine, mask, shim, stale};
 use std::ptr;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::fence;
 use std::time::{Duration, Instant};
 
 /// Nobody is inside one domain, and nobody can enter while this is there.
@@ -193,6 +194,28 @@ impl Holder {
         let same = thread.tid.load(SeqCst) == self.tid;
         (same && target.holds(self.index, thread)).then_some(thread)
     }
+}
+
+/// Whether anybody is inside a domain that lets nobody in any more. The calling thread has forgotten
+/// what it left behind ([`stale::forget_left`]).
+///
+/// Where no thread but the calling one has a data stack in the domain, nobody else is looked at, and
+/// no barrier sent: no other call can be inside, and one that begins gets a data stack first, on the
+/// slow path. It counts that ([`Control::stacks_given`]), has a fence, and then looks at the
+/// lifecycle; here the lifecycle was changed, there is a fence, and then the count is read. So
+/// either the count shows that thread, or the thread finds the domain closed.
+pub fn anybody(control: &Control) -> bool {
+    let here = Target::domain(control);
+    let me = thread::current();
+    let registered = !me.extra.load(SeqCst).is_null();
+    let index = || me.index();
+    let mine = registered && control.slot(index()).stack.load(SeqCst) != 0;
+    fence(SeqCst);
+    if control.stacks_given.load(SeqCst) <= u32::from(mine) {
+        return mine && here.holds(index(), me);
+    }
+    thread::barrier();
+    occupied(here, |_| true)
 }
 
 /// The threads that `counts` and that are inside.

@@ -19,6 +19,8 @@
 //! - of the orderings: a `publish` without its fence, no barrier before the look at who is inside,
 //!   a `leave` that is relaxed (as it was), and a gate that looks at the lifecycle before it
 //!   publishes its call;
+//! - of resets without a barrier: a thread that does not count its data stack, or has no fence
+//!   behind that, and a reset without a fence;
 //! - of the transitions: an end of Exclusive that overwrites Closed, a move that begins from
 //!   Exclusive;
 //! - of the readings: `holds` that looks at `nested` once, or not at who waits; `one_call` that
@@ -94,6 +96,8 @@ fn barrier() {
 struct Domain {
     number: u64,
     lifecycle: Lifecycle<AtomicU32>,
+    /// `Control::stacks_given`
+    stacks_given: AtomicU32,
     window: UnsafeCell<u32>,
 }
 
@@ -105,6 +109,7 @@ impl Domain {
         Arc::new(Domain {
             number,
             lifecycle,
+            stacks_given: AtomicU32::new(0),
             window,
         })
     }
@@ -366,6 +371,22 @@ fn reset(domain: &Domain, thread: &Thread) -> bool {
     true
 }
 
+/// As `exclusive_from` where `inside::anybody` looks at data stacks alone; otherwise it does nothing
+/// here.
+fn reset_without_barrier(domain: &Domain) -> bool {
+    let Some(exclusive) = domain.lifecycle.begin_exclusive(None) else {
+        return false;
+    };
+    fence(SeqCst);
+    if domain.stacks_given.load(SeqCst) != 0 {
+        exclusive.undo();
+        return false;
+    }
+    domain.write_window();
+    exclusive.end(Phase::Open);
+    true
+}
+
 /// As `while_empty`, whose work writes.
 fn move_window(domain: &Domain, thread: &Thread) -> bool {
     let Some(moving) = domain.lifecycle.begin_move() else {
@@ -422,6 +443,37 @@ fn a_reset_overlaps_no_call() {
         calls.join().unwrap();
         assert_eq!(domain.lifecycle.now(), Phase::Open);
         assert!(reset(&domain, &caller) && caller.call(&domain) == Ok(true));
+    });
+}
+
+#[test]
+fn a_reset_without_a_barrier_overlaps_no_first_call() {
+    model(4, || {
+        let (caller, domain) = (Thread::new(), Domain::open(1));
+        let calls = {
+            let (caller, domain) = (caller.clone(), domain.clone());
+            thread::spawn(move || {
+                // As `slow::decide`: the state, a data stack, and the gate again.
+                if domain.lifecycle.now() != Phase::Open {
+                    return;
+                }
+                domain.stacks_given.fetch_add(1, SeqCst); // Control::give_data_stack
+                fence(SeqCst);
+                for _ in 0..2 {
+                    caller.call_state.begin_entering();
+                    caller.control.store(domain.number, Release);
+                    caller.call_state.publish_without_fence();
+                    if domain.lifecycle.now() == Phase::Open {
+                        domain.use_window();
+                    }
+                    caller.leave();
+                }
+            })
+        };
+        reset_without_barrier(&domain);
+        calls.join().unwrap();
+        assert_eq!(domain.lifecycle.now(), Phase::Open);
+        reset(&domain, &caller);
     });
 }
 

@@ -391,6 +391,21 @@ impl Control {
         self.owner.store(owner, Ordering::SeqCst);
     }
 
+    /// Takes back the data stack that the calling thread has in the domain: its next call gets one
+    /// on the slow path. The thread is not inside.
+    pub fn take_my_data_stack(&self) -> Option<u32> {
+        let me = current();
+        if me.extra.load(Ordering::Relaxed).is_null() {
+            return None;
+        }
+        let stack = self.slot(me.index()).stack.swap(0, Ordering::SeqCst);
+        if stack == 0 {
+            return None;
+        }
+        self.stacks_given.fetch_sub(1, Ordering::SeqCst);
+        Some(stack)
+    }
+
     /// Calls by all threads so far.
     pub fn calls(&self) -> u64 {
         let threads = registered_ever();

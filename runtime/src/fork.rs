@@ -6,20 +6,44 @@
 //! of a fork.
 
 use postern_gates::thread;
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Taken before the lock of any single object.
-static OBJECTS: Mutex<()> = Mutex::new(());
+/// One of them is taken before the lock of any single object: the thread's own, so that threads do
+/// not wait for each other but where they want the same object.
+static OBJECTS: [Alone; 64] = [const { Alone(Mutex::new(())) }; 64];
+
+/// In a cache line that nobody else writes.
+#[repr(align(128))]
+struct Alone(Mutex<()>);
 
 /// The same for objects that are locked at every system call of an extension: many, so that domains
 /// do not wait for each other.
 static MANY: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// Keeps all objects that are locked by [`lock`] from being locked.
-pub(crate) fn hold_objects() -> MutexGuard<'static, ()> {
-    OBJECTS.lock().unwrap_or_else(|e| e.into_inner())
+pub(crate) fn hold_objects() -> [MutexGuard<'static, ()>; 64] {
+    OBJECTS
+        .each_ref()
+        .map(|m| m.0.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
+/// The calling thread's among [`OBJECTS`].
+fn mine() -> &'static Mutex<()> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        // Without a destructor: objects are locked at the very end of a thread, too.
+        static MINE: Cell<usize> = const { Cell::new(0) };
+    }
+    let number = MINE.with(|mine| {
+        if mine.get() == 0 {
+            mine.set(1 + NEXT.fetch_add(1, Ordering::Relaxed) % OBJECTS.len());
+        }
+        mine.get()
+    });
+    &OBJECTS[number % OBJECTS.len()].0
 }
 
 /// The same of those that are locked by [`lock_one_of_many`].
@@ -75,7 +99,7 @@ pub struct Held<'a, T> {
 /// Locks an object. At most one at a time, and no other lock of the runtime that a fork takes under
 /// it but the pool's.
 pub fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
-    lock_under(&OBJECTS, object)
+    lock_under(mine(), object)
 }
 
 /// As [`lock`], for objects that are locked often. `number` is the object's own. No other lock of

@@ -44,6 +44,8 @@ struct Stacks {
     own_given: bool,
     next: u32,
     extra: Vec<(u32, u32)>,
+    /// Where those begin that were given and came back.
+    free: Vec<u32>,
     /// The code area and its data: what can be read, and what can be written.
     code: Option<[(u32, u32); 2]>,
     areas: Views,
@@ -200,6 +202,9 @@ impl Instance {
         let reserved = self.image.stack_top.reserved;
         let pin = self.pin();
         let mut stacks = self.stacks();
+        if let Some(first) = stacks.free.pop() {
+            return Ok(first);
+        }
         if !stacks.own_given {
             stacks.own_given = true;
             return Ok(self.image.tables.layout.data - reserved);
@@ -232,6 +237,12 @@ impl Instance {
         stacks.next = end;
         stacks.extra.push((low, end));
         Ok(end - reserved)
+    }
+
+    /// Takes back a data stack that begins at `first`, for whoever comes next. It is refreshed
+    /// before that.
+    pub(crate) fn take_data_stack(&self, first: u32) {
+        self.stacks().free.push(first);
     }
 
     /// Lets the domain see all of a shared area, unless it sees it otherwise.

@@ -92,6 +92,7 @@ impl Control {
         self.services.store(std::ptr::null_mut(), Ordering::Relaxed);
         self.facts.store(0, Ordering::Relaxed);
         self.stack_log2.store(0, Ordering::Relaxed);
+        self.stacks_given.store(0, Ordering::Relaxed);
         for slot in (0..threads).map(|index| self.slot(index)) {
             // What was never written costs no page, and shall not.
             let halves = [&slot.stack, &slot.waiting].map(|half| half.load(Ordering::Relaxed));

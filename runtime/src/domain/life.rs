@@ -42,6 +42,7 @@ impl DomainInner {
             inner.restarts.begin();
             inner.system.reset();
             inner.repossessions.clear();
+            inner.return_my_data_stack();
             inner.instance.refresh()?;
             if let Some(code) = inner.code.get() {
                 code.first_values(&inner.instance.pin());

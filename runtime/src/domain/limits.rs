@@ -20,7 +20,8 @@ pub struct Limits {
     pub deadline: Option<Duration>,
     /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
     pub call_depth: Option<u32>,
-    /// Threads that may ever be inside. Default: 4096.
+    /// Threads that may be inside from one reset to the next: who resets the domain is counted
+    /// again when it comes back, others stay counted. Default: 4096.
     pub threads: u32,
 }
 

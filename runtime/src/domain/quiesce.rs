@@ -123,9 +123,8 @@ impl DomainInner {
         work: impl FnOnce(&DomainInner, Phase) -> Result<Phase, MapError>,
     ) -> Result<(), Busy> {
         let exclusive = self.control.lifecycle().begin_exclusive(from).ok_or(Busy)?;
-        thread::barrier();
         stale::forget_left();
-        if self.occupied() {
+        if inside::anybody(&self.control) {
             exclusive.undo();
             return Err(Busy);
         }

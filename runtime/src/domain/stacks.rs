@@ -11,13 +11,25 @@ use std::sync::{Arc, Weak};
 pub(crate) fn give_data_stack(control: &Control, index: usize) -> Result<(), Refusal> {
     let inner = of(control).ok_or(Refusal::Closed)?;
     let given = inner.instance.give_data_stack(inner.limits.threads);
-    if given.is_err() {
-        inner.ends_if_torn();
+    match given {
+        // While the block is this domain's, who counts what it gives.
+        Ok(first) => control.give_data_stack(index, first),
+        Err(_) => inner.ends_if_torn(),
     }
     // A gate cannot be unwound.
     let_go(inner);
-    control.give_data_stack(index, given?);
-    Ok(())
+    given.map(drop)
+}
+
+impl DomainInner {
+    /// The calling thread's data stack is anybody's. Nobody is inside, and all data stacks begin
+    /// anew after this: so a domain that one thread after the other has for a while is never one
+    /// that several threads may enter, which a reset would have to make sure of.
+    pub(super) fn return_my_data_stack(&self) {
+        if let Some(first) = self.control.take_my_data_stack() {
+            self.instance.take_data_stack(first);
+        }
+    }
 }
 
 /// For a thread of the host that got the index, and so the data stacks, of one that has ended:
