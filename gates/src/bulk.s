@@ -331,7 +331,7 @@ BULK_LABEL postern_fill_\kind
     mov     rax, r8
     ret
 
-# memcmp(rdi, rsi, rdx).
+# memcmp(rdi, rsi, rdx). Behind the first four vectors the left ones lie at multiples of their size.
     .p2align 6
 BULK_LABEL postern_compare_\kind
     HEAD
@@ -340,12 +340,20 @@ BULK_LABEL postern_compare_\kind
     sub     r8, 4 * \v
     jb      5f
     jz      2f
+    COMPARE_FOUR \kind, \v, \all
+    mov     eax, edi
+    and     eax, \v - 1
+    mov     ecx, 4 * \v
+    sub     ecx, eax
+    cmp     rcx, r8
+    jae     11f
     .p2align 5
 1:
     COMPARE_FOUR \kind, \v, \all
     add     rcx, 4 * \v
     cmp     rcx, r8
     jb      1b
+11:
     mov     rcx, r8                         # the last four overlap those before
 2:
     COMPARE_FOUR \kind, \v, \all

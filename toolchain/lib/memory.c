@@ -1,4 +1,4 @@
-/* memcpy, memmove, memset, memcmp, bcmp: what the compiler calls on its own.
+/* memcpy, memmove, mempcpy, memset, memcmp, bcmp: what the compiler calls on its own.
  *
  * Short lengths are done with overlapping loads that all come before the first store, so that
  * copying forwards, backwards and in place is one and the same up to eight vectors. Distances are
@@ -16,7 +16,7 @@ typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 enum { FAR = 48 << 10, AHEAD = 512 };
 
 /* Bytes from which the memory gate was measured to be as fast. */
-enum { MOVE_GATE = 16 * V, FILL_GATE = 16 * V, COMPARE_GATE = 32 * V };
+enum { MOVE_GATE = 16 * V, FILL_GATE = 8 * V + 1, COMPARE_GATE = 16 * V };
 
 static inline void store_four(char *to, vector a, vector b, vector c, vector e)
 {
@@ -155,6 +155,7 @@ PX void *memmove(void *to, const void *from, size_t n)
 }
 
 PX void *memcpy(void *restrict to, const void *restrict from, size_t n) __attribute__((alias("memmove")));
+PX void *mempcpy(void *restrict to, const void *restrict from, size_t n) { return (char *)memmove(to, from, n) + n; }
 
 /* As copy_far. */
 static __attribute__((noinline)) void fill_far(char *to, vector v, char *end)
@@ -205,6 +206,8 @@ PX void *memset(void *to, int value, size_t n)
     char *end = d + n - 4 * V;
     store(end, v);
     store(end + V, v);
+    if (n <= 8 * V)
+        return to;
     char *p = (char *)(((uintptr_t)d + 4 * V) & ~(uintptr_t)(V - 1));
     if (n >= FAR) {
         fill_far(p, v, end);
@@ -244,8 +247,8 @@ static inline int order_of_four(const unsigned char *a, const unsigned char *b)
 /* By the memory gate; but what differs mostly does so soon. */
 static __attribute__((noinline)) int compare_long(const unsigned char *a, const unsigned char *b, size_t n)
 {
-    int found = order_of_four(a, b);
-    return found ? found : __postern_memcmp(a + 4 * V, b + 4 * V, n - 4 * V);
+    int found = order_of_two(a, b, 2 * V);
+    return found ? found : __postern_memcmp(a + 2 * V, b + 2 * V, n - 2 * V);
 }
 
 PX int memcmp(const void *left, const void *right, size_t n)

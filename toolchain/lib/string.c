@@ -9,7 +9,7 @@
 
 /* Bytes from which the memory gate was measured to be as fast. It has no better loops for searches
  * than these with 32-byte vectors. */
-enum { PAGE = 4096, FIND_GATE = 512, LENGTH_GATE = 256, SEARCH_GATE = GATE && V == 16 };
+enum { PAGE = 4096, FIND_GATE = 384, LENGTH_GATE = 256, SEARCH_GATE = GATE && V == 16 };
 
 void *memcpy(void *restrict, const void *restrict, size_t);
 
@@ -49,6 +49,8 @@ PX void *memchr(const void *from, int c, size_t n)
     vector wanted = filled(c);
     uint32_t found = bits(equal(load(p), wanted)) >> over(s) << over(s);
     size_t left = n + over(s); /* from p on */
+    if (SEARCH_GATE && n >= FIND_GATE && !found)
+        return __postern_memchr(p + V, c, n - (V - over(s)));
     if (left < n)
         left = ~(size_t)0;
     for (;;) {
@@ -68,8 +70,6 @@ PX void *memchr(const void *from, int c, size_t n)
                 p += 4 * V;
                 if (!left)
                     return 0;
-                if (SEARCH_GATE && left >= FIND_GATE)
-                    return __postern_memchr(p, c, left);
             }
         found = bits(equal(load(p), wanted));
     }

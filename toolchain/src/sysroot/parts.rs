@@ -44,7 +44,7 @@ const fn libm(path: &'static str, without: &'static str) -> Folder {
 /// Left out everywhere: smaller variants of the formatted input and output.
 pub const SMALL_VARIANTS: &str = "nano-";
 
-/// The folders. Left out are: what our library has (memory functions, the malloc family, locks,
+/// The folders. Left out are: what our library has (memory and string functions, the malloc family, locks,
 /// abort, assertions), what reaches processes (exec, spawn, popen, wordexp), what would need files
 /// of a Unix system (passwords, terminals), and what our own layer does on the service `sys`
 /// (directories, positioned reads).
@@ -60,7 +60,8 @@ pub const FOLDERS: &[Folder] = &[
     libc("libc/stdio", "makebuf.c tmpfile.c remove.c"),
     libc(
         "libc/string",
-        "memcpy.c memmove.c memset.c memcmp.c strlen.c strerror.c",
+        "memcpy.c mempcpy.c memmove.c memset.c memcmp.c bcmp.c memchr.c memrchr.c strlen.c strnlen.c strchr.c strchrnul.c strrchr.c strcmp.c strncmp.c \
+         stpcpy.c strcpy.c strcat.c strspn.c strcspn.c strpbrk.c strerror.c",
     ),
     libc("libc/signal", ""),
     libc("libc/time", "clock.c"),
@@ -316,4 +317,33 @@ pub fn entries(folder: &Path) -> Result<Vec<std::path::PathBuf>, CompileError> {
 /// Makes a folder.
 pub fn create(path: &Path) -> Result<(), CompileError> {
     std::fs::create_dir_all(path).map_err(CompileError::file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FOLDERS;
+
+    /// newlib's archive is searched first, and its string functions work a word or a byte at a time:
+    /// what our library has by vectors must not be in it.
+    #[test]
+    fn memory_and_string_functions_are_ours() {
+        let strings = FOLDERS.iter().find(|f| f.path == "libc/string");
+        let without: Vec<&str> = strings.unwrap().without.split_whitespace().collect();
+        let sources = [
+            include_str!("../../lib/memory.c"),
+            include_str!("../../lib/string.c"),
+        ];
+        let mut seen = 0;
+        let functions = sources.iter().flat_map(|source| source.lines());
+        for line in functions.filter_map(|line| line.strip_prefix("PX ")) {
+            let name = line.split('(').next().unwrap();
+            let name = name.rsplit([' ', '*']).next().unwrap();
+            assert!(
+                without.contains(&&*format!("{name}.c")),
+                "{name} is newlib's"
+            );
+            seen += 1;
+        }
+        assert!(seen >= 20, "{seen}");
+    }
 }
