@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use object::{Object as _, ObjectSymbol as _};
 use postern::policy::{Input, Rules, Sink};
 use postern::{Access, CallError, Domain, Image, Policy};
 use postern_toolchain::{Build, Language};
@@ -267,6 +268,13 @@ fn mathematics_within_units_of_the_last_place() {
         wrong.len(),
         wrong[..wrong.len().min(40)].join("\n")
     );
+    // What the processor does in an instruction is not done bit by bit.
+    let file = std::fs::read(target("math.c.px")).unwrap();
+    let file = object::File::parse(&*file).unwrap();
+    for name in ["__ieee754_sqrt", "__ieee754_sqrtf"] {
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
+        assert!((1..32).contains(&symbol.unwrap().size()), "{name}");
+    }
 }
 
 /// What is wrong harms the program itself only, and says why.

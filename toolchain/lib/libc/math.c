@@ -1,10 +1,22 @@
-/* Functions of libm whose versions in newlib are not what C asks for: a fused product that is not,
- * and infinities and NaNs that are lost. */
+/* Functions of libm whose versions in newlib are not what C asks for (a fused product that is not,
+ * infinities and NaNs that are lost), or what the processor does in one instruction. */
 #include <math.h>
 #include <stdint.h>
 
 double __ieee754_gamma_r(double, int *);
 float __ieee754_gammaf_r(float, int *);
+
+/* The processor's square root, exact to the last bit as theirs, which goes bit by bit. */
+double __ieee754_sqrt(double x)
+{
+    __asm__("sqrtsd %1, %0" : "=x"(x) : "x"(x));
+    return x;
+}
+float __ieee754_sqrtf(float x)
+{
+    __asm__("sqrtss %1, %0" : "=x"(x) : "x"(x));
+    return x;
+}
 
 double modf(double x, double *whole)
 {

@@ -53,6 +53,12 @@ pub fn analyse(program: &Program, adjustment: Adjustment) -> Flow {
     for start in program.function_starts.clone() {
         walk.function(start);
     }
+    // Assembly inside of a function may call a label of its own that nothing else reaches.
+    for index in called_labels(program) {
+        if !walk.visited.contains(&index) {
+            walk.function(index);
+        }
+    }
     // Whatever label is left without a state is an entry of hand-written code.
     let mut rest: Vec<(usize, &str)> = program
         .labels
@@ -72,6 +78,17 @@ pub fn analyse(program: &Program, adjustment: Adjustment) -> Flow {
         }
     }
     walk.finish()
+}
+
+/// The labels that are called and are no functions.
+fn called_labels(program: &Program) -> Vec<usize> {
+    (0..program.statements.len())
+        .filter_map(|index| program.instruction(index))
+        .filter(|i| classify(&i.mnemonic, i.operands.len()) == Some(Class::Call))
+        .filter_map(direct_target)
+        .filter(|target| !program.functions.contains(target))
+        .filter_map(|target| program.labels.get(target).copied())
+        .collect()
 }
 
 /// The first instruction of each section, except where a cold part begins.

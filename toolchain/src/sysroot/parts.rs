@@ -93,7 +93,7 @@ pub const FOLDERS: &[Folder] = &[
         path: "libm/math",
         archive: "libm.a",
         flags: &["-fno-builtin"],
-        without: "w_tgamma.c wf_tgamma.c el_hypot.c",
+        without: "w_tgamma.c wf_tgamma.c el_hypot.c e_sqrt.c ef_sqrt.c",
     },
     Folder {
         path: "libm/complex",

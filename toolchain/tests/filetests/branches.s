@@ -309,3 +309,34 @@ f:
 	jne	.Lpostern_f21
 	movq	%gs:-16(%r15d), %rbx
 	ret
+---
+# A routine inside of a function, which only calls reach.
+	.type	f, @function
+f:
+	jmp	.L2
+.L1:
+	pushq	%rdi
+	addq	$1, %rdi
+	popq	%rsi
+	ret
+.L2:
+	call	.L1
+	call	.L1
+	movq	%rdi, %rax
+	ret
+=>
+	.type	f, @function
+f:
+	jmp	.L2
+.L1:
+	movq	%rdi, %gs:-16(%r15d)
+	addq	$1, %rdi
+	movq	%gs:-16(%r15d), %rsi
+	ret
+.L2:
+	leaq	-8(%r15), %r15
+	call	.L1
+	call	.L1
+	movq	%rdi, %rax
+	leaq	8(%r15), %r15
+	ret

@@ -58,6 +58,14 @@ NOINLINE static int atomic(int *p)
     __asm__ volatile("lock incl %0" : "+m"(*p));
     return old + *p;
 }
+/* A routine inside of the assembly, which only calls reach. */
+NOINLINE static unsigned long routine(unsigned long x)
+{
+    int one = (int)x;
+    x += (unsigned long)atomic(&one);
+    __asm__("jmp 2f\n1:\tleaq 3(%0,%0), %0\n\tpushq %0\n\tnotq %0\n\tpopq %0\n\tret\n2:\tcall 1b\n\tcall 1b" : "+r"(x) : : "memory", "cc");
+    return x;
+}
 __asm__(".text\n.globl by_hand\nby_hand:\n\tpushq %rbx\n\tmovq %rdi, %rbx\n\tcall helper\n\taddq %rbx, %rax\n\tpopq %rbx\n\tret\n"
         "helper:\n\tleaq 1(%rdi,%rdi), %rax\n\tret\n");
 long by_hand(long);
@@ -79,6 +87,7 @@ unsigned long run(unsigned long seed)
     s = mix(s, jumps((long)s) + jumps((long)s + 1));
     int x = 5;
     s = mix(s, atomic(&x));
+    s = mix(s, routine(s));
     s = mix(s, by_hand(20) + loop_by_hand(10));
     return mix(s, seventh(1, 2, 3, 4, 5, 6, 77));
 }
