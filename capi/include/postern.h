@@ -209,6 +209,10 @@ PT_API int pt_options_data_stack(pt_options *options, uint64_t bytes);
 PT_API int pt_options_call_depth(pt_options *options, uint32_t calls);
 /* Threads that may ever be inside. */
 PT_API int pt_options_threads(pt_options *options, uint32_t threads);
+/* Threads at once that the extension may start by itself (pthread_create in a program): threads of
+ * the process, each a call of the domain's with its deadline; 0, the default, is none. They end with
+ * the program, and with pt_domain_reset and pt_domain_free. */
+PT_API int pt_options_own_threads(pt_options *options, uint32_t threads);
 /* Where the window shall lie: PT_PLACE_… */
 PT_API int pt_options_placement(pt_options *options, int placement);
 /* A pointer of the host's that pt_domain_user gives back. */

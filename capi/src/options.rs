@@ -239,6 +239,15 @@ pub extern "C" fn pt_options_threads(options: Handle<OptionsKind>, threads: u32)
     })
 }
 
+/// `pt_options_own_threads`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_own_threads(options: Handle<OptionsKind>, threads: u32) -> c_int {
+    change(options, |o| {
+        o.limits.own_threads = threads;
+        Ok(())
+    })
+}
+
 /// Names in C and values, for the test that the header agrees.
 pub const PLACEMENTS: [(&str, i32); 3] = [
     ("PT_PLACE_AUTO", 0),

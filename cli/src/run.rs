@@ -59,6 +59,9 @@ pub struct Arguments {
     /// Bytes of the stack for variables, 4K to 64M (default: as linked, 1M for most programs)
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     stack: Option<u64>,
+    /// Most threads at once that the extension may start (default: none)
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    threads: u32,
     /// Run it although functions that it imports are missing; a call of one ends it
     #[arg(long)]
     stub_missing: bool,
@@ -279,6 +282,7 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
     };
     limits.heap = arguments.heap;
     limits.data_stack = arguments.stack;
+    limits.own_threads = arguments.threads;
     if let Some(ceiling) = arguments.heap_ceiling {
         limits.heap_ceiling = ceiling;
     }

@@ -13,6 +13,7 @@
 //! ([`super::thread::divert_all`]).
 
 use super::lifecycle::{Lifecycle, Phase};
+use super::machine::{self, Slept};
 use super::memory::{self, Gone};
 use super::registers::{float_mask, integer_mask};
 use postern_image::Type;
@@ -20,6 +21,7 @@ use postern_verifier::window::{PAGE, SLOT_SIZE};
 use std::mem::offset_of;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::time::Duration;
 
 pub(crate) mod table;
 
@@ -360,6 +362,20 @@ impl Control {
     /// Where `offset` is in the host's address space.
     pub fn address(&self, offset: u32) -> usize {
         self.base.load(Ordering::Relaxed) as usize + offset as usize
+    }
+
+    /// Has the calling thread, which is in a service of the domain, sleep at most so long until
+    /// [`Control::wake`] is called for the word of the window at this offset, unless that is not
+    /// `value` any more. A signal ends it, too. The mark of the thread keeps the window where it
+    /// is.
+    pub fn wait(&self, word: u32, value: u32, longest: Duration) -> Slept {
+        machine::wait_at(self.address(word & !3), value, longest)
+    }
+
+    /// Wakes at most so many threads that sleep for the word of the window at this offset, where
+    /// the calling thread keeps it: how many there were.
+    pub fn wake(&self, word: u32, most: u32) -> u32 {
+        machine::wake_at(self.address(word & !3), most)
     }
 
     /// Copies into the window of the domain that the calling thread is in, or about to enter: its

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 /// Why this machine cannot run extensions: one sentence.
 pub fn unsupported() -> Option<String> {
@@ -267,6 +268,59 @@ pub fn wait(word: &AtomicU32, value: u32) {
     let forever = std::ptr::null::<libc::timespec>();
     // SAFETY: the kernel reads the word, which lives through the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, forever) };
+}
+
+/// How sleeping for a word of a window ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slept {
+    /// Somebody woke it, or something: whoever sleeps looks again.
+    Woken,
+    /// The word has another value.
+    Differs,
+    /// It was as long as it might be.
+    LongEnough,
+    /// The word cannot be read.
+    Unreadable,
+}
+
+/// Sleeps at most so long until [`wake_at`] is called for the word at this address, unless it is
+/// not `value` any more. A signal ends it, too.
+pub(crate) fn wait_at(address: usize, value: u32, longest: Duration) -> Slept {
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let longest = libc::timespec {
+        tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: longest.subsec_nanos().into(),
+    };
+    // SAFETY: the kernel reads four bytes, if it can, and compares them.
+    let done = unsafe { libc::syscall(libc::SYS_futex, address, operation, value, &longest) };
+    if done == 0 {
+        return Slept::Woken;
+    }
+    match std::io::Error::last_os_error().raw_os_error() {
+        Some(libc::EAGAIN) => Slept::Differs,
+        Some(libc::ETIMEDOUT) => Slept::LongEnough,
+        Some(libc::EINTR) => Slept::Woken,
+        _ => Slept::Unreadable,
+    }
+}
+
+/// Wakes at most so many threads that sleep in [`wait_at`] for this address. How many there were.
+pub(crate) fn wake_at(address: usize, most: u32) -> u32 {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    let most = most.min(i32::MAX as u32);
+    // SAFETY: the kernel uses the address only.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, address, operation, most) };
+    u32::try_from(woken).unwrap_or(0)
+}
+
+/// As [`wait`], at most so long.
+pub fn wait_at_most(word: &AtomicU32, value: u32, longest: Duration) {
+    wait_at(word.as_ptr() as usize, value, longest);
+}
+
+/// Wakes all threads that sleep in [`wait`] or [`wait_at_most`] for this word.
+pub fn wake_all(word: &AtomicU32) {
+    wake_at(word.as_ptr() as usize, u32::MAX);
 }
 
 /// Wakes the thread that sleeps in [`wait`] for this word. Signal handlers may call it.

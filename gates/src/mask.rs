@@ -117,6 +117,19 @@ pub fn block_all_signals() {
     }
 }
 
+/// Blocks all signals but these in the calling thread.
+pub(crate) fn block_all_but(taken: impl Iterator<Item = libc::c_int>) {
+    // SAFETY: fills a set and installs it as the calling thread's mask.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        for signal in taken {
+            libc::sigdelset(&mut set, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut());
+    }
+}
+
 /// All signals but faults are blocked in the thread that made it, until it is dropped there: the
 /// marker keeps it from others.
 pub struct SignalsBlocked(libc::sigset_t, PhantomData<*const ()>);

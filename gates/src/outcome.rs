@@ -11,7 +11,7 @@ pub const INTERRUPT: u32 = 3;
 pub const ANOTHER: u32 = 4;
 /// A service was called with too little control stack.
 pub const SERVICE_STACK: u32 = 5;
-/// The extension called `__postern_exit`.
+/// The extension called `__postern_exit`, or the program of which the call is a part has ended.
 pub const EXIT: u32 = 6;
 /// The extension called `__postern_abort`, or a service ended the call.
 pub const ABORT: u32 = 7;

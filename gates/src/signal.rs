@@ -12,7 +12,7 @@ use super::control::Control;
 use super::copies;
 use super::gate::{self, Label, PcRegion};
 use super::machine::InChild;
-use super::mask::FAULTS;
+use super::mask::{self, FAULTS};
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, Thread};
@@ -282,6 +282,12 @@ pub(crate) fn check_thread() -> Result<(), Refusal> {
         Some(signal) => Err(Refusal::HandlerStack(signal)),
         None => Ok(()),
     }
+}
+
+/// Blocks all signals in the calling thread but those by which extensions end: for threads that the
+/// host did not start, and on which its handlers do not expect to run.
+pub fn take_only_ours() {
+    mask::block_all_but(ours());
 }
 
 /// Asks `thread` to end the call with number `sequence`. The caller holds the registry, so the

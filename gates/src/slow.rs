@@ -124,6 +124,26 @@ fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
     (foreign && mask::on_signal_stack()).then_some(Refusal::OnSignalStack)
 }
 
+/// Has the calling thread, which is in no call, be known and have a data stack in the domain of
+/// `entry`: so that its first call is not refused for want of them.
+///
+/// # Errors
+/// What is wanting, or the domain is gone.
+pub fn make_ready(entry: &Entry) -> Result<(), Refusal> {
+    let (thread, control) = (thread::current(), entry.control());
+    if thread.extra.load(Ordering::Relaxed).is_null() {
+        let frame = std::ptr::from_ref(&control) as u64;
+        register::register(thread, frame)?;
+    }
+    if entry.expected() >> 32 != u64::from(control.generation()) {
+        return Err(Refusal::Closed);
+    }
+    match control.data_stack(thread.index()) {
+        0 => (above().give_data_stack)(control, thread.index()),
+        _ => Ok(()),
+    }
+}
+
 fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
     if thread.extra.load(Ordering::Relaxed).is_null() {
         register::register(thread, frame)?;

@@ -81,6 +81,7 @@ fn in_child(child: &InChild) {
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
             domain.control.lifecycle().orphaned();
+            domain.threads.after_fork();
             domain.instance.window().after_fork(child);
             if domain
                 .code

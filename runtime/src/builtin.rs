@@ -1,23 +1,29 @@
 //! The services that every domain is granted: their names begin with `__postern_`.
 //!
-//! Invariant: none of them gives an extension anything but ends of its own calls and what it was
-//! told before.
+//! Invariant: none of them gives an extension anything but ends of its own calls, what it was told
+//! before, and sleep; and threads, if the host grants them.
 
+use crate::own_threads::ThreadServices;
 use crate::revoke;
 use crate::service::{Caller, Services};
 use crate::value::Offset;
 use postern_gates::bulk::Function;
 use postern_gates::{jump, peer};
 use postern_image::ImportOwned;
+use std::sync::Arc;
 
 /// Offers those that the image imports.
-pub(crate) fn offer(services: &mut Services, imports: &[ImportOwned]) {
+pub(crate) fn offer(
+    services: &mut Services,
+    imports: &[ImportOwned],
+    threads: &Arc<ThreadServices>,
+) {
     let names = imports.iter().map(|import| &*import.name);
     for name in names.filter(|name| name.starts_with("__postern_")) {
+        if threads.offer(services, name) {
+            continue;
+        }
         match name {
-            "__postern_exit" => services.add(name, |caller: &Caller<'_>, status: i32| {
-                caller.exit(status);
-            }),
             "__postern_abort" => services.add(name, |caller: &Caller<'_>, message: Offset| {
                 let domain = caller.domain();
                 let text = domain.read_c_string(message, 4096);

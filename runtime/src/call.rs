@@ -6,6 +6,7 @@ pub use crate::service::ending;
 use crate::code::Recovery;
 use crate::domain::{Domain, DomainInner, reclaim};
 use crate::fault::{Fault, FaultKind};
+use crate::service::caller;
 use crate::value::{Output, Value};
 use postern_gates::above::{Ended, Failure, Held};
 use postern_gates::enter;
@@ -59,7 +60,16 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
     let (raw, message, recovery) = (ended.fault, ended.message, ended.recovery);
     let mut left = match (raw.kind, ended.panic) {
         (outcome::PANIC, Some(panic)) => CallFailure::Panic(panic),
-        (outcome::EXIT, _) => CallFailure::Error(CallError::Exited(ended.detail as i32)),
+        (outcome::EXIT, _) => {
+            let by_itself = caller::status_of(ended.detail);
+            let by_another = || {
+                domain
+                    .as_ref()
+                    .and_then(|inner| inner.threads.exit_status())
+            };
+            let status = by_itself.or_else(by_another).unwrap_or(0);
+            CallFailure::Error(CallError::Exited(status))
+        }
         _ => match &domain {
             // The host's own code runs in there (`on_fault`), and may panic; the gate around us
             // cannot be unwound.
@@ -225,6 +235,14 @@ pub fn failed_and_kept() -> CallError {
 /// Runs a function without arguments and result.
 pub(crate) fn run(entry: &Entry) -> Result<(), CallError> {
     match enter::integers(entry, [0; 6]).status {
+        STATUS_OK => Ok(()),
+        _ => Err(failed()),
+    }
+}
+
+/// Runs a function of one argument, an integer or a pointer, and no result.
+pub(crate) fn run_with(entry: &Entry, argument: u64) -> Result<(), CallError> {
+    match enter::integers(entry, [argument, 0, 0, 0, 0, 0]).status {
         STATUS_OK => Ok(()),
         _ => Err(failed()),
     }

@@ -20,6 +20,7 @@ use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
+use crate::own_threads::state::OwnThreads;
 use crate::placement::PlacementState;
 use crate::restart::Restarts;
 use crate::revoke::Repossessions;
@@ -74,6 +75,8 @@ pub struct Parts {
     /// Referred to by the control block; dropped after it closes.
     pub(crate) services: Services,
     pub(crate) system: Arc<System>,
+    /// Threads that its extension started.
+    pub(crate) threads: Arc<OwnThreads>,
     pub(crate) place: PlacementState,
     pub(crate) repossessions: Repossessions,
     pub(crate) restarts: Restarts,
@@ -273,7 +276,7 @@ impl DomainInner {
     }
 
     /// Whether calls may begin at `offset`.
-    fn is_start(&self, offset: u32) -> bool {
+    pub(crate) fn is_start(&self, offset: u32) -> bool {
         let code = || self.code.get().is_some_and(|code| code.is_entry(offset));
         self.image.text.is_start(offset) || code()
     }

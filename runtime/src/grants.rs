@@ -24,6 +24,8 @@ pub struct Grants {
     pub areas: Vec<(String, Offset, u32, Prot)>,
     /// Bytes of heap.
     pub heap: u64,
+    /// Threads that it may start.
+    pub threads: u32,
 }
 
 impl Domain {
@@ -45,6 +47,7 @@ impl Domain {
                 .map(|(name, start, bytes, most)| (name.to_string(), Offset(start), bytes, most))
                 .collect(),
             heap: (end - start).into(),
+            threads: inner.threads.most(),
         }
     }
 }
@@ -77,6 +80,9 @@ impl fmt::Display for Grants {
             "decider   {}",
             self.decider.as_deref().unwrap_or("nobody")
         )?;
+        if self.threads > 0 {
+            writeln!(f, "threads   {}", self.threads)?;
+        }
         writeln!(f, "heap      {} bytes", self.heap)
     }
 }

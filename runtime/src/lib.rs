@@ -26,6 +26,7 @@ mod grants;
 mod image;
 mod instance;
 mod maps;
+mod own_threads;
 mod peer;
 mod placement;
 mod program;

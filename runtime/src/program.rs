@@ -1,9 +1,12 @@
 //! Programs: images with a `main`, called with arguments and an environment as the system would.
 
 use crate::error::MemoryError;
+use crate::fault::FaultKind;
+use crate::own_threads::state::ProgramEnd;
 use crate::value::Offset;
 use crate::{CallError, Domain};
 use postern_verifier::window::INFO_HEAP_END;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Bytes of arguments and environment at most.
 const MOST: usize = 1 << 20;
@@ -27,9 +30,23 @@ impl Domain {
         let arguments: Vec<&[u8]> = arguments.iter().map(AsRef::as_ref).collect();
         let environment: Vec<&[u8]> = environment.iter().map(AsRef::as_ref).collect();
         let vector = self.place(&arguments, &environment)?;
-        match main.call(arguments.len() as i32, vector) {
-            Ok(status) | Err(CallError::Exited(status)) => Ok(status),
-            Err(error) => Err(error),
+        let call = || main.call(arguments.len() as i32, vector);
+        let ended = catch_unwind(AssertUnwindSafe(call));
+        // Its threads end with it.
+        self.0.end_threads();
+        let by_thread = self.0.threads.take_end();
+        match (
+            ended.unwrap_or_else(|panic| resume_unwind(panic)),
+            by_thread,
+        ) {
+            (Ok(status) | Err(CallError::Exited(status)), _) => Ok(status),
+            (Err(_), Some(ProgramEnd::Panic(panic))) => resume_unwind(panic),
+            (Err(CallError::Fault(fault)), Some(ProgramEnd::Fault(first)))
+                if fault.kind == FaultKind::AnotherThread =>
+            {
+                Err(CallError::Fault(first))
+            }
+            (Err(error), _) => Err(error),
         }
     }
 

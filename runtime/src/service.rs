@@ -4,7 +4,7 @@
 //! An image's imports are its wish list. Linking is eager: every import finds a service of a
 //! compatible type when the domain is made, or the domain is not made.
 
-mod caller;
+pub(crate) mod caller;
 mod granted;
 mod offer;
 

@@ -24,8 +24,10 @@
 void *memset(void *, int, size_t);
 void *memcpy(void *restrict, const void *restrict, size_t);
 
-/* Where there is a C library. */
+/* Where there is a C library; and where that has threads, locks whose waiters sleep. */
 extern int *__errno(void) __attribute__((weak));
+void __postern_lock_take(unsigned *word) __attribute__((weak));
+void __postern_lock_give(unsigned *word) __attribute__((weak));
 
 /* Nothing is left, or never was as much. */
 static __attribute__((noinline, cold)) void *none(void)
@@ -45,7 +47,7 @@ struct head {
 enum { USED = 1, BEFORE_USED = 2, FLAGS = 15, QUICK_MOST = 16, QUICK_MARK = 0x51c2a63d, HEAD = 8, GRAIN = 16, EXACT = 32, BINS = EXACT + 4 * 23 };
 
 static struct {
-    volatile char lock;
+    unsigned lock;
     at bottom, top, fresh;
     uint64_t filled[2];
     at bin[BINS];
@@ -61,9 +63,12 @@ static inline uint32_t size_of(at a) { return chunk(a)->size & ~(uint32_t)FLAGS;
 
 static void enter(void)
 {
-    while (__atomic_test_and_set(&heap.lock, __ATOMIC_ACQUIRE))
-        while (__atomic_load_n(&heap.lock, __ATOMIC_RELAXED))
-            __builtin_ia32_pause();
+    if (__postern_lock_take)
+        __postern_lock_take(&heap.lock);
+    else
+        while (__atomic_exchange_n(&heap.lock, 1, __ATOMIC_ACQUIRE))
+            while (__atomic_load_n(&heap.lock, __ATOMIC_RELAXED))
+                __builtin_ia32_pause();
     if (!heap.top) {
         /* Heads lie 8 below a multiple of 16. */
         heap.bottom = heap.top = ((HEAP_START + HEAD + GRAIN - 1) & ~(uint32_t)(GRAIN - 1)) - HEAD + GRAIN;
@@ -71,7 +76,13 @@ static void enter(void)
     }
 }
 
-static inline void leave(void) { __atomic_clear(&heap.lock, __ATOMIC_RELEASE); }
+static inline void leave(void)
+{
+    if (__postern_lock_give)
+        __postern_lock_give(&heap.lock);
+    else
+        __atomic_store_n(&heap.lock, 0, __ATOMIC_RELEASE);
+}
 
 /* Exact below 512 bytes, then four to each power of two. */
 static inline unsigned bin_of(uint32_t size)
@@ -164,6 +175,14 @@ static int release_quick(void)
         quick.count[b] = 0;
     }
     return any;
+}
+
+/* For a thread that ends: nobody else would find what is in its quick lists. */
+PX void __postern_malloc_end_thread(void)
+{
+    enter();
+    release_quick();
+    leave();
 }
 
 /* A used chunk of `size` bytes from this thread's quick lists, or 0. */

@@ -7,6 +7,7 @@ mod driver;
 mod filetests;
 mod libc;
 mod namespaces;
+mod own_threads;
 mod processor;
 mod project;
 mod robust;

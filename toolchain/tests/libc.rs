@@ -22,6 +22,16 @@ struct Outcome {
 
 /// Runs `main` of a built image.
 fn run(image: &Image, input: &[u8], arguments: &[&str]) -> Result<Outcome, CallError> {
+    run_with_threads(image, input, arguments, 0)
+}
+
+/// The same; the program may start so many threads.
+fn run_with_threads(
+    image: &Image,
+    input: &[u8],
+    arguments: &[&str],
+    threads: u32,
+) -> Result<Outcome, CallError> {
     let output = Arc::new(Mutex::new(Vec::new()));
     let policy = Policy::compute()
         .stdin(Input::bytes(input))
@@ -29,6 +39,7 @@ fn run(image: &Image, input: &[u8], arguments: &[&str]) -> Result<Outcome, CallE
     let domain = Domain::builder(image)
         .policy(policy)
         .deadline(None)
+        .own_threads(threads)
         .build()
         .unwrap_or_else(|error| panic!("{error}"));
     let status = domain.run_main(arguments, &[] as &[&str])?;
@@ -48,7 +59,7 @@ fn target(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-fn confined(name: &str, flags: &[&str]) -> Image {
+pub fn confined(name: &str, flags: &[&str]) -> Image {
     let path = Build::new(Language::C)
         .file(source(name))
         .flags(["-O2", "-w"])
@@ -93,8 +104,14 @@ fn native(name: &str, flags: &[&str], input: &[u8], arguments: &[&str]) -> Outco
 
 /// Compares the two builds line by line, for a message that can be read.
 fn compare(name: &str, input: &str) {
+    compare_with_threads(name, input, 0);
+}
+
+/// The same; the program may start so many threads.
+fn compare_with_threads(name: &str, input: &str, threads: u32) {
     let arguments = ["program", "one", "two words"];
-    let ours = run(&confined(name, &[]), input.as_bytes(), &arguments).unwrap();
+    let image = confined(name, &[]);
+    let ours = run_with_threads(&image, input.as_bytes(), &arguments, threads).unwrap();
     let theirs = native(name, &[], input.as_bytes(), &arguments);
     for (number, (ours, theirs)) in ours.output.lines().zip(theirs.output.lines()).enumerate() {
         assert_eq!(ours, theirs, "{name}: line {} of the output", number + 1);
@@ -151,6 +168,12 @@ fn posix_beyond_c() {
 #[test]
 fn a_thread_ends() {
     compare("thread_end.c", "");
+}
+
+/// Mutexes, conditions, locks, barriers, semaphores, keys, time limits, joins: as natively.
+#[test]
+fn threads_of_the_program() {
+    compare_with_threads("pthreads.c", "", 6);
 }
 
 #[test]

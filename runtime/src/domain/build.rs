@@ -9,6 +9,8 @@ use crate::error::InstantiateError;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::{BELOW_STACKS, Instance};
+use crate::own_threads::ThreadServices;
+use crate::own_threads::state::OwnThreads;
 use crate::placement::{self, Placement, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
@@ -92,6 +94,12 @@ impl DomainBuilder {
     /// Bytes of each data stack: [`Limits::data_stack`].
     pub fn data_stack(mut self, bytes: u64) -> Self {
         self.limits.data_stack = Some(bytes);
+        self
+    }
+
+    /// Most threads at once that the extension may start: [`Limits::own_threads`].
+    pub fn own_threads(mut self, most: u32) -> Self {
+        self.limits.own_threads = most;
         self
     }
 
@@ -196,7 +204,9 @@ impl DomainBuilder {
         let deciding = self.services.deciding().clone();
         let system = Arc::new(System::new(self.system, deciding));
         let imports = &image.tables.imports;
-        builtin::offer(&mut self.services, imports);
+        let threads = Arc::new(OwnThreads::new(self.limits.own_threads));
+        let of_threads = ThreadServices::new(&threads);
+        builtin::offer(&mut self.services, imports, &of_threads);
         let wants_system = imports.iter().any(|import| &*import.name == "sys");
         let calls = wants_system.then(|| SystemCalls::offer(&system, &mut self.services));
         let services = self.services.resolve(imports)?;
@@ -231,6 +241,7 @@ impl DomainBuilder {
             faults: Default::default(),
             services,
             system,
+            threads,
             place: PlacementState::new(self.placement),
             repossessions: Default::default(),
             restarts: Restarts::new(self.restart, self.clock, number),
@@ -241,6 +252,7 @@ impl DomainBuilder {
         if let Some(calls) = calls {
             calls.belongs_to(&inner);
         }
+        of_threads.belong_to(&inner);
         register(&inner);
         if self.decider.is_some() {
             inner.services.set_decider(&inner, self.decider);

@@ -3,6 +3,7 @@
 use super::{Busy, Domain, DomainInner};
 use crate::call::{self, FuncType};
 use crate::error::CallError;
+use crate::own_threads::mine;
 use postern_gates::lifecycle::Phase;
 
 impl Domain {
@@ -38,8 +39,16 @@ impl DomainInner {
     /// Back to the image's first state, from phase `from` or from any in which somebody may. If the
     /// static constructors fail, the domain is poisoned.
     pub(crate) fn start_again(&self, from: Option<Phase>) -> Result<(), Busy> {
+        // Threads of its own end with the program, unless it is to go on.
+        if self.threads.run()
+            && (mine::number_of(&self.threads).is_some() || self.occupied_by_host())
+        {
+            return Err(Busy);
+        }
+        self.end_threads();
         self.exclusive_from(from, |inner, _| {
             inner.restarts.begin();
+            drop(inner.threads.take_end());
             inner.system.reset();
             inner.repossessions.clear();
             inner.return_my_data_stack();

@@ -23,6 +23,9 @@ pub struct Limits {
     /// Threads that may be inside from one reset to the next: who resets the domain is counted
     /// again when it comes back, others stay counted. Default: 4096.
     pub threads: u32,
+    /// Threads that the extension may have started and that run at once: threads of the process,
+    /// each with a stack there and a data stack in the window. Default: 0.
+    pub own_threads: u32,
 }
 
 impl Default for Limits {
@@ -34,6 +37,7 @@ impl Default for Limits {
             deadline: Some(Duration::from_secs(1)),
             call_depth: None,
             threads: 4096,
+            own_threads: 0,
         }
     }
 }

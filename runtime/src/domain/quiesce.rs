@@ -2,12 +2,14 @@
 //! [`DomainInner::exclusive`]: nobody is inside then, and nobody can enter.
 
 use super::{Busy, Domain, DomainInner};
+use crate::own_threads::mine;
 use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
 use postern_gates::map::MapError;
 use postern_gates::{machine, outcome, signal, stale, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
 
 impl Domain {
     /// Ends every call that is inside now. Each returns a fault of kind `Interrupted`; the domain
@@ -22,6 +24,7 @@ impl Domain {
     /// domains must be the first to go on. These, too, end as soon as their services return.
     pub fn close(&self) {
         self.0.control.lifecycle().close();
+        self.0.end_threads();
         self.0.drain();
     }
 }
@@ -145,17 +148,65 @@ impl DomainInner {
         }
     }
 
-    /// Asks every thread that is inside to end its call, also those that are just entering.
-    pub(super) fn end_all(&self, kind: u32) {
-        machine::barrier();
-        self.end_inside(kind);
+    /// Ends the threads that the extension started, and waits until they are gone: until they have
+    /// left the domain, and then a moment more, because on their way out code of the host's may
+    /// run, which may wait for the caller. That no thread does which another waits for, either: one
+    /// that is inside a call, or is an extension's itself, waits a moment at most. Threads that the
+    /// extension starts meanwhile are refused.
+    pub(crate) fn end_threads(&self) {
+        const MOMENT: Duration = Duration::from_secs(1);
+        const LOOK: Duration = Duration::from_millis(1);
+        let threads = &self.threads;
+        if !threads.stop() {
+            return;
+        }
+        let me = mine::number_of(threads);
+        let bounded = mine::is_own() || stale::nesting() > 0;
+        let mut outside_since = None;
+        loop {
+            let seen = threads.changes();
+            self.end_own(outcome::EXIT);
+            if me.is_some() || !threads.others(me) {
+                break;
+            }
+            let tids = threads.tids();
+            if !bounded && self.occupied_by(|t| tids.contains(&t.tid())) {
+                outside_since = None;
+            } else if outside_since.get_or_insert_with(Instant::now).elapsed() > MOMENT {
+                break;
+            }
+            threads.await_change(seen, LOOK);
+        }
+        if me.is_none() {
+            threads.join_finished();
+        }
+        threads.go_on();
     }
 
-    /// Asks every thread that is seen inside to end its call.
-    fn end_inside(&self, kind: u32) {
+    /// Whether a thread is inside that the extension did not start.
+    pub(super) fn occupied_by_host(&self) -> bool {
+        let tids = self.threads.tids();
+        self.occupied_by(|t| !tids.contains(&t.tid()))
+    }
+
+    /// Asks the threads that the extension started to end their calls.
+    fn end_own(&self, kind: u32) {
+        let tids = self.threads.tids();
+        machine::barrier();
+        self.end_inside(kind, |t| tids.contains(&t.tid()));
+    }
+
+    /// Asks every thread that is inside to end its call, also those that are just entering.
+    pub(crate) fn end_all(&self, kind: u32) {
+        machine::barrier();
+        self.end_inside(kind, |_| true);
+    }
+
+    /// Asks every thread that `counts` and is seen inside to end its call.
+    fn end_inside(&self, kind: u32, counts: impl Fn(&thread::Thread) -> bool) {
         let here: &Control = &self.control;
         let registry = thread::registry();
-        for (_, t) in registry.iter() {
+        for (_, t) in registry.iter().filter(|(_, t)| counts(t)) {
             let innermost = || {
                 if let Some((sequence, control)) = t.innermost_call()
                     && std::ptr::eq(control, here)
@@ -184,7 +235,7 @@ impl DomainInner {
             self.control.lifecycle().poison()
         };
         if self.restarts.poisoned(life, stays, close) {
-            self.end_inside(outcome::ANOTHER);
+            self.end_inside(outcome::ANOTHER, |_| true);
         }
     }
 }

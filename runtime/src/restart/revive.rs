@@ -2,6 +2,7 @@
 
 use super::Outlook;
 use crate::domain::{self, DomainInner};
+use crate::own_threads::mine;
 use postern_gates::entry::Entry;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome::Refusal;
@@ -33,7 +34,9 @@ impl DomainInner {
         /// How long a call waits for others to leave the domain, or to open it.
         const PATIENCE: Duration = Duration::from_millis(100);
         let rule = self.restarts.rule.as_ref();
-        if !rule.is_some_and(|rule| rule.restarts()) || self.occupied_by_me() {
+        // A thread of the domain's own is of the life that is over.
+        let own = mine::number_of(&self.threads).is_some();
+        if own || !rule.is_some_and(|rule| rule.restarts()) || self.occupied_by_me() {
             return Err(refusal);
         }
         let begin = Instant::now();

@@ -45,7 +45,16 @@ pub fn ending() -> bool {
     shim::ending()
 }
 
+/// Tells a call that ended by itself from one that was ended with its program.
+const BY_ITSELF: u64 = 1 << 32;
+
 /// Ends the running service's call with a status.
 pub(crate) fn exit(status: i32) {
-    shim::end_when_back(outcome::EXIT, status as u32 as u64, None);
+    let detail = u64::from(status as u32) | BY_ITSELF;
+    shim::end_when_back(outcome::EXIT, detail, None);
+}
+
+/// The status with which a call ended that had this detail, if it ended by itself.
+pub(crate) fn status_of(detail: u64) -> Option<i32> {
+    (detail & BY_ITSELF != 0).then_some(detail as i32)
 }

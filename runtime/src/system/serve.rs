@@ -4,9 +4,11 @@ use super::policy::{Answer, Done, Failure, SystemPolicy};
 use super::state::System;
 use super::{Request, Verdict, decode};
 use crate::decision::{self, Asked, Question};
-use crate::domain::{Domain, DomainInner};
+use crate::domain::{Domain, DomainInner, let_go};
+use crate::own_threads;
+use crate::own_threads::mine::{self, Holding};
 use crate::service::{Caller, Services, ending, kill};
-use postern_gates::guard;
+use postern_gates::{guard, outcome};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
@@ -16,8 +18,15 @@ const STACK: usize = 128 << 10;
 
 /// Why whoever waits in a system call gives up: `EINTR` when the extension's call shall end,
 /// because its deadline is over or somebody interrupts it; `ECANCELED` when system calls are taken
-/// from it, for whoever does that waits.
+/// from it, for whoever does that waits. A thread of the domain's own that finds that the host has
+/// left the domain closes it.
 pub fn interruption() -> Option<Errno> {
+    if let Some(inner) = mine::orphaned() {
+        inner.control.lifecycle().close();
+        inner.end_all(outcome::ANOTHER);
+        let_go(inner);
+        return Some(Errno::INTR);
+    }
     match () {
         () if ending() => Some(Errno::INTR),
         () if guard::is_revoked() => Some(Errno::CANCELED),
@@ -86,6 +95,9 @@ impl SystemCalls {
         if decision::ends_the_call(number) {
             self.system.allowed.fetch_add(1, Ordering::Relaxed);
             caller.exit(words[0] as i32);
+            if let Some(domain) = self.domain.get().and_then(Weak::upgrade) {
+                own_threads::exit_all(&domain.threads, caller, words[0] as i32);
+            }
             return 0;
         }
         match self.decide(caller, number, words) {
@@ -118,6 +130,7 @@ impl SystemCalls {
         // A domain that is being closed does nothing more.
         let domain = self.domain.get().and_then(Weak::upgrade).map(Domain);
         let domain = domain.ok_or(Failure::Refused(Errno::PERM))?;
+        let _held = Holding::begin(&domain.0);
         let (call, out) = decode::decode(&domain, number, words)?;
         let request = Request {
             number,

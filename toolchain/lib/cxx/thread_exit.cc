@@ -1,6 +1,12 @@
-// Destructors of thread-local variables. An extension does not see its threads end, so they run where those of other variables
-// do: when a program exits.
+// Destructors of thread-local variables: at the end of threads that the program started. Of others, the host's, the extension
+// does not see the end, so there they run where those of other variables do: when a program exits.
 extern "C" {
 int __cxa_atexit(void (*)(void *), void *, void *);
-int __cxa_thread_atexit(void (*destructor)(void *), void *object, void *image) { return __cxa_atexit(destructor, object, image); }
+__attribute__((weak)) int __postern_thread_atexit(void (*destructor)(void *), void *object);
+int __cxa_thread_atexit(void (*destructor)(void *), void *object, void *image)
+{
+    if (__postern_thread_atexit && __postern_thread_atexit(destructor, object))
+        return 0;
+    return __cxa_atexit(destructor, object, image);
+}
 }

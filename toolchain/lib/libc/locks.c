@@ -1,12 +1,13 @@
-/* Locks for the threads of a host that are in one domain together. A lock is held for moments only,
- * so that waiting is spinning. The owner is known by its data stack. */
+/* The library's locks, for the threads that are in one domain together. In a program that uses POSIX
+ * threads whoever waits sleeps; others, with threads of the host's only, spin. The owner is known
+ * by its data stack. */
 #include <stdlib.h>
 #include <sys/lock.h>
 
 #include "thread.h"
 
 struct __lock {
-    volatile char taken;
+    unsigned taken; /* 2 if somebody sleeps */
     volatile unsigned owner;
     unsigned depth;
 };
@@ -24,15 +25,27 @@ void __retarget_lock_acquire(_LOCK_T lock)
 {
     if (!lock)
         return;
-    while (__atomic_test_and_set(&lock->taken, __ATOMIC_ACQUIRE))
+    if (__postern_lock_take) {
+        __postern_lock_take(&lock->taken);
+        return;
+    }
+    while (__atomic_exchange_n(&lock->taken, 1, __ATOMIC_ACQUIRE))
         while (__atomic_load_n(&lock->taken, __ATOMIC_RELAXED))
             __builtin_ia32_pause();
 }
-int __retarget_lock_try_acquire(_LOCK_T lock) { return !lock || !__atomic_test_and_set(&lock->taken, __ATOMIC_ACQUIRE); }
+int __retarget_lock_try_acquire(_LOCK_T lock)
+{
+    unsigned nobody = 0;
+    return !lock || __atomic_compare_exchange_n(&lock->taken, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
 void __retarget_lock_release(_LOCK_T lock)
 {
-    if (lock)
-        __atomic_clear(&lock->taken, __ATOMIC_RELEASE);
+    if (!lock)
+        return;
+    if (__postern_lock_give)
+        __postern_lock_give(&lock->taken);
+    else
+        __atomic_store_n(&lock->taken, 0, __ATOMIC_RELEASE);
 }
 
 static unsigned self(void) { return (unsigned)(uintptr_t)this_thread(); }

@@ -1,6 +1,6 @@
-/* POSIX threads and those of C11: locks, conditions, keys. Several threads of the host may be in
- * one domain at once; the library starts none. Whoever waits spins for a moment, then lets others
- * run, then sleeps. */
+/* POSIX threads and those of C11: locks, conditions, barriers, semaphores, for the threads that a
+ * program starts (thread_start.c) and for those of the host, of which several may be in one domain
+ * at once. Whoever waits spins for a moment and then sleeps until he is woken. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -15,49 +15,62 @@
 
 #define LOAD(place) __atomic_load_n(place, __ATOMIC_ACQUIRE)
 #define STORE(place, value) __atomic_store_n(place, value, __ATOMIC_RELEASE)
+#define ADD(place, value) __atomic_fetch_add(place, value, __ATOMIC_SEQ_CST)
+#define ALL 0x7fffffffu
 
-/* The next moment of waiting; `turn` counts them. */
-static void moment(unsigned *turn)
-{
-    static const struct timespec SHORT = { 0, 100000 };
-    ++*turn;
-    if (*turn < 64)
-        __builtin_ia32_pause();
-    else if (*turn < 256)
-        sys(SYS_sched_yield, 0, 0, 0, 0, 0);
-    else
-        sys(SYS_nanosleep, (long)&SHORT, 0, 0, 0, 0);
-}
+/* How often a lock is tried before its waiter sleeps. */
+enum { SPINS = 100 };
 
-/* Whether the time, if there is one, is over. */
-static int late(clockid_t clock, const struct timespec *until)
+/* Sleeps while the word has the value, but not longer than until then: 0, also without a cause, or
+ * ETIMEDOUT. A clock that cannot be read has run out. */
+static int sleep_while(void *word, unsigned value, clockid_t clock, const struct timespec *until)
 {
     struct timespec now;
-    if (!until)
+    if (!until) {
+        __postern_wait(word, value, -1);
         return 0;
+    }
+    if ((unsigned long)until->tv_nsec >= 1000000000)
+        return EINVAL;
     if (clock_gettime(clock, &now))
-        return 1;
-    return now.tv_sec != until->tv_sec ? now.tv_sec > until->tv_sec : now.tv_nsec >= until->tv_nsec;
+        return ETIMEDOUT;
+    long long seconds = until->tv_sec - now.tv_sec;
+    if (seconds > 1000000000)
+        seconds = 1000000000;
+    long long left = seconds < -1 ? -1 : seconds * 1000000000 + until->tv_nsec - now.tv_nsec;
+    if (left <= 0)
+        return ETIMEDOUT;
+    __postern_wait(word, value, left);
+    return 0;
 }
 
-/* Threads. */
+/* Words that are locks: 0 is free, 1 taken, 2 taken with somebody who sleeps. */
 
-pthread_t pthread_self(void) { return (pthread_t)this_thread(); }
-int pthread_equal(pthread_t a, pthread_t b) { return a == b; }
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument)
+static int take(unsigned *word, const struct timespec *until)
 {
-    return EAGAIN;
+    int error = 0;
+    for (int spin = 0; spin < SPINS; spin++) {
+        unsigned nobody = 0;
+        if (__atomic_compare_exchange_n(word, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return 0;
+        __builtin_ia32_pause();
+    }
+    while (__atomic_exchange_n(word, 2, __ATOMIC_ACQUIRE)) {
+        if (error)
+            return error;
+        error = sleep_while(word, 2, CLOCK_REALTIME, until);
+    }
+    return 0;
 }
-int pthread_join(pthread_t thread, void **value) { return thread == pthread_self() ? EDEADLK : ESRCH; }
-int pthread_detach(pthread_t thread) { return thread == pthread_self() ? 0 : ESRCH; }
-int pthread_cancel(pthread_t thread) { return ESRCH; }
-static void end_of_thread(void);
-/* The last thread's end is the program's. */
-void pthread_exit(void *value)
+static void give(unsigned *word)
 {
-    end_of_thread();
-    exit(0);
+    if (__atomic_exchange_n(word, 0, __ATOMIC_RELEASE) == 2)
+        __postern_wake(word, 1);
 }
+/* The same for the locks of the library and of malloc, which spin where this file is not linked. */
+void __postern_lock_take(unsigned *word) { take(word, 0); }
+void __postern_lock_give(unsigned *word) { give(word); }
+
 int pthread_setcancelstate(int state, int *before)
 {
     if (before)
@@ -71,12 +84,6 @@ int pthread_setcanceltype(int type, int *before)
     return type == PTHREAD_CANCEL_DEFERRED || type == PTHREAD_CANCEL_ASYNCHRONOUS ? 0 : EINVAL;
 }
 void pthread_testcancel(void) {}
-int pthread_kill(pthread_t thread, int signal)
-{
-    if (thread != pthread_self())
-        return ESRCH;
-    return signal ? (raise(signal) ? EINVAL : 0) : 0;
-}
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *before) { return sigprocmask(how, set, before) ? EINVAL : 0; }
 int pthread_atfork(void (*before)(void), void (*parent)(void), void (*child)(void)) { return 0; }
 int pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
@@ -98,14 +105,6 @@ int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param
 {
     return policy == SCHED_OTHER && parameters->sched_priority == 0 ? 0 : EPERM;
 }
-int pthread_getname_np(pthread_t thread, char *name, size_t n)
-{
-    if (!n)
-        return ERANGE;
-    *name = 0;
-    return 0;
-}
-int pthread_setname_np(pthread_t thread, const char *name) { return strlen(name) > 15 ? ERANGE : 0; }
 int sched_yield(void)
 {
     sys(SYS_sched_yield, 0, 0, 0, 0, 0);
@@ -118,14 +117,20 @@ int sched_get_priority_min(int policy) { return 0; }
 
 int pthread_once(pthread_once_t *once, void (*function)(void))
 {
-    int nobody = 0;
-    unsigned turn = 0;
-    if (__atomic_compare_exchange_n(once, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+    int state = 0;
+    if (LOAD(once) == 2)
+        return 0;
+    if (__atomic_compare_exchange_n(once, &state, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         function();
-        STORE(once, 2);
+        if (__atomic_exchange_n(once, 2, __ATOMIC_ACQ_REL) == 3)
+            __postern_wake(once, ALL);
+        return 0;
     }
-    while (LOAD(once) != 2)
-        moment(&turn);
+    while (state != 2)
+        if (state == 3 || __atomic_compare_exchange_n(once, &state, 3, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            __postern_wait(once, 3, -1);
+            state = LOAD(once);
+        }
     return 0;
 }
 
@@ -139,12 +144,6 @@ int pthread_attr_init(pthread_attr_t *a)
     return 0;
 }
 int pthread_attr_destroy(pthread_attr_t *a) { return 0; }
-int pthread_getattr_np(pthread_t thread, pthread_attr_t *a)
-{
-    pthread_attr_init(a);
-    a->__address = (void *)(thread & ~(unsigned long)__postern_stack_mask);
-    return 0;
-}
 #define FIELD(name, type, field) \
     int pthread_attr_get##name(const pthread_attr_t *restrict a, type *restrict value) { return *value = a->field, 0; } \
     int pthread_attr_set##name(pthread_attr_t *a, type value) { return a->field = value, 0; }
@@ -203,22 +202,22 @@ int pthread_mutex_trylock(pthread_mutex_t *m)
         m->__depth++;
         return 0;
     }
-    if (__atomic_exchange_n(&m->__taken, 1, __ATOMIC_ACQUIRE))
+    int nobody = 0;
+    if (!__atomic_compare_exchange_n(&m->__taken, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return EBUSY;
     STORE(&m->__owner, self);
     return 0;
 }
 int pthread_mutex_timedlock(pthread_mutex_t *restrict m, const struct timespec *restrict until)
 {
-    unsigned turn = 0;
-    while (pthread_mutex_trylock(m)) {
-        if (m->__kind == PTHREAD_MUTEX_ERRORCHECK && LOAD(&m->__owner) == pthread_self())
-            return EDEADLK;
-        if (late(CLOCK_REALTIME, until))
-            return ETIMEDOUT;
-        moment(&turn);
-    }
-    return 0;
+    if (!pthread_mutex_trylock(m))
+        return 0;
+    if (m->__kind == PTHREAD_MUTEX_ERRORCHECK && LOAD(&m->__owner) == pthread_self())
+        return EDEADLK;
+    int error = take((unsigned *)&m->__taken, until);
+    if (!error)
+        STORE(&m->__owner, pthread_self());
+    return error;
 }
 int pthread_mutex_lock(pthread_mutex_t *m) { return pthread_mutex_timedlock(m, 0); }
 int pthread_mutex_unlock(pthread_mutex_t *m)
@@ -230,7 +229,7 @@ int pthread_mutex_unlock(pthread_mutex_t *m)
         return 0;
     }
     STORE(&m->__owner, 0);
-    STORE(&m->__taken, 0);
+    give((unsigned *)&m->__taken);
     return 0;
 }
 
@@ -239,8 +238,11 @@ int pthread_spin_destroy(pthread_spinlock_t *lock) { return 0; }
 int pthread_spin_trylock(pthread_spinlock_t *lock) { return __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) ? EBUSY : 0; }
 int pthread_spin_lock(pthread_spinlock_t *lock)
 {
-    for (unsigned turn = 0; pthread_spin_trylock(lock);)
-        moment(&turn);
+    for (unsigned turn = 0; pthread_spin_trylock(lock); turn++)
+        if (turn < SPINS)
+            __builtin_ia32_pause();
+        else
+            sched_yield();
     return 0;
 }
 int pthread_spin_unlock(pthread_spinlock_t *lock) { return STORE(lock, 0), 0; }
@@ -261,23 +263,33 @@ int pthread_condattr_getpshared(const pthread_condattr_t *restrict a, int *restr
 int pthread_condattr_setpshared(pthread_condattr_t *a, int shared) { return shared ? ENOTSUP : 0; }
 int pthread_cond_init(pthread_cond_t *restrict c, const pthread_condattr_t *restrict a)
 {
-    *c = (pthread_cond_t){ 0, a ? a->__clock : 0 };
+    *c = (pthread_cond_t){ 0, a ? a->__clock : 0, 0 };
     return 0;
 }
 int pthread_cond_destroy(pthread_cond_t *c) { return 0; }
-int pthread_cond_broadcast(pthread_cond_t *c) { return __atomic_fetch_add(&c->__count, 1, __ATOMIC_RELEASE), 0; }
-int pthread_cond_signal(pthread_cond_t *c) { return pthread_cond_broadcast(c); }
+static int wake(pthread_cond_t *c, unsigned most)
+{
+    if (__atomic_load_n(&c->__waiters, __ATOMIC_SEQ_CST)) {
+        ADD(&c->__count, 1);
+        __postern_wake(&c->__count, most);
+    }
+    return 0;
+}
+int pthread_cond_broadcast(pthread_cond_t *c) { return wake(c, ALL); }
+int pthread_cond_signal(pthread_cond_t *c) { return wake(c, 1); }
 int pthread_cond_timedwait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m, const struct timespec *restrict until)
 {
-    unsigned before = LOAD(&c->__count), turn = 0;
-    int over = 0;
+    /* Before the mutex is free: whoever wakes with it in hand finds this. */
+    ADD(&c->__waiters, 1);
+    unsigned before = LOAD(&c->__count);
     int error = pthread_mutex_unlock(m);
-    if (error)
-        return error;
-    while (LOAD(&c->__count) == before && !(over = late(c->__clock ? (clockid_t)c->__clock : CLOCK_REALTIME, until)))
-        moment(&turn);
-    pthread_mutex_lock(m);
-    return over ? ETIMEDOUT : 0;
+    if (!error) {
+        while (!error && LOAD(&c->__count) == before)
+            error = sleep_while(&c->__count, before, c->__clock ? (clockid_t)c->__clock : CLOCK_REALTIME, until);
+        pthread_mutex_lock(m);
+    }
+    ADD(&c->__waiters, -1);
+    return error;
 }
 int pthread_cond_wait(pthread_cond_t *restrict c, pthread_mutex_t *restrict m) { return pthread_cond_timedwait(c, m, 0); }
 
@@ -289,7 +301,7 @@ int pthread_rwlockattr_getpshared(const pthread_rwlockattr_t *restrict a, int *r
 int pthread_rwlockattr_setpshared(pthread_rwlockattr_t *a, int shared) { return shared ? ENOTSUP : 0; }
 int pthread_rwlock_init(pthread_rwlock_t *restrict l, const pthread_rwlockattr_t *restrict a)
 {
-    return *l = (pthread_rwlock_t){ 0, 0 }, 0;
+    return *l = (pthread_rwlock_t){ 0, 0, 0, 0 }, 0;
 }
 int pthread_rwlock_destroy(pthread_rwlock_t *l) { return LOAD(&l->__inside) ? EBUSY : 0; }
 int pthread_rwlock_tryrdlock(pthread_rwlock_t *l)
@@ -305,20 +317,40 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t *l)
     int nobody = 0;
     return __atomic_compare_exchange_n(&l->__inside, &nobody, -1, 0, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE) ? 0 : EBUSY;
 }
+/* Others may go on now: whoever waits looks again. */
+static void let_on(pthread_rwlock_t *l)
+{
+    ADD(&l->__turn, 1);
+    if (__atomic_load_n(&l->__waiters, __ATOMIC_SEQ_CST))
+        __postern_wake(&l->__turn, ALL);
+}
+static int wait_for(pthread_rwlock_t *l, int (*try)(pthread_rwlock_t *), const struct timespec *until)
+{
+    int error = 0;
+    if (!try(l))
+        return 0;
+    ADD(&l->__waiters, 1);
+    while (!error) {
+        unsigned turn = LOAD(&l->__turn);
+        if (!try(l))
+            break;
+        error = sleep_while(&l->__turn, turn, CLOCK_REALTIME, until);
+    }
+    ADD(&l->__waiters, -1);
+    return error;
+}
 int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict l, const struct timespec *restrict until)
 {
-    for (unsigned turn = 0; pthread_rwlock_tryrdlock(l); moment(&turn))
-        if (late(CLOCK_REALTIME, until))
-            return ETIMEDOUT;
-    return 0;
+    return wait_for(l, pthread_rwlock_tryrdlock, until);
 }
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict l, const struct timespec *restrict until)
 {
-    int error = 0;
-    __atomic_fetch_add(&l->__writers, 1, __ATOMIC_ACQ_REL);
-    for (unsigned turn = 0; !error && pthread_rwlock_trywrlock(l); moment(&turn))
-        error = late(CLOCK_REALTIME, until) ? ETIMEDOUT : 0;
-    __atomic_fetch_sub(&l->__writers, 1, __ATOMIC_ACQ_REL);
+    ADD(&l->__writers, 1);
+    int error = wait_for(l, pthread_rwlock_trywrlock, until);
+    ADD(&l->__writers, -1);
+    /* Readers waited for this writer. */
+    if (error)
+        let_on(l);
     return error;
 }
 int pthread_rwlock_rdlock(pthread_rwlock_t *l) { return pthread_rwlock_timedrdlock(l, 0); }
@@ -329,6 +361,7 @@ int pthread_rwlock_unlock(pthread_rwlock_t *l)
         STORE(&l->__inside, 0);
     else
         __atomic_fetch_sub(&l->__inside, 1, __ATOMIC_RELEASE);
+    let_on(l);
     return 0;
 }
 
@@ -345,87 +378,16 @@ int pthread_barrier_init(pthread_barrier_t *restrict b, const pthread_barrieratt
 int pthread_barrier_destroy(pthread_barrier_t *b) { return 0; }
 int pthread_barrier_wait(pthread_barrier_t *b)
 {
-    unsigned round = LOAD(&b->__round), turn = 0;
+    unsigned round = LOAD(&b->__round);
     if (__atomic_add_fetch(&b->__arrived, 1, __ATOMIC_ACQ_REL) == b->__wanted) {
         STORE(&b->__arrived, 0);
         STORE(&b->__round, round + 1);
+        __postern_wake(&b->__round, ALL);
         return PTHREAD_BARRIER_SERIAL_THREAD;
     }
     while (LOAD(&b->__round) == round)
-        moment(&turn);
+        __postern_wait(&b->__round, round, -1);
     return 0;
-}
-
-/* What a thread has to do at its end. */
-
-static _Thread_local struct __pthread_cleanup *cleanups;
-
-void __pthread_cleanup_push(struct __pthread_cleanup *cleanup)
-{
-    cleanup->before = cleanups;
-    cleanups = cleanup;
-}
-void __pthread_cleanup_pop(struct __pthread_cleanup *cleanup, int execute)
-{
-    cleanups = cleanup->before;
-    if (execute)
-        cleanup->routine(cleanup->argument);
-}
-
-/* Keys: each thread has its own values. Their destructors run in a thread that calls pthread_exit;
- * the extension does not see how the host's threads end. */
-
-static struct {
-    int used;
-    void (*destructor)(void *);
-} keys[PTHREAD_KEYS_MAX];
-static _Thread_local const void **values;
-
-int pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
-{
-    for (unsigned k = 0; k < PTHREAD_KEYS_MAX; k++)
-        if (!__atomic_exchange_n(&keys[k].used, 1, __ATOMIC_ACQ_REL)) {
-            keys[k].destructor = destructor;
-            *key = k;
-            return 0;
-        }
-    return EAGAIN;
-}
-int pthread_key_delete(pthread_key_t key)
-{
-    if (key >= PTHREAD_KEYS_MAX || !__atomic_exchange_n(&keys[key].used, 0, __ATOMIC_ACQ_REL))
-        return EINVAL;
-    if (values)
-        values[key] = 0;
-    return 0;
-}
-void *pthread_getspecific(pthread_key_t key) { return key < PTHREAD_KEYS_MAX && values ? (void *)values[key] : 0; }
-int pthread_setspecific(pthread_key_t key, const void *value)
-{
-    if (key >= PTHREAD_KEYS_MAX || !LOAD(&keys[key].used))
-        return EINVAL;
-    if (!values && !(values = calloc(PTHREAD_KEYS_MAX, sizeof *values)))
-        return ENOMEM;
-    values[key] = value;
-    return 0;
-}
-
-static void end_of_thread(void)
-{
-    while (cleanups)
-        __pthread_cleanup_pop(cleanups, 1);
-    int again = values != 0;
-    for (int round = 0; again && round < PTHREAD_DESTRUCTOR_ITERATIONS; round++) {
-        again = 0;
-        for (unsigned k = 0; k < PTHREAD_KEYS_MAX; k++) {
-            void *value = (void *)values[k];
-            if (!value || !LOAD(&keys[k].used) || !keys[k].destructor)
-                continue;
-            values[k] = 0;
-            keys[k].destructor(value);
-            again = 1;
-        }
-    }
 }
 
 /* Semaphores. */
@@ -436,11 +398,17 @@ int sem_init(sem_t *s, int shared, unsigned count)
 {
     if (shared || count > SEM_VALUE_MAX)
         return failed(shared ? ENOSYS : EINVAL);
-    s->__count = count;
+    *s = (sem_t){ count, 0 };
     return 0;
 }
 int sem_destroy(sem_t *s) { return 0; }
-int sem_post(sem_t *s) { return __atomic_fetch_add(&s->__count, 1, __ATOMIC_RELEASE), 0; }
+int sem_post(sem_t *s)
+{
+    ADD(&s->__count, 1);
+    if (__atomic_load_n(&s->__waiters, __ATOMIC_SEQ_CST))
+        __postern_wake(&s->__count, 1);
+    return 0;
+}
 int sem_trywait(sem_t *s)
 {
     unsigned count = LOAD(&s->__count);
@@ -451,10 +419,14 @@ int sem_trywait(sem_t *s)
 }
 int sem_timedwait(sem_t *restrict s, const struct timespec *restrict until)
 {
-    for (unsigned turn = 0; sem_trywait(s); moment(&turn))
-        if (late(CLOCK_REALTIME, until))
-            return failed(ETIMEDOUT);
-    return 0;
+    int error = 0;
+    if (!sem_trywait(s))
+        return 0;
+    ADD(&s->__waiters, 1);
+    while (sem_trywait(s) && !(error = sleep_while(&s->__count, 0, CLOCK_REALTIME, until)))
+        ;
+    ADD(&s->__waiters, -1);
+    return error ? failed(error) : 0;
 }
 int sem_wait(sem_t *s) { return sem_timedwait(s, 0); }
 int sem_getvalue(sem_t *restrict s, int *restrict value) { return *value = (int)LOAD(&s->__count), 0; }
@@ -465,12 +437,9 @@ static int told(int error)
 {
     return !error ? thrd_success : error == EBUSY ? thrd_busy : error == ETIMEDOUT ? thrd_timedout : error == ENOMEM ? thrd_nomem : thrd_error;
 }
-int thrd_create(thrd_t *thread, thrd_start_t function, void *argument) { return thrd_error; }
 thrd_t thrd_current(void) { return pthread_self(); }
 int thrd_detach(thrd_t thread) { return told(pthread_detach(thread)); }
 int thrd_equal(thrd_t a, thrd_t b) { return a == b; }
-void thrd_exit(int value) { pthread_exit(0); }
-int thrd_join(thrd_t thread, int *value) { return thrd_error; }
 int thrd_sleep(const struct timespec *time, struct timespec *left) { return nanosleep(time, left) ? errno == EINTR ? -1 : -2 : 0; }
 void thrd_yield(void) { sched_yield(); }
 void call_once(once_flag *once, void (*function)(void)) { pthread_once(once, function); }

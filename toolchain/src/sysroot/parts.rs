@@ -210,7 +210,7 @@ const APPENDED: &[(&str, &str)] = &[
 /// Our own sources.
 pub const SOURCES: &[(&str, &str)] = sources! {
     "call.h" "thread.h" "encodings.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "ldtoa.c" "long_double.c" "math.c" "errors.c" "assert.c" "main.c"
-    "reent.c" "threads.c" "mapping.c" "unavailable.c" "network.c" "iconv.c" "system.c" "messages.c" "walk.c" "obstack.c" "wide.c" "large.c"
+    "reent.c" "threads.c" "thread_start.c" "mapping.c" "unavailable.c" "network.c" "iconv.c" "system.c" "messages.c" "walk.c" "obstack.c" "wide.c" "large.c"
 };
 
 /// Functions that are there for programs to link and that always fail.

@@ -1,5 +1,6 @@
-/* POSIX threads. What is for threads that are there works; the library starts none itself:
- * pthread_create answers EAGAIN. */
+/* POSIX threads. A program has as many as its host grants: pthread_create answers EAGAIN above that,
+ * and where nothing is granted. All have the data stack that the program was linked with, whatever
+ * their attributes say. There is no cancellation, no robust or shared mutex and no priority. */
 #ifndef _PTHREAD_H
 #define _PTHREAD_H
 
@@ -13,8 +14,8 @@ __BEGIN_DECLS
 #define PTHREAD_MUTEX_INITIALIZER { 0, 0, 0, 0 }
 #define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP { 0, PTHREAD_MUTEX_RECURSIVE, 0, 0 }
 #define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP { 0, PTHREAD_MUTEX_ERRORCHECK, 0, 0 }
-#define PTHREAD_COND_INITIALIZER { 0, 0 }
-#define PTHREAD_RWLOCK_INITIALIZER { 0, 0 }
+#define PTHREAD_COND_INITIALIZER { 0, 0, 0 }
+#define PTHREAD_RWLOCK_INITIALIZER { 0, 0, 0, 0 }
 #define PTHREAD_ONCE_INIT 0
 
 #define PTHREAD_MUTEX_NORMAL 0
@@ -153,7 +154,7 @@ int pthread_setname_np(pthread_t, const char *);
 int pthread_yield(void);
 #endif
 
-/* A thread ends only by leaving its functions, so that what was pushed is run by the pop alone. */
+/* What was pushed is run by the pop, or by pthread_exit. */
 #define pthread_cleanup_push(routine, argument) \
     do { \
         struct __pthread_cleanup __cleanup = { (routine), (argument), 0 }; \

@@ -1,4 +1,4 @@
-/* Semaphores without a name, for the threads of the host that are in the domain. */
+/* Semaphores without a name, for the threads of a domain. */
 #ifndef _SEMAPHORE_H
 #define _SEMAPHORE_H
 
@@ -9,7 +9,7 @@
 __BEGIN_DECLS
 
 typedef struct {
-    unsigned __count;
+    unsigned __count, __waiters;
 } sem_t;
 
 #define SEM_FAILED ((sem_t *)0)

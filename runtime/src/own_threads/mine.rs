@@ -1,0 +1,93 @@
+//! Whether the calling thread is one that an extension started, and of which domain.
+
+use super::state::OwnThreads;
+use crate::domain::DomainInner;
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Weak};
+
+/// Whose the calling thread is.
+struct Mine {
+    threads: Arc<OwnThreads>,
+    domain: Weak<DomainInner>,
+    number: u64,
+}
+
+// Without a destructor, for a thread may call extensions at its very end; [`Belonging`] empties it.
+thread_local! {
+    static MINE: ManuallyDrop<RefCell<Option<Box<Mine>>>> =
+        const { ManuallyDrop::new(RefCell::new(None)) };
+}
+
+/// The calling thread belongs to a domain until this is dropped.
+pub(crate) struct Belonging(());
+
+impl Belonging {
+    /// To this one, under this number.
+    pub(crate) fn to(
+        threads: Arc<OwnThreads>,
+        domain: Weak<DomainInner>,
+        number: u64,
+    ) -> Belonging {
+        let mine = Mine {
+            threads,
+            domain,
+            number,
+        };
+        MINE.with(|place| *place.borrow_mut() = Some(Box::new(mine)));
+        Belonging(())
+    }
+}
+
+impl Drop for Belonging {
+    fn drop(&mut self) {
+        drop(MINE.with(|place| place.borrow_mut().take()));
+    }
+}
+
+/// Whether the calling thread is an extension's.
+pub(crate) fn is_own() -> bool {
+    MINE.with(|place| place.borrow().is_some())
+}
+
+/// The calling thread's number, if it is one of these.
+pub(crate) fn number_of(threads: &Arc<OwnThreads>) -> Option<u64> {
+    MINE.with(|place| {
+        let mine = place.borrow();
+        let mine = mine.as_ref()?;
+        Arc::ptr_eq(&mine.threads, threads).then_some(mine.number)
+    })
+}
+
+/// A system call of a thread of the domain's own holds a reference to it meanwhile.
+pub(crate) struct Holding<'a>(Option<&'a OwnThreads>);
+
+impl<'a> Holding<'a> {
+    pub(crate) fn begin(domain: &'a DomainInner) -> Holding<'a> {
+        let own = number_of(&domain.threads).map(|_| &*domain.threads);
+        if let Some(threads) = own {
+            threads.holds(true);
+        }
+        Holding(own)
+    }
+}
+
+impl Drop for Holding<'_> {
+    fn drop(&mut self) {
+        if let Some(threads) = self.0 {
+            threads.holds(false);
+        }
+    }
+}
+
+/// For those who wait in a system call: the domain, if the calling thread is its own and nobody but
+/// such threads, in such calls, has a reference to it any more. Its host has left it, so it is to
+/// be closed.
+pub(crate) fn orphaned() -> Option<Arc<DomainInner>> {
+    MINE.with(|place| {
+        let mine = place.borrow();
+        let mine = mine.as_ref()?;
+        let alone = mine.threads.hold_all(|| mine.domain.strong_count());
+        alone.then(|| mine.domain.upgrade()).flatten()
+    })
+}
