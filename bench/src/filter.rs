@@ -40,10 +40,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(filters: &[Filter]) -> Result<Bench, String> {
+    /// Code is made when there are so many filters, and from then on by every change that needs it.
+    fn new(filters: &[Filter], before: usize) -> Result<Bench, String> {
         let area = Shared::new((PACKETS * ROOM) as usize).map_err(text)?;
         let mut classifier = Classifier::new();
         classifier.lend(&area).map_err(text)?;
+        classifier.hold(true);
         let (mut ids, mut longest, mut sum) = (Vec::new(), 0u128, 0u128);
         for filter in filters {
             let start = Instant::now();
@@ -51,9 +53,8 @@ impl Bench {
             let spent = start.elapsed().as_nanos();
             longest = longest.max(spent);
             sum += spent;
-            if ids.len() == 100 {
-                // From here on tables exist, and every insertion changes them.
-                classifier.ready().map_err(text)?;
+            if ids.len() == before {
+                classifier.hold(false);
             }
         }
         Ok(Bench {
@@ -110,7 +111,7 @@ pub fn figures() -> Measured {
     for count in [10u32, 100, 1000, 10_000, 100_000] {
         let filters: Result<Vec<Filter>, String> =
             (0..count).map(|n| compile(&connection(n))).collect();
-        let mut bench = Bench::new(&filters?)?;
+        let mut bench = Bench::new(&filters?, 100)?;
         let places = bench.fill(|n| connection_packet(n % count))?;
         let ready = bench.classifier.ready().map_err(text)?;
         let found = ready.find_all(&places).map_err(text)?;
@@ -169,7 +170,7 @@ fn hosts() -> Measured {
         let name = |n: u32| std::net::Ipv4Addr::from_bits(host(n)).to_string();
         let names: Vec<String> = (0..count).map(name).collect();
         let filter = compile(&format!("ip host {}", names.join(" or ")))?;
-        let mut bench = Bench::new(std::slice::from_ref(&filter))?;
+        let mut bench = Bench::new(std::slice::from_ref(&filter), 1)?;
         let places = bench.fill(|n| packet(n, count))?;
         let loaded = filter.code().load(false).map_err(text)?;
         let seen = loaded.domain().share(&bench.area, Prot::Read);
@@ -296,7 +297,7 @@ fn shapes() -> Measured {
         let filters: Result<Vec<Filter>, String> = (0..count)
             .map(|n| compile(&format!("ip and len > {} and ip[8] > {}", 60 + n, n % 250)))
             .collect();
-        let mut bench = Bench::new(&filters?)?;
+        let mut bench = Bench::new(&filters?, usize::MAX)?;
         let places = bench.fill(connection_packet)?;
         let start = Instant::now();
         bench.classifier.ready().map_err(text)?;

@@ -153,13 +153,20 @@ PT_API int pt_source_progress(pt_source *source, uint64_t *at, uint64_t *size);
  * for the oldest. */
 PT_API pt_filter_set *pt_filter_set_new(void);
 PT_API int pt_filter_set_free(pt_filter_set *set);
-/* Adds a filter, which may be freed then. Once the set was asked, or shown a source, this makes its
- * code anew where that is needed, so no packet waits for it. Its number, from 0 on, or a negative
+/* Adds a filter, which may be freed then, and makes the set's code anew where that is needed, so no
+ * packet waits for it. Its number, from 0 on, or a negative
  * error: PT_E_REFUSED if it could take packets from a filter of another owner with a lower priority
  * and `may_steal` is 0. */
 PT_API int64_t pt_filter_set_add(pt_filter_set *set, pt_filter *filter, uint32_t owner, uint32_t priority, int may_steal);
 /* Takes a filter out by its number. */
 PT_API int pt_filter_set_remove(pt_filter_set *set, uint32_t number);
+/* Puts another filter in the place of one, which keeps its number and its age: no packet finds
+ * neither. PT_E_MISSING if there is none of that number; else as pt_filter_set_add, and after an
+ * error the set is as before. */
+PT_API int pt_filter_set_replace(pt_filter_set *set, uint32_t number, pt_filter *filter, uint32_t owner, uint32_t priority, int may_steal);
+/* With `hold` 1 changes make no code, with 0 they do, and what was changed meanwhile is made code at
+ * once: for many filters of different kinds. Packets that come in between wait for code. */
+PT_API int pt_filter_set_hold(pt_filter_set *set, int hold);
 /* Who gets a packet: the filter's number, PT_E_MISSING (without a message) if nobody, or another
  * negative error. */
 PT_API int64_t pt_filter_set_find(pt_filter_set *set, const void *packet, size_t length, uint32_t wire_length);

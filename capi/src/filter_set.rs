@@ -34,7 +34,8 @@ impl Asked {
     /// After a change: sources are shown to new code at once, and not when a packet comes. What
     /// fails is said by whoever asks next.
     fn settle(&mut self) {
-        if self.domain.is_some() {
+        let asked = self.domain.is_some() || !self.classifier.set().is_empty();
+        if asked && !self.classifier.is_held() {
             let _ = self.ready();
         }
     }
@@ -59,6 +60,18 @@ fn close(domain: Option<(u64, Handle<DomainKind>)>) {
     if let Some(Ok(opened)) = domain.map(|(_, handle)| domain::leave(handle)) {
         opened.domain.close();
     }
+}
+
+fn refused(error: SetError) -> Failure {
+    let code = match error {
+        SetError::Steals { .. } => Code::Refused,
+        _ => Code::Limit,
+    };
+    Failure::new(code, error.to_string())
+}
+
+fn missing(number: u32) -> Failure {
+    Failure::new(Code::Missing, format!("the set has no filter {number}"))
 }
 
 fn number(found: Option<Id>) -> i64 {
@@ -99,14 +112,47 @@ pub extern "C" fn pt_filter_set_add(
         let asked = &mut *set.lock()?;
         let inserted = asked.classifier.insert(&compiled.filter, claim);
         asked.settle();
-        let id = inserted.map_err(|error| {
-            let code = match error {
-                SetError::Steals { .. } => Code::Refused,
-                _ => Code::Limit,
-            };
-            Failure::new(code, error.to_string())
-        })?;
-        Ok(i64::from(id.0))
+        Ok(i64::from(inserted.map_err(refused)?.0))
+    })
+}
+
+/// `pt_filter_set_replace`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_replace(
+    set: Handle<FilterSetKind>,
+    number: u32,
+    filter: Handle<FilterKind>,
+    owner: u32,
+    priority: u32,
+    may_steal: c_int,
+) -> c_int {
+    failure::code(|| {
+        let (set, compiled) = (set.get()?, filter.get()?);
+        let claim = Claim {
+            owner,
+            priority,
+            may_steal: may_steal != 0,
+        };
+        let asked = &mut *set.lock()?;
+        let id = Id(number);
+        let replaced = asked.classifier.replace(id, &compiled.filter, claim);
+        asked.settle();
+        match replaced.map_err(refused)? {
+            true => Ok(()),
+            false => Err(missing(number)),
+        }
+    })
+}
+
+/// `pt_filter_set_hold`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_filter_set_hold(set: Handle<FilterSetKind>, hold: c_int) -> c_int {
+    failure::code(|| {
+        let set = set.get()?;
+        let asked = &mut *set.lock()?;
+        asked.classifier.hold(hold != 0);
+        asked.settle();
+        Ok(())
     })
 }
 
@@ -120,10 +166,7 @@ pub extern "C" fn pt_filter_set_remove(set: Handle<FilterSetKind>, number: u32) 
         asked.settle();
         match removed {
             true => Ok(()),
-            false => Err(Failure::new(
-                Code::Missing,
-                format!("the set has no filter {number}"),
-            )),
+            false => Err(missing(number)),
         }
     })
 }

@@ -118,8 +118,9 @@ impl ConsumerSet {
     /// A consumer would get packets of another owner's, or the set does not become a program.
     pub fn new(consumers: &[Consumer]) -> Result<ConsumerSet, DemuxError> {
         let mut owners = BTreeMap::new();
-        let mut classifier = Classifier::new();
         let mut numbers: BTreeMap<Id, usize> = BTreeMap::new();
+        let mut classifier = Classifier::new();
+        classifier.hold(true);
         for (number, consumer) in consumers.iter().enumerate() {
             let next = owners.len() as u32;
             let owner = *owners.entry(&consumer.owner).or_insert(next);
@@ -142,6 +143,7 @@ impl ConsumerSet {
             })?;
             numbers.insert(id, number);
         }
+        classifier.hold(false);
         classifier.ready()?;
         Ok(ConsumerSet {
             classifier,
@@ -323,6 +325,7 @@ impl Demux {
         output.tally.bytes += u64::from(seen.captured);
         match &mut output.sink {
             Sink::File(writer) => {
+                writer.micro(source.is_micro());
                 writer.origin(source.interface(seen), seen.origin.direction);
                 let written = writer.packet(seen.time, &self.bytes, seen.wire);
                 written.map_err(|error| unwritten(&output.name, &output.path, error))?;

@@ -47,6 +47,7 @@ pub struct Savefiles<'a> {
     /// Files that ended because of their time.
     ended: u32,
     commands: Vec<Child>,
+    complaint: Option<String>,
 }
 
 impl<'a> Savefiles<'a> {
@@ -78,6 +79,7 @@ impl<'a> Savefiles<'a> {
             number: 0,
             ended: 0,
             commands: Vec::new(),
+            complaint: None,
         };
         files.next()?;
         Ok(files)
@@ -164,13 +166,26 @@ impl<'a> Savefiles<'a> {
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         if let Some(command) = &self.rotation.command {
             let child = Command::new("nice")
-                .args(["-n", "19"])
+                .args(["-n", "19", "--"])
                 .args([command.as_os_str(), self.path.as_os_str()])
                 .stdin(Stdio::null())
                 .spawn();
-            self.commands.push(child?);
+            match child {
+                Ok(child) => self.commands.push(child),
+                // Packets are worth more than what is made of finished files.
+                Err(error) => {
+                    let (command, path) = (command.display(), self.path.display());
+                    let text = format!("cannot run `{command}` for {path}: {error}");
+                    self.complaint = Some(text);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Why a command was not run for a file that ended, to be told once.
+    pub fn complaint(&mut self) -> Option<String> {
+        self.complaint.take()
     }
 
     /// The name of the file that begins now.

@@ -220,8 +220,9 @@ impl Source {
         }
     }
 
-    /// Whether no packet's time is finer than a microsecond: of a pcap file that says so. Times of
-    /// interfaces are in nanoseconds.
+    /// Whether no packet's time is finer than a microsecond: of a pcap file that says so, of a
+    /// pcapng file as far as it has described its interfaces. Those of live interfaces are in
+    /// nanoseconds.
     pub fn is_micro(&self) -> bool {
         match &self.backend {
             Backend::File(capture) => capture.is_micro(),

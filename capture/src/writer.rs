@@ -160,6 +160,16 @@ impl Writer {
         self.link = link;
     }
 
+    /// Says whether the times of what follows are in microseconds and not finer. A pcap file that
+    /// has not begun is one of microseconds then, or of nanoseconds; what has begun stays as it is.
+    pub fn micro(&mut self, micro: bool) {
+        self.format = match (self.first, self.format, micro) {
+            (None, Format::Pcap, true) => Format::PcapMicro,
+            (None, Format::PcapMicro, false) => Format::Pcap,
+            (_, format, _) => format,
+        };
+    }
+
     /// Adds a packet.
     ///
     /// # Errors

@@ -184,6 +184,81 @@ fn finished_files_are_given_to_a_command() {
     assert_eq!(text(&output.stdout), "985 of 985 packets accepted\n");
 }
 
+/// A command that cannot be started is told; the packets are all written.
+#[test]
+fn commands_that_are_missing_lose_no_packets() {
+    for (path, command, said) in [
+        ("/usr/bin:/bin", "no-such-command", "no-such-command"),
+        (
+            "/nowhere",
+            "gzip",
+            "cannot run `gzip` for out: No such file",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        capture(folder.path());
+        let output = Command::new(env!("CARGO_BIN_EXE_postern"))
+            .args([
+                "filter", "-r", "all.pcap", "-w", "out", "-C", "1", "-z", command,
+            ])
+            .env("PATH", path)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let told = text(&output.stderr);
+        assert!(told.contains(said), "{command}: {told}");
+        assert!(told.contains("3500 of 3500"), "{told}");
+        let written = files(folder.path(), "out");
+        assert!(written.keys().eq(["out", "out1", "out2", "out3"]));
+        let bytes: usize = written.values().map(Vec::len).sum();
+        assert_eq!(bytes, 4 * 24 + 3500 * 1016);
+    }
+}
+
+/// A full disk is told with the file that is not whole, and what was written can be read.
+#[test]
+fn a_full_disk_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    capture(folder.path());
+    std::fs::create_dir(folder.path().join("small")).unwrap();
+    let postern = env!("CARGO_BIN_EXE_postern");
+    let script = format!(
+        "mount -t tmpfs -o size=64k none small || exit 77
+        {postern} filter -r all.pcap -w small/%% -G 100 $1 >said 2>&1; echo $? >status
+        {postern} filter -r small/% --count >read 2>&1; echo >>read"
+    );
+    for rotation in ["", "-C 1"] {
+        let run = Command::new("unshare")
+            .args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                &script,
+                "sh",
+                rotation,
+            ])
+            .current_dir(folder.path())
+            .output();
+        if !run.is_ok_and(|output| output.status.success()) {
+            let text = "SKIPPED a full disk: no namespaces\n";
+            std::io::stderr().write_all(text.as_bytes()).unwrap();
+            return;
+        }
+        let said = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert_eq!(said("status"), "2\n", "{}", said("said"));
+        assert!(
+            said("said").contains("cannot write small/%: No space left"),
+            "{}",
+            said("said")
+        );
+        let read = said("read");
+        assert!(read.contains("64 of 64 packets accepted"), "{read}");
+    }
+}
+
 /// What cannot be, with its reason.
 #[test]
 fn wrong_names_and_users() {
@@ -257,6 +332,146 @@ fn precision_is_that_of_the_source() {
         let last = lines.lines().last().unwrap();
         assert!(last.starts_with(shown), "{options:?}: {last}");
     }
+}
+
+/// A pcapng file of three packets, each of an interface of its own whose times count in these units
+/// (the option if_tsresol), or as in files without the option. Units below 64 are in the beginning,
+/// the others behind the first packet.
+fn pcapng(units: &[Option<u8>; 3]) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes(), &length, body, &length].concat()
+    };
+    let interface = |unit: &Option<u8>| {
+        let mut body = vec![1, 0, 0, 0, 0, 0, 4, 0];
+        if let Some(unit) = unit {
+            body.extend([9, 0, 1, 0, *unit, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        block(1, &body)
+    };
+    let packet = |number: u32, unit: &Option<u8>| {
+        let units = match unit {
+            Some(power @ 0..64) => 10u64.pow((*power).into()),
+            Some(power) => 1 << (power & 63),
+            None => 1_000_000,
+        };
+        let time = 1000 * units + units / 8 * u64::from(number + 1);
+        let words = [number, (time >> 32) as u32, time as u32, 60, 60];
+        let mut body = words.map(u32::to_le_bytes).concat();
+        body.extend([0; 60]);
+        block(6, &body)
+    };
+    let section = [&[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0][..], &[0xff; 8]].concat();
+    let mut file = block(0x0a0d_0d0a, &section);
+    file.extend(interface(&units[0]));
+    file.extend(interface(&units[1]));
+    file.extend(packet(0, &units[0]));
+    file.extend(packet(1, &units[1]));
+    file.extend(interface(&units[2]));
+    file.extend(packet(2, &units[2]));
+    file
+}
+
+/// Of pcapng each interface says how fine its times are. What has microseconds becomes what tcpdump
+/// makes of it, byte by byte; what has finer ones keeps them.
+#[test]
+fn precision_is_that_of_the_interfaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| postern(folder.path(), arguments);
+    let written = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    for (units, micro) in [
+        ([None, None, None], true),
+        ([Some(6), Some(3), Some(0)], true),
+        ([Some(9), Some(9), Some(9)], false),
+        ([None, Some(9), None], false),
+        // Times in powers of two have no end in microseconds.
+        ([Some(0x8a), None, None], false),
+        // Whoever describes it too late has what was begun, as with tcpdump.
+        ([None, None, Some(9)], true),
+    ] {
+        std::fs::write(folder.path().join("in.pcapng"), pcapng(&units)).unwrap();
+        let commands: [&[&str]; 3] = [
+            &["filter", "-r", "in.pcapng", "-w", "out"],
+            &["demux", "-r", "in.pcapng", "--to", "out=len > 0"],
+            &["filter", "-r", "in.pcapng", "--nano", "-w", "out"],
+        ];
+        for (number, command) in commands.iter().enumerate() {
+            let output = run(command);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let ours = written("out");
+            let magic: u32 = if micro && number < 2 {
+                0xa1b2_c3d4
+            } else {
+                0xa1b2_3c4d
+            };
+            assert_eq!(ours[..4], magic.to_le_bytes(), "{units:?} {command:?}");
+            let precision = if magic == 0xa1b2_c3d4 {
+                "micro"
+            } else {
+                "nano"
+            };
+            let dumped = Command::new("tcpdump")
+                .args(["-Z", "root", "-r", "in.pcapng", "-w", "theirs"])
+                .arg(format!("--time-stamp-precision={precision}"))
+                .current_dir(folder.path())
+                .output();
+            match dumped {
+                Ok(output) => {
+                    assert!(output.status.success(), "{}", text(&output.stderr));
+                    assert_eq!(ours, written("theirs"), "{units:?} {command:?}");
+                }
+                Err(_) => {
+                    let text = "SKIPPED tcpdump of pcapng: it is not installed\n";
+                    std::io::stderr().write_all(text.as_bytes()).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// A frame with which a handler answers is written as one of the interface that the question came
+/// by, with its link, even if that is the first of it.
+#[test]
+fn answers_have_the_link_of_their_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = "#include <postern/packet.h>
+        int handle(const unsigned char *packet, unsigned length, unsigned wire)
+        {
+            (void)wire;
+            return packet_send(packet, length) == 0;
+        }";
+    std::fs::write(folder.path().join("echo.c"), source).unwrap();
+    // Of the two interfaces of the beginning the second has raw IP, as its packet has.
+    let mut file = pcapng(&[None, None, None]);
+    let raw = 28 + 20 + 8;
+    assert_eq!(file[raw..raw + 2], [1, 0]);
+    file[raw] = 101;
+    std::fs::write(folder.path().join("in.pcapng"), file).unwrap();
+    let arguments = [
+        "filter",
+        "-r",
+        "in.pcapng",
+        "--handler",
+        "echo.c",
+        "-w",
+        "out.pcapng",
+    ];
+    let output = postern(folder.path(), &arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let written = std::fs::read(folder.path().join("out.pcapng")).unwrap();
+    let mut links = Vec::new();
+    let mut interfaces = Vec::new();
+    let mut at = 0;
+    while at < written.len() {
+        let word = |at: usize| u32::from_le_bytes(written[at..at + 4].try_into().unwrap());
+        match word(at) {
+            1 => interfaces.push(word(at + 8) & 0xffff),
+            6 => links.push(interfaces[word(at + 8) as usize]),
+            _ => {}
+        }
+        at += word(at + 4) as usize;
+    }
+    assert_eq!(links, [1, 101, 1], "{interfaces:?}");
 }
 
 /// What follows `geneve` and its kin means something else than most people think; it is said, and

@@ -196,7 +196,16 @@ pub struct Capture<B> {
     names: Vec<String>,
     /// What packets begin with: all of a pcap file, those of a pcapng file's first interface.
     link: Link,
+    /// Of a pcapng file: no times of its first interface are finer than microseconds.
+    first_micro: bool,
     ended: bool,
+}
+
+impl Interface {
+    /// Whether no time is finer than a microsecond.
+    fn is_micro(&self) -> bool {
+        1_000_000 % self.units == 0
+    }
 }
 
 impl<B: Bytes> Capture<B> {
@@ -233,6 +242,7 @@ impl<B: Bytes> Capture<B> {
             interfaces: Vec::new(),
             names: Vec::new(),
             link: Link::Ethernet,
+            first_micro: false,
             ended: false,
         };
         if let Format::Pcap(_) = format {
@@ -244,14 +254,15 @@ impl<B: Bytes> Capture<B> {
             };
             capture.at = 24;
         } else {
-            capture.link = capture.first_link().unwrap_or_default();
+            let first = capture.first_interface();
+            capture.link = first.and_then(|first| first.link).unwrap_or_default();
+            capture.first_micro = first.is_some_and(|first| first.is_micro());
         }
         Ok(capture)
     }
 
-    /// What the packets of a pcapng file's first interface begin with, if it is described right at
-    /// the beginning.
-    fn first_link(&mut self) -> Option<Link> {
+    /// A pcapng file's first interface, if it is described right at the beginning.
+    fn first_interface(&mut self) -> Option<Interface> {
         let order = self.chunk(8).ok()?;
         let [_, length] = match order {
             [0x1a, 0x2b, 0x3c, 0x4d] => {
@@ -261,9 +272,12 @@ impl<B: Bytes> Capture<B> {
             _ => self.words(0).ok()?,
         };
         let next = usize::try_from(length).ok().filter(|at| *at < 1 << 16)?;
-        let [kind, _] = self.words(next).ok()?;
-        let link = self.half(next + 8).ok()?;
-        Link::of(u32::from(link)).filter(|_| kind == DESCRIPTION)
+        let [kind, length] = self.words(next).ok()?;
+        let length = usize::try_from(length).ok();
+        let length =
+            length.filter(|length| kind == DESCRIPTION && (20..1 << 16).contains(length))?;
+        let (first, _) = self.description(next + 8, next + length - 4).ok()?;
+        Some(first)
     }
 
     /// What packets begin with, unless they say something else themselves: those of a pcapng file's
@@ -272,10 +286,14 @@ impl<B: Bytes> Capture<B> {
         self.link
     }
 
-    /// Whether no time is finer than a microsecond, as the file's format says: of pcap with
-    /// microseconds.
+    /// Whether no time is finer than a microsecond, as the file says: in a pcap file for all, in a
+    /// pcapng file for the interfaces that this section has described so far, or for the first.
     pub fn is_micro(&self) -> bool {
-        matches!(self.format, Format::Pcap(1000))
+        match (self.format, &self.interfaces[..]) {
+            (Format::Pcap(fraction), _) => fraction == 1000,
+            (Format::PcapNg, []) => self.first_micro,
+            (Format::PcapNg, described) => described.iter().all(Interface::is_micro),
+        }
     }
 
     /// The bytes that it reads.

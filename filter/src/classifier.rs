@@ -3,9 +3,8 @@
 //!
 //! A change of the set writes a few words of the tables. The code is made anew, in a fresh domain,
 //! when there is a new shape of filters, or when what it took for the same in all filters of a
-//! shape no longer is. No packet waits for that: code is made for the first time by
-//! [`Classifier::ready`], and from then on by whoever changes the set, once for each change or for
-//! all of [`Classifier::change`]. Changes need the classifier for themselves, so no packet is
+//! shape no longer is. No packet waits for that: code is made by whoever changes the set, once for
+//! each change or for all of [`Classifier::change`]. Changes need the classifier for themselves, so no packet is
 //! judged while a table is half changed: a program that must not wait for changes keeps two
 //! classifiers and swaps them.
 
@@ -20,6 +19,7 @@ use postern::{CallError, Domain, Func, Image, Offset, Prot, RestartPolicy, Share
 use postern_image::ImageBuilder;
 
 use crate::encode::{BATCH, ENTRY, batch};
+use crate::program::Program;
 use crate::set::dispatch::Dispatch;
 use crate::set::{Claim, Id, Set, SetError};
 use crate::{Filter, SIGNATURE};
@@ -65,7 +65,7 @@ pub struct Classifier {
     memory: Option<Shared>,
     lent: Vec<Shared>,
     /// The code for people.
-    text: String,
+    programs: Vec<Program>,
     compilations: u64,
     /// Further changes are about to come.
     held: bool,
@@ -118,7 +118,7 @@ impl Classifier {
             ready: None,
             memory: None,
             lent: Vec::new(),
-            text: String::new(),
+            programs: Vec::new(),
             compilations: 0,
             held: false,
         }
@@ -134,8 +134,9 @@ impl Classifier {
         self.compilations
     }
 
-    /// Adds a filter. If there is code, it is that of the new set afterwards: the next packet
-    /// does not wait for it.
+    /// Adds a filter, and makes the code anew if that needs it: the next packet does not wait for
+    /// it. Of many filters that have little in common each makes more code than the one before:
+    /// [`Classifier::change`] makes it once for all.
     ///
     /// # Errors
     /// As [`Set::insert`].
@@ -146,19 +147,46 @@ impl Classifier {
         Ok(id)
     }
 
+    /// Puts another filter in the place of one, as [`Classifier::insert`] adds one; it keeps its
+    /// number and its age. Returns whether it was there.
+    ///
+    /// # Errors
+    /// As [`Set::insert`]; the set is as before.
+    pub fn replace(&mut self, id: Id, filter: &Filter, claim: Claim) -> Result<bool, SetError> {
+        let Some(paths) = self.set.exchange(id, filter, claim)? else {
+            return Ok(false);
+        };
+        self.dispatch.removed(&self.set, paths);
+        self.dispatch.changed(&self.set, id);
+        self.set.sweep();
+        self.settle();
+        Ok(true)
+    }
+
     /// Makes many changes, and code for all of them once.
     pub fn change<T>(&mut self, edit: impl FnOnce(&mut Classifier) -> T) -> T {
-        let before = core::mem::replace(&mut self.held, true);
+        let before = self.hold(true);
         let result = edit(self);
-        self.held = before;
-        self.settle();
+        self.hold(before);
         result
     }
 
-    /// Brings the code up to date, if there is any. What fails is said by whoever asks next, who
-    /// tries again.
+    /// The same for who cannot write the changes as a function: while the set is held, changes make
+    /// no code, and whoever asks waits until it is made. Returns whether the set was held.
+    pub fn hold(&mut self, held: bool) -> bool {
+        let before = core::mem::replace(&mut self.held, held);
+        self.settle();
+        before
+    }
+
+    /// Whether changes make no code now.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Brings the code up to date. What fails is said by whoever asks next, who tries again.
     fn settle(&mut self) {
-        if self.ready.is_some() && !self.held {
+        if !self.held && (self.ready.is_some() || !self.set.is_empty()) {
             let _ = self.ready();
         }
     }
@@ -186,12 +214,14 @@ impl Classifier {
         Ok(())
     }
 
-    /// The filter that gets the packet. What lies beyond [`ROOM`] bytes counts as not captured. If
-    /// nobody asked for code before, it is made now: [`Classifier::ready`] does so ahead.
+    /// The filter that gets the packet. What lies beyond [`ROOM`] bytes counts as not captured.
     ///
     /// # Errors
     /// As [`Classifier::ready`]; the call failed.
     pub fn find(&mut self, packet: &[u8], wire: u32) -> Result<Option<Id>, ClassifierError> {
+        if self.set.is_empty() && self.ready.is_none() {
+            return Ok(None);
+        }
         let ready = self.ready()?;
         let seen = &packet[..packet.len().min(ROOM)];
         let written = ready.domain.write(ready.room, seen);
@@ -278,10 +308,7 @@ impl Classifier {
             .share(&list, Prot::ReadWrite)
             .map_err(failed(cannot))?;
         let find = domain.func("find").map_err(failed(cannot))?;
-        self.text.clear();
-        for program in &compiled.programs {
-            self.text.push_str(&alloc::format!("{program}"));
-        }
+        self.programs = compiled.programs;
         Ok(Ready {
             room,
             find,
@@ -361,9 +388,10 @@ impl Ready {
 }
 
 impl fmt::Display for Classifier {
-    /// The decision program that the set became when it was last asked: its tests, and how each
+    /// The decision program that the set became when its code was made: its tests, and how each
     /// group of filters is found.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        let mut programs = self.programs.iter();
+        programs.try_for_each(|program| program.fmt(f))
     }
 }

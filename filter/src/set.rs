@@ -73,10 +73,13 @@ impl Claim {
 /// A source of random numbers, for tables that nobody can fill with keys that meet.
 pub(crate) type Random = dyn FnMut() -> u64 + Send + Sync;
 
+/// A group and a key in it.
+pub(crate) type MemberPath = (usize, Vec<u32>);
+
 struct Member {
     claim: Claim,
-    /// Its paths: shape and key. None if the filter is asked by itself.
-    paths: Vec<(usize, Vec<u32>)>,
+    /// None if the filter is asked by itself.
+    paths: Vec<MemberPath>,
     /// A filter with more ways than can be kept, or with variables.
     whole: Option<Program>,
 }
@@ -136,6 +139,54 @@ impl Set {
     /// It may not steal, and there is a filter of another owner and lower priority with which it
     /// has packets in common, or of which that cannot be excluded.
     pub fn insert(&mut self, filter: &Filter, claim: Claim) -> Result<Id, SetError> {
+        let paths = self.admit(filter, claim)?;
+        let id = self.next;
+        self.next = id.checked_add(1).ok_or(SetError::Numbers)?;
+        self.put(id, filter, claim, paths);
+        Ok(Id(id))
+    }
+
+    /// Puts another filter in the place of one, which keeps its number and its age. Returns whether
+    /// it was there.
+    ///
+    /// # Errors
+    /// As [`Set::insert`]; the set is as before.
+    pub fn replace(&mut self, id: Id, filter: &Filter, claim: Claim) -> Result<bool, SetError> {
+        let replaced = self.exchange(id, filter, claim)?.is_some();
+        self.sweep();
+        Ok(replaced)
+    }
+
+    /// The same. Returns the paths of the filter that was there.
+    pub(crate) fn exchange(
+        &mut self,
+        id: Id,
+        filter: &Filter,
+        claim: Claim,
+    ) -> Result<Option<Vec<MemberPath>>, SetError> {
+        let Some(old) = self.withdraw(id) else {
+            return Ok(None);
+        };
+        match self.admit(filter, claim) {
+            Ok(paths) => {
+                self.put(id.0, filter, claim, paths);
+                Ok(Some(old.paths))
+            }
+            Err(error) => {
+                for (group, key) in &old.paths {
+                    self.groups[*group].table.insert(key, id.0, old.claim);
+                }
+                if old.whole.is_some() {
+                    self.single.push(id.0);
+                }
+                self.members.insert(id.0, old);
+                Err(error)
+            }
+        }
+    }
+
+    /// The paths of a filter that may be taken into the set; none if it has to be asked by itself.
+    fn admit(&mut self, filter: &Filter, claim: Claim) -> Result<Option<Vec<Path>>, SetError> {
         let paths = path::of(&filter.program, &mut self.exprs);
         if !claim.may_steal
             && let Some(id) = self.robbed(paths.as_deref(), claim)
@@ -143,14 +194,15 @@ impl Set {
             let owner = self.members.get(&id).map_or(0, |member| member.claim.owner);
             return Err(SetError::Steals { id: Id(id), owner });
         }
-        let id = self.next;
-        self.next = id.checked_add(1).ok_or(SetError::Numbers)?;
         // A program of the set must be able to tell what it can read.
-        let paths = paths.filter(|paths| {
+        Ok(paths.filter(|paths| {
             let known = |path: &Path| self.shapes.contains_key(&path.shape);
             let mut paths = paths.iter();
             paths.all(|p| known(p) || merge::measurable(&p.shape, &self.exprs))
-        });
+        }))
+    }
+
+    fn put(&mut self, id: u32, filter: &Filter, claim: Claim, paths: Option<Vec<Path>>) {
         let mut member = Member {
             claim,
             paths: Vec::new(),
@@ -171,7 +223,6 @@ impl Set {
             }
         }
         self.members.insert(id, member);
-        Ok(Id(id))
     }
 
     /// Takes a filter out. Returns whether it was there.
@@ -182,7 +233,11 @@ impl Set {
     }
 
     /// Takes a filter out. Returns its paths.
-    pub(crate) fn take(&mut self, id: Id) -> Option<Vec<(usize, Vec<u32>)>> {
+    pub(crate) fn take(&mut self, id: Id) -> Option<Vec<MemberPath>> {
+        Some(self.withdraw(id)?.paths)
+    }
+
+    fn withdraw(&mut self, id: Id) -> Option<Member> {
         let member = self.members.remove(&id.0)?;
         for (group, key) in &member.paths {
             self.groups[*group].table.remove(key, id.0, member.claim);
@@ -190,7 +245,7 @@ impl Set {
         if member.whole.is_some() {
             self.single.retain(|other| *other != id.0);
         }
-        Some(member.paths)
+        Some(member)
     }
 
     /// Forgets shapes that no filter has any more, and constants that were only of filters that are

@@ -52,6 +52,13 @@ fn random_sets_answer_as_their_filters_do() {
                     continue;
                 };
                 let priority = random.u32(..4);
+                if let Some(index) = (random.usize(..4) == 0).then(|| random.usize(..=list.len()))
+                    && let Some(place) = list.get_mut(index)
+                {
+                    assert_eq!(set.replace(place.0, &filter, claim(priority)), Ok(true));
+                    *place = (place.0, filter, priority);
+                    continue;
+                }
                 let id = set.insert(&filter, claim(priority)).unwrap();
                 list.push((id, filter, priority));
             }
@@ -148,9 +155,10 @@ fn tables_follow_a_set_that_changes() {
 fn a_hundred_thousand_connections() {
     const COUNT: u32 = 100_000;
     let mut set = Classifier::new();
-    let ids: Vec<Id> = (0..COUNT)
-        .map(|n| set.insert(&filter(&connection(n)), claim(1)).unwrap())
-        .collect();
+    let ids: Vec<Id> = set.change(|set| {
+        let insert = |n| set.insert(&filter(&connection(n)), claim(1)).unwrap();
+        (0..COUNT).map(insert).collect()
+    });
     let find = |set: &mut Classifier, n: u32| set.find(&connection_packet(n), 60).unwrap();
     for n in (0..COUNT).step_by(3) {
         assert_eq!(find(&mut set, n), Some(ids[n as usize]));
@@ -305,14 +313,25 @@ fn owners_keep_their_packets() {
 fn packets_do_not_wait_for_code() {
     let mut set = Classifier::new();
     let other = |n: u32| filter(&format!("udp[{n}] = 7 and len > {n}"));
-    for n in 0..10 {
-        set.insert(&other(n), claim(1)).unwrap();
-    }
-    assert_eq!(set.compilations(), 0);
     let packet = connection_packet(1);
+    // Nobody needs code to say that there is no filter.
     assert_eq!(set.find(&packet, 60).unwrap(), None);
+    assert_eq!(set.compilations(), 0);
+    set.change(|set| {
+        for n in 0..9 {
+            set.insert(&other(n), claim(1)).unwrap();
+        }
+    });
     assert_eq!(set.compilations(), 1);
-    let mut made = 1;
+    // Without the closure the same.
+    assert!(!set.hold(true));
+    set.insert(&other(9), claim(1)).unwrap();
+    assert_eq!(set.compilations(), 1);
+    assert!(set.hold(false));
+    let mut made = 2;
+    assert_eq!(set.compilations(), made);
+    assert_eq!(set.find(&packet, 60).unwrap(), None);
+    assert_eq!(set.compilations(), made);
     for n in 10..20 {
         let id = set.insert(&other(n), claim(1)).unwrap();
         made += 1;
@@ -336,4 +355,54 @@ fn packets_do_not_wait_for_code() {
         assert_eq!(found, Some(ids[n as usize]));
     }
     assert_eq!(set.compilations(), made + 1);
+}
+
+/// The first filter brings the first code: the first packet does not wait for it, either.
+#[test]
+fn the_first_packet_does_not_wait_for_code() {
+    let mut set = Classifier::new();
+    let id = set.insert(&filter(&connection(1)), claim(1)).unwrap();
+    let made = set.compilations();
+    assert!(made > 0 && !set.to_string().is_empty());
+    assert_eq!(set.find(&connection_packet(1), 60).unwrap(), Some(id));
+    assert_eq!(set.compilations(), made);
+    assert!(set.remove(id));
+    let made = set.compilations();
+    assert_eq!(set.find(&connection_packet(1), 60).unwrap(), None);
+    assert_eq!(set.compilations(), made);
+}
+
+/// A filter that takes the place of another one keeps its number and its age; one that may not
+/// leaves all as it was.
+#[test]
+fn filters_are_replaced() {
+    let mut set = Classifier::new();
+    let first = set.insert(&filter(&connection(1)), claim(1)).unwrap();
+    let second = set.insert(&filter("tcp"), claim(1)).unwrap();
+    // One that is asked by itself, and back.
+    for text in ["tcp dst port 80", "tcp or geneve 5", "tcp"] {
+        assert_eq!(set.replace(first, &filter(text), claim(1)), Ok(true));
+        assert_eq!(set.find(&connection_packet(2), 60).unwrap(), Some(first));
+    }
+    assert_eq!(set.replace(first, &filter("udp"), claim(1)), Ok(true));
+    assert_eq!(set.find(&connection_packet(1), 60).unwrap(), Some(second));
+    let owned = |owner, priority| Claim {
+        owner,
+        priority,
+        may_steal: false,
+    };
+    for text in ["udp", "udp or geneve 5"] {
+        assert_eq!(set.replace(first, &filter(text), owned(1, 1)), Ok(true));
+        let before = set.to_string();
+        let refused = set.replace(first, &filter("tcp"), owned(2, 2));
+        let owner = claim(1).owner;
+        assert_eq!(refused, Err(SetError::Steals { id: second, owner }));
+        assert_eq!(set.to_string(), before);
+        assert_eq!(set.set().len(), 2);
+        let mut udp = connection_packet(1);
+        udp[23] = 17;
+        assert_eq!(set.find(&udp, 60).unwrap(), Some(first));
+    }
+    assert!(set.remove(first));
+    assert_eq!(set.replace(first, &filter("udp"), claim(1)), Ok(false));
 }

@@ -31,6 +31,19 @@ int main(int argc, char **argv)
     CHECK(pt_filter_set_counters(set, &filters, &compilations) == 0 && filters == 2 && compilations == 2);
     CHECK(pt_filter_set_domain(set) != domain && pt_domain_name(domain)[0] == 0 && pt_error_code() == PT_E_HANDLE);
 
+    /* Another filter in its place: packets find it by the same number, and no packet waits for code. */
+    CHECK(pt_filter_set_replace(set, (uint32_t)rest, dns, 1, 9, 0) == 0);
+    CHECK(pt_filter_set_find_at(set, packet.at, packet.length, packet.wire_length) == PT_E_MISSING);
+    CHECK(pt_filter_set_replace(set, (uint32_t)rest, low, 2, 9, 0) == PT_E_REFUSED && strstr(pt_error_message(), "owner 1"));
+    CHECK(pt_filter_set_replace(set, 77, low, 1, 0, 0) == PT_E_MISSING && strstr(pt_error_message(), "77"));
+    CHECK(pt_filter_set_hold(set, 1) == 0 && pt_filter_set_hold(NULL, 1) == PT_E_HANDLE);
+    CHECK(pt_filter_set_replace(set, (uint32_t)rest, low, 1, 0, 0) == 0);
+    CHECK(pt_filter_set_counters(set, NULL, &compilations) == 0 && compilations == 2);
+    CHECK(pt_filter_set_hold(set, 0) == 0);
+    CHECK(pt_filter_set_find_at(set, packet.at, packet.length, packet.wire_length) == rest);
+    domain = pt_filter_set_domain(set);
+    CHECK(pt_filter_set_counters(set, &filters, &compilations) == 0 && filters == 2 && compilations == 2);
+
     /* A place where there is nothing is a fault, and does no harm to the next packet. */
     CHECK(pt_filter_set_find_at(set, 0xe0000000u, 60, 60) == PT_E_FAULT && pt_fault_last()->kind == PT_FAULT_READ);
     CHECK(pt_filter_set_find_at(set, packet.at, packet.length, packet.wire_length) == rest);

@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments, program: Option<PacketFilter>, judge: Judge<'_
     let handler = handler(arguments, &mut source)?;
     arguments.from.relinquish()?;
     let precision = arguments.style.precision();
-    let micro = precision == Some(Precision::Micro) || precision.is_none() && source.is_micro();
+    let micro = is_micro(precision, &source);
     let mut flow = Flow {
         arguments,
         judge,
@@ -130,6 +130,12 @@ pub fn run(arguments: &Arguments, program: Option<PacketFilter>, judge: Judge<'_
         true => REFUSED,
         false => SUCCESS,
     })
+}
+
+/// Whether times finer than microseconds are wanted by nobody: what was asked for counts, then the
+/// source, as far as it is known.
+fn is_micro(precision: Option<Precision>, source: &Source) -> bool {
+    precision == Some(Precision::Micro) || precision.is_none() && source.is_micro()
 }
 
 fn handler(arguments: &Arguments, source: &mut Source) -> Result<Option<Handler>, Failure> {
@@ -268,13 +274,18 @@ impl Flow<'_> {
         };
         let turned = files.turn();
         let turned = turned.map_err(|error| cannot_write(files.path(), &error))?;
+        if let Some(complaint) = files.complaint() {
+            output::complain(&complaint);
+        }
         let Some(writer) = files.writer().filter(|_| turned) else {
             self.full = true;
             let most = self.arguments.save.files().unwrap_or_default();
             output::complain(&format!("Maximum file limit reached: {most}"));
             return Ok(());
         };
-        let time = match self.arguments.style.precision() {
+        let precision = self.arguments.style.precision();
+        writer.micro(is_micro(precision, source));
+        let time = match precision {
             Some(Precision::Micro) => seen.time / 1000 * 1000,
             _ => seen.time,
         };
@@ -327,7 +338,9 @@ impl Flow<'_> {
             let sent = match (&self.sender, writer) {
                 (Some(sender), _) => sender.answer(seen, frame).is_ok(),
                 (None, Some(writer)) => {
+                    writer.micro(is_micro(self.arguments.style.precision(), source));
                     writer.origin(source.interface(seen), Direction::Out);
+                    writer.link(seen.origin.link);
                     let written = writer.packet(seen.time, frame, frame.len() as u32);
                     written.map_err(|error| self.cannot_write(&error))?;
                     true

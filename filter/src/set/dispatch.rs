@@ -14,7 +14,7 @@ use super::cuckoo::{Cuckoo, TableError};
 use super::memory::Memory;
 use super::merge::Merger;
 use super::path::{Shape, import};
-use super::{Group, Id, Random, Set};
+use super::{Group, Id, MemberPath, Random, Set};
 use crate::encode::encode;
 use crate::expression::{Expr, ExprId};
 use crate::list::searched;
@@ -106,7 +106,7 @@ impl Dispatch {
     }
 
     /// A filter that had these paths is gone; none are one that was asked by itself, or never.
-    pub fn removed(&mut self, set: &Set, paths: Vec<(usize, Vec<u32>)>) {
+    pub fn removed(&mut self, set: &Set, paths: Vec<MemberPath>) {
         self.stale |= paths.is_empty();
         for (group, key) in paths {
             self.update(set, group, &key);
