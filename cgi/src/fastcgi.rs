@@ -228,17 +228,19 @@ impl Conversation for FastCgi {
                 let drain = self.drain(&mut worker.reader, request, writer);
                 let (mut feeding, mut draining) = (std::pin::pin!(feed), std::pin::pin!(drain));
                 tokio::select! {
+                    // A process that takes nothing says so first.
+                    biased;
                     fed = &mut feeding => match fed {
                         Ok(_) => (fed, draining.await),
                         Err(failure) => return Err(failure),
                     },
-                    drained = &mut draining => (Ok(false), drained),
+                    drained = &mut draining => (Ok(Fed::Part), drained),
                 }
             };
             return match drained? {
                 End::Ended { status } => {
                     // What it did not read of the body would be taken for the next request's.
-                    if fed? {
+                    if fed? == Fed::Whole {
                         self.give_back(worker);
                     }
                     match status {
@@ -247,8 +249,13 @@ impl Conversation for FastCgi {
                     }
                 }
                 End::Unwanted => Ok(()),
-                // One that was done with its connection when the request came is not to blame.
-                End::Closed { early: true, .. } if bare && request != RequestId::FIRST => {
+                // One that was done with its connection when the request came is not to blame. But
+                // one that had the request may have done what it says before it ended.
+                End::Closed { early: true, .. }
+                    if bare
+                        && request != RequestId::FIRST
+                        && (is_idempotent(variables) || fed? == Fed::Nothing) =>
+                {
                     worker = self.start().await.map_err(|e| Failure::of_run(&e))?;
                     continue;
                 }
@@ -302,15 +309,39 @@ async fn closed(child: &mut Child, wrong: Option<String>) -> Failure {
     })
 }
 
-/// Sends a request; true if all of it was.
+/// What a process took of a request.
+#[derive(PartialEq, Eq)]
+enum Fed {
+    Nothing,
+    Part,
+    Whole,
+}
+
+/// Whether a request may be made twice, by what its method means (RFC 9110, section 9.2.2).
+fn is_idempotent(variables: &Variables) -> bool {
+    let methods = [
+        &b"GET"[..],
+        b"HEAD",
+        b"OPTIONS",
+        b"TRACE",
+        b"PUT",
+        b"DELETE",
+    ];
+    let mut pairs = variables.pairs();
+    let method = pairs.find(|(name, _)| *name == b"REQUEST_METHOD");
+    method.is_some_and(|(_, method)| methods.contains(&method))
+}
+
+/// Sends a request.
 async fn feed(
     writer: &mut OwnedWriteHalf,
     request: RequestId,
     variables: &Variables,
     input: &mut RequestBody,
-) -> Result<bool, Failure> {
+) -> Result<Fed, Failure> {
     let mut bytes = begin(request);
     parameters(&mut bytes, request, variables.pairs());
+    let mut fed = Fed::Nothing;
     loop {
         let piece = input.next(PIECE).await?.unwrap_or_else(Bytes::new);
         let last = piece.is_empty() || input.is_end();
@@ -320,13 +351,18 @@ async fn feed(
         if last {
             record(&mut bytes, request, RecordKind::STDIN, &[]);
         }
-        if writer.write_all(&bytes).await.is_err() {
-            // The other direction says why.
-            return Ok(false);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            match writer.write(rest).await {
+                Ok(count @ 1..) => rest = rest.get(count..).unwrap_or_default(),
+                // The other direction says why.
+                Ok(0) | Err(_) => return Ok(fed),
+            }
+            fed = Fed::Part;
         }
         bytes.clear();
         if last {
-            return Ok(true);
+            return Ok(Fed::Whole);
         }
     }
 }

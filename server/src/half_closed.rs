@@ -27,9 +27,10 @@ pub struct Answering(Arc<AtomicBool>);
 pub struct Due(Answering);
 
 impl Answering {
-    /// A request has come. One whose body has not is not waited for: its client has broken off.
-    pub fn begin(&self, whole: bool) -> Due {
-        self.0.store(whole, Ordering::Relaxed);
+    /// A request has come. Whether all of its body has, the stream cannot know: it may have been
+    /// read right before the end. A client that broke off in the middle costs no more, either.
+    pub fn begin(&self) -> Due {
+        self.0.store(true, Ordering::Relaxed);
         Due(self.clone())
     }
 }

@@ -16,7 +16,7 @@ use crate::variables::Peers;
 use crate::write_timeout::WriteTimeout;
 use bytes::BytesMut;
 use http::Request;
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -337,7 +337,7 @@ async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin, peers: Peers, common:
     let answering = Answering::default();
     let service = service_fn(|request: Request<Incoming>| {
         // Before anything else is read.
-        let due = answering.begin(request.body().is_end_stream());
+        let due = answering.begin();
         Box::pin(async move {
             let answer = match common.operators {
                 true => common.router.operate(&request),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
-const MODES: [&str; 16] = [
+const MODES: [&str; 17] = [
     "good",
     "deaf",
     "silent",
@@ -23,6 +23,7 @@ const MODES: [&str; 16] = [
     "leaves",
     "late",
     "closes",
+    "falls",
 ];
 
 static SERVING: LazyLock<Serving> = LazyLock::new(|| {
@@ -33,9 +34,11 @@ static SERVING: LazyLock<Serving> = LazyLock::new(|| {
     gcc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(program);
     assert!(gcc.arg(source).status().unwrap().success());
+    let done = folder.path().join("done");
     let handler = |mode: &str| {
         format!(
-            "[[handler]]\npath = \"/{mode}\"\nprogram = \"misbehaves\"\nrun = \"fastcgi\"\ninstances = 1\ncall_ms = 1000\nlog_lines = 5\nenv = {{ MODE = \"{mode}\" }}\n"
+            "[[handler]]\npath = \"/{mode}\"\nprogram = \"misbehaves\"\nrun = \"fastcgi\"\ninstances = 1\ncall_ms = 1000\nlog_lines = 5\nenv = {{ MODE = \"{mode}\", DONE = \"{}\" }}\n",
+            done.display()
         )
     };
     Serving::of(folder, &MODES.map(handler).concat())
@@ -95,6 +98,36 @@ fn nobody_gets_what_came_behind_anothers_answer() {
                 (answer.status, &*answer.text()),
                 (Some(200), "good"),
                 "{mode}"
+            );
+        }
+    }
+}
+
+/// A request that may do something twice is not made twice: a process that had it may have done it
+/// before it fell. One that means the same twice has an answer.
+#[test]
+fn requests_are_made_twice_only_where_that_is_the_same() {
+    let done = || {
+        std::fs::read(SERVING.path().join("done"))
+            .unwrap_or_default()
+            .len()
+    };
+    for (method, status, times) in [("POST", 500, 1), ("PATCH", 500, 1), ("PUT", 200, 2)] {
+        // The first request of a process is good, the second is not.
+        let before = done();
+        assert_eq!(
+            SERVING.send(request("GET", "/falls", "", b"")).status,
+            Some(200)
+        );
+        let first = done() - before;
+        let answer = SERVING.send(request(method, "/falls", "Content-Length: 0\r\n", b""));
+        assert_eq!(answer.status, Some(status), "{method}: {answer:?}");
+        assert_eq!((first, done() - before - first), (1, times), "{method}");
+        if status == 200 {
+            // The new process has had one request: this is its second.
+            assert_eq!(
+                SERVING.send(request("POST", "/falls", "", b"")).status,
+                Some(500)
             );
         }
     }

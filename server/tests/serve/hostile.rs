@@ -119,6 +119,28 @@ fn who_sends_no_more_has_the_answer() {
             answer.head
         );
     }
+    // Behind a body, too, however it comes: all at once with the end, or its end later.
+    let whole = request("POST", "/", "Content-Length: 5\r\n", b"whole");
+    let chunks = b"2\r\nwh\r\n3\r\nole\r\n0\r\n\r\n";
+    let chunked = request("POST", "/", "Transfer-Encoding: chunked\r\n", chunks);
+    for path in ["/protected/echo", "/fastcgi/echo", "/cgi/echo"] {
+        for (post, pause) in [&whole, &chunked]
+            .into_iter()
+            .flat_map(|p| [(p, 0), (p, 50)])
+        {
+            let post =
+                String::from_utf8_lossy(post).replacen("POST / ", &format!("POST {path} "), 1);
+            let (first, last) = post.split_at(post.len() - 3);
+            let mut stream = SERVING.connect();
+            stream.write_all(first.as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(pause));
+            stream.write_all(last.as_bytes()).unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+            let answer = read(stream);
+            let (status, text) = (answer.status, answer.text());
+            assert_eq!((status, &*text), (Some(200), "whole"), "{path}: {post:?}");
+        }
+    }
     // Whose body is not whole has broken off, and is not waited for.
     let serving = Serving::new(&format!(
         "[limits]\nbody_ms = 100000\n{}",

@@ -1,4 +1,5 @@
 /* A program that speaks FastCGI by hand, and wrongly in the way that its variable MODE says. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +10,7 @@ enum { END = 3, STDIN = 5, STDOUT = 6, STDERR = 7 };
 
 static unsigned char content[70000];
 static unsigned request_id;
-static int connection;
+static int connection, requests;
 
 static int take(void *to, size_t size)
 {
@@ -88,6 +89,15 @@ static void answer(const char *mode)
 	if (!strcmp(mode, "headless")) {
 		end();
 		return;
+	}
+	if (!strcmp(mode, "falls")) {
+		/* Every second request does something, says nothing and falls. */
+		int done = open(getenv("DONE"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+		if (done < 0 || write(done, "x", 1) != 1)
+			exit(1);
+		close(done);
+		if (++requests == 2)
+			_exit(1);
 	}
 	say(STDOUT, HEAD "good");
 	if (!strcmp(mode, "large")) {
