@@ -164,8 +164,8 @@ PT_API int pt_filter_set_remove(pt_filter_set *set, uint32_t number);
  * neither. PT_E_MISSING if there is none of that number; else as pt_filter_set_add, and after an
  * error the set is as before. */
 PT_API int pt_filter_set_replace(pt_filter_set *set, uint32_t number, pt_filter *filter, uint32_t owner, uint32_t priority, int may_steal);
-/* With `hold` 1 changes make no code, with 0 they do, and what was changed meanwhile is made code at
- * once: for many filters of different kinds. Packets that come in between wait for code. */
+/* With `hold` 1 changes make no code, with 0 they do, and what was changed meanwhile is made code
+ * at once: for many filters of different kinds. Packets that come in between wait for code. */
 PT_API int pt_filter_set_hold(pt_filter_set *set, int hold);
 /* Who gets a packet: the filter's number, PT_E_MISSING (without a message) if nobody, or another
  * negative error. */

@@ -4,9 +4,9 @@
 //! A change of the set writes a few words of the tables. The code is made anew, in a fresh domain,
 //! when there is a new shape of filters, or when what it took for the same in all filters of a
 //! shape no longer is. No packet waits for that: code is made by whoever changes the set, once for
-//! each change or for all of [`Classifier::change`]. Changes need the classifier for themselves, so no packet is
-//! judged while a table is half changed: a program that must not wait for changes keeps two
-//! classifiers and swaps them.
+//! each change or for all of [`Classifier::change`]. Changes need the classifier for themselves, so
+//! no packet is judged while a table is half changed: a program that must not wait for changes
+//! keeps two classifiers and swaps them.
 
 use alloc::boxed::Box;
 use alloc::string::String;

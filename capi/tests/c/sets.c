@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     CHECK(pt_filter_set_counters(set, &filters, &compilations) == 0 && filters == 2 && compilations == 2);
     CHECK(pt_filter_set_domain(set) != domain && pt_domain_name(domain)[0] == 0 && pt_error_code() == PT_E_HANDLE);
 
-    /* Another filter in its place: packets find it by the same number, and no packet waits for code. */
+    /* Another filter in its place: packets find it by the same number, and none waits for code. */
     CHECK(pt_filter_set_replace(set, (uint32_t)rest, dns, 1, 9, 0) == 0);
     CHECK(pt_filter_set_find_at(set, packet.at, packet.length, packet.wire_length) == PT_E_MISSING);
     CHECK(pt_filter_set_replace(set, (uint32_t)rest, low, 2, 9, 0) == PT_E_REFUSED && strstr(pt_error_message(), "owner 1"));
