@@ -59,6 +59,12 @@ fn pool() -> PoolBuilder<Handler> {
 }
 
 #[test]
+fn a_pool_of_no_size_is_refused() {
+    let refused = pool().size(0).build();
+    assert!(matches!(refused, Err(PoolError::NoSize)), "{refused:?}");
+}
+
+#[test]
 fn the_next_one_sees_nothing_of_the_last() {
     let reset = pool().size(1).build().unwrap();
     let keep = pool().size(1).recycle(Recycle::Keep).build().unwrap();
@@ -182,6 +188,22 @@ fn many_threads_share_few_domains() {
 }
 
 /// A thread gets its own domain again, warm; others take it only when there is nothing else.
+/// Entries and domains may be used on both sides of a `catch_unwind`.
+#[test]
+fn what_a_host_keeps_may_cross_a_panic() {
+    fn crosses<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+    crosses::<Func<fn(i32) -> i32>>();
+    crosses::<Domain>();
+    let domain = cold(&small()).build().unwrap();
+    let next = domain.func::<fn() -> i32>("next").unwrap();
+    let caught = std::panic::catch_unwind(|| {
+        assert_eq!(next.call().unwrap(), 0);
+        panic!("the host's own");
+    });
+    assert!(caught.is_err());
+    assert_eq!(next.call().unwrap(), 1);
+}
+
 #[test]
 fn a_thread_keeps_its_domain() {
     let p = pool()

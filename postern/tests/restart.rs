@@ -79,11 +79,8 @@ fn immediate_begins_anew_at_the_next_call() {
 fn back_off_rests_longer_and_gives_up() {
     let now = Arc::new(AtomicU64::new(5_000_000));
     let clock = now.clone();
-    let mut back_off = BackOff::default();
-    back_off.first = Duration::from_millis(10);
-    back_off.factor = 4;
-    back_off.most = Duration::from_millis(100);
-    back_off.give_up_after = Some(4);
+    let ms = Duration::from_millis;
+    let back_off = BackOff::new(ms(10), ms(100)).factor(4).give_up_after(4);
     let d = builder(|_| 0)
         .restart(RestartPolicy::BackOff(back_off))
         .clock(move || Duration::from_millis(clock.load(SeqCst)))

@@ -278,6 +278,10 @@ pub struct Func<F> {
     types: PhantomData<fn() -> F>,
 }
 
+/// As [`Domain`].
+impl<F> std::panic::UnwindSafe for Func<F> {}
+impl<F> std::panic::RefUnwindSafe for Func<F> {}
+
 impl<F: FuncType> Func<F> {
     pub(crate) fn new(domain: &Domain, offset: u32, signature: &Signature) -> Func<F> {
         Func {

@@ -190,6 +190,11 @@ impl Domain {
     }
 }
 
+/// A panic of a service ends the call, so what it leaves half done is the extension's memory, which
+/// nobody trusts.
+impl std::panic::UnwindSafe for Domain {}
+impl std::panic::RefUnwindSafe for Domain {}
+
 impl std::fmt::Debug for Domain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Domain")

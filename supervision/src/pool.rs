@@ -48,9 +48,9 @@ enum Lender<'a, T: Lendable> {
 }
 
 impl<T: Lendable> PoolBuilder<T> {
-    /// Most domains. Default: as many as there are processors.
+    /// Most domains, at least one. Default: as many as there are processors.
     pub fn size(mut self, domains: usize) -> Self {
-        self.options.size = domains.max(1);
+        self.options.size = domains;
         self
     }
 
@@ -102,8 +102,11 @@ impl<T: Lendable> PoolBuilder<T> {
     /// Makes the pool and the domains that are made ahead.
     ///
     /// # Errors
-    /// One of them could not be made.
+    /// One of them could not be made, or the size is 0.
     pub fn build(self) -> Result<Pool<T>, PoolError> {
+        if self.options.size == 0 {
+            return Err(PoolError::NoSize);
+        }
         let warm = self
             .warm
             .unwrap_or(self.options.size)

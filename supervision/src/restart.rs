@@ -46,10 +46,49 @@ impl Default for BackOff {
 }
 
 impl BackOff {
+    /// Rests of `first` after one fault, twice as long after each further one, and `most` at last.
+    ///
+    /// ```
+    /// use postern_supervision::{BackOff, RestartPolicy};
+    /// use std::time::Duration;
+    ///
+    /// // 10 ms, 30 ms, 90 ms, 100 ms, and then it stays closed.
+    /// let rests = BackOff::new(Duration::from_millis(10), Duration::from_millis(100))
+    ///     .factor(3)
+    ///     .give_up_after(5);
+    /// let policy = RestartPolicy::from(rests);
+    /// assert!(matches!(policy, RestartPolicy::BackOff(b) if b.give_up_after == Some(5)));
+    /// ```
+    pub fn new(first: Duration, most: Duration) -> BackOff {
+        BackOff {
+            first,
+            most,
+            ..BackOff::default()
+        }
+    }
+
+    /// By how much each further rest is longer than the one before.
+    pub fn factor(mut self, factor: u32) -> BackOff {
+        self.factor = factor;
+        self
+    }
+
+    /// How many faults in a row close the domain until the host resets it.
+    pub fn give_up_after(mut self, faults: u32) -> BackOff {
+        self.give_up_after = Some(faults);
+        self
+    }
+
     /// The rest after the fault that is number `in_row`, from 1.
     fn rest(&self, in_row: u32) -> Duration {
         let factor = self.factor.saturating_pow(in_row.saturating_sub(1));
         self.first.saturating_mul(factor).min(self.most)
+    }
+}
+
+impl From<BackOff> for RestartPolicy {
+    fn from(rests: BackOff) -> RestartPolicy {
+        RestartPolicy::BackOff(rests)
     }
 }
 

@@ -16,7 +16,8 @@ pub struct Limits {
     /// with. Other sizes than that are for images whose code finds the size in its window, which is
     /// all that `postern cc` and E-code make now. Default: `None`.
     pub data_stack: Option<u64>,
-    /// Longest time of one call; `None` is no limit. Default: 1 s.
+    /// Longest time of one call. `None` is no limit; `Some(Duration::ZERO)` is over at once, so
+    /// whatever the watchdog sees inside is ended. Default: 1 s.
     pub deadline: Option<Duration>,
     /// Deepest nesting of calls inside the extension; `None` is as deep as the thread's own stack.
     pub call_depth: Option<u32>,

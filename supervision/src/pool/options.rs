@@ -63,6 +63,9 @@ pub enum PoolError {
     /// The pool was closed.
     #[error("the pool is closed")]
     Closed,
+    /// It was to be built with a size of 0.
+    #[error("a pool of size 0 lends nothing; size must be at least 1")]
+    NoSize,
 }
 
 pub(crate) type Make<T> = Arc<dyn Fn() -> Result<T, Box<dyn Error + Send + Sync>> + Send + Sync>;
