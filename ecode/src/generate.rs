@@ -54,6 +54,7 @@ impl Finish<'_> {
             unit.text.push(FILL);
         }
         let mut imports: Vec<u32> = alloc::vec![u32::MAX; self.unit.globals.len()];
+        let referenced = self.referenced();
         for (index, place) in imports.iter_mut().enumerate() {
             let global = self.unit.globals[index];
             let known = if global.label == Name(0) {
@@ -71,7 +72,7 @@ impl Finish<'_> {
             let section = match global.section {
                 Some(section) => section,
                 None => {
-                    if global.used {
+                    if referenced[index] {
                         *place = unit.imports.len() as u32;
                         unit.imports.push(Import {
                             name,
@@ -97,6 +98,19 @@ impl Finish<'_> {
         self.relocations(&mut unit, &imports);
         self.lines(&mut unit);
         unit
+    }
+
+    /// Which globals code or data refers to: a call that never runs has left none.
+    fn referenced(&self) -> Vec<bool> {
+        let mut referenced = alloc::vec![false; self.unit.globals.len()];
+        let code = self.unit.asm.references();
+        let code = code.iter().map(|reference| reference.symbol.number());
+        let data = [&self.unit.rodata_references, &self.unit.data_references];
+        let data = data.into_iter().flatten().map(|reference| reference.symbol);
+        for global in code.chain(data).filter_map(global_of) {
+            referenced[global] = true;
+        }
+        referenced
     }
 
     /// Where a symbol number leads: target and what is added.

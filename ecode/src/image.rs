@@ -174,7 +174,7 @@ pub fn link(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
 }
 
 /// Alignment of the sections of a unit.
-const ALIGN: usize = 16;
+const ALIGN: usize = 64;
 
 /// Appends a section at the next aligned place; returns that.
 fn append(all: &mut Vec<u8>, bytes: &[u8], fill: u8) -> usize {

@@ -37,6 +37,61 @@ fn features_compute_what_gcc_computes() {
     same(include_str!("files/features.c"));
 }
 
+/// What gcc's own tests have found missing.
+#[test]
+fn old_designators_ranges_and_alignment_are_gccs() {
+    same(
+        r"
+struct pair { char a, b; union { double d; int i[2]; } u; short c; };
+static const struct pair GLOBAL = { b: 3, u: { d: -0.25 }, c: 7, };
+static struct pair rows[2] = { [1] = { c: 5, a: 1 }, [0] = { 1, 2 } };
+typedef struct { int a; } __attribute__((aligned(32))) wide;
+static struct { wide x[3]; int c; } wides[2];
+static char byte, line[3] __attribute__((aligned(64)));
+static const char constant __attribute__((aligned(32))) = 3;
+long f0(long p) {
+    const struct pair local = { c: p, a: p + 1, };
+    return GLOBAL.a + GLOBAL.b * 10 + GLOBAL.u.i[1] + GLOBAL.c + local.a + local.b + local.c + rows[1].c + rows[0].b + rows[1].a;
+}
+static long second(long, long b, struct pair) { return b; }
+long f1(long p) { return second(1, p, GLOBAL); }
+long f2(long p) {
+    switch ((unsigned long)p) {
+    case 0xfffffffffffffff0ul ... 0xfffffffffffffffful: return 1;
+    case 0x7ffffffffffffffful ... 0x8000000000000003ul: return 2;
+    case 5 ... 4: return 3;
+    default: return 4;
+    }
+}
+long f3(long p) {
+    switch ((signed char)p) { case -3 ... 3: return 1; case 126 ... 127: return 2; default: return 0; }
+}
+long f4(long p) {
+    return sizeof wides + ((unsigned long)&wides[1].x[p & 1] & 31) + ((unsigned long)line & 63) + ((unsigned long)&constant & 31) + byte + constant
+        + (p == 77 ? p : 1) + __alignof__(wide);
+}
+",
+    );
+    let needs = |source: &str| compile(source).unwrap_err().list[0].message.clone();
+    assert!(needs("int f(int a, int b[a++]) { return a; }").contains("effects"));
+    assert!(
+        needs("int f(void) { int a __attribute__((aligned(32))) = 1; return *&a; }").contains("16")
+    );
+    assert!(
+        needs(
+            "struct s { int a; } __attribute__((aligned(64))); int f(struct s x) { return x.a; }"
+        )
+        .contains("16")
+    );
+    assert!(needs("_Alignas(128) int x;").contains("64"));
+    assert!(
+        compile("void g(void); int f(void) { if (0) g(); return 0; }")
+            .unwrap()
+            .imports
+            .is_empty()
+    );
+}
+
 /// Numbers that macros made are spelled as they are read: `1 ## 2` is 12 for `#` and `##`, too.
 #[test]
 fn made_numbers_keep_their_spelling() {

@@ -92,8 +92,10 @@ const IGNORED: &[&[u8]] = &[
     b"warn_if_not_aligned",
 ];
 
-/// The largest alignment that frames and sections keep.
-const MOST: i64 = 16;
+/// The largest alignment that sections keep.
+const MOST: i64 = 64;
+/// What `aligned` without a number asks for.
+const USUAL: i64 = 16;
 
 impl Parser<'_> {
     /// Reads attributes as long as there are any.
@@ -152,7 +154,7 @@ impl Parser<'_> {
         match name {
             b"packed" => to.packed = true,
             b"aligned" => {
-                let mut align = Some(MOST);
+                let mut align = Some(USUAL);
                 let at = self.at();
                 if self.accept(TokenKind::LParen) {
                     align = self.constant_expression();
@@ -226,7 +228,7 @@ impl Parser<'_> {
                 to.align = to.align.max(align as u32);
             }
             Some(_) => {
-                let message = "E-code aligns to 1, 2, 4, 8 or 16 bytes".into();
+                let message = "E-code aligns to 1, 2, 4, 8, 16, 32 or 64 bytes".into();
                 self.error(Rule::Unsupported, at, message, "");
             }
         }

@@ -330,8 +330,13 @@ impl Parser<'_> {
                 break;
             }
             let declarator = self.declarator(specifiers.ty, false);
-            // The length of a parameter that is an array says nothing.
-            self.variable = None;
+            // The length of a parameter that is an array says nothing, but is computed.
+            if let Some(length) = self.variable.take()
+                && self.tree.get(length).effects
+            {
+                let message = "E-code computes no length of a parameter that has effects".into();
+                self.error(Rule::Unsupported, at, message, "compute it in the function");
+            }
             let info = *self.types.get(declarator.ty);
             let ty = match info.kind {
                 TypeKind::Array => self.types.pointer(info.of),

@@ -14,6 +14,9 @@ use crate::token::TokenKind;
 use crate::tree::{Arithmetic, Expression, Local, LocalId, NodeId, Statement};
 use crate::types::*;
 
+/// The largest alignment that frames keep.
+const FRAME_ALIGNMENT: u32 = 16;
+
 impl Parser<'_> {
     pub(crate) fn external_declaration(&mut self) {
         if self.accept(TokenKind::Semi) {
@@ -175,6 +178,7 @@ impl Parser<'_> {
             self.static_local(declarator, name, align);
             return;
         }
+        self.check_alignment(align, declarator.at);
         let first = self.tree.locals.len();
         match length {
             Some(length) => self.variable_array(declarator, name, length),
@@ -328,12 +332,21 @@ impl Parser<'_> {
 
     /// Counts a local in memory; an error if they get too large.
     pub(crate) fn count_frame(&mut self, ty: Type, at: u32) {
+        self.check_alignment(self.types.get(ty).align, at);
         let size = u64::from(self.types.size(ty));
         if self.frame + size > u64::from(self.limits.frame) {
             self.limit(at, limits::FRAME, "frame");
             return;
         }
         self.frame += size;
+    }
+
+    /// Frames begin at multiples of 16 bytes, and so do not what asks for more in them.
+    pub(crate) fn check_alignment(&mut self, align: u32, at: u32) {
+        if align > FRAME_ALIGNMENT {
+            let message = "E-code aligns variables of functions to at most 16 bytes".into();
+            self.error(Rule::Unsupported, at, message, "make it static");
+        }
     }
 
     fn static_local(&mut self, declarator: Declarator, name: Name, align: u32) {

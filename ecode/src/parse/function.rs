@@ -88,18 +88,11 @@ impl Parser<'_> {
         for index in 0..self.types.params(ty).len() {
             let param = self.types.params(ty)[index];
             let (name, at) = names.get(index).copied().unwrap_or_default();
-            if name == Name(0) && param != ERROR {
-                self.error(
-                    Rule::Expected,
-                    at.max(1),
-                    "a parameter of a definition needs a name".into(),
-                    "",
-                );
-                continue;
-            }
-            if self
-                .lookup(name)
-                .is_some_and(|symbol| symbol.depth == self.depth)
+            // One without a name comes, too; nobody asks for it.
+            if name != Name(0)
+                && self
+                    .lookup(name)
+                    .is_some_and(|symbol| symbol.depth == self.depth)
             {
                 self.redeclared(name, at);
                 continue;
@@ -124,7 +117,12 @@ impl Parser<'_> {
                 (_, true) => Meaning::Memory(local),
                 _ => Meaning::Register(local),
             };
-            self.bind(name, meaning, param, at);
+            if structure {
+                self.check_alignment(self.types.get(param).align, at);
+            }
+            if name != Name(0) {
+                self.bind(name, meaning, param, at);
+            }
         }
     }
 

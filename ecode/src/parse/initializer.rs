@@ -190,7 +190,7 @@ impl Parser<'_> {
             if first.is_none() && matches!(self.peek(), TokenKind::RBrace | TokenKind::End) {
                 break;
             }
-            if first.is_none() && matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) {
+            if first.is_none() && self.designator_at(0) {
                 if !braces {
                     return most; // it belongs to what is around this
                 }
@@ -228,12 +228,7 @@ impl Parser<'_> {
             if self.peek() != TokenKind::Comma {
                 break;
             }
-            if !braces
-                && matches!(
-                    self.peek_at(1),
-                    TokenKind::RBrace | TokenKind::Dot | TokenKind::LBracket
-                )
-            {
+            if !braces && (self.peek_at(1) == TokenKind::RBrace || self.designator_at(1)) {
                 return most;
             }
             self.advance();
@@ -244,6 +239,16 @@ impl Parser<'_> {
             self.error(Rule::Initializer, at, "a value is missing".into(), "");
         }
         most
+    }
+
+    /// Whether a designator stands so many tokens ahead: `[`, `.`, or a name with a colon, as gcc had
+    /// it before C did.
+    fn designator_at(&self, ahead: usize) -> bool {
+        match self.peek_at(ahead) {
+            TokenKind::Dot | TokenKind::LBracket => true,
+            TokenKind::Name => self.peek_at(ahead + 1) == TokenKind::Colon,
+            _ => false,
+        }
     }
 
     /// The part that values without designators come to: of a union only the first.
@@ -287,7 +292,11 @@ impl Parser<'_> {
         };
         // Types and places of what is gone into, and the index behind the part of each.
         let mut levels: Vec<(Type, u32, u32)> = Vec::new();
-        while matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) && !self.panic {
+        let old = self.peek() == TokenKind::Name;
+        if old {
+            part = self.old_designator(part, &mut levels)?;
+        }
+        while !old && matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) && !self.panic {
             let at = self.at();
             let found = if self.advance().kind == TokenKind::LBracket {
                 let index = self.constant_expression()?;
@@ -301,25 +310,37 @@ impl Parser<'_> {
                 self.enter_member(part, Name(name.value), &mut levels)
             };
             let Some(inner) = found else {
-                if !self.panic {
-                    self.fail(
-                        Rule::Initializer,
-                        at,
-                        1,
-                        format!("`{}` has no such part", self.spell(part.ty.plain())),
-                        "".into(),
-                    );
-                }
+                self.no_part(part.ty, at);
                 return None;
             };
             part = inner;
         }
-        self.expect(TokenKind::Assign, "`=`");
+        if !old {
+            self.expect(TokenKind::Assign, "`=`");
+        }
         self.part_object(part, 0, None);
         for (ty, offset, next) in levels.drain(1..).rev() {
             self.rest(ty, offset, next);
         }
         levels.first().map(|level| level.2)
+    }
+
+    /// `x:`, which goes one part deep.
+    fn old_designator(&mut self, part: Part, levels: &mut Vec<(Type, u32, u32)>) -> Option<Part> {
+        let token = self.advance();
+        self.advance();
+        let inner = self.enter_member(part, Name(token.value), levels);
+        if inner.is_none() {
+            self.no_part(part.ty, token.at);
+        }
+        inner
+    }
+
+    fn no_part(&mut self, ty: Type, at: u32) {
+        if !self.panic {
+            let message = format!("`{}` has no such part", self.spell(ty.plain()));
+            self.fail(Rule::Initializer, at, 1, message, "".into());
+        }
     }
 
     /// A part of an element, which it goes into.

@@ -104,12 +104,24 @@ impl Parser<'_> {
             self.error(Rule::Misplaced, at, "this stands in no switch".into(), "");
             return;
         };
-        if last.wrapping_sub(first) as u64 > 1024 && last >= first {
+        let unsigned = self.types.is_unsigned(switch.ty);
+        let backward = if unsigned {
+            (last as u64) < first as u64
+        } else {
+            last < first
+        };
+        if !backward && last.wrapping_sub(first) as u64 > 1024 {
             let message = "E-code has ranges of at most 1024 cases".into();
             self.error(Rule::Unsupported, at, message, "compare before the switch");
             return;
         }
-        for value in first..=last {
+        // An empty range stands for no case.
+        let count = if backward {
+            0
+        } else {
+            last.wrapping_sub(first) + 1
+        };
+        for value in (0..count).map(|k| first.wrapping_add(k)) {
             let value = self.wrapped(switch.ty, value as u64) as i64;
             let narrow = self.types.size(switch.ty) == 4;
             let value = if narrow { value as i32 as i64 } else { value };
