@@ -54,7 +54,9 @@ impl<'a> Subject<'a> {
     pub fn buffer(&self, profile: Profile) -> Vec<u64> {
         let words = match profile {
             Profile::User => postern_verifier::buffer_len(self.text.len()),
-            Profile::Bounded => postern_verifier::bounded_buffer_len(self.text.len()),
+            Profile::Bounded | Profile::Kernel => {
+                postern_verifier::bounded_buffer_len(self.text.len())
+            }
         };
         vec![0; words]
     }
@@ -63,7 +65,9 @@ impl<'a> Subject<'a> {
     pub fn judge_with(&self, profile: Profile, buffer: &mut [u64]) -> Result<Facts, Violation> {
         let (text, layout) = (&self.text, &self.layout);
         match profile {
-            Profile::User => postern_verifier::verify(text, layout, profile, buffer),
+            Profile::User | Profile::Kernel => {
+                postern_verifier::verify(text, layout, profile, buffer)
+            }
             Profile::Bounded => postern_verifier::verify_within(text, layout, self.bounds, buffer),
         }
     }

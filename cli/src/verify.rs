@@ -34,12 +34,16 @@ pub struct Arguments {
     /// With --raw: number of gate slots that the code may call
     #[arg(long, value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_IMPORTS)), default_value_t = 0, requires = "raw", value_name = "N")]
     imports: u32,
-    /// With --raw: segment register of memory operands
-    #[arg(long, value_enum, default_value_t = SegmentName::Gs, requires = "raw")]
-    segment: SegmentName,
+    /// With --raw: segment register of memory operands (default: gs, with --kernel fs)
+    #[arg(long, value_enum, requires = "raw")]
+    segment: Option<SegmentName>,
     /// Ask for more: no loops and no indirect branches, so that every call ends by itself
     #[arg(long)]
     bounded: bool,
+    /// Ask for what ring 0 needs: general registers only, memory through fs, no recursion and no
+    /// indirect branches
+    #[arg(long, conflicts_with = "bounded")]
+    kernel: bool,
     /// With --bounded: refuse calls that could run more instructions
     #[arg(long, requires = "bounded", value_name = "N", default_value_t = Bounds::MAX.instructions, hide_default_value = true)]
     most_instructions: u32,
@@ -117,8 +121,9 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
     };
     let mut subject = if arguments.raw {
         let segment = match arguments.segment {
-            SegmentName::Gs => Segment::Gs,
-            SegmentName::Fs => Segment::Fs,
+            None if arguments.kernel => Segment::Fs,
+            None | Some(SegmentName::Gs) => Segment::Gs,
+            Some(SegmentName::Fs) => Segment::Fs,
         };
         let imports = arguments.imports;
         let text = arguments.offset.unwrap_or(text_start(imports));
@@ -146,10 +151,10 @@ fn report(arguments: &Arguments, path: &Path) -> Report {
         call_depth: arguments.most_depth,
     };
     report.bytes = subject.text.len();
-    let profile = if arguments.bounded {
-        Profile::Bounded
-    } else {
-        Profile::User
+    let profile = match (arguments.bounded, arguments.kernel) {
+        (true, _) => Profile::Bounded,
+        (_, true) => Profile::Kernel,
+        _ => Profile::User,
     };
     match subject.judge(profile) {
         Ok(facts) => {

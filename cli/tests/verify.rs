@@ -103,6 +103,9 @@ fn bare_code_is_judged_as_told() {
         (&["kernel.bin"], 1),
         (&["kernel.bin", "--segment", "fs"], 0),
         (&["system.bin"], 1),
+        (&["kernel.bin", "--kernel"], 0),
+        (&["kernel.bin", "--kernel", "--segment", "gs"], 1),
+        (&["loop.bin", "--kernel"], 0),
         (&["slot.bin", "--imports", "2"], 0),
         (&["slot.bin", "--imports", "1"], 1),
         (&["slot.bin", "--imports", "2", "--offset", "0x13000"], 1),
@@ -138,6 +141,11 @@ fn bare_code_is_judged_as_told() {
         assert_eq!(run.code, code, "{most:?}: {run:?}");
     }
     postern(&["verify", "--raw", "two.bin", "--most-depth", "2"]).bad(2);
+    // Sixty calls deep, and longer than can be counted.
+    let json = postern(&["verify", "--raw", "--kernel", "--json", "sixty.bin"]).json(0);
+    assert_eq!(json[0]["facts"]["call_depth"], 60);
+    assert!(json[0]["facts"]["longest_path"].is_null());
+    postern(&["verify", "--raw", "--kernel", "--bounded", "two.bin"]).bad(2);
 }
 
 #[test]

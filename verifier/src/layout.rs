@@ -33,6 +33,10 @@ pub enum Profile {
     User,
     /// Branches and calls forward only and no indirect ones, so that text ends by itself.
     Bounded,
+    /// What may run in ring 0 on the kernel's own stack: general registers only, memory through fs,
+    /// no indirect branches, and no recursion, so that the deepest call is known. Loops are
+    /// allowed; text without one has its longest path told, too.
+    Kernel,
 }
 
 /// Slots outside text that branches may go to besides gate slots: slot `k` begins at `start + 32

@@ -18,7 +18,8 @@
 //!
 //! The modules, in the order of reading: `row` and `allow` (the list as data), `table` (the same,
 //! dense), `decode` (one instruction), `guard` and `pad` (indirect branches), `layout` (what lies
-//! around a text), `verify` and `pass` (a text), `bounded` (the longest path), `explain` and `rule`
+//! around a text), `verify` and `pass` (a text), `bounded` (the longest path), `nesting` (the
+//! deepest call), `explain` and `rule`
 //! (what to say when code is refused). Beside them, for those who make code, stand [`window`] (the
 //! numbers of the ABI) and [`relocation`] (addresses that are filled in later).
 #![no_std]
@@ -35,6 +36,7 @@ mod decode;
 mod explain;
 mod guard;
 mod layout;
+mod nesting;
 mod pad;
 mod pass;
 pub mod relocation;

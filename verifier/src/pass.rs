@@ -275,8 +275,10 @@ impl Pass<'_> {
             // Opcode FFh: inc and dec, or the branch of a guarded sequence.
             _ if opcode(self.text, at).1 >> 3 & 7 < 2 => Ok(true),
             _ => {
-                if self.profile == Profile::Bounded {
-                    return Err((at, Rule::BoundedIndirect));
+                match self.profile {
+                    Profile::User => {}
+                    Profile::Bounded => return Err((at, Rule::BoundedIndirect)),
+                    Profile::Kernel => return Err((at, Rule::KernelIndirect)),
                 }
                 if !guard::close(self.text, self.layout.segment.prefix(), self.starts, at) {
                     return Err((at, Rule::Unguarded));

@@ -58,7 +58,7 @@ rules! {
     Empty "empty"
         "The text is empty; an extension needs at least one instruction."
     BufferTooSmall "buffer-too-small"
-        "The buffer is too small; give as many words as `buffer_len` (for the bounded profile: `bounded_buffer_len`) says."
+        "The buffer is too small; give as many words as `buffer_len` (for other profiles than the user's: `bounded_buffer_len`) says."
     NotAllowed "not-allowed"
         "This instruction is not on the allow list; use one of the reference page, or compile with `postern cc`, which emits no other."
     Form "form"
@@ -97,6 +97,14 @@ rules! {
         "A call that begins here could run more instructions than the maximum, or more than 2^32 - 2; call less often, or ask for a higher maximum."
     BoundedDepth "bounded-depth"
         "Calls from here on nest deeper than the maximum; call less deeply, or ask for a higher maximum."
+    KernelVector "kernel-vector"
+        "The kernel profile has general registers only; compile with `postern cc --kernel`, or without floating point and vectors."
+    KernelIndirect "kernel-indirect"
+        "The kernel profile allows no indirect branch; branch directly, and compile switches without tables."
+    KernelCall "kernel-call"
+        "The kernel profile allows calls only forward, so that none is recursive; place callees behind their callers, and make a recursion a loop."
+    KernelJump "kernel-jump"
+        "The kernel profile allows jumps back only as far as the nearest target of a call; jump within the function, or call."
 }
 
 #[cfg(test)]

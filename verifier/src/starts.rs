@@ -5,8 +5,8 @@ pub const fn buffer_len(text_len: usize) -> usize {
     2 * words(text_len)
 }
 
-/// Words of the buffer that [`crate::verify`] needs for [`crate::Profile::Bounded`]: a path for
-/// each byte besides.
+/// Words of the buffer that [`crate::verify`] needs for [`crate::Profile::Bounded`] and
+/// [`crate::Profile::Kernel`]: a path for each byte besides.
 pub const fn bounded_buffer_len(text_len: usize) -> usize {
     buffer_len(text_len).saturating_add(text_len)
 }

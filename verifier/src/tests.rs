@@ -1,6 +1,7 @@
 //! Small texts, judged whole: one per rule, and the ways around the guarded sequence.
 
 mod bounds;
+mod nesting;
 mod parts;
 mod targets;
 

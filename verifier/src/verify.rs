@@ -4,6 +4,7 @@
 use crate::bounded::{self, Bounds};
 use crate::decode::{chunk_at, decode, displacement};
 use crate::layout::{Layout, Profile, Segment};
+use crate::nesting::{Nesting, nesting};
 use crate::pad;
 use crate::pass::{Found, Pass};
 use crate::rule::{Rule, Violation};
@@ -31,15 +32,17 @@ pub struct Facts {
     pub links: bool,
     /// Number of instructions.
     pub instructions: u32,
-    /// [`Profile::Bounded`] only: instructions on the longest path from any start to a return or
-    /// trap.
+    /// Instructions on the longest path from any start to a return or trap: of
+    /// [`Profile::Bounded`], and of [`Profile::Kernel`] if nothing loops and there are fewer than
+    /// 2^32 - 1.
     pub longest_path: Option<u32>,
-    /// [`Profile::Bounded`] only: how deep calls nest at most, those of gate slots among them.
+    /// How deep calls nest at most, those of gate slots among them: of [`Profile::Bounded`] and
+    /// [`Profile::Kernel`].
     pub call_depth: Option<u32>,
 }
 
-/// Judges `text`. `buffer` has [`buffer_len`] words ([`bounded_buffer_len`] for
-/// [`Profile::Bounded`]); what it holds before does not matter. After success its first part holds
+/// Judges `text`. `buffer` has [`buffer_len`] words ([`bounded_buffer_len`] for other profiles than
+/// [`Profile::User`]); what it holds before does not matter. After success its first part holds
 /// the instruction starts: see [`crate::Starts`].
 ///
 /// Accepted text, mapped read-only at `layout.text` with no alias that can be written, reads,
@@ -79,14 +82,15 @@ fn judge(
     if text.is_empty() {
         return Err(refuse(0, Rule::Empty));
     }
-    // What lies behind a link may come back, so no path through one is the longest.
-    let endless = profile == Profile::Bounded && layout.links.count != 0;
-    if endless || !layout.holds(text.len()) {
+    // What lies behind a link may come back, so no path through one is the longest or the deepest.
+    let endless = profile != Profile::User && layout.links.count != 0;
+    let taken = profile == Profile::Kernel && layout.segment != Segment::Fs;
+    if endless || taken || !layout.holds(text.len()) {
         return Err(refuse(0, Rule::Layout));
     }
     let needed = match profile {
         Profile::User => buffer_len(text.len()),
-        Profile::Bounded => bounded_buffer_len(text.len()),
+        Profile::Bounded | Profile::Kernel => bounded_buffer_len(text.len()),
     };
     let too_small = refuse(0, Rule::BufferTooSmall);
     let buffer = buffer.get_mut(..needed).ok_or(too_small)?;
@@ -115,11 +119,24 @@ fn judge(
     if let Some(at) = misplaced(text, layout, starts, targets) {
         return Err(refuse(at, Rule::BranchMisplaced));
     }
-    let longest = match profile {
-        Profile::User => None,
+    let (longest_path, call_depth) = match profile {
+        Profile::User => (None, None),
         Profile::Bounded => {
             let found = bounded::longest_path(text, layout, starts, paths, bounds);
-            Some(found.map_err(|(at, rule)| refuse(at, rule))?)
+            let path = found.map_err(|(at, rule)| refuse(at, rule))?;
+            (Some(path.instructions), Some(path.depth))
+        }
+        Profile::Kernel => {
+            if found.seen & (X87 | XMM | YMM | FLOAT) != 0 {
+                return Err(refuse(vector(text, layout.segment), Rule::KernelVector));
+            }
+            // The targets have been looked at, so their room is free.
+            let found = nesting(text, layout, starts, targets, paths);
+            let Nesting { depth, loops } = found.map_err(|(at, rule)| refuse(at, rule))?;
+            let path = (!loops)
+                .then(|| bounded::longest_path(text, layout, starts, paths, Bounds::MAX).ok())
+                .flatten();
+            (path.map(|path| path.instructions), Some(depth))
         }
     };
     Ok(Facts {
@@ -131,8 +148,8 @@ fn judge(
         gates: found.gates,
         links: found.links,
         instructions: found.count,
-        longest_path: longest.map(|path| path.instructions),
-        call_depth: longest.map(|path| path.depth),
+        longest_path,
+        call_depth,
     })
 }
 
@@ -172,6 +189,18 @@ fn containing(text: &[u8], segment: Segment, position: usize) -> usize {
     let mut at = 0;
     while let Some(decoded) = decode(&chunk_at(text, at), segment.prefix()) {
         if at + decoded.length > position {
+            break;
+        }
+        at += decoded.length;
+    }
+    at
+}
+
+/// The start of the first instruction that touches more than general registers.
+fn vector(text: &[u8], segment: Segment) -> usize {
+    let mut at = 0;
+    while let Some(decoded) = decode(&chunk_at(text, at), segment.prefix()) {
+        if decoded.entry & (X87 | XMM | YMM | FLOAT) != 0 {
             break;
         }
         at += decoded.length;

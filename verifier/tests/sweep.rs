@@ -10,7 +10,7 @@ mod oracles;
 use std::collections::BTreeMap;
 
 use oracles::Oracles;
-use postern_verifier::{Segment, next};
+use postern_verifier::{Layout, Profile, Segment, bounded_buffer_len, next, verify};
 
 /// What stands before REX: the accepted orders and many that are wrong.
 const PREFIXES: &[&[u8]] = &[
@@ -133,6 +133,61 @@ fn legacy_encodings_agree_with_other_decoders() {
     }
     tally.finish("legacy");
     assert!(tally.accepted > 500_000, "the sweep has lost its reach");
+}
+
+/// What the kernel profile accepts by itself, with a return behind it: memory through fs alone, and
+/// general registers alone.
+#[test]
+fn encodings_for_the_kernel_agree_with_other_decoders() {
+    let mut oracles = Oracles::of(Segment::Fs);
+    let mut tally = Tally::default();
+    let layout = Layout {
+        segment: Segment::Fs,
+        ..Layout::new(2)
+    };
+    let mut buffer = [0; bounded_buffer_len(16)];
+    for prefix in PREFIXES {
+        let prefix = prefix.iter().map(|byte| match byte {
+            0x65 => 0x64,
+            0x64 => 0x65,
+            other => *other,
+        });
+        let prefix: Vec<u8> = prefix.collect();
+        for rex in REX {
+            for map in MAPS {
+                let mut bytes = prefix.clone();
+                bytes.extend(rex);
+                bytes.extend(*map);
+                let at = bytes.len();
+                bytes.extend([0; 3]);
+                bytes.extend(TAIL);
+                for word in 0..=u16::MAX {
+                    let [opcode, modrm] = word.to_le_bytes();
+                    (bytes[at], bytes[at + 1], bytes[at + 2]) = (opcode, modrm, 0x24);
+                    tally.tried += 1;
+                    let Ok(seen) = next(&bytes, 0, Segment::Fs) else {
+                        continue;
+                    };
+                    let mut text = bytes[..seen.length].to_vec();
+                    text.push(0xc3);
+                    if verify(&text, &layout, Profile::Kernel, &mut buffer).is_err() {
+                        continue;
+                    }
+                    tally.accepted += 1;
+                    assert!(
+                        !seen.xmm && !seen.ymm && !seen.x87 && !seen.float,
+                        "{text:02x?}"
+                    );
+                    if let Err(what) = oracles.check(&bytes, &seen) {
+                        text.pop();
+                        tally.complaints.entry(what).or_insert((0, text)).0 += 1;
+                    }
+                }
+            }
+        }
+    }
+    tally.finish("kernel");
+    assert!(tally.accepted > 100_000, "the sweep has lost its reach");
 }
 
 #[test]

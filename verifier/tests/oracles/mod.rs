@@ -1,5 +1,5 @@
 //! Three general decoders, asked whether they see what the verifier saw: the same length, memory
-//! only at gs + a 32-bit address and nothing wide, no stack pointer, no state but registers and
+//! only at the window's segment + a 32-bit address and nothing wide, no stack pointer, no state but registers and
 //! arithmetic flags, the same control flow.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -7,7 +7,7 @@ use iced_x86::{
     CodeSize, CpuidFeature, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic,
     OpAccess, Register, RflagsBits,
 };
-use postern_verifier::{Instruction, InstructionKind};
+use postern_verifier::{Instruction, InstructionKind, Segment};
 use yaxpeax_x86::long_mode::{DecodeError, InstDecoder, Operand, RegSpec};
 use zydis::ffi::DecodedOperandKind;
 use zydis::{FullInstruction, MemoryOperandType, RegisterClass};
@@ -31,12 +31,19 @@ pub struct Oracles {
     information: InstructionInfoFactory,
     zydis: zydis::Decoder,
     yaxpeax: InstDecoder,
+    segment: Segment,
 }
 
 impl Oracles {
-    /// Ready to compare.
+    /// Ready to compare what accesses memory through gs.
     pub fn new() -> Oracles {
+        Oracles::of(Segment::Gs)
+    }
+
+    /// Ready to compare what accesses memory through `segment`.
+    pub fn of(segment: Segment) -> Oracles {
         Oracles {
+            segment,
             information: InstructionInfoFactory::new(),
             zydis: zydis::Decoder::new64(),
             yaxpeax: InstDecoder::default(),
@@ -131,11 +138,15 @@ impl Oracles {
         {
             return Err("flags".into());
         }
+        let segment = match self.segment {
+            Segment::Gs => Register::GS,
+            Segment::Fs => Register::FS,
+        };
         let information = self.information.info(&instruction);
         for used in information.used_registers() {
             let register = used.register();
             let good = match register {
-                Register::GS => used.access() == OpAccess::Read && seen.memory,
+                _ if register == segment => used.access() == OpAccess::Read && seen.memory,
                 _ if register.full_register() == Register::RSP => calls,
                 _ => {
                     register.is_gpr()
@@ -164,7 +175,7 @@ impl Oracles {
             }
             accesses += 1;
             let short = |register: Register| register == Register::None || register.is_gpr32();
-            if used.segment() != Register::GS
+            if used.segment() != segment
                 || used.address_size() != CodeSize::Code32
                 || !short(used.base())
                 || !short(used.index())
@@ -197,6 +208,10 @@ impl Oracles {
             seen.kind,
             InstructionKind::Call | InstructionKind::Return | InstructionKind::IndirectCall
         );
+        let segment = match self.segment {
+            Segment::Gs => zydis::Register::GS,
+            Segment::Fs => zydis::Register::FS,
+        };
         for operand in instruction.operands() {
             match &operand.kind {
                 DecodedOperandKind::Reg(register) => {
@@ -243,7 +258,7 @@ impl Oracles {
                             || register.class() == RegisterClass::GPR32 && register.id() != 4
                     };
                     if memory.ty != MemoryOperandType::MEM
-                        || memory.segment != zydis::Register::GS
+                        || memory.segment != segment
                         || instruction.address_width != 32
                         || !short(memory.base)
                         || !short(memory.index)
@@ -334,9 +349,12 @@ impl Oracles {
             if matches!(seen.kind, InstructionKind::Address | InstructionKind::Nop) {
                 continue;
             }
-            let gs = instruction.segment_override_for_op(number)
-                == Some(yaxpeax_x86::long_mode::Segment::GS);
-            if !in_window || !gs || !seen.memory {
+            let segment = match self.segment {
+                Segment::Gs => yaxpeax_x86::long_mode::Segment::GS,
+                Segment::Fs => yaxpeax_x86::long_mode::Segment::FS,
+            };
+            let through = instruction.segment_override_for_op(number) == Some(segment);
+            if !in_window || !through || !seen.memory {
                 return Err("memory".into());
             }
         }
