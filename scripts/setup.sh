@@ -27,7 +27,7 @@ for package in "$@"; do
 	[[ $command == /* && -e $command ]] || command -v "$command" >/dev/null || missing+=("$package")
 done
 if ! command -v cargo >/dev/null; then
-	echo "postern: a Rust toolchain (1.85 or later) is needed: install it with rustup, then run this again" >&2
+	echo "postern: a Rust toolchain (1.88 or later) is needed: install it with rustup, then run this again" >&2
 	exit 1
 fi
 ((${#missing[@]})) || exit 0
