@@ -43,7 +43,9 @@ pub fn part_of_second(nanoseconds: u64, digits: usize) -> String {
 
 /// The date as `yyyy-mm-dd`, of UTC.
 pub fn date(nanoseconds: u64) -> String {
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
     let (mut day, mut year) = (nanoseconds / 86_400_000_000_000, 1970);
     while day >= 365 + u64::from(leap(year)) {
         day -= 365 + u64::from(leap(year));

@@ -23,7 +23,7 @@ fn packet(number: u32, length: usize) -> Vec<u8> {
         .collect();
     packet[12..14].copy_from_slice(&[8, 0]);
     packet[14..24].copy_from_slice(&[0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17]);
-    let port: u16 = if number % 3 == 0 { 53 } else { 80 };
+    let port: u16 = if number.is_multiple_of(3) { 53 } else { 80 };
     packet[36..38].copy_from_slice(&port.to_be_bytes());
     packet
 }

@@ -69,7 +69,7 @@ pub(crate) const fn slot_index(at: u32) -> usize {
     }
 }
 
-const _: () = assert!(LAYERS * LAYER <= u32::MAX as usize && BLOCK % 64 == 0);
+const _: () = assert!(LAYERS * LAYER <= u32::MAX as usize && BLOCK.is_multiple_of(64));
 
 /// The head of a control block. Fields that the entry gate reads share the first cache line.
 #[repr(C)]
@@ -356,7 +356,7 @@ impl Control {
     pub(super) fn is_slot(&self, offset: u32) -> bool {
         let slots = self.code_slots.load(Ordering::SeqCst);
         let (start, end) = ((slots >> 32) as u32, slots as u32);
-        (start..end).contains(&offset) && (offset - start) % SLOT_SIZE == 0
+        (start..end).contains(&offset) && (offset - start).is_multiple_of(SLOT_SIZE)
     }
 
     /// Where `offset` is in the host's address space.

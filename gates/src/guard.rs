@@ -137,7 +137,7 @@ global_asm!(
 );
 
 // The frame keeps rsp a multiple of 16 at the call.
-const _: () = assert!((size_of::<Saved>() + 8 + 8) % 16 == 0);
+const _: () = assert!((size_of::<Saved>() + 8 + 8).is_multiple_of(16));
 
 unsafe extern "C" {
     static postern_guard: u8;

@@ -103,7 +103,7 @@ pub fn jump(depth: u32) -> Result<(), JumpError> {
     let (thread, control) = in_service()?;
     let at = thread.service_rsp.load(Ordering::Relaxed);
     let base = thread.call_base();
-    if depth % 8 != 0 || depth == 0 {
+    if !depth.is_multiple_of(8) || depth == 0 {
         return Err(JumpError::NoDepth(depth));
     }
     // Before the call of the service, and so after it.
@@ -140,7 +140,7 @@ pub fn return_of(depth: u32) -> Result<i64, JumpError> {
     let base = thread.call_base();
     // As in `jump`: the frames that are live before the call of the service.
     let present = base.saturating_sub(at + 2 * RETURN);
-    if depth % 8 != 0 || depth == 0 || u64::from(depth) > present {
+    if !depth.is_multiple_of(8) || depth == 0 || u64::from(depth) > present {
         return Err(JumpError::NoFrame(depth));
     }
     if u64::from(depth) == RETURN {

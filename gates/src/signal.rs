@@ -455,7 +455,7 @@ fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
         rsp += 8;
     }
     // While text runs, the control stack holds return addresses and nothing else.
-    if (called || in_window(control, pc)) && rsp <= end && rsp % 8 == 0 {
+    if (called || in_window(control, pc)) && rsp <= end && rsp.is_multiple_of(8) {
         // The last word is the gate's own return address.
         fault.depth = ((end - rsp) / 8).saturating_sub(1);
         for i in 0..fault.depth.min(BACKTRACE as u64) {

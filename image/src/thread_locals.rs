@@ -43,7 +43,7 @@ impl<'a> ThreadLocals<'a> {
         if !alignment.is_power_of_two() || alignment > u64::from(TLS_ALIGNMENT) {
             return Err(Problem::ThreadLocalAlignment(alignment));
         }
-        if header.address % alignment != 0 {
+        if !header.address.is_multiple_of(alignment) {
             return Err(Problem::ThreadLocalsMisaligned {
                 address: header.address,
                 alignment,

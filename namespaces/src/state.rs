@@ -250,7 +250,7 @@ impl AddedCode for Code {
         let state = self.lock();
         let plan = state.area.plan();
         let slots = plan.start..plan.slot(state.slots.len() as u32);
-        slots.contains(&offset) && (offset - plan.start) % window::SLOT_SIZE == 0
+        slots.contains(&offset) && (offset - plan.start).is_multiple_of(window::SLOT_SIZE)
     }
 
     /// `function at unit:line` for an offset in a unit's text.

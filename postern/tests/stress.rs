@@ -98,7 +98,7 @@ fn configure(world: &Weak<World>, builder: DomainBuilder, choice: u64) -> Domain
     let mut limits = Limits::default();
     limits.heap = Some(64 << 10);
     limits.deadline = Some(Duration::from_millis(3 + choice % 5));
-    limits.call_depth = (choice % 3 == 0).then_some(5000);
+    limits.call_depth = choice.is_multiple_of(3).then_some(5000);
     let seed = AtomicU64::new(choice);
     let world = world.clone();
     builder
@@ -107,7 +107,7 @@ fn configure(world: &Weak<World>, builder: DomainBuilder, choice: u64) -> Domain
             0 => RestartPolicy::Never,
             _ => RestartPolicy::Immediate,
         })
-        .placement(if choice % 4 == 0 {
+        .placement(if choice.is_multiple_of(4) {
             Placement::Hot
         } else {
             Placement::Cold

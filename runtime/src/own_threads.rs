@@ -180,7 +180,7 @@ impl ThreadServices {
             self.threads.leaves(number);
         }
         caller.exit(0);
-        if word == Offset::NULL || word.0 % 4 != 0 {
+        if word == Offset::NULL || !word.0.is_multiple_of(4) {
             return;
         }
         if let Some(domain) = self.domain()
@@ -198,7 +198,7 @@ impl ThreadServices {
             let domain = self.domain();
             domain.is_some_and(|domain| domain.check(word, 4, false).is_ok())
         };
-        if word.0 % 4 != 0 {
+        if !word.0.is_multiple_of(4) {
             return -libc::EINVAL;
         }
         if !readable() {

@@ -73,7 +73,7 @@ impl Arena {
     /// `start`, if a range of `bytes` there is free, with the page above it.
     fn free_at(&self, start: u32, bytes: u32) -> Result<u32, ShareError> {
         let end = u64::from(start) + u64::from(bytes) + u64::from(PAGE);
-        if start % PAGE != 0 || start < LOWEST || end > u64::from(LIMIT) {
+        if !start.is_multiple_of(PAGE) || start < LOWEST || end > u64::from(LIMIT) {
             return Err(ShareError::Place {
                 offset: start,
                 len: bytes as usize,

@@ -77,7 +77,7 @@ impl Case<'_> {
             return Err(format!("flags {:#x}", output.flags));
         }
         let stack = (self.stack_top - self.stack_len)..=self.stack_top;
-        if !stack.contains(&output.rsp) || output.rsp % 8 != 0 {
+        if !stack.contains(&output.rsp) || !output.rsp.is_multiple_of(8) {
             return Err(format!("rsp {:#x}", output.rsp));
         }
         let position = self.walk(output)?;
@@ -191,7 +191,7 @@ impl Case<'_> {
     }
 
     fn is_pad(&self, offset: u32) -> bool {
-        in_slots(offset) && (offset - GATES) % SLOT_SIZE == 0
+        in_slots(offset) && (offset - GATES).is_multiple_of(SLOT_SIZE)
             || offset == FORGED
             || self.bytes(offset, PAD.len()) == PAD
     }

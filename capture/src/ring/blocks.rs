@@ -76,7 +76,7 @@ impl Blocks {
 fn header(area: &Shared, at: usize, block: usize) -> Result<(Header, usize), SourceError> {
     let end = block + BLOCK;
     let mut bytes = [0; HEADER + ADDRESS];
-    if at < block || at % 4 != 0 || at + bytes.len() > end {
+    if at < block || !at.is_multiple_of(4) || at + bytes.len() > end {
         return Err(SourceError::Ring("a header outside of its block"));
     }
     area.read(at, &mut bytes)?;

@@ -4,7 +4,7 @@ use postern::Shared;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 fn word(area: &Shared, at: usize) -> Option<&AtomicU32> {
-    if !area.is_writable() || at % 4 != 0 || at.checked_add(4)? > area.len() {
+    if !area.is_writable() || !at.is_multiple_of(4) || at.checked_add(4)? > area.len() {
         return None;
     }
     // SAFETY: the word lies in the area, aligned, and is mapped for writing as long as `area`

@@ -120,7 +120,9 @@ impl Mapping {
 
     /// Address of a part.
     fn part(&self, part: Range<usize>) -> usize {
-        assert!(part.start <= part.end && part.end <= self.bytes && part.start % 4096 == 0);
+        assert!(
+            part.start <= part.end && part.end <= self.bytes && part.start.is_multiple_of(4096)
+        );
         self.start + part.start
     }
 }

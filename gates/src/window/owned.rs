@@ -100,7 +100,10 @@ impl CodePart {
 
     fn address(&self, start: u32, end: u32) -> (usize, usize) {
         assert!(
-            self.start <= start && start <= end && end <= self.end && (start | end) % 4096 == 0
+            self.start <= start
+                && start <= end
+                && end <= self.end
+                && (start | end).is_multiple_of(4096)
         );
         (self.window.start() + start as usize, (end - start) as usize)
     }

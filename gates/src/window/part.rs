@@ -17,7 +17,9 @@ pub struct Part<'w> {
 
 impl<'w> Part<'w> {
     pub(super) fn new(window: &'w Reservation, start: u32, end: u32) -> Part<'w> {
-        assert!(INFO <= start && start <= end && end <= LIMIT && (start | end) % 4096 == 0);
+        assert!(
+            INFO <= start && start <= end && end <= LIMIT && (start | end).is_multiple_of(4096)
+        );
         assert!(!window.is_code(start, end), "a code area is there");
         Part { window, start, end }
     }

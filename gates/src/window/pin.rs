@@ -229,7 +229,8 @@ impl Unpinned<'_> {
         control: &Control,
     ) -> Result<Arc<Text>, MapError> {
         let window = &self.0;
-        let fits = INFO <= start && start < end && end <= LIMIT && (start | end) % 4096 == 0;
+        let fits =
+            INFO <= start && start < end && end <= LIMIT && (start | end).is_multiple_of(4096);
         let unused = !window.is_text(start, end) && window.code.load(Ordering::SeqCst) == 0;
         // Nor has anybody a part of it already.
         let free = unused && window.is_only_of(control);

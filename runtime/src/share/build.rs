@@ -101,7 +101,7 @@ impl AreaBuilder {
     pub fn file(self, file: OwnedFd, at: u64, len: usize) -> Result<Shared, ShareError> {
         let bytes = page_up(len)?;
         let file = File::from(file);
-        if at % u64::from(PAGE) != 0 {
+        if !at.is_multiple_of(u64::from(PAGE)) {
             return Err(ShareError::Misaligned(at));
         }
         let size = file

@@ -173,7 +173,7 @@ impl SiteChecker<'_> {
             .files
             .iter()
             .map(|path| self.there(&key("files"), path, true));
-        if handler.buffer_bytes % 4096 != 0
+        if !handler.buffer_bytes.is_multiple_of(4096)
             || !(32 << 10..=64 << 20).contains(&handler.buffer_bytes)
         {
             return Err(self.wrong(

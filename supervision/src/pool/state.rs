@@ -289,20 +289,21 @@ impl<T: Lendable> Shared<T> {
     pub(crate) fn give_back(&self, home: &ThreadCache<T>, item: Box<Item<T>>) {
         let kind = item.kind;
         let mut rest = self.clean(item);
-        if self.options.per_thread && !home.left.load(SeqCst) {
-            if let Some(item) = rest.take_if(|i| !i.value.domain().is_poisoned()) {
-                // What lay there already (of a second loan of this thread) goes to the others.
-                rest = home.slot.swap(Some(item));
-                let mine = rest.is_none();
-                let wanted = self.waiting.load(SeqCst) != 0
-                    || kind != self.kind.load(SeqCst)
-                    || home.left.load(SeqCst);
-                if mine && wanted {
-                    rest = home.slot.swap(None);
-                }
-                if rest.is_none() {
-                    return home.release();
-                }
+        if self.options.per_thread
+            && !home.left.load(SeqCst)
+            && let Some(item) = rest.take_if(|i| !i.value.domain().is_poisoned())
+        {
+            // What lay there already (of a second loan of this thread) goes to the others.
+            rest = home.slot.swap(Some(item));
+            let mine = rest.is_none();
+            let wanted = self.waiting.load(SeqCst) != 0
+                || kind != self.kind.load(SeqCst)
+                || home.left.load(SeqCst);
+            if mine && wanted {
+                rest = home.slot.swap(None);
+            }
+            if rest.is_none() {
+                return home.release();
             }
         }
         self.place(rest);
