@@ -19,9 +19,11 @@ mod free;
 mod id;
 mod recovery;
 mod settings;
+mod slot_names;
 #[cfg(feature = "ecode")]
 mod source;
 mod state;
+mod turns;
 mod variables;
 
 pub use call::IdCallError;
@@ -288,6 +290,7 @@ impl Namespace {
     /// # Errors
     /// No function is called `other`, or `name` is something else already.
     pub fn link(&self, name: &str, other: &str) -> Result<FunctionId, CreateError> {
+        self.code().give_way();
         let mut state = self.code().lock();
         let slot = state.link(&self.domain, name, other)?;
         let generation = state.slots[slot as usize].generation;
@@ -298,6 +301,7 @@ impl Namespace {
     /// afterwards, from wherever, gets a fault of kind
     /// [`Deleted`](postern_runtime::FaultKind::Deleted). False if there is none of this name.
     pub fn delete(&self, name: &str) -> bool {
+        self.code().give_way();
         // An export of the image that was never asked for has a slot to be deleted from, too.
         let mut state = self.code().lock();
         let _ = state.find(&self.domain, name);

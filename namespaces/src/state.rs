@@ -13,8 +13,10 @@ use super::CreateError;
 use super::free::FreeRanges;
 use super::id::FunctionId;
 use super::settings::Settings;
+use super::slot_names::SlotNames;
+use super::turns::Turns;
 use super::variables::Variables;
-use postern_gates::code::{CodeArena, TRAP};
+use postern_gates::code::{CodeArena, Plan, TRAP};
 use postern_gates::entry::Entry;
 use postern_gates::inside::{self, Quiescent};
 use postern_gates::machine::InChild;
@@ -43,6 +45,9 @@ pub(crate) struct Code {
     pub(super) reason: Mutex<Option<Arc<Fault>>>,
     /// Held while units are freed.
     freeing: Mutex<()>,
+    plan: Plan,
+    slot_names: Arc<SlotNames>,
+    turns: Turns,
     state: Mutex<NamespaceState>,
 }
 
@@ -116,6 +121,8 @@ pub(super) struct NamespaceState {
     /// Slots of functions that were deleted, for others of the same names.
     dead: HashMap<Arc<str>, u32>,
     pub slots: Vec<FunctionSlot>,
+    /// Their names, for those who do not have this object's lock.
+    slot_names: Arc<SlotNames>,
     /// Where the next slot of a deleted function is looked for.
     reused: usize,
     units: BTreeMap<u64, Unit>,
@@ -169,6 +176,7 @@ impl Code {
     ) -> Code {
         let plan = *area.plan();
         let text = plan.text();
+        let slot_names = Arc::new(SlotNames::new(number));
         let state = NamespaceState {
             text: FreeRanges::new(text.start + APART..text.end),
             constants: FreeRanges::new(plan.constants()),
@@ -178,6 +186,7 @@ impl Code {
             names: HashMap::new(),
             dead: HashMap::new(),
             slots: Vec::new(),
+            slot_names: slot_names.clone(),
             reused: 0,
             units: BTreeMap::new(),
             data: HashMap::new(),
@@ -191,12 +200,21 @@ impl Code {
             recovery,
             reason: Mutex::new(None),
             freeing: Mutex::new(()),
+            plan,
+            slot_names,
+            turns: Turns::default(),
             state: Mutex::new(state),
         }
     }
 
     pub(super) fn lock(&self) -> Held<'_, NamespaceState> {
-        fork::lock_one_of_many(self.number, &self.state)
+        self.turns
+            .ask(|| fork::lock_one_of_many(self.number, &self.state))
+    }
+
+    /// Before a change: lets those have the lock who wait for it already.
+    pub(super) fn give_way(&self) {
+        self.turns.give_way();
     }
 
     /// Frees what nothing leads to, if nobody is inside. Whether nothing is left.
@@ -226,17 +244,18 @@ impl AddedCode for Code {
         *fork::lock_one_of_many(self.number, &self.reason) = Some(fault.clone());
     }
 
-    /// The slot that is called at `offset`, if it leads nowhere.
+    /// The slot that is called at `offset`, if it leads nowhere. Does not wait for creations.
     fn deleted_at(&self, offset: u32) -> Option<String> {
-        let state = self.lock();
-        let plan = state.area.plan();
-        let into = offset.checked_sub(plan.start)?;
-        let slot = state.slots.get((into / window::SLOT_SIZE) as usize)?;
-        (into % window::SLOT_SIZE == TRAP).then(|| slot.name.to_string())
+        let into = offset.checked_sub(self.plan.start)?;
+        let slot = (into % window::SLOT_SIZE == TRAP).then_some(into / window::SLOT_SIZE)?;
+        self.slot_names.get(slot).map(|name| name.to_string())
     }
 
     /// Whether the text of a unit at `offset` begins so.
     fn text_is(&self, offset: u32, expected: &[u8]) -> bool {
+        if !self.plan.text().contains(&offset) {
+            return false;
+        }
         let state = self.lock();
         state
             .area
@@ -255,6 +274,10 @@ impl AddedCode for Code {
 
     /// `function at unit:line` for an offset in a unit's text.
     fn describe(&self, offset: u32) -> Option<String> {
+        // A fault in a slot does not wait for the lock.
+        if !self.plan.text().contains(&offset) {
+            return None;
+        }
         let state = self.lock();
         state.unit_at(offset).map(|unit| unit.describe(offset))
     }
@@ -269,6 +292,7 @@ impl AddedCode for Code {
 
     /// In a forked child, whose only thread holds all locks. False if the code is gone.
     fn after_fork(&self, child: &InChild) -> bool {
+        self.turns.forget();
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
         state.area.renew(child).is_ok()
     }
@@ -361,6 +385,8 @@ impl NamespaceState {
             }
             None => self.slots.push(slot),
         }
+        let named = &self.slots[number as usize];
+        self.slot_names.set(number, &named.name);
         Some(number)
     }
 

@@ -44,7 +44,9 @@ fn before() {
     let domains = domain::domains();
     let registry = thread::registry();
     let many = fork::hold_many();
+    let leaves = fork::hold_leaves();
     let others: Vec<Box<dyn Any>> = vec![
+        Box::new(leaves),
         Box::new(many),
         Box::new(objects),
         Box::new(retired),

@@ -23,6 +23,9 @@ struct Alone(Mutex<()>);
 /// do not wait for each other.
 static MANY: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
+/// The same for what is looked up where a call has ended in a fault, and waits for nothing longer.
+static LEAVES: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
+
 /// Keeps all objects that are locked by [`lock`] from being locked.
 pub(crate) fn hold_objects() -> [MutexGuard<'static, ()>; 64] {
     OBJECTS
@@ -49,6 +52,13 @@ fn mine() -> &'static Mutex<()> {
 /// The same of those that are locked by [`lock_one_of_many`].
 pub(crate) fn hold_many() -> [MutexGuard<'static, ()>; 64] {
     MANY.each_ref()
+        .map(|m| m.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
+/// The same of those that are locked by [`lock_leaf`].
+pub(crate) fn hold_leaves() -> [MutexGuard<'static, ()>; 64] {
+    LEAVES
+        .each_ref()
         .map(|m| m.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
@@ -103,9 +113,15 @@ pub fn lock<T>(object: &Mutex<T>) -> Held<'_, T> {
 }
 
 /// As [`lock`], for objects that are locked often. `number` is the object's own. No other lock of
-/// the runtime is taken under it.
+/// the runtime is taken under it but those of [`lock_leaf`].
 pub fn lock_one_of_many<T>(number: usize, object: &Mutex<T>) -> Held<'_, T> {
     lock_under(&MANY[number % MANY.len()], object)
+}
+
+/// As [`lock_one_of_many`], for what is held for a few instructions only, perhaps under a lock of
+/// that kind. No other lock is taken under it.
+pub fn lock_leaf<T>(number: usize, object: &Mutex<T>) -> Held<'_, T> {
+    lock_under(&LEAVES[number % LEAVES.len()], object)
 }
 
 fn lock_under<'a, T>(objects: &'static Mutex<()>, object: &'a Mutex<T>) -> Held<'a, T> {

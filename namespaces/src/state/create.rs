@@ -502,8 +502,11 @@ impl Namespace {
     }
 
     fn try_add(&self, unit: &str, object: Object) -> Result<Created, CreateError> {
+        // Before the pin: others may wait for that, too.
+        let code = self.code();
+        code.give_way();
         let pin = inner(&self.domain).pin();
-        let mut state = self.code().lock();
+        let mut state = code.lock();
         let mut taken = Taken::default();
         let created = state.create((&self.domain, &pin), unit.into(), object, &mut taken);
         match &created {

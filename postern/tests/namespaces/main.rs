@@ -1,6 +1,7 @@
 //! Namespaces: functions that are added, replaced and deleted while others run.
 #![cfg(feature = "ecode")]
 
+mod fairness;
 mod mixing;
 mod names;
 mod objects;
