@@ -125,7 +125,8 @@ fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
 }
 
 /// Has the calling thread, which is in no call, be known and have a data stack in the domain of
-/// `entry`: so that its first call is not refused for want of them.
+/// `entry`: so that its first call is not refused for want of them. That call takes the slow path
+/// all the same, which alone looks whether there is a watchdog, and wakes it.
 ///
 /// # Errors
 /// What is wanting, or the domain is gone.
@@ -135,6 +136,7 @@ pub fn make_ready(entry: &Entry) -> Result<(), Refusal> {
         let frame = std::ptr::from_ref(&control) as u64;
         register::register(thread, frame)?;
     }
+    thread::divert(thread);
     if entry.expected() >> 32 != u64::from(control.generation()) {
         return Err(Refusal::Closed);
     }

@@ -1,7 +1,7 @@
 //! Thread-local variables: one set for each thread of the host inside a domain, fresh ones for new
 //! threads and after a reset.
 mod support;
-use postern::{CallError, Caller, Domain, FaultKind, Image, Offset};
+use postern::{CallError, Caller, Domain, FaultKind, Image, Offset, Placement};
 use std::sync::{Arc, Barrier, OnceLock};
 
 type Counting = postern::Func<fn(i32) -> i32>;
@@ -231,6 +231,82 @@ fn stacks_of_a_size_that_was_chosen() {
         .build()
         .unwrap();
     assert_eq!(int(&d, "fresh"), 1);
+}
+
+/// They move with their domain, beside areas, and threads keep their variables.
+#[test]
+fn stacks_of_a_size_that_was_chosen_are_moved() {
+    let image = image(&["-O2", "-fpostern-stack=1M"], SOURCE);
+    let area = postern::Shared::new(65536).unwrap();
+    for size in [2u64 << 20, 64 << 20] {
+        let d = Domain::builder(&image)
+            .service("again", |_: &Caller<'_>, n: i32| n)
+            .data_stack(size)
+            .build()
+            .unwrap();
+        d.share(&area, postern::Prot::ReadWrite).unwrap();
+        let meet = Barrier::new(3);
+        std::thread::scope(|scope| {
+            for number in 0..3 {
+                let (d, meet) = (&d, &meet);
+                scope.spawn(move || {
+                    assert_eq!(int(d, "count"), 5);
+                    for round in 0..6 {
+                        meet.wait();
+                        if number == round % 3 {
+                            let hot = round % 2 == 0;
+                            d.set_placement(if hot { Placement::Hot } else { Placement::Cold });
+                        }
+                        meet.wait();
+                        assert_eq!(int(d, "count"), 6 + round);
+                        assert_eq!(with(d, "deep", 200), 6 + round + 1 + 200);
+                    }
+                });
+            }
+        });
+        d.reset().unwrap();
+        assert_eq!((int(&d, "fresh"), int(&d, "count")), (1, 5));
+    }
+}
+
+/// The flag that code finds the size by itself is a claim: where it is wrong, that code misses its
+/// own block, and nobody else notices.
+#[test]
+fn a_false_claim_about_the_stack_harms_its_maker_alone() {
+    let mut code = support::code(
+        &[],
+        &[("put", "i(i)")],
+        "put: movl %r15d,%eax
+            orl $0x3ffff,%eax
+            movl %edi,%gs:-16(%eax)
+            movl %gs:-16(%eax),%eax
+            ret",
+    );
+    code.builder.any_stack(true);
+    let (image, other) = (code.image(), domain());
+    for size in [4096, 1 << 18, 64 << 20] {
+        let d = Domain::builder(&image).data_stack(size).build().unwrap();
+        let put = d.func::<fn(i32) -> i32>("put").unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let put = put.clone();
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        match put.call(number) {
+                            // Of small stacks many have one such place.
+                            Ok(found) => assert!(size < 1 << 18 || found == number),
+                            Err(CallError::Poisoned) => {}
+                            Err(error) => assert!(size < 1 << 18, "{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(size < 1 << 18, d.is_poisoned());
+        d.reset().unwrap();
+        drop(d);
+        assert_eq!(int(&other, "fresh"), 1);
+    }
 }
 
 /// A frame that is larger than a stack and than its guard, and one of many threads that may enter.

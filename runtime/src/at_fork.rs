@@ -4,6 +4,7 @@
 //! one of them ([`fork::Held`]). So no other thread holds any of them at the moment of the fork.
 
 use crate::counters::metrics;
+use crate::own_threads::mine;
 use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
 use postern_gates::machine::{AroundFork, InChild};
 use postern_gates::{control, debugger, machine, pages, register, signal, stub, thread, window};
@@ -83,7 +84,7 @@ fn in_child(child: &InChild) {
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
             domain.control.lifecycle().orphaned();
-            domain.threads.after_fork();
+            domain.threads.after_fork(mine::held(&domain.threads));
             domain.instance.window().after_fork(child);
             if domain
                 .code

@@ -6,6 +6,7 @@ pub use crate::service::ending;
 use crate::code::Recovery;
 use crate::domain::{Domain, DomainInner, reclaim};
 use crate::fault::{Fault, FaultKind};
+use crate::own_threads::mine;
 use crate::service::caller;
 use crate::value::{Output, Value};
 use postern_gates::above::{Ended, Failure, Held};
@@ -55,6 +56,8 @@ pub(crate) fn thread_exited() {
 
 /// For the gates: a call was ended, and has left.
 pub(crate) fn ended(held: Option<Held>, ended: Ended) {
+    // The host's own code runs on the way out, which nobody waits for without end.
+    mine::has_left();
     let life = held.as_ref().map_or(0, |held| held.life);
     let domain = held.and_then(|held| held.domain.downcast::<DomainInner>().ok());
     let (raw, message, recovery) = (ended.fault, ended.message, ended.recovery);

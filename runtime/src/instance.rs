@@ -74,7 +74,7 @@ impl Instance {
         };
         let own = stack_size == image.tables.layout.stack_size;
         let spare = || {
-            let spare = image.spare.take(heap.1).filter(|_| own);
+            let spare = own.then(|| image.spare.take(heap.1)).flatten();
             spare.map(|s| (s.window, s.areas))
         };
         let (window, areas) = match hot {

@@ -17,6 +17,7 @@ use crate::value::Offset;
 use mine::Belonging;
 use postern_gates::entry::Entry;
 use postern_gates::machine::{self, Slept};
+use postern_gates::map;
 use postern_gates::mask::SignalsBlocked;
 use postern_gates::{outcome, signal, slow};
 use state::{OwnThreads, ProgramEnd, Refused};
@@ -30,6 +31,10 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(50);
 /// Between two tries of a thread to enter a domain that somebody has for himself.
 const AGAIN: Duration = Duration::from_millis(1);
+
+/// What a thread takes of the kernel's mappings, about: its stack and signal stacks with their
+/// guards, a control stack of the runtime's own.
+const MAPPINGS: i64 = 10;
 
 /// A thread's state while whoever starts it waits.
 const STARTING: u32 = 0;
@@ -116,11 +121,13 @@ impl ThreadServices {
         let report = Arc::new(AtomicU32::new(STARTING));
         // Bound here, so that the reference is dropped before anybody waits.
         let entry = self.entry(function);
-        let made = entry.and_then(|entry| {
+        let made = entry.and_then(|(entry, life)| {
+            map::room(MAPPINGS).map_err(|_| libc::EAGAIN)?;
             let thread = OwnThread {
                 threads: self.threads.clone(),
                 domain: self.domain.get().cloned().unwrap_or_default(),
                 number,
+                life,
                 entry,
                 argument,
             };
@@ -162,14 +169,16 @@ impl ThreadServices {
         }
     }
 
-    fn entry(&self, function: Offset) -> Result<Entry, i32> {
+    /// Where a thread begins, and in which life of the domain.
+    fn entry(&self, function: Offset) -> Result<(Entry, u64), i32> {
         let domain = self.domain().ok_or(libc::EAGAIN)?;
         if !domain.0.is_start(function.0) {
             return Err(libc::EINVAL);
         }
         // The threads have no reference to it: whoever drops the last one waits for their calls.
         domain.0.pointed_to.store(true, Ordering::SeqCst);
-        Ok(domain.entry(function.0, &<fn(Offset) as call::FuncType>::signature()))
+        let entry = domain.entry(function.0, &<fn(Offset) as call::FuncType>::signature());
+        Ok((entry, domain.0.restarts.life()))
     }
 
     /// Ends the calling thread, if the extension started it, else its call. At that moment another
@@ -228,7 +237,7 @@ pub(crate) fn exit_all(threads: &OwnThreads, caller: &Caller<'_>, status: i32) {
     if threads.run()
         && let Some(inner) = of(caller.control)
     {
-        threads.ended(ProgramEnd::Exited(status));
+        threads.ended(None, ProgramEnd::Exited(status));
         inner.end_all(outcome::EXIT);
     }
 }
@@ -238,6 +247,8 @@ struct OwnThread {
     threads: Arc<OwnThreads>,
     domain: Weak<DomainInner>,
     number: u64,
+    /// The domain's, in which it was started.
+    life: u64,
     entry: Entry,
     argument: Offset,
 }
@@ -264,7 +275,9 @@ impl OwnThread {
             .unsigned_abs();
         while self.threads.enters(self.number, tid) {
             let called = || call::run_with(&self.entry, self.argument.0.into());
-            match catch_unwind(AssertUnwindSafe(called)) {
+            let ended = catch_unwind(AssertUnwindSafe(called));
+            self.threads.left(self.number);
+            match ended {
                 // The constructors run, or somebody has the domain for himself.
                 Ok(Err(CallError::Busy)) => std::thread::sleep(AGAIN),
                 Ok(Err(CallError::Fault(fault))) => {
@@ -273,15 +286,17 @@ impl OwnThread {
                         FaultKind::Interrupted | FaultKind::AnotherThread
                     );
                     if mine {
-                        self.threads.ended(ProgramEnd::Fault(fault));
+                        self.threads
+                            .ended(Some(self.number), ProgramEnd::Fault(fault));
                     }
                     return;
                 }
                 Ok(_) => return,
                 Err(panic) => {
-                    self.threads.ended(ProgramEnd::Panic(panic));
+                    self.threads
+                        .ended(Some(self.number), ProgramEnd::Panic(panic));
                     if let Some(inner) = self.domain.upgrade() {
-                        inner.poison(inner.restarts.life(), false);
+                        inner.poison(self.life, false);
                         crate::domain::let_go(inner);
                     }
                     return;

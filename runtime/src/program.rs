@@ -33,7 +33,7 @@ impl Domain {
         let call = || main.call(arguments.len() as i32, vector);
         let ended = catch_unwind(AssertUnwindSafe(call));
         // Its threads end with it.
-        self.0.end_threads();
+        drop(self.0.end_threads());
         let by_thread = self.0.threads.take_end();
         match (
             ended.unwrap_or_else(|panic| resume_unwind(panic)),

@@ -39,16 +39,23 @@ impl DomainInner {
     /// Back to the image's first state, from phase `from` or from any in which somebody may. If the
     /// static constructors fail, the domain is poisoned.
     pub(crate) fn start_again(&self, from: Option<Phase>) -> Result<(), Busy> {
-        // Threads of its own end with the program, unless it is to go on.
+        // Threads of its own end with the program, unless it is to go on. None starts meanwhile.
+        let unchanged = self.threads.stop();
         if self.threads.run()
             && (mine::number_of(&self.threads).is_some() || self.occupied_by_host())
         {
             return Err(Busy);
         }
-        self.end_threads();
-        self.exclusive_from(from, |inner, _| {
+        let stopped = self.end_threads();
+        let mut enters = false;
+        self.exclusive_from(from, |inner, before| {
+            // Only where the caller could not wait for a thread that was about to.
+            enters = inner.threads.any_entered();
+            if enters {
+                return Ok(before);
+            }
             inner.restarts.begin();
-            drop(inner.threads.take_end());
+            inner.threads.begin_anew();
             inner.system.reset();
             inner.repossessions.clear();
             inner.return_my_data_stack();
@@ -56,6 +63,8 @@ impl DomainInner {
             if let Some(code) = inner.code.get() {
                 code.first_values(&inner.instance.pin());
             }
+            // Constructors may start some, which enter once the domain is open.
+            drop((unchanged, stopped));
             let begun = inner.initialise(Phase::Exclusive);
             if begun.is_err() {
                 inner.restarts.failed();
@@ -64,6 +73,55 @@ impl DomainInner {
                 Ok(()) => Phase::Open,
                 Err(_) => Phase::Poisoned,
             })
-        })
+        })?;
+        if enters { Err(Busy) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sample;
+    use std::time::Duration;
+
+    const SOURCE: &str = "int n; int next(void) { return ++n; }";
+
+    /// What a thread is in that has looked whether it may enter, and has no processor then.
+    #[test]
+    fn a_reset_waits_for_a_thread_that_is_about_to_enter() {
+        let domain = sample::domain(SOURCE).own_threads(1).build().unwrap();
+        let next = domain.func::<fn() -> i32>("next").unwrap();
+        assert_eq!(next.call().unwrap(), 1);
+        let threads = &domain.0.threads;
+        let number = threads.reserve().ok().unwrap();
+        assert!(threads.enters(number, 1));
+        std::thread::scope(|scope| {
+            let reset = scope.spawn(|| domain.reset());
+            std::thread::sleep(Duration::from_millis(1200));
+            assert!(!reset.is_finished());
+            threads.gone(number, false);
+            reset.join().unwrap().unwrap();
+        });
+        assert_eq!(next.call().unwrap(), 1);
+    }
+
+    /// Whoever is inside a call does not wait for long, and then has reset nothing.
+    #[test]
+    fn a_reset_from_a_service_is_busy_then() {
+        let domain = sample::domain(SOURCE).own_threads(1).build().unwrap();
+        let next = domain.func::<fn() -> i32>("next").unwrap();
+        assert_eq!(next.call().unwrap(), 1);
+        let number = domain.0.threads.reserve().ok().unwrap();
+        assert!(domain.0.threads.enters(number, 1));
+        let to_reset = domain.clone();
+        let resets = move |_: &crate::Caller<'_>| i32::from(to_reset.reset().is_ok());
+        let source = "int resets(void); int call(void) { return resets(); }";
+        let other = sample::domain(source).service("resets", resets);
+        let other = other.deadline(None).build().unwrap();
+        let call = other.func::<fn() -> i32>("call").unwrap();
+        assert_eq!(call.call().unwrap(), 0);
+        assert_eq!(next.call().unwrap(), 2);
+        domain.0.threads.gone(number, false);
+        assert_eq!(call.call().unwrap(), 1);
+        assert_eq!(next.call().unwrap(), 1);
     }
 }

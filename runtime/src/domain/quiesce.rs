@@ -3,6 +3,7 @@
 
 use super::{Busy, Domain, DomainInner};
 use crate::own_threads::mine;
+use crate::own_threads::state::Stopped;
 use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
@@ -24,7 +25,7 @@ impl Domain {
     /// domains must be the first to go on. These, too, end as soon as their services return.
     pub fn close(&self) {
         self.0.control.lifecycle().close();
-        self.0.end_threads();
+        drop(self.0.end_threads());
         self.0.drain();
     }
 }
@@ -151,42 +152,46 @@ impl DomainInner {
     /// Ends the threads that the extension started, and waits until they are gone: until they have
     /// left the domain, and then a moment more, because on their way out code of the host's may
     /// run, which may wait for the caller. That no thread does which another waits for, either: one
-    /// that is inside a call, or is an extension's itself, waits a moment at most. Threads that the
-    /// extension starts meanwhile are refused.
-    pub(crate) fn end_threads(&self) {
+    /// that is inside a call, or is an extension's itself, waits a moment at most. None starts
+    /// while what is returned is there.
+    pub(crate) fn end_threads(&self) -> Option<Stopped<'_>> {
         const MOMENT: Duration = Duration::from_secs(1);
         const LOOK: Duration = Duration::from_millis(1);
         let threads = &self.threads;
-        if !threads.stop() {
-            return;
-        }
+        let stopped = threads.stop()?;
+        stopped.tell_all();
         let me = mine::number_of(threads);
         let bounded = mine::is_own() || stale::nesting() > 0;
         let mut outside_since = None;
-        loop {
+        while threads.run() {
             let seen = threads.changes();
             self.end_own(outcome::EXIT);
-            if me.is_some() || !threads.others(me) {
-                break;
+            if me.is_some() {
+                return Some(stopped);
             }
-            let tids = threads.tids();
-            if !bounded && self.occupied_by(|t| tids.contains(&t.tid())) {
+            // One that is about to enter has not left, however long it takes to begin.
+            if !bounded && threads.any_entered() {
                 outside_since = None;
             } else if outside_since.get_or_insert_with(Instant::now).elapsed() > MOMENT {
                 break;
             }
             threads.await_change(seen, LOOK);
         }
-        if me.is_none() {
-            threads.join_finished();
-        }
-        threads.go_on();
+        threads.join_finished();
+        Some(stopped)
     }
 
     /// Whether a thread is inside that the extension did not start.
     pub(super) fn occupied_by_host(&self) -> bool {
-        let tids = self.threads.tids();
-        self.occupied_by(|t| !tids.contains(&t.tid()))
+        loop {
+            let seen = self.threads.changes();
+            let tids = self.threads.tids();
+            let occupied = self.occupied_by(|t| !tids.contains(&t.tid()));
+            // Otherwise it may be one that began meanwhile.
+            if !occupied || self.threads.changes() == seen {
+                return occupied;
+            }
+        }
     }
 
     /// Asks the threads that the extension started to end their calls.

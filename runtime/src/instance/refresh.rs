@@ -130,6 +130,23 @@ impl Drop for Instance {
 mod tests {
     use crate::sample;
 
+    /// Nor do they leave one, as their stacks lie elsewhere.
+    #[test]
+    fn domains_with_stacks_of_another_size_take_no_spare_window() {
+        let source = "int n; int next(void) { return ++n; }";
+        let domain = sample::domain(source).build().unwrap();
+        let (image, linked) = (domain.image(), domain.0.instance.stack_size());
+        drop(domain);
+        assert_eq!(image.0.spare.lock().len(), 1);
+        for _ in 0..2 {
+            let other = crate::Domain::builder(&image);
+            drop(other.data_stack(2 * u64::from(linked)).build().unwrap());
+            assert_eq!(image.0.spare.lock().len(), 1);
+        }
+        drop(crate::Domain::builder(&image).build().unwrap());
+        assert_eq!(image.0.spare.lock().len(), 1);
+    }
+
     #[test]
     fn a_window_that_is_not_whole_is_not_touched() {
         let source = "int n; int next(void) { return ++n; }";

@@ -2,7 +2,8 @@
 
 use super::state::OwnThreads;
 use crate::domain::DomainInner;
-use std::cell::RefCell;
+use postern_gates::stale;
+use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Weak};
 
@@ -11,6 +12,8 @@ struct Mine {
     threads: Arc<OwnThreads>,
     domain: Weak<DomainInner>,
     number: u64,
+    /// System calls in which it is, each with a reference to the domain in hand.
+    holds: Cell<u32>,
 }
 
 // Without a destructor, for a thread may call extensions at its very end; [`Belonging`] empties it.
@@ -33,6 +36,7 @@ impl Belonging {
             threads,
             domain,
             number,
+            holds: Cell::new(0),
         };
         MINE.with(|place| *place.borrow_mut() = Some(Box::new(mine)));
         Belonging(())
@@ -59,6 +63,38 @@ pub(crate) fn number_of(threads: &Arc<OwnThreads>) -> Option<u64> {
     })
 }
 
+/// The calling thread has left a call that was ended. If it is an extension's, and that was its
+/// call of the domain, it is on its way out from here on.
+pub(crate) fn has_left() {
+    MINE.with(|place| {
+        if let Some(mine) = &*place.borrow()
+            && stale::nesting() == 0
+        {
+            mine.threads.left(mine.number);
+        }
+    });
+}
+
+/// In how many system calls that hold a reference the calling thread is, if it is one of these.
+pub(crate) fn held(threads: &Arc<OwnThreads>) -> u32 {
+    MINE.with(|place| {
+        let mine = place.borrow();
+        let mine = mine.as_ref().filter(|m| Arc::ptr_eq(&m.threads, threads));
+        mine.map_or(0, |mine| mine.holds.get())
+    })
+}
+
+/// The calling thread, which is an extension's, is in one more or one less.
+fn holds(threads: &OwnThreads, begins: bool) {
+    MINE.with(|place| {
+        if let Some(mine) = &*place.borrow() {
+            let one = if begins { 1 } else { u32::MAX };
+            mine.holds.set(mine.holds.get().wrapping_add(one));
+        }
+    });
+    threads.holds(begins);
+}
+
 /// A system call of a thread of the domain's own holds a reference to it meanwhile.
 pub(crate) struct Holding<'a>(Option<&'a OwnThreads>);
 
@@ -66,7 +102,7 @@ impl<'a> Holding<'a> {
     pub(crate) fn begin(domain: &'a DomainInner) -> Holding<'a> {
         let own = number_of(&domain.threads).map(|_| &*domain.threads);
         if let Some(threads) = own {
-            threads.holds(true);
+            holds(threads, true);
         }
         Holding(own)
     }
@@ -75,7 +111,7 @@ impl<'a> Holding<'a> {
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
         if let Some(threads) = self.0 {
-            threads.holds(false);
+            holds(threads, false);
         }
     }
 }

@@ -18,7 +18,8 @@ pub(crate) struct OwnThreads {
     /// How many there may be at once.
     most: u32,
     list: Mutex<List>,
-    /// Counts changes of the list: whoever waits for one sleeps on it.
+    /// Counts changes of the list: whoever waits for one sleeps on it. A thread that enters is
+    /// counted before that.
     changes: AtomicU32,
     /// Whether there was ever one.
     any: AtomicBool,
@@ -35,6 +36,8 @@ struct List {
     /// How many wait for all to be gone: none begins meanwhile.
     stopping: u32,
     started: u64,
+    /// How many of these were started in a life of the domain that is over.
+    over: u64,
     end: Option<ProgramEnd>,
 }
 
@@ -46,6 +49,8 @@ struct OwnThread {
     leaving: bool,
     /// It may not enter any more.
     told: bool,
+    /// It is inside, or about to enter.
+    entered: bool,
     /// It is gone, before whoever started it has noted its handle.
     gone: bool,
     handle: Option<JoinHandle<()>>,
@@ -59,6 +64,13 @@ pub(crate) enum ProgramEnd {
     Fault(Arc<Fault>),
     /// A service that it called panicked.
     Panic(Box<dyn Any + Send>),
+}
+
+/// Drops an end that nobody asks for; but a panic's payload may panic when it is dropped.
+fn forget(end: Option<ProgramEnd>) {
+    if let Some(ProgramEnd::Panic(panic)) = end {
+        std::mem::forget(panic);
+    }
 }
 
 /// Why a thread cannot begin now.
@@ -116,6 +128,7 @@ impl OwnThreads {
             tid: 0,
             leaving: false,
             told: false,
+            entered: false,
             gone: false,
             handle: None,
         });
@@ -143,9 +156,29 @@ impl OwnThreads {
         let ended = list.end.is_some();
         let found = list.threads.iter_mut().find(|t| t.number == number);
         found.is_some_and(|thread| {
+            if thread.tid != tid {
+                self.changes.fetch_add(1, Ordering::SeqCst);
+            }
             thread.tid = tid;
-            !thread.told && !ended
+            thread.entered = !thread.told && !ended;
+            thread.entered
         })
+    }
+
+    /// The thread is not inside any more, or was not let in.
+    pub(crate) fn left(&self, number: u64) {
+        self.change(|list| {
+            let found = list.threads.iter_mut().find(|t| t.number == number);
+            if let Some(thread) = found {
+                thread.entered = false;
+            }
+        });
+    }
+
+    /// Whether one is inside or about to enter.
+    pub(crate) fn any_entered(&self) -> bool {
+        let list = fork::lock(&self.list);
+        list.threads.iter().any(|t| t.entered)
     }
 
     /// The thread ends when the service in which it is returns.
@@ -187,33 +220,18 @@ impl OwnThreads {
         }
     }
 
-    /// None begins from now on, until as many [`OwnThreads::go_on`] follow; those that have not
-    /// entered will not. False if there was never one, and nothing is to be undone.
-    pub(crate) fn stop(&self) -> bool {
-        if !self.any.load(Ordering::SeqCst) {
-            return false;
+    /// None begins for as long as what is returned is there. `None` if there can be none.
+    pub(crate) fn stop(&self) -> Option<Stopped<'_>> {
+        if self.most == 0 {
+            return None;
         }
-        self.change(|list| {
-            list.stopping += 1;
-            list.threads.iter_mut().for_each(|t| t.told = true);
-        });
-        true
-    }
-
-    /// Undoes [`OwnThreads::stop`].
-    pub(crate) fn go_on(&self) {
-        self.change(|list| list.stopping = list.stopping.saturating_sub(1));
-    }
-
-    /// Whether there is one besides that with this number.
-    pub(crate) fn others(&self, than: Option<u64>) -> bool {
-        let list = fork::lock(&self.list);
-        list.threads.iter().any(|t| Some(t.number) != than)
+        fork::lock(&self.list).stopping += 1;
+        Some(Stopped(self))
     }
 
     /// Whether there are any.
     pub(crate) fn run(&self) -> bool {
-        self.any.load(Ordering::SeqCst) && self.others(None)
+        self.any.load(Ordering::SeqCst) && !fork::lock(&self.list).threads.is_empty()
     }
 
     /// The kernel's numbers of all that have begun.
@@ -236,17 +254,17 @@ impl OwnThreads {
         machine::wait_at_most(&self.changes, since, longest);
     }
 
-    /// One of them ended the program; the first one counts.
-    pub(crate) fn ended(&self, end: ProgramEnd) {
-        let late = self.change(|list| match list.end {
-            None => {
-                list.end = Some(end);
-                None
+    /// One of them, or somebody who is inside with them, ended the program; the first one counts.
+    pub(crate) fn ended(&self, by: Option<u64>, end: ProgramEnd) {
+        let late = self.change(|list| {
+            let over = by.is_some_and(|number| number <= list.over);
+            if over || list.end.is_some() {
+                return Some(end);
             }
-            Some(_) => Some(end),
+            list.end = Some(end);
+            None
         });
-        // A panic's payload may panic when it is dropped.
-        std::mem::forget(late);
+        forget(late);
     }
 
     /// The status with which one of them ended the program.
@@ -263,6 +281,19 @@ impl OwnThreads {
             return None;
         }
         self.change(|list| list.end.take())
+    }
+
+    /// Another life of the domain begins, and nobody is inside: what threads that are on their way
+    /// out still tell is not this life's.
+    pub(crate) fn begin_anew(&self) {
+        if !self.any.load(Ordering::SeqCst) {
+            return;
+        }
+        let former = self.change(|list| {
+            list.over = list.started;
+            list.end.take()
+        });
+        forget(former);
     }
 
     /// A system call of one of them begins or ends to hold a reference to the domain.
@@ -284,11 +315,84 @@ impl OwnThreads {
         calls > 0 && references <= calls && self.holding.load(Ordering::SeqCst) == before
     }
 
-    /// In the child after fork, which has none of them; the forking thread has the locks.
-    pub(crate) fn after_fork(&self) {
+    /// In the child after fork, which has none of them but the calling one, if it is one, and that
+    /// is not counted any more; it is in so many system calls that hold a reference. The forking
+    /// thread has the locks.
+    pub(crate) fn after_fork(&self, held: u32) {
         let mut list = self.list.lock().unwrap_or_else(|e| e.into_inner());
         // Nothing may be asked of libc about threads that are not here.
-        std::mem::forget(std::mem::take(&mut *list));
-        self.holding.store(0, Ordering::SeqCst);
+        let former = std::mem::take(&mut *list);
+        std::mem::forget((former.threads, former.finished));
+        list.started = former.started;
+        list.over = former.over;
+        list.end = former.end;
+        self.holding.store(held.into(), Ordering::SeqCst);
+    }
+}
+
+/// None of a domain's threads begins.
+#[must_use = "threads begin again when it is dropped"]
+pub(crate) struct Stopped<'a>(&'a OwnThreads);
+
+impl Stopped<'_> {
+    /// Those that have not entered will not.
+    pub(crate) fn tell_all(&self) {
+        let mut list = fork::lock(&self.0.list);
+        list.threads.iter_mut().for_each(|t| t.told = true);
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        let mut list = fork::lock(&self.0.list);
+        // In a child of a fork nobody waits any more.
+        list.stopping = list.stopping.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_counts_the_system_calls_that_it_is_in() {
+        let threads = OwnThreads::new(2);
+        // Two threads are in one; the one that forks is there in the child.
+        threads.holds(true);
+        threads.holds(true);
+        threads.after_fork(1);
+        assert!(threads.hold_all(|| 1) && !threads.hold_all(|| 2));
+        threads.holds(false);
+        assert!(!threads.hold_all(|| 0));
+        threads.holds(true);
+        assert!(threads.hold_all(|| 1) && !threads.hold_all(|| 2));
+    }
+
+    #[test]
+    fn none_begins_while_somebody_waits_for_their_ends() {
+        let threads = OwnThreads::new(2);
+        let stopped = [threads.stop(), threads.stop()];
+        assert!(matches!(threads.reserve(), Err(Refused::Full)));
+        let [first, second] = stopped;
+        drop(first);
+        assert!(matches!(threads.reserve(), Err(Refused::Full)));
+        drop(second);
+        let number = threads.reserve().ok().unwrap();
+        assert!(threads.enters(number, 1));
+        threads.left(number);
+        threads.stop().unwrap().tell_all();
+        assert!(!threads.enters(number, 1) && !threads.any_entered());
+    }
+
+    #[test]
+    fn the_end_of_a_former_life_is_not_the_end_of_this_one() {
+        let threads = OwnThreads::new(2);
+        let former = threads.reserve().ok();
+        threads.begin_anew();
+        threads.ended(former, ProgramEnd::Exited(1));
+        assert!(threads.take_end().is_none());
+        let present = threads.reserve().ok();
+        threads.ended(present, ProgramEnd::Exited(2));
+        assert_eq!(threads.exit_status(), Some(2));
     }
 }
