@@ -371,8 +371,8 @@ fn reset(domain: &Domain, thread: &Thread) -> bool {
     true
 }
 
-/// As `exclusive_from` where `inside::anybody` looks at data stacks alone; otherwise it does nothing
-/// here.
+/// As `exclusive_from` where `inside::anybody` looks at data stacks alone; otherwise it does
+/// nothing here.
 fn reset_without_barrier(domain: &Domain) -> bool {
     let Some(exclusive) = domain.lifecycle.begin_exclusive(None) else {
         return false;

@@ -318,7 +318,7 @@ fn notes_are_checked_for_form() {
         at_first(patched(descriptor + 8, &[27])),
         Problem::StackSize(27)
     );
-    assert_eq!(at_first(patched(descriptor + 12, &[2])), Problem::Flags(2));
+    assert_eq!(at_first(patched(descriptor + 12, &[4])), Problem::Flags(4));
     // Bit 15 is behind the shift's.
     let flags = patched(descriptor + 13, &[0x80]);
     assert_eq!(at_first(flags), Problem::Flags(0x8000));

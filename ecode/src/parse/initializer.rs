@@ -241,8 +241,8 @@ impl Parser<'_> {
         most
     }
 
-    /// Whether a designator stands so many tokens ahead: `[`, `.`, or a name with a colon, as gcc had
-    /// it before C did.
+    /// Whether a designator stands so many tokens ahead: `[`, `.`, or a name with a colon, as gcc
+    /// had it before C did.
     fn designator_at(&self, ahead: usize) -> bool {
         match self.peek_at(ahead) {
             TokenKind::Dot | TokenKind::LBracket => true,

@@ -325,6 +325,14 @@ impl Session {
                 assert!(!must_end, "{context}: the request was ignored");
                 false
             }
+            // A wish that comes right after a service has looked for one waits for its end; if the
+            // service asks for the same meanwhile, who is to say whose wish was fulfilled? Text
+            // looks for none and is ended at once.
+            (report::BY_SERVICE, _) => {
+                let text = interrupted.is_some_and(|(pc, _)| self.in_window(pc));
+                assert!(!text, "{context}: the request was ignored");
+                false
+            }
             (kind, Some((_, wanted))) if kind == wanted => true,
             _ => panic!("{context}: ended with {kind}"),
         }
