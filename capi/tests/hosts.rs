@@ -63,6 +63,12 @@ fn threads_closing_and_forking() {
 }
 
 #[test]
+fn threads_that_extensions_start() {
+    let images = [extension("crowd")];
+    support::run(support::compile("own_threads.c", &[]), &images);
+}
+
+#[test]
 fn handles_in_random_order() {
     support::test("lifecycle.c");
 }

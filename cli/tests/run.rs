@@ -188,6 +188,58 @@ int main(int c, char **v) {
 }
 
 #[test]
+fn threads_are_granted() {
+    let source = r#"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *adds(void *n) { return (void *)((long)n + 1); }
+static void *ends(void *what) {
+    usleep(1000);
+    if (!strcmp(what, "exit")) exit(9);
+    *(volatile int *)8 = 1;
+    return 0;
+}
+int main(int c, char **v) {
+    pthread_t threads[3];
+    if (c > 2) {
+        if (pthread_create(threads, 0, ends, v[2])) return 2;
+        for (;;) pause();
+    }
+    int started = 0;
+    while (started < 3 && !pthread_create(threads + started, 0, adds, (void *)(long)started)) started++;
+    if (started < 3 && started != atoi(v[1])) return 1;
+    long sum = 0;
+    for (int i = 0; i < started; i++) {
+        void *value;
+        pthread_join(threads[i], &value);
+        sum += (long)value;
+    }
+    printf("%d threads, %ld\n", started, sum);
+    return 0;
+}
+"#;
+    let program = extension("crowd", source);
+    let run = |threads: &str, words: &[&str]| {
+        postern(&[&["run", "--threads", threads, &program, "--"], words].concat())
+    };
+    assert_eq!(
+        postern(&["run", &program, "--", "0"]).good(),
+        "0 threads, 0\n"
+    );
+    assert_eq!(run("0", &["0"]).good(), "0 threads, 0\n");
+    assert_eq!(run("3", &["3"]).good(), "3 threads, 6\n");
+    // In a thread that is none of the command's own.
+    assert_eq!(run("1", &["1", "exit"]).code, 9);
+    let complaint = run("1", &["1", "fault"]).bad(134);
+    assert!(complaint.contains("in ends"), "{complaint}");
+    assert!(run("some", &["0"]).bad(2).contains("--threads"));
+}
+
+#[test]
 fn extensions_without_malloc_take_buffers_too() {
     use postern_image::ImageBuilder;
     // movzbl %gs:1(%edi),%eax; ret

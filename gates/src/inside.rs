@@ -196,12 +196,12 @@ impl Holder {
     }
 }
 
-/// Whether anybody is inside a domain that lets nobody in any more. The calling thread has forgotten
-/// what it left behind ([`stale::forget_left`]).
+/// Whether anybody is inside a domain that lets nobody in any more. The calling thread has
+/// forgotten what it left behind ([`stale::forget_left`]).
 ///
-/// Where no thread but the calling one has a data stack in the domain, nobody else is looked at, and
-/// no barrier sent: no other call can be inside, and one that begins gets a data stack first, on the
-/// slow path. It counts that ([`Control::stacks_given`]), has a fence, and then looks at the
+/// Where no thread but the calling one has a data stack in the domain, nobody else is looked at,
+/// and no barrier sent: no other call can be inside, and one that begins gets a data stack first,
+/// on the slow path. It counts that ([`Control::stacks_given`]), has a fence, and then looks at the
 /// lifecycle; here the lifecycle was changed, there is a fence, and then the count is read. So
 /// either the count shows that thread, or the thread finds the domain closed.
 pub fn anybody(control: &Control) -> bool {

@@ -3,7 +3,10 @@
 mod support;
 
 use fastrand::Rng;
-use postern::{CallError, Caller, Domain, DomainBuilder, FaultKind, Grant, Image, Placement, Pool};
+use postern::{
+    CallError, Caller, Domain, DomainBuilder, FaultKind, Grant, Image, Placement, Pool,
+    RestartPolicy,
+};
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::time::{Duration, Instant};
@@ -202,6 +205,32 @@ fn a_pool_lends_domains_without_threads() {
         });
         assert_eq!(pool.counters().abandoned, 0);
     }
+}
+
+/// A call that begins a domain anew waits for threads as for other calls: not for long.
+#[test]
+fn a_restart_does_not_wait_for_a_thread_in_a_service() {
+    let (inside, leave) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (i, l) = (inside.clone(), leave.clone());
+    let builder = builder(2, move |_| {
+        i.wait();
+        l.wait();
+        0
+    });
+    let domain = builder.restart(RestartPolicy::Immediate).build().unwrap();
+    assert_eq!(start(&domain, SERVES).unwrap(), 0);
+    inside.wait();
+    let _ = start(&domain, BREAKS);
+    assert!(soon(|| domain.is_poisoned()));
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| domain.func::<fn() -> i32>("state").unwrap().call());
+        let refused = soon(|| call.is_finished());
+        leave.wait();
+        assert!(refused);
+        assert!(matches!(call.join().unwrap(), Err(CallError::Busy)));
+    });
+    let again = || domain.func::<fn() -> i32>("state").unwrap().call();
+    assert!(soon(|| matches!(again(), Ok(0))));
 }
 
 /// A panic of a service ends the life in which it was.

@@ -94,6 +94,44 @@ fn no_reset_overlaps_a_first_call() {
     }
 }
 
+/// Nor one that another extension makes by the peer gate, the first of its thread or a later one.
+#[test]
+fn no_reset_overlaps_a_call_of_a_peer() {
+    let caller = code(&[("stay", "i(i)")], &[("go", "i(i)")], "go: jmp stay");
+    let caller = caller.image();
+    let (mut calls, mut resets) = (0, 0);
+    for round in 1..60 {
+        let callee = stays();
+        let export = callee.peer_export("stay").unwrap();
+        let domain = cold(&caller).peer("stay", &export).build().unwrap();
+        let over = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let (domain, over) = (&domain, &over);
+            let work = move |number: i32| {
+                let go = domain.func::<fn(i32) -> i32>("go").unwrap();
+                let results = (0..30).map(|_| go.call(number).unwrap());
+                // 0 is the gate's: the callee was busy.
+                let made = results.filter(|&result| {
+                    assert!(result == number || result == 0, "{result} in {round}");
+                    result == number
+                });
+                let made = made.count();
+                over.fetch_add(1, SeqCst);
+                made
+            };
+            let threads: Vec<_> = (1..3).map(|n| scope.spawn(move || work(n))).collect();
+            while over.load(SeqCst) < 2 {
+                resets += usize::from(callee.reset().is_ok());
+            }
+            calls += threads
+                .into_iter()
+                .map(|t| t.join().unwrap())
+                .sum::<usize>();
+        });
+    }
+    assert!(calls > 100 && resets > 100, "{calls} {resets}");
+}
+
 const SOURCE: &str = r#"
 static int data[5000] = {1, 2, 3};
 static char zeros[30000];

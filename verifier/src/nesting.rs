@@ -1,10 +1,10 @@
 //! How deep calls nest in text that may loop but not recurse: [`crate::Profile::Kernel`].
 //!
 //! Text falls into parts: each target of a call begins one, and so does the first byte. Calls go
-//! forward, so to the beginning of a later part; jumps go to a later part, or stay in theirs, and so
-//! does what merely goes on. No step ever leads to an earlier part, and each call leads to a later
-//! one. Calls inside each other are therefore in ever later parts, and the walk from the end knows
-//! how deep all later parts go.
+//! forward, so to the beginning of a later part; jumps go to a later part, or stay in theirs, and
+//! so does what merely goes on. No step ever leads to an earlier part, and each call leads to a
+//! later one. Calls inside each other are therefore in ever later parts, and the walk from the end
+//! knows how deep all later parts go.
 
 use crate::decode::{Decoded, chunk_at, decode, displacement};
 use crate::layout::Layout;

@@ -20,8 +20,8 @@ pub const INFO_ABI: u32 = INFO + 8;
 pub const INFO_HEAP_START: u32 = INFO + 16;
 /// Offset of the heap's end (exclusive) in the info page.
 pub const INFO_HEAP_END: u32 = INFO + 20;
-/// Offset of the data stacks' size less 1 in the info page: code finds the end of its thread's stack
-/// by it. A multiple of 16, so that a vector can be loaded from there.
+/// Offset of the data stacks' size less 1 in the info page: code finds the end of its thread's
+/// stack by it. A multiple of 16, so that a vector can be loaded from there.
 pub const INFO_STACK_MASK: u32 = INFO + 32;
 /// Offset of gate slot 0, in an image that does not say that its slots begin some pages higher
 /// ([`MAX_SHIFT`]).

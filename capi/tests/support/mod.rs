@@ -168,6 +168,8 @@ fn kit() -> Vec<u8> {
         ],
     );
     let mut builder = ImageBuilder::new([0xc3]);
+    // Its code does not look for the data stack's size.
+    builder.any_stack(true);
     for (name, signature) in &imports {
         builder.import(
             name,

@@ -73,7 +73,8 @@ impl DomainBuilder {
         self
     }
 
-    /// Longest time of one call; `None` is no limit, and zero is over at once ([`Limits::deadline`]).
+    /// Longest time of one call; `None` is no limit, and zero is over at once
+    /// ([`Limits::deadline`]).
     pub fn deadline(mut self, deadline: Option<Duration>) -> Self {
         self.limits.deadline = deadline;
         self

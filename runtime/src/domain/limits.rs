@@ -13,8 +13,8 @@ pub struct Limits {
     /// MiB.
     pub heap_ceiling: u64,
     /// Bytes of each data stack, rounded up to a power of two; `None` takes what the image was
-    /// linked with. Other sizes than that are for images whose code finds the size in its window, which is
-    /// all that `postern cc` and E-code make now. Default: `None`.
+    /// linked with. Other sizes than that are for images whose code finds the size in its window,
+    /// which is all that `postern cc` and E-code make now. Default: `None`.
     pub data_stack: Option<u64>,
     /// Longest time of one call. `None` is no limit; `Some(Duration::ZERO)` is over at once, so
     /// whatever the watchdog sees inside is ended. Default: 1 s.

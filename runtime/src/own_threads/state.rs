@@ -177,6 +177,9 @@ impl OwnThreads {
 
     /// Whether one is inside or about to enter.
     pub(crate) fn any_entered(&self) -> bool {
+        if !self.any.load(Ordering::SeqCst) {
+            return false;
+        }
         let list = fork::lock(&self.list);
         list.threads.iter().any(|t| t.entered)
     }

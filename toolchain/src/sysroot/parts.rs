@@ -44,9 +44,9 @@ const fn libm(path: &'static str, without: &'static str) -> Folder {
 /// Left out everywhere: smaller variants of the formatted input and output.
 pub const SMALL_VARIANTS: &str = "nano-";
 
-/// The folders. Left out are: what our library has (memory and string functions, the malloc family, locks,
-/// abort, assertions), what reaches processes (exec, spawn, popen, wordexp), what would need files
-/// of a Unix system (passwords, terminals), and what our own layer does on the service `sys`
+/// The folders. Left out are: what our library has (memory and string functions, the malloc family,
+/// locks, abort, assertions), what reaches processes (exec, spawn, popen, wordexp), what would need
+/// files of a Unix system (passwords, terminals), and what our own layer does on the service `sys`
 /// (directories, positioned reads).
 pub const FOLDERS: &[Folder] = &[
     libc("libc/argz", ""),
@@ -323,8 +323,8 @@ pub fn create(path: &Path) -> Result<(), CompileError> {
 mod tests {
     use super::FOLDERS;
 
-    /// newlib's archive is searched first, and its string functions work a word or a byte at a time:
-    /// what our library has by vectors must not be in it.
+    /// newlib's archive is searched first, and its string functions work a word or a byte at a
+    /// time: what our library has by vectors must not be in it.
     #[test]
     fn memory_and_string_functions_are_ours() {
         let strings = FOLDERS.iter().find(|f| f.path == "libc/string");

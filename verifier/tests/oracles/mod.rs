@@ -1,6 +1,6 @@
 //! Three general decoders, asked whether they see what the verifier saw: the same length, memory
-//! only at the window's segment + a 32-bit address and nothing wide, no stack pointer, no state but registers and
-//! arithmetic flags, the same control flow.
+//! only at the window's segment + a 32-bit address and nothing wide, no stack pointer, no state but
+//! registers and arithmetic flags, the same control flow.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use iced_x86::{
