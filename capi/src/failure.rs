@@ -89,7 +89,7 @@ macro_rules! from {
     };
 }
 from!(StartError, |e| start(&e));
-from!(LoadError, |e| match &e {
+from!(LoadError, |e| match e.cause() {
     LoadError::Read { .. } => Code::File,
     LoadError::Refused { .. } | LoadError::Export { .. } => Code::Refused,
     LoadError::Machine(_) => Code::Machine,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser};
-use postern::{CallError, Domain, Image, Limits};
+use postern::{CallError, Domain, Image, Limits, LoadError};
 use postern_image::{Signature, Type};
 use serde::Serialize;
 
@@ -160,14 +160,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let file = arguments.image.display();
     let image = match Image::load(&arguments.image) {
         Ok(image) => image,
-        Err(error @ postern::LoadError::Refused { .. }) => {
+        Err(error) if matches!(error.cause(), LoadError::Refused { .. }) => {
             let hint = format!("see `postern verify {file}`");
-            return Err(Failure::new(REFUSED, format!("{file}: {error} ({hint})")));
+            return Err(Failure::new(REFUSED, format!("{error} ({hint})")));
         }
-        Err(error @ postern::LoadError::Read { .. }) => {
-            return Err(Failure::unusable(error.to_string()));
-        }
-        Err(error) => return Err(Failure::unusable(format!("{file}: {error}"))),
+        Err(error) => return Err(Failure::unusable(error.to_string())),
     };
     self::image(arguments, &image)
 }

@@ -51,6 +51,50 @@ fn every_fault_kind_is_explained() {
     }
 }
 
+/// A signature without what `rustfmt` decides, and without what only the function itself sees.
+fn bare(signature: &str) -> String {
+    let text: String = signature.split_whitespace().collect();
+    text.replace(",)", ")").replace("mutself", "self")
+}
+
+#[test]
+fn signatures_of_the_rust_api_are_those_of_the_source() {
+    let page = read("docs/src/reference/rust-api.md");
+    let rows = page
+        .lines()
+        .filter(|line| line.contains("| `fn ") || line.contains("| `unsafe fn "));
+    let folders = ["runtime/src", "supervision/src", "namespaces/src"];
+    let files = folders
+        .iter()
+        .flat_map(|folder| rust_files(&workspace().join(folder)));
+    let texts = files.map(|file| bare(&std::fs::read_to_string(file).unwrap()));
+    let source: Vec<String> = texts.collect();
+    let mut seen = 0;
+    for row in rows {
+        let signature = row.split('`').rev().nth(1).unwrap();
+        let wanted = format!("pub{}{{", bare(signature));
+        assert!(
+            source.iter().any(|text| text.contains(&wanted)),
+            "reference/rust-api.md has a signature that no source has: {signature}"
+        );
+        seen += 1;
+    }
+    assert!(seen > 90, "{seen}");
+}
+
+/// The files of Rust under a folder.
+fn rust_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => rust_files(&path),
+            false if path.extension().is_some_and(|e| e == "rs") => vec![path],
+            false => Vec::new(),
+        })
+        .collect()
+}
+
 #[test]
 fn every_error_has_a_remedy() {
     let page = read("docs/src/reference/errors.md");

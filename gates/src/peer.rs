@@ -26,40 +26,55 @@ use super::registers;
 use postern_image::Signature;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use thiserror::Error;
 
 /// A peer's need of stack that says: not by the peer gate.
 pub(crate) const SLOW: u64 = 1 << 62;
 
 /// Why a call of a peer had no result, as the calling extension reads it: `POSTERN_PEER_…` in
 /// `postern/extension.h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 #[repr(u32)]
 pub enum PeerError {
     /// It faulted in this call.
+    #[error("the peer faulted in this call")]
     Fault = 1,
     /// An earlier fault, or another thread's, closed it.
+    #[error("an earlier fault, or another thread's, closed the peer")]
     Poisoned = 2,
     /// It is being reset.
+    #[error("the peer is being reset; try again")]
     Busy = 3,
     /// It is closed for good, or dropped.
+    #[error("the peer is closed for good")]
     Closed = 4,
     /// The import was left open and nothing was bound to it.
+    #[error("the import was left open, and nothing is bound to it; bind_peer() it")]
     Unbound = 5,
     /// Calls nest too deeply.
+    #[error("calls nest too deeply")]
     TooDeep = 6,
     /// It has no room for another thread, or no memory for its stacks.
+    #[error("the peer has no room for another thread, or no memory for its stacks")]
     NoRoom = 7,
     /// The call took longer than the export or its domain's deadline allows.
+    #[error("the call took longer than the export or the peer's deadline allows")]
     Time = 8,
     /// Its host interrupted it.
+    #[error("the peer's host interrupted it")]
     Interrupted = 9,
     /// It ended the call by an exit with a status.
+    #[error("the peer ended the call by an exit")]
     Exited = 10,
     /// The thread cannot enter extensions now: signals, handlers or the watchdog are not as they
     /// must be.
+    #[error(
+        "the thread cannot enter extensions now: signals, handlers or the watchdog are not as they must be"
+    )]
     Thread = 11,
     /// The caller's policy, or a revocation, does not allow the call.
+    #[error("the caller's policy, or a revocation, does not allow the call")]
     Denied = 12,
 }
 

@@ -39,7 +39,7 @@ use postern_image::{ImageBuilder, ImportOwned, Signature};
 
 use postern_runtime::{
     Busy, Domain, DomainBuilder, Fault, Func, FuncType, Image, InstantiateError, LoadError,
-    Placement, Service, SymbolError, SystemPolicy, code, inner, signature,
+    Placement, Service, ServiceSet, SymbolError, SystemPolicy, code, inner, signature,
 };
 use postern_supervision::{BackOff, RestartPolicy};
 use postern_verifier::window::PAGE;
@@ -377,6 +377,13 @@ impl NamespaceBuilder {
     pub fn service<A: 'static, F: Service<A>>(self, name: &str, function: F) -> Self {
         let name = name.to_owned();
         self.with(move |builder| builder.service(&name, function))
+    }
+
+    /// Grants all services of a set: as [`DomainBuilder::services`]. Functions may import any of
+    /// them, so each takes a gate slot.
+    pub fn services(self, set: &ServiceSet) -> Self {
+        let set = set.clone();
+        self.with(move |builder| builder.services(&set))
     }
 
     /// Longest time of one call, its quantum. Default: 1 s.

@@ -130,4 +130,9 @@ fn faults() {
     assert_eq!(e.fault().unwrap().kind, FaultKind::Deadline, "{e}");
     d.reset().unwrap();
     load.call(Offset(0x12000)).unwrap();
+    // Zero is a deadline, and over at once; it is not none.
+    let d = Domain::builder(&i).deadline(Some(Duration::ZERO));
+    let d = d.build().unwrap();
+    let e = d.func::<fn()>("spin").unwrap().call().unwrap_err();
+    assert_eq!(e.fault().unwrap().kind, FaultKind::Deadline, "{e}");
 }

@@ -187,13 +187,13 @@ fn many_threads_share_few_domains() {
     }
 }
 
-/// A thread gets its own domain again, warm; others take it only when there is nothing else.
 /// Entries and domains may be used on both sides of a `catch_unwind`.
 #[test]
 fn what_a_host_keeps_may_cross_a_panic() {
     fn crosses<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
     crosses::<Func<fn(i32) -> i32>>();
     crosses::<Domain>();
+    crosses::<Pool<Handler>>();
     let domain = cold(&small()).build().unwrap();
     let next = domain.func::<fn() -> i32>("next").unwrap();
     let caught = std::panic::catch_unwind(|| {
@@ -204,6 +204,7 @@ fn what_a_host_keeps_may_cross_a_panic() {
     assert_eq!(next.call().unwrap(), 1);
 }
 
+/// A thread gets its own domain again, warm; others take it only when there is nothing else.
 #[test]
 fn a_thread_keeps_its_domain() {
     let p = pool()

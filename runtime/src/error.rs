@@ -23,6 +23,14 @@ pub enum LoadError {
         /// Why.
         source: ReadError,
     },
+    /// The file was read, and cannot be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<LoadError>,
+    },
     /// The file's form is wrong.
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -69,6 +77,16 @@ pub enum LoadError {
     /// Postern cannot run here.
     #[error(transparent)]
     Start(#[from] StartError),
+}
+
+impl LoadError {
+    /// The error without the name of the file.
+    pub fn cause(&self) -> &LoadError {
+        match self {
+            LoadError::File { source, .. } => source.cause(),
+            other => other,
+        }
+    }
 }
 
 /// What may be done about a memory file that cannot be had.

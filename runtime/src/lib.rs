@@ -71,7 +71,7 @@ pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Bounds, Facts, Violation};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
-pub use service::{Caller, DEFAULT_STACK, Service};
+pub use service::{Caller, DEFAULT_STACK, Service, ServiceSet, with_state};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use system::{Access, SystemPolicy, Verdict};
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};

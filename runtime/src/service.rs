@@ -6,10 +6,14 @@
 
 pub(crate) mod caller;
 mod granted;
+mod host_state;
 mod offer;
+mod set;
 
 pub(crate) use caller::kill;
 pub use caller::{Caller, DEFAULT_STACK, ending};
+pub use host_state::with_state;
+pub use set::ServiceSet;
 
 use crate::decision::{Decider, Deciding, Guard};
 use crate::error::InstantiateError;
@@ -69,6 +73,9 @@ service!(A, B, C);
 service!(A, B, C, D);
 service!(A, B, C, D, E);
 service!(A, B, C, D, E, G);
+
+/// Least stack that a C function is taken to need.
+const LEAST_STACK: usize = 4096;
 
 /// A closure behind the service gate.
 struct Closure<A, F>(F, PhantomData<fn(A)>);
@@ -131,6 +138,7 @@ impl Services {
             callee,
             signature,
             stack,
+            for_many: false,
         };
         self.offers.insert(name.to_owned(), offer);
     }
@@ -151,9 +159,18 @@ impl Services {
         self.offers.contains_key(name)
     }
 
+    /// What was given by name, but is none of these imports.
+    pub(crate) fn unused(&self, imports: &HashMap<Arc<str>, u32>) -> Vec<&str> {
+        let given = self.offers.iter().filter(|(_, offer)| !offer.for_many);
+        let names = given.map(|(name, _)| &**name);
+        let mut unused: Vec<&str> = names.filter(|name| !imports.contains_key(*name)).collect();
+        unused.sort_unstable();
+        unused
+    }
+
     /// `callee` is a C function of this type.
     pub(crate) fn add_c(&mut self, name: &str, callee: Callee, signature: Signature, stack: usize) {
-        self.offer(name, callee, Some(signature), stack.max(4096));
+        self.offer(name, callee, Some(signature), stack.max(LEAST_STACK));
     }
 
     /// `callee` is a peer.

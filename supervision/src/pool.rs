@@ -47,6 +47,10 @@ enum Lender<'a, T: Lendable> {
     Owned(Arc<Shared<T>>),
 }
 
+/// As [`Domain`]: what was lent while a panic went through goes back, and is cleaned like others.
+impl<T: Lendable> std::panic::UnwindSafe for Pool<T> {}
+impl<T: Lendable> std::panic::RefUnwindSafe for Pool<T> {}
+
 impl<T: Lendable> PoolBuilder<T> {
     /// Most domains, at least one. Default: as many as there are processors.
     pub fn size(mut self, domains: usize) -> Self {

@@ -46,6 +46,13 @@ impl HotWindow {
     }
 }
 
+/// Its [`HotWindow::name`].
+impl std::fmt::Display for HotWindow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 struct Pool {
     free: Vec<usize>,
     hot: Option<HotWindow>,

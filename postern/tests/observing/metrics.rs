@@ -168,6 +168,24 @@ fn every_counter_is_in_the_text() {
         let all = read(&metrics(&Metrics::default()));
         assert_eq!(value(&all, "postern_domains", &[]), Some(500.0));
         drop(many);
+        // A namespace is counted by its own name, also when it is gone: its image is the library's.
+        let space = postern::Namespace::builder()
+            .name("clients")
+            .build()
+            .unwrap();
+        space.create("a", "int g(void) { return 1; }").unwrap();
+        assert_eq!(space.func::<fn() -> i32>("g").unwrap().call().unwrap(), 1);
+        let clients = [("image", "clients")];
+        let calls = || {
+            value(
+                &read(&metrics(&Metrics::by_image())),
+                "postern_calls_total",
+                &clients,
+            )
+        };
+        assert_eq!(calls(), Some(1.0));
+        drop(space);
+        assert_eq!(calls(), Some(1.0));
     });
 }
 

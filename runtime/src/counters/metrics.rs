@@ -23,7 +23,7 @@ pub enum By {
     #[default]
     Domain,
     /// Images by name, each with all domains that it has and had: short, however many domains there
-    /// are.
+    /// are. A namespace is counted by its own name.
     Image,
 }
 
@@ -55,12 +55,22 @@ pub(crate) fn gone() -> MutexGuard<'static, Gone> {
     GONE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// The name under which a domain is counted: its image's, or its own if it is a namespace, whose
+/// image is the library's and tells nobody anything.
+fn counted_as(inner: &DomainInner) -> &str {
+    match inner.code.get() {
+        Some(_) => &inner.name,
+        None => &inner.image.name,
+    }
+}
+
 /// Keeps what a domain has counted.
 pub(crate) fn keep(inner: &DomainInner) {
     let totals = Totals::of(inner);
     let mut gone = gone();
-    let name = match gone.contains_key(&inner.image.name) || gone.len() < IMAGES {
-        true => &*inner.image.name,
+    let own = counted_as(inner);
+    let name = match gone.contains_key(own) || gone.len() < IMAGES {
+        true => own,
         false => OTHERS,
     };
     match gone.get_mut(name) {
@@ -147,9 +157,9 @@ fn by_image(live: &[Domain], pages: bool) -> Vec<Row> {
         row.totals.add(totals);
     }
     for domain in live {
-        let name = &domain.0.image.name;
+        let name = counted_as(&domain.0);
         let row = match rows.contains_key(name) || rows.len() < 2 * IMAGES {
-            true => rows.entry(name.clone()).or_insert_with(|| label(name)),
+            true => rows.entry(name.to_owned()).or_insert_with(|| label(name)),
             false => rows
                 .entry(OTHERS.to_owned())
                 .or_insert_with(|| label(OTHERS)),

@@ -14,13 +14,14 @@ use crate::own_threads::state::OwnThreads;
 use crate::placement::{self, Placement, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
 use crate::service::{Service, Services};
+use crate::signature;
 use crate::symbols;
 use crate::system::{System, SystemCalls, SystemPolicy, SystemService};
 use postern_gates::block::{Block, Terms};
 use postern_gates::callee::Callee;
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
-use postern_image::{MemoryLayout, Signature};
+use postern_image::{ImportOwned, MemoryLayout, Signature};
 use postern_verifier::window::{LIMIT, PAGE, STACK_LOG2, THREAD_BLOCK, TLS_SHARE};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -34,6 +35,7 @@ pub struct DomainBuilder {
     limits: Limits,
     placement: Placement,
     pub(crate) services: Services,
+    refuse_unused: bool,
     system: Option<Arc<dyn SystemService>>,
     decider: Option<Decider>,
     on_fault: Option<OnFault>,
@@ -50,6 +52,7 @@ impl Domain {
             limits: Limits::default(),
             placement: Placement::default(),
             services: Services::default(),
+            refuse_unused: false,
             system: None,
             decider: None,
             on_fault: None,
@@ -146,6 +149,20 @@ impl DomainBuilder {
             .collect()
     }
 
+    /// Services and peers that were granted by name and that the image does not import: misspelt
+    /// perhaps, or another image's. [`Self::build`] logs them at level debug, since many hosts
+    /// grant all that they have.
+    pub fn unused(&self) -> Vec<&str> {
+        self.services.unused(&self.image.0.services)
+    }
+
+    /// Has [`Self::build`] fail if there are any ([`Self::unused`]). What is of a
+    /// [`ServiceSet`](crate::ServiceSet) may be left unused all the same.
+    pub fn refuse_unused(mut self) -> Self {
+        self.refuse_unused = true;
+        self
+    }
+
     /// Lets the domain be made without a service for every import: a call of a missing one ends the
     /// host's call as a fault of kind `Aborted` that names it.
     pub fn stand_in_for_missing(mut self) -> Self {
@@ -194,7 +211,8 @@ impl DomainBuilder {
     /// Makes the domain.
     ///
     /// # Errors
-    /// An import has no service or another type, limits do not fit the window, no memory, or the
+    /// An import has no service or another type, a service is no import and that was to be refused
+    /// ([`Self::refuse_unused`]), limits do not fit the window, no memory, or the
     /// extension's initialisation failed.
     pub fn build(mut self) -> Result<Domain, InstantiateError> {
         let image = self.image.0;
@@ -205,6 +223,13 @@ impl DomainBuilder {
         let deciding = self.services.deciding().clone();
         let system = Arc::new(System::new(self.system, deciding));
         let imports = &image.tables.imports;
+        for name in self.services.unused(&image.services) {
+            let unused = not_imported(name, imports);
+            if self.refuse_unused {
+                return Err(unused);
+            }
+            tracing::debug!("{unused}");
+        }
         let threads = Arc::new(OwnThreads::new(self.limits.own_threads));
         let of_threads = ThreadServices::new(&threads);
         builtin::offer(&mut self.services, imports, &of_threads);
@@ -265,6 +290,14 @@ impl DomainBuilder {
             .initialise(Phase::Open)
             .map_err(InstantiateError::Initialisation)?;
         Ok(Domain(inner))
+    }
+}
+
+fn not_imported(name: &str, imports: &[ImportOwned]) -> InstantiateError {
+    let names = imports.iter().map(|import| &*import.name);
+    InstantiateError::NotImported {
+        name: name.to_owned(),
+        nearest: signature::nearest(name, names),
     }
 }
 

@@ -128,6 +128,17 @@ pub enum InstantiateError {
         "the extension imports `{0}`, which is not among the domain's services; register it with `service(\"{0}\", …)`"
     )]
     Unresolved(String),
+    /// A service or peer was granted that the image does not import, and that was to be refused:
+    /// [`crate::DomainBuilder::refuse_unused`].
+    #[error(
+        "`{name}` was granted, which the extension does not import{}; take it out, or do not ask for refuse_unused()", super::suggestion(.nearest)
+    )]
+    NotImported {
+        /// What was granted.
+        name: String,
+        /// The import that is spelt most like it.
+        nearest: Option<String>,
+    },
     /// A service's type differs from what the extension was compiled against.
     #[error("service `{name}`: the extension expects `{expected}`, the host offers `{offered}`")]
     Signature {

@@ -137,10 +137,25 @@ impl Image {
         let name = path
             .file_name()
             .map_or_else(|| "image".into(), |n| n.to_string_lossy().into_owned());
-        Self::build(bytes.into(), name)
+        Self::build(bytes.into(), name).map_err(|source| LoadError::File {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
     }
 
-    /// Loads an extension from bytes.
+    /// Loads an extension from bytes, with the name that tables and default names of domains show.
+    /// Bytes that are loaded already, by whatever name, are one image with the first name.
+    ///
+    /// # Errors
+    /// As [`Image::load`], with the name.
+    pub fn from_named_bytes(name: &str, bytes: &[u8]) -> Result<Image, LoadError> {
+        Self::build(bytes.into(), name.to_owned()).map_err(|source| LoadError::File {
+            path: name.into(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Loads an extension from bytes. Its name is `image`.
     ///
     /// # Errors
     /// As [`Image::load`].

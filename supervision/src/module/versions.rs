@@ -40,6 +40,26 @@ pub enum ModuleEvent {
     },
 }
 
+/// A line for a log.
+impl std::fmt::Display for ModuleEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ModuleEvent::Replaced { version } => write!(f, "version {version} takes the calls"),
+            ModuleEvent::Confirmed { version } => write!(f, "version {version} stays"),
+            ModuleEvent::RolledBack { from, to, fault } => {
+                write!(f, "version {from} was left for version {to}")?;
+                match fault {
+                    Some(fault) => write!(f, ": {fault}"),
+                    None => Ok(()),
+                }
+            }
+            ModuleEvent::Drained { version } => {
+                write!(f, "version {version} is closed, with nobody inside")
+            }
+        }
+    }
+}
+
 /// One domain of the module.
 #[derive(Clone)]
 pub(super) struct Version {
