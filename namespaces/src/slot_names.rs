@@ -64,8 +64,10 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_anothers_has_the_others_name() {
-        let mut room = crate::Capacity::default();
-        room.functions = 1;
+        let room = crate::Capacity {
+            functions: 1,
+            ..crate::Capacity::default()
+        };
         let space = Namespace::builder().room(room).build().unwrap();
         for name in (0..300).map(|n| format!("f{n}")) {
             let source = format!("int {name}(void) {{ return 1; }}");
