@@ -44,11 +44,13 @@ fn machine_has(flags: &str) -> bool {
 fn load(name: &str, flags: &str) -> Option<Image> {
     match Image::load(build(name, flags)) {
         Ok(image) => Some(image),
-        Err(LoadError::Machine(missing)) if !machine_has(flags) => {
-            println!("{flags}: this machine lacks {missing}");
-            None
-        }
-        Err(error) => panic!("{flags}: {error}"),
+        Err(error) => match error.cause() {
+            LoadError::Machine(missing) if !machine_has(flags) => {
+                println!("{flags}: this machine lacks {missing}");
+                None
+            }
+            _ => panic!("{flags}: {error}"),
+        },
     }
 }
 
