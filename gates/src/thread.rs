@@ -279,6 +279,11 @@ pub fn addresses() -> [usize; 6] {
     OFFSETS.map(|offset| ptr::from_ref(current()) as usize + offset)
 }
 
+/// The calling thread's index among those of domains' data stacks. It has called a domain before.
+pub fn my_index() -> usize {
+    current().index()
+}
+
 impl Thread {
     /// The thread's heap part. Panics unless registered.
     #[allow(clippy::mut_from_ref)]

@@ -4,6 +4,7 @@
 
 pub use postern_gates::bulk::{Vectors, choose as choose_memory_gate};
 
+use crate::domain::Domain;
 use postern_gates::bulk;
 use postern_gates::call_state::CallPhase;
 use postern_gates::gate::Label;
@@ -53,6 +54,16 @@ pub fn thread_addresses() -> ThreadAddresses {
         control,
         request,
         request_kind,
+    }
+}
+
+/// Gives the calling thread a data stack in the domain, if it has none: its next call need not take
+/// the slow path for that.
+pub fn give_data_stack(domain: &Domain) {
+    let (control, index) = (&domain.0.control, thread::my_index());
+    if control.data_stack(index) == 0 {
+        // Without one the next call is only slower.
+        let _ = crate::domain::give_data_stack(control, index);
     }
 }
 
