@@ -1,6 +1,6 @@
 //! Domains for the scenarios, one call of them, and whether it went as it must.
 
-use crate::report::{AS_USUAL, BY_SERVICE, WRONG};
+use crate::report::{AS_USUAL, WRONG};
 use postern::testing;
 use postern::{CallError, Caller, Domain, FaultKind, Image, Limits, Placement};
 use postern_image::ImageBuilder;
@@ -120,7 +120,7 @@ impl Fixture {
             (Some(CallError::Fault(fault)), Expected::InterruptedByService)
                 if ACTED.load(Ordering::Relaxed) && fault.kind == FaultKind::Interrupted =>
             {
-                (BY_SERVICE, String::new())
+                (AS_USUAL, String::new())
             }
             (Some(CallError::Poisoned), Expected::Poisoned) => (AS_USUAL, String::new()),
             (Some(CallError::Fault(fault)), Expected::Fault(kind)) if fault.kind == kind => {

@@ -62,10 +62,7 @@ fn main() {
     }
     let labels = testing::labels();
     for pair in labels.windows(2) {
-        // Whether a peer's ended call comes back by the gate depends on what its reset has left of
-        // it: most come back by the service gate.
-        let either = pair[0].0 == "postern_peer_failed";
-        let empty = pair[0].1 == pair[1].1 || is_end(pair[0].0) || either;
+        let empty = pair[0].1 == pair[1].1 || is_end(pair[0].0);
         assert!(
             empty || visited.labels.contains_key(pair[0].0),
             "{} was never stepped",
@@ -326,14 +323,6 @@ impl Session {
         match (kind, interrupted) {
             (report::AS_USUAL, _) => {
                 assert!(!must_end, "{context}: the request was ignored");
-                false
-            }
-            // A wish that comes right after a service has looked for one waits for its end; if the
-            // service asks for the same meanwhile, who is to say whose wish was fulfilled? Text
-            // looks for none and is ended at once.
-            (report::BY_SERVICE, _) => {
-                let text = interrupted.is_some_and(|(pc, _)| self.in_window(pc));
-                assert!(!text, "{context}: the request was ignored");
                 false
             }
             (kind, Some((_, wanted))) if kind == wanted => true,

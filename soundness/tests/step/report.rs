@@ -7,8 +7,6 @@ use std::cell::UnsafeCell;
 /// this one's neighbours.
 pub const AS_USUAL: u32 = 100;
 pub const WRONG: u32 = 101;
-/// The scenario's own service had the call ended.
-pub const BY_SERVICE: u32 = 102;
 
 /// The memory, which both have mapped.
 #[repr(transparent)]
