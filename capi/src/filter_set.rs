@@ -93,6 +93,14 @@ pub extern "C" fn pt_filter_set_free(set: Handle<FilterSetKind>) -> c_int {
     })
 }
 
+fn claim(owner: u32, priority: u32, may_steal: c_int) -> Claim {
+    Claim {
+        owner,
+        priority,
+        may_steal: may_steal != 0,
+    }
+}
+
 /// `pt_filter_set_add`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_filter_set_add(
@@ -104,11 +112,7 @@ pub extern "C" fn pt_filter_set_add(
 ) -> i64 {
     failure::number(|| {
         let (set, compiled) = (set.get()?, filter.get()?);
-        let claim = Claim {
-            owner,
-            priority,
-            may_steal: may_steal != 0,
-        };
+        let claim = claim(owner, priority, may_steal);
         let asked = &mut *set.lock()?;
         let inserted = asked.classifier.insert(&compiled.filter, claim);
         asked.settle();
@@ -128,11 +132,7 @@ pub extern "C" fn pt_filter_set_replace(
 ) -> c_int {
     failure::code(|| {
         let (set, compiled) = (set.get()?, filter.get()?);
-        let claim = Claim {
-            owner,
-            priority,
-            may_steal: may_steal != 0,
-        };
+        let claim = claim(owner, priority, may_steal);
         let asked = &mut *set.lock()?;
         let id = Id(number);
         let replaced = asked.classifier.replace(id, &compiled.filter, claim);

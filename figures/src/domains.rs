@@ -5,9 +5,10 @@ mod lending;
 
 use crate::clock::{best_mean, best_of, time};
 use crate::figure::{Figure, Goal};
+use crate::touching::touching;
 use crate::trusted::memory::{MemoryFile, Reservation};
 use postern::{Domain, Func, Image, Placement, Prot, Shared};
-use postern_image::{ImageBuilder, MemoryLayout};
+use postern_image::MemoryLayout;
 use postern_verifier::window::{INFO, PAGE, WINDOW_SIZE};
 
 /// Domains alive at once.
@@ -15,32 +16,6 @@ const ALIVE: usize = 10_000;
 const HEAP: u64 = 1 << 20;
 
 type Touch = Func<fn(i32) -> i32>;
-
-/// `i(i) touch` writes one word to each of two pages of data and returns its argument plus one.
-fn image() -> Result<(Image, MemoryLayout), String> {
-    let text = |data: u32| {
-        let mut text = Vec::new();
-        for page in 0..2 {
-            text.extend([0x65, 0x67, 0xc7, 0x04, 0x25]); // movl $1, %gs:data + page
-            text.extend((data + page * PAGE).to_le_bytes());
-            text.extend(1u32.to_le_bytes());
-        }
-        text.extend([0x8d, 0x47, 0x01, 0xc3]); // lea 1(%rdi), %eax; ret
-        text
-    };
-    let mut builder = ImageBuilder::new(text(0));
-    builder.data(vec![7; 2 * PAGE as usize], 0);
-    builder.export(
-        "touch",
-        0,
-        Some("i(i)".parse().map_err(|e| format!("{e}"))?),
-    );
-    let layout = builder.layout().map_err(|e| e.to_string())?;
-    builder.text(text(layout.data));
-    let file = builder.build().map_err(|e| e.to_string())?;
-    let image = Image::from_bytes(&file).map_err(|e| e.to_string())?;
-    Ok((image, layout))
-}
 
 fn instance(image: &Image) -> Result<Domain, String> {
     Domain::builder(image)
@@ -64,7 +39,7 @@ fn call(function: &Touch, x: i32) -> Result<(), String> {
 
 /// The figures of the group.
 pub fn figures() -> Result<Vec<Figure>, String> {
-    let (image, layout) = image()?;
+    let (image, layout) = touching(2)?;
     let mut figures = vec![
         instantiate(&image, &layout)?,
         reset(&image, &layout)?,

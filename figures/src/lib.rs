@@ -22,6 +22,7 @@ mod gates;
 pub mod kernels;
 mod pools;
 pub mod program;
+mod touching;
 pub mod trusted;
 
 use std::path::Path;

@@ -5,9 +5,8 @@
 //! as there are processors at most: more of them wait for each other by definition.
 
 use crate::figure::{Figure, Goal};
+use crate::touching::touching;
 use postern::{Domain, Func, Image, Pool};
-use postern_image::ImageBuilder;
-use postern_verifier::window::PAGE;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
@@ -25,28 +24,6 @@ const REQUESTS: u32 = 500;
 const ROUNDS: usize = 100;
 
 type Touch = Func<fn(i32) -> i32>;
-
-/// An image whose `i(i) touch` writes a word to each of so many pages of data.
-fn image(pages: u32) -> Result<Image, String> {
-    let text = |data: u32| {
-        let mut text = Vec::new();
-        for page in 0..pages {
-            text.extend([0x65, 0x67, 0xc7, 0x04, 0x25]); // movl $1, %gs:data + page
-            text.extend((data + page * PAGE).to_le_bytes());
-            text.extend(1u32.to_le_bytes());
-        }
-        text.extend([0x8d, 0x47, 0x01, 0xc3]); // lea 1(%rdi), %eax; ret
-        text
-    };
-    let mut builder = ImageBuilder::new(text(0));
-    builder.data(vec![7; (pages * PAGE) as usize], 0);
-    let signature = "i(i)".parse().map_err(|e| format!("{e}"))?;
-    builder.export("touch", 0, Some(signature));
-    let layout = builder.layout().map_err(|e| e.to_string())?;
-    builder.text(text(layout.data));
-    let file = builder.build().map_err(|e| e.to_string())?;
-    Image::from_bytes(&file).map_err(|e| e.to_string())
-}
 
 /// A pool with a domain for each thread.
 fn pool(image: &Image, threads: usize) -> Result<Pool<Touch>, String> {
@@ -102,7 +79,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let mut figures = Vec::new();
     for pages in PAGES {
-        let image = image(pages)?;
+        let (image, _) = touching(pages)?;
         let pools = THREADS.map(|threads| pool(&image, threads));
         let mut best = [f64::INFINITY; THREADS.len()];
         for _ in 0..ROUNDS {

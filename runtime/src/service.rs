@@ -127,19 +127,10 @@ impl Default for Services {
 
 impl Services {
     pub(crate) fn add<A: 'static, F: Service<A>>(&mut self, name: &str, function: F) {
-        let signature = F::signature();
-        let closure = Closure::<A, F>(function, PhantomData);
-        let callee = Callee::closure(closure, signature.result());
-        self.offer(name, callee, Some(signature), DEFAULT_STACK);
+        self.offer(name, Offer::closure(function));
     }
 
-    fn offer(&mut self, name: &str, callee: Callee, signature: Option<Signature>, stack: usize) {
-        let offer = Offer {
-            callee,
-            signature,
-            stack,
-            for_many: false,
-        };
+    fn offer(&mut self, name: &str, offer: Offer) {
         self.offers.insert(name.to_owned(), offer);
     }
 
@@ -151,7 +142,7 @@ impl Services {
         let missing = Missing(import.name.to_string().into());
         let result = import.signature.and_then(|signature| signature.result());
         let callee = Callee::closure(missing, result);
-        self.offer(&import.name, callee, None, DEFAULT_STACK);
+        self.offer(&import.name, Offer::new(callee, None, DEFAULT_STACK));
     }
 
     /// Whether there is an offer.
@@ -170,12 +161,12 @@ impl Services {
 
     /// `callee` is a C function of this type.
     pub(crate) fn add_c(&mut self, name: &str, callee: Callee, signature: Signature, stack: usize) {
-        self.offer(name, callee, Some(signature), stack.max(LEAST_STACK));
+        self.offer(name, Offer::function(callee, signature, stack));
     }
 
     /// `callee` is a peer.
     pub(crate) fn add_peer(&mut self, name: &str, callee: Callee, signature: Option<Signature>) {
-        self.offer(name, callee, signature, DEFAULT_STACK);
+        self.offer(name, Offer::new(callee, signature, DEFAULT_STACK));
     }
 
     /// What is offered, in the order of the names.

@@ -1,7 +1,9 @@
 //! What a domain is offered under a name, before gates are told of it.
 
+use super::{Closure, DEFAULT_STACK, LEAST_STACK, Service};
 use postern_gates::callee::Callee;
 use postern_image::Signature;
+use std::marker::PhantomData;
 
 /// A service that a domain is offered.
 #[derive(Clone, Debug)]
@@ -13,4 +15,28 @@ pub(super) struct Offer {
     pub(super) stack: usize,
     /// It is of a set: an image need not import it.
     pub(super) for_many: bool,
+}
+
+impl Offer {
+    /// A service of one domain.
+    pub(super) fn new(callee: Callee, signature: Option<Signature>, stack: usize) -> Offer {
+        Offer {
+            callee,
+            signature,
+            stack,
+            for_many: false,
+        }
+    }
+
+    pub(super) fn closure<A: 'static, F: Service<A>>(function: F) -> Offer {
+        let signature = F::signature();
+        let closure = Closure::<A, F>(function, PhantomData);
+        let callee = Callee::closure(closure, signature.result());
+        Offer::new(callee, Some(signature), DEFAULT_STACK)
+    }
+
+    /// A plain C function, which needs so many bytes of stack.
+    pub(super) fn function(callee: Callee, signature: Signature, stack: usize) -> Offer {
+        Offer::new(callee, Some(signature), stack.max(LEAST_STACK))
+    }
 }

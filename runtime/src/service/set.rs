@@ -3,12 +3,11 @@
 //! A set is put together once; builders take it, and share the closures.
 
 use super::offer::Offer;
-use super::{Closure, DEFAULT_STACK, Service, Services};
+use super::{Service, Services};
 use crate::domain::DomainBuilder;
 use postern_gates::callee::Callee;
 use postern_image::Signature;
 use std::collections::HashMap;
-use std::marker::PhantomData;
 
 /// Services by name, for any number of [`DomainBuilder`]s. What an image does not import of it is
 /// left out, and nobody is told: a set has what the host offers to all.
@@ -27,10 +26,7 @@ impl ServiceSet {
     /// Adds a service, as [`DomainBuilder::service`]. Of two of one name the later one is meant.
     #[must_use]
     pub fn service<A: 'static, F: Service<A>>(mut self, name: &str, function: F) -> Self {
-        let signature = F::signature();
-        let closure = Closure::<A, F>(function, PhantomData);
-        let callee = Callee::closure(closure, signature.result());
-        self.add(name, callee, signature, DEFAULT_STACK);
+        self.add(name, Offer::closure(function));
         self
     }
 
@@ -49,7 +45,7 @@ impl ServiceSet {
     ) -> Self {
         // SAFETY: the caller's promise.
         let callee = unsafe { Callee::function(function as usize, signature.parameters()) };
-        self.add(name, callee, signature, stack.max(super::LEAST_STACK));
+        self.add(name, Offer::function(callee, signature, stack));
         self
     }
 
@@ -67,12 +63,10 @@ impl ServiceSet {
         names
     }
 
-    fn add(&mut self, name: &str, callee: Callee, signature: Signature, stack: usize) {
+    fn add(&mut self, name: &str, offer: Offer) {
         let offer = Offer {
-            callee,
-            signature: Some(signature),
-            stack,
             for_many: true,
+            ..offer
         };
         self.0.insert(name.to_owned(), offer);
     }
