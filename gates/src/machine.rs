@@ -325,9 +325,7 @@ pub fn wake_all(word: &AtomicU32) {
 
 /// Wakes the thread that sleeps in [`wait`] for this word. Signal handlers may call it.
 pub fn wake(word: &AtomicU32) {
-    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the kernel uses the address only.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1) };
+    wake_at(word.as_ptr() as usize, 1);
 }
 
 /// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode

@@ -1,7 +1,7 @@
 //! The longest path through text whose branches and calls all go forward, and how deep its calls
 //! nest.
 
-use crate::decode::{chunk_at, decode, displacement};
+use crate::decode::{self, chunk_at, decode};
 use crate::layout::Layout;
 use crate::rule::Rule;
 use crate::starts::before;
@@ -74,8 +74,7 @@ pub(crate) fn longest_path(
             break;
         };
         let target = || {
-            let target =
-                at as i64 + decoded.length as i64 + i64::from(displacement(text, at, &decoded));
+            let target = decode::target(text, at, &decoded);
             usize::try_from(target).map_or(Path::default(), |target| get(paths, target))
         };
         let mut here = match decoded.entry >> CLASS & 7 {

@@ -224,6 +224,29 @@ pub(crate) fn chunk_at(text: &[u8], at: usize) -> [u8; CHUNK] {
     chunk
 }
 
+/// Where the direct branch at `at` goes, relative to text.
+#[inline(always)]
+pub(crate) fn target(text: &[u8], at: usize, decoded: &Decoded) -> i64 {
+    at as i64 + decoded.length as i64 + i64::from(displacement(text, at, decoded))
+}
+
+/// The first instruction of text, a sequence of allowed ones, that `wanted` is true for.
+pub(crate) fn first_where(
+    text: &[u8],
+    segment: u8,
+    mut wanted: impl FnMut(usize, &Decoded) -> bool,
+) -> Option<usize> {
+    let mut at = 0;
+    while at < text.len() {
+        let decoded = decode(&chunk_at(text, at), segment)?;
+        if wanted(at, &decoded) {
+            return Some(at);
+        }
+        at += decoded.length;
+    }
+    None
+}
+
 /// The displacement of the direct branch at `at`: its last byte or four bytes.
 #[inline(always)]
 pub(crate) fn displacement(text: &[u8], at: usize, decoded: &Decoded) -> i32 {

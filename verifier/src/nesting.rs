@@ -6,7 +6,7 @@
 //! later one. Calls inside each other are therefore in ever later parts, and the walk from the end
 //! knows how deep all later parts go.
 
-use crate::decode::{Decoded, chunk_at, decode, displacement};
+use crate::decode::{Decoded, chunk_at, decode, target};
 use crate::layout::Layout;
 use crate::rule::Rule;
 use crate::starts::{before, contains, insert};
@@ -113,9 +113,4 @@ fn instruction(text: &[u8], layout: &Layout, at: usize) -> Option<Decoded> {
     (at < text.len())
         .then(|| decode(&chunk_at(text, at), layout.segment.prefix()))
         .flatten()
-}
-
-/// Where a direct branch at `at` goes, relative to text.
-fn target(text: &[u8], at: usize, decoded: &Decoded) -> i64 {
-    at as i64 + decoded.length as i64 + i64::from(displacement(text, at, decoded))
 }

@@ -6,9 +6,7 @@
 //! Each part must end exactly where the next one begins. If anything is wrong the text is judged
 //! again from the front, so that the first violation is reported.
 
-use crate::decode::{
-    CHUNK, Decoded, chunk_at, common, decode, displacement, opcode, rare, x87_allowed,
-};
+use crate::decode::{CHUNK, Decoded, chunk_at, common, decode, opcode, rare, target, x87_allowed};
 use crate::explain::explain;
 use crate::layout::{Layout, Profile, SlotKind, to_slot};
 use crate::rule::Rule;
@@ -241,8 +239,7 @@ impl Pass<'_> {
     /// Judges where a direct branch goes.
     #[inline(always)]
     fn direct(&mut self, at: usize, decoded: &Decoded) -> Result<(), Broken> {
-        let target =
-            at as i64 + decoded.length as i64 + i64::from(displacement(self.text, at, decoded));
+        let target = target(self.text, at, decoded);
         if target >= 0 && target < self.text.len() as i64 {
             if self.profile == Profile::Bounded && target <= at as i64 {
                 return Err((at, Rule::BoundedBackward));

@@ -2,7 +2,7 @@
 //! starts.
 
 use crate::bounded::{self, Bounds};
-use crate::decode::{chunk_at, decode, displacement};
+use crate::decode::{first_where, target};
 use crate::layout::{Layout, Profile, Segment};
 use crate::nesting::{Nesting, nesting};
 use crate::pad;
@@ -127,7 +127,7 @@ fn judge(
             (Some(path.instructions), Some(path.depth))
         }
         Profile::Kernel => {
-            if found.seen & (X87 | XMM | YMM | FLOAT) != 0 {
+            if found.seen & BEYOND_GENERAL != 0 {
                 return Err(refuse(vector(text, layout.segment), Rule::KernelVector));
             }
             // The targets have been looked at, so their room is free.
@@ -163,47 +163,30 @@ fn misplaced(text: &[u8], layout: &Layout, starts: &[u64], targets: &[u64]) -> O
         return None;
     }
     // Walk again to name the branch.
-    let segment = layout.segment.prefix();
-    let mut at = 0;
-    while at < text.len() {
-        let chunk = chunk_at(text, at);
-        let decoded = decode(&chunk, segment)?;
-        if matches!(
-            decoded.entry >> CLASS & 7,
-            CLASS_CONDITIONAL | CLASS_JUMP | CLASS_CALL
-        ) {
-            let target =
-                at as i64 + decoded.length as i64 + i64::from(displacement(text, at, &decoded));
-            let inside = target >= 0 && target < text.len() as i64;
-            if inside && !crate::starts::contains(starts, target as usize) {
-                return Some(at);
-            }
-        }
-        at += decoded.length;
-    }
-    Some(0)
+    let branch = first_where(text, layout.segment.prefix(), |at, decoded| {
+        let class = decoded.entry >> CLASS & 7;
+        matches!(class, CLASS_CONDITIONAL | CLASS_JUMP | CLASS_CALL)
+            && usize::try_from(target(text, at, decoded))
+                .is_ok_and(|target| target < text.len() && !crate::starts::contains(starts, target))
+    });
+    Some(branch.unwrap_or(0))
 }
 
 /// The start of the instruction that the byte at `position` belongs to.
 fn containing(text: &[u8], segment: Segment, position: usize) -> usize {
-    let mut at = 0;
-    while let Some(decoded) = decode(&chunk_at(text, at), segment.prefix()) {
-        if at + decoded.length > position {
-            break;
-        }
-        at += decoded.length;
-    }
-    at
+    let found = first_where(text, segment.prefix(), |at, decoded| {
+        at + decoded.length > position
+    });
+    found.unwrap_or(0)
 }
 
 /// The start of the first instruction that touches more than general registers.
 fn vector(text: &[u8], segment: Segment) -> usize {
-    let mut at = 0;
-    while let Some(decoded) = decode(&chunk_at(text, at), segment.prefix()) {
-        if decoded.entry & (X87 | XMM | YMM | FLOAT) != 0 {
-            break;
-        }
-        at += decoded.length;
-    }
-    at
+    let found = first_where(text, segment.prefix(), |_, decoded| {
+        decoded.entry & BEYOND_GENERAL != 0
+    });
+    found.unwrap_or(0)
 }
+
+/// Vector and x87 registers, and what is computed in them.
+const BEYOND_GENERAL: u64 = X87 | XMM | YMM | FLOAT;
