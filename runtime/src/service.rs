@@ -5,6 +5,7 @@
 //! compatible type when the domain is made, or the domain is not made.
 
 pub(crate) mod caller;
+mod closure;
 mod granted;
 mod host_state;
 mod offer;
@@ -12,80 +13,21 @@ mod set;
 
 pub(crate) use caller::kill;
 pub use caller::{Caller, DEFAULT_STACK, ending};
+pub use closure::Service;
 pub use host_state::with_state;
 pub use set::ServiceSet;
 
 use crate::decision::{Decider, Deciding, Guard};
 use crate::error::InstantiateError;
 use crate::signature::{compatible, in_registers};
-use crate::value::{Output, Value};
 use offer::Offer;
 use postern_gates::callee::{Callee, ServiceTable};
 use postern_gates::control::Control;
 use postern_gates::shim::Body;
 use postern_image::{ImportOwned, Signature};
 use std::collections::HashMap;
-use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
-
-/// Functions that can be services: closures over [`Caller`] and up to six [`Value`]s that return a
-/// value or nothing.
-pub trait Service<A>: Send + Sync + 'static {
-    /// The C types.
-    fn signature() -> Signature;
-    /// Calls the closure with what the registers hold.
-    fn invoke(&self, caller: &Caller<'_>, integers: &[u64; 6], floats: &[u64; 8]) -> u64;
-}
-
-macro_rules! service {
-    ($($a:ident),*) => {
-        impl<F, R, $($a,)*> Service<fn($($a,)*) -> R> for F
-        where
-            F: Fn(&Caller<'_> $(, $a)*) -> R + Send + Sync + 'static,
-            R: Output,
-            $($a: Value,)*
-        {
-            fn signature() -> Signature {
-                Signature::new(R::TYPE, &[$($a::TYPE),*]).expect("at most six parameters")
-            }
-            #[allow(non_snake_case, unused_mut, unused_variables, unused_assignments)]
-            fn invoke(&self, caller: &Caller<'_>, integers: &[u64; 6], floats: &[u64; 8]) -> u64 {
-                let (mut i, mut f) = (0, 0);
-                $(
-                    let $a = if $a::TYPE.is_float() {
-                        f += 1;
-                        $a::from_bits(floats[f - 1])
-                    } else {
-                        i += 1;
-                        $a::from_bits(integers[i - 1])
-                    };
-                )*
-                self(caller $(, $a)*).to_bits()
-            }
-        }
-    };
-}
-service!();
-service!(A);
-service!(A, B);
-service!(A, B, C);
-service!(A, B, C, D);
-service!(A, B, C, D, E);
-service!(A, B, C, D, E, G);
-
-/// Least stack that a C function is taken to need.
-const LEAST_STACK: usize = 4096;
-
-/// A closure behind the service gate.
-struct Closure<A, F>(F, PhantomData<fn(A)>);
-
-impl<A: 'static, F: Service<A>> Body for Closure<A, F> {
-    #[inline(always)]
-    fn invoke(&self, control: &Control, integers: &[u64; 6], floats: &[u64; 8]) -> u64 {
-        self.0.invoke(&Caller::new(control), integers, floats)
-    }
-}
 
 /// What stands in for a service that nobody grants.
 struct Missing(Box<str>);

@@ -1,9 +1,12 @@
 //! What a domain is offered under a name, before gates are told of it.
 
-use super::{Closure, DEFAULT_STACK, LEAST_STACK, Service};
+use super::caller::DEFAULT_STACK;
+use super::closure::{Closure, Service};
 use postern_gates::callee::Callee;
 use postern_image::Signature;
-use std::marker::PhantomData;
+
+/// Least stack that a C function is taken to need.
+const LEAST_STACK: usize = 4096;
 
 /// A service that a domain is offered.
 #[derive(Clone, Debug)]
@@ -30,7 +33,7 @@ impl Offer {
 
     pub(super) fn closure<A: 'static, F: Service<A>>(function: F) -> Offer {
         let signature = F::signature();
-        let closure = Closure::<A, F>(function, PhantomData);
+        let closure = Closure::<A, F>::new(function);
         let callee = Callee::closure(closure, signature.result());
         Offer::new(callee, Some(signature), DEFAULT_STACK)
     }
