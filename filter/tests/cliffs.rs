@@ -52,7 +52,9 @@ fn hosts_are_one_table() {
         eprintln!(
             "{count} hosts: inserted in {took:?}, a packet with its copy in {each:?}, {tests} tests"
         );
-        assert!(tests < 90, "{count} hosts: {classifier}");
+        // A search's comparisons are tests, of each of the tables; a hash is one.
+        let most = if count <= 16 { 70 + 4 * count } else { 90 };
+        assert!(tests < most as usize, "{count} hosts: {classifier}");
         assert!(took.as_millis() < 100, "{count} hosts: {took:?}");
     }
 }
