@@ -130,7 +130,7 @@ from!(ShareError, |e| match &e {
 
 /// The code of a domain that was not made.
 pub fn instantiate(error: &InstantiateError) -> Code {
-    match error {
+    match error.cause() {
         InstantiateError::Unresolved(_) => Code::Unresolved,
         InstantiateError::Signature { .. } => Code::Signature,
         InstantiateError::Untyped(_) => Code::Untyped,

@@ -317,7 +317,8 @@ fn domain(arguments: &Arguments, image: &Image, contents: &[Vec<u8>]) -> Result<
         .map_err(|error| {
             let offered: Vec<&str> = services::TABLE.iter().map(|row| row.0).collect();
             let file = arguments.image.display();
-            let hint = match &error {
+            let error = error.cause();
+            let hint = match error {
                 postern::InstantiateError::Unresolved(_) => {
                     format!(
                         "; `postern run` offers {}; with --stub-missing it runs until the first call of a missing one",

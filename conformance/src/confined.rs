@@ -63,7 +63,7 @@ fn call(image: &Image, seconds: u64, files: &Path) -> Outcome {
         .build();
     let domain = match domain {
         Ok(domain) => domain,
-        Err(error @ InstantiateError::Unresolved(_)) => {
+        Err(error) if matches!(error.cause(), InstantiateError::Unresolved(_)) => {
             return Outcome::Unresolved(error.to_string());
         }
         Err(error) => return Outcome::Crashed(error.to_string()),

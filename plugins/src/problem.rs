@@ -225,14 +225,19 @@ impl From<NamespaceError> for Problem {
     fn from(error: NamespaceError) -> Problem {
         use postern::InstantiateError;
         match &error {
-            NamespaceError::Instantiate(
-                InstantiateError::Unresolved(_)
-                | InstantiateError::Signature { .. }
-                | InstantiateError::Limits(_)
-                | InstantiateError::Wish { .. }
-                | InstantiateError::Initialisation(_),
-            )
-            | NamespaceError::Services(_) => {
+            NamespaceError::Instantiate(inner)
+                if matches!(
+                    inner.cause(),
+                    InstantiateError::Unresolved(_)
+                        | InstantiateError::Signature { .. }
+                        | InstantiateError::Limits(_)
+                        | InstantiateError::Wish { .. }
+                        | InstantiateError::Initialisation(_)
+                ) =>
+            {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+            }
+            NamespaceError::Services(_) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
             }
             _ => Problem::room(error.to_string()),

@@ -3,7 +3,8 @@
 mod support;
 
 use postern::{
-    Caller, Domain, Image, InstantiateError, LoadError, Namespace, ServiceSet, with_state,
+    Caller, Domain, Image, InstantiateError, LoadError, Namespace, Placement, Recovery, Recycle,
+    ServiceSet, with_state,
 };
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -63,9 +64,9 @@ fn names_that_no_import_has_are_told_or_refused() {
     };
     assert_eq!(given().unused(), ["elsewhere", "ss"]);
     assert_eq!(call(&given().build().unwrap(), 3), 3);
-    match given().refuse_unused().build().unwrap_err() {
+    match given().refuse_unused().build().unwrap_err().cause() {
         InstantiateError::NotImported { name, nearest } => {
-            assert_eq!((&*name, nearest), ("elsewhere", None));
+            assert_eq!((&**name, nearest), ("elsewhere", &None));
         }
         other => panic!("{other}"),
     }
@@ -148,4 +149,21 @@ fn errors_of_loading_name_the_file() {
     let image = Image::from_named_bytes("plugin 8", &bytes.build().unwrap()).unwrap();
     let domain = Domain::builder(&image).build().unwrap();
     assert!(domain.name().starts_with("plugin 8#"), "{}", domain.name());
+}
+
+#[test]
+fn errors_of_making_a_domain_name_the_image() {
+    let bytes = code(&[("nobody", "v()")], &[("f", "v()")], "f: ret").builder;
+    let image = Image::from_named_bytes("plugin 9", &bytes.build().unwrap()).unwrap();
+    let error = cold(&image).build().unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("plugin 9: the extension imports `nobody`"),
+        "{text}"
+    );
+    assert!(matches!(error.cause(), InstantiateError::Unresolved(name) if name == "nobody"));
+    let words = [Placement::Auto, Placement::Hot, Placement::Cold].map(|p| p.to_string());
+    assert_eq!(words, ["auto", "hot", "cold"]);
+    assert_eq!(Recycle::Reset.to_string(), "reset");
+    assert_eq!(Recovery::Continue.to_string(), "continue");
 }

@@ -106,7 +106,7 @@ fn at_the_limit_of_mappings_every_entry_point_has_an_error() {
             assert_eq!(host.len(), 100);
             let error = cold(&other).build().unwrap_err();
             assert!(matches!(
-                error,
+                error.cause(),
                 InstantiateError::Map(MapError::Refused {
                     limit: SystemLimit::Mappings,
                     ..
@@ -284,7 +284,7 @@ fn wishes_end_at_the_ceiling() {
     code.builder.heap_wish(2 << 30);
     let image = code.image();
     let error = cold(&image).build().unwrap_err();
-    assert!(matches!(error, InstantiateError::Wish { wish, .. } if wish == 2 << 30));
+    assert!(matches!(error.cause(), InstantiateError::Wish { wish, .. } if *wish == 2 << 30));
     says(&error, "heap_ceiling");
     assert!(cold(&image).heap(1 << 20).build().is_ok());
     assert!(cold(&image).heap_ceiling(2 << 30).build().is_ok());
@@ -299,6 +299,6 @@ fn wishes_end_at_the_ceiling() {
         "one: ret\n.bss\n.skip 0x20000000\n.text",
     );
     let error = cold(&large).heap(1 << 20).build().unwrap_err();
-    assert!(matches!(error, InstantiateError::Wish { wish, .. } if wish >= 0x2000_0000));
+    assert!(matches!(error.cause(), InstantiateError::Wish { wish, .. } if *wish >= 0x2000_0000));
     assert!(matches!(Shared::new(0), Err(ShareError::Length(0))));
 }

@@ -261,7 +261,7 @@ fn what_an_image_may_be_refused_for_later() {
     let i = code(&[], &[("__postern_init", "v()")], "__postern_init: ud2").image();
     let e = Domain::builder(&i).build().unwrap_err();
     assert!(
-        matches!(&e, postern::InstantiateError::Initialisation(_))
+        matches!(e.cause(), postern::InstantiateError::Initialisation(_))
             && e.to_string().contains("trap"),
         "{e}"
     );

@@ -157,7 +157,7 @@ fn linking_is_eager_and_names_the_symbol() {
         .build()
         .unwrap_err();
     assert!(
-        matches!(&e, InstantiateError::Unresolved(n) if n == "host_time"),
+        matches!(e.cause(), InstantiateError::Unresolved(n) if n == "host_time"),
         "{e}"
     );
     assert!(e.to_string().contains("host_time"));
@@ -167,7 +167,7 @@ fn linking_is_eager_and_names_the_symbol() {
         .build()
         .unwrap_err();
     assert!(
-        matches!(&e, InstantiateError::Signature { name, .. } if name == "host_log"),
+        matches!(e.cause(), InstantiateError::Signature { name, .. } if name == "host_log"),
         "{e}"
     );
     assert!(

@@ -31,6 +31,15 @@ pub enum Recovery {
 }
 
 impl Recovery {
+    /// `terminate`, `continue` or `restart`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Recovery::Terminate => "terminate",
+            Recovery::Continue => "continue",
+            Recovery::Restart => "restart",
+        }
+    }
+
     /// The recovery with this number: [`postern_gates::entry::Entry`] has it.
     pub fn from_word(word: u32) -> Option<Recovery> {
         match word {
@@ -39,6 +48,13 @@ impl Recovery {
             3 => Some(Recovery::Restart),
             _ => None,
         }
+    }
+}
+
+/// Its [`Recovery::name`].
+impl std::fmt::Display for Recovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

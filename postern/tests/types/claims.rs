@@ -185,7 +185,8 @@ fn an_import_without_types_gets_no_peer() {
     let export = b.peer_export("read").unwrap();
     let a = image_that_calls("read");
     let built = cold(&a).peer("read", &export).build();
-    assert!(matches!(built, Err(InstantiateError::Untyped(name)) if name == "read"));
+    let error = built.unwrap_err();
+    assert!(matches!(error.cause(), InstantiateError::Untyped(name) if name == "read"));
     let a = cold(&a).peer_open("read").build().unwrap();
     assert!(
         matches!(a.bind_peer("read", &export), Err(BindError::Untyped(name)) if name == "read")

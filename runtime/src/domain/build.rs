@@ -213,8 +213,17 @@ impl DomainBuilder {
     /// # Errors
     /// An import has no service or another type, a service is no import and that was to be refused
     /// ([`Self::refuse_unused`]), limits do not fit the window, no memory, or the
-    /// extension's initialisation failed.
-    pub fn build(mut self) -> Result<Domain, InstantiateError> {
+    /// extension's initialisation failed. Each names the image; [`InstantiateError::cause`] is the
+    /// error itself.
+    pub fn build(self) -> Result<Domain, InstantiateError> {
+        let image = self.image.clone();
+        self.make().map_err(|source| InstantiateError::Image {
+            image: image.name().to_owned(),
+            source: Box::new(source),
+        })
+    }
+
+    fn make(mut self) -> Result<Domain, InstantiateError> {
         let image = self.image.0;
         let name = self.name.unwrap_or_else(|| default_name(&image)).into();
         let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);

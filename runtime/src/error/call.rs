@@ -123,6 +123,14 @@ impl CallError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InstantiateError {
+    /// Which image could not have a domain: what [`crate::DomainBuilder::build`] returns.
+    #[error("{image}: {source}")]
+    Image {
+        /// The image's name.
+        image: String,
+        /// Why.
+        source: Box<InstantiateError>,
+    },
     /// The image wants a service that the domain is not given.
     #[error(
         "the extension imports `{0}`, which is not among the domain's services; register it with `service(\"{0}\", …)`"
@@ -176,4 +184,14 @@ pub enum InstantiateError {
     /// The extension's own initialisation failed.
     #[error("the extension's initialisation failed: {0}")]
     Initialisation(#[source] CallError),
+}
+
+impl InstantiateError {
+    /// The error without the name of the image.
+    pub fn cause(&self) -> &InstantiateError {
+        match self {
+            InstantiateError::Image { source, .. } => source.cause(),
+            other => other,
+        }
+    }
 }

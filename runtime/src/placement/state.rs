@@ -16,6 +16,24 @@ pub enum Placement {
     Cold,
 }
 
+impl Placement {
+    /// `auto`, `hot` or `cold`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Placement::Auto => "auto",
+            Placement::Hot => "hot",
+            Placement::Cold => "cold",
+        }
+    }
+}
+
+/// Its [`Placement::name`].
+impl std::fmt::Display for Placement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// A domain's part.
 pub(crate) struct PlacementState {
     pub(super) wanted: AtomicU8,

@@ -37,6 +37,23 @@ pub enum Recycle {
     Keep,
 }
 
+impl Recycle {
+    /// `reset` or `keep`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Recycle::Reset => "reset",
+            Recycle::Keep => "keep",
+        }
+    }
+}
+
+/// Its [`Recycle::name`].
+impl std::fmt::Display for Recycle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// Nothing was lent.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]

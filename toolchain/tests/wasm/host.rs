@@ -225,7 +225,7 @@ fn a_start_function_that_traps() {
     let image = from_text("start", text).1.unwrap();
     let error = Domain::builder(&image).build().unwrap_err();
     assert!(
-        matches!(error, InstantiateError::Initialisation(_)),
+        matches!(error.cause(), InstantiateError::Initialisation(_)),
         "{error}"
     );
     assert!(
