@@ -71,7 +71,9 @@ conformance: setup setup-conformance
 	$(CARGO) run --release --quiet -p postern-ecode --example torture
 	$(CARGO) run --release --quiet -p postern-conformance -- torture $(ARGS)
 
+# Random programs of csmith: through E-code, then through the toolchain.
 csmith: setup setup-conformance
+	$(CARGO) run --release --quiet -p postern-ecode --example csmith $(N)
 	$(CARGO) run --release --quiet -p postern-conformance -- csmith --count $(N) $(ARGS)
 
 setup-programs:

@@ -15,7 +15,8 @@ use crate::program::{Outcome, Program};
 use crate::torture::{TortureError, bar, joined, lock, set};
 use crate::worker::{self, Worker};
 
-const HEADERS: &str = "/usr/include/csmith";
+/// Its headers.
+pub const HEADERS: &str = "/usr/include/csmith";
 
 /// The option sets that are compared.
 pub const SETS: &[&str] = &["O0", "O1", "O2", "O3", "Os", "v3"];
@@ -153,7 +154,11 @@ fn thread(
     }
 }
 
-fn generate(seed: u64, to: &Path) -> Result<(), PlaceError> {
+/// Writes the program of a seed.
+///
+/// # Errors
+/// csmith cannot be run, or says why not.
+pub fn generate(seed: u64, to: &Path) -> Result<(), PlaceError> {
     let shape = SHAPES[(seed % SHAPES.len() as u64) as usize];
     let output = Command::new("csmith")
         .arg("--seed")
@@ -185,12 +190,11 @@ fn program(source: &Path, options: &[&str], confined: &[String]) -> Program {
     }
 }
 
-/// The differences, by option set; none if native builds say nothing.
-fn one(
-    source: &Path,
-    confined: &[String],
-    worker: &mut Worker,
-) -> Result<Option<Vec<(&'static str, String)>>, TortureError> {
+/// How the program ends natively; none if that takes long, or if native builds disagree.
+///
+/// # Errors
+/// Files that cannot be read or written.
+pub fn natively(source: &Path) -> Result<Option<Outcome>, PlaceError> {
     let mut expected: Option<Outcome> = None;
     for level in NATIVE {
         let outcome = native::build_and_run(&program(source, &[level], &[]))?;
@@ -199,7 +203,16 @@ fn one(
         }
         expected = Some(outcome);
     }
-    let Some(expected) = expected else {
+    Ok(expected)
+}
+
+/// The differences, by option set; none if native builds say nothing.
+fn one(
+    source: &Path,
+    confined: &[String],
+    worker: &mut Worker,
+) -> Result<Option<Vec<(&'static str, String)>>, TortureError> {
+    let Some(expected) = natively(source)? else {
         return Ok(None);
     };
     let mut differences = Vec::new();

@@ -11,6 +11,7 @@ use crate::lex::File;
 use crate::names::{Name, Names};
 use crate::optimize::optimize;
 use crate::types::*;
+use postern_image::MAX_PARAMETERS;
 use postern_image::object::{Import, Object, Symbol};
 use postern_verifier::relocation::{Relocation, Section, Target, Width};
 use postern_verifier::window::{FILL, PAD};
@@ -214,7 +215,7 @@ impl Finish<'_> {
     fn signature(&self, ty: Type) -> String {
         let mut text = String::new();
         let info = self.types.get(ty);
-        if info.open && info.count > 0 {
+        if info.open && info.count > 0 || info.count as usize > MAX_PARAMETERS {
             return text;
         }
         let letter = |ty: Type| {

@@ -125,7 +125,7 @@ const KEYWORDS: &[(&str, TokenKind)] = &[
     ("_Decimal64", TokenKind::Unsupported),
     ("_Decimal128", TokenKind::Unsupported),
     ("_Float128", TokenKind::Unsupported),
-    ("__label__", TokenKind::Unsupported),
+    ("__label__", TokenKind::LocalLabel),
     ("__auto_type", TokenKind::Unsupported),
     ("_Pragma", TokenKind::Unsupported),
     ("__thread", TokenKind::Unsupported),

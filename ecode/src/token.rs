@@ -10,7 +10,7 @@ pub(crate) enum TokenKind {
     Auto, Break, Case, Char, Const, Continue, Default, Do, Double, Else, Enum, Extern, Float, For, Goto, If, Inline,
     Int, Long, Register, Restrict, Return, Short, Signed, Sizeof, Static, Struct, Switch, Typedef, Union, Unsigned,
     Void, Volatile, While, Bool, Alignof, StaticAssert, Attribute, Extension, Typeof, VaList,
-    Alignas, Asm, Unsupported,
+    Alignas, Asm, LocalLabel, Unsupported,
     // Punctuators
     LParen, RParen, LBrace, RBrace, LBracket, RBracket, Semi, Comma, Colon, Question, Dot, Arrow, Ellipsis, Tilde, Bang,
     PlusPlus, MinusMinus,

@@ -37,6 +37,81 @@ fn features_compute_what_gcc_computes() {
     same(include_str!("files/features.c"));
 }
 
+/// Most of them travel on the stack; a function with more than 16 has no types for hosts.
+#[test]
+fn calls_have_many_arguments() {
+    let count = |what: &str| {
+        (0..40)
+            .map(|n| what.replace('#', &n.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let (params, sum) = (
+        count("long a#, double d#").join(", "),
+        count("a# * (# + 1) + (long)(d# * #)").join(" + "),
+    );
+    let (given, open) = (
+        count("p + #, # * 0.5").join(", "),
+        count("p * #, # + 0.25f").join(", "),
+    );
+    same(&format!(
+        r"
+struct wide {{ long a[3]; }};
+static long many(struct wide w, {params}, char last) {{ return w.a[2] + {sum} + last; }}
+static long open(int n, ...)
+{{
+	__builtin_va_list l;
+	long s = 0;
+	__builtin_va_start(l, n);
+	while (n--) {{ s = s * 3 + __builtin_va_arg(l, long); s += __builtin_va_arg(l, double) * 8; }}
+	__builtin_va_end(l);
+	return s;
+}}
+long f0(long p) {{ struct wide w = {{ {{ 1, 2, p }} }}; return many(w, {given}, p); }}
+long f1(long p) {{ return open(40, {open}); }}
+long f2(long p) {{ long (*f)(struct wide, {params}, char) = many; struct wide w = {{ {{ p }} }}; return f(w, {given}, p ^ 5) + p; }}
+long f3(long p) {{ long x = p; return open(20, {}) + x; }}
+",
+        (0..20)
+            .map(|n| format!("open(2, p, {n}.5, x, 3.0) ^ x, {n} + x * 0.5"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    ));
+    let unit = postern_ecode::compile(&format!(
+        "long f({}) {{ return 0; }}",
+        vec!["int"; 17].join(", ")
+    ));
+    assert_eq!(unit.unwrap().symbol("f").unwrap().signature, "");
+}
+
+#[test]
+fn blocks_have_labels_of_their_own() {
+    same(
+        r"
+#define FIND(array, n, x) ({ __label__ found, out; int at; for (at = 0; at < (n); at++) if ((array)[at] == (x)) goto found; at = -1; goto out; found: at *= 2; out: at; })
+long f0(long p) {
+    char a[] = { 5, p, 7, 9 };
+    long s = FIND(a, 4, 7) * 100 + FIND(a, 4, 9) * 10 + FIND(a, 4, 11);
+    goto out;
+    s = 0;
+out:
+    { __label__ out; __label__ again, never; int n = 0; again: if (n++ > 3) goto out; s += n; goto again; out: s++; never:; }
+    return s;
+}
+long f1(long p) {
+    long s = 0;
+    for (int i = 0; i < 3; i++) {
+        __label__ a, b;
+        void *to[] = { &&a, &&b };
+        goto *to[(p + i) & 1];
+    a: s += 10;
+    b: s += 1;
+    }
+    return s;
+}
+",
+    );
+}
+
 /// What gcc's own tests have found missing.
 #[test]
 fn old_designators_ranges_and_alignment_are_gccs() {

@@ -3,7 +3,7 @@
 
 use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined};
 use crate::allocate::{ARGS, Location, SAVED};
-use crate::ir::{Inst, NONE, Op, Scalar};
+use crate::ir::{Inst, NONE, Op, Scalar, VReg};
 use postern_x86::{Alu, Assembler, Gpr, Mem, Precision, Rm, Width, Xmm};
 
 /// A register of one of the two classes.
@@ -174,10 +174,8 @@ impl Encoder<'_> {
     fn receive(&mut self) {
         let mut moves = [(Home::Nowhere, Gpr::Rax); ARGS.len()];
         let mut floats = [(Home::Nowhere, Xmm::Xmm0); 8];
-        let (mut general, mut vector, mut stack) = (0, 0, 0);
+        let (mut general, mut vector, mut on_stack) = (0, 0, 0);
         let params = core::mem::take(&mut self.code.params);
-        let mut late = [(Location::None, 0u32); 17];
-        let mut late_count = 0;
         for (v, ty) in &params {
             let to = self.location(*v);
             if ty.is_float() && vector < floats.len() {
@@ -187,19 +185,32 @@ impl Encoder<'_> {
                 moves[general] = (to.into(), ARGS[general]);
                 general += 1;
             } else {
-                if let Some(entry) = late.get_mut(late_count) {
-                    *entry = (to, self.frame + 8 * stack);
-                    late_count += 1;
-                }
-                stack += 1;
+                on_stack += 1;
             }
         }
-        self.code.params = params;
         self.parallel(&moves);
         self.parallel(&floats);
-        for (to, at) in late.into_iter().take(late_count) {
+        if on_stack > 0 {
+            self.receive_from_stack(&params);
+        }
+        self.code.params = params;
+    }
+
+    /// Those for which the registers do not suffice; these are where they shall be by now.
+    fn receive_from_stack(&mut self, params: &[(VReg, Scalar)]) {
+        let (mut general, mut vector, mut at) = (0, 0, self.frame);
+        for (v, ty) in params {
+            let (taken, most) = match ty.is_float() {
+                true => (&mut vector, 8),
+                false => (&mut general, ARGS.len()),
+            };
+            *taken += 1;
+            if *taken <= most {
+                continue;
+            }
             let from = self.frame_at(at);
-            match to {
+            at += 8;
+            match self.location(*v) {
                 Location::None => {}
                 Location::Gpr(to) => self.asm.mov(Width::Qword, to, from),
                 Location::Xmm(to) => self.asm.mov_scalar(Precision::Double, to, from),

@@ -15,6 +15,9 @@ use crate::types::*;
 /// Most types that one type is made of: pointers, arrays, functions, their parameters.
 const LEVELS: u16 = 400;
 
+/// Parameters of a function, and arguments of a call: as many as C promises.
+pub(super) const MOST_ARGUMENTS: usize = 127;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Declarator {
     pub name: Option<Name>,
@@ -353,13 +356,10 @@ impl Parser<'_> {
                 let at = declarator.at;
                 self.bind(name, Meaning::Register(LocalId::MAX), ty, at);
             }
-            if types.len() > 16 {
-                self.error(
-                    Rule::Unsupported,
-                    at,
-                    "a function has at most 16 parameters".into(),
-                    "pass a pointer to a structure",
-                );
+            if types.len() > MOST_ARGUMENTS {
+                let message = format!("a function has at most {MOST_ARGUMENTS} parameters");
+                let help = "pass a pointer to a structure";
+                self.error(Rule::Unsupported, at, message, help);
                 self.panic = true;
             }
             if !self.accept(TokenKind::Comma) || self.panic {

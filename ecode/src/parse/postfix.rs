@@ -3,6 +3,7 @@
 use alloc::format;
 
 use super::Parser;
+use super::declarator::MOST_ARGUMENTS;
 use crate::diagnostics::Rule;
 use crate::names::Name;
 use crate::token::TokenKind;
@@ -174,13 +175,10 @@ impl Parser<'_> {
             self.error(Rule::Call, at, message, &help);
             return self.error_node(at);
         }
-        if given > 16 {
-            self.error(
-                Rule::Unsupported,
-                at,
-                "a call has at most 16 arguments".into(),
-                "pass a pointer to a structure",
-            );
+        if args.len() > MOST_ARGUMENTS {
+            let message = format!("a call has at most {MOST_ARGUMENTS} arguments");
+            let help = "pass a pointer to a structure";
+            self.error(Rule::Unsupported, at, message, help);
             return self.error_node(at);
         }
         for (index, arg) in args.iter_mut().enumerate() {

@@ -1,6 +1,7 @@
 //! Statements: what is said in parentheses is checked, the rest is a matter of the lowering.
 
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::attribute::Attributes;
 use super::{Label, Parser};
@@ -19,6 +20,7 @@ impl Parser<'_> {
             self.nested -= 1;
             return;
         }
+        let hidden = self.local_labels();
         while !matches!(self.peek(), TokenKind::RBrace | TokenKind::End) && !self.report.full() {
             let before = self.pos;
             if self.is_declaration() {
@@ -41,7 +43,33 @@ impl Parser<'_> {
             );
         }
         self.accept(TokenKind::RBrace);
+        for (name, label) in hidden.into_iter().rev() {
+            self.names.get_mut(name).label = label;
+        }
         self.nested -= 1;
+    }
+
+    /// `__label__ a, b;` at the beginning of a block: labels that only this block has. Returns what
+    /// their names mean around it.
+    fn local_labels(&mut self) -> Vec<(Name, u32)> {
+        let mut hidden = Vec::new();
+        while self.accept(TokenKind::LocalLabel) {
+            loop {
+                let token = self.token();
+                if !self.expect(TokenKind::Name, "a label") {
+                    break;
+                }
+                let name = Name(token.value);
+                let around = core::mem::take(&mut self.names.get_mut(name).label);
+                hidden.push((name, around));
+                self.label(name, token.at);
+                if !self.accept(TokenKind::Comma) {
+                    break;
+                }
+            }
+            self.expect(TokenKind::Semi, "`;`");
+        }
+        hidden
     }
 
     pub(crate) fn statement(&mut self) {

@@ -25,6 +25,7 @@ pub fn image(source: &str) -> Image {
         }
     }
 }
+pub mod csmith;
 pub mod differential;
 pub mod generate;
 pub mod kernels;
