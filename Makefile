@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel programs clean
 
 all: build
 
@@ -24,7 +24,7 @@ build: setup
 demo: build
 	@demo/run.sh
 
-test: setup setup-conformance setup-browser setup-programs
+test: setup setup-conformance setup-browser setup-programs setup-kernel
 	@scripts/test.sh
 
 lint:
@@ -82,6 +82,15 @@ setup-programs:
 # Other people's programs, built from Debian's sources with their own cmake or configure, and their tests, confined.
 programs: build setup-programs
 	@scripts/programs.sh
+
+# An emulator, and two of Debian's kernels, which are unpacked below target/ and not installed.
+setup-kernel:
+	@scripts/setup.sh gcc make binutils qemu-system-x86
+	@scripts/linux-kernels.sh
+
+# The module for Linux: built, disassembled, booted, and 100,000 verdicts compared with user space's.
+linux-test: setup-kernel
+	POSTERN_KERNEL_SNIPPETS=25000 $(CARGO) test --release -p postern-kernel-tests -- --nocapture
 
 docs:
 	@scripts/docs.sh

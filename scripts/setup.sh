@@ -12,6 +12,7 @@ for package in "$@"; do
 	iproute2) command=ip ;;
 	util-linux) command=unshare ;;
 	wabt) command=wasm2c ;;
+	qemu-system-x86) command=qemu-system-x86_64 ;;
 	# Packages without commands.
 	gcc-*-source) command=/usr/src/${package%-source} ;;
 	newlib-source) command=/usr/src/newlib ;;

@@ -214,6 +214,9 @@ pub enum Problem {
     /// The file is larger than any extension can be.
     #[error("the file has {0} bytes; an extension has at most 4 GiB")]
     FileTooLarge(u64),
+    /// There was no memory for its tables.
+    #[error("no memory for the image's tables")]
+    OutOfMemory,
 }
 
 impl Problem {
@@ -236,12 +239,53 @@ impl Problem {
             Problem::StackSize(_) => "choose another size with `-fpostern-stack=`",
             Problem::TooMany(_) => "export and import fewer functions, or split the extension",
             Problem::BeyondWindow(_) => "make data or the data stack smaller",
+            Problem::OutOfMemory => "the file may be good; try again when there is more memory",
             Problem::Name | Problem::DuplicateName | Problem::ExportOutsideText(_) => {
                 "export functions only, each under one plain name"
             }
             _ => {
                 "link it with `postern cc`, which lays segments and notes out as the extension ABI says"
             }
+        }
+    }
+
+    /// The problem's number, where interfaces in C tell it: always the same, and never 0.
+    pub const fn number(&self) -> u32 {
+        match self {
+            Problem::NotElf => 1,
+            Problem::WrongElf { .. } => 2,
+            Problem::OutsideFile { .. } => 3,
+            Problem::ForeignSegment(_) => 4,
+            Problem::ForeignProtection(_) => 5,
+            Problem::Second(_) => 6,
+            Problem::Missing(_) => 7,
+            Problem::FileLargerThanMemory { .. } => 8,
+            Problem::Unfilled { .. } => 9,
+            Problem::EmptyText => 10,
+            Problem::Unaligned { .. } => 11,
+            Problem::Misplaced { .. } => 12,
+            Problem::Order(_) => 13,
+            Problem::BeyondWindow(_) => 14,
+            Problem::NotesOutsideReadOnly => 15,
+            Problem::ThreadLocalAlignment(_) => 16,
+            Problem::ThreadLocalsMisaligned { .. } => 17,
+            Problem::ThreadLocalsTooLarge { .. } => 18,
+            Problem::ThreadLocalsOutsideReadOnly => 19,
+            Problem::TruncatedNote => 20,
+            Problem::UnknownNote(_) => 21,
+            Problem::HeaderSize(_) => 22,
+            Problem::Abi(_) => 23,
+            Problem::SegmentRegister(_) => 24,
+            Problem::StackSize(_) => 25,
+            Problem::Flags(_) => 26,
+            Problem::TooMany(_) => 27,
+            Problem::TruncatedEntry => 28,
+            Problem::Name => 29,
+            Problem::DuplicateName => 30,
+            Problem::Signature(_) => 31,
+            Problem::ExportOutsideText(_) => 32,
+            Problem::FileTooLarge(_) => 33,
+            Problem::OutOfMemory => 34,
         }
     }
 

@@ -11,7 +11,7 @@ use postern_verifier::{Layout, Links};
 use crate::elf::{self, ProgramHeader};
 use crate::error::{FileLocation, ImageError, Problem, Protection};
 use crate::layout::{MemoryLayout, Sizes};
-use crate::notes::{Export, Header, Import, Notes};
+use crate::notes::{Export, Header, Import, Notes, named};
 use crate::thread_locals::ThreadLocals;
 
 /// One segment of an image.
@@ -47,11 +47,14 @@ pub struct ImageFile<'a> {
 impl<'a> ImageFile<'a> {
     /// Checks a file and returns the view. Memory is linear in the length of `bytes`, and time,
     /// too, but for a logarithm of the number of names.
+    // Frames stay small, for kernels' stacks, where none of the steps swallows another.
+    #[inline(never)]
     pub fn parse(bytes: &'a [u8]) -> Result<ImageFile<'a>, ImageError> {
         if bytes.len() as u64 > 1 << 32 {
             return Err(Problem::FileTooLarge(bytes.len() as u64).at(FileLocation::File));
         }
-        let segments = Segments::sort(bytes)?;
+        let mut segments = Segments::default();
+        segments.sort(bytes)?;
         let text = segments
             .text
             .ok_or_else(|| Problem::Missing("executable segment").at(FileLocation::File))?;
@@ -62,13 +65,25 @@ impl<'a> ImageFile<'a> {
             return Err(Problem::NotesOutsideReadOnly.at(notes.place()));
         }
         let note_bytes = notes.file_bytes(bytes).map_err(|p| p.at(notes.place()))?;
+        let notes = Notes::parse(note_bytes, notes.offset)?;
+        ImageFile::assemble(bytes, &segments, text, notes)
+    }
+
+    /// The view, of segments and notes that are of legal form by themselves.
+    #[inline(never)]
+    fn assemble(
+        bytes: &'a [u8],
+        segments: &Segments,
+        text: ProgramHeader,
+        notes: Notes<'a>,
+    ) -> Result<ImageFile<'a>, ImageError> {
         let Notes {
             header,
             imports,
             exports,
+            by_name,
             needs,
-        } = Notes::parse(note_bytes, notes.offset)?;
-
+        } = notes;
         let sizes = Sizes {
             text: text.memory_size,
             rodata: segments.rodata.map_or(0, |s| s.memory_size),
@@ -103,12 +118,10 @@ impl<'a> ImageFile<'a> {
                 .checked_sub(text.offset)
                 .is_some_and(|at| at < text.memory_size);
             if !inside {
-                let place = FileLocation::Export(index as u32, Some(export.name.into()));
+                let place = FileLocation::Export(index as u32, named(Some(export.name)));
                 return Err(Problem::ExportOutsideText(export.offset).at(place));
             }
         }
-        let mut by_name: Vec<u32> = (0..exports.len() as u32).collect();
-        by_name.sort_unstable_by_key(|&i| exports[i as usize].name);
         Ok(ImageFile {
             header,
             layout,
@@ -172,6 +185,21 @@ impl<'a> ImageFile<'a> {
         let size = self.layout.text_end - self.layout.text;
         text.resize(size as usize, FILL);
         text
+    }
+
+    /// As [`ImageFile::mapped_text`], where memory may be refused.
+    ///
+    /// # Errors
+    /// [`Problem::OutOfMemory`].
+    pub fn try_mapped_text(&self) -> Result<Vec<u8>, ImageError> {
+        let size = (self.layout.text_end - self.layout.text) as usize;
+        let mut text = Vec::new();
+        // Text lies in its pages, so there is no more of it.
+        text.try_reserve_exact(size.max(self.text.bytes.len()))
+            .map_err(|_| Problem::OutOfMemory.at(FileLocation::File))?;
+        text.extend_from_slice(self.text.bytes);
+        text.resize(size, FILL);
+        Ok(text)
     }
 
     /// What the image wants from its host, in the order of the gate slots.
@@ -258,14 +286,12 @@ struct Segments {
 }
 
 impl Segments {
-    fn sort(bytes: &[u8]) -> Result<Segments, ImageError> {
-        let mut segments = Segments::default();
+    #[inline(never)]
+    fn sort(&mut self, bytes: &[u8]) -> Result<(), ImageError> {
         for header in elf::program_headers(bytes).map_err(|p| p.at(FileLocation::ElfHeader))? {
-            segments
-                .add(bytes, header)
-                .map_err(|p| p.at(header.place()))?;
+            self.add(bytes, header).map_err(|p| p.at(header.place()))?;
         }
-        Ok(segments)
+        Ok(())
     }
 
     fn add(&mut self, bytes: &[u8], header: ProgramHeader) -> Result<(), Problem> {

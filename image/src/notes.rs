@@ -3,9 +3,10 @@
 //!
 //! They are claims of whoever linked the file. Here they are checked for form; what they claim is
 //! bound to the image by others: `file` compares offsets with text, the verifier judges the code.
+//!
+//! All memory is asked for so that it may be refused: a kernel parses, too, and must not panic.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -89,6 +90,8 @@ pub(crate) struct Notes<'a> {
     pub header: Header,
     pub imports: Vec<Import<'a>>,
     pub exports: Vec<Export<'a>>,
+    /// Indices into `exports`, in the order of their names.
+    pub by_name: Vec<u32>,
     /// Empty without the note.
     pub needs: Vec<&'a str>,
 }
@@ -96,6 +99,7 @@ pub(crate) struct Notes<'a> {
 impl<'a> Notes<'a> {
     /// Reads the bytes of the note segment, which begins at `offset` of the file. Notes of other
     /// owners are skipped.
+    #[inline(never)]
     pub fn parse(mut segment: &'a [u8], offset: u64) -> Result<Notes<'a>, ImageError> {
         let (mut header, mut imports, mut exports, mut needs) = (None, None, None, None);
         let length = segment.len();
@@ -123,10 +127,14 @@ impl<'a> Notes<'a> {
             }
         }
         let missing = |what| Problem::Missing(what).at(FileLocation::File);
+        let header = header.ok_or_else(|| missing("header note"))?;
+        let imports = imports.ok_or_else(|| missing("imports note"))?;
+        let (exports, by_name) = exports.ok_or_else(|| missing("exports note"))?;
         Ok(Notes {
-            header: header.ok_or_else(|| missing("header note"))?,
-            imports: imports.ok_or_else(|| missing("imports note"))?,
-            exports: exports.ok_or_else(|| missing("exports note"))?,
+            header,
+            imports,
+            exports,
+            by_name,
             needs: needs.unwrap_or_default(),
         })
     }
@@ -222,59 +230,132 @@ fn parse_entry<'a>(bytes: &mut &'a [u8]) -> Result<Entry<'a>, (Problem, Option<&
     if signature.is_empty() {
         return Ok((name, None));
     }
-    // Lossy only for the message: a signature that is not ASCII has an unknown letter.
-    let signature = String::from_utf8_lossy(signature).parse();
+    let signature = Signature::from_letters(letters(signature));
     Ok((
         name,
         Some(signature.map_err(|e| (Problem::Signature(e), Some(name)))?),
     ))
 }
 
-fn parse_imports(mut bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
+/// The letters of a signature. Where it is no UTF-8 one letter stands that no type has.
+fn letters(bytes: &[u8]) -> impl Iterator<Item = char> + '_ {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        let broken = (!chunk.invalid().is_empty()).then_some(char::REPLACEMENT_CHARACTER);
+        chunk.valid().chars().chain(broken)
+    })
+}
+
+/// Appends to a list, if there is memory.
+fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Problem> {
+    list.try_reserve(1).map_err(|_| Problem::OutOfMemory)?;
+    list.push(item);
+    Ok(())
+}
+
+/// A name for a message, without which the message must do if there is no memory.
+pub(crate) fn named(name: Option<&str>) -> Option<Box<str>> {
+    let name = name?;
+    let mut owned = String::new();
+    owned.try_reserve_exact(name.len()).ok()?;
+    owned.push_str(name);
+    Some(owned.into_boxed_str())
+}
+
+/// The indices of `count` names in the order of the names, and the first whose name another one
+/// before it has.
+fn sorted<'a>(
+    count: usize,
+    name: impl Fn(u32) -> Option<&'a str>,
+) -> Result<(Vec<u32>, Option<u32>), Problem> {
+    let mut order: Vec<u32> = Vec::new();
+    order
+        .try_reserve_exact(count)
+        .map_err(|_| Problem::OutOfMemory)?;
+    order.extend(0..count as u32);
+    // Indices, and not names: what sorting keeps on the stack is small so.
+    order.sort_unstable_by(|&a, &b| name(a).cmp(&name(b)).then(a.cmp(&b)));
+    let pairs = order.iter().zip(order.iter().skip(1));
+    let again = pairs.filter(|(one, next)| name(**one) == name(**next));
+    let again = again.map(|(_, next)| *next).min();
+    Ok((order, again))
+}
+
+fn parse_imports(bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
+    let fail = |problem: Problem, index: u32, name: Option<&str>| {
+        problem.at(FileLocation::Import(index, named(name)))
+    };
     let mut imports = Vec::new();
-    let mut names = BTreeSet::new();
-    while !bytes.is_empty() {
-        let index = imports.len() as u32;
-        let fail = |problem: Problem, name: Option<&str>| {
-            problem.at(FileLocation::Import(index, name.map(Box::from)))
-        };
-        if index == MAX_IMPORTS {
-            return Err(fail(Problem::TooMany(MAX_IMPORTS), None));
-        }
-        let (name, signature) = parse_entry(&mut bytes).map_err(|(p, name)| fail(p, name))?;
-        if !names.insert(name) {
-            return Err(fail(Problem::DuplicateName, Some(name)));
-        }
-        imports.push(Import { name, signature });
+    let read = read_imports(bytes, &mut imports);
+    let name = |index: u32| {
+        imports
+            .get(index as usize)
+            .map(|import: &Import| import.name)
+    };
+    let (_, again) = sorted(imports.len(), name).map_err(|p| fail(p, 0, None))?;
+    // What stands first is told first.
+    if let Some((index, import)) = again.and_then(|i| Some((i, imports.get(i as usize)?))) {
+        return Err(fail(Problem::DuplicateName, index, Some(import.name)));
     }
+    read.map_err(|(problem, name)| fail(problem, imports.len() as u32, name))?;
     Ok(imports)
 }
 
-fn parse_exports(mut bytes: &[u8]) -> Result<Vec<Export<'_>>, ImageError> {
-    let mut exports = Vec::new();
-    let mut names = BTreeSet::new();
+/// Appends entries until one is wrong, and says what is, with its name.
+fn read_imports<'a>(
+    mut bytes: &'a [u8],
+    imports: &mut Vec<Import<'a>>,
+) -> Result<(), (Problem, Option<&'a str>)> {
     while !bytes.is_empty() {
-        let index = exports.len() as u32;
-        let fail = |problem: Problem, name: Option<&str>| {
-            problem.at(FileLocation::Export(index, name.map(Box::from)))
-        };
-        if index == MAX_EXPORTS {
-            return Err(fail(Problem::TooMany(MAX_EXPORTS), None));
+        if imports.len() as u32 == MAX_IMPORTS {
+            return Err((Problem::TooMany(MAX_IMPORTS), None));
         }
-        let truncated = || fail(Problem::TruncatedEntry, None);
-        let offset = u32_at(bytes, 0).ok_or_else(truncated)?;
-        bytes = bytes.get(4..).ok_or_else(truncated)?;
-        let (name, signature) = parse_entry(&mut bytes).map_err(|(p, name)| fail(p, name))?;
-        if !names.insert(name) {
-            return Err(fail(Problem::DuplicateName, Some(name)));
+        let (name, signature) = parse_entry(&mut bytes)?;
+        push(imports, Import { name, signature }).map_err(|p| (p, Some(name)))?;
+    }
+    Ok(())
+}
+
+/// The exports in the file's order, and their indices in the order of their names.
+fn parse_exports(bytes: &[u8]) -> Result<(Vec<Export<'_>>, Vec<u32>), ImageError> {
+    let fail = |problem: Problem, index: u32, name: Option<&str>| {
+        problem.at(FileLocation::Export(index, named(name)))
+    };
+    let mut exports = Vec::new();
+    let read = read_exports(bytes, &mut exports);
+    let name = |index: u32| {
+        exports
+            .get(index as usize)
+            .map(|export: &Export| export.name)
+    };
+    let (by_name, again) = sorted(exports.len(), name).map_err(|p| fail(p, 0, None))?;
+    if let Some((index, export)) = again.and_then(|i| Some((i, exports.get(i as usize)?))) {
+        return Err(fail(Problem::DuplicateName, index, Some(export.name)));
+    }
+    read.map_err(|(problem, name)| fail(problem, exports.len() as u32, name))?;
+    Ok((exports, by_name))
+}
+
+/// As [`read_imports`].
+fn read_exports<'a>(
+    mut bytes: &'a [u8],
+    exports: &mut Vec<Export<'a>>,
+) -> Result<(), (Problem, Option<&'a str>)> {
+    while !bytes.is_empty() {
+        if exports.len() as u32 == MAX_EXPORTS {
+            return Err((Problem::TooMany(MAX_EXPORTS), None));
         }
-        exports.push(Export {
+        let truncated = (Problem::TruncatedEntry, None);
+        let offset = u32_at(bytes, 0).ok_or(truncated.clone())?;
+        bytes = bytes.get(4..).ok_or(truncated)?;
+        let (name, signature) = parse_entry(&mut bytes)?;
+        let export = Export {
             name,
             offset,
             signature,
-        });
+        };
+        push(exports, export).map_err(|p| (p, Some(name)))?;
     }
-    Ok(exports)
+    Ok(())
 }
 
 /// Names of features of the processor, each with a NUL behind it. Whoever loads the image knows
@@ -286,7 +367,7 @@ fn parse_needs(mut bytes: &[u8]) -> Result<Vec<&str>, Problem> {
             return Err(Problem::TooMany(MAX_NEEDS as u32));
         }
         let name = until_nul(&mut bytes).ok_or(Problem::TruncatedEntry)?;
-        needs.push(checked_name(name).ok_or(Problem::Name)?);
+        push(&mut needs, checked_name(name).ok_or(Problem::Name)?)?;
     }
     Ok(needs)
 }

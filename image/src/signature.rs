@@ -156,6 +156,41 @@ impl Signature {
         &self.parameters[..usize::from(self.count)]
     }
 
+    /// The signature that the letters spell.
+    pub(crate) fn from_letters(
+        letters: impl Iterator<Item = char>,
+    ) -> Result<Signature, SignatureError> {
+        let typed = |(position, letter): (usize, char)| {
+            Type::from_letter(letter).ok_or(SignatureError::UnknownType { letter, position })
+        };
+        let mut letters = letters.scan(0, |position, letter| {
+            let at = *position;
+            *position += letter.len_utf8();
+            Some((at, letter))
+        });
+        let result = match letters.next().ok_or(SignatureError::Form)? {
+            (_, 'v') => None,
+            first => Some(typed(first)?),
+        };
+        if !matches!(letters.next(), Some((_, '('))) {
+            return Err(SignatureError::Form);
+        }
+        let mut parameters = [Type::I8; MAX_PARAMETERS];
+        let mut count = 0;
+        while let Some(next) = letters.next() {
+            if next.1 == ')' {
+                return match (letters.next(), parameters.get(..count)) {
+                    (None, Some(parameters)) => Signature::new(result, parameters),
+                    _ => Err(SignatureError::Form),
+                };
+            }
+            let place = parameters.get_mut(count);
+            *place.ok_or(SignatureError::TooManyParameters)? = typed(next)?;
+            count += 1;
+        }
+        Err(SignatureError::Form)
+    }
+
     /// A C prototype of a function with this signature: `int64_t add(int32_t, int32_t)`.
     pub fn c(&self, name: &str) -> String {
         let result = self.result.map_or("void", Type::c_name);
@@ -176,29 +211,7 @@ impl FromStr for Signature {
     type Err = SignatureError;
 
     fn from_str(text: &str) -> Result<Signature, SignatureError> {
-        let typed = |(position, letter): (usize, char)| {
-            Type::from_letter(letter).ok_or(SignatureError::UnknownType { letter, position })
-        };
-        let mut letters = text.char_indices();
-        let result = match letters.next().ok_or(SignatureError::Form)? {
-            (_, 'v') => None,
-            first => Some(typed(first)?),
-        };
-        if !matches!(letters.next(), Some((_, '('))) {
-            return Err(SignatureError::Form);
-        }
-        let mut parameters = [Type::I8; MAX_PARAMETERS];
-        for (count, next) in letters.by_ref().enumerate() {
-            if next.1 == ')' {
-                return match letters.next() {
-                    None => Signature::new(result, &parameters[..count]),
-                    Some(_) => Err(SignatureError::Form),
-                };
-            }
-            let place = parameters.get_mut(count);
-            *place.ok_or(SignatureError::TooManyParameters)? = typed(next)?;
-        }
-        Err(SignatureError::Form)
+        Signature::from_letters(text.chars())
     }
 }
 

@@ -18,8 +18,8 @@ use crate::{guard, pad};
 /// A position in text, and the rule that the instruction there breaks.
 type Broken = (usize, Rule);
 
-/// Instructions that are decoded before their branches are looked at.
-const BATCH: usize = 64;
+/// Instructions that are decoded before their branches are looked at: fewer where stacks are small.
+const BATCH: usize = if cfg!(feature = "small-stack") { 4 } else { 64 };
 /// Bytes of text that a batch needs ahead, whatever it decodes.
 const AHEAD: usize = BATCH * 15 + CHUNK;
 /// Parts of a text that are decoded side by side.

@@ -1,0 +1,93 @@
+//! The only program of the machine that the tests boot: loads the module, asks it for verdicts, and
+//! compares each with what the same judge says in this process.
+//!
+//! Its last line is `guest: ok`, or says what is wrong.
+
+mod checks;
+mod trusted;
+
+use std::fs::{File, OpenOptions};
+
+/// Numbers at random begin with this; the machine's command line has another, if told.
+const SEED: u64 = 1;
+
+fn open() -> Result<File, String> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/postern")
+        .map_err(|error| format!("/dev/postern: {error}"))
+}
+
+/// The value of `name=` on the kernel's command line.
+fn option(name: &str) -> Option<u64> {
+    let line = std::fs::read_to_string("/proc/cmdline").ok()?;
+    let word = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    word?.parse().ok()
+}
+
+fn said(what: &str) -> impl Fn(std::io::Error) -> String + '_ {
+    move |error| format!("{what}: {error}")
+}
+
+fn run() -> Result<(), String> {
+    for (kind, at) in [
+        (c"devtmpfs", c"/dev"),
+        (c"proc", c"/proc"),
+        (c"sysfs", c"/sys"),
+    ] {
+        trusted::mount(kind, at).map_err(|error| format!("{at:?}: {error}"))?;
+    }
+    let module = File::open("/postern.ko").map_err(said("/postern.ko"))?;
+    let seed = option("postern.seed").unwrap_or(SEED);
+    let count = option("postern.snippets").unwrap_or(1000);
+    trusted::insert(&module).map_err(said("loading"))?;
+    {
+        let device = open()?;
+        let cases = checks::cases()?;
+        checks::corpus(&device, &cases)?;
+        checks::images(&device, &cases, seed, count / 5)?;
+        checks::refused_memory(&device, &cases)?;
+        checks::bad_arguments(&device)?;
+        checks::strangers(&device)?;
+        // On each processor at the same time.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..processors)
+                .map(|thread| {
+                    let (device, cases) = (&device, &cases);
+                    scope.spawn(move || {
+                        checks::snippets(device, cases, seed + thread, count / processors)
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
+        })?;
+        if trusted::remove(c"postern").is_ok() {
+            return Err("the module was unloaded while its device was open".into());
+        }
+        checks::left_loaded(&device, &cases)?;
+    }
+    trusted::remove(c"postern").map_err(said("unloading"))?;
+    if std::path::Path::new("/dev/postern").exists() {
+        return Err("the device is still there".into());
+    }
+    trusted::insert(&module).map_err(said("loading again"))?;
+    trusted::remove(c"postern").map_err(said("unloading again"))
+}
+
+fn main() {
+    if std::process::id() != 1 {
+        eprintln!("postern-kernel-guest: this is the first process of a machine for tests");
+        std::process::exit(1);
+    }
+    match run() {
+        Ok(()) => println!("guest: ok"),
+        Err(error) => println!("guest: {error}"),
+    }
+    trusted::end()
+}

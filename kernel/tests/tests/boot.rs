@@ -1,0 +1,91 @@
+//! The module in Debian's kernels 6.1 and 6.12, on one processor and on two: `make setup-kernel`
+//! fetches them.
+
+#[path = "../../../verifier/tests/corpus/mod.rs"]
+mod corpus;
+mod machine;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use machine::{FirstFiles, boot, kernel, script, workspace};
+use postern_verifier::Profile;
+
+/// Snippets at random in each of the four machines, unless the environment has another number.
+const SNIPPETS: u32 = 2_500;
+
+/// The attack corpus for the guest: name, expectation, imports, bytes.
+fn cases() -> String {
+    let mut cases = String::new();
+    let mut random = fastrand::Rng::with_seed(1);
+    let folder = workspace().join("tests/attacks");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .expect("the corpus")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    paths.sort();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a file of the corpus");
+        for part in text.split("\n---\n") {
+            let case = corpus::parse(part).expect("a case");
+            // Of other profiles, and of bytes at random, the judge outside tells what to expect.
+            let told = case.profile == Profile::Kernel && !case.expect.starts_with("agree");
+            let expect = if told { &*case.expect } else { "-" };
+            let (name, imports) = (case.name, case.layout.imports.min(4096));
+            write!(cases, "{name}\t{expect}\t{imports}\t").expect("a string");
+            for byte in case.bytes {
+                let byte = byte.unwrap_or_else(|| random.u8(..));
+                write!(cases, "{byte:02x} ").expect("a string");
+            }
+            cases.push('\n');
+        }
+    }
+    cases
+}
+
+fn judges_as_user_space_does(version: &str) {
+    let Some(kernel) = kernel(version) else {
+        println!("SKIPPED: no kernel {version}; `make setup-kernel` fetches it on Debian 12");
+        return;
+    };
+    script("judge.sh", &[]);
+    let built = workspace().join("target/kernel").join(version);
+    script("build.sh", &[&kernel.join("headers"), &built]);
+    let mut files = FirstFiles::default();
+    for folder in ["dev", "proc", "sys"] {
+        files.folder(folder);
+    }
+    files.program(
+        "init",
+        Path::new(env!("CARGO_BIN_EXE_postern-kernel-guest")),
+    );
+    let module = std::fs::read(built.join("postern.ko")).expect("the module");
+    files.file("postern.ko", &module);
+    files.file("cases", cases().as_bytes());
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path().join("first.cpio");
+    std::fs::write(&at, files.finish()).expect("a file");
+    let snippets = std::env::var("POSTERN_KERNEL_SNIPPETS")
+        .map_or(SNIPPETS, |number| number.parse().expect("a number"));
+    for processors in [1, 2] {
+        let options = format!("postern.seed={processors} postern.snippets={snippets}");
+        let shown = boot(&kernel, &at, processors, &options);
+        let mut lines = shown.lines().map(str::trim_end);
+        assert!(lines.any(|line| line == "guest: ok"), "{version}: {shown}");
+        for bad in ["BUG", "Oops", "WARNING", "Call Trace", "general protection"] {
+            assert!(!shown.contains(bad), "{version}: {shown}");
+        }
+        println!("Linux {version}, {processors} processors:\n{shown}");
+    }
+}
+
+#[test]
+fn linux_6_1_judges_as_user_space_does() {
+    judges_as_user_space_does("6.1");
+}
+
+#[test]
+fn linux_6_12_judges_as_user_space_does() {
+    judges_as_user_space_does("6.12");
+}
