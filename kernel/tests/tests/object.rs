@@ -165,10 +165,9 @@ fn the_object_asks_for_nothing_else() {
     }
     for section in file.sections() {
         let name = section.name().expect("a name");
-        if section.kind() == SectionKind::Data || section.kind() == SectionKind::UninitializedData {
-            if section.size() > 0 {
-                wrong.insert(format!("{name} can be written"));
-            }
+        let written = [SectionKind::Data, SectionKind::UninitializedData].contains(&section.kind());
+        if written && section.size() > 0 {
+            wrong.insert(format!("{name} can be written"));
         }
         for (at, relocation) in section.relocations() {
             match relocation.flags() {
