@@ -117,8 +117,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let name = file.display().to_string();
     let image = ImageFile::parse(&bytes).map_err(|e| Failure::unusable(format!("{name}: {e}")))?;
     let subject = Subject::image(&image, &bytes);
-    let judgement = subject.judge(Profile::User);
     let header = image.header();
+    let judgement = subject.judge(match header.segment {
+        Segment::Gs => Profile::User,
+        Segment::Fs => Profile::Kernel,
+    });
     let report = Report {
         file: name,
         bytes: bytes.len(),

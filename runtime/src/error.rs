@@ -52,9 +52,9 @@ pub enum LoadError {
         /// Its offset.
         offset: u32,
     },
-    /// The image is for another segment register.
+    /// The image is for the kernel, whose images address memory through fs.
     #[error(
-        "the image addresses memory through fs; this runtime gives extensions gs (compile with `postern cc` without -fpostern-segment=fs)"
+        "the image is for the kernel (it addresses memory through fs) and cannot run in a process; compile with `postern cc` without --kernel"
     )]
     Segment,
     /// The processor lacks something that the code uses.

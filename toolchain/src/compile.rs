@@ -109,6 +109,8 @@ pub struct CompileOptions {
     pub adjustment: Adjustment,
     /// Debug information is wanted.
     pub debug: bool,
+    /// What is made is for ring 0: `--kernel`.
+    pub kernel: bool,
     /// No symbol of the objects is to be exported (when a library is being built).
     pub hidden: bool,
     /// `-MD` or `-MMD` is among the flags.
@@ -125,6 +127,7 @@ impl Default for CompileOptions {
             flags: Vec::new(),
             adjustment: Adjustment::Callee,
             debug: true,
+            kernel: false,
             hidden: false,
             dependencies: false,
             wasm_memory: None,
@@ -213,6 +216,9 @@ impl<'a> Compilation<'a> {
     ) -> Result<ToolCommand, CompileError> {
         let mut command = language.compiler();
         command.args(flags::DEFAULTS).args(defaults);
+        if self.options.kernel {
+            command.args(flags::DEFAULTS_KERNEL);
+        }
         if language == Language::Cxx && !headers.is_some_and(|headers| headers.cxx) {
             command.args(flags::WITHOUT_CXX_LIBRARY);
         }
@@ -228,6 +234,9 @@ impl<'a> Compilation<'a> {
         command.args(flags::REQUIRED).args(self.no_gather(language));
         if language == Language::Cxx {
             command.args(flags::REQUIRED_CXX);
+        }
+        if self.options.kernel {
+            command.args(flags::REQUIRED_KERNEL);
         }
         Ok(command)
     }
@@ -247,7 +256,10 @@ impl<'a> Compilation<'a> {
         let flags = &self.options.flags;
         let about_processors = |flag: &OsString| flag.to_string_lossy().starts_with("-m");
         match flags.iter().any(about_processors) {
-            true => Features::of(Language::C.compiler().args(flags)),
+            true => {
+                let kernel = self.options.kernel.then_some("-mgeneral-regs-only");
+                Features::of(Language::C.compiler().args(flags).args(kernel))
+            }
             false => Features::default(),
         }
     }
@@ -314,6 +326,7 @@ impl<'a> Compilation<'a> {
         let options = RewriteOptions {
             adjustment: self.options.adjustment,
             debug: self.options.debug,
+            kernel: self.options.kernel,
         };
         let mut text =
             rewrite(&text, &path.to_string_lossy(), &options).map_err(CompileError::Source)?;

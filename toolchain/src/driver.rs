@@ -70,7 +70,9 @@ pub fn main(language: Language, args: &[OsString]) -> ExitCode {
                     CompileError::Source(_) | CompileError::Tool(ToolError::Failed { .. }),
                 )
                 | DriverError::Link(
-                    LinkError::Refused(_) | LinkError::Tool(ToolError::Failed { .. }),
+                    LinkError::Refused(_)
+                    | LinkError::Order(_)
+                    | LinkError::Tool(ToolError::Failed { .. }),
                 ) => eprintln!("{error}"),
                 _ => eprintln!("{name}: error: {error}"),
             }
@@ -151,6 +153,12 @@ impl<'a> Driver<'a> {
         }
         if i.native {
             return self.native();
+        }
+        let is_cxx = |input: &Input| matches!(input, Input::Source(source) if source.language(self.language) == Some(Language::Cxx));
+        if i.compile.kernel && i.inputs.iter().any(|input| is_wasm(input) || is_cxx(input)) {
+            return Err(DriverError::Usage(
+                "images for the kernel are made of C and assembly: C++ and WebAssembly call through tables of functions".to_owned(),
+            ));
         }
         match i.stage {
             Stage::Preprocess => self.preprocess(),
@@ -286,7 +294,9 @@ impl<'a> Driver<'a> {
         }
         let mut options = i.link.clone();
         options.features = self.compilation.features();
-        if i.library {
+        if i.library && i.link.kernel {
+            inputs.push(LinkInput::Archive(library::kernel()?));
+        } else if i.library {
             let vectors = match options.features.has("avx2") {
                 true => Vectors::Avx2,
                 false => Vectors::Sse2,

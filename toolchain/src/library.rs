@@ -37,12 +37,15 @@ const FLAGS: &[&str] = &[
     "-Wextra",
 ];
 
+/// What images for the kernel have of it.
+const KERNEL_SOURCES: &[(&str, &str)] = &[("kernel.c", include_str!("../lib/kernel.c"))];
+
 /// The archive's name.
 const ARCHIVE: &str = "libpostern-extension.a";
 
 /// A number that changes with the rewriter and the library.
 pub fn fingerprint() -> u64 {
-    hash((HEADERS, SOURCES, MAKER, FLAGS))
+    hash((HEADERS, SOURCES, KERNEL_SOURCES, MAKER, FLAGS))
 }
 
 /// The vectors of the library's copies. An extension cannot ask the processor what it has, so what
@@ -76,6 +79,38 @@ pub fn archive(language: Language, kind: Kind) -> Result<PathBuf, LibraryError> 
     let gate = if kind.memory_gate { "" } else { "-no-gate" };
     let folder = cached(&format!("{stem}{gate}-{key:016x}"), |folder| {
         build(folder, language, kind)
+    })?;
+    Ok(folder.join(ARCHIVE))
+}
+
+/// The archive of what images for the kernel have: the memory functions, in general registers.
+pub fn kernel() -> Result<PathBuf, LibraryError> {
+    let key = fingerprint();
+    let folder = cached(&format!("library-kernel-{key:016x}"), |folder| {
+        write(folder, KERNEL_SOURCES)?;
+        let options = CompileOptions {
+            flags: FLAGS.iter().map(Into::into).collect(),
+            kernel: true,
+            ..CompileOptions::default()
+        };
+        let mut objects = Vec::new();
+        for (name, _) in KERNEL_SOURCES {
+            let job = Job {
+                language: Language::C,
+                archive: ARCHIVE,
+                source: folder.join(name),
+                object: folder.join(format!("{name}.o")),
+                options: options.clone(),
+            };
+            let headers = Wanted {
+                freestanding: true,
+                ..Wanted::of(Language::C)
+            };
+            job.run(Some(&headers.find()?))?;
+            objects.push(job.object);
+        }
+        archive::make(&folder.join(ARCHIVE), &objects)?;
+        Ok::<_, LibraryError>(())
     })?;
     Ok(folder.join(ARCHIVE))
 }

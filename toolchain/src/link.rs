@@ -9,6 +9,8 @@ mod judge;
 mod linker;
 mod needs;
 mod notes;
+mod order;
+mod rename;
 mod script;
 mod signatures;
 mod symbols;
@@ -59,6 +61,8 @@ pub struct LinkOptions {
     pub features: Features,
     /// Where a map goes.
     pub map: Option<PathBuf>,
+    /// The image is for ring 0: callees behind callers, and the verifier judges by that profile.
+    pub kernel: bool,
     /// How many pages higher than it needs the code begins, at most [`MAX_SHIFT`]. Without a choice
     /// it follows from the code, so that that of two extensions seldom begins in pages for which a
     /// processor has the same place in its tables.
@@ -82,6 +86,7 @@ impl Default for LinkOptions {
             imports: Vec::new(),
             features: Features::default(),
             map: None,
+            kernel: false,
             shift: None,
         }
     }
@@ -179,6 +184,13 @@ pub enum LinkError {
     /// Nothing is left to execute.
     #[error("the extension has no code: no function has external linkage and default visibility")]
     Empty,
+    /// What the code of an image for the kernel cannot be put in order for: functions that call each
+    /// other in a circle, or too deep.
+    #[error("{0}")]
+    Order(String),
+    /// Something of a user-level extension that an image for the kernel does not have.
+    #[error("{0}")]
+    Kernel(&'static str),
     /// The verifier refused the text.
     #[error("{0}")]
     Refused(String),
@@ -232,8 +244,17 @@ pub fn link(
     };
     let stack_log2 = options.stack_log2.unwrap_or(usual);
     let keep = kept(inputs, options, program)?;
+    let arranged = match options.kernel {
+        true => vec![LinkInput::Object(order::arrange(
+            inputs,
+            &keep,
+            options.collect,
+            scratch,
+        )?)],
+        false => Vec::new(),
+    };
     let linker = Linker {
-        inputs,
+        inputs: if options.kernel { &arranged } else { inputs },
         scratch,
         options,
         stack_log2,
@@ -244,8 +265,13 @@ pub fn link(
         return Err(LinkError::Empty);
     }
     found.choose_exports(&options.exports)?;
+    if options.kernel {
+        check_kernel(&found)?;
+    }
     let debug = signatures::read(&linker.trial(), &found);
     let refused = match options.undefined {
+        // Nobody offers what is not declared to be offered.
+        Undefined::ByKind if options.kernel => true,
         Undefined::ByKind => program && options.libc.is_some(),
         Undefined::Imported => false,
         Undefined::Refused => true,
@@ -260,9 +286,12 @@ pub fn link(
     let source = notes::assembly(
         &found,
         &debug,
-        stack_log2,
-        options.heap,
-        shift,
+        &notes::Header {
+            segment: u32::from(options.kernel),
+            stack_log2,
+            heap: options.heap,
+            shift,
+        },
         &options.features,
     );
     let notes = assemble(scratch, &source)?;
@@ -276,7 +305,7 @@ pub fn link(
         ..linker.plan(&needs)
     };
     linker.link(&plan, &needs, &notes, output)?;
-    let judged = judge::judge(output, imports, shift);
+    let judged = judge::judge(output, imports, shift, options.kernel);
     if judged.is_err() {
         let _ = std::fs::remove_file(output);
     }
@@ -311,6 +340,21 @@ fn kept(
         Some(name) => Err(LinkError::Name(name.clone())),
         None => Ok(keep),
     }
+}
+
+/// Whether the image asks for nothing that only user level has.
+fn check_kernel(found: &Found) -> Result<(), LinkError> {
+    if found.thread_locals.is_some() || found.wants_thread_pointer {
+        return Err(LinkError::Kernel(
+            "an image for the kernel has no thread-local variables: make them global",
+        ));
+    }
+    if found.has_constructors {
+        return Err(LinkError::Kernel(
+            "an image for the kernel has no constructors: let a function that the host calls first do their work",
+        ));
+    }
+    Ok(())
 }
 
 /// Whether what nobody defines can be imported.

@@ -16,6 +16,7 @@ mod examine;
 mod flags;
 mod flow;
 pub mod instruction_set;
+mod kernel;
 mod operand;
 mod program;
 mod stack;
@@ -43,6 +44,8 @@ pub struct RewriteOptions {
     pub adjustment: Adjustment,
     /// Whether line tables and debug sections are kept.
     pub debug: bool,
+    /// For the kernel's profile: memory through %fs, and what cannot be there is refused.
+    pub kernel: bool,
 }
 
 impl Default for RewriteOptions {
@@ -50,6 +53,7 @@ impl Default for RewriteOptions {
         Self {
             adjustment: Adjustment::Callee,
             debug: true,
+            kernel: false,
         }
     }
 }

@@ -16,6 +16,8 @@ pub enum Tool {
     Linker,
     /// Strip.
     Strip,
+    /// Source lines of offsets.
+    Lines,
     /// ar.
     Archiver,
     /// tar, with xz.
@@ -84,6 +86,7 @@ impl Tool {
             Self::Assembler => "as".into(),
             Self::Linker => "ld".into(),
             Self::Strip => "strip".into(),
+            Self::Lines => "addr2line".into(),
             Self::Archiver => "ar".into(),
             Self::Unpacker => "tar".into(),
             Self::Wasm2c => "wasm2c".into(),

@@ -22,6 +22,7 @@ fn outcome(source: &str, file: &str) -> String {
         &RewriteOptions {
             adjustment,
             debug: true,
+            kernel: source.starts_with("# kernel"),
         },
     ) {
         Ok(text) => text.strip_suffix(END).unwrap_or(&text).to_owned(),

@@ -95,6 +95,7 @@ fn any_text_is_answered() {
             &RewriteOptions {
                 adjustment,
                 debug: round % 3 == 0,
+                kernel: round % 5 == 0,
             },
         ) {
             Ok(_) => accepted += 1,

@@ -8,6 +8,10 @@ pub const DEFAULTS: &[&str] = &[
     "-fno-stack-protector",
 ];
 
+/// Before the user's flags, for ring 0: there is no C library, but the compiler knows the memory
+/// functions.
+pub const DEFAULTS_KERNEL: &[&str] = &["-ffreestanding", "-fbuiltin"];
+
 /// Before the user's flags, for C++ where the C++ library cannot be built.
 pub const WITHOUT_CXX_LIBRARY: &[&str] =
     &["-fno-rtti", "-fno-exceptions", "-fno-threadsafe-statics"];
@@ -47,6 +51,23 @@ pub const REQUIRED: &[&str] = &[
 
 /// After the user's flags, for C++.
 pub const REQUIRED_CXX: &[&str] = &["-fno-gnu-unique"];
+
+/// After those, for ring 0.
+///
+/// - general registers only, for the others are the interrupted program's;
+/// - no indirect branches: switches are comparisons, and nothing is a landing pad;
+/// - each function is one section, which the link puts behind its callers: a part of it that lay
+///   elsewhere would have to jump back.
+pub const REQUIRED_KERNEL: &[&str] = &[
+    "-mgeneral-regs-only",
+    "-fno-jump-tables",
+    "-fcf-protection=none",
+    "-mno-cet-switch",
+    "-ffunction-sections",
+    "-fno-reorder-blocks-and-partition",
+    "-fno-exceptions",
+    "-D__postern_kernel__=1",
+];
 
 /// Ways to keep the compiler from making gathers, one for each range of its versions. The first
 /// that it accepts is used, and only where the user's flags allow AVX2.

@@ -20,6 +20,7 @@ pub const MAKER: &[&str] = &[
     include_str!("../rewrite/flags.rs"),
     include_str!("../rewrite/flow.rs"),
     include_str!("../rewrite/instruction_set.rs"),
+    include_str!("../rewrite/kernel.rs"),
     include_str!("../rewrite/operand.rs"),
     include_str!("../rewrite/program.rs"),
     include_str!("../rewrite/stack.rs"),

@@ -225,6 +225,10 @@ impl Invocation {
             }
             "-shared" if !self.native => self.link.shared = true,
             "--native" => {}
+            "--kernel" if !self.native => {
+                (self.compile.kernel, self.link.kernel) = (true, true);
+                (self.libc, self.freestanding) = (false, true);
+            }
             "-save-temps" | "--save-temps" | "-fpostern-save-temps" => {
                 self.compile.save_temps = true
             }

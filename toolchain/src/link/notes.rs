@@ -15,18 +15,29 @@ pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.len()) && name.bytes().all(plain)
 }
 
+/// What the header note says that is not found in the code.
+pub struct Header {
+    /// Segment register of memory operands: 0 is gs, 1 is fs.
+    pub segment: u32,
+    /// Binary logarithm of the data stack's size.
+    pub stack_log2: u32,
+    /// Bytes of heap that the extension wishes for.
+    pub heap: u64,
+    /// How many pages higher than it needs the code begins.
+    pub shift: u32,
+}
+
 /// Assembly that defines the imports as the addresses of their slots, which lie `shift` pages
 /// higher than they need, and the notes. The flags of the header say that, and whether the data
 /// stack has the size that is linked; the others are filled in after the verifier has said what the
 /// text uses.
-pub fn assembly(
-    found: &Found,
-    debug: &DebugInfo,
-    stack_log2: u32,
-    heap: u64,
-    shift: u32,
-    features: &Features,
-) -> String {
+pub fn assembly(found: &Found, debug: &DebugInfo, header: &Header, features: &Features) -> String {
+    let Header {
+        segment,
+        stack_log2,
+        heap,
+        shift,
+    } = *header;
     let mut out = String::new();
     for (k, name) in found.undefined.iter().enumerate() {
         let _ = writeln!(
@@ -45,7 +56,7 @@ pub fn assembly(
     note(&mut out, 1, |out| {
         let _ = writeln!(
             out,
-            "\t.long {ABI_VERSION}, 0, {stack_log2}, {}\n\t.quad {heap}",
+            "\t.long {ABI_VERSION}, {segment}, {stack_log2}, {}\n\t.quad {heap}",
             shift << SHIFT_FLAGS | any_stack
         );
     });

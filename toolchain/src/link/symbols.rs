@@ -80,7 +80,7 @@ pub fn load(path: &Path) -> Result<Vec<u8>, LinkError> {
     })
 }
 
-fn parse<'d>(path: &Path, data: &'d [u8]) -> Result<ElfFile64<'d, Endianness>, LinkError> {
+pub fn parse<'d>(path: &Path, data: &'d [u8]) -> Result<ElfFile64<'d, Endianness>, LinkError> {
     let malformed = |reason: &str| LinkError::Malformed {
         path: path.to_owned(),
         reason: reason.to_owned(),

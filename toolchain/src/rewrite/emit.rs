@@ -17,7 +17,7 @@ use super::instruction_set::{Class, classify};
 use super::operand::{Address, slot};
 use super::program::{Program, SectionId, section_and_flags};
 use super::stack::{StackState, step};
-use super::{Adjustment, RewriteOptions, examine, strings};
+use super::{Adjustment, RewriteOptions, examine, kernel, strings};
 use crate::assembly::register::R11;
 use crate::assembly::{Instruction, Register, StatementKind};
 use crate::diagnostic::Diagnostic;
@@ -118,7 +118,10 @@ impl<'p, 'a> Emitter<'p, 'a> {
     }
 
     fn line(&mut self, text: impl AsRef<str>) {
-        self.out.push_str(text.as_ref());
+        match self.options.kernel {
+            true => self.out.push_str(&kernel::line(text.as_ref())),
+            false => self.out.push_str(text.as_ref()),
+        }
         self.out.push('\n');
     }
 
@@ -287,7 +290,12 @@ impl<'p, 'a> Emitter<'p, 'a> {
         position.trapped = false;
         position.reach = Reach::Yes;
         let prefixes = prefixes(instruction, class)?;
-        let after = step(self.position(index).state, instruction);
+        let before = self.position(index).state;
+        let after = step(before, instruction);
+        if self.options.kernel {
+            let function = self.program.function_at(index);
+            kernel::check(function, instruction, class, before, after)?;
+        }
         match class {
             Class::Landing => self.landing(index),
             Class::Nothing => {}

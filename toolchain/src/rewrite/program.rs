@@ -126,6 +126,14 @@ impl<'a> Program<'a> {
         start..end
     }
 
+    /// The name of the function that the statement belongs to.
+    pub fn function_at(&self, index: usize) -> &'a str {
+        match &self.statements[self.extent(index).start].kind {
+            StatementKind::Label(name) => name,
+            _ => "the code before the first function",
+        }
+    }
+
     fn section(&mut self, name: &str, directive: String, executable: bool) -> SectionId {
         if let Some(id) = self.section_ids.get(name) {
             return *id;

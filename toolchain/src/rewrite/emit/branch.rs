@@ -169,6 +169,13 @@ impl Emitter<'_, '_> {
     /// The guarded sequence for a function that may be undefined. Its address is then 0, which a
     /// direct branch could not go to; so the address is taken from memory.
     pub(super) fn guard_weak(&mut self, index: usize, target: &str) -> Outcome {
+        if self.options.kernel {
+            let function = self.program.function_at(index);
+            return Err(format!(
+                "`{function}` branches to `{target}`, which may be undefined, and a kernel image has branches to what is there only: define \
+                 it, or drop `weak`"
+            ));
+        }
         self.fresh += 1;
         let pointer = format!(".Lpostern_w{}", self.fresh);
         self.pointers.push((pointer.clone(), target.to_owned()));

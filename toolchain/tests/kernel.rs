@@ -1,0 +1,455 @@
+//! `postern cc --kernel`: what is accepted, what is refused and in which words, and that the code
+//! computes what the compiler's own does.
+//!
+//! Nothing loads images for the kernel yet. Their code differs from a process's by one bit of a
+//! prefix, the segment; with that bit turned they run in a domain.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iced_x86::{Decoder, DecoderOptions, Register};
+use postern::{Domain, Image, LoadError};
+use postern_image::ImageFile;
+use postern_toolchain::Language;
+use postern_verifier::window::KERNEL_CALLS;
+use postern_verifier::{Facts, Profile, Segment, Starts, bounded_buffer_len, verify};
+
+/// A fresh folder with the given files.
+fn folder(test: &str, files: &[(&str, &str)]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("kernel")
+        .join(test);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    folder
+}
+
+/// Runs a command line in which `@/` stands for the folder and `%/` for the repository.
+fn cc(folder: &Path, line: &str) -> Result<(), String> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../");
+    let replaced = |word: &str| -> OsString {
+        let word = word.replace("@/", &format!("{}/", folder.display()));
+        word.replace("%/", root).into()
+    };
+    let args: Vec<OsString> = line.split_whitespace().map(replaced).collect();
+    // Its messages are in the error, then, and not on the terminal.
+    postern_toolchain::driver::run_captured(Language::C, &args)
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+/// The verifier's judgement of an image for the kernel, as `postern verify --kernel` asks for it.
+fn judged(image: &Path) -> Facts {
+    let bytes = std::fs::read(image).unwrap();
+    let file = ImageFile::parse(&bytes).unwrap();
+    assert_eq!(file.header().segment, Segment::Fs);
+    let text = file.mapped_text();
+    let mut buffer = vec![0; bounded_buffer_len(text.len())];
+    let layout = file.verifier_layout();
+    let facts = verify(&text, &layout, Profile::Kernel, &mut buffer).unwrap();
+    let starts = Starts::new(&buffer, text.len(), layout.text);
+    let exports = file.exports();
+    assert!(exports.iter().all(|export| starts.contains(export.offset)));
+    facts
+}
+
+/// The image for a process that has the same code, through gs.
+fn through_gs(image: &Path) -> Vec<u8> {
+    let mut bytes = std::fs::read(image).unwrap();
+    let (at, text) = {
+        let file = ImageFile::parse(&bytes).unwrap();
+        let text = file.text().bytes.to_vec();
+        // Segments begin at pages of the file.
+        let pages = (0..bytes.len()).step_by(4096);
+        let at = pages.filter(|at| bytes[*at..].starts_with(&text)).last();
+        (at.unwrap(), text)
+    };
+    let mut decoder = Decoder::new(64, &text, DecoderOptions::NONE);
+    let mut turned = 0;
+    while decoder.can_decode() {
+        let place = at + decoder.position();
+        let instruction = decoder.decode();
+        if instruction.segment_prefix() == Register::FS {
+            assert_eq!(bytes[place], 0x64, "{instruction:?}");
+            bytes[place] = 0x65;
+            turned += 1;
+        }
+    }
+    assert!(turned > 0);
+    // The header note: lengths, kind and owner, the ABI's version, then the segment.
+    let note = b"\x08\0\0\0\x18\0\0\0\x01\0\0\0Postern\0\x01\0\0\0\x01\0\0\0";
+    let found = bytes.windows(note.len()).position(|part| part == note);
+    bytes[found.unwrap() + note.len() - 4] = 0;
+    bytes
+}
+
+/// What runs a shared object's `run`.
+fn native_runner(at: &Path) -> PathBuf {
+    let runner = at.join("runner");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native.c");
+    let mut gcc = Command::new("gcc");
+    gcc.arg("-o").arg(&runner).arg(source).arg("-ldl");
+    assert!(gcc.status().unwrap().success());
+    runner
+}
+
+/// What the shared object computes of `seed`; none if that takes more than a few seconds.
+fn native(runner: &Path, object: &Path, seed: u64) -> Option<u64> {
+    let mut command = Command::new("timeout");
+    command.arg("5").arg(runner).arg(object);
+    let output = command.arg(seed.to_string()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    output
+        .status
+        .success()
+        .then(|| text.trim().parse().unwrap())
+}
+
+/// What the code of an image for the kernel computes of `seed`.
+fn confined(image: &Path, seed: u64) -> u64 {
+    let image = Image::from_bytes(&through_gs(image)).unwrap();
+    let domain = Domain::builder(&image)
+        .deadline(Some(std::time::Duration::from_secs(60)))
+        .build()
+        .unwrap();
+    let run = domain.func::<fn(u64) -> u64>("run").unwrap();
+    run.call(seed).unwrap()
+}
+
+#[test]
+fn ordinary_c_is_accepted_and_computes_the_same() {
+    let at = folder("same", &[]);
+    let source = "%/toolchain/tests/kernel/filter.c";
+    let runner = native_runner(&at);
+    cc(&at, &format!("--native -O2 {source} -o @/n.so")).unwrap();
+    for options in [
+        "-O0",
+        "-O1",
+        "-O2",
+        "-O3",
+        "-Os",
+        "-O2 -fno-inline -march=x86-64-v3",
+        "-O2 -fno-function-sections -freorder-blocks-and-partition",
+        "-O1 -fpostern-rewrite=fixed",
+    ] {
+        cc(&at, &format!("--kernel {options} {source} -o @/k.pst")).unwrap();
+        let facts = judged(&at.join("k.pst"));
+        assert!(!facts.indirect && !facts.xmm && !facts.x87, "{options}");
+        assert!(facts.call_depth.unwrap() < 16, "{options}: {facts:?}");
+        for seed in [1, 2, 0x1234_5678_9abc_def0] {
+            let expected = native(&runner, &at.join("n.so"), seed);
+            assert_eq!(
+                Some(confined(&at.join("k.pst"), seed)),
+                expected,
+                "{options} {seed}"
+            );
+        }
+    }
+}
+
+/// Programs of csmith's: a hundred functions each, structures, pointers to pointers, all in one
+/// file.
+#[test]
+fn random_programs_are_accepted_and_compute_the_same() {
+    let at = folder("random", &[]);
+    let runner = native_runner(&at);
+    let mut compared = 0;
+    for seed in 1..=8 {
+        let level = ["-O1", "-O2", "-O3", "-Os"][seed % 4];
+        let mut csmith = Command::new("csmith");
+        csmith.args(["--seed", &seed.to_string(), "--concise", "--output"]);
+        csmith.arg(at.join("random.c")).current_dir(&at);
+        assert!(
+            csmith
+                .status()
+                .expect("csmith is installed by `make`")
+                .success()
+        );
+        let sources = format!(
+            "-w {level} -I%/toolchain/tests/kernel/csmith -I/usr/include/csmith @/random.c %/toolchain/tests/kernel/csmith/result.c"
+        );
+        cc(&at, &format!("--kernel {sources} -o @/k.pst")).unwrap();
+        cc(&at, &format!("--native {sources} -o @/n.so")).unwrap();
+        judged(&at.join("k.pst"));
+        if let Some(expected) = native(&runner, &at.join("n.so"), 7) {
+            assert_eq!(
+                confined(&at.join("k.pst"), 7),
+                expected,
+                "seed {seed}, {level}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 4, "{compared} programs ended in time");
+}
+
+#[test]
+fn a_process_does_not_load_one() {
+    let at = folder("process", &[("f.c", "int x; int f(void) { return x; }")]);
+    cc(&at, "--kernel -O2 @/f.c -o @/f.pst").unwrap();
+    let error = Image::load(at.join("f.pst")).unwrap_err();
+    assert!(matches!(error.cause(), LoadError::Segment), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("f.pst") && text.contains("--kernel"),
+        "{text}"
+    );
+}
+
+/// Functions of several objects and of an archive, static ones of the same name among them, in the
+/// wrong order; and one that nothing calls, which recurs, and is not linked.
+#[test]
+fn callees_come_behind_callers_over_all_objects() {
+    let at = folder(
+        "order",
+        &[
+            (
+                "a.c",
+                "static __attribute__((noinline)) int help(int x) { return x * 3; }\nint last(int x) { return help(x) + 1; }\n\
+                 __attribute__((visibility(\"hidden\"))) int unused(int x) { return x ? unused(x - 1) * x : 1; }",
+            ),
+            (
+                "b.c",
+                "int last(int); int more(int);\nstatic __attribute__((noinline)) int help(int x) { return last(x) + last(x + 1); }\n\
+                 int middle(int x) { return help(x) * more(x); }",
+            ),
+            (
+                "c.c",
+                "#include <postern/extension.h>\nint middle(int); POSTERN_IMPORT int service(int);\n\
+                 int first(int x) { int sum = 0; while (x--) sum += middle(x); return sum + service(sum); }\n\
+                 int tail(int x) { return middle(x + 1); }",
+            ),
+            (
+                "d.c",
+                "int last(int);\nint more(int x) { return x > 4 ? last(x - 4) : 2; }",
+            ),
+            (
+                "e.s",
+                "\t.globl by_hand\n\t.type by_hand, @function\nby_hand:\n\tcall 1f\n\taddl $1, %eax\n\tret\n1:\tmovl %edi, %eax\n\tret\n",
+            ),
+        ],
+    );
+    for name in ["a.c", "b.c", "c.c", "d.c", "e.s"] {
+        cc(&at, &format!("--kernel -O2 -c @/{name} -o @/{name}.o")).unwrap();
+    }
+    let mut ar = Command::new("ar");
+    ar.arg("rcs").arg(at.join("libd.a")).arg(at.join("d.c.o"));
+    assert!(ar.status().unwrap().success());
+    cc(
+        &at,
+        "--kernel @/a.c.o @/b.c.o @/c.c.o @/e.s.o -L@/ -ld -o @/out.pst",
+    )
+    .unwrap();
+    let facts = judged(&at.join("out.pst"));
+    assert!(facts.gates && facts.call_depth.unwrap() >= 4, "{facts:?}");
+    let image = Image::from_bytes(&through_gs(&at.join("out.pst"))).unwrap();
+    let domain = Domain::builder(&image)
+        .service("service", |_: &postern::Caller<'_>, x: i32| x)
+        .build()
+        .unwrap();
+    let first = domain.func::<fn(i32) -> i32>("first").unwrap();
+    let last = |x: i32| x * 3 + 1;
+    let middle = |x: i32| (last(x) + last(x + 1)) * if x > 4 { last(x - 4) } else { 2 };
+    assert_eq!(first.call(9).unwrap(), 2 * (0..9).map(middle).sum::<i32>());
+    let by_hand = domain.func_unchecked::<fn(i32) -> i32>("by_hand").unwrap();
+    assert_eq!(by_hand.call(5).unwrap(), 6);
+    // Debug information goes with its function.
+    assert!(cc(&at, "--kernel -O2 @/a.c @/b.c @/c.c @/d.c -o @/o.pst").is_ok());
+}
+
+/// What cannot be in an image for the kernel, and what is said of it: the functions, file and line,
+/// and what to do.
+#[test]
+fn what_cannot_be_is_named() {
+    let chain = |length: u32| -> String {
+        let one = |k: u32| {
+            let callee = k + 1;
+            format!("int f{callee}(int); int f{k}(int x)\n{{ return f{callee}(x) + {k}; }}\n")
+        };
+        let all: String = (0..length).map(one).collect();
+        format!("{all}int f{length}(int x) {{ return x; }}\n")
+    };
+    let (deep, deepest) = (chain(KERNEL_CALLS + 1), chain(KERNEL_CALLS));
+    let cases: &[(&str, &str, &[&str])] = &[
+        (
+            "itself.c",
+            "int f(int n)\n{\n\treturn n < 2 ? 1 : n + f(n - 1) * n;\n}",
+            &["itself.c:3: error: `f` calls itself", "make it a loop"],
+        ),
+        (
+            "static.c",
+            "static int g(int n)\n{\n\treturn n < 2 ? 1 : n + g(n - 1) * n;\n}\nint f(int n) { return g(n) + 1; }",
+            &["static.c:3: error: `g` calls itself", "make it a loop"],
+        ),
+        (
+            "circle.c",
+            "int g(int);\nint f(int n)\n{\n\treturn n ? g(n - 1) + 1 : 0;\n}\nint g(int n)\n{\n\treturn n ? f(n - 1) + 2 : 0;\n}",
+            &[
+                "circle.c:4: ",
+                "`f` calls `g`",
+                "circle.c:8: ",
+                "`g` calls `f`",
+                "error: ",
+                "note: ",
+                "make it a loop",
+            ],
+        ),
+        (
+            "pointer.c",
+            "int (*hook)(int);\nint f(int n)\n{\n\treturn hook(n) + 1;\n}",
+            &[
+                "pointer.c:4: error: `f` makes an indirect call",
+                "call functions by name",
+            ],
+        ),
+        (
+            "goto.c",
+            "int f(int n)\n{\n\tstatic void *at[] = { &&a, &&b };\n\tgoto *at[n & 1];\na:\treturn n;\nb:\treturn n * 2;\n}",
+            &["goto.c:4: error: `f` makes an indirect jump"],
+        ),
+        (
+            "frame.c",
+            "void fill(char *c) { for (int k = 0; k < 2000; k++) c[k] = (char)k; }\nint f(int n)\n{\n\tchar b[2000];\n\tfill(b);\n\treturn b[n];\n}",
+            &["frame.c:", "error: `f` takes 20", "at most 1024", "static"],
+        ),
+        (
+            "deep.c",
+            &deep,
+            &[
+                "deep.c:2: error: calls nest 129 deep: `f0` calls `f1`",
+                "`f129`",
+                "128",
+            ],
+        ),
+        (
+            "float.c",
+            "double f(double x) { return x * 2; }",
+            &["float.c:1:8: error: SSE register return with SSE disabled"],
+        ),
+        (
+            "vector.c",
+            "int f(int x)\n{\n\t__asm__(\"pxor %xmm0, %xmm0\");\n\treturn x;\n}",
+            &["vector.c:3: error: ", "kernel-vector", "`f`"],
+        ),
+        (
+            "thread.c",
+            "__thread int x;\nint f(void)\n{\n\treturn x++;\n}",
+            &[
+                "thread.c:4: error: `f` uses a thread-local variable",
+                "global",
+            ],
+        ),
+        (
+            "begins.c",
+            "int x; __attribute__((constructor)) static void g(void) { x = 1; }\nint f(void) { return x; }",
+            &["no constructors"],
+        ),
+        (
+            "undefined.c",
+            "int printk(const char *);\nint f(void) { return printk(\"\") + 1; }",
+            &["undefined reference to `printk`", "POSTERN_IMPORT"],
+        ),
+        (
+            "weak.c",
+            "__attribute__((weak)) int g(int);\nint f(int x)\n{\n\treturn g ? g(x) + 1 : 0;\n}",
+            &["weak.c:4: error: `f` branches to `g`, which may be undefined"],
+        ),
+        (
+            "backward.s",
+            "\t.text\n\t.globl g\n\t.type g, @function\ng:\n\tret\n\t.globl f\n\t.type f, @function\nf:\n\tcall .Lg\n\tret\n\t.set .Lg, g\n",
+            &["`f` calls `g`, which stands before it in the same section"],
+        ),
+        (
+            "c++.cc",
+            "int f() { return 1; }",
+            &["images for the kernel are made of C"],
+        ),
+    ];
+    for (name, text, wanted) in cases {
+        let at = folder(&format!("refused-{name}"), &[(name, text)]);
+        let error = cc(
+            &at,
+            &format!("--kernel -O1 -fno-inline @/{name} -o @/out.pst"),
+        )
+        .expect_err(name);
+        for part in *wanted {
+            assert!(error.contains(part), "{name}: {part:?} is not in:\n{error}");
+        }
+        assert!(!at.join("out.pst").exists(), "{name}");
+    }
+    let at = folder("deepest", &[("deepest.c", &deepest)]);
+    cc(&at, "--kernel -O1 -fno-inline @/deepest.c -o @/out.pst").unwrap();
+    assert_eq!(judged(&at.join("out.pst")).call_depth, Some(KERNEL_CALLS));
+    std::fs::write(at.join("module.wat"), "(module)").unwrap();
+    let error = cc(&at, "--kernel @/module.wat -o @/out.pst").unwrap_err();
+    assert!(error.contains("images for the kernel"), "{error}");
+}
+
+/// An object that was made for a process does not become part of an image for the kernel, nor the
+/// other way about.
+#[test]
+fn objects_for_processes_are_refused() {
+    let at = folder(
+        "mixed",
+        &[("f.c", "int x[4]; int f(int k) { return x[k]; }")],
+    );
+    for (compile, link) in [("", "--kernel"), ("--kernel", "")] {
+        cc(&at, &format!("{compile} -O2 -c @/f.c -o @/f.o")).unwrap();
+        let error = cc(&at, &format!("{link} -nolibc @/f.o -o @/out.pst")).unwrap_err();
+        assert!(
+            error.contains("f.c:1: error: ") && error.contains("--kernel"),
+            "{error}"
+        );
+    }
+}
+
+/// The repository's own C, all of it accepted or refused for a reason that is in its nature.
+#[test]
+fn a_corpus_is_accepted_or_refused_for_a_named_reason() {
+    const FLOATS: &str = "with SSE disabled";
+    const X87: &str = "with x87 disabled";
+    const CIRCLE: &str = "calls itself";
+    const INDIRECT: &str = "makes an indirect ";
+    const LIBRARY: &str = "undefined reference to `";
+    let folders = [
+        "examples/kernels",
+        "ecode/kernels",
+        "examples/extensions",
+        "toolchain/tests/programs",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let at = folder("corpus", &[]);
+    let (mut accepted, mut refused) = (0, 0);
+    for sources in folders {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(root.join(sources))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+            .collect();
+        files.sort();
+        for file in files {
+            let line = format!("--kernel -w -O2 -DCONFINED {} -o @/out.pst", file.display());
+            match cc(&at, &line) {
+                Ok(()) => {
+                    judged(&at.join("out.pst"));
+                    accepted += 1;
+                }
+                Err(error) => {
+                    let reasons = [FLOATS, X87, CIRCLE, INDIRECT, LIBRARY];
+                    let named = reasons.iter().any(|reason| error.contains(reason));
+                    assert!(named, "{}:\n{error}", file.display());
+                    refused += 1;
+                }
+            }
+        }
+    }
+    println!("{accepted} accepted, {refused} refused");
+    assert!(
+        accepted >= 12 && refused >= 12,
+        "{accepted} accepted, {refused} refused"
+    );
+}
