@@ -124,6 +124,11 @@ pub(crate) struct Parser<'a> {
     cases: Vec<i64>,
     /// Values of the initialisers being parsed.
     values: Vec<Initializer>,
+    /// Bytes of the object whose earlier values later ones take the place of: how many values there
+    /// were, and which bytes.
+    replaced: Vec<(usize, u32, u32)>,
+    /// All values of the object so far lie before this offset.
+    reach: u32,
     pos: usize,
     panic: bool,
     depth: u32,
@@ -203,6 +208,8 @@ impl<'a> Parser<'a> {
             labels: state.labels,
             cases: state.cases,
             values: state.values,
+            replaced: Vec::new(),
+            reach: 0,
             pos: 0,
             panic: false,
             depth: 0,

@@ -112,6 +112,45 @@ long f1(long p) {
     );
 }
 
+/// An object that gets a value again has nothing left of the first one; what has none is zero,
+/// whatever the stack holds.
+#[test]
+fn initialisers_take_the_place_of_others() {
+    same(
+        r#"
+struct t { int a, b; char c[4]; };
+static struct t g[3] = { [1] = { 1, 2, "abc" }, [1] = { 3 }, [2].b = 4, [2].a = 5 };
+static struct t k = { .c = "xyz", .c = { 1 }, .a = 1, .b = 2, .a = 3 };
+union u { int i; char c[4]; long l; };
+static union u v = { .l = -1, .c = { 2 } };
+static int arr[2][2] = { [0] = { 1, 2 }, [1] = { 3, 4 }, [0] = { 5 } };
+static char s[2][8] = { "abcdef", [0] = "x", [1] = "longer", [1][1] = 'Q' };
+long f0(long p) { return g[1].a + g[1].b * 10 + g[1].c[0] * 100 + g[2].a * 3 + g[2].b; }
+long f1(long p) { struct t x[2] = { [1] = { p, 2, "abc" }, [1] = { 3 } }; return x[1].a + x[1].b * 10 + x[1].c[1] * 100; }
+long f2(long p) { struct t x = { .c = "xyz", .c = { 1 }, .a = p }; return x.a + x.c[0] + x.c[1] * 10 + x.c[2] * 100 + k.c[0] + k.c[1] * 5 + k.a; }
+long f3(long p) { union u w = { .l = -1, .c = { 2 } }; return w.c[0] + v.c[0] + v.c[1] * 3 + w.c[1] * 5; }
+long f4(long p) { return arr[0][0] + arr[0][1] * 10 + arr[1][1] * 100; }
+long f5(long p) { int a[2][2] = { [0] = { 1, p }, [1] = { 3, 4 }, [0] = { 5 } }; return a[0][0] + a[0][1] * 10 + a[1][1] * 100; }
+long f6(long p) { long r = 0; for (int i = 0; i < 16; i++) r = r * 3 + s[i / 8][i % 8]; char t[2][8] = { "abcdef", [0] = "x", [1] = "longer", [1][1] = 'Q' }; for (int i = 0; i < 16; i++) r = r * 3 + t[i / 8][i % 8]; return r; }
+struct bb { int a : 5, b : 6; unsigned c : 20; int d; };
+static struct bb bs[2] = { [0] = { 1, 2, 3, 4 }, [0] = { 5 }, [1].b = 3, [1].a = 1 };
+long f7(long p) { struct bb x[2] = { [0] = { 1, p, 3, 4 }, [0] = { 5 }, [1].b = 3, [1].a = 1 }; return bs[0].a + bs[0].b * 10 + bs[0].c * 100 + bs[0].d * 1000 + x[0].a + x[0].b * 7 + x[0].c * 11 + x[0].d * 13 + x[1].a + x[1].b + bs[1].b; }
+long f8(long p) { union u w = { .l = -1, .i = 2 }, x[2] = { [1].c[0] = 1, [1].c[1] = 2 }; return w.l + x[1].i; }
+static long dirty(long p) { volatile long x[64]; for (int i = 0; i < 64; i++) x[i] = -1 - p; return x[5]; }
+static long t1(void) { char t[8] = "x"; return t[1] + t[5] * 3 + t[7]; }
+static long t2(void) { int a[3] = { [0] = 1, [0] = 2, [0] = 3 }; return a[0] + a[1] * 10 + a[2] * 100; }
+static long t3(void) { struct { char n[6]; short k; } s = { "ab", 3 }; return s.n[3] + s.n[5] + s.k; }
+static long t4(void) { struct { char n[2][4]; } s = { { "ab", "c" } }; return s.n[0][3] + s.n[1][2] + s.n[1][3]; }
+static long t5(void) { return ({ char u[12] = "hello"; u[8] + u[11]; }) + ((char[9]){ "ab" })[7]; }
+long f9(long p) { dirty(p); return t1(); }
+long f10(long p) { dirty(p); return t2(); }
+long f11(long p) { dirty(p); return t3(); }
+long f12(long p) { dirty(p); return t4(); }
+long f13(long p) { dirty(p); return t5(); }
+"#,
+    );
+}
+
 /// What gcc's own tests have found missing.
 #[test]
 fn old_designators_ranges_and_alignment_are_gccs() {

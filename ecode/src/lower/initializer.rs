@@ -3,7 +3,7 @@
 
 use super::{Lowering, MemoryOperand};
 use crate::ir::{Inst, NOP, Op, sym};
-use crate::tree::LocalId;
+use crate::tree::{Initializer, LocalId};
 use crate::types::TypeKind;
 
 impl Lowering<'_> {
@@ -14,12 +14,16 @@ impl Lowering<'_> {
         let ty = tree.locals[local as usize].ty;
         let addr = MemoryOperand::symbol(sym::FRAME + self.place(local));
         let size = self.types.size(ty);
-        let covered: u64 = inits
-            .iter()
-            .filter(|init| !init.bits.any())
-            .map(|init| u64::from(self.types.size(init.ty)))
-            .sum();
-        if covered < u64::from(size) && size > 0 {
+        // Parts that get values twice, or not in their order, count once at most.
+        let (mut covered, mut end) = (0, 0);
+        for init in inits.iter().filter(|init| !init.bits.any()) {
+            if init.offset >= end {
+                let bytes = self.written(init);
+                covered += bytes;
+                end = init.offset + bytes;
+            }
+        }
+        if covered < size {
             let pointer = self.pointer(addr);
             let a = self.register(pointer);
             self.code.values.clobber();
@@ -42,12 +46,20 @@ impl Lowering<'_> {
                 self.copy_bytes(place, from, self.types.size(init.ty));
             } else if self.types.kind(init.ty) == TypeKind::Array {
                 let from = self.address(init.node); // a string
-                let length = self.types.size(init.ty).min(self.types.size(node.ty));
-                self.copy_bytes(place, from, length);
+                self.copy_bytes(place, from, self.written(init));
             } else {
                 let value = self.lower(init.node);
                 self.store(place, init.ty, value);
             }
+        }
+    }
+
+    /// How many bytes the value writes: a string may be shorter than its array.
+    fn written(&self, init: &Initializer) -> u32 {
+        let size = self.types.size(init.ty);
+        match self.types.kind(init.ty) {
+            TypeKind::Array => size.min(self.types.size(self.tree.get(init.node).ty)),
+            _ => size,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Initialisers: which value goes where, with designators and with braces left out, as C has it.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -55,7 +56,14 @@ impl Parser<'_> {
             );
             return ty;
         }
+        // It may stand inside another object's.
+        let around = core::mem::take(&mut self.reach);
+        let (first, earlier) = (self.values.len(), self.replaced.len());
         let count = self.object(ty, 0, None);
+        if self.replaced.len() > earlier {
+            self.drop_replaced(first, earlier);
+        }
+        self.reach = around;
         if !unknown {
             return ty;
         }
@@ -70,12 +78,55 @@ impl Parser<'_> {
 
     fn put(&mut self, offset: u32, ty: Type, node: NodeId) {
         let bits = Bits::NONE;
+        self.reach = self.reach.max(offset.saturating_add(self.types.size(ty)));
         self.values.push(Initializer {
             offset,
             ty,
             bits,
             node,
         });
+    }
+
+    /// What follows gives values to all of the object at `offset`, also to what it does not name.
+    fn replaces(&mut self, ty: Type, offset: u32) {
+        if offset < self.reach {
+            let end = offset.saturating_add(self.types.size(ty));
+            self.replaced.push((self.values.len(), offset, end));
+        }
+    }
+
+    /// Takes out the values from `first` on whose bytes all belong to objects that have got others
+    /// since.
+    #[cold]
+    fn drop_replaced(&mut self, first: usize, earlier: usize) {
+        let mut replaced = self.replaced.split_off(earlier);
+        // Disjoint ranges: begin and end.
+        let mut ranges: BTreeMap<u32, u32> = BTreeMap::new();
+        let (mut kept, mut partly) = (Vec::new(), None);
+        for (index, value) in self.values.drain(first..).enumerate().rev() {
+            while let Some((_, start, end)) = replaced.pop_if(|(count, ..)| *count > first + index)
+            {
+                add_range(&mut ranges, start, end);
+            }
+            let (start, end) = match value.bits.any() {
+                true => {
+                    let last = u32::from(value.bits.first) + u32::from(value.bits.width);
+                    let first = u32::from(value.bits.first);
+                    (value.offset + first / 8, value.offset + last.div_ceil(8))
+                }
+                false => (value.offset, value.offset + self.types.size(value.ty)),
+            };
+            match ranges.range(..end).next_back() {
+                Some((from, to)) if *from <= start && *to >= end => {}
+                Some((_, to)) if *to > start => partly = Some(self.tree.get(value.node).at),
+                _ => kept.push(value),
+            }
+        }
+        self.values.extend(kept.into_iter().rev());
+        if let Some(at) = partly {
+            let message = "E-code cannot take a part of this value's place".into();
+            self.error(Rule::Unsupported, at, message, "assign the part afterwards");
+        }
     }
 
     /// A part of an object: a bit-field, or an object of its own.
@@ -172,6 +223,7 @@ impl Parser<'_> {
             let at = self.tree.get(text).at;
             self.error(Rule::Initializer, at, message, "make the array longer");
         }
+        self.replaces(ty, offset);
         self.put(offset, ty.plain(), text);
         info.count
     }
@@ -181,6 +233,9 @@ impl Parser<'_> {
     fn list(&mut self, ty: Type, offset: u32, mut first: Option<NodeId>) -> u32 {
         let at = self.at();
         let braces = first.is_none() && self.accept(TokenKind::LBrace);
+        if braces {
+            self.replaces(ty, offset);
+        }
         let (mut index, mut most) = (0u32, 0u32);
         let mut begun = false;
         loop {
@@ -318,6 +373,11 @@ impl Parser<'_> {
         if !old {
             self.expect(TokenKind::Assign, "`=`");
         }
+        if let Some(&(around, offset, _)) = levels.last()
+            && self.types.kind(around) == TypeKind::Union
+        {
+            self.replaces(around, offset);
+        }
         self.part_object(part, 0, None);
         for (ty, offset, next) in levels.drain(1..).rev() {
             self.rest(ty, offset, next);
@@ -445,4 +505,16 @@ impl Parser<'_> {
         self.tree.initializers.extend(self.values.drain(from..));
         (first, self.tree.initializers.len() as u32 - first)
     }
+}
+
+/// Adds bytes to disjoint ranges (begin and end), which stay disjoint.
+fn add_range(ranges: &mut BTreeMap<u32, u32>, mut start: u32, mut end: u32) {
+    while let Some((&from, &to)) = ranges.range(..=end).next_back() {
+        if to < start {
+            break;
+        }
+        ranges.remove(&from);
+        (start, end) = (start.min(from), end.max(to));
+    }
+    ranges.insert(start, end);
 }
