@@ -7,6 +7,12 @@ enum { MOST = 1 << 20 };
 
 static char from[MOST + 8192] __attribute__((aligned(4096))), to[MOST + 8192] __attribute__((aligned(4096)));
 
+/* Where the host may write a mebibyte. */
+char *place(void)
+{
+    return to;
+}
+
 unsigned long calls(unsigned what, unsigned n, unsigned shift, unsigned count)
 {
     /* Not a multiple of a page apart, so that loads do not wait for stores whose addresses look
@@ -15,6 +21,8 @@ unsigned long calls(unsigned what, unsigned n, unsigned shift, unsigned count)
     unsigned long sum = 0;
     if (what == 6)
         d = from + 3 * shift + 64; /* overlaps: backwards, from 65 bytes on */
+    else if (what == 7)
+        d = to + 16, s = from; /* further into its page by less than a line */
     else if (what >= 2) {
         memset(s, 'a', n);
         memset(d, 'a', n);
@@ -22,7 +30,8 @@ unsigned long calls(unsigned what, unsigned n, unsigned shift, unsigned count)
     }
     for (unsigned k = 0; k < count; k++) {
         switch (what) {
-        case 0: memcpy(d, s, n); break;
+        case 0:
+        case 7: memcpy(d, s, n); break;
         case 1: memset(d, (int)k, n); break;
         case 2: sum += (unsigned)memcmp(d, s, n); break;
         case 3: sum += strlen(s); break;

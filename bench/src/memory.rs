@@ -5,17 +5,19 @@
 //! use 16-byte vectors, or 32-byte ones when its flags allow AVX2, and the memory gate for long
 //! ranges. So there are three confined builds: each kind of vectors, and 16 bytes without the gate.
 
-use postern::{Domain, Image, Placement};
+use postern::{Domain, Image, Offset, Placement};
 use postern_figures::clock::best_of;
 use postern_figures::figure::{Figure, Goal};
 use postern_figures::kernels::{Build, build_both};
 use postern_figures::trusted::library::Library;
+use std::hint::black_box;
 use std::path::Path;
 
 /// Function, its number in `memory.c`, and what its time may be at most over the host's from 1 KiB
 /// on, where there is a goal.
-const FUNCTIONS: [(&str, u32, Option<f64>); 7] = [
+const FUNCTIONS: [(&str, u32, Option<f64>); 8] = [
     ("memcpy", 0, Some(WRITES)),
+    ("memcpy-ahead", 7, Some(WRITES)),
     ("memmove", 6, Some(WRITES)),
     ("memset", 1, Some(WRITES)),
     ("memcmp", 2, Some(READS)),
@@ -72,6 +74,61 @@ pub fn figures(directory: &Path) -> Result<Vec<Figure>, String> {
             options,
         )?;
         figures.extend(measure(name, &build)?);
+        if name == "sse2" {
+            figures.extend(host(&build)?);
+        }
+    }
+    Ok(figures)
+}
+
+/// The host's own copies into a domain and out of it, with their checks, over the C library's.
+fn host(files: &Build) -> Result<Vec<Figure>, String> {
+    let image = Image::load(&files.extension).map_err(|e| e.to_string())?;
+    let domain = Domain::builder(&image).build().map_err(|e| e.to_string())?;
+    let place = domain.func::<fn() -> Offset>("place");
+    let place = place.map_err(|e| e.to_string())?.call();
+    let place = place.map_err(|e| e.to_string())?;
+    let mut figures = Vec::new();
+    for size in SIZES {
+        let count = (BYTES / size).clamp(1, 1024);
+        let bytes = size as usize;
+        let (mut own, mut other) = (vec![1u8; bytes], vec![2u8; bytes]);
+        let into = vec![3u8; bytes];
+        let mut wrong = false;
+        let times = best_of(
+            ROUNDS,
+            [
+                &mut || {
+                    for _ in 0..count {
+                        black_box(&mut own).copy_from_slice(black_box(&other));
+                    }
+                },
+                &mut || {
+                    for _ in 0..count {
+                        wrong |= domain.write(place, black_box(&into)).is_err();
+                    }
+                },
+            ],
+        );
+        let reads = best_of(
+            ROUNDS,
+            [&mut || {
+                for _ in 0..count {
+                    black_box(domain.read(place, black_box(&mut other)).is_ok());
+                }
+            }],
+        );
+        wrong |= other != into;
+        if wrong {
+            return Err(format!("a copy of {size} bytes is not what was copied"));
+        }
+        let [base, write] = times.map(|t| t * 1e9 / f64::from(count));
+        let read = reads[0] * 1e9 / f64::from(count);
+        for (way, value) in [("write", write), ("read", read)] {
+            let how = "a copy by the host, with its checks; baseline: the host's memcpy";
+            let name = format!("memory.host.{way}.{size}");
+            figures.push(Figure::plain(name, value, "ns", how).against(base));
+        }
     }
     Ok(figures)
 }

@@ -5,9 +5,12 @@
 //! both builds, with `-O2`; they stay in the user's cache, so that only the first run takes
 //! minutes. A checksum that differs from the native one ends the benchmark.
 
+use postern::{Domain, Func, Image, Placement};
+use postern_figures::clock::best_of;
 use postern_figures::comparison::{self, Comparison};
-use postern_figures::figure::Figure;
+use postern_figures::figure::{Figure, Goal};
 use postern_toolchain::project::{Built, Event, Options, Project};
+use std::hint::black_box;
 use std::path::Path;
 
 /// A row of [`PROGRAMS`].
@@ -39,20 +42,56 @@ const ROUNDS: usize = 15;
 /// The figures of the group.
 pub fn figures() -> Result<Vec<Figure>, String> {
     let mut rows = Comparison::new("programs", "over gcc -O2, a shared object");
+    let mut gates = Vec::new();
     for (name, files) in PROGRAMS {
-        let built = build(name, files)?.1;
+        let built = build(name, files, &[])?.1;
         let native = built.native.as_deref().ok_or("there is no native build")?;
         let times = comparison::measure(&built.extension, native, "work", None, ROUNDS)
             .map_err(|e| format!("{name}: {e}"))?;
         rows.add(name, &times);
+        gates.push(gate(name, files, &built)?);
     }
-    Ok(rows.figures(1.02, 1.10))
+    let mut figures = rows.figures(1.02, 1.10);
+    figures.extend(gates);
+    Ok(figures)
 }
 
-/// Builds a program in the user's cache, or finds it up to date.
-pub fn build(name: &str, files: &[(&str, &str)]) -> Result<(Project, Built), String> {
+/// What the memory gate is worth to a program: its time in a window over that of a link without it.
+fn gate(name: &str, files: &[(&str, &str)], with: &Built) -> Result<Figure, String> {
+    let without = build(name, files, &["-fpostern-no-memory-gate"])?.1;
+    let domain = |path: &Path| {
+        let image = Image::load(path).map_err(|e| e.to_string())?;
+        let builder = Domain::builder(&image).placement(Placement::Cold);
+        let domain = builder.deadline(None).build().map_err(|e| e.to_string())?;
+        let work = domain.func::<fn() -> u64>("work");
+        Ok::<_, String>((work.map_err(|e| e.to_string())?, domain))
+    };
+    let (with, without) = (domain(&with.extension)?, domain(&without.extension)?);
+    let equal = with.0.call().ok() == without.0.call().ok();
+    if !equal {
+        return Err(format!("{name} computes another result by the memory gate"));
+    }
+    let run = |work: &Func<fn() -> u64>| {
+        black_box(work.call().is_ok());
+    };
+    let times = best_of(ROUNDS, [&mut || run(&with.0), &mut || run(&without.0)]);
+    let [with, without] = times.map(|seconds| seconds * 1e3);
+    let how = "in a window; baseline: linked without the memory gate";
+    Ok(
+        Figure::plain(format!("programs.{name}.memory-gate"), with, "ms", how)
+            .against(without)
+            .goal(Goal::RatioAtMost(1.02)),
+    )
+}
+
+/// Builds a program in the user's cache, or finds it up to date, with more options of the link.
+pub fn build(
+    name: &str,
+    files: &[(&str, &str)],
+    link: &[&str],
+) -> Result<(Project, Built), String> {
     let folder = postern_toolchain::cache().join("bench");
-    let project = folder.join(name);
+    let project = folder.join(format!("{name}{}", link.concat()));
     let write = |path: &Path, text: &str| {
         // What has not changed keeps its time, so that nothing is compiled again.
         if std::fs::read_to_string(path).is_ok_and(|old| old == text) {
@@ -63,7 +102,9 @@ pub fn build(name: &str, files: &[(&str, &str)]) -> Result<(Project, Built), Str
     std::fs::create_dir_all(&project).map_err(|e| format!("{}: {e}", project.display()))?;
     write(&folder.join("corpus.h"), CORPUS)?;
     for (file, text) in files {
-        write(&project.join(file), text)?;
+        let link = format!("[extension]\nlink = {link:?}\n");
+        let text = text.replacen("[extension]\n", &link, 1);
+        write(&project.join(file), &text)?;
     }
     let options = Options::new(project.join("build")).native();
     let mut told = false;

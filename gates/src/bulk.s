@@ -270,6 +270,11 @@ BULK_LABEL postern_move_\kind
     neg     rcx
     cmp     rcx, rdx
     jb      51b                             # the source begins inside the destination: slow for the processor's own
+    neg     ecx
+    dec     ecx
+    and     ecx, 4095
+    cmp     ecx, 63
+    jb      51b                             # and so is a destination that is a few bytes further into its page
     mov     rcx, rdx
 8:                                          # no vector was touched
     rep movsb

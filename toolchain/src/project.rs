@@ -282,6 +282,7 @@ impl Project {
         if native {
             arguments.push("-lm".into());
         }
+        arguments.extend(about.link.iter().map(OsString::from));
         arguments.extend(["-o".into(), output.clone().into_os_string()]);
         let stamp = stamp::Stamp::new(&output, &objects.join("link.stamp"), &arguments, tools);
         if done.compiled == 0 && stamp.is_fresh() {

@@ -206,6 +206,26 @@ fn groups_have_options_of_their_own() {
 }
 
 #[test]
+fn the_link_has_options_of_its_own() {
+    let folder = Folder::new("link", TWO);
+    let copies = "void *memcpy(void *, const void *, unsigned long);\nchar a[9000], b[9000];\n\
+                  int one(void) { memcpy(a, b, 9000); return 1; }\n";
+    folder.write("one.c", copies);
+    let gated = |folder: &Folder| {
+        let path = folder.build().0.expect("builds");
+        assert_eq!(two(&path), 2);
+        let bytes = std::fs::read(&path).expect("it is there");
+        let name = b"__postern_memmove";
+        bytes.windows(name.len()).any(|part| part == name)
+    };
+    assert!(gated(&folder), "long ranges go to the gate");
+    let text = "[extension]\nname = \"two\"\nsources = [\"*.c\"]\n\
+                link = [\"-fpostern-no-memory-gate\"]\n";
+    folder.write("postern.toml", text);
+    assert!(!gated(&folder), "the link was told not to");
+}
+
+#[test]
 fn descriptions_that_are_wrong_say_where() {
     let folder = Folder::new("wrong", TWO);
     for (sources, line, reason) in [

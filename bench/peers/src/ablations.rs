@@ -233,7 +233,7 @@ impl<'a> Maker<'a> {
         (name, files): (&str, &[(&str, &str)]),
         more: &[&str],
     ) -> Result<Maker<'a>, String> {
-        let (project, _) = works::build(name, files)?;
+        let (project, _) = works::build(name, files, &[])?;
         let units = project.units(&mut |_| ()).map_err(|e| e.to_string())?;
         let mut options = units.first().map_or(Vec::new(), |unit| unit.flags.clone());
         options.extend(more.iter().map(Into::into));

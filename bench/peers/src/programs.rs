@@ -46,7 +46,7 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
 /// The programs, those that are found in the cache and those that have to be built.
 pub fn programs(directory: &Path, only: &[String]) -> Result<Vec<Program>, String> {
     let build = |(name, files): &(&'static str, &[(&str, &str)])| {
-        let (project, built) = works::build(name, files)?;
+        let (project, built) = works::build(name, files, &[])?;
         let units = project.units(&mut |_| ()).map_err(|e| e.to_string())?;
         let file = |name: &str, text: &str| {
             let path = directory.join(name);

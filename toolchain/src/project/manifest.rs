@@ -38,6 +38,8 @@ pub struct Extension {
     pub stack: Option<Size>,
     pub heap: Option<Size>,
     pub exports: Option<Vec<String>>,
+    #[serde(default)]
+    pub link: Vec<String>,
     pub output: Option<String>,
 }
 
