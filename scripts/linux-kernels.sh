@@ -16,6 +16,11 @@ wanted() {
 	[[ -e $here/$1/vmlinuz && -e $here/$1/headers/Makefile ]]
 }
 wanted 6.1 && wanted 6.12 && exit 0
+# A mirror without backports, or none: everything else is tested without them.
+if [[ ${1:-} != --now ]]; then
+	scripts/linux-kernels.sh --now || echo "postern: the kernels cannot be had; the module's tests in machines will be skipped" >&2
+	exit 0
+fi
 
 mkdir -p "$here"/{lists,cache/archives/partial}
 # The mirror that the machine uses anyway, with the suite that has newer kernels.

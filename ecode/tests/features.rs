@@ -76,7 +76,7 @@ long f3(long p) {{ long x = p; return open(20, {}) + x; }}
             .collect::<Vec<_>>()
             .join(", ")
     ));
-    let unit = postern_ecode::compile(&format!(
+    let unit = postern_ecode::compile(format!(
         "long f({}) {{ return 0; }}",
         vec!["int"; 17].join(", ")
     ));

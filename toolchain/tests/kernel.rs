@@ -64,8 +64,8 @@ fn through_gs(image: &Path) -> Vec<u8> {
         let file = ImageFile::parse(&bytes).unwrap();
         let text = file.text().bytes.to_vec();
         // Segments begin at pages of the file.
-        let pages = (0..bytes.len()).step_by(4096);
-        let at = pages.filter(|at| bytes[*at..].starts_with(&text)).last();
+        let mut pages = (0..bytes.len()).step_by(4096);
+        let at = pages.rfind(|at| bytes[*at..].starts_with(&text));
         (at.unwrap(), text)
     };
     let mut decoder = Decoder::new(64, &text, DecoderOptions::NONE);
