@@ -24,6 +24,7 @@ mod specifier;
 mod statement;
 mod switch;
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -127,6 +128,9 @@ pub(crate) struct Parser<'a> {
     /// Bytes of the object whose earlier values later ones take the place of: how many values there
     /// were, and which bytes.
     replaced: Vec<(usize, u32, u32)>,
+    /// Which member of a union designators led to, by the union's offset and type; none stands for
+    /// the first.
+    chosen: BTreeMap<(u32, u32), u32>,
     /// All values of the object so far lie before this offset.
     reach: u32,
     pos: usize,
@@ -209,6 +213,7 @@ impl<'a> Parser<'a> {
             cases: state.cases,
             values: state.values,
             replaced: Vec::new(),
+            chosen: BTreeMap::new(),
             reach: 0,
             pos: 0,
             panic: false,

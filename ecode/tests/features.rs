@@ -136,6 +136,12 @@ struct bb { int a : 5, b : 6; unsigned c : 20; int d; };
 static struct bb bs[2] = { [0] = { 1, 2, 3, 4 }, [0] = { 5 }, [1].b = 3, [1].a = 1 };
 long f7(long p) { struct bb x[2] = { [0] = { 1, p, 3, 4 }, [0] = { 5 }, [1].b = 3, [1].a = 1 }; return bs[0].a + bs[0].b * 10 + bs[0].c * 100 + bs[0].d * 1000 + x[0].a + x[0].b * 7 + x[0].c * 11 + x[0].d * 13 + x[1].a + x[1].b + bs[1].b; }
 long f8(long p) { union u w = { .l = -1, .i = 2 }, x[2] = { [1].c[0] = 1, [1].c[1] = 2 }; return w.l + x[1].i; }
+union n { struct { int a, b; } s; char c[8]; union { long l; char k[8]; } m; };
+long f14(long p) { union u x = { .l = -1 - p, .c[3] = 5 }; return x.l; }
+long f15(long p) { union n x = { .s.a = 3 + p, .s.b = 4, .m.k[1] = 7, .m.k[2] = 9 }; return x.m.l; }
+long f16(long p) { union n x[2] = { [1].c[1] = 1, [1] = { p, 2 }, [1].c[2] = 3, [0].m = { 5 }, [0].m.l = -2, [0].m.k[1] = 1 }; return x[0].m.l * 3 + x[1].m.l; }
+static union n gn = { .s.b = 5, .s.a = 6, .c[1] = 7, .c[6] = 2 };
+long f17(long p) { return gn.m.l; }
 static long dirty(long p) { volatile long x[64]; for (int i = 0; i < 64; i++) x[i] = -1 - p; return x[5]; }
 static long t1(void) { char t[8] = "x"; return t[1] + t[5] * 3 + t[7]; }
 static long t2(void) { int a[3] = { [0] = 1, [0] = 2, [0] = 3 }; return a[0] + a[1] * 10 + a[2] * 100; }

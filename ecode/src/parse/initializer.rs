@@ -58,12 +58,14 @@ impl Parser<'_> {
         }
         // It may stand inside another object's.
         let around = core::mem::take(&mut self.reach);
+        let chosen = core::mem::take(&mut self.chosen);
         let (first, earlier) = (self.values.len(), self.replaced.len());
         let count = self.object(ty, 0, None);
         if self.replaced.len() > earlier {
             self.drop_replaced(first, earlier);
         }
         self.reach = around;
+        self.chosen = chosen;
         if !unknown {
             return ty;
         }
@@ -89,9 +91,13 @@ impl Parser<'_> {
 
     /// What follows gives values to all of the object at `offset`, also to what it does not name.
     fn replaces(&mut self, ty: Type, offset: u32) {
+        let end = offset.saturating_add(self.types.size(ty));
         if offset < self.reach {
-            let end = offset.saturating_add(self.types.size(ty));
             self.replaced.push((self.values.len(), offset, end));
+        }
+        while let Some(key) = self.chosen.range((offset, 0)..(end, 0)).next() {
+            let key = *key.0;
+            self.chosen.remove(&key);
         }
     }
 
@@ -373,12 +379,22 @@ impl Parser<'_> {
         if !old {
             self.expect(TokenKind::Assign, "`=`");
         }
-        if let Some(&(around, offset, _)) = levels.last()
-            && self.types.kind(around) == TypeKind::Union
-        {
-            self.replaces(around, offset);
+        // Another member of a union than before takes all of its place.
+        for (number, &(around, offset, next)) in levels.iter().enumerate() {
+            if self.types.kind(around) == TypeKind::Union {
+                let earlier = self.chosen.get(&(offset, around.plain().0));
+                let other = *earlier.unwrap_or(&1) != next;
+                if other || number + 1 == levels.len() {
+                    self.replaces(around, offset);
+                }
+            }
         }
         self.part_object(part, 0, None);
+        for &(around, offset, next) in &levels {
+            if self.types.kind(around) == TypeKind::Union {
+                self.chosen.insert((offset, around.plain().0), next);
+            }
+        }
         for (ty, offset, next) in levels.drain(1..).rev() {
             self.rest(ty, offset, next);
         }
