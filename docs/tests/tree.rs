@@ -34,13 +34,14 @@ fn rows() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// All Rust sources below a folder.
+/// All Rust sources below a folder, but those that builds make.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
             match entry.path() {
+                path if path.ends_with("target") => {}
                 path if path.is_dir() => folders.push(path),
                 path if path.extension().is_some_and(|e| e == "rs") => found.push(path),
                 _ => {}

@@ -22,8 +22,8 @@ fn random_programs_compute_what_gcc_computes() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// Others' programs have what ours lack: structures, unions and bit-fields of all kinds, pointers to
-/// pointers, and expressions of many lines. `make csmith` runs more.
+/// Others' programs have what ours lack: structures, unions and bit-fields of all kinds, pointers
+/// to pointers, and expressions of many lines. `make csmith` runs more.
 #[test]
 fn programs_of_csmith_compute_what_gcc_computes() {
     let report = support::csmith::run(1..13);

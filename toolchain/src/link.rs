@@ -184,8 +184,8 @@ pub enum LinkError {
     /// Nothing is left to execute.
     #[error("the extension has no code: no function has external linkage and default visibility")]
     Empty,
-    /// What the code of an image for the kernel cannot be put in order for: functions that call each
-    /// other in a circle, or too deep.
+    /// What the code of an image for the kernel cannot be put in order for: functions that call
+    /// each other in a circle, or too deep.
     #[error("{0}")]
     Order(String),
     /// Something of a user-level extension that an image for the kernel does not have.

@@ -230,8 +230,9 @@ impl Dispatch {
         let count = group.table.len();
         let ids: Vec<ExprId> = fields.iter().map(|f| group.shape.fields[*f]).collect();
         let layout = Layout::new(&set.exprs, &ids);
-        // About cycles, of packets in no order: a branch of a search is foretold wrongly every second
-        // time then, but for the first. Ten keys take half of a hash's time when they are foretold.
+        // About cycles, of packets in no order: a branch of a search is foretold wrongly every
+        // second time then, but for the first. Ten keys take half of a hash's time when they are
+        // foretold.
         let halvings = count.next_power_of_two().trailing_zeros();
         let search = match state.changes < CHANGES && count <= SEARCHED {
             true => 2 + 4 * halvings + 4 * halvings.saturating_sub(1) + 2 * fields.len() as u32,
