@@ -106,7 +106,12 @@ pub fn build(
         let text = text.replacen("[extension]\n", &link, 1);
         write(&project.join(file), &text)?;
     }
-    let options = Options::new(project.join("build")).native();
+    let options = Options::new(project.join("build"));
+    // How it is linked is nothing to a native build.
+    let options = match link {
+        [] => options.native(),
+        _ => options,
+    };
     let mut told = false;
     let mut tell = |event: &Event| match event {
         Event::Plan { stale: 1.., .. } if !told => {

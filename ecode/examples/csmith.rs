@@ -4,15 +4,8 @@
 mod support;
 
 fn main() {
-    let mut args = std::env::args().skip(1).map(|word| word.parse::<u64>());
-    let mut number = |otherwise: u64| match args.next() {
-        None => otherwise,
-        Some(Ok(number)) => number,
-        Some(Err(_)) => {
-            eprintln!("usage: csmith [COUNT [SEED]]");
-            std::process::exit(2)
-        }
-    };
+    let mut args = std::env::args().skip(1);
+    let mut number = |otherwise| support::number(&mut args, otherwise, "csmith [COUNT [SEED]]");
     let (count, first) = (number(100), number(1));
     let report = support::csmith::run(first..first + count);
     for (seed, why) in &report.failed {

@@ -10,15 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const ROUND: u64 = 250;
 
 fn main() {
-    let mut args = std::env::args().skip(1).map(|word| word.parse::<u64>());
-    let mut number = |otherwise: u64| match args.next() {
-        None => otherwise,
-        Some(Ok(number)) => number,
-        Some(Err(_)) => {
-            eprintln!("usage: random [SECONDS [SEED]]");
-            std::process::exit(2)
-        }
-    };
+    let mut args = std::env::args().skip(1);
+    let mut number = |otherwise| support::number(&mut args, otherwise, "random [SECONDS [SEED]]");
     let seconds = number(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let first = number(now.map_or(1, |time| time.as_millis() as u64));

@@ -280,82 +280,69 @@ fn sorted<'a>(
     Ok((order, again))
 }
 
-fn parse_imports(bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
-    let fail = |problem: Problem, index: u32, name: Option<&str>| {
-        problem.at(FileLocation::Import(index, named(name)))
+/// What is wrong with an entry, with its name if that could be read.
+type Wrong<'a> = (Problem, Option<&'a str>);
+
+/// The entries of a note in the file's order, and their indices in the order of their names, which
+/// differ. What stands first is told first.
+// Not by pointers to functions: a kernel wants no branches through registers.
+fn entries<'a, T>(
+    mut bytes: &'a [u8],
+    most: u32,
+    place: impl Fn(u32, Option<Box<str>>) -> FileLocation,
+    read: impl Fn(&mut &'a [u8]) -> Result<T, Wrong<'a>>,
+    name: impl Fn(&T) -> &'a str,
+) -> Result<(Vec<T>, Vec<u32>), ImageError> {
+    let fail = |(problem, name): Wrong, index: u32| problem.at(place(index, named(name)));
+    let mut list = Vec::new();
+    let mut read_all = || {
+        while !bytes.is_empty() {
+            if list.len() as u32 == most {
+                return Err((Problem::TooMany(most), None));
+            }
+            let entry = read(&mut bytes)?;
+            let name = name(&entry);
+            push(&mut list, entry).map_err(|problem| (problem, Some(name)))?;
+        }
+        Ok(())
     };
-    let mut imports = Vec::new();
-    let read = read_imports(bytes, &mut imports);
-    let name = |index: u32| {
-        imports
-            .get(index as usize)
-            .map(|import: &Import| import.name)
-    };
-    let (_, again) = sorted(imports.len(), name).map_err(|p| fail(p, 0, None))?;
-    // What stands first is told first.
-    if let Some((index, import)) = again.and_then(|i| Some((i, imports.get(i as usize)?))) {
-        return Err(fail(Problem::DuplicateName, index, Some(import.name)));
+    let read = read_all();
+    let name_of = |index: u32| list.get(index as usize).map(&name);
+    let (order, again) = sorted(list.len(), name_of).map_err(|p| fail((p, None), 0))?;
+    if let Some(index) = again {
+        return Err(fail((Problem::DuplicateName, name_of(index)), index));
     }
-    read.map_err(|(problem, name)| fail(problem, imports.len() as u32, name))?;
+    read.map_err(|wrong| fail(wrong, list.len() as u32))?;
+    Ok((list, order))
+}
+
+fn parse_imports(bytes: &[u8]) -> Result<Vec<Import<'_>>, ImageError> {
+    let place = FileLocation::Import;
+    let (imports, _) = entries(bytes, MAX_IMPORTS, place, read_import, |import| import.name)?;
     Ok(imports)
 }
 
-/// Appends entries until one is wrong, and says what is, with its name.
-fn read_imports<'a>(
-    mut bytes: &'a [u8],
-    imports: &mut Vec<Import<'a>>,
-) -> Result<(), (Problem, Option<&'a str>)> {
-    while !bytes.is_empty() {
-        if imports.len() as u32 == MAX_IMPORTS {
-            return Err((Problem::TooMany(MAX_IMPORTS), None));
-        }
-        let (name, signature) = parse_entry(&mut bytes)?;
-        push(imports, Import { name, signature }).map_err(|p| (p, Some(name)))?;
-    }
-    Ok(())
+fn read_import<'a>(bytes: &mut &'a [u8]) -> Result<Import<'a>, Wrong<'a>> {
+    let (name, signature) = parse_entry(bytes)?;
+    Ok(Import { name, signature })
 }
 
 /// The exports in the file's order, and their indices in the order of their names.
 fn parse_exports(bytes: &[u8]) -> Result<(Vec<Export<'_>>, Vec<u32>), ImageError> {
-    let fail = |problem: Problem, index: u32, name: Option<&str>| {
-        problem.at(FileLocation::Export(index, named(name)))
-    };
-    let mut exports = Vec::new();
-    let read = read_exports(bytes, &mut exports);
-    let name = |index: u32| {
-        exports
-            .get(index as usize)
-            .map(|export: &Export| export.name)
-    };
-    let (by_name, again) = sorted(exports.len(), name).map_err(|p| fail(p, 0, None))?;
-    if let Some((index, export)) = again.and_then(|i| Some((i, exports.get(i as usize)?))) {
-        return Err(fail(Problem::DuplicateName, index, Some(export.name)));
-    }
-    read.map_err(|(problem, name)| fail(problem, exports.len() as u32, name))?;
-    Ok((exports, by_name))
+    let place = FileLocation::Export;
+    entries(bytes, MAX_EXPORTS, place, read_export, |export| export.name)
 }
 
-/// As [`read_imports`].
-fn read_exports<'a>(
-    mut bytes: &'a [u8],
-    exports: &mut Vec<Export<'a>>,
-) -> Result<(), (Problem, Option<&'a str>)> {
-    while !bytes.is_empty() {
-        if exports.len() as u32 == MAX_EXPORTS {
-            return Err((Problem::TooMany(MAX_EXPORTS), None));
-        }
-        let truncated = (Problem::TruncatedEntry, None);
-        let offset = u32_at(bytes, 0).ok_or(truncated.clone())?;
-        bytes = bytes.get(4..).ok_or(truncated)?;
-        let (name, signature) = parse_entry(&mut bytes)?;
-        let export = Export {
-            name,
-            offset,
-            signature,
-        };
-        push(exports, export).map_err(|p| (p, Some(name)))?;
-    }
-    Ok(())
+fn read_export<'a>(bytes: &mut &'a [u8]) -> Result<Export<'a>, Wrong<'a>> {
+    let truncated = (Problem::TruncatedEntry, None);
+    let offset = u32_at(bytes, 0).ok_or(truncated.clone())?;
+    *bytes = bytes.get(4..).ok_or(truncated)?;
+    let (name, signature) = parse_entry(bytes)?;
+    Ok(Export {
+        name,
+        offset,
+        signature,
+    })
 }
 
 /// Names of features of the processor, each with a NUL behind it. Whoever loads the image knows

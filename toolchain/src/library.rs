@@ -87,37 +87,25 @@ pub fn archive(language: Language, kind: Kind) -> Result<PathBuf, LibraryError> 
 pub fn kernel() -> Result<PathBuf, LibraryError> {
     let key = fingerprint();
     let folder = cached(&format!("library-kernel-{key:016x}"), |folder| {
-        write(folder, KERNEL_SOURCES)?;
         let options = CompileOptions {
             flags: FLAGS.iter().map(Into::into).collect(),
             kernel: true,
             ..CompileOptions::default()
         };
-        let mut objects = Vec::new();
-        for (name, _) in KERNEL_SOURCES {
-            let job = Job {
-                language: Language::C,
-                archive: ARCHIVE,
-                source: folder.join(name),
-                object: folder.join(format!("{name}.o")),
-                options: options.clone(),
-            };
-            let headers = Wanted {
+        // All is C, without a C library.
+        let headers = |_: &Job| {
+            Some(Wanted {
                 freestanding: true,
                 ..Wanted::of(Language::C)
-            };
-            job.run(Some(&headers.find()?))?;
-            objects.push(job.object);
-        }
-        archive::make(&folder.join(ARCHIVE), &objects)?;
-        Ok::<_, LibraryError>(())
+            })
+        };
+        compile(folder, KERNEL_SOURCES, &options, Language::C, headers)
     })?;
     Ok(folder.join(ARCHIVE))
 }
 
 /// Makes the archive in `folder`.
 fn build(folder: &Path, language: Language, kind: Kind) -> Result<(), LibraryError> {
-    write(folder, SOURCES)?;
     let mut options = CompileOptions::default();
     options.flags.extend(FLAGS.iter().map(Into::into));
     if kind.vectors == Vectors::Avx2 {
@@ -126,8 +114,22 @@ fn build(folder: &Path, language: Language, kind: Kind) -> Result<(), LibraryErr
     if !kind.memory_gate {
         options.flags.push("-DNO_MEMORY_GATE".into());
     }
+    compile(folder, SOURCES, &options, language, |job| {
+        job.headers_for().map(Wanted::of)
+    })
+}
+
+/// Writes `sources` to `folder`, and makes the archive of those that `language` has.
+fn compile(
+    folder: &Path,
+    sources: &[(&str, &str)],
+    options: &CompileOptions,
+    language: Language,
+    headers: impl Fn(&Job) -> Option<Wanted>,
+) -> Result<(), LibraryError> {
+    write(folder, sources)?;
     let mut objects = Vec::new();
-    for (name, _) in SOURCES {
+    for (name, _) in sources {
         if name.ends_with(".h") || name.ends_with(".cc") && language == Language::C {
             continue;
         }
@@ -138,9 +140,7 @@ fn build(folder: &Path, language: Language, kind: Kind) -> Result<(), LibraryErr
             object: folder.join(format!("{name}.o")),
             options: options.clone(),
         };
-        let headers = job
-            .headers_for()
-            .map(|language| Wanted::of(language).find());
+        let headers = headers(&job).map(|wanted| wanted.find());
         job.run(headers.transpose()?.as_ref())?;
         objects.push(job.object);
     }

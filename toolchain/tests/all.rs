@@ -5,6 +5,7 @@ mod cxx;
 mod differential;
 mod driver;
 mod filetests;
+mod folder;
 mod kernel;
 mod libc;
 mod namespaces;

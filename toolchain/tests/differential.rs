@@ -30,8 +30,9 @@ fn folder() -> PathBuf {
     folder
 }
 
-fn native_runner() -> PathBuf {
-    let runner = folder().join(format!("native-{:?}", std::thread::current().id()));
+/// What runs a shared object's `run`, made in a folder.
+pub fn native_runner(folder: &Path) -> PathBuf {
+    let runner = folder.join(format!("native-{:?}", std::thread::current().id()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native.c");
     let status = Command::new("gcc")
         .arg("-O1")
@@ -54,7 +55,7 @@ fn compare(name: &str) {
     } else {
         Language::C
     };
-    let runner = native_runner();
+    let runner = native_runner(&folder());
     for (number, (flags, confined)) in VARIANTS.iter().enumerate() {
         let output = folder().join(format!("{name}-{number}"));
         let build = Build::new(language)

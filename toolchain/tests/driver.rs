@@ -6,17 +6,8 @@ use std::path::{Path, PathBuf};
 use postern::{Domain, Image};
 use postern_toolchain::{Language, run};
 
-/// A fresh folder with the given files.
 fn folder(test: &str, files: &[(&str, &str)]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("driver")
-        .join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    folder
+    crate::folder::fresh("driver", test, files)
 }
 
 /// Runs a command line in which `@/` stands for the folder.

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::differential::native_runner;
 use iced_x86::{Decoder, DecoderOptions, Register};
 use postern::{Domain, Image, LoadError};
 use postern_image::ImageFile;
@@ -15,17 +16,8 @@ use postern_toolchain::Language;
 use postern_verifier::window::KERNEL_CALLS;
 use postern_verifier::{Facts, Profile, Segment, Starts, bounded_buffer_len, verify};
 
-/// A fresh folder with the given files.
 fn folder(test: &str, files: &[(&str, &str)]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("kernel")
-        .join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    for (name, text) in files {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    folder
+    crate::folder::fresh("kernel", test, files)
 }
 
 /// Runs a command line in which `@/` stands for the folder and `%/` for the repository.
@@ -85,16 +77,6 @@ fn through_gs(image: &Path) -> Vec<u8> {
     let found = bytes.windows(note.len()).position(|part| part == note);
     bytes[found.unwrap() + note.len() - 4] = 0;
     bytes
-}
-
-/// What runs a shared object's `run`.
-fn native_runner(at: &Path) -> PathBuf {
-    let runner = at.join("runner");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/native.c");
-    let mut gcc = Command::new("gcc");
-    gcc.arg("-o").arg(&runner).arg(source).arg("-ldl");
-    assert!(gcc.status().unwrap().success());
-    runner
 }
 
 /// What the shared object computes of `seed`; none if that takes more than a few seconds.

@@ -25,6 +25,18 @@ pub fn image(source: &str) -> Image {
         }
     }
 }
+/// The next of an example's arguments, all of which are numbers, or what is meant without it.
+pub fn number(args: &mut impl Iterator<Item = String>, otherwise: u64, usage: &str) -> u64 {
+    match args.next().map(|word| word.parse()) {
+        None => otherwise,
+        Some(Ok(number)) => number,
+        Some(Err(_)) => {
+            eprintln!("usage: {usage}");
+            std::process::exit(2)
+        }
+    }
+}
+
 pub mod csmith;
 pub mod differential;
 pub mod generate;

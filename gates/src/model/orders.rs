@@ -2,18 +2,21 @@
 
 use super::*;
 
+/// Another thread of the model, which calls twice.
+fn called_twice(caller: &Arc<Thread>, domain: &Arc<Domain>) -> thread::JoinHandle<()> {
+    let (caller, domain) = (caller.clone(), domain.clone());
+    thread::spawn(move || {
+        for _ in 0..2 {
+            assert!(caller.call(&domain).is_ok());
+        }
+    })
+}
+
 #[test]
 fn nobody_enters_after_close_has_seen_nobody() {
     model(3, || {
         let (caller, domain) = (Thread::new(), Domain::open(1));
-        let calls = {
-            let (caller, domain) = (caller.clone(), domain.clone());
-            thread::spawn(move || {
-                for _ in 0..2 {
-                    assert!(caller.call(&domain).is_ok());
-                }
-            })
-        };
+        let calls = called_twice(&caller, &domain);
         domain.lifecycle.close();
         barrier();
         while caller.is_inside(&domain) {
@@ -31,14 +34,7 @@ fn nobody_enters_after_close_has_seen_nobody() {
 fn a_reset_overlaps_no_call() {
     model(3, || {
         let (caller, domain) = (Thread::new(), Domain::open(1));
-        let calls = {
-            let (caller, domain) = (caller.clone(), domain.clone());
-            thread::spawn(move || {
-                for _ in 0..2 {
-                    assert!(caller.call(&domain).is_ok());
-                }
-            })
-        };
+        let calls = called_twice(&caller, &domain);
         reset(&domain, &caller);
         calls.join().unwrap();
         assert_eq!(domain.lifecycle.now(), Phase::Open);

@@ -11,7 +11,6 @@ use postern_verifier::{
 };
 
 use super::LinkError;
-use super::order::NO_RECURSION;
 
 /// Verifies the text of the file at `path` and, if it is accepted, writes into the header note what
 /// the text uses.
@@ -88,11 +87,7 @@ fn describe(
         super::signatures::line_of(file, at).map_or(String::new(), |line| format!("{line}: "));
     let callee = callee(text, start, violation).and_then(|callee| symbol_at(file, callee));
     if let (Some((caller, _)), Some((callee, _))) = (&symbol, callee) {
-        let what = match *caller == callee {
-            true => "itself".to_owned(),
-            false => format!("`{callee}`, which stands before it in the same section"),
-        };
-        return format!("{line}error: `{caller}` calls {what}\n{NO_RECURSION}");
+        return super::order::calls_back(&line, caller, &callee);
     }
     let place = match symbol {
         Some((name, start)) => format!("`{name}`+{:#x}", at - start),

@@ -24,8 +24,17 @@ use super::{LinkError, LinkInput, shown, symbols};
 use crate::tools::Tool;
 
 /// What is wrong with a circle, and what to do.
-pub const NO_RECURSION: &str = "an image for the kernel has no recursion, for its calls are on the kernel's own stack: make it a loop, with an \
+const NO_RECURSION: &str = "an image for the kernel has no recursion, for its calls are on the kernel's own stack: make it a loop, with an \
                                 array for what is still to be done";
+
+/// The error of a call that goes back within a section; `line` is where, as messages begin.
+pub fn calls_back(line: &str, caller: &str, callee: &str) -> String {
+    let what = match caller == callee {
+        true => "itself".to_owned(),
+        false => format!("`{callee}`, which stands before it in the same section"),
+    };
+    format!("{line}error: `{caller}` calls {what}\n{NO_RECURSION}")
+}
 
 /// A section of text.
 #[derive(Debug)]
@@ -280,28 +289,23 @@ struct Places<'a, 'd> {
 
 impl Places<'_, '_> {
     fn circle(&self, branches: &[(usize, Branch)]) -> String {
-        let mut text = String::new();
         if let [(node, branch)] = branches {
             let (line, name) = (self.line(*node, branch.at), self.function(*node, branch.at));
             let callee = self.function(branch.to, branch.into);
-            let what = match name == callee {
-                true => "itself".to_owned(),
-                false => format!("`{callee}`, which stands before it in the same section"),
+            return calls_back(&line, &name, &callee);
+        }
+        let mut text = String::new();
+        for (k, (node, branch)) in branches.iter().enumerate() {
+            let (line, name) = (self.line(*node, branch.at), self.function(*node, branch.at));
+            let kind = if k == 0 { "error" } else { "note" };
+            let verb = if branch.call { "calls" } else { "jumps to" };
+            let again = if k + 1 == branches.len() {
+                " again"
+            } else {
+                ""
             };
-            let _ = writeln!(text, "{line}error: `{name}` calls {what}");
-        } else {
-            for (k, (node, branch)) in branches.iter().enumerate() {
-                let (line, name) = (self.line(*node, branch.at), self.function(*node, branch.at));
-                let kind = if k == 0 { "error" } else { "note" };
-                let verb = if branch.call { "calls" } else { "jumps to" };
-                let again = if k + 1 == branches.len() {
-                    " again"
-                } else {
-                    ""
-                };
-                let callee = self.function(branch.to, branch.into);
-                let _ = writeln!(text, "{line}{kind}: `{name}` {verb} `{callee}`{again}");
-            }
+            let callee = self.function(branch.to, branch.into);
+            let _ = writeln!(text, "{line}{kind}: `{name}` {verb} `{callee}`{again}");
         }
         text + NO_RECURSION
     }

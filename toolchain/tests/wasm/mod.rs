@@ -13,12 +13,7 @@ use postern_toolchain::{Build, Language};
 
 /// An empty folder for a test.
 fn folder(test: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
-        .join("wasm")
-        .join(test);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
+    crate::folder::fresh("wasm", test, &[])
 }
 
 fn tool(program: &str, arguments: &[&str]) -> String {
