@@ -43,13 +43,20 @@ impl BuildFolder {
     /// # Errors
     /// It cannot be made.
     pub fn new() -> io::Result<BuildFolder> {
-        let place = std::env::temp_dir();
-        clear(&place);
+        Self::new_in(&std::env::temp_dir())
+    }
+
+    fn new_in(place: &Path) -> io::Result<BuildFolder> {
+        clear(place);
         loop {
-            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&place)?;
-            let lock = File::open(folder.path())?;
+            let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
+            // Another server may find it before it is locked, and clear it away: before it is
+            // opened here, or after.
+            let lock = match File::open(folder.path()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                lock => lock?,
+            };
             flock(&lock, FlockOperation::LockExclusive)?;
-            // Another server may have found it before it was locked.
             let there = std::fs::metadata(folder.path());
             if !there.is_ok_and(|there| lock.metadata().is_ok_and(|l| l.ino() == there.ino())) {
                 continue;
@@ -190,4 +197,26 @@ pub fn sources(settings: &HandlerSettings) -> Vec<PathBuf> {
     }
     files.sort();
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each clears away what it finds unlocked; what the others are about to lock is among it.
+    #[test]
+    fn servers_that_start_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..2000 {
+                        let folder = BuildFolder::new_in(place.path()).unwrap();
+                        assert!(folder.folder().join("libcgi.h").exists());
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
 }
