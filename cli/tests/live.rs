@@ -226,7 +226,7 @@ fn answers_come_at_once() {
             times[100], times[180]
         );
         // Other programs run beside this one; a block would take its 20 ms every time.
-        assert!(times[100] < Duration::from_millis(2), "{:?}", times[100]);
+        assert!(times[100] < Duration::from_millis(15), "{:?}", times[100]);
     });
 }
 

@@ -55,7 +55,8 @@ fn hosts_are_one_table() {
         // A search's comparisons are tests, of each of the tables; a hash is one.
         let most = if count <= 16 { 70 + 4 * count } else { 90 };
         assert!(tests < most as usize, "{count} hosts: {classifier}");
-        assert!(took.as_millis() < 100, "{count} hosts: {took:?}");
+        // Milliseconds on a machine that does nothing else; without tables it would be minutes.
+        assert!(took.as_secs() < 5, "{count} hosts: {took:?}");
     }
 }
 
@@ -80,6 +81,7 @@ fn ways_that_multiply_are_not_listed() {
         classifier.insert(&filter, Claim::default()).unwrap();
         let took = begun.elapsed();
         eprintln!("{} bytes of expression: inserted in {took:?}", text.len());
-        assert!(took.as_millis() < 500, "{text}: {took:?}");
+        // A tenth of a second; ways that were listed would not end.
+        assert!(took.as_secs() < 10, "{text}: {took:?}");
     }
 }
