@@ -12,6 +12,7 @@ mod builtin;
 mod constant;
 mod declarator;
 mod declare;
+mod designator;
 mod expression;
 mod function;
 mod initializer;
@@ -131,6 +132,8 @@ pub(crate) struct Parser<'a> {
     /// Which member of a union designators led to, by the union's offset and type; none stands for
     /// the first.
     chosen: BTreeMap<(u32, u32), u32>,
+    /// How many values ranges of designators stand for so far.
+    repeated: u32,
     /// All values of the object so far lie before this offset.
     reach: u32,
     pos: usize,
@@ -214,6 +217,7 @@ impl<'a> Parser<'a> {
             values: state.values,
             replaced: Vec::new(),
             chosen: BTreeMap::new(),
+            repeated: 0,
             reach: 0,
             pos: 0,
             panic: false,

@@ -112,6 +112,41 @@ long f1(long p) {
     );
 }
 
+/// A range gives its value to each element; what comes later takes the place of single ones. (Where
+/// that is a part of an element, and the range's value no constant, gcc 12 forgets the other parts.)
+#[test]
+fn ranges_of_elements() {
+    same(
+        r#"
+struct t { int a, b; char c[4]; };
+static const unsigned char class[256] = { [0 ... 255] = 9, ['0' ... '9'] = 1, ['a' ... 'z'] = 2, ['A' ... 'Z'] = 3, ['_'] = 4 };
+static int unknown[] = { [2 ... 4] = 7, 8, [1] = 3 };
+static struct t g[4] = { [0] = { 9, 9, "zz" }, [0 ... 2] = { 1, .c = "ab" }, [1].b = 4, { 5 } };
+static int m[3][4] = { [0 ... 1] = { [1 ... 3] = 6 }, [1 ... 2][0] = 5 };
+static char *names[4] = { [0 ... 2] = "none", "last" };
+static struct { struct t k[3]; int z; } deep = { .k[0] = { 8, 8 }, .k[0 ... 2].b = 3, 'x', .k[1 ... 2].c[0 ... 0] = 'y' };
+static struct { int n, v[5]; } q = { .v[1 ... 3] = 2, 6, .n = 1 };
+long f0(long p) { long s = 0; for (int i = 0; i < 256; i++) s = s * 5 + class[i]; return s + p; }
+long f1(long p) { long s = sizeof unknown; for (unsigned i = 0; i < sizeof unknown / 4; i++) s = s * 11 + unknown[i]; return s; }
+long f2(long p) { long s = 0; for (int i = 0; i < 4; i++) s = s * 7 + g[i].a + g[i].b * 3 + g[i].c[0] + g[i].c[2]; return s; }
+long f4(long p) { return names[0][0] + names[2][1] * 3 + names[3][3]; }
+long f5(long p) { long s = q.n; for (int i = 0; i < 5; i++) s = s * 7 + q.v[i]; return s; }
+long f6(long p) { int x[6] = { [1 ... 4] = p * 3, [2] = 5 }; long s = 0; for (int i = 0; i < 6; i++) s = s * 7 + x[i]; return s; }
+long f7(long p) { struct t x[4] = { [0] = { 9, 9, "zz" }, [0 ... 2] = { p, .c = "ab" }, { 5 } }; long s = 0; for (int i = 0; i < 4; i++) s = s * 7 + x[i].a + x[i].b * 3 + x[i].c[0] + x[i].c[2]; return s; }
+long f8(long p) { struct t one = { p, 2, "x" }, x[3] = { [0 ... 2] = one }; return x[0].a + x[1].a * 3 + x[2].b * 5 + x[1].c[0]; }
+long f9(long p) { int x[5] = { [0 ... 3] = p ? p > 2 ? 3 : 4 : 5 && p }; return x[0] + x[1] * 3 + x[3] * 9 + x[4]; }
+long f10(long p) {
+    struct { int a; } r; union { int a; } u; _Bool b = 1; int v[3]; float f = 1;
+    return __builtin_classify_type(p) + __builtin_classify_type(b) * 16 + __builtin_classify_type(v) * 256
+        + __builtin_classify_type(f) * 4096 + __builtin_classify_type(r) * 65536 + __builtin_classify_type(u) * 1048576L
+        + __builtin_classify_type(&f10) * 16777216L + __builtin_classify_type("") * 268435456L + __builtin_classify_type('a');
+}
+long f11(long p) { long s = deep.z; for (int i = 0; i < 3; i++) s = s * 7 + deep.k[i].a + deep.k[i].b * 3 + deep.k[i].c[0] * 5; return s; }
+long f3(long p) { long s = 0; for (int i = 0; i < 12; i++) s = s * 7 + m[i / 4][i % 4]; return s; }
+"#,
+    );
+}
+
 /// An object that gets a value again has nothing left of the first one; what has none is zero,
 /// whatever the stack holds.
 #[test]

@@ -116,7 +116,12 @@ impl Parser<'_> {
     fn builtin_of_types(&mut self, name: &str, at: u32) -> Option<NodeId> {
         if !matches!(
             name,
-            "offsetof" | "types_compatible_p" | "va_arg" | "choose_expr" | "constant_p"
+            "offsetof"
+                | "types_compatible_p"
+                | "va_arg"
+                | "choose_expr"
+                | "constant_p"
+                | "classify_type"
         ) {
             return None;
         }
@@ -146,6 +151,21 @@ impl Parser<'_> {
                     _ => false,
                 };
                 self.integer(INT, known.into(), at)
+            }
+            "classify_type" => {
+                self.unevaluated += 1;
+                let n = self.assignment_expression();
+                self.unevaluated -= 1;
+                let n = self.decay(n);
+                // gcc's numbers of classes; what is smaller than an int is promoted to one.
+                let class = match self.types.kind(self.tree.get(n).ty) {
+                    TypeKind::Pointer | TypeKind::Function => 5,
+                    TypeKind::Float => 8,
+                    TypeKind::Struct => 12,
+                    TypeKind::Union => 13,
+                    _ => 1,
+                };
+                self.integer(INT, class, at)
             }
             "choose_expr" => {
                 let condition = self.constant_expression();

@@ -6,17 +6,16 @@ use alloc::vec::Vec;
 
 use super::Parser;
 use crate::diagnostics::Rule;
-use crate::names::Name;
 use crate::token::TokenKind;
 use crate::tree::{Expression, Initializer, NodeId};
 use crate::types::*;
 
 /// A part of an array, structure or union.
 #[derive(Clone, Copy, Debug)]
-struct Part {
-    ty: Type,
-    offset: u32,
-    bits: Bits,
+pub(super) struct Part {
+    pub ty: Type,
+    pub offset: u32,
+    pub bits: Bits,
 }
 
 impl Parser<'_> {
@@ -90,7 +89,7 @@ impl Parser<'_> {
     }
 
     /// What follows gives values to all of the object at `offset`, also to what it does not name.
-    fn replaces(&mut self, ty: Type, offset: u32) {
+    pub(super) fn replaces(&mut self, ty: Type, offset: u32) {
         let end = offset.saturating_add(self.types.size(ty));
         if offset < self.reach {
             self.replaced.push((self.values.len(), offset, end));
@@ -136,7 +135,7 @@ impl Parser<'_> {
     }
 
     /// A part of an object: a bit-field, or an object of its own.
-    fn part_object(&mut self, part: Part, offset: u32, first: Option<NodeId>) {
+    pub(super) fn part_object(&mut self, part: Part, offset: u32, first: Option<NodeId>) {
         let before = self.values.len();
         self.object(part.ty, offset.wrapping_add(part.offset), first);
         if part.bits.any()
@@ -302,24 +301,14 @@ impl Parser<'_> {
         most
     }
 
-    /// Whether a designator stands so many tokens ahead: `[`, `.`, or a name with a colon, as gcc
-    /// had it before C did.
-    fn designator_at(&self, ahead: usize) -> bool {
-        match self.peek_at(ahead) {
-            TokenKind::Dot | TokenKind::LBracket => true,
-            TokenKind::Name => self.peek_at(ahead + 1) == TokenKind::Colon,
-            _ => false,
-        }
-    }
-
     /// The part that values without designators come to: of a union only the first.
-    fn part(&self, ty: Type, index: u32) -> Option<Part> {
+    pub(super) fn part(&self, ty: Type, index: u32) -> Option<Part> {
         let union = self.types.kind(ty) == TypeKind::Union;
         self.part_of(ty, index).filter(|_| !union || index == 0)
     }
 
     /// Type and offset of a part.
-    fn part_of(&self, ty: Type, index: u32) -> Option<Part> {
+    pub(super) fn part_of(&self, ty: Type, index: u32) -> Option<Part> {
         let info = self.types.get(ty);
         match info.kind {
             TypeKind::Array if info.count == UNKNOWN || index < info.count => {
@@ -340,140 +329,6 @@ impl Parser<'_> {
                 })
             }
             _ => None,
-        }
-    }
-
-    /// `[3] = …` or `.x = …`, also several in a row; the index behind the part. What follows
-    /// without designators belongs to the innermost of them that has parts left.
-    fn designated(&mut self, ty: Type, offset: u32) -> Option<u32> {
-        let mut part = Part {
-            ty,
-            offset,
-            bits: Bits::NONE,
-        };
-        // Types and places of what is gone into, and the index behind the part of each.
-        let mut levels: Vec<(Type, u32, u32)> = Vec::new();
-        let old = self.peek() == TokenKind::Name;
-        if old {
-            part = self.old_designator(part, &mut levels)?;
-        }
-        while !old && matches!(self.peek(), TokenKind::Dot | TokenKind::LBracket) && !self.panic {
-            let at = self.at();
-            let found = if self.advance().kind == TokenKind::LBracket {
-                let index = self.constant_expression()?;
-                self.expect(TokenKind::RBracket, "`]`");
-                let array = self.types.kind(part.ty) == TypeKind::Array;
-                let index = u32::try_from(index).ok().filter(|_| array);
-                index.and_then(|index| self.enter(part, index, &mut levels))
-            } else {
-                let name = self.token();
-                self.expect(TokenKind::Name, "the name of a member");
-                self.enter_member(part, Name(name.value), &mut levels)
-            };
-            let Some(inner) = found else {
-                self.no_part(part.ty, at);
-                return None;
-            };
-            part = inner;
-        }
-        if !old {
-            self.expect(TokenKind::Assign, "`=`");
-        }
-        // Another member of a union than before takes all of its place.
-        for (number, &(around, offset, next)) in levels.iter().enumerate() {
-            if self.types.kind(around) == TypeKind::Union {
-                let earlier = self.chosen.get(&(offset, around.plain().0));
-                let other = *earlier.unwrap_or(&1) != next;
-                if other || number + 1 == levels.len() {
-                    self.replaces(around, offset);
-                }
-            }
-        }
-        self.part_object(part, 0, None);
-        for &(around, offset, next) in &levels {
-            if self.types.kind(around) == TypeKind::Union {
-                self.chosen.insert((offset, around.plain().0), next);
-            }
-        }
-        for (ty, offset, next) in levels.drain(1..).rev() {
-            self.rest(ty, offset, next);
-        }
-        levels.first().map(|level| level.2)
-    }
-
-    /// `x:`, which goes one part deep.
-    fn old_designator(&mut self, part: Part, levels: &mut Vec<(Type, u32, u32)>) -> Option<Part> {
-        let token = self.advance();
-        self.advance();
-        let inner = self.enter_member(part, Name(token.value), levels);
-        if inner.is_none() {
-            self.no_part(part.ty, token.at);
-        }
-        inner
-    }
-
-    fn no_part(&mut self, ty: Type, at: u32) {
-        if !self.panic {
-            let message = format!("`{}` has no such part", self.spell(ty.plain()));
-            self.fail(Rule::Initializer, at, 1, message, "".into());
-        }
-    }
-
-    /// A part of an element, which it goes into.
-    fn enter(&self, part: Part, index: u32, levels: &mut Vec<(Type, u32, u32)>) -> Option<Part> {
-        let inner = self.part_of(part.ty, index)?;
-        levels.push((part.ty, part.offset, index + 1));
-        Some(Part {
-            offset: part.offset.wrapping_add(inner.offset),
-            ..inner
-        })
-    }
-
-    /// The same of a member, through those without names that it is in. Each member is looked at
-    /// once.
-    fn enter_member(
-        &self,
-        part: Part,
-        name: Name,
-        levels: &mut Vec<(Type, u32, u32)>,
-    ) -> Option<Part> {
-        if !self.types.is_struct(part.ty) {
-            return None;
-        }
-        for (member, index) in self.types.members(part.ty).iter().zip(0..) {
-            if !member.anonymous && member.name != name {
-                continue;
-            }
-            let inner = self.enter(part, index, levels)?;
-            if !member.anonymous {
-                return Some(inner);
-            }
-            let found = self.enter_member(inner, name, levels);
-            if found.is_some() {
-                return found;
-            }
-            levels.pop();
-        }
-        None
-    }
-
-    /// What is left of an object without braces, from a part on. The comma before what belongs to
-    /// others is theirs.
-    fn rest(&mut self, ty: Type, offset: u32, mut index: u32) {
-        while self.peek() == TokenKind::Comma
-            && !matches!(
-                self.peek_at(1),
-                TokenKind::RBrace | TokenKind::Dot | TokenKind::LBracket
-            )
-            && !self.panic
-            && !self.report.full()
-        {
-            let Some(part) = self.part(ty, index) else {
-                return;
-            };
-            self.advance();
-            self.part_object(part, offset, None);
-            index += 1;
         }
     }
 
