@@ -11,6 +11,7 @@ use crate::layout::Layout;
 use crate::rule::Rule;
 use crate::starts::{before, contains, insert};
 use crate::table::*;
+use crate::window::KERNEL_CALLS;
 
 /// What is found out about text that may loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(crate) struct Nesting {
 }
 
 /// How deep the calls of `text` nest; refused, with its place, is a call or jump that could make
-/// them go in circles. There are no indirect branches, and all direct ones go to a member of
+/// them go in circles, and the last call from which on they nest deeper than [`KERNEL_CALLS`]. There are no indirect branches, and all direct ones go to a member of
 /// `starts` or to a slot. `parts` is a set of positions, and `depths` has a word for each byte of
 /// text; what both hold before does not matter.
 pub(crate) fn nesting(
@@ -52,7 +53,13 @@ pub(crate) fn nesting(
             CLASS_RETURN | CLASS_TRAP => 0,
             CLASS_JUMP => later(target(text, at, &decoded)),
             CLASS_CONDITIONAL => later(target(text, at, &decoded)).max(goes_on),
-            CLASS_CALL => goes_on.max(later(target(text, at, &decoded)) + 1),
+            CLASS_CALL => {
+                let callee = later(target(text, at, &decoded));
+                if callee >= u64::from(KERNEL_CALLS) {
+                    return Err((at, Rule::KernelDepth));
+                }
+                goes_on.max(callee + 1)
+            }
             _ => goes_on,
         };
         depth = depth.max(here);
@@ -66,7 +73,6 @@ pub(crate) fn nesting(
         end = at;
     }
     Ok(Nesting {
-        // Each call takes five bytes of text, so there are fewer than 2^32 of them.
         depth: u32::try_from(deepest).unwrap_or(u32::MAX),
         loops,
     })

@@ -105,6 +105,8 @@ rules! {
         "The kernel profile allows calls only forward, so that none is recursive; place callees behind their callers, and make a recursion a loop."
     KernelJump "kernel-jump"
         "The kernel profile allows jumps back only as far as the nearest target of a call; jump within the function, or call."
+    KernelDepth "kernel-depth"
+        "Calls from here on nest deeper than the 128 that the kernel profile allows on the kernel's own stack; let functions be inlined, or return before the next call."
 }
 
 #[cfg(test)]

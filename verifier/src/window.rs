@@ -4,8 +4,9 @@
 
 /// Version of the extension ABI.
 pub const ABI_VERSION: u32 = 1;
-/// Most calls inside each other that an image for the kernel may have: each puts eight bytes on the
-/// kernel's own stack, of which an image takes a kilobyte at most.
+/// Most calls inside each other, those of gate slots among them, that [`crate::Profile::Kernel`]
+/// accepts: each puts eight bytes on the kernel's own stack, of which an image takes a kilobyte at
+/// most.
 pub const KERNEL_CALLS: u32 = 128;
 /// Size of a window in bytes.
 pub const WINDOW_SIZE: u64 = 1 << 32;

@@ -5,7 +5,6 @@ use std::path::Path;
 use object::elf::{PF_X, PT_LOAD, PT_NOTE};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSymbol as _};
-use postern_verifier::window::KERNEL_CALLS;
 use postern_verifier::{
     Layout, Profile, Rule, Segment, Violation, bounded_buffer_len, buffer_len, verify,
 };
@@ -52,11 +51,6 @@ pub fn judge(path: &Path, imports: u32, shift: u32, kernel: bool) -> Result<(), 
     };
     let facts = verify(text, &layout, profile, &mut vec![0; words])
         .map_err(|violation| LinkError::Refused(describe(&file, text, layout.text, &violation)))?;
-    if kernel && facts.call_depth.is_none_or(|depth| depth > KERNEL_CALLS) {
-        return Err(LinkError::Kernel(
-            "calls nest deeper than an image for the kernel may have them",
-        ));
-    }
 
     // The header note is first; its descriptor begins after three words and the name.
     let note = headers

@@ -64,6 +64,21 @@ fn circles_are_refused_where_they_close() {
     assert_eq!(nested(&round), Ok(1));
 }
 
+/// A chain of so many calls.
+fn chain(calls: usize) -> Vec<u8> {
+    let one = |k| [&call(6 * k, 6 * (k + 1))[..], &[0xc3]].concat();
+    (0..calls).flat_map(one).chain([0xc3]).collect()
+}
+
+#[test]
+fn calls_nest_as_deep_as_the_stack_allows() {
+    let most = window::KERNEL_CALLS as usize;
+    assert_eq!(nested(&chain(most)), Ok(window::KERNEL_CALLS));
+    // The first of them is the one too many, since the walk comes from the end.
+    assert_eq!(nested(&chain(most + 1)), Err((0, Rule::KernelDepth)));
+    assert_eq!(nested(&chain(most + 3)), Err((12, Rule::KernelDepth)));
+}
+
 #[test]
 fn only_text_without_loops_has_a_longest_path() {
     assert_eq!(kernel(&[0x90, 0xc3]).unwrap().longest_path, Some(2));
