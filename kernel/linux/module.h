@@ -140,6 +140,7 @@ long postern_ioctl_detach(u32 __user *argument);
 long postern_ioctl_attachment(struct postern_attachment __user *argument);
 long postern_ioctl_map_make(struct postern_map __user *argument);
 long postern_ioctl_map_access(struct postern_map_access __user *argument);
+long postern_ioctl_map_sizes(struct postern_map __user *argument);
 long postern_ioctl_open(u32 __user *argument);
 long postern_ioctl_call(struct postern_call __user *argument);
 

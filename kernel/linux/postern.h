@@ -120,7 +120,7 @@ struct postern_statistics {
 	__u64 restarts;
 	struct postern_outcome last; /* the last that did not return, of any processor */
 	__u32 hooks; /* how many it is attached to */
-	__u32 reserved;
+	__u32 shared_size; /* bytes of its shared area; 0: it has none */
 };
 
 /* Hooks: `hook`. */
@@ -216,5 +216,7 @@ struct postern_text {
 /* Puts another image in an extension's place, under its number: its hooks, maps and ring stay. `id`
  * is given. The image must have the functions that are attached. */
 #define POSTERN_REPLACE _IOWR('P', 12, struct postern_load)
+/* Tells the sizes of a map, of which `id` and `map` are given. */
+#define POSTERN_MAP_SIZES _IOWR('P', 13, struct postern_map)
 
 #endif
