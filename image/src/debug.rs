@@ -18,7 +18,7 @@ mod write;
 pub use budget::STEPS;
 pub use kept::Kept;
 pub use lines::{LineRow, LineTable, Lines, SourceLine};
-pub use symbols::{Function, Symbol, Symbols};
+pub use symbols::{Function, Symbol, Symbols, variable};
 pub use write::Listing;
 
 /// The text of a place for messages: `sum+0x12 (sum.c:7:12)`, or just the offset if nothing is

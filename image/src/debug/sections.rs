@@ -10,6 +10,8 @@ pub(super) const SECTION_HEADER_SIZE: u64 = 64;
 pub(super) const SHT_SYMTAB: u32 = 2;
 /// `SHT_NOBITS`: no bytes in the file.
 const SHT_NOBITS: u32 = 8;
+/// `SHF_WRITE`.
+pub(super) const SHF_WRITE: u64 = 1;
 /// `SHF_EXECINSTR`.
 pub(super) const SHF_EXECINSTR: u64 = 4;
 /// `SHF_COMPRESSED`; such sections are left alone.

@@ -1,8 +1,9 @@
 //! Which function an offset lies in.
 
 use std::fmt;
+use std::ops::Range;
 
-use super::sections::{SHF_EXECINSTR, SHT_SYMTAB, Sections};
+use super::sections::{SHF_EXECINSTR, SHF_WRITE, SHT_SYMTAB, Sections};
 use crate::elf::{u16_at, u32_at, u64_at};
 use crate::file::ImageFile;
 
@@ -119,6 +120,33 @@ fn symbol_table(bytes: &[u8]) -> Option<Vec<Function<'_>>> {
             .filter_map(function)
             .collect(),
     )
+}
+
+/// Where a variable that the code may write lies in the window, by the symbol table; of several
+/// with the name, the first. Time is linear in the length of the file.
+pub fn variable(bytes: &[u8], name: &str) -> Option<Range<u32>> {
+    /// `STT_OBJECT`.
+    const OBJECT: u8 = 1;
+    let sections = Sections::parse(bytes)?;
+    let table = sections.iter().find(|s| s.kind == SHT_SYMTAB)?;
+    let names = sections.data(&sections.get(table.link)?)?;
+    let range = |symbol: &[u8]| {
+        let text = names.get(u32_at(symbol, 0)? as usize..)?;
+        let named = text.strip_prefix(name.as_bytes())?.first() == Some(&0);
+        if !named || symbol.get(4)? & 15 != OBJECT {
+            return None;
+        }
+        sections
+            .get(u16_at(symbol, 6)?.into())
+            .filter(|section| section.flags & SHF_WRITE != 0)?;
+        let start = u64_at(symbol, 8)?;
+        let end = start.checked_add(u64_at(symbol, 16)?)?;
+        Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
+    };
+    sections
+        .data(&table)?
+        .chunks_exact(SYMBOL_SIZE)
+        .find_map(range)
 }
 
 /// The NUL-terminated name at `offset`, cut to [`MAX_NAME`]: names may overlap, so an uncut scan
