@@ -110,29 +110,56 @@ u32 postern_function(const struct extension *extension, const char *name);
 bool postern_is_bounded(const struct extension *extension);
 u32 postern_rights(const struct extension *extension);
 struct counters *postern_counters(struct extension *extension); /* this processor's */
+u32 postern_id(const struct extension *extension);
+const char *postern_name(const struct extension *extension);
+/* The pages of the shared area, which stay while the extension has references: NULL and 0 if it has
+ * none. */
+struct page **postern_shared_pages(struct extension *extension, u32 *count);
 
-/* What other parts keep for an extension, from its load to its end; they survive a replacement. */
-struct attachments; /* hooks.c */
+/* window.c, for the heap's service: the heap of the invocation's window ends `more` bytes later (or
+ * earlier). Its pages are there from the load on. Returns the offset of the end before, 0 if there
+ * is no room. */
+u64 postern_heap_move(struct invocation *invocation, s64 more);
+
+/* What other parts keep for an extension, from its load to its end; it survives a replacement. */
 struct maps; /* map.c */
 struct ring; /* ring.c */
 struct requests; /* queue.c */
 struct kept {
-	struct attachments *attachments;
+	struct list_head attachments; /* hooks.c */
 	struct maps *maps;
 	struct ring *ring;
 	struct requests *requests;
+	unsigned long log_since; /* log.c: jiffies */
+	u32 log_lines; /* since then */
 };
 struct kept *postern_kept(struct extension *extension);
 
-/* Each part has these two: with an error nothing is left, and the end takes NULL. No call of the
- * extension is under way or begins when the end is called; hooks are left before. */
-int postern_maps_begin(struct kept *kept);
-void postern_maps_end(struct kept *kept);
-int postern_ring_begin(struct kept *kept);
-void postern_ring_end(struct kept *kept);
-int postern_requests_begin(struct kept *kept);
-void postern_requests_end(struct kept *kept);
+/* hooks.c. `begin` is for a new extension: with an error nothing is left. `stop` is for one that
+ * nobody finds by its number any more: it leaves its hooks, queued requests are dropped, readers see
+ * the end; afterwards no call begins but of those that had looked it up before. `end` frees, when no
+ * call is under way. `postern_leave_hooks` is for one that faulted. All may sleep. */
+int postern_kept_begin(struct kept *kept);
+void postern_kept_stop(struct extension *extension);
+void postern_kept_end(struct kept *kept);
 void postern_leave_hooks(struct extension *extension);
+/* For a replacement: 0 if `next` has the functions that are attached, and may have them attached.
+ * Then, after `move`, hooks and queued requests call `next`; after a grace period of RCU none is in
+ * the one before. Nothing else moves hooks, or detaches them, in between: the caller locks. */
+void postern_hooks_lock(void);
+int postern_hooks_may_move(struct kept *kept, struct extension *next);
+void postern_hooks_move(struct kept *kept, struct extension *next);
+void postern_hooks_unlock(void);
+/* For statistics. */
+u32 postern_hooks_of(struct kept *kept);
+u64 postern_requests_waiting(struct kept *kept);
+/* When the module comes and goes. */
+int postern_hooks_init(void);
+void postern_hooks_exit(void);
+
+/* queue.c: has the function called by a worker, at the level of tasks, after those asked for before.
+ * May be called at any level. -EBUSY: too many wait; -ENOENT: the extension is going. */
+int postern_request(struct extension *extension, const char *function, const u64 arguments[6]);
 
 /* Requests at the device, by the part that does them; the caller may do everything. */
 long postern_ioctl_attach(struct postern_attach __user *argument);

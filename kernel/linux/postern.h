@@ -96,7 +96,7 @@ struct postern_outcome {
 /* Calls a function of an extension. */
 struct postern_call {
 	__u32 id;
-	__u32 queued; /* 1: asked for, not waited for; EBUSY while the one before is not done */
+	__u32 queued; /* 1: asked for, not waited for; EBUSY while too many are not done */
 	char function[POSTERN_NAME];
 	__u64 arguments[6];
 	__u64 value; /* if it returned */
