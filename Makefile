@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel programs clean
 
 all: build
 
@@ -91,6 +91,10 @@ setup-kernel:
 # The module for Linux: built, disassembled, booted, and 100,000 verdicts compared with user space's.
 linux-test: setup-kernel
 	POSTERN_KERNEL_SNIPPETS=25000 $(CARGO) test --release -p postern-kernel-tests -- --nocapture
+
+# The module's sources as DKMS builds them for each kernel, and a package of them for Debian, below target/dkms.
+dkms:
+	@kernel/linux/dkms.sh
 
 docs:
 	@scripts/docs.sh

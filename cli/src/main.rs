@@ -13,6 +13,7 @@ mod ecode;
 mod filter;
 mod inspect;
 mod judgement;
+mod kernel;
 mod number;
 mod output;
 mod run;
@@ -59,6 +60,7 @@ enum Command {
     Run(Box<run::Arguments>),
     Filter(Box<filter::Arguments>),
     Demux(demux::Arguments),
+    Kernel(Box<kernel::Arguments>),
     Serve(serve::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Demux(arguments) => demux::run(&arguments),
+        Command::Kernel(arguments) => kernel::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

@@ -1,6 +1,6 @@
 //! `postern run`: load an extension, call one of its functions, show what comes back.
 
-mod arguments;
+pub mod arguments;
 mod buffers;
 mod call;
 mod policy;

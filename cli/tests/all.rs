@@ -7,6 +7,7 @@ mod demux;
 mod ecode;
 mod filter;
 mod inspect;
+mod kernel;
 mod policy;
 mod program;
 mod run;

@@ -1,4 +1,5 @@
-//! Extensions of the Linux kernel, for processes that load and call them: the device `/dev/postern`.
+//! Extensions of the Linux kernel, for processes that load and call them: the device
+//! `/dev/postern`.
 //!
 //! ```no_run
 //! use postern_kernel::{Device, Ended, Image, LoadOptions};

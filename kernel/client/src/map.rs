@@ -126,11 +126,11 @@ impl<'d> Map<'d> {
         self.or_absent("removing of", removed)
     }
 
-    /// The key behind a key, in some order, and its value; of `None`, the first.
+    /// The key behind a key, in some order, and its value; of `None`, the first. Behind a key that
+    /// was removed comes one before it, so whoever removes what it is given sees all.
     ///
     /// # Errors
-    /// The key has another size or was removed meanwhile (then an iteration has to begin again), or
-    /// the device says no.
+    /// The key has another size, or the device says no.
     pub fn next(&self, key: Option<&[u8]>) -> Result<Option<Entry>, Error> {
         let mut buffers = match key {
             Some(key) => self.buffers(key, None)?,
@@ -145,11 +145,14 @@ impl<'d> Map<'d> {
             .map(|there| there.then_some(entry))
     }
 
-    /// All entries, as far as the map stays as it is meanwhile. It ends with the first error.
+    /// All entries, as far as the map stays as it is meanwhile: of what is set or removed some are
+    /// told twice or not at all. It ends with the first error, and after as many entries as the map
+    /// may have.
     pub fn iter(&self) -> impl Iterator<Item = Result<Entry, Error>> + '_ {
         let mut last: Option<Vec<u8>> = None;
         let mut over = false;
-        std::iter::from_fn(move || {
+        let most = self.sizes.entries as usize;
+        let entries = std::iter::from_fn(move || {
             if over {
                 return None;
             }
@@ -163,7 +166,8 @@ impl<'d> Map<'d> {
                     end
                 }
             }
-        })
+        });
+        entries.take(most)
     }
 
     fn value(&self, buffers: &MapBuffers) -> Vec<u8> {
@@ -207,14 +211,22 @@ impl<'d> Map<'d> {
     fn or_absent(&self, doing: &str, result: io::Result<()>) -> Result<bool, Error> {
         match result {
             Ok(()) => Ok(true),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
             Err(error) => Err(failed(doing, self.id, self.number, error)),
         }
     }
 }
 
 fn failed(doing: &str, id: Id, number: u32, error: io::Error) -> Error {
-    let which = || format!("extension {id}, or its map {number}");
+    let absent_map = error.raw_os_error() == Some(libc::ENXIO);
+    let which = || match absent_map {
+        true => format!("its map {number}; make it first"),
+        false => format!("extension {id}"),
+    };
+    let error = match absent_map {
+        true => io::Error::from_raw_os_error(libc::ENOENT),
+        false => error,
+    };
     error::from_device(
         format!("{doing} map {number} of extension {id}"),
         which,

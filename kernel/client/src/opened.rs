@@ -17,6 +17,8 @@ pub struct Opened {
     file: File,
     area: Option<Area>,
     entries: VecDeque<Vec<u8>>,
+    /// The extension is unloaded: no more entries come.
+    over: bool,
 }
 
 impl Opened {
@@ -25,10 +27,13 @@ impl Opened {
             0 => None,
             size => Some(Area::map(descriptor.as_fd(), size)?),
         };
+        // Another reader may take what was announced.
+        trusted::never_wait(descriptor.as_fd())?;
         Ok(Opened {
             file: descriptor.into(),
             area,
             entries: VecDeque::new(),
+            over: false,
         })
     }
 
@@ -37,12 +42,19 @@ impl Opened {
         self.area.as_ref()
     }
 
-    /// Waits until there is an entry, at most so long; `None` waits for ever. Whether there is one.
+    /// Waits until there is an entry, at most so long; `None` waits for ever. Whether there is one,
+    /// or the extension was unloaded.
     ///
     /// # Errors
     /// The kernel's.
     pub fn wait(&self, longest: Option<Duration>) -> io::Result<bool> {
-        Ok(!self.entries.is_empty() || trusted::wait(self.file.as_fd(), longest)?)
+        let known = !self.entries.is_empty() || self.over;
+        Ok(known || trusted::wait(self.file.as_fd(), longest)?)
+    }
+
+    /// Whether the extension was unloaded: no more entries come.
+    pub fn is_over(&self) -> bool {
+        self.over && self.entries.is_empty()
     }
 
     /// The next entry of the ring, without waiting for one.
@@ -50,11 +62,11 @@ impl Opened {
     /// # Errors
     /// The kernel's; [`io::ErrorKind::InvalidData`] if what comes are no entries.
     pub fn next_entry(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if self.entries.is_empty() && trusted::wait(self.file.as_fd(), Some(Duration::ZERO))? {
+        if self.entries.is_empty() && !self.over {
             let mut bytes = vec![0; READ];
             match self.file.read(&mut bytes) {
+                Ok(0) => self.over = true,
                 Ok(got) => self.entries = parse(&bytes[..got])?,
-                // Another reader had them.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -62,7 +74,8 @@ impl Opened {
         Ok(self.entries.pop_front())
     }
 
-    /// Entries, one after the other; it ends when none comes for so long (`None`: never).
+    /// Entries, one after the other; it ends when none comes for so long (`None`: never), and
+    /// when the extension is unloaded.
     pub fn events(&mut self, longest: Option<Duration>) -> Events<'_> {
         Events {
             opened: self,
@@ -90,6 +103,7 @@ impl Iterator for Events<'_> {
     fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
         loop {
             match self.opened.next_entry() {
+                Ok(None) if self.opened.is_over() => return None,
                 Ok(None) => {}
                 other => return other.transpose(),
             }

@@ -1,7 +1,7 @@
 //! The kernel is asked here, and only here is `unsafe`.
 //!
-//! Invariant: each address that the kernel is given is that of a borrowed value which is at least as
-//! long as the request says, for as long as the request lasts.
+//! Invariant: each address that the kernel is given is that of a borrowed value which is at least
+//! as long as the request says, for as long as the request lasts.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 use crate::abi;
 use crate::request::{Request, Requests};
+
+/// Bytes of a list of extensions, of which there are 256 at most.
+const LONGEST_LIST: usize = 1 << 20;
 
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     match result {
@@ -106,11 +109,24 @@ impl Requests for DeviceFile {
         let mut piece = [0; 4096];
         loop {
             match self.0.read_at(&mut piece, bytes.len() as u64)? {
+                // Some other device, without an end.
+                _ if bytes.len() > LONGEST_LIST => {
+                    return Err(io::Error::from_raw_os_error(libc::ENOTTY));
+                }
                 0 => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
                 got => bytes.extend_from_slice(&piece[..got]),
             }
         }
     }
+}
+
+/// Makes reading of a descriptor fail where it would wait.
+pub(crate) fn never_wait(of: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: numbers only, about a descriptor that is borrowed.
+    let flags = checked(unsafe { libc::fcntl(of.as_raw_fd(), libc::F_GETFL) })?;
+    let flags = flags | libc::O_NONBLOCK;
+    // SAFETY: likewise.
+    checked(unsafe { libc::fcntl(of.as_raw_fd(), libc::F_SETFL, flags) }).map(|_| ())
 }
 
 /// Waits until a descriptor has something to read; `None` waits for ever. Whether it has.

@@ -49,6 +49,10 @@ fn absent() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOENT)
 }
 
+fn no_key() -> io::Error {
+    io::Error::from_raw_os_error(libc::ESRCH)
+}
+
 impl Requests for Fake {
     fn ask(&self, request: Request<'_>) -> io::Result<()> {
         let mut answers = self.0.lock().unwrap();
@@ -93,16 +97,16 @@ impl Requests for Fake {
                         answers.entries.insert(asked, value);
                     }
                     abi::MAP_REMOVE => {
-                        answers.entries.remove(&asked).ok_or_else(absent)?;
+                        answers.entries.remove(&asked).ok_or_else(no_key)?;
                     }
                     abi::MAP_GET => {
-                        let found = answers.entries.get(&asked).ok_or_else(absent)?;
+                        let found = answers.entries.get(&asked).ok_or_else(no_key)?;
                         buffers.value[..value].copy_from_slice(found);
                     }
                     _ => {
                         let mut behind =
                             answers.entries.iter().filter(|row| first || row.0 > &asked);
-                        let (next, found) = behind.next().ok_or_else(absent)?;
+                        let (next, found) = behind.next().ok_or_else(no_key)?;
                         buffers.next_key[..key].copy_from_slice(next);
                         buffers.value[..value].copy_from_slice(found);
                     }
@@ -406,6 +410,9 @@ fn errors_name_place_and_remedy() {
         .expect_err("no device")
         .to_string();
     assert!(missing.contains("modprobe postern"), "{missing}");
+    // Whose bytes never end.
+    let zero = Device::open_at("/dev/zero").expect("it can be opened");
+    assert!(matches!(zero.list(), Err(Error::OtherVersion { .. })));
     // A file, and a device of somebody else.
     assert!(matches!(
         Device::open_at("/etc/hostname"),
@@ -604,13 +611,13 @@ fn entries_come_from_the_ring() {
         entry.resize(entry.len().next_multiple_of(8), 0);
         writer.write_all(&entry).expect("written");
     }
-    let events = opened
-        .events(Some(Duration::ZERO))
-        .collect::<io::Result<Vec<_>>>();
-    assert_eq!(
-        events.expect("entries"),
-        [b"one".to_vec(), b"two is longer".to_vec()]
-    );
+    let first = opened.events(Some(Duration::ZERO)).next();
+    assert_eq!(first.expect("one").expect("an entry"), b"one");
+    drop(writer);
+    // When the extension is gone what was written is read, and then it is over.
+    let events = opened.events(None).collect::<io::Result<Vec<_>>>();
+    assert_eq!(events.expect("entries"), [b"two is longer".to_vec()]);
+    assert!(opened.is_over());
 }
 
 #[test]
