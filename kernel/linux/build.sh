@@ -6,7 +6,7 @@ headers=$(realpath "$1")
 mkdir -p "$2"
 folder=$(realpath "$2")
 cd "$(dirname "$0")"
-cp Kbuild main.c postern.h "$folder"
+cp Kbuild ./*.c ./*.h ./*.S "$folder"
 cp ../../target/kernel/judge.o "$folder/judge.o_shipped"
 # Kbuild asks how each object was made.
 : >"$folder/.judge.o.cmd"

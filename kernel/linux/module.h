@@ -29,6 +29,7 @@ struct postern_layout {
 	u32 data, data_size, data_file, data_memory; /* data_memory: bytes with bss */
 	u32 heap_start;
 	u32 gates, imports, exports;
+	u32 text_file, text_size; /* offset and bytes in the file */
 };
 struct postern_symbol {
 	const u8 *name; /* in the file, `length` bytes, no NUL */
@@ -38,6 +39,12 @@ struct postern_symbol {
 void postern_judge_image(const u8 *file, size_t size, struct postern_verdict *verdict,
 			 struct postern_layout *layout);
 void postern_judge_text(const u8 *text, size_t size, u32 imports, struct postern_verdict *verdict);
+/* The imports or exports of an accepted file, as many as its layout says; false if there is no memory. */
+bool postern_judge_imports(const u8 *file, size_t size, struct postern_symbol *to, u32 most);
+bool postern_judge_exports(const u8 *file, size_t size, struct postern_symbol *to, u32 most);
+/* The instructions of accepted text that access memory: writes the offsets of at most `most` in
+ * ascending order, and returns how many there are. */
+u32 postern_judge_accesses(const u8 *text, size_t size, u32 *to, u32 most);
 
 /* Levels: who may interrupt whom. */
 enum level { LEVEL_TASK, LEVEL_SOFTIRQ, LEVEL_HARD, LEVELS };
@@ -46,9 +53,11 @@ struct window {
 	u8 *base; /* of 4 GiB */
 	u32 busy;
 	u32 stale; /* its memory is made anew before the next call */
-	/* … window.c's */
+	u32 heap_end; /* offset, 0: where the heap starts */
+	struct vm_struct *area;
 };
 
+/* How often calls ended in each way; what else is counted. */
 struct counters {
 	u64 ended[POSTERN_KINDS];
 	u64 lost, log_left_out;
@@ -75,24 +84,33 @@ const struct service *postern_service(const u8 *name, u32 length);
 enum subject { SUBJECT_NONE, SUBJECT_PACKET, SUBJECT_REGISTERS };
 
 struct invocation {
-	struct extension *extension;
-	struct window *window;
+	/* gate.S knows the first ones (gate.h). */
+	void *stack; /* the kernel's, to which every way out returns */
+	struct invocation *outer; /* the one that this interrupted */
+	const service_function *services;
+	unsigned long at; /* address of the instruction that ended it */
+	unsigned long touched; /* address, at a page fault */
+	u32 ended; /* POSTERN_RETURNED, or how it ended otherwise, or has to */
+	u32 service; /* the import that is being called */
+
+	u32 ticks; /* that found it under way */
+	enum level level;
 	enum subject kind;
 	void *subject; /* struct sk_buff *, struct pt_regs * */
-	u32 service; /* the import that is being called */
-	/* … call.c's */
+	struct extension *extension;
+	struct window *window;
 };
 
-/* call.c: calls the function at `offset` (an export's) on this processor, at the level of the caller,
- * whose subject it is. Returns how it ended, as outcome->kind says; `*value` is what it returned. */
-u32 postern_invoke(struct extension *extension, u32 offset, const u64 arguments[6], enum subject kind,
+/* call.c: calls a function (postern_function) on this processor, at the level of the caller, whose
+ * subject it is. Returns how it ended; `*value` is what it returned, or else `*outcome` says more. */
+u32 postern_invoke(struct extension *extension, u32 function, const u64 arguments[6], enum subject kind,
 		   void *subject, u64 *value, struct postern_outcome *outcome);
 
 /* As postern_invoke, of a function that first gets `size` bytes copied to a place in the window that
  * only this has (at most 4096): its offset is the first argument. `copy` writes them; it returns how
  * many there are. */
 typedef u32 (*fill_function)(void *subject, u8 *to, u32 most);
-u32 postern_invoke_with(struct extension *extension, u32 offset, const u64 arguments[6],
+u32 postern_invoke_with(struct extension *extension, u32 function, const u64 arguments[6],
 			enum subject kind, void *subject, fill_function fill, u32 most, u64 *value,
 			struct postern_outcome *outcome);
 
@@ -104,7 +122,7 @@ u64 postern_bad_argument(struct invocation *invocation);
 /* extension.c. Numbers are looked up under RCU; whoever keeps an extension has a reference. */
 struct extension *postern_get(u32 id); /* NULL, or a reference */
 void postern_put(struct extension *extension);
-/* Offset of a function, 0 if there is none. */
+/* What postern_invoke knows a function by, 0 if there is none of this name. */
 u32 postern_function(const struct extension *extension, const char *name);
 /* Whether calls may be made where interrupts are off: no loops, and no long path. */
 bool postern_is_bounded(const struct extension *extension);

@@ -11,7 +11,9 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 use postern_image::{FileLocation, ImageError, ImageFile, Problem, Segment};
-use postern_verifier::{Facts, Layout, Profile, Starts, Violation, bounded_buffer_len, verify};
+use postern_verifier::{
+    Facts, Layout, Profile, Starts, Violation, bounded_buffer_len, next, verify,
+};
 
 /// The text, or the image, is accepted.
 pub const ACCEPTED: u32 = 0;
@@ -120,10 +122,15 @@ impl From<Facts> for Verdict {
 
 /// Judges an extension file.
 pub fn image(bytes: &[u8]) -> Verdict {
-    judged(bytes).unwrap_or_else(|verdict| verdict)
+    image_with_parts(bytes).0
 }
 
-fn judged(bytes: &[u8]) -> Result<Verdict, Verdict> {
+/// Judges an extension file, and says where its parts lie if it is accepted.
+pub fn image_with_parts(bytes: &[u8]) -> (Verdict, Parts) {
+    judged(bytes).unwrap_or_else(|verdict| (verdict, Parts::default()))
+}
+
+fn judged(bytes: &[u8]) -> Result<(Verdict, Parts), Verdict> {
     let file = ImageFile::parse(bytes)?;
     let text = file.try_mapped_text()?;
     let layout = file.verifier_layout();
@@ -132,13 +139,126 @@ fn judged(bytes: &[u8]) -> Result<Verdict, Verdict> {
     let starts = Starts::new(&buffer, text.len(), layout.text);
     let misplaced = |export: &postern_image::Export| !starts.contains(export.offset);
     match file.exports().iter().position(misplaced) {
-        None => Ok(facts.into()),
+        None => Ok((facts.into(), Parts::new(&file, bytes))),
         Some(index) => Err(Verdict {
             verdict: EXPORT_MISPLACED,
             place: PLACE_EXPORT,
             at: index as u64,
             ..Verdict::default()
         }),
+    }
+}
+
+/// Where the parts of an accepted image lie. The fields are those of `struct postern_layout` in
+/// `module.h`: offsets in the window and in the file, and sizes in bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The first byte of text in the window.
+    pub text: u32,
+    /// The end of its pages.
+    pub text_end: u32,
+    /// Read-only data in the window; the end of text if there are none.
+    pub rodata: u32,
+    /// Their bytes.
+    pub rodata_size: u32,
+    /// Their place in the file.
+    pub rodata_file: u32,
+    /// The data stack.
+    pub stack: u32,
+    /// Its bytes.
+    pub stack_size: u32,
+    /// Data in the window.
+    pub data: u32,
+    /// Bytes of data that are in the file.
+    pub data_size: u32,
+    /// Their place there.
+    pub data_file: u32,
+    /// Bytes of data and bss.
+    pub data_memory: u32,
+    /// The first page behind them.
+    pub heap_start: u32,
+    /// The first gate slot.
+    pub gates: u32,
+    /// Number of imports.
+    pub imports: u32,
+    /// Number of exports.
+    pub exports: u32,
+    /// The place of text in the file.
+    pub text_file: u32,
+    /// Its bytes there.
+    pub text_size: u32,
+}
+
+impl Parts {
+    /// The parts of a file whose bytes these are.
+    fn new(file: &ImageFile<'_>, bytes: &[u8]) -> Parts {
+        let layout = file.layout();
+        let rodata = file.rodata().map_or(&[][..], |part| part.bytes);
+        let data = file.data();
+        let data_bytes = data.map_or(&[][..], |part| part.bytes);
+        Parts {
+            text: layout.text,
+            text_end: layout.text_end,
+            rodata: layout.text_end,
+            rodata_size: rodata.len() as u32,
+            rodata_file: place_in(bytes, rodata),
+            stack: layout.stack,
+            stack_size: layout.stack_size,
+            data: layout.data,
+            data_size: data_bytes.len() as u32,
+            data_file: place_in(bytes, data_bytes),
+            data_memory: data.map_or(0, |part| part.memory_size),
+            heap_start: layout.heap_start,
+            gates: layout.gates,
+            imports: file.imports().len() as u32,
+            exports: file.exports().len() as u32,
+            text_file: place_in(bytes, file.text().bytes),
+            text_size: file.text().bytes.len() as u32,
+        }
+    }
+}
+
+/// Where a piece of the file is in it: parts are views over its bytes. Files are far below 4 GiB.
+fn place_in(file: &[u8], piece: &[u8]) -> u32 {
+    match piece {
+        [] => 0,
+        _ => (piece.as_ptr().addr() - file.as_ptr().addr()) as u32,
+    }
+}
+
+/// Calls `each` with the name of each import of an accepted file, and 0; false if there is no
+/// memory.
+pub fn imports<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a str, u32)) -> bool {
+    let file = ImageFile::parse(bytes);
+    if let Ok(file) = &file {
+        file.imports()
+            .iter()
+            .for_each(|import| each(import.name, 0));
+    }
+    file.is_ok()
+}
+
+/// Calls `each` with the name and the offset of each export of an accepted file, in ascending order
+/// of the file; false if there is no memory.
+pub fn exports<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a str, u32)) -> bool {
+    let file = ImageFile::parse(bytes);
+    if let Ok(file) = &file {
+        let exports = file.exports().iter();
+        exports.for_each(|export| each(export.name, export.offset));
+    }
+    file.is_ok()
+}
+
+/// Calls `each` with the position of each instruction of accepted text that accesses memory, in
+/// ascending order.
+pub fn accesses(text: &[u8], mut each: impl FnMut(u32)) {
+    let mut at = 0;
+    while let Ok(instruction) = next(text, at, Segment::Fs) {
+        if instruction.memory {
+            each(at as u32);
+        }
+        at += instruction.length;
     }
 }
 

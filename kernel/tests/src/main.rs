@@ -3,6 +3,7 @@
 //!
 //! Its last line is `guest: ok`, or says what is wrong.
 
+mod calls;
 mod checks;
 mod trusted;
 
@@ -48,6 +49,7 @@ fn run() -> Result<(), String> {
         let device = open()?;
         let cases = checks::cases()?;
         checks::corpus(&device, &cases)?;
+        calls::functions(&device)?;
         checks::images(&device, &cases, seed, count / 5)?;
         checks::refused_memory(&device, &cases)?;
         checks::bad_arguments(&device)?;

@@ -5,28 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use postern_kernel_judge::Verdict;
-
-/// `struct postern_load`.
-#[repr(C)]
-#[derive(Default)]
-pub struct Load {
-    pub file: u64,
-    pub size: u64,
-    pub verdict: Verdict,
-    pub id: u32,
-    pub reserved: u32,
-}
-
-/// `struct postern_text`.
-#[repr(C)]
-#[derive(Default)]
-pub struct Text {
-    pub text: u64,
-    pub size: u32,
-    pub imports: u32,
-    pub verdict: Verdict,
-}
+use postern_kernel::abi;
+pub use postern_kernel::abi::{Call, Load, Statistics, Text};
 
 /// What can be handed to the device: plain numbers, whatever their bytes.
 ///
@@ -38,19 +18,30 @@ pub unsafe trait Argument {
     const NUMBER: u64;
 }
 
-// SAFETY: as `postern.h` has it; addresses in it are checked by the kernel, which only reads there.
+// SAFETY: as `postern.h` has it, which a test of the crate asserts; addresses in it are checked by
+// the kernel, which only reads there.
 unsafe impl Argument for Load {
-    const NUMBER: u64 = 3 << 30 | (size_of::<Load>() as u64) << 16 | (b'P' as u64) << 8 | 1;
+    const NUMBER: u64 = abi::LOAD;
 }
 
 // SAFETY: likewise.
 unsafe impl Argument for u32 {
-    const NUMBER: u64 = 1 << 30 | 4 << 16 | (b'P' as u64) << 8 | 2;
+    const NUMBER: u64 = abi::UNLOAD;
 }
 
 // SAFETY: likewise.
 unsafe impl Argument for Text {
-    const NUMBER: u64 = 3 << 30 | (size_of::<Text>() as u64) << 16 | (b'P' as u64) << 8 | 3;
+    const NUMBER: u64 = abi::JUDGE_TEXT;
+}
+
+// SAFETY: likewise.
+unsafe impl Argument for Call {
+    const NUMBER: u64 = abi::CALL;
+}
+
+// SAFETY: likewise.
+unsafe impl Argument for Statistics {
+    const NUMBER: u64 = abi::STATISTICS;
 }
 
 fn checked(result: i64) -> io::Result<()> {

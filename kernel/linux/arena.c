@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Who has which pages of the arena, and writing to them.
+ *
+ * Invariant: no page of the arena can be written at its own address, and the alias through which it
+ * is written cannot be executed and is gone before any of it runs. What nobody has is int3. */
+#include <linux/bitmap.h>
+#include <linux/mm.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <asm/sync_core.h>
+
+#include "arena.h"
+#include "module.h"
+
+#define PAGES (ARENA_SIZE / PAGE_SIZE)
+#define TRAP 0xcc
+
+static DECLARE_BITMAP(taken, PAGES);
+
+static void serialise(void *unused)
+{
+	sync_core();
+}
+
+/* Writes `size` bytes, or as many traps if `bytes` is NULL. */
+static int write_pages(u8 *at, const u8 *bytes, u32 size)
+{
+	u32 into = offset_in_page(at), count = DIV_ROUND_UP(into + size, PAGE_SIZE), i;
+	struct page **pages = postern_allocate(count * sizeof(*pages));
+	u8 *alias;
+
+	if (!pages)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		pages[i] = vmalloc_to_page(at - into + i * PAGE_SIZE);
+	alias = postern_fails_now() ? NULL : vmap(pages, count, VM_MAP, PAGE_KERNEL);
+	kvfree(pages);
+	if (!alias)
+		return -ENOMEM;
+	if (bytes)
+		memcpy(alias + into, bytes, size);
+	else
+		memset(alias + into, TRAP, size);
+	vunmap(alias);
+	/* Processors may have fetched what was there before. */
+	on_each_cpu(serialise, NULL, 1);
+	return 0;
+}
+
+int postern_arena_init(void)
+{
+	return write_pages(postern_arena, NULL, ARENA_SIZE);
+}
+
+u8 *postern_arena_take(u32 pages)
+{
+	unsigned long at = bitmap_find_next_zero_area(taken, PAGES, 0, pages, 0);
+
+	if (at >= PAGES)
+		return NULL;
+	bitmap_set(taken, at, pages);
+	return postern_arena + at * PAGE_SIZE;
+}
+
+int postern_arena_write(u8 *at, const u8 *bytes, u32 size)
+{
+	return write_pages(at, bytes, size);
+}
+
+void postern_arena_give_back(u8 *at, u32 pages)
+{
+	/* Where there is no memory for the alias the pages stay taken: they are not lost for long, since
+	 * it takes that of a list only, and nothing but their number is. */
+	if (write_pages(at, NULL, pages * PAGE_SIZE) == 0)
+		bitmap_clear(taken, (at - postern_arena) / PAGE_SIZE, pages);
+}

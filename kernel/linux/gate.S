@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The ways into an extension and out of it.
+ *
+ * Invariant: between the way in and a way out, fs has the base of the invocation's window, and the
+ * registers that the extension can read hold nothing of the kernel's but rsp, which no instruction
+ * of it names. Every way out takes rsp from this processor's invocation, so it does not matter how
+ * many calls are under way in the extension, nor what its registers hold. */
+#include <linux/linkage.h>
+#include <linux/objtool.h>
+#include <linux/version.h>
+#include <asm/asm.h>
+#include <asm/nospec-branch.h>
+#include <asm/percpu.h>
+#include <asm/unwind_hints.h>
+#include "gate.h"
+
+/* No unwinder can see through the calls of an extension: stack traces end here. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+#define UNWIND_HINT_UNDEFINED UNWIND_HINT_EMPTY
+#endif
+
+	.text
+
+/* u64 postern_gate(struct invocation *, const void *door, const u64 arguments[6], u8 *base,
+ *		    u32 stack)
+ * Calls the door; returns what it returned, or anything if the invocation has ended otherwise. */
+SYM_CODE_START(postern_gate)
+	UNWIND_HINT_UNDEFINED
+	ENDBR
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	rdfsbase %rax
+	pushq	%rax
+	movq	%rsp, INVOCATION_STACK(%rdi)
+	movq	PER_CPU_VAR(postern_current), %rax
+	movq	%rax, INVOCATION_OUTER(%rdi)
+	movq	%rdi, PER_CPU_VAR(postern_current)
+	wrfsbase %rcx
+	movq	%rsi, %r11
+	movl	%r8d, %r15d
+	movq	40(%rdx), %r9
+	movq	32(%rdx), %r8
+	movq	24(%rdx), %rcx
+	movq	8(%rdx), %rsi
+	movq	0(%rdx), %rdi
+	movq	16(%rdx), %rdx
+	xorl	%eax, %eax
+	xorl	%ebx, %ebx
+	xorl	%ebp, %ebp
+	xorl	%r10d, %r10d
+	xorl	%r12d, %r12d
+	xorl	%r13d, %r13d
+	xorl	%r14d, %r14d
+	/* The door clears r11. */
+	CALL_NOSPEC r11
+.Lout:
+	movq	PER_CPU_VAR(postern_current), %rdx
+	movq	INVOCATION_OUTER(%rdx), %rdx
+	movq	%rdx, PER_CPU_VAR(postern_current)
+	popq	%rcx
+	wrfsbase %rcx
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	RET
+SYM_CODE_END(postern_gate)
+
+/* Ends this processor's invocation, from wherever it is. Interrupts and traps return to here. */
+SYM_CODE_START(postern_leave)
+	UNWIND_HINT_UNDEFINED
+	ENDBR
+	movq	PER_CPU_VAR(postern_current), %rdx
+	movq	INVOCATION_STACK(%rdx), %rsp
+	jmp	.Lout
+SYM_CODE_END(postern_leave)
+
+/* A gate slot comes here with its number in eax. The function may be asked to end the invocation,
+ * or the tick may have found that it is time to. */
+SYM_CODE_START(postern_service_gate)
+	UNWIND_HINT_UNDEFINED
+	ENDBR
+	movq	%r8, %r9
+	movq	%rcx, %r8
+	movq	%rdx, %rcx
+	movq	%rsi, %rdx
+	movq	%rdi, %rsi
+	movq	PER_CPU_VAR(postern_current), %rdi
+	movl	%eax, INVOCATION_SERVICE(%rdi)
+	movq	INVOCATION_SERVICES(%rdi), %r11
+	movq	(%r11,%rax,8), %r11
+	CALL_NOSPEC r11
+	movq	PER_CPU_VAR(postern_current), %rdi
+	cmpl	$0, INVOCATION_ENDED(%rdi)
+	jne	postern_leave
+	xorl	%ecx, %ecx
+	xorl	%edx, %edx
+	xorl	%esi, %esi
+	xorl	%edi, %edi
+	xorl	%r8d, %r8d
+	xorl	%r9d, %r9d
+	xorl	%r10d, %r10d
+	xorl	%r11d, %r11d
+	RET
+SYM_CODE_END(postern_service_gate)
+
+/* Page faults: the exception table's entry puts the low bits of the instruction's place in the
+ * arena into rax and goes on at the landing of the others. */
+	.balign LANDING_SIZE
+SYM_CODE_START(postern_landings)
+	ANNOTATE_NOENDBR
+	.set landing, 0
+	.rept LANDINGS
+	UNWIND_HINT_UNDEFINED
+	movzwl	%ax, %eax
+	orl	$(landing << LANDING_SHARE), %eax
+	jmp	postern_faulted
+	.balign LANDING_SIZE, 0xcc
+	.set landing, landing + 1
+	.endr
+SYM_CODE_END(postern_landings)
+
+SYM_CODE_START_LOCAL(postern_faulted)
+	UNWIND_HINT_UNDEFINED
+	movq	%cr2, %rcx
+	movq	PER_CPU_VAR(postern_current), %rdx
+	leaq	postern_arena(%rip), %rbx
+	addq	%rbx, %rax
+	movq	%rax, INVOCATION_AT(%rdx)
+	movq	%rcx, INVOCATION_TOUCHED(%rdx)
+	movl	$1, INVOCATION_ENDED(%rdx)	/* POSTERN_PAGE_FAULT */
+	jmp	postern_leave
+SYM_CODE_END(postern_faulted)
+
+/* Calls a function of the kernel's that was found by name, with up to five arguments behind its
+ * address. It has no endbr64 if nobody takes its address, so no indirect branch may go to it: a
+ * return may. */
+SYM_CODE_START(postern_call_found)
+	UNWIND_HINT_UNDEFINED
+	ENDBR
+	pushq	%rdi
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %rcx
+	movq	%r9, %r8
+	RET
+SYM_CODE_END(postern_call_found)

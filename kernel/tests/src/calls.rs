@@ -1,0 +1,241 @@
+//! Calls of extensions: values, faults with kind, offset and address, services.
+
+use std::fs::File;
+
+use postern_image::{ImageBuilder, Segment};
+use postern_kernel::abi::{self, Name, Outcome};
+
+use crate::checks::request;
+use crate::trusted::{Call, ask};
+
+/// Code for an image: functions one after the other, each named.
+#[derive(Default)]
+pub struct Code {
+    text: Vec<u8>,
+    functions: Vec<(String, u32)>,
+}
+
+impl Code {
+    /// Adds a function; calls and jumps to slot 0 are `e8` and `e9` with four zeros.
+    pub fn function(&mut self, name: &str, bytes: &[u8]) -> &mut Code {
+        self.text.resize(
+            self.text.len().next_multiple_of(16),
+            postern_verifier::window::FILL,
+        );
+        self.functions.push((name.into(), self.text.len() as u32));
+        self.text.extend_from_slice(bytes);
+        self
+    }
+
+    /// The image, which imports these services.
+    pub fn image(&self, services: &[&str], data: usize) -> Result<Vec<u8>, String> {
+        let mut builder = ImageBuilder::new(Vec::new());
+        builder.segment(Segment::Fs).stack_log2(12);
+        for service in services {
+            builder.import(*service, None);
+        }
+        let mut text = self.text.clone();
+        let slot = builder.slot_offset(0) as i32 - builder.text_offset() as i32;
+        for at in 0..text.len().saturating_sub(4) {
+            if matches!(text[at], 0xe8 | 0xe9) && text[at + 1..at + 5] == [0; 4] {
+                let displacement = slot - (at as i32 + 5);
+                text[at + 1..at + 5].copy_from_slice(&displacement.to_le_bytes());
+            }
+        }
+        builder.text(text).data(vec![7; data], 100);
+        for (name, at) in &self.functions {
+            builder.export(name.clone(), *at, None);
+        }
+        builder.build().map_err(|error| error.to_string())
+    }
+
+    /// Where a function lies in text.
+    fn position(&self, name: &str) -> u32 {
+        let found = self.functions.iter().find(|(known, _)| known == name);
+        found.map_or(u32::MAX, |(_, at)| *at)
+    }
+}
+
+/// Calls a function; what it returned, or how it ended.
+pub fn call(
+    device: &File,
+    id: u32,
+    function: &str,
+    arguments: [u64; 6],
+) -> Result<(Outcome, u64), String> {
+    let mut asked = Call {
+        id,
+        function: Name::new(function).unwrap_or_default(),
+        arguments,
+        ..Call::default()
+    };
+    ask(device, &mut asked).map_err(|error| format!("calling {function}: {error}"))?;
+    Ok((asked.outcome, asked.value))
+}
+
+/// Accesses of 8 bytes through edi.
+const LOAD: [u8; 6] = [0x64, 0x67, 0x48, 0x8b, 0x07, 0xc3];
+const STORE: [u8; 6] = [0x64, 0x67, 0x48, 0x89, 0x37, 0xc3];
+
+/// Functions for every way in which a call can end.
+fn functions_code() -> Code {
+    let mut code = Code::default();
+    // All six arguments, each with its weight.
+    code.function(
+        "sum",
+        &[
+            0x48, 0x8d, 0x04, 0x77, // lea (%rdi,%rsi,2), %rax
+            0x48, 0x8d, 0x04, 0x90, // lea (%rax,%rdx,4), %rax
+            0x48, 0x8d, 0x04, 0xc8, // lea (%rax,%rcx,8), %rax
+            0x4c, 0x01, 0xc0, // add %r8, %rax
+            0x4c, 0x29, 0xc8, // sub %r9, %rax
+            0xc3,
+        ],
+    );
+    code.function("load", &LOAD).function("store", &STORE);
+    code.function(
+        "divide",
+        &[0x48, 0x89, 0xf8, 0x31, 0xd2, 0x48, 0xf7, 0xf6, 0xc3],
+    );
+    code.function("ud2", &[0x90, 0x0f, 0x0b]);
+    code.function("int3", &[0x90, 0x90, 0xcc]);
+    code.function("loop", &[0xeb, 0xfe]);
+    code.function("serve", &[0xe9, 0, 0, 0, 0]);
+    // Calls, and faults behind the call: two return addresses are on the stack then.
+    code.function("deep", &[0xe8, 0x0b, 0, 0, 0, 0xc3]);
+    code.function("deeper", &[0x64, 0x67, 0x8b, 0x47, 0x10, 0xc3]);
+    // All that no argument is in: rax rbx rbp r10 to r14.
+    code.function(
+        "left",
+        &[
+            0x48, 0x09, 0xd8, 0x48, 0x09, 0xe8, 0x4c, 0x09, 0xd0, 0x4c, 0x09, 0xd8, 0x4c, 0x09,
+            0xe0, 0x4c, 0x09, 0xe8, 0x4c, 0x09, 0xf0, 0xc3,
+        ],
+    );
+    // What a service leaves: rcx rdx rsi rdi r8 to r11.
+    code.function(
+        "left_by_service",
+        &[
+            0xe8, 0, 0, 0, 0, 0x31, 0xc0, 0x48, 0x09, 0xc8, 0x48, 0x09, 0xd0, 0x48, 0x09, 0xf0,
+            0x48, 0x09, 0xf8, 0x4c, 0x09, 0xc0, 0x4c, 0x09, 0xc8, 0x4c, 0x09, 0xd0, 0x4c, 0x09,
+            0xd8, 0xc3,
+        ],
+    );
+    code.function("stack", &[0x4c, 0x89, 0xf8, 0xc3]);
+    // Registers that the kernel's C expects to find as they were, and then a fault.
+    code.function(
+        "spoil",
+        &[
+            0xbb, 1, 0, 0, 0, 0xbd, 1, 0, 0, 0, 0x41, 0xbc, 1, 0, 0, 0, 0x41, 0xbd, 1, 0, 0, 0,
+            0x41, 0xbe, 1, 0, 0, 0, 0x41, 0xbf, 1, 0, 0, 0, 0xc3,
+        ],
+    );
+    code
+}
+
+/// What a call has to come to.
+fn expect(
+    device: &File,
+    id: u32,
+    (function, arguments): (&str, [u64; 6]),
+    wanted: (Outcome, Option<u64>),
+) -> Result<(), String> {
+    let (outcome, value) = call(device, id, function, arguments)?;
+    match outcome == wanted.0 && wanted.1.is_none_or(|wanted| wanted == value) {
+        true => Ok(()),
+        false => Err(format!(
+            "{function}({arguments:x?}): {value:#x}, {outcome:x?}, not {wanted:x?}"
+        )),
+    }
+}
+
+/// Every way for a call to end, with what is told about it.
+pub fn functions(device: &File) -> Result<(), String> {
+    let code = functions_code();
+    let file = code.image(&["postern_time"], 100)?;
+    let parsed = postern_image::ImageFile::parse(&file).map_err(|error| error.to_string())?;
+    let layout = parsed.layout();
+    let mut asked = request(&file);
+    ask(device, &mut asked).map_err(|error| format!("loading: {error}"))?;
+    let id = asked.id;
+    if id == 0 {
+        return Err(format!("the image with functions: {:?}", asked.verdict));
+    }
+    let none = [0; 6];
+    let returned = (Outcome::default(), None);
+    let value = |value: u64| (Outcome::default(), Some(value));
+    let fault = |kind, function: &str, into: u32, address: u32| {
+        let offset = layout.text + code.position(function) + into;
+        let outcome = Outcome {
+            kind,
+            offset,
+            address,
+            service: 0,
+        };
+        (outcome, Some(0))
+    };
+    let check = |what: (&str, [u64; 6]), wanted| expect(device, id, what, wanted);
+    check(("sum", [1, 2, 3, 4, 5, 6]), value(1 + 4 + 12 + 32 + 5 - 6))?;
+    let data = u64::from(layout.data);
+    check(
+        ("load", [data, 0, 0, 0, 0, 0]),
+        value(0x0707_0707_0707_0707),
+    )?;
+    check(
+        ("load", [data | 5 << 32, 0, 0, 0, 0, 0]),
+        value(0x0707_0707_0707_0707),
+    )?;
+    check(("store", [data, 99, 0, 0, 0, 0]), returned)?;
+    for address in [0, 8, 0xfff8, layout.text, layout.heap_start, 0xffff_0000] {
+        let what = ("load", [address.into(), 0, 0, 0, 0, 0]);
+        check(what, fault(abi::PAGE_FAULT, "load", 0, address))?;
+    }
+    // The tail of an access at the end of the window lies behind it: told is the window's last byte
+    // or nothing.
+    let (outcome, _) = call(device, id, "load", [0xffff_ffff, 0, 0, 0, 0, 0])?;
+    if outcome.kind != abi::PAGE_FAULT {
+        return Err(format!("at the end of the window: {outcome:x?}"));
+    }
+    let info = 0x1_0000;
+    check(("load", [info, 0, 0, 0, 0, 0]), value(0))?;
+    check(
+        ("store", [info, 1, 0, 0, 0, 0]),
+        fault(abi::PAGE_FAULT, "store", 0, info as u32),
+    )?;
+    check(("divide", [42, 5, 0, 0, 0, 0]), value(8))?;
+    check(
+        ("divide", [42, 0, 0, 0, 0, 0]),
+        fault(abi::DIVISION, "divide", 5, 0),
+    )?;
+    check(("ud2", none), fault(abi::TRAP, "ud2", 1, 0))?;
+    check(("int3", none), fault(abi::TRAP, "int3", 2, 0))?;
+    check(
+        ("deep", [0x100, 0, 0, 0, 0, 0]),
+        fault(abi::PAGE_FAULT, "deeper", 0, 0x110),
+    )?;
+    check(("loop", none), fault(abi::TIMEOUT, "loop", 0, 0))?;
+    check(("left", none), value(0))?;
+    check(("left_by_service", [!0; 6]), value(0))?;
+    check(("spoil", none), returned)?;
+    check(
+        ("stack", none),
+        value((layout.stack + layout.stack_size).into()),
+    )?;
+    let (before, after) = (
+        call(device, id, "serve", none)?,
+        call(device, id, "serve", none)?,
+    );
+    if before.0.kind != abi::RETURNED || before.1 >= after.1 {
+        return Err(format!("the service for time: {before:?}, {after:?}"));
+    }
+    let absent = Outcome {
+        kind: abi::ABSENT,
+        ..Outcome::default()
+    };
+    check(("nothing", none), (absent, Some(0)))?;
+    ask(device, &mut asked.id).map_err(|error| format!("unloading: {error}"))?;
+    match call(device, id, "sum", none) {
+        Err(_) => Ok(()),
+        Ok(answer) => Err(format!("unloaded, and called all the same: {answer:?}")),
+    }
+}
