@@ -19,6 +19,7 @@
 //! | [`pool`], [`module`] | `pt_pool_…`, `pt_module_…` |
 //! | [`namespace`] | `pt_namespace_…` |
 //! | [`filter`], [`filter_set`] | `pt_filter_…`, `pt_filter_set_…` |
+//! | [`kernel`], [`kernel_map`] | `pt_kernel_…` |
 //! | [`source`], [`writer`] | `pt_source_…`, `pt_interfaces`, `pt_writer_…` |
 //! | [`handler`], [`demux`] | `pt_handler_…`, `pt_demux_…` |
 //! | [`symbol`], [`pointers`] | `pt_domain_sym…` |
@@ -43,6 +44,8 @@ pub mod fork;
 pub mod handle;
 pub mod handler;
 pub mod image;
+pub mod kernel;
+pub mod kernel_map;
 pub mod memory;
 pub mod module;
 pub mod namespace;

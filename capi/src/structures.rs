@@ -145,6 +145,42 @@ pub struct CPacket {
     pub reserved: [u32; 8],
 }
 
+/// `pt_kernel_statistics`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CKernelStatistics {
+    pub extension: u32,
+    pub rights: u32,
+    pub policy: u32,
+    pub segment: u32,
+    pub image: u64,
+    pub memory: u64,
+    pub ended: [u64; 10],
+    pub queued: u64,
+    pub lost: u64,
+    pub restarts: u64,
+    pub hooks: u32,
+    pub instructions: u32,
+    pub depth: u32,
+    pub longest_path: u32,
+    pub shared: u32,
+    pub reserved: [u32; 7],
+}
+
+/// `pt_kernel_attachment`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the header says it")]
+pub struct CKernelAttachment {
+    pub attachment: u32,
+    pub extension: u32,
+    pub calls: u64,
+    pub passed: u64,
+    pub function: [c_char; 64],
+    pub hook: [c_char; 128],
+}
+
 /// `const char *` in a structure through which a function of the host answers: NULL, or a text that
 /// stays until it is read.
 #[repr(transparent)]

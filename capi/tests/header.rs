@@ -5,8 +5,8 @@ use crate::support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{
-    demux, domain, failure, fault, module, namespace, observe, options, policy, pool, process,
-    revoke, share, source, structures, writer,
+    demux, domain, failure, fault, kernel, module, namespace, observe, options, policy, pool,
+    process, revoke, share, source, structures, writer,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -109,7 +109,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 57] = [
+const TYPES: [(&str, &str); 62] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -169,6 +169,11 @@ const TYPES: [(&str, &str); 57] = [
         "ReloadHandler",
         "void (*)(int, uint64_t, const pt_fault *, void *)",
     ),
+    ("Handle<KernelKind>", "pt_kernel *"),
+    ("Handle<KernelOptionsKind>", "pt_kernel_options *"),
+    ("Handle<KernelOpenedKind>", "pt_kernel_opened *"),
+    ("Out<CKernelStatistics>", "pt_kernel_statistics *"),
+    ("Out<CKernelAttachment>", "pt_kernel_attachment *"),
     ("Handle<ImageKind>", "pt_image *"),
     ("Handle<OptionsKind>", "pt_options *"),
     ("Handle<DomainKind>", "pt_domain *"),
@@ -243,6 +248,10 @@ fn types_agree() {
         .chain(source::LINKS)
         .chain(writer::FORMATS)
         .chain(demux::FLAGS)
+        .chain(kernel::ENDS)
+        .chain(kernel::RIGHTS)
+        .chain(kernel::POLICIES)
+        .chain(kernel::FAMILIES)
         .chain(REGISTERS.iter().enumerate().map(|(i, n)| (*n, i as i32)));
     let mut known = Vec::new();
     for (name, value) in constants {
@@ -437,7 +446,8 @@ const REGISTERS: [&str; 16] = [
 
 fn layouts() -> Vec<(String, usize)> {
     use structures::{
-        CCall, CConfig, CCounters, CFault, CPacket, CQuestion, CRepossession, CTally,
+        CCall, CConfig, CCounters, CFault, CKernelAttachment, CKernelStatistics, CPacket,
+        CQuestion, CRepossession, CTally,
     };
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
@@ -451,6 +461,14 @@ fn layouts() -> Vec<(String, usize)> {
         ("sizeof(pt_counters)".to_owned(), size_of::<CCounters>()),
         ("sizeof(pt_tally)".to_owned(), size_of::<CTally>()),
         ("sizeof(pt_packet)".to_owned(), size_of::<CPacket>()),
+        (
+            "sizeof(pt_kernel_statistics)".to_owned(),
+            size_of::<CKernelStatistics>(),
+        ),
+        (
+            "sizeof(pt_kernel_attachment)".to_owned(),
+            size_of::<CKernelAttachment>(),
+        ),
         (
             "sizeof(void *)".to_owned(),
             size_of::<postern_capi::handle::Handle<domain::DomainKind>>(),
@@ -468,6 +486,8 @@ fn layouts() -> Vec<(String, usize)> {
     fields!(CRepossession, "pt_repossession": size kind name why);
     fields!(CTally, "pt_tally": name packets bytes dropped answers faults reserved);
     fields!(CPacket, "pt_packet": time at length wire_length interface direction reserved);
+    fields!(CKernelStatistics, "pt_kernel_statistics": extension rights policy segment image memory ended queued lost restarts hooks instructions depth longest_path shared reserved);
+    fields!(CKernelAttachment, "pt_kernel_attachment": attachment extension calls passed function hook);
     fields!(CCounters, "pt_counters": size calls faults inside_ns hot_ns moves services denied system_calls refused);
     all
 }

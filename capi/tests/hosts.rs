@@ -139,6 +139,11 @@ fn namespaces() {
     support::run(support::compile("namespaces.c", &[]), &[] as &[&str]);
 }
 
+#[test]
+fn extensions_of_the_kernel() {
+    support::test("kernel.c");
+}
+
 /// Everything in one program, without the shared library.
 #[test]
 fn linked_statically() {

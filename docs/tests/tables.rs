@@ -248,6 +248,7 @@ fn every_c_function_is_listed() {
             "postern-modules",
             "postern-policy",
             "postern-filter",
+            "postern-kernel",
         ]
         .map(|name| read(&format!("capi/include/{name}.h")))
         .concat(),

@@ -12,11 +12,12 @@ use std::sync::OnceLock;
 /// The macros, which declare nothing; the first of the others includes them.
 pub const MACROS: &str = "postern-types.h";
 /// What hosts include; each may need those before it.
-pub const HEADERS: [&str; 4] = [
+pub const HEADERS: [&str; 5] = [
     "postern.h",
     "postern-modules.h",
     "postern-policy.h",
     "postern-filter.h",
+    "postern-kernel.h",
 ];
 
 /// A directory that looks as after `make install`: lib, include, and `kit.px`.
