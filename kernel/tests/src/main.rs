@@ -5,6 +5,7 @@
 
 mod calls;
 mod checks;
+mod fuzz;
 mod trusted;
 
 use std::fs::{File, OpenOptions};
@@ -71,6 +72,9 @@ fn run() -> Result<(), String> {
         })?;
         if trusted::remove(c"postern").is_ok() {
             return Err("the module was unloaded while its device was open".into());
+        }
+        if let Some(count) = option("postern.fuzz") {
+            fuzz::requests(&device, seed, count)?;
         }
         checks::left_loaded(&device, &cases)?;
     }

@@ -1,5 +1,9 @@
 //! System calls that the standard library has no name for.
 
+mod random;
+
+pub use random::{Handling, Playground, ask_at_random, handle_at_random};
+
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
