@@ -36,7 +36,9 @@ pub enum Error {
     #[error(transparent)]
     Read(#[from] Unreadable),
     /// A name that the device does not take.
-    #[error("`{name}`: names have at most 63 bytes here, and neither NUL nor control characters")]
+    #[error(
+        "`{name}`: names have at most 63 bytes here, and those of extensions are ASCII without spaces"
+    )]
     Name {
         /// The name.
         name: String,

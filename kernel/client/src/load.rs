@@ -135,7 +135,7 @@ impl LoadOptions {
             name => name,
         };
         let refused = || Error::Name { name: name.into() };
-        if name.is_empty() || name.contains(char::is_control) {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(refused());
         }
         let (shared, shared_size) = self.area(image)?;

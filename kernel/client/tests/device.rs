@@ -164,7 +164,7 @@ fn what_is_loaded_has_a_number() {
     // Without a name it has the image's.
     let _ = fake.device().load(&image(&[0xc3]), &LoadOptions::default());
     assert!(fake.asked().contains("name: \"small\""), "{}", fake.asked());
-    for bad in ["a\nb", &"x".repeat(64), "a\0b"] {
+    for bad in ["a\nb", "a b", "é", &"x".repeat(64), "a\0b"] {
         let error = fake
             .device()
             .load(&image(&[0xc3]), &LoadOptions::named(bad));

@@ -14,6 +14,9 @@ use postern_verifier::Profile;
 /// Snippets at random in each of the four machines, unless the environment has another number.
 const SNIPPETS: u32 = 2_500;
 
+/// Requests at random in each of them, unless the environment has another number.
+const REQUESTS: u32 = 10_000;
+
 /// The attack corpus for the guest: name, expectation, imports, bytes.
 fn cases() -> String {
     let mut cases = String::new();
@@ -68,8 +71,12 @@ fn judges_as_user_space_does(version: &str) {
     std::fs::write(&at, files.finish()).expect("a file");
     let snippets = std::env::var("POSTERN_KERNEL_SNIPPETS")
         .map_or(SNIPPETS, |number| number.parse().expect("a number"));
+    let requests = std::env::var("POSTERN_KERNEL_REQUESTS")
+        .map_or(REQUESTS, |number| number.parse().expect("a number"));
     for processors in [1, 2] {
-        let options = format!("postern.seed={processors} postern.snippets={snippets}");
+        let options = format!(
+            "postern.seed={processors} postern.snippets={snippets} postern.fuzz={requests}"
+        );
         let shown = boot(&kernel, &at, processors, &options);
         let mut lines = shown.lines().map(str::trim_end);
         assert!(lines.any(|line| line == "guest: ok"), "{version}: {shown}");
