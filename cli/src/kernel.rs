@@ -6,14 +6,16 @@
 mod attach;
 mod call;
 mod events;
+mod fault;
+mod image;
 mod load;
 mod map;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use postern_kernel::{Device, Error, Id, Image, PATH};
+use postern_kernel::{Device, Error, PATH};
 
 use crate::output::{self, Failure, Outcome, SUCCESS};
 
@@ -103,22 +105,5 @@ impl From<Error> for Failure {
 impl From<postern_kernel::Unreadable> for Failure {
     fn from(error: postern_kernel::Unreadable) -> Failure {
         Failure::unusable(error.to_string())
-    }
-}
-
-/// The image that somebody says is the one that is loaded under the number; another size is
-/// another image.
-fn image(device: &Device, id: Id, path: Option<&Path>) -> Result<Option<Image>, Failure> {
-    let Some(path) = path else {
-        return Ok(None);
-    };
-    let image = Image::read(path)?;
-    let (here, there) = (image.bytes().len() as u64, device.statistics(id)?.size);
-    match here == there {
-        true => Ok(Some(image)),
-        false => Err(Failure::unusable(format!(
-            "{} has {here} bytes, and what is loaded as extension {id} has {there}: it is another image",
-            path.display()
-        ))),
     }
 }

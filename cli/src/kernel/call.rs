@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use postern_image::{ImageFile, Type};
-use postern_kernel::{Device, Ended, Fault, Image};
+use postern_kernel::{Device, Ended, Image};
 use serde::Serialize;
 
+use super::fault::FaultView;
 use crate::number;
 use crate::output::{self, FAULT, Failure, Outcome, SUCCESS};
 use crate::run::arguments::shown;
@@ -29,58 +30,6 @@ pub struct Call {
     image: Option<PathBuf>,
 }
 
-/// A fault for programs.
-#[derive(Serialize)]
-pub(super) struct FaultView {
-    kind: &'static str,
-    message: String,
-    offset: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    address: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    service: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    symbol: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u64>,
-}
-
-impl FaultView {
-    /// Of an end that is a fault.
-    pub(super) fn new(ended: &Ended, image: Option<&Image>) -> Option<FaultView> {
-        let located = match image {
-            Some(image) => ended.clone().located(image),
-            None => ended.clone(),
-        };
-        let kind = located.name();
-        let Ended::Fault(fault) = located else {
-            return None;
-        };
-        let message = fault.to_string();
-        let Fault {
-            offset,
-            address,
-            service,
-            symbol,
-            file,
-            line,
-            ..
-        } = fault;
-        Some(FaultView {
-            kind,
-            message,
-            offset,
-            address: (kind == "page-fault").then_some(address),
-            service: (kind == "bad-argument").then_some(service),
-            symbol,
-            file,
-            line,
-        })
-    }
-}
-
 #[derive(Serialize)]
 struct Report {
     ended: &'static str,
@@ -93,7 +42,7 @@ struct Report {
 /// Calls.
 pub fn call(device: &Device, arguments: &Call, json: bool) -> Outcome {
     let id = device.find(&arguments.extension)?;
-    let image = super::image(device, id, arguments.image.as_deref())?;
+    let image = super::image::loaded(device, id, arguments.image.as_deref())?;
     let words = arguments.arguments.iter().map(|word| {
         let value = number::integer(word).map(|value| value as u64);
         value.ok_or_else(|| Failure::unusable(format!("`{word}` is no integer, such as 7 or 0x1f")))

@@ -7,7 +7,7 @@ use postern_kernel::{Device, KINDS, Statistics};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::call::FaultView;
+use super::fault::FaultView;
 use crate::number;
 use crate::output::{self, Outcome, SUCCESS, Style};
 
@@ -99,7 +99,7 @@ struct View {
 /// Shows what is known of one.
 pub fn stats(device: &Device, arguments: &Stats, json: bool) -> Outcome {
     let id = device.find(&arguments.extension)?;
-    let image = super::image(device, id, arguments.image.as_deref())?;
+    let image = super::image::loaded(device, id, arguments.image.as_deref())?;
     let statistics = device.statistics(id)?;
     let last = statistics.last.as_ref();
     let last_fault = last.and_then(|ended| FaultView::new(ended, image.as_ref()));

@@ -15,7 +15,7 @@ use postern_verifier::Profile;
 const SNIPPETS: u32 = 2_500;
 
 /// Requests at random in each of them, unless the environment has another number.
-const REQUESTS: u32 = 10_000;
+const REQUESTS: u32 = 3_000;
 
 /// The attack corpus for the guest: name, expectation, imports, bytes.
 fn cases() -> String {
