@@ -235,11 +235,14 @@ pub fn link(
     options: &LinkOptions,
 ) -> Result<(), LinkError> {
     const PROGRAM_STACK: u32 = 20;
+    // As much as the kernel gives its own code; each window of each processor has one.
+    const KERNEL_STACK: u32 = 14;
     let named = |name: &str| options.exports.iter().any(|export| export == name);
     let program =
         !options.shared && (options.exports.is_empty() || named("main")) && has_main(inputs)?;
     let usual = match program && options.libc.is_some() {
         true => PROGRAM_STACK,
+        false if options.kernel => KERNEL_STACK,
         false => postern_verifier::window::STACK_LOG2.1,
     };
     let stack_log2 = options.stack_log2.unwrap_or(usual);
