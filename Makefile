@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-bench programs clean
 
 all: build
 
@@ -95,6 +95,13 @@ linux-test: setup-kernel
 # The module's sources as DKMS builds them for each kernel, and a package of them for Debian, below target/dkms.
 dkms:
 	@kernel/linux/dkms.sh
+
+# The module beside eBPF, in instructions, which an emulator counts.
+setup-linux-bench: setup-kernel
+	@scripts/setup.sh clang cpio libbpf-dev
+
+linux-bench: build setup-linux-bench
+	bench/linux/run.sh $(ARGS)
 
 docs:
 	@scripts/docs.sh
