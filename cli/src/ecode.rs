@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use judged::Verdict;
 use postern::Image;
-use postern_ecode::Compiler;
+use postern_ecode::{Compiler, Options};
 use postern_verifier::window::STACK_LOG2;
 
 use crate::output::{self, Failure, Outcome, REFUSED, SUCCESS};
@@ -28,6 +28,7 @@ Examples:
   postern ecode filter.ec
   postern ecode filter.ec -S
   postern ecode filter.ec -o filter.px
+  postern ecode rules.ec --kernel -o rules.pst
   postern ecode math.ec --run gcd 12 18
   postern ecode math.ec --watch --run gcd 12 18")]
 pub struct Arguments {
@@ -47,6 +48,10 @@ pub struct Arguments {
     /// A file that sources may include by its name without folders
     #[arg(long, value_name = "FILE")]
     header: Vec<PathBuf>,
+    /// Make an image for the kernel: memory through fs, general registers only, no recursion and no
+    /// calls through pointers
+    #[arg(long, conflicts_with = "run")]
+    kernel: bool,
     /// Call a function; takes the arguments and options of `postern run` behind the file, and
     /// stands last
     #[arg(long, num_args = 1.., allow_hyphen_values = true, value_names = ["FUNCTION", "ARG"])]
@@ -73,7 +78,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn once(arguments: &Arguments, call: Option<&run::Arguments>) -> Outcome {
-    let mut compiler = Compiler::default();
+    let mut compiler = Compiler::new(Options {
+        kernel: arguments.kernel,
+        ..Options::default()
+    });
     for path in &arguments.header {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         compiler.header(&name, output::read(path)?);
@@ -83,7 +91,7 @@ fn once(arguments: &Arguments, call: Option<&run::Arguments>) -> Outcome {
         .iter()
         .map(|path| judged::source(&mut compiler, path))
         .collect::<Result<Vec<_>, _>>()?;
-    let verdict = judged::together(&sources, arguments.stack);
+    let verdict = judged::together(&sources, arguments.stack, arguments.kernel);
     let Verdict::Accepted(linked, ..) = &verdict else {
         return report::refused(&sources, &verdict, arguments.json).map(|()| REFUSED);
     };

@@ -207,3 +207,45 @@ fn changes_are_watched() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+/// Two files, callees before callers; what is written is an image that a process refuses.
+#[test]
+fn images_for_the_kernel_are_written() {
+    file(
+        "low.ec",
+        "static int used;\nint third(int x) { used++; return x / 3; }\nint count(void) { return used; }\n",
+    );
+    file(
+        "high.ec",
+        "int third(int); int f(int x)\n{\n\treturn third(x) + 1;\n}\n",
+    );
+    let words = ["ecode", "--kernel", "low.ec", "high.ec"];
+    let made = postern(&[&words[..], &["-o", "ring0.pst"]].concat());
+    assert_eq!(made.good(), "");
+    let judged = postern(&["verify", "--kernel", "ring0.pst"]).good();
+    assert!(
+        judged.contains("accepted") && judged.contains("general registers only"),
+        "{judged}"
+    );
+    let bad = postern(&["run", "ring0.pst", "f", "3"]).bad(2);
+    assert!(bad.contains("the image is for the kernel"), "{bad}");
+    let listed = postern(&[&words[..], &["-S"]].concat()).good();
+    assert!(listed.contains("<third>") && listed.contains("# 3: \treturn third(x) + 1;"));
+    assert!(
+        listed.contains("%fs:") && !listed.contains("%gs:"),
+        "{listed}"
+    );
+
+    file(
+        "again.ec",
+        "int f(int n)\n{\n\treturn n ? f(n - 1) : 0;\n}\n",
+    );
+    let bad = postern(&["ecode", "--kernel", "again.ec"]).bad(1);
+    assert!(bad.contains("again.ec:3: `f` calls itself"), "{bad}");
+    file("half.ec", "double half(double x) { return x / 2; }\n");
+    let bad = postern(&["ecode", "--kernel", "half.ec"]).bad(1);
+    assert!(
+        bad.contains("half.ec:1:") && bad.contains("floating"),
+        "{bad}"
+    );
+}

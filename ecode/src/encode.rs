@@ -1,6 +1,6 @@
 //! Machine code of a function, directly in the confined form: every memory operand is gs-relative
-//! with a 32-bit address, r15 is the data stack, indirect calls are guarded sequences. Nothing here
-//! is trusted: the verifier judges the result.
+//! (fs-relative for the kernel) with a 32-bit address, r15 is the data stack, indirect calls are
+//! guarded sequences. Nothing here is trusted: the verifier judges the result.
 
 mod call;
 mod float;
@@ -104,7 +104,10 @@ impl Encoder<'_> {
 
     /// The whole function. False if a short jump does not reach.
     fn function(&mut self) -> bool {
-        self.asm.bytes(&PAD);
+        // Nothing calls through pointers in ring 0.
+        if !self.code.kernel {
+            self.asm.bytes(&PAD);
+        }
         self.labels = self.code.blocks.len() as u32 + 1;
         self.guess_blocks();
         let mut line = self.code.from;
@@ -251,7 +254,20 @@ impl Encoder<'_> {
 
     /// Memory of the frame, so many bytes above its lowest.
     fn frame_at(&self, at: u32) -> Mem {
-        confined(Mem::base(self.frame_base()).disp(at as i32))
+        self.confined(Mem::base(self.frame_base()).disp(at as i32))
+    }
+
+    /// Memory of the stack, so many bytes above its lowest.
+    fn on_stack(&self, at: u32) -> Mem {
+        self.confined(Mem::base(STACK).disp(at as i32))
+    }
+
+    /// Memory as a window's code sees it: relative to the window's segment, with 32-bit addresses.
+    fn confined(&self, mem: Mem) -> Mem {
+        match self.code.kernel {
+            false => mem.gs().addr32(),
+            true => mem.fs().addr32(),
+        }
     }
 
     fn instruction(&mut self, ins: &Inst) {
@@ -294,16 +310,6 @@ fn weight(ins: &Inst) -> u32 {
         Op::Allocate => 40,
         _ => GUESS,
     }
-}
-
-/// Memory as a window's code sees it: relative to gs, with 32-bit addresses.
-fn confined(mem: Mem) -> Mem {
-    mem.gs().addr32()
-}
-
-/// Memory of the stack, so many bytes above its lowest.
-fn on_stack(at: u32) -> Mem {
-    confined(Mem::base(STACK).disp(at as i32))
 }
 
 /// The width of an operation on integers: those of less than 32 bits are done with 32.

@@ -39,6 +39,8 @@ pub(crate) struct Finish<'a> {
     pub unit: &'a mut Building,
     /// [`crate::Options::replaceable`].
     pub replaceable: bool,
+    /// All calls are relocations, and go to where functions begin: there are no landing pads.
+    pub relocated: bool,
 }
 
 impl Finish<'_> {
@@ -134,7 +136,7 @@ impl Finish<'_> {
             let relative = reference.kind == ReferenceKind::Relative;
             let fixed = || {
                 let global = global_of(symbol).map(|i| &self.unit.globals[i]);
-                !self.replaceable || global.is_none_or(|g| g.is_static)
+                !self.relocated && (!self.replaceable || global.is_none_or(|g| g.is_static))
             };
             if relative && target == Target::Section(Section::Text) && fixed() {
                 // Within this text: known now, and behind the landing pad.

@@ -6,37 +6,49 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
+use core::fmt::{self, Write};
 
 use postern_image::debug::{Function, LineRow, LineTable, Listing};
-use postern_image::{ImageBuilder, ImageError};
+use postern_image::{ImageBuilder, ImageError, Segment};
 use postern_verifier::relocation::{Places, Section};
-use postern_verifier::window::{FILL, slot};
+use postern_verifier::window::{FILL, KERNEL_CALLS, slot};
 
 use postern_image::object::{Import, Object, PlaceError, Symbol};
+
+use crate::order::{self, Call, Disorder, Moved};
 
 /// Units that have become a file.
 #[derive(Clone, Debug)]
 pub struct Linked {
     /// The extension file.
     pub file: Vec<u8>,
-    /// Where each unit lies in the window.
+    /// Where each unit lies in the window. Of code for the kernel, whose functions are in an order
+    /// of their own, [`Linked::offset`] tells where they are.
     pub places: Vec<Places>,
+    /// Where the functions of each unit went, if they are in such an order.
+    moved: Vec<Vec<Moved>>,
 }
 
 impl Linked {
+    /// Offset in the window of a position in a unit's text.
+    pub fn offset(&self, unit: usize, position: u32) -> u32 {
+        let text = self.places.get(unit).map_or(0, |places| places.text);
+        text.saturating_add(match self.moved.get(unit) {
+            Some(moved) => order::moved(moved, position),
+            None => position,
+        })
+    }
+
     /// Adds the names of all functions and their lines to the file, which was made of `units`: so
     /// faults, `perf` and GDB tell them. The units are of these sources, in this order.
     pub fn name_lines(&mut self, units: &[Object], sources: &[&str]) {
-        let (mut functions, mut lines) = (Vec::new(), LineTable::default());
-        let mut text = (u32::MAX, 0);
-        for ((unit, source), place) in units.iter().zip(sources).zip(&self.places) {
-            let at = |position: u32| place.text.saturating_add(position);
-            text = (text.0.min(at(0)), text.1.max(at(unit.text.len() as u32)));
+        let (mut functions, mut lines) = (Vec::<Function<'_>>::new(), LineTable::default());
+        for (number, (unit, source)) in units.iter().zip(sources).enumerate() {
+            let at = |position: u32| self.offset(number, position);
             let inside = unit.symbols.iter().filter(|s| s.section == Section::Text);
             functions.extend(inside.map(|symbol| Function {
                 start: at(symbol.offset),
-                end: at(symbol.offset.saturating_add(symbol.size)),
+                end: at(symbol.offset).saturating_add(symbol.size),
                 name: &symbol.name,
             }));
             let file = lines.files.len() as u32;
@@ -50,6 +62,14 @@ impl Linked {
                 }));
         }
         functions.sort_unstable();
+        // The order of the text, if functions have one of their own.
+        lines.rows.sort_by_key(|row| row.offset);
+        let bounds = functions
+            .iter()
+            .map(|function| (function.start, function.end));
+        let text = bounds.fold((u32::MAX, 0), |text, (start, end)| {
+            (text.0.min(start), text.1.max(end))
+        });
         if text.0 < text.1 {
             let listing = Listing {
                 name: sources.first().copied().unwrap_or_default(),
@@ -72,10 +92,56 @@ pub enum LinkError {
     Signature(String, String, String),
     /// An object that no unit defines; hosts provide functions only.
     Object(String),
+    /// For the kernel: these call each other, the last one the first.
+    Circle(Vec<Call>),
+    /// For the kernel: so many calls are inside each other, which are more than there may be.
+    Deep(Vec<Call>),
     /// The units do not fit a window.
     Place(PlaceError),
     /// No legal file can be made of them.
     Image(ImageError),
+}
+
+impl LinkError {
+    /// The error, with the names of the sources that the units were made of, in their order: calls
+    /// are told with file and line.
+    pub fn show(&self, sources: &[&str]) -> String {
+        let mut text = String::new();
+        // Strings take everything.
+        let _ = match self {
+            LinkError::Circle(calls) => circle(calls, sources, &mut text),
+            LinkError::Deep(calls) => deep(calls, sources, &mut text),
+            other => write!(text, "{other}"),
+        };
+        text
+    }
+}
+
+fn circle(calls: &[Call], sources: &[&str], text: &mut String) -> fmt::Result {
+    for (number, call) in calls.iter().enumerate() {
+        call.show(sources, text)?;
+        let again = number > 0 && number + 1 == calls.len();
+        text.write_str(if again { " again\n" } else { "\n" })?;
+    }
+    text.write_str(
+        "code for the kernel has no recursion, for its calls are on the kernel's own stack: make it a loop, with an array for what is still to be done",
+    )
+}
+
+fn deep(calls: &[Call], sources: &[&str], text: &mut String) -> fmt::Result {
+    if let (Some(first), Some(last)) = (calls.first(), calls.last()) {
+        first.show(sources, text)?;
+        writeln!(
+            text,
+            ", and so on to `{}`, {} calls deep",
+            last.callee,
+            calls.len()
+        )?;
+    }
+    write!(
+        text,
+        "code for the kernel may have {KERNEL_CALLS} calls inside each other, for they are on the kernel's own stack: return before the next is called"
+    )
 }
 
 impl fmt::Display for LinkError {
@@ -92,6 +158,7 @@ impl fmt::Display for LinkError {
                     "no source defines the object `{name}`; hosts provide functions only"
                 )
             }
+            LinkError::Circle(_) | LinkError::Deep(_) => f.write_str(&self.show(&[])),
             LinkError::Place(error) => error.fmt(f),
             LinkError::Image(error) => error.fmt(f),
         }
@@ -106,6 +173,38 @@ impl core::error::Error for LinkError {}
 /// # Errors
 /// If they do not fit together, or not into a window.
 pub fn link(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
+    link_through(units, stack_log2, Segment::Gs)
+}
+
+/// As [`link`], of units that were compiled with [`crate::Options::kernel`]: an image for the
+/// kernel, in which callees stand behind their callers.
+///
+/// # Errors
+/// As there; or functions call each other in a circle, or too deep.
+pub fn link_for_kernel(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
+    let exported = exported(units)?;
+    // What does not fit together is told of the units as they are.
+    imports(units, &exported)?;
+    let ordered = order::together(units, &exported).map_err(|disorder| match disorder {
+        Disorder::Circle(calls) => LinkError::Circle(calls),
+        Disorder::Deep(calls) => LinkError::Deep(calls),
+    })?;
+    let linked = link_through(&[ordered.object], stack_log2, Segment::Fs)?;
+    let of_all = linked.places.first().copied().unwrap_or_default();
+    let places = ordered.starts.iter().map(|[rodata, data, bss]| Places {
+        text: of_all.text,
+        rodata: of_all.rodata + rodata,
+        data: of_all.data + data,
+        bss: of_all.bss + bss,
+    });
+    Ok(Linked {
+        file: linked.file,
+        places: places.collect(),
+        moved: ordered.moved,
+    })
+}
+
+fn link_through(units: &[Object], stack_log2: u32, segment: Segment) -> Result<Linked, LinkError> {
     let exported = exported(units)?;
     let imports = imports(units, &exported)?;
     // Where each section of each unit begins, from the beginning of all of them.
@@ -132,6 +231,7 @@ pub fn link(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
 
     let mut builder = ImageBuilder::new(text.clone());
     builder
+        .segment(segment)
         .stack_log2(stack_log2)
         .any_stack(true)
         .rodata(rodata.clone())
@@ -170,14 +270,18 @@ pub fn link(units: &[Object], stack_log2: u32) -> Result<Linked, LinkError> {
     }
     builder.text(text).rodata(rodata).data(data, bss);
     let file = builder.build().map_err(LinkError::Image)?;
-    Ok(Linked { file, places })
+    Ok(Linked {
+        file,
+        places,
+        moved: Vec::new(),
+    })
 }
 
 /// Alignment of the sections of a unit.
-const ALIGN: usize = 64;
+pub(crate) const ALIGN: usize = 64;
 
 /// Appends a section at the next aligned place; returns that.
-fn append(all: &mut Vec<u8>, bytes: &[u8], fill: u8) -> usize {
+pub(crate) fn append(all: &mut Vec<u8>, bytes: &[u8], fill: u8) -> usize {
     let start = all.len().next_multiple_of(ALIGN);
     all.resize(start, fill);
     all.extend_from_slice(bytes);
@@ -185,7 +289,7 @@ fn append(all: &mut Vec<u8>, bytes: &[u8], fill: u8) -> usize {
 }
 
 /// What units define for each other, by name: the unit's number and the symbol.
-type Exported<'a> = BTreeMap<&'a str, (usize, &'a Symbol)>;
+pub(crate) type Exported<'a> = BTreeMap<&'a str, (usize, &'a Symbol)>;
 
 fn exported(units: &[Object]) -> Result<Exported<'_>, LinkError> {
     let mut exported = Exported::new();

@@ -316,6 +316,8 @@ pub(crate) struct Code {
     pub overflow: bool,
     /// Instructions and blocks that were made, moved and encoded, in all functions so far.
     pub steps: u64,
+    /// [`crate::Options::kernel`].
+    pub kernel: bool,
 }
 
 impl Code {

@@ -36,11 +36,14 @@ mod headers;
 #[cfg(feature = "std")]
 mod image;
 mod ir;
+mod kernel;
 mod lex;
 mod limits;
 mod lower;
 mod names;
 mod optimize;
+#[cfg(feature = "std")]
+mod order;
 mod parse;
 mod report;
 mod token;
@@ -49,8 +52,10 @@ mod types;
 
 pub use diagnostics::{Diagnostic, Errors, Rule};
 #[cfg(feature = "std")]
-pub use image::{LinkError, Linked, link};
+pub use image::{LinkError, Linked, link, link_for_kernel};
 pub use limits::Limits;
+#[cfg(feature = "std")]
+pub use order::Call;
 pub use postern_image::object::{Import, Object, PlaceError, Placed, Symbol};
 pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};
 
@@ -73,6 +78,10 @@ pub struct Options {
     /// Calls of functions that are not static are relocations, also within the source, so that who
     /// loads the unit can put another function in the place of each.
     pub replaceable: bool,
+    /// The code is for ring 0: memory through fs, general registers only, no landing pads. What
+    /// cannot be is an error: floating point, and calls through pointers. Calls are relocations,
+    /// and [`link_for_kernel`] puts callees behind their callers.
+    pub kernel: bool,
 }
 
 /// A compiler that keeps its memory from one compilation to the next.
@@ -89,10 +98,12 @@ pub struct Compiler {
 impl Compiler {
     /// A compiler with these options.
     pub fn new(options: Options) -> Compiler {
-        Compiler {
+        let mut compiler = Compiler {
             options,
             ..Compiler::default()
-        }
+        };
+        compiler.code.kernel = options.kernel;
+        compiler
     }
 
     /// Gives a text that sources may include by this name; one given before by the same name is
@@ -145,6 +156,7 @@ impl Compiler {
                 names: &parser.names,
                 types: &parser.types,
                 unit: &mut parser.unit,
+                relocated: self.options.kernel,
                 replaceable: self.options.replaceable,
             };
             Some(Ok(finish.finish()))
@@ -164,6 +176,9 @@ impl Compiler {
         }
         if self.code.overflow {
             parser.limit(parser.at(), "instructions in a function", "function");
+        }
+        if self.code.kernel {
+            kernel::check(&self.code, parser);
         }
         if parser.report.any() {
             return;

@@ -3,6 +3,7 @@
 mod errors;
 mod features;
 mod hostile;
+mod kernel;
 mod language;
 mod mutation;
 mod random;

@@ -132,6 +132,7 @@ pub fn compile(name: &str, source: &[u8], most: u64, variables: u64) -> Result<A
     let mut compiler = Compiler::new(Options {
         limits,
         replaceable: true,
+        ..Options::default()
     });
     let began = Instant::now();
     let unit = compiler.compile(&text).map_err(|e| Problem::source(&e))?;

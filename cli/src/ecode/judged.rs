@@ -48,7 +48,7 @@ pub fn source(compiler: &mut Compiler, path: &Path) -> Result<Source, Failure> {
 }
 
 /// Links what the sources became, and has the verifier judge it.
-pub fn together(sources: &[Source], stack_log2: u32) -> Verdict {
+pub fn together(sources: &[Source], stack_log2: u32, kernel: bool) -> Verdict {
     let units: Vec<Object> = sources
         .iter()
         .filter_map(|source| source.result.as_ref().ok().cloned())
@@ -56,12 +56,16 @@ pub fn together(sources: &[Source], stack_log2: u32) -> Verdict {
     if units.len() < sources.len() {
         return Verdict::Errors;
     }
-    let mut linked = match postern_ecode::link(&units, stack_log2) {
-        Ok(linked) => linked,
-        Err(error) => return Verdict::Apart(error.to_string()),
-    };
     let names: Vec<_> = sources.iter().map(|s| s.path.to_string_lossy()).collect();
     let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    let linked = match kernel {
+        true => postern_ecode::link_for_kernel(&units, stack_log2),
+        false => postern_ecode::link(&units, stack_log2),
+    };
+    let mut linked = match linked {
+        Ok(linked) => linked,
+        Err(error) => return Verdict::Apart(error.show(&names)),
+    };
     linked.name_lines(&units, &names);
     let image = match ImageFile::parse(&linked.file) {
         Ok(image) => image,
@@ -69,7 +73,12 @@ pub fn together(sources: &[Source], stack_log2: u32) -> Verdict {
     };
     let subject = Subject::image(&image, &linked.file);
     let start = Instant::now();
-    match subject.judge(Profile::User) {
+    let profile = if kernel {
+        Profile::Kernel
+    } else {
+        Profile::User
+    };
+    match subject.judge(profile) {
         Ok(facts) => {
             let seconds = start.elapsed().as_secs_f64();
             Verdict::Accepted(linked, FactsView::from(&facts), seconds)

@@ -19,7 +19,7 @@ pub fn of(sources: &[Source], linked: &Linked) -> Result<String, Failure> {
     let base = image.layout().text;
     let names = names(sources, linked, &image);
     let mut out = String::new();
-    for (source, place) in sources.iter().zip(&linked.places) {
+    for (number, source) in sources.iter().enumerate() {
         let Ok(unit) = &source.result else { continue };
         let lines: Vec<&str> = source.text.lines().collect();
         let of_line: BTreeMap<u32, u32> = unit.lines.iter().copied().collect();
@@ -36,12 +36,12 @@ pub fn of(sources: &[Source], linked: &Linked) -> Result<String, Failure> {
             let c = report::prototype(&function.name, &function.signature);
             let c = c.map_or(String::new(), |c| format!("\t\t# {c}"));
             let _ = writeln!(out, "{}:{c}", function.name);
-            let start = place.text + function.offset;
+            let start = linked.offset(number, function.offset);
             let end = (start + function.size - base) as usize;
             let body = text.get(..end).unwrap_or(&text);
             let instructions = disassembly::around(body, base, start, start, 0, body.len());
             for instruction in instructions {
-                if let Some(line) = of_line.get(&(instruction.offset - place.text)) {
+                if let Some(line) = of_line.get(&(instruction.offset - start + function.offset)) {
                     let shown = lines.get(*line as usize - 1).unwrap_or(&"");
                     let clean: String = shown
                         .chars()
@@ -69,10 +69,10 @@ fn names<'a>(
     image: &ImageFile<'a>,
 ) -> BTreeMap<u32, String> {
     let mut names = BTreeMap::new();
-    for (source, place) in sources.iter().zip(&linked.places) {
+    for (number, source) in sources.iter().enumerate() {
         let symbols = source.result.iter().flat_map(|unit| &unit.symbols);
         for symbol in symbols.filter(|symbol| symbol.section == Section::Text) {
-            names.insert(place.text + symbol.offset, symbol.name.clone());
+            names.insert(linked.offset(number, symbol.offset), symbol.name.clone());
         }
     }
     let gates = image.layout().gates;

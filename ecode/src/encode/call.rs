@@ -1,7 +1,7 @@
 //! Calls: arguments to where the convention wants them, then the call; through a pointer, by the
 //! guarded sequence.
 
-use super::{Encoder, SCRATCH, confined, on_stack};
+use super::{Encoder, SCRATCH};
 use crate::allocate::{ARGS, Location};
 use crate::ir::{Arg, Detail, Inst, NONE, Scalar};
 use postern_verifier::window::{INFO, PAD};
@@ -102,7 +102,7 @@ impl Encoder<'_> {
     }
 
     fn stack_argument(&mut self, arg: Arg, number: u32) {
-        let to = on_stack(8 * number);
+        let to = self.on_stack(8 * number);
         if arg.v == NONE {
             self.constant(SCRATCH, arg.imm);
             self.asm.mov_mr(Width::Qword, to, SCRATCH);
@@ -123,8 +123,8 @@ impl Encoder<'_> {
     /// at the target.
     fn indirect(&mut self) {
         let trap = self.trap();
-        let pad = confined(Mem::base(Gpr::R11));
-        let info = confined(Mem::absolute(INFO as i32));
+        let pad = self.confined(Mem::base(Gpr::R11));
+        let info = self.confined(Mem::absolute(INFO as i32));
         self.asm.mov_mr(Width::Dword, Gpr::R11, TARGET);
         self.asm.cmp_mi(Width::Qword, pad, PAD_WORD);
         self.asm.jcc(Cond::NotEqual, trap, Reach::Near);

@@ -1,7 +1,7 @@
 //! A function's frame on the data stack: outgoing arguments, spilled values, variables, saved
 //! registers; and how it begins and ends.
 
-use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK, confined};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, STACK};
 use crate::allocate::{ARGS, Location, SAVED};
 use crate::ir::{Inst, NONE, Op, Scalar, VReg};
 use postern_x86::{Alu, Assembler, Gpr, Mem, Precision, Rm, Width, Xmm};
@@ -48,9 +48,11 @@ impl Encoder<'_> {
     pub(crate) fn lay_out_frame(&mut self) {
         let mut outgoing = 0;
         let mut borrows = self.allocator.spilled > 0;
+        let mut blocks = false;
         for &block in &self.code.order {
             let b = &self.code.blocks[block as usize];
             for ins in &self.code.ins[b.first as usize..b.last as usize] {
+                blocks |= matches!(ins.op, Op::Copy | Op::Zero);
                 if ins.op == Op::Call {
                     let args = &self.code.args[ins.b as usize..(ins.b + ins.c) as usize];
                     outgoing = outgoing.max(stack_words(args.iter().map(|arg| arg.ty)));
@@ -66,7 +68,9 @@ impl Encoder<'_> {
         self.spills = at;
         at += self.allocator.spilled * 8;
         self.borrowed = at;
-        if borrows && self.allocator.spilled > 0 {
+        if blocks && self.code.kernel {
+            at += 24; // one more, that blocks are copied through
+        } else if borrows && self.allocator.spilled > 0 {
             at += 16;
         }
         for slot in &mut self.code.slots {
@@ -83,16 +87,12 @@ impl Encoder<'_> {
     /// Registers of the caller that are used, and where they wait.
     fn saved(&self, base: Gpr) -> impl Iterator<Item = (Gpr, Mem)> + use<> {
         let (mask, saves) = (self.allocator.saved & SAVED, self.saves);
+        let lowest = self.confined(Mem::base(base));
         Gpr::ALL
             .into_iter()
             .filter(move |register| mask >> register.number() & 1 != 0)
             .enumerate()
-            .map(move |(n, register)| {
-                (
-                    register,
-                    confined(Mem::base(base).disp((saves + 8 * n as u32) as i32)),
-                )
-            })
+            .map(move |(n, register)| (register, lowest.disp((saves + 8 * n as u32) as i32)))
     }
 
     fn move_stack(&mut self, by: i32) {
@@ -115,7 +115,9 @@ impl Encoder<'_> {
                 self.asm
                     .mov_mr(Width::Qword, self.frame_at(at + 8 * n as u32), register);
             }
-            for n in 0..8 {
+            // Vector registers are the interrupted program's in ring 0.
+            let vectors = if self.code.kernel { 0 } else { 8 };
+            for n in 0..vectors {
                 let place = self.frame_at(at + 48 + 16 * u32::from(n));
                 self.asm
                     .mov_scalar_mr(Precision::Double, place, Xmm::from_number(n));

@@ -1,6 +1,6 @@
 //! Loads, stores, addresses, and blocks of bytes.
 
-use super::{Encoder, FLOAT_SCRATCH, SCRATCH, confined, precision, width};
+use super::{Encoder, FLOAT_SCRATCH, SCRATCH, precision, width};
 use crate::allocate::Location;
 use crate::ir::{Inst, NONE, Op, Scalar, VReg, sym};
 use postern_x86::{Cond, Gpr, Mem, Reach, Scale, Shift, Symbol, Width};
@@ -22,7 +22,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// As an operand; of the window, if it is wrapped in [`confined`].
+    /// As an operand; of the window, if it is wrapped in [`Encoder::confined`].
     fn operand(&self) -> Mem {
         let mem = self.base.map_or(Mem::absolute(0), Mem::base);
         let mem = mem.disp(self.disp).symbol(self.symbol);
@@ -96,7 +96,8 @@ impl Encoder<'_> {
     }
 
     pub(crate) fn load(&mut self, ins: &Inst) {
-        let mem = confined(self.address(ins).operand());
+        let address = self.address(ins);
+        let mem = self.confined(address.operand());
         if ins.ty.is_float() {
             let target = self.xmm(ins.dst).unwrap_or(FLOAT_SCRATCH);
             self.asm.mov_scalar(precision(ins.ty), target, mem);
@@ -117,7 +118,7 @@ impl Encoder<'_> {
 
     pub(crate) fn store(&mut self, ins: &Inst) {
         let address = self.address(ins);
-        let mem = confined(address.operand());
+        let mem = self.confined(address.operand());
         if ins.ty.is_float() {
             let from = self.xmm(ins.a).unwrap_or(FLOAT_SCRATCH);
             self.move_float(Location::Xmm(from), self.location(ins.a), ins.ty);
@@ -199,7 +200,8 @@ impl Encoder<'_> {
     }
 
     fn block_bytes(&mut self, to: Gpr, from: Option<Gpr>, size: i64) {
-        if from.is_none() {
+        let vectors = !self.code.kernel;
+        if from.is_none() && vectors {
             self.asm.xorps(FLOAT_SCRATCH, FLOAT_SCRATCH);
         }
         let mut at = 0;
@@ -208,12 +210,15 @@ impl Encoder<'_> {
             self.block_loop(to, from, at as i32);
         }
         while at < size {
-            let place = |base| confined(Mem::base(base).disp(at as i32));
-            let (source, goal) = (from.map(place), place(to));
+            let place = |base| Mem::base(base).disp(at as i32);
+            let source = from.map(|from| self.confined(place(from)));
+            let goal = self.confined(place(to));
             at += match size - at {
-                16.. => self.copy_16(source, goal),
-                8.. => self.copy_8(source, goal),
-                4.. => self.copy_4(source, goal),
+                16.. if vectors => self.copy_16(source, goal),
+                8.. if vectors => self.copy_8(source, goal),
+                4.. if vectors => self.copy_4(source, goal),
+                8.. => self.copy_through(Width::Qword, SCRATCH, source, goal),
+                4.. => self.copy_through(Width::Dword, SCRATCH, source, goal),
                 2.. => self.copy_2(source, goal),
                 _ => self.copy_1(source, goal),
             };
@@ -222,14 +227,40 @@ impl Encoder<'_> {
 
     /// 16 bytes at a time; r11 counts.
     fn block_loop(&mut self, to: Gpr, from: Option<Gpr>, size: i32) {
-        let place = |base| confined(Mem::base(base).index(SCRATCH, Scale::One));
+        let place = |base| Mem::base(base).index(SCRATCH, Scale::One);
+        let source = from.map(|from| self.confined(place(from)));
+        let goal = self.confined(place(to));
+        let lent = (self.code.kernel && from.is_some()).then(|| self.borrow(2, &[Some(to), from]));
         self.asm.xor(Width::Dword, SCRATCH, SCRATCH);
         let again = self.new_label();
         self.asm.bind(again);
-        self.copy_16(from.map(place), place(to));
+        if self.code.kernel {
+            for at in [0, 8] {
+                let through = lent.unwrap_or(SCRATCH);
+                let source = source.map(|source| source.disp(at));
+                self.copy_through(Width::Qword, through, source, goal.disp(at));
+            }
+        } else {
+            self.copy_16(source, goal);
+        }
         self.asm.add_mi(Width::Dword, SCRATCH, 16);
         self.asm.cmp_mi(Width::Dword, SCRATCH, size);
         self.asm.jcc(Cond::Below, again, Reach::Short);
+        if let Some(lent) = lent {
+            self.give_back(2, lent);
+        }
+    }
+
+    /// Copies through a general register, or stores zeros if there is no source.
+    fn copy_through(&mut self, width: Width, through: Gpr, source: Option<Mem>, goal: Mem) -> i64 {
+        match source {
+            Some(source) => {
+                self.asm.mov(width, through, source);
+                self.asm.mov_mr(width, goal, through);
+            }
+            None => self.asm.mov_mi(width, goal, 0),
+        }
+        if width == Width::Qword { 8 } else { 4 }
     }
 
     /// Copies through xmm15, which holds zeros if there is no source. Returns the number of bytes,
