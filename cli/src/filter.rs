@@ -9,9 +9,12 @@ mod refused;
 mod save;
 mod show;
 
+use std::path::Path;
+
 use postern_capture::{Link, PacketFilter};
 use postern_filter::classic::{Instruction, listing};
 use postern_filter::{Code, Error, Filter, Options};
+use postern_verifier::Facts;
 use postern_verifier::window::text_start;
 
 use crate::output::{self, Failure, Outcome, SUCCESS};
@@ -43,10 +46,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     warn(&arguments.source()?);
     let wanted = |link| compile(arguments, link);
-    if arguments.dump > 0 || !arguments.from.is_some() {
+    if arguments.dump > 0 || arguments.output.is_some() || !arguments.from.is_some() {
         let filter = wanted(arguments.link())?;
+        let code = match arguments.kernel {
+            true => filter.kernel_code(),
+            false => filter.code(),
+        };
+        if let Some(path) = &arguments.output {
+            write(path, &code)?;
+        }
         match arguments.dump {
-            0 | 1 => dump(&filter, &filter.code())?,
+            0 if arguments.output.is_some() => {}
+            0 | 1 => dump(&filter, &code)?,
             times => output::print(&classic(&filter, times > 2)?)?,
         }
     }
@@ -106,10 +117,22 @@ fn classic(filter: &Filter, numbers: bool) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Writes the code as an extension file; what the verifier would refuse is not written.
+fn write(path: &Path, code: &Code) -> Result<(), Failure> {
+    judged(code)?;
+    let file = code
+        .image()
+        .map_err(|error| Failure::unusable(error.to_string()))?;
+    std::fs::write(path, file).map_err(|error| save::cannot_write(path, &error))
+}
+
+fn judged(code: &Code) -> Result<Facts, Failure> {
+    let refused = |violation| Failure::unusable(format!("the code is refused: {violation}"));
+    code.verify().map_err(refused)
+}
+
 fn dump(filter: &Filter, code: &Code) -> Result<(), Failure> {
-    let facts = code
-        .verify()
-        .map_err(|violation| Failure::unusable(format!("the code is refused: {violation}")))?;
+    let facts = judged(code)?;
     let mut text = format!("{filter}\n");
     if let Some(list) = filter.to_classic() {
         text += &(listing(&list) + "\n");

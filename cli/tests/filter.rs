@@ -367,3 +367,30 @@ fn options_of_tcpdump() {
         );
     }
 }
+
+/// The file is a program like any other; one for the kernel is refused by a process and accepted
+/// by the kernel's profile.
+#[test]
+fn the_code_is_written_as_an_extension() {
+    let folder = tempfile::tempdir().unwrap();
+    capture(folder.path());
+    let good = |words: &[&str]| {
+        let output = postern(folder.path(), words);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert_eq!(good(&["-o", "web.px", "tcp port 80"]), "");
+    let counted = good(&["-r", "all.pcap", "--count", "--program", "web.px"]);
+    assert_eq!(counted, "5 of 10 packets accepted\n");
+    let shown = good(&["--kernel", "-d", "-o", "ring0.pst", "tcp port 80"]);
+    assert!(shown.contains("%fs:") && !shown.contains("%gs:"), "{shown}");
+    // Without a link's header.
+    assert!(shown.contains("9:1 == 6"), "{shown}");
+    let file = std::fs::read(folder.path().join("ring0.pst")).unwrap();
+    let image = postern_image::ImageFile::parse(&file).unwrap();
+    assert_eq!(image.header().segment, postern_image::Segment::Fs);
+    let bad = postern(folder.path(), &["-r", "all.pcap", "--program", "ring0.pst"]);
+    assert!(text(&bad.stderr).contains("the image is for the kernel"));
+    let bad = postern(folder.path(), &["--kernel", "-r", "all.pcap", "tcp"]);
+    assert_eq!(bad.status.code(), Some(2));
+}

@@ -2,7 +2,7 @@
 //! forward.
 //!
 //! Registers: `edi` is the packet's offset in the window, `esi` its length on the wire, `edx` the
-//! captured bytes. `eax`, `ecx` and `r11` are scratch; `r8` to `r10` keep values that are needed
+//! captured bytes; the kernel's hooks have the last two the other way about. `eax`, `ecx` and `r11` are scratch; `r8` to `r10` keep values that are needed
 //! again. Variables, and values that wait for others, lie on the data stack.
 //!
 //! A node first makes sure that enough bytes are captured for the packet to be accepted at all from
@@ -28,7 +28,7 @@ pub(crate) use chain::chain;
 pub(crate) use chain::{BATCH, ENTRY, batch};
 use jump::Jumps;
 
-/// The arguments.
+/// The arguments in a process.
 const PACKET: Gpr = Gpr::Rdi;
 const WIRE: Gpr = Gpr::Rsi;
 const CAPTURED: Gpr = Gpr::Rdx;
@@ -36,6 +36,16 @@ const CAPTURED: Gpr = Gpr::Rdx;
 const STACK: Gpr = Gpr::R15;
 /// Registers that keep values.
 const KEEP: [Gpr; 3] = [Gpr::R8, Gpr::R9, Gpr::R10];
+
+/// For whom code is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Site {
+    /// A process, whose windows are behind gs.
+    #[default]
+    Process,
+    /// The kernel: behind fs, and called as its hooks call.
+    Kernel,
+}
 
 /// What is known where a node begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +60,7 @@ struct Known {
 
 struct Encoder<'a> {
     program: &'a Program,
+    site: Site,
     asm: Assembler,
     jumps: Jumps,
     known: Known,
@@ -67,14 +78,19 @@ struct Encoder<'a> {
 
 /// The machine code of a program, ending with an instruction that does not fall through.
 pub(crate) fn encode(program: &Program) -> Vec<u8> {
+    encode_for(Site::Process, program)
+}
+
+/// The same for one of the sites.
+pub(crate) fn encode_for(site: Site, program: &Program) -> Vec<u8> {
     let needs = needs(program);
     // First with every jump long and no frame, to learn how far jumps go and how many slots there
     // are; each further time brings everything nearer, so what was short stays so.
-    let mut encoder = Encoder::new(program, Jumps::default(), 0);
+    let mut encoder = Encoder::new(program, site, Jumps::default(), 0);
     encoder.run(&needs);
     let frame = (encoder.most_slots * 8).next_multiple_of(16);
     for _ in 0..3 {
-        encoder = Encoder::new(program, encoder.jumps.shorter(&encoder.asm), frame);
+        encoder = Encoder::new(program, site, encoder.jumps.shorter(&encoder.asm), frame);
         encoder.run(&needs);
     }
     encoder.jumps.finish(encoder.asm)
@@ -91,7 +107,7 @@ fn on_stack(at: u32) -> Mem {
 }
 
 impl<'a> Encoder<'a> {
-    fn new(program: &'a Program, jumps: Jumps, frame: u32) -> Encoder<'a> {
+    fn new(program: &'a Program, site: Site, jumps: Jumps, frame: u32) -> Encoder<'a> {
         let mut uses = alloc::vec![0; program.exprs.len()];
         let mut count = |id| value::count(program, &mut uses, id);
         let mut variables = 0;
@@ -127,6 +143,7 @@ impl<'a> Encoder<'a> {
         }
         Encoder {
             program,
+            site,
             asm: Assembler::new(),
             jumps,
             known: Known::default(),
@@ -196,7 +213,36 @@ impl<'a> Encoder<'a> {
     }
 
     fn slot(&self, slot: u32) -> Mem {
-        on_stack(8 * slot)
+        self.confined(Mem::base(STACK).disp(8 * slot as i32))
+    }
+
+    /// Memory as the window's code sees it.
+    fn confined(&self, mem: Mem) -> Mem {
+        match self.site {
+            Site::Process => confined(mem),
+            Site::Kernel => mem.fs().addr32(),
+        }
+    }
+
+    /// The packet's bytes from there.
+    fn field(&self, off: u32) -> Mem {
+        self.confined(Mem::base(PACKET).disp(off as i32))
+    }
+
+    /// Its length on the wire.
+    fn wire(&self) -> Gpr {
+        match self.site {
+            Site::Process => WIRE,
+            Site::Kernel => CAPTURED,
+        }
+    }
+
+    /// Its captured bytes.
+    fn captured(&self) -> Gpr {
+        match self.site {
+            Site::Process => CAPTURED,
+            Site::Kernel => WIRE,
+        }
     }
 
     fn node(&mut self, id: NodeId) {
@@ -328,7 +374,7 @@ impl<'a> Encoder<'a> {
     /// Rejects the packet if fewer bytes are captured.
     fn at_least(&mut self, bytes: u32) {
         if bytes > self.known.length {
-            self.immediate(Alu::Cmp, CAPTURED, bytes);
+            self.immediate(Alu::Cmp, self.captured(), bytes);
             self.reject_if(Cond::Below);
             self.known.length = bytes;
         }
@@ -416,8 +462,8 @@ impl<'a> Encoder<'a> {
         self.at_least(off.saturating_add(size.into()));
         let swap = |value: u32| value.swap_bytes() >> (32 - bits);
         match size {
-            1 if mask == whole => self.asm.cmp_mi(Width::Byte, field(off), value as i32),
-            4 if mask == whole => self.immediate(Alu::Cmp, field(off), swap(value)),
+            1 if mask == whole => self.asm.cmp_mi(Width::Byte, self.field(off), value as i32),
+            4 if mask == whole => self.immediate(Alu::Cmp, self.field(off), swap(value)),
             _ => {
                 self.fetch(Gpr::Rax, off, size);
                 if mask != whole {
@@ -461,8 +507,8 @@ impl<'a> Encoder<'a> {
         let swapped = (value & mask).swap_bytes() >> (32 - 8 * u32::from(size));
         let swapped = swapped as i32;
         match size {
-            1 => self.asm.test_mi(Width::Byte, field(off), swapped),
-            4 => self.asm.test_mi(Width::Dword, field(off), swapped),
+            1 => self.asm.test_mi(Width::Byte, self.field(off), swapped),
+            4 => self.asm.test_mi(Width::Dword, self.field(off), swapped),
             _ => {
                 self.fetch(Gpr::Rax, off, size);
                 self.asm.test_mi(Width::Dword, Gpr::Rax, swapped);
@@ -473,7 +519,7 @@ impl<'a> Encoder<'a> {
 
     /// Loads a field with a fixed place as the machine orders bytes.
     fn fetch(&mut self, register: Gpr, off: u32, size: u8) {
-        self.load_bytes(register, field(off), size);
+        self.load_bytes(register, self.field(off), size);
     }
 
     /// Loads 1, 2 or 4 bytes.
@@ -484,11 +530,6 @@ impl<'a> Encoder<'a> {
             _ => self.asm.mov(Width::Dword, register, mem),
         }
     }
-}
-
-/// The packet's bytes from there.
-fn field(off: u32) -> Mem {
-    confined(Mem::base(PACKET).disp(off as i32))
 }
 
 /// When a relation holds, after `cmp`, or after `test` if it is [`Rel::Set`].

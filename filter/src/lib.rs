@@ -54,7 +54,7 @@ mod token;
 mod tree;
 mod warning;
 
-pub use code::{Code, SIGNATURE};
+pub use code::{Code, KERNEL_SIGNATURE, SIGNATURE};
 pub use error::Error;
 pub use link::Link;
 #[cfg(feature = "domain")]
@@ -128,6 +128,14 @@ impl Filter {
     /// ([`SIGNATURE`]).
     pub fn code(&self) -> Code {
         Code::new(encode::encode(&list::searched(&self.program)))
+    }
+
+    /// The same for the kernel's packet hooks, as a function `long filter(packet, captured, wire,
+    /// hook)` ([`KERNEL_SIGNATURE`]) whose memory is behind fs. What a hook is given begins with
+    /// the network header, so the filter is to be compiled for [`Link::Raw`].
+    pub fn kernel_code(&self) -> Code {
+        let text = encode::encode_for(encode::Site::Kernel, &list::searched(&self.program));
+        Code::of(encode::Site::Kernel, text)
     }
 
     /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that

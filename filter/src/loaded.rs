@@ -1,10 +1,9 @@
 //! A filter as machine code in a domain of its own.
 
 use postern::{CallError, Domain, Func, Image, Offset, RestartPolicy};
-use postern_image::ImageBuilder;
 
+use crate::Code;
 use crate::classifier::{ClassifierError, ROOM, ended, failed};
-use crate::{Code, SIGNATURE};
 
 /// A filter that is ready to be called. Packets that lie in areas which [`Loaded::domain`] sees are
 /// judged there, others are copied.
@@ -21,8 +20,7 @@ impl Code {
     /// The verifier refuses the code, or a domain cannot be made.
     pub fn load(&self, room: bool) -> Result<Loaded, ClassifierError> {
         let cannot = "cannot load the filter's code";
-        let mut builder = ImageBuilder::new(self.text());
-        builder.export("filter", 0, SIGNATURE.parse().ok());
+        let mut builder = self.builder();
         if room {
             builder.data([0; 16], ROOM as u64);
         }

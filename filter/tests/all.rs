@@ -5,6 +5,7 @@ mod classifier;
 mod cliffs;
 mod differential;
 mod errors;
+mod kernel;
 mod links;
 mod lists;
 mod set;

@@ -1,6 +1,6 @@
 //! Why a file is not an image: the place, what is wrong there, and what to do about it.
 
-use alloc::boxed::Box;
+use alloc::string::String;
 use core::fmt;
 
 use postern_verifier::window::{ABI_VERSION, LIMIT, STACK_LOG2, TLS_ALIGNMENT};
@@ -33,14 +33,14 @@ pub enum FileLocation {
     /// The note that begins at this offset in the file.
     Note(u64),
     /// Entry `index` of the imports note, with the name if it could be read.
-    Import(u32, Option<Box<str>>),
+    Import(u32, Option<String>),
     /// Entry `index` of the exports note, with the name if it could be read.
-    Export(u32, Option<Box<str>>),
+    Export(u32, Option<String>),
 }
 
 impl fmt::Display for FileLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let entry = |f: &mut fmt::Formatter<'_>, kind, index, name: &Option<Box<str>>| match name {
+        let entry = |f: &mut fmt::Formatter<'_>, kind, index, name: &Option<String>| match name {
             Some(name) => write!(f, "{kind} {index} `{name}`"),
             None => write!(f, "{kind} {index}"),
         };

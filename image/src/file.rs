@@ -194,11 +194,14 @@ impl<'a> ImageFile<'a> {
     pub fn try_mapped_text(&self) -> Result<Vec<u8>, ImageError> {
         let size = (self.layout.text_end - self.layout.text) as usize;
         let mut text = Vec::new();
-        // Text lies in its pages, so there is no more of it.
-        text.try_reserve_exact(size.max(self.text.bytes.len()))
+        text.try_reserve_exact(size)
             .map_err(|_| Problem::OutOfMemory.at(FileLocation::File))?;
-        text.extend_from_slice(self.text.bytes);
+        // Exactly what was reserved, so that no compiler asks what to do without memory.
         text.resize(size, FILL);
+        // Text lies in its pages, so there is no more of it.
+        text.iter_mut()
+            .zip(self.text.bytes)
+            .for_each(|(to, from)| *to = *from);
         Ok(text)
     }
 

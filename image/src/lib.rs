@@ -31,6 +31,7 @@ pub mod debug;
 mod elf;
 mod error;
 mod file;
+mod heap_sort;
 #[cfg(feature = "std")]
 pub mod input;
 mod layout;

@@ -6,7 +6,6 @@
 //!
 //! All memory is asked for so that it may be refused: a kernel parses, too, and must not panic.
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -17,6 +16,7 @@ use postern_verifier::window::{
 
 use crate::elf::{u32_at, u64_at};
 use crate::error::{FileLocation, ImageError, Problem};
+use crate::heap_sort::heap_sort;
 use crate::signature::Signature;
 
 /// The name that Postern's notes bear, with its NUL.
@@ -253,12 +253,15 @@ fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), Problem> {
 }
 
 /// A name for a message, without which the message must do if there is no memory.
-pub(crate) fn named(name: Option<&str>) -> Option<Box<str>> {
+// A string and not a box, which would be shrunk to what was asked for; and by itself, so that the
+// compiler sees that what is reserved suffices. Else either could panic as far as it knows.
+#[inline(never)]
+pub(crate) fn named(name: Option<&str>) -> Option<String> {
     let name = name?;
     let mut owned = String::new();
     owned.try_reserve_exact(name.len()).ok()?;
     owned.push_str(name);
-    Some(owned.into_boxed_str())
+    Some(owned)
 }
 
 /// The indices of `count` names in the order of the names, and the first whose name another one
@@ -271,9 +274,13 @@ fn sorted<'a>(
     order
         .try_reserve_exact(count)
         .map_err(|_| Problem::OutOfMemory)?;
-    order.extend(0..count as u32);
+    // The same length as above, so that no compiler asks what to do without memory.
+    order.resize(count, 0);
+    order.iter_mut().zip(0..).for_each(|(index, n)| *index = n);
     // Indices, and not names: what sorting keeps on the stack is small so.
-    order.sort_unstable_by(|&a, &b| name(a).cmp(&name(b)).then(a.cmp(&b)));
+    heap_sort(&mut order, |a, b| {
+        name(a).cmp(&name(b)).then(a.cmp(&b)).is_lt()
+    });
     let pairs = order.iter().zip(order.iter().skip(1));
     let again = pairs.filter(|(one, next)| name(**one) == name(**next));
     let again = again.map(|(_, next)| *next).min();
@@ -289,7 +296,7 @@ type Wrong<'a> = (Problem, Option<&'a str>);
 fn entries<'a, T>(
     mut bytes: &'a [u8],
     most: u32,
-    place: impl Fn(u32, Option<Box<str>>) -> FileLocation,
+    place: impl Fn(u32, Option<String>) -> FileLocation,
     read: impl Fn(&mut &'a [u8]) -> Result<T, Wrong<'a>>,
     name: impl Fn(&T) -> &'a str,
 ) -> Result<(Vec<T>, Vec<u32>), ImageError> {

@@ -368,7 +368,7 @@ fn needs_are_names() {
 
 #[test]
 fn tables_are_checked_for_form() {
-    let import = |name: Option<&str>| FileLocation::Import(0, name.map(Box::from));
+    let import = |name: Option<&str>| FileLocation::Import(0, name.map(String::from));
     let check = |at, bytes: &[u8], place, problem| {
         assert_eq!(patched(at, bytes), Err(ImageError { place, problem }));
     };

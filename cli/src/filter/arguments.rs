@@ -31,6 +31,7 @@ Examples:
   postern filter -i eth0 -w 'hour-%H.pcap' -G 3600 -z gzip
   postern filter -r all.pcap --program scan.c
   postern filter -i eth0 --handler echo.c 'udp dst port 7'
+  postern filter --kernel -o web.pst 'tcp port 80'
   tcpdump -ddd tcp port 80 | postern filter --classic /dev/stdin -r all.pcap --count"
 )]
 pub struct Arguments {
@@ -51,6 +52,13 @@ pub struct Arguments {
     /// the classic program, as a piece of C; three times: as numbers
     #[arg(short = 'd', long, action = ArgAction::Count)]
     pub dump: u8,
+    /// Write the code as an extension file with a function `filter`
+    #[arg(short = 'o', long, value_name = "FILE", conflicts_with = "program")]
+    pub output: Option<PathBuf>,
+    /// With -d or -o: code for the packet hooks of the kernel, whose packets begin with the network
+    /// header
+    #[arg(long, conflicts_with_all = ["program", "read", "interface"])]
+    pub kernel: bool,
     #[command(flatten)]
     pub from: From,
     #[command(flatten)]
@@ -107,6 +115,9 @@ impl Arguments {
     /// What packets begin with, as far as the options say; those of a pipe are not looked at for
     /// that.
     pub fn link(&self) -> Link {
-        self.from.link().unwrap_or_default()
+        match self.kernel {
+            true => Link::Raw,
+            false => self.from.link().unwrap_or_default(),
+        }
     }
 }

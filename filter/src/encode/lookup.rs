@@ -174,8 +174,8 @@ impl Encoder<'_> {
             Source::Bytes { base, off } => (base, off),
         };
         let bytes = match base {
-            None => field(off),
-            Some(base) => field(off).index(self.value(base), Scale::One),
+            None => self.field(off),
+            Some(base) => self.field(off).index(self.value(base), Scale::One),
         };
         match chunk.size {
             8 => self.asm.mov(Width::Qword, register, bytes),

@@ -25,22 +25,22 @@ pub(super) fn count(program: &Program, uses: &mut [u32], id: ExprId) {
     }
 }
 
-/// The register of an argument.
-fn argument(expr: Expr) -> Option<Gpr> {
-    match expr {
-        Expr::Len => Some(WIRE),
-        Expr::Captured => Some(CAPTURED),
-        _ => None,
-    }
-}
-
 impl Encoder<'_> {
+    /// The register of an argument.
+    fn argument(&self, expr: Expr) -> Option<Gpr> {
+        match expr {
+            Expr::Len => Some(self.wire()),
+            Expr::Captured => Some(self.captured()),
+            _ => None,
+        }
+    }
+
     /// The value in some register, which may be one that keeps it.
     pub(super) fn value(&mut self, id: ExprId) -> Gpr {
         if let Some(index) = self.known.kept.iter().position(|kept| *kept == Some(id)) {
             return KEEP[index];
         }
-        if let Some(register) = argument(self.program.exprs.get(id)) {
+        if let Some(register) = self.argument(self.program.exprs.get(id)) {
             return register;
         }
         let worth = self.worth(id);
@@ -79,7 +79,7 @@ impl Encoder<'_> {
     /// The value in this register.
     pub(super) fn into(&mut self, id: ExprId, register: Gpr) {
         let known = self.is_kept(id) || register == Gpr::Rax && self.worth(id);
-        if known || argument(self.program.exprs.get(id)).is_some() {
+        if known || self.argument(self.program.exprs.get(id)).is_some() {
             let from = self.value(id);
             if from != register {
                 self.asm.mov(Width::Dword, register, from);
@@ -117,7 +117,7 @@ impl Encoder<'_> {
     /// afterwards.
     pub(super) fn pair(&mut self, a: ExprId, b: ExprId) -> (Gpr, Rm<Gpr>, u32) {
         let before = self.slots;
-        if let Some(argument) = argument(self.program.exprs.get(a)) {
+        if let Some(argument) = self.argument(self.program.exprs.get(a)) {
             let b = match self.program.exprs.get(b) {
                 Expr::Var(var) => Rm::Mem(self.slot(var.into())),
                 _ => Rm::Reg(self.value(b)),
@@ -157,8 +157,8 @@ impl Encoder<'_> {
     fn compute(&mut self, id: ExprId, register: Gpr) {
         match self.program.exprs.get(id) {
             Expr::Const(value) => self.constant(register, value),
-            Expr::Len => self.asm.mov(Width::Dword, register, WIRE),
-            Expr::Captured => self.asm.mov(Width::Dword, register, CAPTURED),
+            Expr::Len => self.asm.mov(Width::Dword, register, self.wire()),
+            Expr::Captured => self.asm.mov(Width::Dword, register, self.captured()),
             Expr::Var(var) => {
                 let slot = self.slot(var.into());
                 self.asm.mov(Width::Dword, register, slot);
@@ -212,10 +212,10 @@ impl Encoder<'_> {
                 self.asm.mov_imm64(Gpr::R11, end);
                 self.asm.add(Width::Qword, Gpr::R11, base);
             }
-            self.asm.cmp(Width::Qword, Gpr::R11, CAPTURED);
+            self.asm.cmp(Width::Qword, Gpr::R11, self.captured());
             self.reject_if(Cond::Above);
         }
-        self.load_bytes(register, field(off).index(base, Scale::One), size);
+        self.load_bytes(register, self.field(off).index(base, Scale::One), size);
     }
 
     fn operation(&mut self, register: Gpr, operation: Op, a: ExprId, b: ExprId) {
@@ -302,10 +302,10 @@ impl Encoder<'_> {
         }
     }
 
-    /// `register` divided by `ecx`, which is not 0. The captured length waits in r11.
+    /// `register` divided by `ecx`, which is not 0. The argument in `edx` waits in r11.
     fn divide(&mut self, register: Gpr, operation: Op) {
         let asm = &mut self.asm;
-        asm.mov(Width::Qword, Gpr::R11, CAPTURED);
+        asm.mov(Width::Qword, Gpr::R11, Gpr::Rdx);
         if register != Gpr::Rax {
             asm.mov(Width::Dword, Gpr::Rax, register);
         }
@@ -319,6 +319,6 @@ impl Encoder<'_> {
         if result != register {
             asm.mov(Width::Dword, register, result);
         }
-        asm.mov(Width::Qword, CAPTURED, Gpr::R11);
+        asm.mov(Width::Qword, Gpr::Rdx, Gpr::R11);
     }
 }
