@@ -9,7 +9,7 @@ STRESS_SECONDS ?= 60
 N ?= 1000
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-bench programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench programs clean
 
 all: build
 
@@ -95,6 +95,13 @@ linux-test: setup-kernel
 # The module's sources as DKMS builds them for each kernel, and a package of them for Debian, below target/dkms.
 dkms:
 	@kernel/linux/dkms.sh
+
+setup-linux-demo: setup-kernel
+	@scripts/setup.sh busybox-static cpio
+
+# Packets filtered by C in one of Debian's kernels, in an emulator.
+linux-demo: build setup-linux-demo
+	@demo/linux/run.sh $(ARGS)
 
 # The module beside eBPF, in instructions, which an emulator counts.
 setup-linux-bench: setup-kernel

@@ -20,6 +20,7 @@ for package in "$@"; do
 	libclang-rt-dev-wasm32) command=$(clang -print-resource-dir 2>/dev/null || echo /usr/lib/clang)/lib/wasi ;;
 	libpcap-dev) command=/usr/include/pcap ;;
 	libcsmith-dev) command=/usr/include/csmith ;;
+	busybox-static) command=busybox ;;
 	libbpf-dev) command=/usr/include/bpf ;;
 	libfcgi-dev) command=/usr/include/fcgiapp.h ;;
 	chromium-driver) command=chromedriver ;;
