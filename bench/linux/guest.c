@@ -265,7 +265,7 @@ static void row(const char *what, double ours, double theirs)
 	fflush(stdout);
 }
 
-static void calls(u32 id)
+static void calls(u32 id, u32 empty)
 {
 	static const struct {
 		const char *function, *what;
@@ -286,7 +286,7 @@ static void calls(u32 id)
 	for (size_t k = 0; k < sizeof works / sizeof *works; k++) {
 		bool packets = works[k].hook == POSTERN_NETFILTER;
 		void (*happen)(void) = packets ? packet : system_call;
-		double ours = slope(happen, id, works[k].function, works[k].hook, works[k].capture, NULL), others = 0;
+		double ours = slope(happen, packets ? id : empty, works[k].function, works[k].hook, works[k].capture, NULL), others = 0;
 		struct bpf_program *program;
 		struct bpf_object *object = packets && !has_netfilter ? NULL : theirs(works[k].function, &program);
 
@@ -305,7 +305,7 @@ static void calls(u32 id)
 	       call(id, "found", 2, &kind));
 }
 
-static void recovery(u32 id)
+static void recovery(u32 id, u32 empty)
 {
 	double each[2];
 	u32 kind;
@@ -314,7 +314,7 @@ static void recovery(u32 id)
 		u64 begun = now();
 
 		for (int k = 0; k < EVENTS; k++)
-			call(id, faults ? "fault" : "nothing", 0xfffffff0, &kind);
+			call(faults ? id : empty, faults ? "fault" : "nothing", 0xfffffff0, &kind);
 		each[faults] = (double)(now() - begun) / EVENTS;
 		if (kind != (faults ? POSTERN_PAGE_FAULT : POSTERN_RETURNED))
 			printf("the call ended by %u\n", kind), end();
@@ -368,7 +368,7 @@ int main(void)
 {
 	struct utsname kernel;
 	int major, minor;
-	u32 id;
+	u32 id, empty;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mount("proc", "/proc", "proc", 0, NULL);
@@ -388,8 +388,9 @@ int main(void)
 	network();
 	printf("%-44s %10s %10s %8s\n", "instructions", "Postern", "eBPF", "ratio");
 	id = load("/works.pst");
-	calls(id);
-	recovery(id);
+	empty = load("/empty.pst");
+	calls(id, empty);
+	recovery(id, empty);
 	loads();
 	printf("bench: ok\n");
 	end();

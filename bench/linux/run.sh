@@ -10,7 +10,9 @@ mkdir -p "$out/files"/{dev,proc,sys}
 bpf=(-O2 -g -target bpf "-I/usr/include/$(gcc -dumpmachine)")
 
 echo "postern: compiling both sides of each program"
-"$cc" cc --kernel -O2 -w -o "$out/files/works.pst" works.pst.c
+for image in works empty; do
+	"$cc" cc --kernel -O2 -w -o "$out/files/$image.pst" $image.pst.c
+done
 clang "${bpf[@]}" -c works.bpf.c -o "$out/files/works.bpf.o"
 for shape in straight branches; do
 	for lines in 50 500 5000 50000; do

@@ -1,4 +1,4 @@
-/* Postern's side: one extension with a function for each work. */
+/* Postern's side: one extension with a function for each work of a packet. */
 #include <stddef.h>
 
 #include "packet.h"
@@ -8,7 +8,6 @@ static u32 http_count, http_host, hash;
 static struct rule rules[RULES];
 
 long empty(const u8 *packet, size_t captured, size_t length, long hook) { return 1; }
-long nothing(u64 a, u64 b) { return 0; }
 long terms_1(const u8 *packet, size_t captured, size_t length, long hook) { return captured > HEADERS && TERM(packet, 0); }
 long terms_8(const u8 *packet, size_t captured, size_t length, long hook) { return captured >= HEADERS + 8 && TERMS_8(packet, 0); }
 long terms_100(const u8 *packet, size_t captured, size_t length, long hook) { return captured >= HEADERS + 100 && TERMS_100(packet); }
