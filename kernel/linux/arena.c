@@ -75,3 +75,16 @@ void postern_arena_give_back(u8 *at, u32 pages)
 	if (write_pages(at, NULL, pages * PAGE_SIZE) == 0)
 		bitmap_clear(taken, (at - postern_arena) / PAGE_SIZE, pages);
 }
+
+void postern_arena_rights(u32 *writable, u32 *executable)
+{
+	unsigned long at = (unsigned long)postern_arena, end = at + ARENA_SIZE;
+	unsigned int level;
+
+	for (; at < end; at += PAGE_SIZE) {
+		pte_t *entry = lookup_address(at, &level);
+
+		*writable += !entry || pte_write(*entry);
+		*executable += entry && pte_exec(*entry);
+	}
+}

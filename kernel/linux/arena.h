@@ -20,6 +20,9 @@ int postern_arena_write(u8 *at, const u8 *bytes, u32 size);
 /* Pages that nothing runs in any more; they trap again. */
 void postern_arena_give_back(u8 *at, u32 pages);
 
+/* Counts its pages that can be written, and those that can be executed. */
+void postern_arena_rights(u32 *writable, u32 *executable);
+
 static inline bool postern_in_arena(unsigned long at)
 {
 	return at - (unsigned long)postern_arena < ARENA_SIZE;

@@ -10,6 +10,7 @@
 #include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/uaccess.h>
+#include <linux/version.h>
 
 #include "arena.h"
 #include "call.h"
@@ -17,14 +18,36 @@
 
 DEFINE_PER_CPU(struct invocation *, postern_current);
 
-#define ASSERT_OFFSET(field, offset) static_assert(offsetof(struct invocation, field) == (offset))
-ASSERT_OFFSET(stack, INVOCATION_STACK);
-ASSERT_OFFSET(outer, INVOCATION_OUTER);
-ASSERT_OFFSET(services, INVOCATION_SERVICES);
-ASSERT_OFFSET(at, INVOCATION_AT);
-ASSERT_OFFSET(touched, INVOCATION_TOUCHED);
-ASSERT_OFFSET(ended, INVOCATION_ENDED);
-ASSERT_OFFSET(service, INVOCATION_SERVICE);
+struct window postern_no_window = { .busy = 1 };
+
+#define ASSERT_OFFSET(structure, field, offset) \
+	static_assert(offsetof(struct structure, field) == (offset))
+ASSERT_OFFSET(invocation, stack, INVOCATION_STACK);
+ASSERT_OFFSET(invocation, outer, INVOCATION_OUTER);
+ASSERT_OFFSET(invocation, services, INVOCATION_SERVICES);
+ASSERT_OFFSET(invocation, at, INVOCATION_AT);
+ASSERT_OFFSET(invocation, touched, INVOCATION_TOUCHED);
+ASSERT_OFFSET(invocation, ended, INVOCATION_ENDED);
+ASSERT_OFFSET(invocation, ticks, INVOCATION_ENDED + 4);
+ASSERT_OFFSET(invocation, service, INVOCATION_SERVICE);
+ASSERT_OFFSET(invocation, stack_top, INVOCATION_STACK_TOP);
+ASSERT_OFFSET(invocation, base, INVOCATION_BASE);
+ASSERT_OFFSET(invocation, kind, INVOCATION_KIND);
+ASSERT_OFFSET(invocation, subject, INVOCATION_SUBJECT);
+ASSERT_OFFSET(invocation, counters, INVOCATION_COUNTERS);
+ASSERT_OFFSET(invocation, window, INVOCATION_WINDOW);
+ASSERT_OFFSET(invocation, only, INVOCATION_ONLY);
+static_assert(sizeof(struct invocation) == INVOCATION_SIZE && LEVEL_SOFTIRQ == 1);
+ASSERT_OFFSET(window, busy, WINDOW_BUSY);
+ASSERT_OFFSET(window, stale, WINDOW_BUSY + 4);
+ASSERT_OFFSET(extension, doors_open, EXTENSION_DOORS_OPEN);
+ASSERT_OFFSET(extension, doors, EXTENSION_DOORS);
+ASSERT_OFFSET(extension, invocations, EXTENSION_INVOCATIONS);
+ASSERT_OFFSET(counters, ended[POSTERN_RETURNED], 0);
+static_assert(SOFTIRQ_OFFSET == 0x100 && (HARDIRQ_MASK | NMI_MASK) == 0xff0000);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+ASSERT_OFFSET(pcpu_hot, preempt_count, PREEMPT_COUNT_OFFSET);
+#endif
 static_assert(POSTERN_PAGE_FAULT == 1 && LANDINGS << LANDING_SHARE == ARENA_SIZE);
 
 static const char *const kinds[POSTERN_KINDS] = {
@@ -126,12 +149,13 @@ static noinline u32 faulted(struct invocation *invocation, struct postern_outcom
 	unsigned long flags;
 
 	describe(invocation, outcome);
-	spin_lock_irqsave(&extension->last_lock, flags);
-	extension->last = *outcome;
-	spin_unlock_irqrestore(&extension->last_lock, flags);
+	spin_lock_irqsave(&extension->keeping->lock, flags);
+	extension->keeping->last = *outcome;
+	spin_unlock_irqrestore(&extension->keeping->lock, flags);
 	if (extension->on_fault == POSTERN_FAULT_RESTARTS)
 		postern_segment_stale(extension->segment);
-	if (extension->on_fault == POSTERN_FAULT_ENDS && !xchg(&extension->refused, POSTERN_ENDED)) {
+	if (extension->on_fault == POSTERN_FAULT_ENDS && !xchg(&extension->ended, 1)) {
+		WRITE_ONCE(extension->doors_open, 0);
 		kref_get(&extension->refs);
 		schedule_work(&extension->leave);
 	}
@@ -139,10 +163,12 @@ static noinline u32 faulted(struct invocation *invocation, struct postern_outcom
 	return outcome->kind;
 }
 
+/* Turns preemption on. */
 static noinline u32 not_begun(struct extension *extension, u32 kind, struct postern_outcome *outcome)
 {
 	*outcome = (struct postern_outcome){ .kind = kind };
 	this_cpu_inc(extension->counters->ended[kind]);
+	preempt_enable();
 	return kind;
 }
 
@@ -150,111 +176,129 @@ static noinline void make_anew(struct extension *extension, struct window *windo
 {
 	WRITE_ONCE(window->stale, 0);
 	postern_window_reset(extension->segment, window);
-	WRITE_ONCE(extension->restarts, READ_ONCE(extension->restarts) + 1);
+	atomic64_inc(&extension->keeping->restarts);
 }
 
-/* Why there is no window. */
-static u32 unsuitable(enum level level)
+/* Why a call cannot begin, where that is not so for a moment only. */
+static u32 refusal(const struct extension *extension, u32 door, const struct invocation *invocation)
 {
-	return level == LEVELS ? POSTERN_SKIPPED : POSTERN_UNSUITABLE;
+	if (READ_ONCE(extension->ended))
+		return POSTERN_ENDED;
+	if (door >= extension->doors_end)
+		return POSTERN_ABSENT;
+	return invocation ? POSTERN_UNSUITABLE : POSTERN_SKIPPED;
 }
 
+/* Takes the window; false if it is in use. */
+static __always_inline bool take(const struct extension *extension, struct window *window)
+{
+	if (unlikely(extension->one_window))
+		return cmpxchg(&window->busy, 0, 1) == 0;
+	/* Nothing of this level, on this processor, comes between. */
+	if (unlikely(window->busy))
+		return false;
+	WRITE_ONCE(window->busy, 1);
+	return true;
+}
+
+/* With preemption off, which is on again afterwards. `fill`: see postern_invoke_with. */
 static __always_inline u32 invoke(struct extension *extension, u32 function, const u64 *arguments,
 				  enum subject kind, void *subject, fill_function fill, u32 most,
 				  u64 *value, struct postern_outcome *outcome)
 {
+	u32 door = function - DOOR_SIZE, bytes;
+	u64 filled[6] __attribute__((uninitialized));
 	enum level level = level_now();
-	u32 door = function - DOOR_SIZE, ended;
-	struct invocation invocation;
+	struct invocation *invocation;
 	struct window *window;
-	u64 filled[6];
 
-	/* Numbers of functions are multiples of the doors' size. */
-	if (unlikely(extension->refused))
-		return not_begun(extension, extension->refused, outcome);
-	if (unlikely(door >= extension->doors_end))
-		return not_begun(extension, POSTERN_ABSENT, outcome);
-	window = level < LEVELS ? this_cpu_ptr(extension->windows)[level] : NULL;
-	if (unlikely(!window))
-		return not_begun(extension, unsuitable(level), outcome);
-	if (unlikely(extension->one_window)) {
-		if (cmpxchg(&window->busy, 0, 1))
-			return not_begun(extension, POSTERN_SKIPPED, outcome);
-	} else {
-		/* Nothing of this level, on this processor, comes between. */
-		if (unlikely(window->busy))
-			return not_begun(extension, POSTERN_SKIPPED, outcome);
-		WRITE_ONCE(window->busy, 1);
-	}
+	if (unlikely(level == LEVELS))
+		return not_begun(extension, refusal(extension, door, NULL), outcome);
+	invocation = this_cpu_ptr(extension->invocations) + level;
+	window = invocation->window;
+	if (unlikely(door >= READ_ONCE(extension->doors_open) || !window))
+		return not_begun(extension, refusal(extension, door, invocation), outcome);
+	if (unlikely(!take(extension, window)))
+		return not_begun(extension, POSTERN_SKIPPED, outcome);
 	if (unlikely(window->stale))
 		make_anew(extension, window);
 	if (fill) {
-		u32 bytes = extension->segment->bytes;
-
+		bytes = extension->segment->bytes;
 		memcpy(filled, arguments, sizeof(filled));
 		filled[0] = bytes;
 		filled[1] = fill(subject, window->base + bytes, most);
 		arguments = filled;
 	}
-	invocation.services = extension->services;
-	invocation.ended = POSTERN_RETURNED;
-	invocation.ticks = 0;
-	invocation.level = level;
-	invocation.kind = kind;
-	invocation.subject = subject;
-	invocation.extension = extension;
-	invocation.window = window;
-	*value = postern_gate(&invocation, extension->doors + door, arguments, window->base,
-			      extension->stack_top);
-	ended = READ_ONCE(invocation.ended);
-	if (unlikely(ended))
-		faulted(&invocation, outcome);
-	smp_store_release(&window->busy, 0);
-	this_cpu_inc(extension->counters->ended[ended]);
-	return ended;
+	invocation->kind = kind;
+	invocation->subject = subject;
+	return postern_enter(invocation, extension->doors + door, arguments, 0, 0, value, outcome);
 }
 
-u32 postern_invoke(struct extension *extension, u32 function, const u64 arguments[6], enum subject kind,
-		   void *subject, u64 *value, struct postern_outcome *outcome)
+u32 postern_ended(struct invocation *invocation, struct postern_outcome *outcome)
 {
-	u32 ended;
+	struct extension *extension = invocation->extension;
+	struct window *window = invocation->window;
+	u32 kind = faulted(invocation, outcome);
 
-	preempt_disable();
-	ended = invoke(extension, function, arguments, kind, subject, NULL, 0, value, outcome);
+	this_cpu_inc(extension->counters->ended[kind]);
+	smp_store_release(&window->busy, 0);
 	preempt_enable();
-	return ended;
+	return kind;
+}
+
+u32 postern_schedule(void)
+{
+	preempt_disable();
+	preempt_enable();
+	return POSTERN_RETURNED;
+}
+
+u32 postern_invoke_slowly(struct extension *extension, u32 function, const u64 arguments[6],
+			  enum subject kind, void *subject, u64 *value,
+			  struct postern_outcome *outcome)
+{
+	return invoke(extension, function, arguments, kind, subject, NULL, 0, value, outcome);
 }
 
 u32 postern_invoke_with(struct extension *extension, u32 function, const u64 arguments[6],
 			enum subject kind, void *subject, fill_function fill, u32 most, u64 *value,
 			struct postern_outcome *outcome)
 {
-	u32 ended;
-
 	preempt_disable();
-	ended = invoke(extension, function, arguments, kind, subject, fill,
-		       min_t(u32, most, PAGE_SIZE), value, outcome);
-	preempt_enable();
-	return ended;
+	return invoke(extension, function, arguments, kind, subject, fill,
+		      min_t(u32, most, PAGE_SIZE), value, outcome);
+}
+
+/* Calls for a process. True: it has to be tried once more, for there is another image now. */
+static bool call_once(struct extension *extension, struct postern_call *call)
+{
+	u32 kind;
+
+	call->value = 0;
+	call->outcome = (struct postern_outcome){ .kind = POSTERN_RETURNED };
+	kind = postern_invoke(extension, postern_function(extension, call->function), call->arguments,
+			      SUBJECT_NONE, NULL, &call->value, &call->outcome);
+	if (kind != POSTERN_RETURNED)
+		call->value = 0;
+	return kind == POSTERN_ENDED && READ_ONCE(extension->replaced);
 }
 
 long postern_ioctl_call(struct postern_call __user *argument)
 {
 	struct extension *extension;
 	struct postern_call call;
+	bool again;
 
 	if (copy_from_user(&call, argument, sizeof(call)))
 		return -EFAULT;
 	if (call.queued || strnlen(call.function, POSTERN_NAME) == POSTERN_NAME)
 		return -EINVAL;
-	extension = postern_get(call.id);
-	if (!extension)
-		return -ENOENT;
-	call.value = 0;
-	call.outcome = (struct postern_outcome){ .kind = POSTERN_RETURNED };
-	if (postern_invoke(extension, postern_function(extension, call.function), call.arguments,
-			   SUBJECT_NONE, NULL, &call.value, &call.outcome) != POSTERN_RETURNED)
-		call.value = 0;
-	postern_put(extension);
+	do {
+		extension = postern_get(call.id);
+		if (!extension)
+			return -ENOENT;
+		again = call_once(extension, &call);
+		postern_put(extension);
+	} while (again);
 	return copy_to_user(argument, &call, sizeof(call)) ? -EFAULT : 0;
 }

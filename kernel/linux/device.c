@@ -14,6 +14,7 @@
 #include <linux/seq_file.h>
 #include <linux/uaccess.h>
 
+#include "arena.h"
 #include "device.h"
 #include "extension.h"
 
@@ -77,6 +78,13 @@ static void settle(int id, struct extension *extension)
 	mutex_unlock(&lock);
 }
 
+/* Of one that has no number any more. */
+static void end(struct extension *extension)
+{
+	postern_kept_stop(extension);
+	postern_unmake(extension);
+}
+
 static bool is_name(const char *name)
 {
 	size_t length = strnlen(name, POSTERN_NAME), i;
@@ -109,13 +117,13 @@ static long load(struct postern_load __user *argument)
 	file = copied(load.file, load.size);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	error = postern_make(&load, file, &load.verdict, &extension);
+	error = postern_make(&load, file, NULL, &load.verdict, &extension);
 	if (error)
 		return error;
 	if (extension)
 		id = reserve();
 	if (id < 0) {
-		postern_unmake(extension);
+		end(extension);
 		return id;
 	}
 	load.id = id;
@@ -126,9 +134,87 @@ static long load(struct postern_load __user *argument)
 	if (extension) {
 		settle(id, error ? NULL : extension);
 		if (error)
-			postern_unmake(extension);
+			end(extension);
 	}
 	return error;
+}
+
+/* Shows `next` where `before` was, if that is still there, and lets its hooks call it. */
+static int exchange(struct extension *before, struct extension *next)
+{
+	struct kept *kept = postern_kept(before);
+	int error;
+
+	postern_hooks_lock();
+	mutex_lock(&lock);
+	error = idr_find(&extensions, before->id) == before ? 0 : -ENOENT;
+	error = error ?: postern_hooks_may_move(kept, next);
+	if (!error) {
+		WRITE_ONCE(before->replaced, true);
+		idr_replace(&extensions, next, before->id);
+		postern_hooks_move(kept, next);
+	}
+	mutex_unlock(&lock);
+	postern_hooks_unlock();
+	return error;
+}
+
+static int replace_by(struct extension *before, struct extension *next)
+{
+	int error;
+
+	next->id = before->id;
+	error = exchange(before, next);
+	if (error) {
+		postern_unmake(next);
+		return error;
+	}
+	/* Who has found the one before calls it; nobody finds it any more. */
+	synchronize_rcu();
+	postern_unmake(before);
+	return 0;
+}
+
+static long replace(struct postern_load __user *argument)
+{
+	struct extension *before, *next;
+	struct postern_load load;
+	int error;
+	u8 *file;
+
+	if (copy_from_user(&load, argument, sizeof(load)))
+		return -EFAULT;
+	if (!makes_sense(&load))
+		return -EINVAL;
+	before = postern_get(load.id);
+	if (!before)
+		return -ENOENT;
+	file = copied(load.file, load.size);
+	error = PTR_ERR_OR_ZERO(file);
+	error = error ?: postern_make(&load, file, before, &load.verdict, &next);
+	if (!error && next)
+		error = replace_by(before, next);
+	else if (!error)
+		load.id = 0;
+	postern_put(before);
+	/* It is in place whether or not the caller can be told. */
+	return error ?: copy_to_user(argument, &load, sizeof(load)) ? -EFAULT : 0;
+}
+
+static long statistics(struct postern_statistics __user *argument)
+{
+	struct postern_statistics statistics;
+	struct extension *extension;
+	u32 id;
+
+	if (get_user(id, &argument->id))
+		return -EFAULT;
+	extension = postern_get(id);
+	if (!extension)
+		return -ENOENT;
+	postern_tell(extension, &statistics);
+	postern_put(extension);
+	return copy_to_user(argument, &statistics, sizeof(statistics)) ? -EFAULT : 0;
 }
 
 static long unload(u32 __user *argument)
@@ -146,7 +232,7 @@ static long unload(u32 __user *argument)
 	mutex_unlock(&lock);
 	if (!extension)
 		return -ENOENT;
-	postern_unmake(extension);
+	end(extension);
 	return 0;
 }
 
@@ -180,6 +266,10 @@ static long postern_ioctl(struct file *file, unsigned int request, unsigned long
 		return judge_text(at);
 	case POSTERN_CALL:
 		return postern_ioctl_call(at);
+	case POSTERN_STATISTICS:
+		return statistics(at);
+	case POSTERN_REPLACE:
+		return replace(at);
 	default:
 		return -ENOTTY;
 	}
@@ -192,7 +282,7 @@ static u64 calls(const struct extension *extension)
 
 	for_each_possible_cpu(processor)
 		for (kind = 0; kind < POSTERN_KINDS; kind++)
-			sum += per_cpu_ptr(extension->counters, processor)->ended[kind];
+			sum += READ_ONCE(per_cpu_ptr(extension->counters, processor)->ended[kind]);
 	return sum;
 }
 
@@ -232,6 +322,27 @@ static struct miscdevice device = {
 	.mode = 0600,
 };
 
+/* For tests: what the page tables say of all that is loaded, as numbers of pages: of the arena that
+ * can be written, of the arena that can be executed, of windows that have a right too many,
+ * and of windows all that are there. */
+static int read_rights(char *to, const struct kernel_param *parameter)
+{
+	u32 writable = 0, executable = 0, window_executable = 0, window = 0;
+	struct extension *extension;
+	int id;
+
+	postern_arena_rights(&writable, &executable);
+	mutex_lock(&lock);
+	idr_for_each_entry(&extensions, extension, id)
+		postern_part_rights(extension->segment, &extension->part, &window_executable, &window);
+	mutex_unlock(&lock);
+	return sysfs_emit(to, "%u %u %u %u\n", writable, executable, window_executable, window);
+}
+
+static const struct kernel_param_ops rights = { .get = read_rights };
+module_param_cb(rights, &rights, NULL, 0400);
+MODULE_PARM_DESC(rights, "pages of the arena that can be written, and executed; of windows with a right too many, and all");
+
 int postern_device_init(void)
 {
 	return misc_register(&device);
@@ -245,6 +356,6 @@ void postern_device_exit(void)
 	/* Nobody has the device open any more. */
 	misc_deregister(&device);
 	idr_for_each_entry(&extensions, extension, id)
-		postern_unmake(extension);
+		end(extension);
 	idr_destroy(&extensions);
 }

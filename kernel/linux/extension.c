@@ -69,7 +69,6 @@ static int find_services(struct extension *extension, struct postern_verdict *ve
 						     .place = POSTERN_PLACE_IMPORT, .at = i };
 		error = -ENOENT;
 	}
-	extension->services = extension->imports;
 	kvfree(wanted);
 	return error;
 }
@@ -190,19 +189,20 @@ static int fill_info(struct extension *extension, struct region *region)
 }
 
 /* Part of data and bss, from one offset in the window to another. */
-static void add_data(struct extension *extension, enum region_kind kind, u32 from, u32 to)
+static struct region *add_data(struct extension *extension, enum region_kind kind, u32 from, u32 to)
 {
 	const struct postern_layout *layout = &extension->layout;
 	struct region *region;
 	u32 into = from - layout->data;
 
 	if (from >= to)
-		return;
+		return NULL;
 	region = postern_part_add(&extension->part, kind, from, pages_of(to - from));
 	if (into < layout->data_size) {
 		region->bytes = extension->file + layout->data_file + into;
 		region->size = min(layout->data_size - into, to - from);
 	}
+	return region;
 }
 
 static bool shared_fits(const struct postern_load *load, const struct postern_layout *layout)
@@ -215,21 +215,30 @@ static bool shared_fits(const struct postern_load *load, const struct postern_la
 	       load->shared_size <= layout->heap_start - load->shared;
 }
 
-static int make_shared(struct extension *extension, u32 size)
+/* The shared area's pages: those of the image before, which processes may have mapped, if it is as
+ * large as that's. */
+static int add_shared(struct extension *extension, const struct postern_load *load,
+		      const struct extension *before)
 {
-	u32 i;
+	u32 count = pages_of(load->shared_size), i;
+	struct page **from = before && before->shared_pages == count ? before->shared : NULL;
+	struct region *region;
 
-	if (!size)
-		return 0;
-	extension->shared = postern_allocate(pages_of(size) * sizeof(*extension->shared));
+	extension->shared = postern_allocate(count * sizeof(*extension->shared));
 	if (!extension->shared)
 		return -ENOMEM;
-	extension->shared_pages = pages_of(size);
-	for (i = 0; i < extension->shared_pages; i++) {
-		extension->shared[i] = postern_allocate_page();
+	extension->shared_pages = count;
+	for (i = 0; i < count; i++) {
+		extension->shared[i] = from ? from[i] : postern_allocate_page();
 		if (!extension->shared[i])
 			return -ENOMEM;
+		if (from)
+			get_page(from[i]);
 	}
+	region = add_data(extension, REGION_SHARED, load->shared, load->shared + load->shared_size);
+	region->page = extension->shared;
+	if (!from)
+		postern_region_fill(region, region->page);
 	return 0;
 }
 
@@ -251,16 +260,15 @@ static int add_own(struct extension *extension, u32 heap)
 	return fill_info(extension, postern_part_add(part, REGION_READ, INFO, 1));
 }
 
-static int place_memory(struct extension *extension, const struct postern_load *load)
+static int place_memory(struct extension *extension, const struct postern_load *load,
+			const struct extension *before)
 {
 	const struct postern_layout *layout = &extension->layout;
-	u32 end = layout->heap_start, shared_end = load->shared + load->shared_size;
+	u32 end = layout->heap_start, shared = load->shared_size ? load->shared : end;
 	struct part *part = &extension->part;
 	struct region *region;
-	int error = make_shared(extension, load->shared_size);
+	int error = load->segment ? 0 : add_own(extension, PAGE_ALIGN(load->heap));
 
-	if (!error && !load->segment)
-		error = add_own(extension, PAGE_ALIGN(load->heap));
 	if (error)
 		return error;
 	region = postern_part_add(part, REGION_READ, layout->rodata, pages_of(layout->rodata_size));
@@ -268,17 +276,16 @@ static int place_memory(struct extension *extension, const struct postern_load *
 		region->bytes = extension->file + layout->rodata_file;
 		region->size = layout->rodata_size;
 	}
-	if (load->shared_size) {
-		add_data(extension, REGION_OWN, layout->data, load->shared);
-		add_data(extension, REGION_SHARED, load->shared, shared_end);
-		part->regions[part->count - 1].page = extension->shared;
-		add_data(extension, REGION_OWN, shared_end, end);
-	} else {
-		add_data(extension, REGION_OWN, layout->data, end);
-	}
+	add_data(extension, REGION_OWN, layout->data, shared);
+	if (load->shared_size)
+		error = add_shared(extension, load, before);
+	if (error)
+		return error;
+	add_data(extension, REGION_OWN, shared + load->shared_size, end);
 	error = postern_part_join(extension->segment, part);
 	extension->joined = !error;
-	extension->stack_top = extension->segment->stack_top;
+	extension->segment_of = load->segment;
+	extension->memory = postern_part_bytes(extension->segment, part);
 	return error;
 }
 
@@ -304,48 +311,107 @@ static int find_segment(struct extension *extension, const struct postern_load *
 	return extension->segment ? 0 : -ENOMEM;
 }
 
-/* Which window each processor calls it in at each level. */
+/* What is the same in all invocations of a processor and a level. */
+static void find_window(struct extension *extension, u32 processor, enum level level)
+{
+	struct invocation *invocation = per_cpu_ptr(extension->invocations, processor) + level;
+
+	if (level != LEVEL_HARD || postern_is_bounded(extension))
+		invocation->window = postern_segment_window(extension->segment, processor, level);
+	if (invocation->window)
+		invocation->base = invocation->window->base;
+	invocation->only = !invocation->window || extension->one_window ? &postern_no_window :
+									   invocation->window;
+	invocation->counters = per_cpu_ptr(extension->counters, processor);
+	invocation->stack_top = extension->segment->stack_top;
+	invocation->services = extension->imports;
+	invocation->extension = extension;
+	invocation->level = level;
+}
+
 static int find_windows(struct extension *extension)
 {
-	enum level levels = postern_is_bounded(extension) ? LEVELS : LEVEL_HARD, level;
+	enum level level;
 	int processor;
 
-	extension->windows = postern_fails_now() ? NULL :
-		(struct window *__percpu *)__alloc_percpu(LEVELS * sizeof(struct window *),
-							  sizeof(struct window *));
-	extension->counters = postern_fails_now() ? NULL : alloc_percpu(struct counters);
-	if (!extension->windows || !extension->counters)
+	extension->invocations = postern_fails_now() ? NULL :
+		(struct invocation __percpu *)__alloc_percpu(LEVELS * sizeof(struct invocation),
+							 __alignof__(struct invocation));
+	if (!extension->invocations)
 		return -ENOMEM;
 	for_each_possible_cpu(processor)
-		for (level = 0; level < levels; level++)
-			per_cpu_ptr(extension->windows, processor)[level] =
-				postern_segment_window(extension->segment, processor, level);
+		for (level = 0; level < LEVELS; level++)
+			find_window(extension, processor, level);
 	return 0;
 }
 
+/* After a fault, where that ends it. What replaced it meanwhile keeps the hooks. */
 static void leave_hooks(struct work_struct *work)
 {
-	postern_put(container_of(work, struct extension, leave));
+	struct extension *extension = container_of(work, struct extension, leave);
+
+	if (!READ_ONCE(extension->replaced))
+		postern_leave_hooks(extension);
+	postern_put(extension);
+}
+
+static void put_keeping(struct keeping *keeping)
+{
+	if (!keeping || !refcount_dec_and_test(&keeping->refs))
+		return;
+	if (keeping->begun)
+		postern_kept_end(&keeping->kept);
+	free_percpu(keeping->counters);
+	kvfree(keeping);
+}
+
+/* What it keeps: what the one before it does, or something new. */
+static int find_keeping(struct extension *extension, const struct extension *before)
+{
+	struct keeping *keeping;
+	int error;
+
+	if (before) {
+		refcount_inc(&before->keeping->refs);
+		extension->keeping = before->keeping;
+		extension->counters = extension->keeping->counters;
+		return 0;
+	}
+	keeping = extension->keeping = postern_allocate(sizeof(*keeping));
+	if (!keeping)
+		return -ENOMEM;
+	refcount_set(&keeping->refs, 1);
+	spin_lock_init(&keeping->lock);
+	INIT_LIST_HEAD(&keeping->kept.attachments);
+	keeping->counters = postern_fails_now() ? NULL : alloc_percpu(struct counters);
+	extension->counters = keeping->counters;
+	if (!keeping->counters)
+		return -ENOMEM;
+	error = postern_kept_begin(extension, &keeping->kept);
+	keeping->begun = !error;
+	return error;
 }
 
 /* Everything but the number; whoever fails leaves the rest to postern_unmake. */
 static int assemble(struct extension *extension, const struct postern_load *load,
-		    struct postern_verdict *verdict)
+		    const struct extension *before, struct postern_verdict *verdict)
 {
 	int error = find_services(extension, verdict);
 
 	error = error ?: find_exports(extension);
+	error = error ?: find_keeping(extension, before);
 	if (error)
 		return error;
 	mutex_lock(&making);
 	error = find_segment(extension, load);
+	error = error ?: place_memory(extension, load, before);
 	error = error ?: find_windows(extension);
-	error = error ?: place_memory(extension, load);
 	error = error ?: place_text(extension);
 	error = error ?: place_faults(extension);
 	error = error ?: postern_tick_begin();
 	extension->ticking = !error;
-	extension->refused = error ? POSTERN_ENDED : 0;
+	if (!error)
+		extension->ended = 0, extension->doors_open = extension->doors_end;
 	mutex_unlock(&making);
 	return error;
 }
@@ -358,56 +424,68 @@ static bool makes_sense(const struct postern_load *load, const struct postern_la
 	       pages_of(end - layout->stack) <= MOST_PAGES && !(load->segment && load->heap);
 }
 
-int postern_make(const struct postern_load *load, u8 *file, struct postern_verdict *verdict,
-		 struct extension **made)
+static struct extension *begin(const struct postern_load *load, u8 *file,
+			       const struct postern_verdict *verdict,
+			       const struct postern_layout *layout)
 {
-	struct postern_layout layout = {};
-	struct extension *extension;
-	int error;
+	struct extension *extension = postern_allocate(sizeof(*extension));
 
-	*made = NULL;
-	postern_judge_image(file, load->size, verdict, &layout);
-	error = verdict->verdict != POSTERN_ACCEPTED ? 0 :
-		!makes_sense(load, &layout)	     ? -E2BIG :
-						       -ENOMEM;
-	extension = error == -ENOMEM ? postern_allocate(sizeof(*extension)) : NULL;
-	if (!extension) {
-		kvfree(file);
-		return error;
-	}
+	if (!extension)
+		return NULL;
 	kref_init(&extension->refs);
-	spin_lock_init(&extension->last_lock);
+	/* Five lines in five seconds, and then how many there were besides. */
 	ratelimit_state_init(&extension->told, 5 * HZ, 5);
 	ratelimit_set_flags(&extension->told, RATELIMIT_MSG_ON_RELEASE);
 	INIT_WORK(&extension->leave, leave_hooks);
-	INIT_LIST_HEAD(&extension->kept.attachments);
-	extension->refused = POSTERN_ENDED;
+	extension->ended = 1;
 	strscpy(extension->name, load->name, sizeof(extension->name));
 	extension->file = file;
 	extension->size = load->size;
 	extension->verdict = *verdict;
-	extension->layout = layout;
+	extension->layout = *layout;
 	extension->rights = load->rights;
 	extension->on_fault = load->on_fault;
 	extension->limit = load->limit ?: clamp(READ_ONCE(milliseconds), 1u, MOST_LIMIT);
-	error = assemble(extension, load, verdict);
-	if (error) {
-		extension->verdict.verdict = verdict->verdict;
-		postern_unmake(extension);
-		return verdict->verdict == POSTERN_NO_SERVICE ? 0 : error;
+	return extension;
+}
+
+int postern_make(const struct postern_load *load, u8 *file, struct extension *before,
+		 struct postern_verdict *verdict, struct extension **made)
+{
+	struct extension *extension = NULL;
+	struct postern_layout layout;
+	int error = 0;
+
+	*made = NULL;
+	postern_judge_image(file, load->size, verdict, &layout);
+	if (verdict->verdict == POSTERN_ACCEPTED) {
+		error = makes_sense(load, &layout) ? -ENOMEM : -E2BIG;
+		if (error == -ENOMEM)
+			extension = begin(load, file, verdict, &layout);
 	}
-	*made = extension;
-	return 0;
+	if (!extension) {
+		kvfree(file);
+		return error;
+	}
+	error = assemble(extension, load, before, verdict);
+	if (!error) {
+		*made = extension;
+		return 0;
+	}
+	postern_unmake(extension);
+	return verdict->verdict == POSTERN_NO_SERVICE ? 0 : error;
 }
 
 void postern_unmake(struct extension *extension)
 {
+	WRITE_ONCE(extension->ended, 1);
+	WRITE_ONCE(extension->doors_open, 0);
+	/* Calls are under way with preemption off. */
+	synchronize_rcu();
+	flush_work(&extension->leave);
 	mutex_lock(&making);
 	if (extension->ticking)
 		postern_tick_end();
-	WRITE_ONCE(extension->refused, POSTERN_ENDED);
-	/* Calls are under way with preemption off. */
-	synchronize_rcu();
 	if (extension->may_fault)
 		postern_faults_remove(extension->text, extension->accesses);
 	if (extension->arena)
@@ -431,8 +509,8 @@ static void release(struct kref *refs)
 		if (extension->part.regions[i].at == INFO)
 			kvfree(extension->part.regions[i].bytes);
 	kvfree(extension->shared);
-	free_percpu(extension->windows);
-	free_percpu(extension->counters);
+	free_percpu(extension->invocations);
+	put_keeping(extension->keeping);
 	kvfree(extension->imports);
 	kvfree(extension->exports);
 	kvfree(extension->file);
@@ -478,11 +556,43 @@ struct counters *postern_counters(struct extension *extension)
 
 struct kept *postern_kept(struct extension *extension)
 {
-	return &extension->kept;
+	return &extension->keeping->kept;
 }
 
 struct page **postern_shared_pages(struct extension *extension, u32 *count)
 {
 	*count = extension->shared_pages;
 	return extension->shared;
+}
+
+void postern_tell(struct extension *extension, struct postern_statistics *statistics)
+{
+	struct keeping *keeping = extension->keeping;
+	int processor, kind;
+
+	*statistics = (struct postern_statistics){
+		.id = extension->id,
+		.on_fault = extension->on_fault,
+		.rights = extension->rights,
+		.segment = extension->segment_of,
+		.size = extension->size,
+		.memory = extension->memory,
+		.verdict = extension->verdict,
+		.queued = postern_requests_waiting(&keeping->kept),
+		.restarts = atomic64_read(&keeping->restarts),
+		.hooks = postern_hooks_of(&keeping->kept),
+		.shared_size = extension->shared_pages * PAGE_SIZE,
+	};
+	memcpy(statistics->name, extension->name, sizeof(statistics->name));
+	for_each_possible_cpu(processor) {
+		struct counters *counters = per_cpu_ptr(keeping->counters, processor);
+
+		for (kind = 0; kind < POSTERN_KINDS; kind++)
+			statistics->ended[kind] += READ_ONCE(counters->ended[kind]);
+		statistics->lost += READ_ONCE(counters->lost);
+		statistics->log_left_out += READ_ONCE(counters->log_left_out);
+	}
+	spin_lock_irq(&keeping->lock);
+	statistics->last = keeping->last;
+	spin_unlock_irq(&keeping->lock);
 }

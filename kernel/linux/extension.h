@@ -5,27 +5,37 @@
 #include <linux/ratelimit.h>
 #include <linux/workqueue.h>
 
+#include "gate.h"
 #include "module.h"
 #include "window.h"
 
 /* Milliseconds that calls may be given at most. */
 #define MOST_LIMIT 5000u
 
-/* A door is where indirect calls of the kernel's may come in: one for each export. */
-#define DOOR_SIZE 16
+/* What stays when an image is replaced by another. */
+struct keeping {
+	refcount_t refs;
+	struct kept kept;
+	bool begun; /* postern_kept_begin was called */
+	struct counters __percpu *counters;
+	atomic64_t restarts;
+	spinlock_t lock; /* of `last` */
+	struct postern_outcome last;
+};
 
 struct extension {
-	/* What each call reads. */
-	u32 refused; /* POSTERN_ENDED: calls end so before they begin */
-	u32 doors_end; /* bytes of doors */
+	/* What each call reads; gate.S knows these (gate.h). A door is where indirect calls of the
+	 * kernel's may come in: one for each export. */
+	u32 doors_open; /* bytes of doors that may be called: all of them or, if it is called no more, 0 */
+	bool one_window; /* all processors share it */
 	u8 *doors; /* in the arena */
-	const service_function *services;
-	struct window *__percpu *windows; /* LEVELS of them */
+	struct invocation __percpu *invocations; /* one for each level, with what is always the same */
 	struct counters __percpu *counters;
-	u32 stack_top;
+
+	u32 ended; /* 1: it is called no more */
+	u32 doors_end; /* bytes of doors */
 	u32 limit; /* ticks */
 	u32 on_fault;
-	bool one_window; /* all processors share it */
 
 	struct kref refs;
 	u32 id, rights;
@@ -47,21 +57,23 @@ struct extension {
 	struct segment *segment;
 	struct part part;
 	bool joined;
+	u32 segment_of; /* the number of the extension whose windows it shares */
+	u64 memory; /* bytes of its pages, of all windows */
 	struct page **shared;
 	u32 shared_pages;
 
-	struct kept kept;
-	u64 restarts;
-	struct postern_outcome last;
-	spinlock_t last_lock;
+	struct keeping *keeping;
+	bool replaced; /* there is another under its number */
 	struct ratelimit_state told;
 	struct work_struct leave;
 };
 
-/* Loads what was copied from the caller: `file` is taken. *made is NULL if it was not accepted. */
-int postern_make(const struct postern_load *load, u8 *file, struct postern_verdict *verdict,
-		 struct extension **made);
+/* Loads what was copied from the caller: `file` is taken. *made is NULL if it was not accepted. What
+ * `before` keeps it keeps, too; NULL: there is none before it. */
+int postern_make(const struct postern_load *load, u8 *file, struct extension *before,
+		 struct postern_verdict *verdict, struct extension **made);
 /* Of one that nobody finds: no call is under way or begins afterwards, and its reference is put. */
 void postern_unmake(struct extension *extension);
+void postern_tell(struct extension *extension, struct postern_statistics *statistics);
 
 #endif

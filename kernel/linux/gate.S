@@ -21,27 +21,75 @@
 
 	.text
 
-/* u64 postern_gate(struct invocation *, const void *door, const u64 arguments[6], u8 *base,
- *		    u32 stack)
- * Calls the door; returns what it returned, or anything if the invocation has ended otherwise. */
-SYM_CODE_START(postern_gate)
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+#define PREEMPT_COUNT PER_CPU_VAR(__preempt_count)
+#else
+#define PREEMPT_COUNT PER_CPU_VAR(pcpu_hot + PREEMPT_COUNT_OFFSET)
+#endif
+
+/* u32 postern_invoke(struct extension *, u32 function, const u64 arguments[6], enum subject, void *,
+ *		      u64 *value, struct postern_outcome *)
+ * The common case, in as few instructions as it takes: a task or a softirq calls, interrupts are on,
+ * and the window is this processor's alone and free. All else is for postern_invoke_slowly. */
+SYM_CODE_START(postern_invoke)
 	UNWIND_HINT_UNDEFINED
-	ENDBR
+	ANNOTATE_NOENDBR
+	incl	PREEMPT_COUNT
+	movl	PREEMPT_COUNT, %eax
+	/* NMI and hard interrupts. */
+	testl	$0xff0000, %eax
+	jnz	.Lslowly
+	pushfq
+	popq	%r10
+	testl	$0x200, %r10d
+	jz	.Lslowly
+	/* Serving a softirq is the second level. */
+	andl	$0x100, %eax
+	shrl	$1, %eax
+	addq	EXTENSION_INVOCATIONS(%rdi), %rax
+	addq	PER_CPU_VAR(this_cpu_off), %rax
+	movq	INVOCATION_ONLY(%rax), %r10
+	leal	-DOOR_SIZE(%rsi), %r11d
+	cmpl	EXTENSION_DOORS_OPEN(%rdi), %r11d
+	jae	.Lslowly
+	cmpq	$0, WINDOW_BUSY(%r10)
+	jne	.Lslowly
+	movl	$1, WINDOW_BUSY(%r10)
+	movl	%ecx, INVOCATION_KIND(%rax)
+	movq	%r8, INVOCATION_SUBJECT(%rax)
+	movq	EXTENSION_DOORS(%rdi), %rsi
+	addq	%r11, %rsi
+	movq	%rax, %rdi
+	jmp	.Lenter
+.Lslowly:
+	jmp	postern_invoke_slowly
+SYM_CODE_END(postern_invoke)
+
+/* u32 postern_enter(struct invocation *, const void *door, const u64 arguments[6], u64, u64,
+ *		     u64 *value, struct postern_outcome *)
+ * With the window taken and preemption off; afterwards it is free, and preemption is as before. */
+SYM_CODE_START(postern_enter)
+	UNWIND_HINT_UNDEFINED
+	ANNOTATE_NOENDBR
+.Lenter:
 	pushq	%rbx
 	pushq	%rbp
 	pushq	%r12
 	pushq	%r13
 	pushq	%r14
 	pushq	%r15
+	pushq	%r9
 	rdfsbase %rax
 	pushq	%rax
 	movq	%rsp, INVOCATION_STACK(%rdi)
 	movq	PER_CPU_VAR(postern_current), %rax
 	movq	%rax, INVOCATION_OUTER(%rdi)
+	movq	$0, INVOCATION_ENDED(%rdi)
 	movq	%rdi, PER_CPU_VAR(postern_current)
-	wrfsbase %rcx
+	movq	INVOCATION_BASE(%rdi), %rax
+	wrfsbase %rax
+	movl	INVOCATION_STACK_TOP(%rdi), %r15d
 	movq	%rsi, %r11
-	movl	%r8d, %r15d
 	movq	40(%rdx), %r9
 	movq	32(%rdx), %r8
 	movq	24(%rdx), %rcx
@@ -59,18 +107,36 @@ SYM_CODE_START(postern_gate)
 	CALL_NOSPEC r11
 .Lout:
 	movq	PER_CPU_VAR(postern_current), %rdx
-	movq	INVOCATION_OUTER(%rdx), %rdx
-	movq	%rdx, PER_CPU_VAR(postern_current)
+	movq	INVOCATION_OUTER(%rdx), %rcx
+	movq	%rcx, PER_CPU_VAR(postern_current)
 	popq	%rcx
 	wrfsbase %rcx
+	popq	%rcx
+	movq	%rax, (%rcx)
 	popq	%r15
 	popq	%r14
 	popq	%r13
 	popq	%r12
 	popq	%rbp
 	popq	%rbx
+	cmpl	$0, INVOCATION_ENDED(%rdx)
+	jne	.Lended
+	/* The first of the counters is of calls that return. */
+	movq	INVOCATION_COUNTERS(%rdx), %rcx
+	incq	(%rcx)
+	movq	INVOCATION_WINDOW(%rdx), %rcx
+	movl	$0, WINDOW_BUSY(%rcx)
+	xorl	%eax, %eax
+	decl	PREEMPT_COUNT
+	jz	.Lschedule
 	RET
-SYM_CODE_END(postern_gate)
+.Lended:
+	movq	%rdx, %rdi
+	movq	8(%rsp), %rsi
+	jmp	postern_ended
+.Lschedule:
+	jmp	postern_schedule
+SYM_CODE_END(postern_enter)
 
 /* Ends this processor's invocation, from wherever it is. Interrupts and traps return to here. */
 SYM_CODE_START(postern_leave)

@@ -72,6 +72,11 @@ static int __init postern_init(void)
 		pr_err("postern: this processor, or this kernel, has no rdfsbase\n");
 		return -EOPNOTSUPP;
 	}
+	/* There interrupts are off by another flag than the one that gate.S looks at. */
+	if (boot_cpu_has(X86_FEATURE_XENPV)) {
+		pr_err("postern: this is a paravirtual guest of Xen's\n");
+		return -EOPNOTSUPP;
+	}
 	error = postern_windows_init();
 	error = error ?: postern_arena_init();
 	error = error ?: postern_faults_init();

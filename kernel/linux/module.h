@@ -51,7 +51,7 @@ enum level { LEVEL_TASK, LEVEL_SOFTIRQ, LEVEL_HARD, LEVELS };
 
 struct window {
 	u8 *base; /* of 4 GiB */
-	u32 busy;
+	u32 busy; /* gate.S looks at this and the next at once */
 	u32 stale; /* its memory is made anew before the next call */
 	u32 heap_end; /* offset, 0: where the heap starts */
 	struct vm_struct *area;
@@ -84,22 +84,26 @@ const struct service *postern_service(const u8 *name, u32 length);
 enum subject { SUBJECT_NONE, SUBJECT_PACKET, SUBJECT_REGISTERS };
 
 struct invocation {
-	/* gate.S knows the first ones (gate.h). */
+	/* gate.S knows these (gate.h). */
 	void *stack; /* the kernel's, to which every way out returns */
 	struct invocation *outer; /* the one that this interrupted */
 	const service_function *services;
-	unsigned long at; /* address of the instruction that ended it */
+	unsigned long at; /* address of the instruction that ended it; 0: a service did */
 	unsigned long touched; /* address, at a page fault */
 	u32 ended; /* POSTERN_RETURNED, or how it ended otherwise, or has to */
-	u32 service; /* the import that is being called */
-
 	u32 ticks; /* that found it under way */
-	enum level level;
+	u32 service; /* the import that is being called */
+	u32 stack_top; /* of the data stack */
+	u8 *base; /* the window's */
 	enum subject kind;
+	enum level level;
 	void *subject; /* struct sk_buff *, struct pt_regs * */
+	struct counters *counters; /* this processor's */
+	struct window *window; /* NULL: there are no calls at this level */
+	struct window *only; /* the same, if nobody else can take it, or one that is always busy */
+
 	struct extension *extension;
-	struct window *window;
-};
+} __aligned(128);
 
 /* call.c: calls a function (postern_function) on this processor, at the level of the caller, whose
  * subject it is. Returns how it ended; `*value` is what it returned, or else `*outcome` says more. */
@@ -121,7 +125,7 @@ u64 postern_bad_argument(struct invocation *invocation);
 
 /* extension.c. Numbers are looked up under RCU; whoever keeps an extension has a reference. */
 struct extension *postern_get(u32 id); /* NULL, or a reference */
-void postern_put(struct extension *extension);
+void postern_put(struct extension *extension); /* may sleep */
 /* What postern_invoke knows a function by, 0 if there is none of this name. */
 u32 postern_function(const struct extension *extension, const char *name);
 /* Whether calls may be made where interrupts are off: no loops, and no long path. */
@@ -145,6 +149,8 @@ struct ring; /* ring.c */
 struct requests; /* queue.c */
 struct kept {
 	struct list_head attachments; /* hooks.c */
+	u32 hooks; /* attachments */
+	bool stopped;
 	struct maps *maps;
 	struct ring *ring;
 	struct requests *requests;
@@ -157,7 +163,7 @@ struct kept *postern_kept(struct extension *extension);
  * nobody finds by its number any more: it leaves its hooks, queued requests are dropped, readers see
  * the end; afterwards no call begins but of those that had looked it up before. `end` frees, when no
  * call is under way. `postern_leave_hooks` is for one that faulted. All may sleep. */
-int postern_kept_begin(struct kept *kept);
+int postern_kept_begin(struct extension *extension, struct kept *kept);
 void postern_kept_stop(struct extension *extension);
 void postern_kept_end(struct kept *kept);
 void postern_leave_hooks(struct extension *extension);

@@ -14,6 +14,7 @@
 #include <linux/vmalloc.h>
 
 #include "call.h"
+#include "extension.h"
 #include "window.h"
 
 #define WINDOW_SIZE (4UL << 30)
@@ -180,7 +181,7 @@ static u32 copies(const struct segment *segment, const struct region *region)
 	return region->kind == REGION_OWN ? segment->count : 1;
 }
 
-static void fill(const struct region *region, struct page **pages)
+void postern_region_fill(const struct region *region, struct page **pages)
 {
 	u32 i, left = region->size;
 
@@ -218,10 +219,8 @@ static int allocate_pages(const struct segment *segment, struct region *region)
 {
 	u32 copy, i, count = copies(segment, region);
 
-	if (region->kind == REGION_SHARED) {
-		fill(region, region->page);
+	if (region->kind == REGION_SHARED)
 		return 0;
-	}
 	region->page = postern_allocate((size_t)count * region->pages * sizeof(*region->page));
 	if (!region->page)
 		return -ENOMEM;
@@ -236,7 +235,7 @@ static int allocate_pages(const struct segment *segment, struct region *region)
 				return -ENOMEM;
 		}
 		if (region->size)
-			fill(region, pages);
+			postern_region_fill(region, pages);
 		cond_resched();
 	}
 	return 0;
@@ -340,6 +339,24 @@ u64 postern_part_bytes(const struct segment *segment, const struct part *part)
 	return bytes;
 }
 
+void postern_part_rights(const struct segment *segment, const struct part *part, u32 *wrong, u32 *all)
+{
+	unsigned int level;
+	u32 i, k, page;
+
+	for (i = 0; i < segment->count; i++)
+		for (k = 0; !absent(segment, i) && k < part->count; k++)
+			for (page = 0; page < part->regions[k].pages; page++) {
+				const struct region *region = &part->regions[k];
+				pte_t *entry = lookup_address((unsigned long)segment->windows[i].base +
+							      region->at + page * PAGE_SIZE, &level);
+
+				*all += entry != NULL;
+				*wrong += entry && (pte_exec(*entry) ||
+						    (pte_write(*entry) && region->kind == REGION_READ));
+			}
+}
+
 void postern_window_reset(struct segment *segment, struct window *window)
 {
 	struct part *part;
@@ -348,8 +365,8 @@ void postern_window_reset(struct segment *segment, struct window *window)
 	list_for_each_entry_rcu(part, &segment->parts, parts, preemptible() == 0)
 		for (i = 0; i < part->count; i++)
 			if (part->regions[i].kind == REGION_OWN)
-				fill(&part->regions[i],
-				     pages_in(segment, &part->regions[i], window));
+				postern_region_fill(&part->regions[i],
+						    pages_in(segment, &part->regions[i], window));
 	window->heap_end = 0;
 }
 
@@ -401,4 +418,17 @@ void *postern_in_window(struct segment *segment, struct window *window, u64 offs
 			break;
 	}
 	return window->base + (u32)offset;
+}
+
+u64 postern_heap_move(struct invocation *invocation, s64 more)
+{
+	const struct segment *segment = invocation->extension->segment;
+	struct window *window = invocation->window;
+	s64 before = window->heap_end ?: segment->heap_start;
+
+	if (more < -(s64)U32_MAX || more > (s64)U32_MAX ||
+	    before + more < segment->heap_start || before + more > segment->heap_limit)
+		return 0;
+	window->heap_end = before + more;
+	return before;
 }

@@ -7,7 +7,7 @@
 /* A range of pages of a window. */
 enum region_kind {
 	REGION_READ, /* read only, the same pages in all windows */
-	REGION_SHARED, /* the same pages in all windows, which are given */
+	REGION_SHARED, /* the same pages in all windows, which are given and filled */
 	REGION_OWN, /* pages of the window's */
 };
 struct region {
@@ -51,11 +51,17 @@ struct window *postern_segment_window(struct segment *segment, u32 processor, en
 
 /* Adds pages at `at`, of zeros unless the caller says more; no pages add nothing. */
 struct region *postern_part_add(struct part *part, enum region_kind kind, u32 at, u32 pages);
+/* Writes to its pages what they hold at first. */
+void postern_region_fill(const struct region *region, struct page **pages);
 /* Maps a part into all windows. -EADDRINUSE: something is there already. */
 int postern_part_join(struct segment *segment, struct part *part);
 /* The part's pages are no longer in the windows; no call uses them. */
 void postern_part_leave(struct segment *segment, struct part *part);
 u64 postern_part_bytes(const struct segment *segment, const struct part *part);
+
+/* Counts its pages in all windows, and those that can be executed or that can be written and should
+ * not. */
+void postern_part_rights(const struct segment *segment, const struct part *part, u32 *wrong, u32 *all);
 
 /* Its memory as at first, by who has it. */
 void postern_window_reset(struct segment *segment, struct window *window);

@@ -6,7 +6,7 @@ use postern_image::{ImageBuilder, Segment};
 use postern_kernel::abi::{self, Name, Outcome};
 
 use crate::checks::request;
-use crate::trusted::{Call, ask};
+use crate::trusted::{Call, Load, Statistics, ask, replace};
 
 /// Code for an image: functions one after the other, each named.
 #[derive(Default)]
@@ -49,8 +49,13 @@ impl Code {
         builder.build().map_err(|error| error.to_string())
     }
 
+    /// Where text begins in the window.
+    pub fn offset(&self, services: &[&str]) -> u32 {
+        postern_verifier::window::text_start(services.len() as u32)
+    }
+
     /// Where a function lies in text.
-    fn position(&self, name: &str) -> u32 {
+    pub fn position(&self, name: &str) -> u32 {
         let found = self.functions.iter().find(|(known, _)| known == name);
         found.map_or(u32::MAX, |(_, at)| *at)
     }
@@ -238,4 +243,208 @@ pub fn functions(device: &File) -> Result<(), String> {
         Err(_) => Ok(()),
         Ok(answer) => Err(format!("unloaded, and called all the same: {answer:?}")),
     }
+}
+
+/// Loads an image that has to be accepted.
+fn accepted(device: &File, mut asked: Load) -> Result<u32, String> {
+    ask(device, &mut asked).map_err(|error| format!("loading: {error}"))?;
+    match asked.id {
+        0 => Err(format!("refused: {:?}", asked.verdict)),
+        id => Ok(id),
+    }
+}
+
+fn unload(device: &File, id: u32) -> Result<(), String> {
+    ask(device, &mut id.clone()).map_err(|error| format!("unloading: {error}"))
+}
+
+fn statistics(device: &File, id: u32) -> Result<Statistics, String> {
+    let mut asked = Statistics {
+        id,
+        ..Statistics::default()
+    };
+    ask(device, &mut asked).map_err(|error| format!("statistics: {error}"))?;
+    Ok(asked)
+}
+
+/// What becomes of an extension that faulted, and what its statistics say.
+pub fn policies(device: &File) -> Result<(), String> {
+    let file = functions_code().image(&["postern_time"], 100)?;
+    let parsed = postern_image::ImageFile::parse(&file).map_err(|error| error.to_string())?;
+    let data = u64::from(parsed.layout().data);
+    let (store, load) = ([data, 99, 0, 0, 0, 0], [data, 0, 0, 0, 0, 0]);
+    let fresh = 0x0707_0707_0707_0707;
+    for on_fault in [abi::FAULT_KEEPS, abi::FAULT_RESTARTS, abi::FAULT_ENDS] {
+        let id = accepted(
+            device,
+            Load {
+                on_fault,
+                // One window, or the next call could be made in another.
+                flags: abi::ONE_WINDOW,
+                ..request(&file)
+            },
+        )?;
+        call(device, id, "store", store)?;
+        if call(device, id, "load", load)?.1 != 99 {
+            return Err("what was stored is not there at the next call".into());
+        }
+        call(device, id, "ud2", [0; 6])?;
+        let (outcome, value) = call(device, id, "load", load)?;
+        let told = statistics(device, id)?;
+        let as_wanted = match on_fault {
+            abi::FAULT_KEEPS => value == 99 && told.restarts == 0,
+            abi::FAULT_RESTARTS => value == fresh && told.restarts == 1,
+            _ => outcome.kind == abi::ENDED && told.ended[abi::ENDED as usize] == 1,
+        };
+        let last = told.last.kind == abi::TRAP && told.ended[abi::TRAP as usize] == 1;
+        if !as_wanted || !last || told.memory == 0 || told.size != file.len() as u64 {
+            return Err(format!(
+                "policy {on_fault}: {outcome:?}, {value:#x}, {told:?}"
+            ));
+        }
+        unload(device, id)?;
+    }
+    Ok(())
+}
+
+/// Memory: the heap, the shared area, and what windows of several extensions have in common.
+pub fn memory(device: &File) -> Result<(), String> {
+    let file = functions_code().image(&["postern_time"], 5000)?;
+    let parsed = postern_image::ImageFile::parse(&file).map_err(|error| error.to_string())?;
+    let layout = parsed.layout();
+    let heap = u64::from(layout.heap_start);
+    let id = accepted(
+        device,
+        Load {
+            heap: 8192,
+            flags: abi::ONE_WINDOW,
+            shared: layout.data + 4096,
+            shared_size: 4096,
+            ..request(&file)
+        },
+    )?;
+    let check = |what: (&str, [u64; 6]), kind, value| {
+        let (outcome, found) = call(device, id, what.0, what.1)?;
+        match outcome.kind == kind && (kind != abi::RETURNED || found == value) {
+            true => Ok(()),
+            false => Err(format!("{what:x?}: {found:#x}, {outcome:x?}")),
+        }
+    };
+    check(("load", [heap, 0, 0, 0, 0, 0]), abi::RETURNED, 0)?;
+    let last = heap + 8184;
+    check(
+        ("store", [last, 5, 0, 0, 0, 0]),
+        abi::RETURNED,
+        last + 5 - last,
+    )
+    .or_else(|_| check(("load", [last, 0, 0, 0, 0, 0]), abi::RETURNED, 5))?;
+    check(("load", [heap + 8192, 0, 0, 0, 0, 0]), abi::PAGE_FAULT, 0)?;
+    let shared = u64::from(layout.data) + 4096;
+    let bytes = 0x0707_0707_0707_0707;
+    check(("load", [shared, 0, 0, 0, 0, 0]), abi::RETURNED, bytes)?;
+    check(("load", [shared - 4, 0, 0, 0, 0, 0]), abi::RETURNED, bytes)?;
+    if statistics(device, id)?.shared_size != 4096 {
+        return Err("the shared area has another size".into());
+    }
+    unload(device, id)?;
+    for (shared, shared_size) in [
+        (layout.data + 1, 4096),
+        (layout.data, 1),
+        (layout.data, 12288),
+        (layout.stack, 4096),
+        (layout.data, u32::MAX - 4095),
+        (layout.data, 0),
+    ] {
+        let mut asked = Load {
+            shared,
+            shared_size,
+            ..request(&file)
+        };
+        if ask(device, &mut asked).is_ok() {
+            return Err(format!("a shared area of {shared_size} at {shared:#x}"));
+        }
+    }
+    Ok(())
+}
+
+/// A function that returns a number.
+fn number(value: u8) -> Result<Vec<u8>, String> {
+    let mut code = Code::default();
+    code.function("other", &[0xc3]);
+    if value > 1 {
+        code.function("more", &[0xc3]);
+    }
+    code.function("number", &[0xb8, value, 0, 0, 0, 0xc3]);
+    code.image(&[], 0)
+}
+
+/// An image is replaced by another, again and again, while it is called; then it is unloaded.
+pub fn replaced(device: &File, turns: u32) -> Result<(), String> {
+    let files = [number(1)?, number(2)?];
+    let id = accepted(device, request(&files[0]))?;
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| {
+            let mut seen = [0u64; 3];
+            loop {
+                let mut asked = Call {
+                    id,
+                    function: Name::new("number").unwrap_or_default(),
+                    ..Call::default()
+                };
+                match ask(device, &mut asked).map_err(|error| error.raw_os_error()) {
+                    Err(Some(libc::ENOENT)) => return Ok(seen),
+                    Ok(()) if asked.outcome.kind == abi::ENDED => {}
+                    Ok(()) if asked.outcome.kind == abi::RETURNED && asked.value < 3 => {
+                        seen[asked.value as usize] += 1;
+                    }
+                    other => return Err(format!("while it is replaced: {other:?}, {asked:?}")),
+                }
+            }
+        });
+        for turn in 0..turns {
+            let mut asked = Load {
+                id,
+                ..request(&files[(turn as usize + 1) % 2])
+            };
+            replace(device, &mut asked).map_err(|error| format!("replacing: {error}"))?;
+            let now = u64::from((turn + 1) % 2 + 1);
+            let (outcome, value) = call(device, id, "number", [0; 6])?;
+            if asked.id != id || outcome.kind != abi::RETURNED || value != now {
+                return Err(format!("replaced by {now}: {outcome:?}, {value}"));
+            }
+        }
+        unload(device, id)?;
+        let seen = caller.join().map_err(|_| "the caller panicked")??;
+        println!(
+            "guest: {turns} replacements within {} calls",
+            seen[1] + seen[2]
+        );
+        match seen[0] == 0 && seen[1] > 0 && (turns < 10 || seen[2] > 0) {
+            true => Ok(()),
+            false => Err(format!("called while replaced: {seen:?}")),
+        }
+    })
+}
+
+/// Extensions are loaded, called and unloaded by several at once.
+pub fn in_turns(device: &File, turns: u32) -> Result<(), String> {
+    let file = functions_code().image(&["postern_time"], 100)?;
+    let one = || {
+        for turn in 0..turns {
+            let id = accepted(device, request(&file))?;
+            let (outcome, value) = call(device, id, "sum", [turn.into(), 0, 0, 0, 0, 0])?;
+            let trap = call(device, id, "ud2", [0; 6])?.0;
+            if outcome.kind != abi::RETURNED || value != turn.into() || trap.kind != abi::TRAP {
+                return Err(format!("one of several: {outcome:?}, {value}, {trap:?}"));
+            }
+            unload(device, id)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads = [scope.spawn(one), scope.spawn(one), scope.spawn(one)];
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
+    })
 }

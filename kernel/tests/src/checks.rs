@@ -21,6 +21,13 @@ pub struct Case {
     text: Vec<u8>,
 }
 
+impl Case {
+    /// The code.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+}
+
 /// The cases that the tests put beside this program: a line each, of fields with tabs between.
 pub fn cases() -> Result<Vec<Case>, String> {
     let lines = std::fs::read_to_string("/cases").map_err(|error| format!("/cases: {error}"))?;

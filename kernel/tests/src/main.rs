@@ -6,6 +6,7 @@
 mod calls;
 mod checks;
 mod fuzz;
+mod runs;
 mod trusted;
 
 use std::fs::{File, OpenOptions};
@@ -51,6 +52,19 @@ fn run() -> Result<(), String> {
         let cases = checks::cases()?;
         checks::corpus(&device, &cases)?;
         calls::functions(&device)?;
+        calls::policies(&device)?;
+        calls::memory(&device)?;
+        runs::rights(&device)?;
+        let before = runs::held()?;
+        calls::in_turns(&device, 20)?;
+        calls::replaced(&device, 30)?;
+        runs::accepted_code(&device, &cases, seed, count)?;
+        let after = runs::held()?;
+        if after.0 != 0 || after.1 + (8 << 10) < before.1 {
+            return Err(format!(
+                "windows, free memory: {before:?} before, {after:?} after"
+            ));
+        }
         checks::images(&device, &cases, seed, count / 5)?;
         checks::refused_memory(&device, &cases)?;
         checks::bad_arguments(&device)?;

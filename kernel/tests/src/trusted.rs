@@ -55,6 +55,21 @@ fn checked(result: i64) -> io::Result<()> {
     }
 }
 
+/// Puts the file in an extension's place: `POSTERN_REPLACE`.
+pub fn replace(device: &File, argument: &mut Load) -> io::Result<()> {
+    // SAFETY: as in `ask`: the request has the structure of the one that loads.
+    checked(
+        unsafe {
+            libc::ioctl(
+                device.as_raw_fd(),
+                abi::REPLACE,
+                std::ptr::from_mut(argument),
+            )
+        }
+        .into(),
+    )
+}
+
 /// Asks the device.
 pub fn ask<T: Argument>(device: &File, argument: &mut T) -> io::Result<()> {
     // SAFETY: the argument is one that the request reads and writes, by the trait.
