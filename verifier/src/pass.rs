@@ -186,7 +186,12 @@ impl Pass<'_> {
     fn stretch(&mut self, at: usize, end: usize) -> Result<Option<usize>, Broken> {
         let mut at = [at];
         while end.saturating_sub(at[0]) >= AHEAD {
-            self.batch(&mut at)?;
+            let before = at;
+            if self.batch(&mut at).is_err() {
+                // A batch looks at branches last: one by one, what is wrong first is found first.
+                at = before;
+                break;
+            }
         }
         let [mut at] = at;
         let segment = self.layout.segment.prefix();

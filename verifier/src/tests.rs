@@ -219,3 +219,16 @@ fn floating_point_is_told_from_bits() {
         assert!(!float(code), "{code:02x?}");
     }
 }
+
+/// Long text is judged by many instructions at once, and what is told is the same.
+#[test]
+fn the_first_violation_is_told() {
+    let mut text = vec![0x90; 3000];
+    // A jump out of text, and behind it no instruction at all.
+    text[2..7].copy_from_slice(&[0xe9, 0, 0, 0, 0x60]);
+    text[7..9].copy_from_slice(&[0x0f, 0x05]);
+    let violation = judge(&text, Profile::User).unwrap_err();
+    let short = judge(&text[..100], Profile::User).unwrap_err();
+    assert_eq!(violation, short);
+    assert_eq!(violation.rule, Rule::BranchOutside);
+}
