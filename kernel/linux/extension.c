@@ -151,8 +151,9 @@ static int place_text(struct extension *extension)
 
 static int place_faults(struct extension *extension)
 {
-	const u8 *text = extension->file + extension->layout.text_file;
-	u32 size = extension->layout.text_size, *offsets;
+	/* With the fill behind it, which may be the end of its last instruction. */
+	const u8 *text = extension->text;
+	u32 size = extension->layout.text_end - extension->layout.text, *offsets;
 	u32 count = postern_judge_accesses(text, size, NULL, 0);
 	int error;
 

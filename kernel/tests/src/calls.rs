@@ -135,6 +135,8 @@ fn functions_code() -> Code {
             0x41, 0xbe, 1, 0, 0, 0, 0x41, 0xbf, 1, 0, 0, 0, 0xc3,
         ],
     );
+    // Cut off by the end of the file's text: what fills the page completes the address.
+    code.function("cut", &[0x64, 0x67, 0x8b, 0x04, 0x25]);
     code
 }
 
@@ -218,6 +220,7 @@ pub fn functions(device: &File) -> Result<(), String> {
         ("deep", [0x100, 0, 0, 0, 0, 0]),
         fault(abi::PAGE_FAULT, "deeper", 0, 0x110),
     )?;
+    check(("cut", none), fault(abi::PAGE_FAULT, "cut", 0, 0xcccc_cccc))?;
     check(("loop", none), fault(abi::TIMEOUT, "loop", 0, 0))?;
     check(("left", none), value(0))?;
     check(("left_by_service", [!0; 6]), value(0))?;
