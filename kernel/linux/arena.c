@@ -16,7 +16,10 @@
 #define PAGES (ARENA_SIZE / PAGE_SIZE)
 #define TRAP 0xcc
 
+/* Pages that somebody has, and those of them that nobody wants but that are not filled yet, because
+ * there was no memory for the alias. */
 static DECLARE_BITMAP(taken, PAGES);
+static DECLARE_BITMAP(unfilled, PAGES);
 
 static void serialise(void *unused)
 {
@@ -53,10 +56,23 @@ int postern_arena_init(void)
 	return write_pages(postern_arena, NULL, ARENA_SIZE);
 }
 
+static void fill(unsigned long page, unsigned long pages)
+{
+	if (write_pages(postern_arena + page * PAGE_SIZE, NULL, pages * PAGE_SIZE)) {
+		bitmap_set(unfilled, page, pages);
+		return;
+	}
+	bitmap_clear(unfilled, page, pages);
+	bitmap_clear(taken, page, pages);
+}
+
 u8 *postern_arena_take(u32 pages)
 {
-	unsigned long at = bitmap_find_next_zero_area(taken, PAGES, 0, pages, 0);
+	unsigned long at;
 
+	for_each_set_bit(at, unfilled, PAGES)
+		fill(at, 1);
+	at = bitmap_find_next_zero_area(taken, PAGES, 0, pages, 0);
 	if (at >= PAGES)
 		return NULL;
 	bitmap_set(taken, at, pages);
@@ -70,10 +86,7 @@ int postern_arena_write(u8 *at, const u8 *bytes, u32 size)
 
 void postern_arena_give_back(u8 *at, u32 pages)
 {
-	/* Where there is no memory for the alias the pages stay taken: they are not lost for long, since
-	 * it takes that of a list only, and nothing but their number is. */
-	if (write_pages(at, NULL, pages * PAGE_SIZE) == 0)
-		bitmap_clear(taken, (at - postern_arena) / PAGE_SIZE, pages);
+	fill((at - postern_arena) / PAGE_SIZE, pages);
 }
 
 void postern_arena_rights(u32 *writable, u32 *executable)

@@ -99,6 +99,7 @@ static bool makes_sense(const struct postern_load *load)
 {
 	return load->reserved == 0 && is_name(load->name) && load->on_fault <= POSTERN_FAULT_ENDS &&
 	       !(load->flags & ~POSTERN_ONE_WINDOW) && load->limit <= MOST_LIMIT &&
+	       !(load->segment && (load->heap || load->flags)) &&
 	       !(load->rights & ~(POSTERN_MAY_SEE_PACKETS | POSTERN_MAY_CHANGE_PACKETS |
 				  POSTERN_MAY_OBSERVE | POSTERN_MAY_LOG));
 }

@@ -13,7 +13,7 @@ name=postern-dkms-$version
 ./judge.sh
 rm -rf "${to:?}/$name"
 mkdir -p "$to/$name"
-cp Kbuild ./*.c ./*.h "$to/$name"
+cp Kbuild ./*.c ./*.h ./*.S "$to/$name"
 # Those in assembly, if there are any.
 find . -maxdepth 1 -name '*.S' -exec cp {} "$to/$name" \;
 cp "$root/target/kernel/judge.o" "$to/$name/judge.o_shipped"

@@ -24,7 +24,6 @@
 #define ABI_VERSION 1
 /* Where interrupts are off nothing runs longer than this, in instructions. */
 #define BOUNDED_PATH 16384
-#define MOST_HEAP (256 << 20)
 #define MOST_PAGES (1 << 16) /* of one window */
 #define LIMIT_END 0xffff0000u
 
@@ -422,7 +421,7 @@ static bool makes_sense(const struct postern_load *load, const struct postern_la
 	u64 end = layout->heap_start + (u64)PAGE_ALIGN(load->heap) + 2 * PAGE_SIZE;
 
 	return shared_fits(load, layout) && end <= LIMIT_END &&
-	       pages_of(end - layout->stack) <= MOST_PAGES && !(load->segment && load->heap);
+	       pages_of(end - layout->stack) <= MOST_PAGES;
 }
 
 static struct extension *begin(const struct postern_load *load, u8 *file,

@@ -6,7 +6,7 @@ use postern_image::{ImageBuilder, Segment};
 use postern_kernel::abi::{self, Name, Outcome};
 
 use crate::checks::request;
-use crate::trusted::{Call, Load, Statistics, ask, replace};
+use crate::trusted::{self, Call, Load, Statistics, ask, replace};
 
 /// Code for an image: functions one after the other, each named.
 #[derive(Default)]
@@ -29,8 +29,13 @@ impl Code {
 
     /// The image, which imports these services.
     pub fn image(&self, services: &[&str], data: usize) -> Result<Vec<u8>, String> {
+        self.image_above(0, services, data)
+    }
+
+    /// The same so many pages higher.
+    fn image_above(&self, pages: u32, services: &[&str], data: usize) -> Result<Vec<u8>, String> {
         let mut builder = ImageBuilder::new(Vec::new());
-        builder.segment(Segment::Fs).stack_log2(12);
+        builder.segment(Segment::Fs).stack_log2(12).shift(pages);
         for service in services {
             builder.import(*service, None);
         }
@@ -450,4 +455,135 @@ pub fn in_turns(device: &File, turns: u32) -> Result<(), String> {
             .into_iter()
             .try_for_each(|thread| thread.join().map_err(|_| "a thread panicked")?)
     })
+}
+
+/// Two extensions in one segment: one's memory is the other's, and stays while either is there.
+pub fn segments(device: &File) -> Result<(), String> {
+    let code = functions_code();
+    let services = ["postern_time"];
+    let (first, second) = (
+        code.image(&services, 100)?,
+        code.image_above(64, &services, 100)?,
+    );
+    let parsed = postern_image::ImageFile::parse(&first).map_err(|error| error.to_string())?;
+    let data = u64::from(parsed.layout().data);
+    let one = accepted(
+        device,
+        Load {
+            flags: abi::ONE_WINDOW,
+            ..request(&first)
+        },
+    )?;
+    let within = |file: &[u8]| Load {
+        segment: one,
+        ..request(file)
+    };
+    let taken = ask(device, &mut within(&first)).err();
+    if taken.and_then(|error| error.raw_os_error()) != Some(libc::EADDRINUSE) {
+        return Err("two images lie at the same place of a segment".into());
+    }
+    let two = accepted(device, within(&second))?;
+    let (load, returned) = (("load", [data, 0, 0, 0, 0, 0]), Outcome::default());
+    call(device, one, "store", [data, 5, 0, 0, 0, 0])?;
+    expect(device, two, load, (returned, Some(5)))?;
+    let (stack, other) = (
+        call(device, one, "stack", [0; 6])?,
+        call(device, two, "stack", [0; 6])?,
+    );
+    if stack != other || statistics(device, two)?.segment != one {
+        return Err(format!("stacks of one segment: {stack:x?}, {other:x?}"));
+    }
+    unload(device, one)?;
+    let (outcome, _) = call(device, two, "load", load.1)?;
+    if outcome.kind != abi::PAGE_FAULT {
+        return Err(format!("memory of one that is gone: {outcome:?}"));
+    }
+    expect(
+        device,
+        two,
+        ("sum", [1, 0, 0, 0, 0, 0]),
+        (returned, Some(1)),
+    )?;
+    unload(device, two)
+}
+
+/// A fault is a line of the kernel's log, but not each of many.
+pub fn told(device: &File) -> Result<(), String> {
+    let id = accepted(
+        device,
+        request(&functions_code().image(&["postern_time"], 100)?),
+    )?;
+    for _ in 0..100 {
+        call(device, id, "int3", [0; 6])?;
+    }
+    unload(device, id)?;
+    let log = trusted::kernel_log().map_err(|error| format!("the kernel's log: {error}"))?;
+    let line = "postern: case: trap at int3+0x2 (";
+    match log.matches(line).count() {
+        1..=10 => Ok(()),
+        count => Err(format!("{count} lines of 100 faults in {log}")),
+    }
+}
+
+/// Calls take as long as they may, by the module's parameter, and not much longer.
+pub fn limits(device: &File) -> Result<(), String> {
+    let path = "/sys/module/postern/parameters/limit";
+    let file = functions_code().image(&["postern_time"], 100)?;
+    let before = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    for limit in [1u64, 5, 40] {
+        std::fs::write(path, limit.to_string()).map_err(|error| error.to_string())?;
+        let id = accepted(device, request(&file))?;
+        let began = std::time::Instant::now();
+        let (outcome, _) = call(device, id, "loop", [0; 6])?;
+        let took = began.elapsed().as_millis() as u64;
+        unload(device, id)?;
+        // How much longer, an emulator on a busy machine cannot tell.
+        if outcome.kind != abi::TIMEOUT || took + 1 < limit {
+            return Err(format!(
+                "a limit of {limit} ms: {outcome:?} after {took} ms"
+            ));
+        }
+    }
+    std::fs::write(path, before.trim()).map_err(|error| error.to_string())
+}
+
+/// Each allocation of a replacement is refused in turn; what was there is called all the same.
+pub fn replaced_without_memory(device: &File) -> Result<(), String> {
+    let files = [number(1)?, number(2)?];
+    let switch = "/sys/module/postern/parameters/fail_after";
+    let id = accepted(device, request(&files[0]))?;
+    for allocation in 0..1000 {
+        std::fs::write(switch, allocation.to_string()).map_err(|error| error.to_string())?;
+        let mut asked = Load {
+            id,
+            ..request(&files[1])
+        };
+        let result = replace(device, &mut asked);
+        let left = std::fs::read_to_string(switch).map_err(|error| error.to_string())?;
+        std::fs::write(switch, "-1").map_err(|error| error.to_string())?;
+        let (outcome, value) = call(device, id, "number", [0; 6])?;
+        let failed = left.trim() == "-1";
+        // The old text's pages in the arena are filled again after the new image is in place.
+        let done = result.is_ok() && asked.id == id;
+        if outcome.kind != abi::RETURNED || value != 1 + u64::from(done) || !(failed || done) {
+            return Err(format!(
+                "{allocation}: {result:?}, {asked:?}, {outcome:?}, {value}"
+            ));
+        }
+        if !failed {
+            println!("guest: {allocation} allocations of a replacement refused");
+            return unload(device, id);
+        }
+        if done {
+            replace(
+                device,
+                &mut Load {
+                    id,
+                    ..request(&files[0])
+                },
+            )
+            .map_err(|error| format!("back: {error}"))?;
+        }
+    }
+    Err("replacing allocates without end".into())
 }

@@ -206,3 +206,16 @@ pub fn held() -> Result<(usize, u64), String> {
     let free = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     Ok((windows.count(), free.ok_or("no MemFree")?))
 }
+
+/// Whether there are as many windows, and about as much free memory.
+pub fn as_before(before: (usize, u64)) -> Result<(), String> {
+    /// KiB that come and go with everything else.
+    const SLACK: u64 = 8 << 10;
+    let after = held()?;
+    match after.0 == before.0 && after.1 + SLACK >= before.1 {
+        true => Ok(()),
+        false => Err(format!(
+            "windows, free memory: {before:?} before, {after:?} after"
+        )),
+    }
+}

@@ -84,6 +84,17 @@ pub fn ask_anything(device: &File, number: u64, argument: u64) -> io::Result<()>
     checked(unsafe { libc::ioctl(device.as_raw_fd(), number, argument) }.into())
 }
 
+/// What the kernel logged, as much of it as it keeps.
+pub fn kernel_log() -> io::Result<String> {
+    const READ_ALL: libc::c_int = 3;
+    let mut bytes = vec![0u8; 1 << 20];
+    // SAFETY: the buffer is as long as the call is told.
+    let read = unsafe { libc::klogctl(READ_ALL, bytes.as_mut_ptr().cast(), bytes.len() as i32) };
+    checked(read.into())?;
+    bytes.truncate(read as usize);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Mounts a file system of the kernel's own.
 pub fn mount(kind: &CStr, at: &CStr) -> io::Result<()> {
     // SAFETY: strings, and no data.
