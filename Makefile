@@ -55,9 +55,11 @@ fuzz: setup
 stress: setup
 	POSTERN_STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern --test stress -- --nocapture
 
-# Load on all kinds of handlers of the web server, with faults and reloads at random, for a minute.
-soak: setup
+# Load on all kinds of handlers of the web server, with faults and reloads at random, for a minute; then requests at random at the
+# kernel module's device, half a million in machines of both kernels.
+soak: setup setup-kernel
 	POSTERN_SOAK_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-server --test soak -- --nocapture
+	POSTERN_KERNEL_REQUESTS=120000 $(CARGO) test --release -p postern-kernel-tests --test boot -- --nocapture
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev

@@ -178,7 +178,7 @@ PT_API int pt_kernel_map_next(pt_kernel *kernel, uint32_t extension, uint32_t ma
 
 /* ---- Shared area and ring -------------------------------------------------------------------- */
 
-/* Opens an extension, which then stays in memory until it is given back. */
+/* Opens an extension. It may be unloaded meanwhile: the area stays then, and no more entries come. */
 PT_API pt_kernel_opened *pt_kernel_opened_new(pt_kernel *kernel, uint32_t extension);
 PT_API int pt_kernel_opened_free(pt_kernel_opened *opened);
 /* The shared area, mapped until it is given back, and how long it is; NULL if there is none. The

@@ -75,6 +75,12 @@ impl Image {
         Lines::parse(&self.bytes)?.at(offset).into_iter().next()
     }
 
+    /// Where in the file text begins, if it is an image.
+    pub fn place_of_text(&self) -> Option<usize> {
+        let file = ImageFile::parse(&self.bytes).ok()?;
+        (file.text().bytes.as_ptr() as usize).checked_sub(self.bytes.as_ptr() as usize)
+    }
+
     /// The name of the import with an index.
     pub fn import(&self, index: u32) -> Option<String> {
         let file = ImageFile::parse(&self.bytes).ok()?;

@@ -5,6 +5,7 @@
 
 mod calls;
 mod checks;
+mod client;
 mod fuzz;
 mod runs;
 mod trusted;
@@ -89,6 +90,9 @@ fn run() -> Result<(), String> {
         }
         if let Some(count) = option("postern.fuzz") {
             fuzz::requests(&device, seed, count)?;
+        }
+        if std::path::Path::new("/client.pst").exists() {
+            client::everything()?;
         }
         checks::left_loaded(&device, &cases)?;
     }

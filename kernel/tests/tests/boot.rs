@@ -6,7 +6,8 @@ mod corpus;
 mod machine;
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use machine::{FirstFiles, boot, kernel, script, workspace};
 use postern_verifier::Profile;
@@ -47,6 +48,36 @@ fn cases() -> String {
     cases
 }
 
+/// A source of `images`, compiled for the kernel with lines.
+fn compiled(name: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("image");
+    let source = workspace().join("kernel/tests/images").join(name);
+    let arguments: [std::ffi::OsString; 6] = [
+        "--kernel".into(),
+        "-O1".into(),
+        "-g".into(),
+        "-o".into(),
+        image.clone().into(),
+        source.into(),
+    ];
+    postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
+    std::fs::read(image).expect("the image")
+}
+
+/// The command, without debug information, if it has been built: it lies beside these tests.
+fn command(folder: &Path) -> Option<PathBuf> {
+    let test = std::env::current_exe().expect("the test's own path");
+    let built = test.ancestors().nth(2).expect("a folder").join("postern");
+    let small = folder.join("postern");
+    let status = Command::new("strip")
+        .arg("-o")
+        .args([&small, &built])
+        .status();
+    let there = built.exists() && status.is_ok_and(|status| status.success());
+    there.then_some(small)
+}
+
 fn judges_as_user_space_does(version: &str) {
     let Some(kernel) = kernel(version) else {
         println!("SKIPPED: no kernel {version}; `make setup-kernel` fetches it on Debian 12");
@@ -66,7 +97,14 @@ fn judges_as_user_space_does(version: &str) {
     let module = std::fs::read(built.join("postern.ko")).expect("the module");
     files.file("postern.ko", &module);
     files.file("cases", cases().as_bytes());
+    files.file("client.pst", &compiled("client.c"));
+    let source = workspace().join("kernel/tests/images/client.c");
+    files.file("client.c", &std::fs::read(source).expect("the source"));
     let folder = tempfile::tempdir().expect("a folder");
+    match command(folder.path()) {
+        Some(command) => files.program("postern", &command),
+        None => println!("SKIPPED: the command is not built, and is not tried in the machine"),
+    }
     let at = folder.path().join("first.cpio");
     std::fs::write(&at, files.finish()).expect("a file");
     let snippets = std::env::var("POSTERN_KERNEL_SNIPPETS")
