@@ -35,6 +35,10 @@ fn soon(what: &str, mut comes: impl FnMut() -> Result<bool, String>) -> Result<(
 /// All of it.
 pub fn everything() -> Result<(), String> {
     let device = Device::open().map_err(said)?;
+    if let Err(Error::OtherVersion { .. }) = device.map(Id(0), 0) {
+        println!("guest: this module has no maps, and processes are not tried");
+        return Ok(());
+    }
     let image = Image::read(IMAGE).map_err(|error| error.to_string())?;
     let options = LoadOptions {
         limit: Some(Duration::from_millis(10)),
@@ -311,27 +315,27 @@ fn command(device: &Device) -> Result<(), String> {
     contains("call", &fault, "client.c:")?;
     let stats = run("stats by-command --image /client.pst --json", 0)?;
     contains("stats", &stats, "\"page-fault\": 1")?;
-    run("map make by-command 1 --key 4 --value 8 --entries 10", 0)?;
-    run("map set by-command 1 7 hex:0102030405060708", 0)?;
+    run("map make by-command 0 --key 4 --value 8 --entries 10", 0)?;
+    run("map set by-command 0 7 hex:0102030405060708", 0)?;
     contains(
         "map",
-        &run("map get by-command 1 7", 0)?,
+        &run("map get by-command 0 7", 0)?,
         "578437695752307201\n",
     )?;
     contains(
         "map",
-        &run("map dump by-command 1 --json", 0)?,
+        &run("map dump by-command 0 --json", 0)?,
         "\"key\": \"07000000\"",
     )?;
-    run("map remove by-command 1 7", 0)?;
-    run("map get by-command 1 7", 1)?;
+    run("map remove by-command 0 7", 0)?;
+    run("map get by-command 0 7", 1)?;
     let number = run("attach by-command tick --timer 5ms", 0)?;
     contains("attachments", &run("attachments", 0)?, "timer 5000 us")?;
     run(&format!("detach {}", number.trim()), 0)?;
     run("call by-command tell 5", 0)?;
     contains(
         "events",
-        &run("events by-command -c 1", 0)?,
+        &run("events by-command -c 1 --timeout 30s", 0)?,
         "3200000000000000\n",
     )?;
     contains(
