@@ -72,6 +72,16 @@ fn through_gs(image: &Path) -> Vec<u8> {
         }
     }
     assert!(turned > 0);
+    of_a_process(bytes)
+}
+
+/// The same of code that has no memory operands.
+fn without_memory(image: &Path) -> Vec<u8> {
+    of_a_process(std::fs::read(image).unwrap())
+}
+
+/// The file with the segment of a process in its header.
+fn of_a_process(mut bytes: Vec<u8>) -> Vec<u8> {
     // The header note: lengths, kind and owner, the ABI's version, then the segment.
     let note = b"\x08\0\0\0\x18\0\0\0\x01\0\0\0Postern\0\x01\0\0\0\x01\0\0\0";
     let found = bytes.windows(note.len()).position(|part| part == note);
@@ -369,6 +379,129 @@ fn what_cannot_be_is_named() {
     std::fs::write(at.join("module.wat"), "(module)").unwrap();
     let error = cc(&at, "--kernel @/module.wat -o @/out.pst").unwrap_err();
     assert!(error.contains("images for the kernel"), "{error}");
+}
+
+/// Sections by hand: what a compiler would not write, and the linker can.
+#[test]
+fn sections_by_hand_are_put_in_order() {
+    let function = |name: &str| format!("\t.globl {name}\n\t.type {name}, @function\n{name}:\n");
+    let f = function("f");
+    let text = |name: &str| format!("\t.section .text.{name},\"ax\",@progbits\n");
+    let comdat = "\t.section .text.one,\"axG\",@progbits,one,comdat\n\t.globl one\n\t.type one, @function\none:\taddl $1, %edi\n\tleal (%rdi,%rdi), %eax\n\tret\n";
+    // Each makes `f(int)`, of which the results for 3 and 9 are told.
+    let cases: Vec<(&str, Vec<String>, [i32; 2])> = vec![
+        (
+            "a jump into the middle of a function that stands before",
+            vec![format!(
+                "{}{}\taddl $1, %edi\nb2:\tleal 2(%rdi), %eax\n\tret\n{}{f}\tcmpl $5, %edi\n\tja b2\n\tjmp b\n",
+                text("b"),
+                function("b"),
+                text("a")
+            )],
+            [6, 11],
+        ),
+        (
+            "an alias of a function that stands before",
+            vec![format!(
+                "{}{}\tleal 1(%rdi), %eax\n\tret\n\t.set w, g\n{}{f}\tcall w\n\taddl %edi, %eax\n\tret\n",
+                text("g"),
+                function("g"),
+                text("f")
+            )],
+            [7, 19],
+        ),
+        (
+            "a group in two objects",
+            vec![
+                format!("{comdat}{}{f}\tcall one\n\tcall other\n\tret\n", text("f")),
+                format!(
+                    "{comdat}{}{}\tmovl %eax, %edi\n\tjmp one\n",
+                    text("o"),
+                    function("other")
+                ),
+            ],
+            [18, 42],
+        ),
+        (
+            "numeric labels over sections",
+            vec![format!(
+                "{}{f}\tcall 1f\n\tjmp 2f\n\t.pushsection .text.far,\"ax\",@progbits\n1:\tleal 5(%rdi), %eax\n\tret\n\t.popsection\n2:\taddl $1, %eax\n\tret\n",
+                text("f")
+            )],
+            [9, 15],
+        ),
+        (
+            "subsections and alignment",
+            vec![format!(
+                "{}\t.subsection 1\n\t.p2align 6, 0x90\n1:\tleal 7(%rdi), %eax\n\tret\n\t.subsection 0\n\t.balign 32, 0x90\n{f}\tcall 1b\n\tret\n",
+                text("f")
+            )],
+            [10, 16],
+        ),
+        (
+            "a section of another name, called from both sides",
+            vec![
+                format!(
+                    "\t.section .fixup,\"ax\",@progbits\n{}\tleal 3(%rdi), %eax\n\tret\n{}{f}\tcall low\n\tmovl %eax, %edi\n\tcall high\n\tret\n",
+                    function("low"),
+                    text("f")
+                ),
+                format!(
+                    "{}{}\tcall low\n\taddl $100, %eax\n\tret\n",
+                    text("h"),
+                    function("high")
+                ),
+            ],
+            [109, 115],
+        ),
+    ];
+    for (name, sources, expected) in cases {
+        let files: Vec<String> = (0..sources.len()).map(|k| format!("{k}.s")).collect();
+        let pairs: Vec<(&str, &str)> = files
+            .iter()
+            .map(|name| &**name)
+            .zip(sources.iter().map(|text| &**text))
+            .collect();
+        let at = folder("by-hand", &pairs);
+        let words: Vec<String> = files.iter().map(|name| format!("@/{name}")).collect();
+        cc(&at, &format!("--kernel {} -o @/out.pst", words.join(" ")))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        judged(&at.join("out.pst"));
+        let image = Image::from_bytes(&without_memory(&at.join("out.pst"))).unwrap();
+        let domain = Domain::builder(&image).build().unwrap();
+        let f = domain.func_unchecked::<fn(i32) -> i32>("f").unwrap();
+        let found = [3, 9].map(|x| f.call(x).unwrap());
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// What makes no sense is refused or linked, and never more than that: no panic, and nothing that
+/// the verifier refuses.
+#[test]
+fn sections_that_make_no_sense_are_errors() {
+    let cases = [
+        "\t.section .text.w,\"awx\",@progbits\n\t.globl f\nf:\tret\n",
+        "\t.text\n\t.globl f\nf:\tret\n\t.reloc 0x1000, R_X86_64_PLT32, f\n",
+        "\t.text\n\t.globl f\nf:\tret\n\t.reloc 0, R_X86_64_PLT32, f - 0x7fffffff\n",
+        "\t.section .text.a,\"ax\"\n\t.globl f\nf:\t.long g - .\n\tret\n\t.section .text.b,\"ax\"\ng:\t.long f - .\n\tret\n",
+        "\t.section .text.a,\"ax\"\n\t.globl f\nf:\tcall g + 0x10000000\n\tret\n\t.section .text.b,\"ax\"\ng:\tret\n",
+        "\t.section .text.a,\"ax\"\n\t.globl f\nf:\tjmp g\n\t.section .text.b,\"ax\"\ng:\tjmp f\n",
+        "\t.section .text.a,\"ax\"\n\t.globl f\nf:\tcall g\n\t.section .text.b,\"ax\"\ng:\tnop\n",
+        "\t.section .text.a,\"ax\"\n\t.globl f\nf:\tcall 0x1234\n\tret\n",
+        "\t.section .text.a,\"ax\"\n\t.globl f\n\t.set f, 0x5000\n\tret\n",
+        "\t.section \".text.a b\\n;\",\"ax\"\n\t.globl f\nf:\tcall f\n\tret\n",
+        "\t.section .text.a,\"ax\",@nobits\n\t.globl f\nf:\t.skip 16\n",
+        "\t.section .text.a,\"axS\",@progbits\n\t.globl f\nf:\tret\n",
+        "\t.section .text.a,\"axo\",@progbits,.text.b\n\t.globl f\nf:\tret\n\t.section .text.b,\"ax\"\n\tret\n",
+        "\t.globl f\n\t.comm f, 64, 16\n",
+    ];
+    for (number, text) in cases.iter().enumerate() {
+        let at = folder(&format!("nonsense-{number}"), &[("a.s", text)]);
+        match cc(&at, "--kernel @/a.s -o @/out.pst") {
+            Ok(()) => drop(judged(&at.join("out.pst"))),
+            Err(error) => assert!(!error.is_empty() && !at.join("out.pst").exists()),
+        }
+    }
 }
 
 /// An object that was made for a process does not become part of an image for the kernel, nor the
