@@ -320,3 +320,57 @@ fn the_abi_page_has_the_numbers_of_the_code() {
         );
     }
 }
+
+/// Names of services and the rights that they need.
+type Services = std::collections::BTreeMap<String, Vec<&'static str>>;
+
+/// The rows of the module's table.
+fn services_of_the_module() -> Services {
+    let rights = [
+        ("SEE", "see-packets"),
+        ("CHANGE", "change-packets"),
+        ("OBSERVE", "observe"),
+        ("LOG", "log"),
+    ];
+    let source = read("kernel/linux/services.c");
+    let rows = source.lines().filter_map(|line| {
+        let row = line.strip_prefix("\t{ \"")?.strip_suffix(" },")?;
+        let (name, rest) = row.split_once("\", ")?;
+        let (needed, _) = rest.split_once(", ")?;
+        let words = needed.split(" | ").filter(|word| *word != "0");
+        let spelled = words.map(|word| {
+            let known = rights.iter().find(|right| right.0 == word);
+            known
+                .unwrap_or_else(|| panic!("{name}: the right {word}"))
+                .1
+        });
+        Some((name.to_owned(), spelled.collect()))
+    });
+    rows.collect()
+}
+
+#[test]
+fn services_of_the_kernel_module_are_told_with_their_rights() {
+    let services = services_of_the_module();
+    assert!(services.len() > 10);
+    let page = read("docs/src/reference/kernel-services.md");
+    let told: std::collections::BTreeMap<String, Vec<&str>> = page
+        .lines()
+        .filter_map(|line| {
+            let (name, rest) = line.strip_prefix("| `postern_")?.split_once("` |")?;
+            let rights = rest.split(" |").next()?.split([',', ' ', '`']);
+            let rights = rights.filter(|word| !word.is_empty()).collect();
+            Some((format!("postern_{name}"), rights))
+        })
+        .collect();
+    assert_eq!(services, told, "the page");
+    let header = read("toolchain/include/postern/kernel.h");
+    let declared: Vec<&str> = header
+        .split("POSTERN_IMPORT ")
+        .skip(1)
+        .filter_map(|rest| rest.split('(').next()?.rsplit([' ', '*']).next())
+        .collect();
+    let mut sorted = declared.clone();
+    sorted.sort_unstable();
+    assert!(services.keys().eq(sorted), "the header has {declared:?}");
+}

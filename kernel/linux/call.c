@@ -136,7 +136,7 @@ static void tell(struct extension *extension, const struct postern_outcome *outc
 	if (!__ratelimit(&extension->told))
 		return;
 	symbol = nearest(extension, outcome->offset);
-	pr_warn("postern: %s: %s at %.*s+%#x (%#x)\n", extension->name, kinds[outcome->kind],
+	postern_print("%s: %s at %.*s+%#x (%#x)", extension->name, kinds[outcome->kind],
 		symbol ? (int)min_t(u32, symbol->length, POSTERN_NAME) : 0,
 		symbol ? (const char *)symbol->name : "",
 		outcome->offset - (symbol ? symbol->offset : 0), outcome->offset);
@@ -149,15 +149,16 @@ static noinline u32 faulted(struct invocation *invocation, struct postern_outcom
 	unsigned long flags;
 
 	describe(invocation, outcome);
-	spin_lock_irqsave(&extension->keeping->lock, flags);
-	extension->keeping->last = *outcome;
-	spin_unlock_irqrestore(&extension->keeping->lock, flags);
+	/* A probe may have come in while this processor has it. */
+	if (spin_trylock_irqsave(&extension->keeping->lock, flags)) {
+		extension->keeping->last = *outcome;
+		spin_unlock_irqrestore(&extension->keeping->lock, flags);
+	}
 	if (extension->on_fault == POSTERN_FAULT_RESTARTS)
 		postern_segment_stale(extension->segment);
 	if (extension->on_fault == POSTERN_FAULT_ENDS && !xchg(&extension->ended, 1)) {
 		WRITE_ONCE(extension->doors_open, 0);
-		kref_get(&extension->refs);
-		schedule_work(&extension->leave);
+		postern_leave_hooks_soon(extension);
 	}
 	tell(extension, outcome);
 	return outcome->kind;
@@ -283,6 +284,18 @@ static bool call_once(struct extension *extension, struct postern_call *call)
 	return kind == POSTERN_ENDED && READ_ONCE(extension->replaced);
 }
 
+static long queue(const struct postern_call *call)
+{
+	struct extension *extension = postern_get(call->id);
+	int error;
+
+	if (!extension)
+		return -ENOENT;
+	error = postern_request(extension, call->function, call->arguments);
+	postern_put(extension);
+	return error;
+}
+
 long postern_ioctl_call(struct postern_call __user *argument)
 {
 	struct extension *extension;
@@ -291,8 +304,10 @@ long postern_ioctl_call(struct postern_call __user *argument)
 
 	if (copy_from_user(&call, argument, sizeof(call)))
 		return -EFAULT;
-	if (call.queued || strnlen(call.function, POSTERN_NAME) == POSTERN_NAME)
+	if (call.queued > 1 || strnlen(call.function, POSTERN_NAME) == POSTERN_NAME)
 		return -EINVAL;
+	if (call.queued)
+		return queue(&call);
 	do {
 		extension = postern_get(call.id);
 		if (!extension)

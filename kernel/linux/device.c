@@ -267,6 +267,20 @@ static long postern_ioctl(struct file *file, unsigned int request, unsigned long
 		return judge_text(at);
 	case POSTERN_CALL:
 		return postern_ioctl_call(at);
+	case POSTERN_ATTACH:
+		return postern_ioctl_attach(at);
+	case POSTERN_DETACH:
+		return postern_ioctl_detach(at);
+	case POSTERN_ATTACHMENT:
+		return postern_ioctl_attachment(at);
+	case POSTERN_MAP_MAKE:
+		return postern_ioctl_map_make(at);
+	case POSTERN_MAP_ACCESS:
+		return postern_ioctl_map_access(at);
+	case POSTERN_MAP_SIZES:
+		return postern_ioctl_map_sizes(at);
+	case POSTERN_OPEN:
+		return postern_ioctl_open(at);
 	case POSTERN_STATISTICS:
 		return statistics(at);
 	case POSTERN_REPLACE:
@@ -303,6 +317,8 @@ static int show(struct seq_file *out, void *unused)
 
 static int postern_open(struct inode *inode, struct file *file)
 {
+	/* The device's, which nobody here looks at: single_open warns of what it would replace. */
+	file->private_data = NULL;
 	return single_open(file, show, NULL);
 }
 

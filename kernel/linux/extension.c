@@ -346,15 +346,6 @@ static int find_windows(struct extension *extension)
 }
 
 /* After a fault, where that ends it. What replaced it meanwhile keeps the hooks. */
-static void leave_hooks(struct work_struct *work)
-{
-	struct extension *extension = container_of(work, struct extension, leave);
-
-	if (!READ_ONCE(extension->replaced))
-		postern_leave_hooks(extension);
-	postern_put(extension);
-}
-
 static void put_keeping(struct keeping *keeping)
 {
 	if (!keeping || !refcount_dec_and_test(&keeping->refs))
@@ -363,6 +354,16 @@ static void put_keeping(struct keeping *keeping)
 		postern_kept_end(&keeping->kept);
 	free_percpu(keeping->counters);
 	kvfree(keeping);
+}
+
+void postern_kept_get(struct kept *kept)
+{
+	refcount_inc(&container_of(kept, struct keeping, kept)->refs);
+}
+
+void postern_kept_put(struct kept *kept)
+{
+	put_keeping(container_of(kept, struct keeping, kept));
 }
 
 /* What it keeps: what the one before it does, or something new. */
@@ -436,7 +437,6 @@ static struct extension *begin(const struct postern_load *load, u8 *file,
 	/* Five lines in five seconds, and then how many there were besides. */
 	ratelimit_state_init(&extension->told, 5 * HZ, 5);
 	ratelimit_set_flags(&extension->told, RATELIMIT_MSG_ON_RELEASE);
-	INIT_WORK(&extension->leave, leave_hooks);
 	extension->ended = 1;
 	strscpy(extension->name, load->name, sizeof(extension->name));
 	extension->file = file;
@@ -482,7 +482,6 @@ void postern_unmake(struct extension *extension)
 	WRITE_ONCE(extension->doors_open, 0);
 	/* Calls are under way with preemption off. */
 	synchronize_rcu();
-	flush_work(&extension->leave);
 	mutex_lock(&making);
 	if (extension->ticking)
 		postern_tick_end();

@@ -3,7 +3,6 @@
 #ifndef POSTERN_EXTENSION_H
 #define POSTERN_EXTENSION_H
 #include <linux/ratelimit.h>
-#include <linux/workqueue.h>
 
 #include "gate.h"
 #include "module.h"
@@ -65,7 +64,6 @@ struct extension {
 	struct keeping *keeping;
 	bool replaced; /* there is another under its number */
 	struct ratelimit_state told;
-	struct work_struct leave;
 };
 
 /* Loads what was copied from the caller: `file` is taken. *made is NULL if it was not accepted. What

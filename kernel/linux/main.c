@@ -82,15 +82,22 @@ static int __init postern_init(void)
 	error = error ?: postern_faults_init();
 	if (error)
 		return error;
-	error = postern_device_init();
+	error = postern_hooks_init();
 	if (error)
-		postern_faults_exit();
+		goto no_hooks;
+	error = postern_device_init();
+	if (!error)
+		return 0;
+	postern_hooks_exit();
+no_hooks:
+	postern_faults_exit();
 	return error;
 }
 
 static void __exit postern_exit(void)
 {
 	postern_device_exit();
+	postern_hooks_exit();
 	postern_faults_exit();
 }
 

@@ -143,11 +143,14 @@ struct page **postern_shared_pages(struct extension *extension, u32 *count);
  * is no room. */
 u64 postern_heap_move(struct invocation *invocation, s64 more);
 
-/* What other parts keep for an extension, from its load to its end; it survives a replacement. */
+/* What other parts keep for an extension, from its load to its end. It survives a replacement, and an
+ * unload while somebody has it open. */
 struct maps; /* map.c */
 struct ring; /* ring.c */
 struct requests; /* queue.c */
 struct kept {
+	/* Whose it is: another after a replacement, NULL when it has stopped. */
+	struct extension __rcu *extension;
 	struct list_head attachments; /* hooks.c */
 	u32 hooks; /* attachments */
 	bool stopped;
@@ -157,29 +160,37 @@ struct kept {
 	unsigned long log_since; /* log.c: jiffies */
 	u32 log_lines; /* since then */
 };
+/* extension.c. References for those who have it and no extension. */
 struct kept *postern_kept(struct extension *extension);
+void postern_kept_get(struct kept *kept);
+void postern_kept_put(struct kept *kept);
 
 /* hooks.c. `begin` is for a new extension: with an error nothing is left. `stop` is for one that
  * nobody finds by its number any more: it leaves its hooks, queued requests are dropped, readers see
- * the end; afterwards no call begins but of those that had looked it up before. `end` frees, when no
- * call is under way. `postern_leave_hooks` is for one that faulted. All may sleep. */
+ * the end; afterwards no call begins but of those that had looked it up before, for which a grace
+ * period of RCU waits. `end` frees, with the last reference. All may sleep. */
 int postern_kept_begin(struct extension *extension, struct kept *kept);
 void postern_kept_stop(struct extension *extension);
 void postern_kept_end(struct kept *kept);
-void postern_leave_hooks(struct extension *extension);
-/* For a replacement: 0 if `next` has the functions that are attached, and may have them attached.
- * Then, after `move`, hooks and queued requests call `next`; after a grace period of RCU none is in
- * the one before. Nothing else moves hooks, or detaches them, in between: the caller locks. */
+/* Of one that faulted: it leaves its hooks soon. At any level. */
+void postern_leave_hooks_soon(struct extension *extension);
+/* For a replacement, with the lock held until the number is the next one's: 0 if `next` has the
+ * functions that are attached, and may have them attached. `move` makes hooks and queued requests
+ * call `next`; after a grace period of RCU none is in the one before. */
 void postern_hooks_lock(void);
 int postern_hooks_may_move(struct kept *kept, struct extension *next);
 void postern_hooks_move(struct kept *kept, struct extension *next);
 void postern_hooks_unlock(void);
 /* For statistics. */
-u32 postern_hooks_of(struct kept *kept);
-u64 postern_requests_waiting(struct kept *kept);
+u32 postern_hooks_of(const struct kept *kept);
+u64 postern_requests_waiting(const struct kept *kept);
 /* When the module comes and goes. */
 int postern_hooks_init(void);
 void postern_hooks_exit(void);
+
+/* log.c: a line for the kernel's log, at any level, as far as 320 bytes. The module prints in no other
+ * way from calls: they may be where the scheduler or the console hold their locks. */
+__printf(1, 2) bool postern_print(const char *format, ...);
 
 /* queue.c: has the function called by a worker, at the level of tasks, after those asked for before.
  * May be called at any level. -EBUSY: too many wait; -ENOENT: the extension is going. */

@@ -127,6 +127,9 @@ fn remedy(source: &io::Error) -> &'static str {
         Some(libc::E2BIG) => "; it is more than the device takes",
         Some(libc::EOPNOTSUPP | libc::ENOSYS) => "; this kernel does not have it",
         Some(libc::EACCES) => "; the extension was loaded without the right to it",
+        Some(libc::ELOOP) => {
+            "; interrupts are off at this hook, and the extension has loops or long paths"
+        }
         Some(libc::EEXIST) => "; it is there already",
         _ => "",
     }

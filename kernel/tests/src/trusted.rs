@@ -139,3 +139,85 @@ pub fn end() -> ! {
     }
     std::process::exit(1)
 }
+
+/// Makes this thread's network usable: its loopback goes up.
+pub fn loopback_up() -> io::Result<()> {
+    #[repr(C)]
+    struct Request {
+        name: [u8; 16],
+        flags: i16,
+        rest: [u8; 22],
+    }
+    let mut request = Request {
+        name: [0; 16],
+        flags: (libc::IFF_UP | libc::IFF_RUNNING) as i16,
+        rest: [0; 22],
+    };
+    request.name[..2].copy_from_slice(b"lo");
+    // SAFETY: numbers.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    checked(socket.into())?;
+    // SAFETY: the structure is `struct ifreq`, 40 bytes, with a name that ends; the descriptor is
+    // this function's.
+    let up = checked(unsafe { libc::ioctl(socket, libc::SIOCSIFFLAGS, &raw mut request) }.into());
+    // SAFETY: nobody else has the descriptor.
+    unsafe { libc::close(socket) };
+    up
+}
+
+/// Sends a packet that has its own header of IPv4, to this machine.
+pub fn send_raw(packet: &[u8]) -> io::Result<()> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: numbers.
+    let socket = unsafe { libc::socket(libc::AF_INET, kind, libc::IPPROTO_RAW) };
+    checked(socket.into())?;
+    // SAFETY: all zeros are an address.
+    let mut to: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+    to.sin_family = libc::AF_INET as u16;
+    to.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+    // SAFETY: a slice with its length, and an address with its size.
+    let sent = checked(unsafe {
+        libc::sendto(
+            socket,
+            packet.as_ptr().cast(),
+            packet.len(),
+            0,
+            (&raw const to).cast(),
+            size_of_val(&to) as u32,
+        )
+    } as i64);
+    // SAFETY: nobody else has the descriptor.
+    unsafe { libc::close(socket) };
+    sent
+}
+
+/// This thread gets a network of its own, which ends with it.
+pub fn own_network() -> io::Result<()> {
+    // SAFETY: numbers.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }.into())
+}
+
+/// Asks for the session of a process.
+pub fn session(process: i32) -> io::Result<()> {
+    // SAFETY: numbers.
+    checked(unsafe { libc::getsid(process) }.into())
+}
+
+/// This thread stays on a processor.
+pub fn stay(processor: usize) -> io::Result<()> {
+    // SAFETY: all zeros are a set without processors.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: a number below those that the set has room for.
+    unsafe { libc::CPU_SET(processor, &mut set) };
+    // SAFETY: a set with its size.
+    checked(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }.into())
+}
+
+/// Lets one of the module's next allocations fail (-1: none); returns what was left of the number
+/// before.
+pub fn fail_after(allocations: i64) -> io::Result<i64> {
+    let switch = "/sys/module/postern/parameters/fail_after";
+    let left = std::fs::read_to_string(switch)?;
+    std::fs::write(switch, allocations.to_string())?;
+    Ok(left.trim().parse().unwrap_or(-1))
+}

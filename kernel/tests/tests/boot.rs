@@ -5,6 +5,7 @@
 mod corpus;
 mod machine;
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,18 +50,13 @@ fn cases() -> String {
 }
 
 /// A source of `images`, compiled for the kernel with lines.
-fn compiled(name: &str) -> Vec<u8> {
+fn compiled(name: &str, options: &[&str]) -> Vec<u8> {
     let folder = tempfile::tempdir().expect("a folder");
     let image = folder.path().join("image");
     let source = workspace().join("kernel/tests/images").join(name);
-    let arguments: [std::ffi::OsString; 6] = [
-        "--kernel".into(),
-        "-O1".into(),
-        "-g".into(),
-        "-o".into(),
-        image.clone().into(),
-        source.into(),
-    ];
+    let mut arguments: Vec<OsString> = vec!["--kernel".into(), "-O1".into(), "-g".into()];
+    arguments.extend(options.iter().map(OsString::from));
+    arguments.extend(["-o".into(), image.clone().into(), source.into()]);
     postern_toolchain::run(postern_toolchain::Language::C, &arguments).expect("it compiles");
     std::fs::read(image).expect("the image")
 }
@@ -97,9 +93,14 @@ fn judges_as_user_space_does(version: &str) {
     let module = std::fs::read(built.join("postern.ko")).expect("the module");
     files.file("postern.ko", &module);
     files.file("cases", cases().as_bytes());
-    files.file("client.pst", &compiled("client.c"));
+    files.file("client.pst", &compiled("client.c", &[]));
     let source = workspace().join("kernel/tests/images/client.c");
     files.file("client.c", &std::fs::read(source).expect("the source"));
+    files.folder("images");
+    files.file("images/packets.pst", &compiled("packets.c", &["-O2"]));
+    // No jump backward, so no loops: for the kernel's probes.
+    let bounded = compiled("probes.c", &["-fno-reorder-blocks"]);
+    files.file("images/probes.pst", &bounded);
     let folder = tempfile::tempdir().expect("a folder");
     match command(folder.path()) {
         Some(command) => files.program("postern", &command),

@@ -19,6 +19,10 @@ pub const HEADERS: &[(&str, &str)] = &[
         "postern/packet.h",
         include_str!("../../include/postern/packet.h"),
     ),
+    (
+        "postern/kernel.h",
+        include_str!("../../include/postern/kernel.h"),
+    ),
 ];
 
 /// The folder to give to the compiler with `-isystem`.

@@ -91,7 +91,7 @@ impl FirstFiles {
 /// Boots, and returns what the console showed until the machine ended itself. A machine that hangs
 /// is ended after some minutes.
 pub fn boot(kernel: &Path, files: &Path, processors: u32, options: &str) -> String {
-    let line = format!("console=ttyS0 quiet loglevel=4 panic=-1 oops=panic reboot=t {options}");
+    let line = format!("console=ttyS0 quiet loglevel=5 panic=-1 oops=panic reboot=t {options}");
     let mut child = Command::new("timeout")
         .args([
             "-k",
