@@ -207,7 +207,7 @@ static __always_inline u32 invoke(struct extension *extension, u32 function, con
 				  enum subject kind, void *subject, fill_function fill, u32 most,
 				  u64 *value, struct postern_outcome *outcome)
 {
-	u32 door = function - DOOR_SIZE, bytes;
+	u32 door = function - DOOR_SIZE, bytes = fill ? READ_ONCE(extension->segment->bytes) : 0;
 	u64 filled[6] __attribute__((uninitialized));
 	enum level level = level_now();
 	struct invocation *invocation;
@@ -219,12 +219,14 @@ static __always_inline u32 invoke(struct extension *extension, u32 function, con
 	window = invocation->window;
 	if (unlikely(door >= READ_ONCE(extension->doors_open) || !window))
 		return not_begun(extension, refusal(extension, door, invocation), outcome);
+	/* Who brought the page has gone from the segment, and with it the stack. */
+	if (unlikely(fill && !bytes))
+		return not_begun(extension, POSTERN_ENDED, outcome);
 	if (unlikely(!take(extension, window)))
 		return not_begun(extension, POSTERN_SKIPPED, outcome);
 	if (unlikely(window->stale))
 		make_anew(extension, window);
 	if (fill) {
-		bytes = extension->segment->bytes;
 		memcpy(filled, arguments, sizeof(filled));
 		filled[0] = bytes;
 		filled[1] = fill(subject, window->base + bytes, most);

@@ -320,10 +320,32 @@ int postern_part_join(struct segment *segment, struct part *part)
 	return 0;
 }
 
+/* Whether `offset` lies in a region of the part; then *end is behind it. */
+static bool covered(const struct part *part, u64 offset, bool writable, u64 *end)
+{
+	u32 i;
+
+	for (i = 0; i < part->count; i++) {
+		const struct region *region = &part->regions[i];
+
+		if (offset >= region->at && offset < end_of(region) &&
+		    !(writable && region->kind == REGION_READ)) {
+			*end = end_of(region);
+			return true;
+		}
+	}
+	return false;
+}
+
 void postern_part_leave(struct segment *segment, struct part *part)
 {
+	u64 end;
+
+	/* Nobody copies to the page for hooks' bytes any more when it goes. */
+	if (covered(part, segment->bytes, true, &end))
+		WRITE_ONCE(segment->bytes, 0);
 	list_del_rcu(&part->parts);
-	/* A reset may be at it. */
+	/* A reset may be at it, and so may a call be. */
 	synchronize_rcu();
 	drop(segment, part, true);
 }
@@ -376,23 +398,6 @@ void postern_segment_stale(struct segment *segment)
 
 	for (i = 0; i < segment->count; i++)
 		WRITE_ONCE(segment->windows[i].stale, 1);
-}
-
-/* Whether `offset` lies in a region of the part; then *end is behind it. */
-static bool covered(const struct part *part, u64 offset, bool writable, u64 *end)
-{
-	u32 i;
-
-	for (i = 0; i < part->count; i++) {
-		const struct region *region = &part->regions[i];
-
-		if (offset >= region->at && offset < end_of(region) &&
-		    !(writable && region->kind == REGION_READ)) {
-			*end = end_of(region);
-			return true;
-		}
-	}
-	return false;
 }
 
 void *postern_in_window(struct segment *segment, struct window *window, u64 offset, u64 size,

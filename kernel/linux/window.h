@@ -35,7 +35,7 @@ struct segment {
 	u32 count; /* of windows */
 	u32 levels; /* windows of each processor, or 0 where one is for all */
 	u32 stack_top;
-	u32 bytes; /* offset of the page for what hooks copy */
+	u32 bytes; /* offset of the page for what hooks copy; 0: it is gone */
 	u32 heap_start, heap_limit;
 };
 

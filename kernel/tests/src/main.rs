@@ -10,6 +10,7 @@ mod fuzz;
 mod hooks;
 mod network;
 mod runs;
+mod segments;
 mod trusted;
 
 use std::fs::{File, OpenOptions};
@@ -60,6 +61,7 @@ fn run() -> Result<(), String> {
         let cases = checks::cases()?;
         checks::corpus(&device, &cases)?;
         calls::functions(&device)?;
+        segments::shared(&device)?;
         calls::policies(&device)?;
         calls::memory(&device)?;
         runs::rights(&device)?;
