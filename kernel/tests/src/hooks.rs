@@ -532,11 +532,13 @@ fn refused_memory(device: &Device) -> Result<(), String> {
     device.unload(watcher).map_err(told)
 }
 
+type Part = fn(&Device) -> Result<(), String>;
+
 /// All of it.
 pub fn all() -> Result<(), String> {
     trusted::loopback_up().map_err(|error| format!("lo: {error}"))?;
     let device = Device::open().map_err(told)?;
-    let parts: [(&str, fn(&Device) -> Result<(), String>); 13] = [
+    let parts: [(&str, Part); 13] = [
         ("services", services),
         ("maps", maps),
         ("ring", ring),
