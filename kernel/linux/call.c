@@ -142,25 +142,39 @@ static void tell(struct extension *extension, const struct postern_outcome *outc
 		outcome->offset - (symbol ? symbol->offset : 0), outcome->offset);
 }
 
-/* What follows from a call that ended otherwise than by returning. */
+void postern_notice(struct irq_work *work)
+{
+	struct extension *extension = container_of(work, struct extension, notice);
+	struct postern_outcome last;
+
+	raw_spin_lock(&extension->keeping->lock);
+	last = extension->keeping->last;
+	raw_spin_unlock(&extension->keeping->lock);
+	tell(extension, &last);
+}
+
+/* What follows from a call that ended otherwise than by returning. It may be any place of the
+ * kernel's that a probe is at: nothing is waited for, and nobody woken. */
 static noinline u32 faulted(struct invocation *invocation, struct postern_outcome *outcome)
 {
 	struct extension *extension = invocation->extension;
+	struct keeping *keeping = extension->keeping;
 	unsigned long flags;
 
 	describe(invocation, outcome);
-	/* A probe may have come in while this processor has it. */
-	if (spin_trylock_irqsave(&extension->keeping->lock, flags)) {
-		extension->keeping->last = *outcome;
-		spin_unlock_irqrestore(&extension->keeping->lock, flags);
+	local_irq_save(flags);
+	if (raw_spin_trylock(&keeping->lock)) {
+		keeping->last = *outcome;
+		raw_spin_unlock(&keeping->lock);
 	}
+	local_irq_restore(flags);
 	if (extension->on_fault == POSTERN_FAULT_RESTARTS)
 		postern_segment_stale(extension->segment);
 	if (extension->on_fault == POSTERN_FAULT_ENDS && !xchg(&extension->ended, 1)) {
 		WRITE_ONCE(extension->doors_open, 0);
 		postern_leave_hooks_soon(extension);
 	}
-	tell(extension, outcome);
+	irq_work_queue(&extension->notice);
 	return outcome->kind;
 }
 

@@ -382,7 +382,7 @@ static int find_keeping(struct extension *extension, const struct extension *bef
 	if (!keeping)
 		return -ENOMEM;
 	refcount_set(&keeping->refs, 1);
-	spin_lock_init(&keeping->lock);
+	raw_spin_lock_init(&keeping->lock);
 	INIT_LIST_HEAD(&keeping->kept.attachments);
 	keeping->counters = postern_fails_now() ? NULL : alloc_percpu(struct counters);
 	extension->counters = keeping->counters;
@@ -437,6 +437,7 @@ static struct extension *begin(const struct postern_load *load, u8 *file,
 	/* Five lines in five seconds, and then how many there were besides. */
 	ratelimit_state_init(&extension->told, 5 * HZ, 5);
 	ratelimit_set_flags(&extension->told, RATELIMIT_MSG_ON_RELEASE);
+	init_irq_work(&extension->notice, postern_notice);
 	extension->ended = 1;
 	strscpy(extension->name, load->name, sizeof(extension->name));
 	extension->file = file;
@@ -482,6 +483,7 @@ void postern_unmake(struct extension *extension)
 	WRITE_ONCE(extension->doors_open, 0);
 	/* Calls are under way with preemption off. */
 	synchronize_rcu();
+	irq_work_sync(&extension->notice);
 	mutex_lock(&making);
 	if (extension->ticking)
 		postern_tick_end();
@@ -510,6 +512,7 @@ static void release(struct kref *refs)
 	kvfree(extension->shared);
 	free_percpu(extension->invocations);
 	put_keeping(extension->keeping);
+	ratelimit_state_exit(&extension->told);
 	kvfree(extension->imports);
 	kvfree(extension->exports);
 	kvfree(extension->file);
@@ -591,7 +594,7 @@ void postern_tell(struct extension *extension, struct postern_statistics *statis
 		statistics->lost += READ_ONCE(counters->lost);
 		statistics->log_left_out += READ_ONCE(counters->log_left_out);
 	}
-	spin_lock_irq(&keeping->lock);
+	raw_spin_lock_irq(&keeping->lock);
 	statistics->last = keeping->last;
-	spin_unlock_irq(&keeping->lock);
+	raw_spin_unlock_irq(&keeping->lock);
 }

@@ -2,6 +2,7 @@
 /* An extension, as the parts that load it and call it see it. */
 #ifndef POSTERN_EXTENSION_H
 #define POSTERN_EXTENSION_H
+#include <linux/irq_work.h>
 #include <linux/ratelimit.h>
 
 #include "gate.h"
@@ -18,7 +19,7 @@ struct keeping {
 	bool begun; /* postern_kept_begin was called */
 	struct counters __percpu *counters;
 	atomic64_t restarts;
-	spinlock_t lock; /* of `last` */
+	raw_spinlock_t lock; /* of `last` */
 	struct postern_outcome last;
 };
 
@@ -63,6 +64,9 @@ struct extension {
 
 	struct keeping *keeping;
 	bool replaced; /* there is another under its number */
+	/* The line of the log after a fault, which may have been anywhere, even under a lock of the
+	 * scheduler's: from an interrupt of its own. */
+	struct irq_work notice;
 	struct ratelimit_state told;
 };
 
@@ -72,6 +76,8 @@ int postern_make(const struct postern_load *load, u8 *file, struct extension *be
 		 struct postern_verdict *verdict, struct extension **made);
 /* Of one that nobody finds: no call is under way or begins afterwards, and its reference is put. */
 void postern_unmake(struct extension *extension);
+/* call.c: `notice` of an extension. */
+void postern_notice(struct irq_work *work);
 void postern_tell(struct extension *extension, struct postern_statistics *statistics);
 
 #endif

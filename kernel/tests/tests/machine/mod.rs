@@ -96,7 +96,7 @@ pub fn boot(kernel: &Path, files: &Path, processors: u32, options: &str) -> Stri
         .args([
             "-k",
             "5",
-            "300",
+            "900",
             "qemu-system-x86_64",
             "-accel",
             "tcg,thread=multi",
