@@ -120,12 +120,13 @@ static u64 call(u32 id, const char *function, u64 argument, u32 *kind)
 static u32 attach(u32 id, const char *function, u32 hook, int number, u32 capture)
 {
 	struct postern_attach attach = {
-		.id = id, .hook = hook, .priority = number, .family = hook == POSTERN_NETFILTER ? 2 : 0, .capture = capture,
-		.number = hook == POSTERN_NETFILTER ? LOCAL_OUT : 0,
+		.id = id, .hook = hook,
 	};
 
 	snprintf(attach.function, sizeof attach.function, "%s", function);
-	if (hook == POSTERN_TRACEPOINT)
+	if (hook == POSTERN_NETFILTER)
+		attach.family = 2, attach.number = LOCAL_OUT, attach.priority = number, attach.capture = capture;
+	else
 		strcpy(attach.target, "sys_enter");
 	if (ioctl(device, POSTERN_ATTACH, &attach))
 		fail("attaching %s", function);
