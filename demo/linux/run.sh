@@ -28,7 +28,11 @@ ldd "$postern" | grep -o '/[^ ]*' | while read -r library; do
 	cp -L "$library" "$files$library"
 done
 (cd "$files" && find . -print0 | cpio --quiet -0 -o -H newc) >"$out/first.cpio"
-timeout -k 5 300 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nodefaults -no-user-config -display none -no-reboot \
-	-serial stdio -kernel "$kernel/vmlinuz" -initrd "$out/first.cpio" \
-	-append "console=ttyS0 quiet loglevel=3 panic=-1 oops=panic reboot=t" </dev/null | tee "$out/shown.txt"
+# The emulator with two processors may execute an instruction of the kernel's that was just patched away: then it is begun again.
+for _ in 1 2 3; do
+	timeout -k 5 300 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nodefaults -no-user-config -display none -no-reboot \
+		-serial stdio -kernel "$kernel/vmlinuz" -initrd "$out/first.cpio" \
+		-append "console=ttyS0 quiet loglevel=3 panic=-1 oops=panic reboot=t" </dev/null | tee "$out/shown.txt"
+	grep -q 'int3: 0000' "$out/shown.txt" || break
+done
 grep -q '^demo: done' "$out/shown.txt"

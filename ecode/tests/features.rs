@@ -113,7 +113,7 @@ long f1(long p) {
 }
 
 /// A range gives its value to each element; what comes later takes the place of single ones. (Where
-/// that is a part of an element, and the range's value no constant, gcc 12 forgets the other parts.)
+/// that is a part of an element, and the range's value no constant, gcc 12 forgets the others.)
 #[test]
 fn ranges_of_elements() {
     same(

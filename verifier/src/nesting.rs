@@ -23,9 +23,10 @@ pub(crate) struct Nesting {
 }
 
 /// How deep the calls of `text` nest; refused, with its place, is a call or jump that could make
-/// them go in circles, and the last call from which on they nest deeper than [`KERNEL_CALLS`]. There are no indirect branches, and all direct ones go to a member of
-/// `starts` or to a slot. `parts` is a set of positions, and `depths` has a word for each byte of
-/// text; what both hold before does not matter.
+/// them go in circles, and the last call from which on they nest deeper than [`KERNEL_CALLS`].
+/// There are no indirect branches, and all direct ones go to a member of `starts` or to a slot.
+/// `parts` is a set of positions, and `depths` has a word for each byte of text; what both hold
+/// before does not matter.
 pub(crate) fn nesting(
     text: &[u8],
     layout: &Layout,
