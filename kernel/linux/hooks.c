@@ -33,26 +33,6 @@ static const struct hook *hook_of(const struct postern_attach *how)
 	return hooks[array_index_nospec(how->hook, ARRAY_SIZE(hooks))];
 }
 
-u32 postern_hook_call(struct attachment *attachment, const u64 arguments[6], enum subject kind,
-		      void *subject, fill_function fill, u32 most, u64 *value)
-{
-	struct postern_outcome outcome;
-	struct target *target;
-	u32 ended;
-
-	preempt_disable_notrace();
-	target = rcu_dereference_raw(attachment->target);
-	ended = fill ? postern_invoke_with(target->extension, target->offset, arguments, kind, subject,
-					   fill, most, value, &outcome) :
-		       postern_invoke(target->extension, target->offset, arguments, kind, subject, value,
-				      &outcome);
-	this_cpu_inc(attachment->totals->calls);
-	if (ended == POSTERN_RETURNED && *value != 0)
-		this_cpu_inc(attachment->totals->passed);
-	preempt_enable_notrace();
-	return ended;
-}
-
 static int may_attach(const struct hook *hook, struct extension *extension, const char *function,
 		      u32 *offset)
 {

@@ -15,16 +15,13 @@
 
 static DEFINE_PER_CPU(int, probing);
 
-static void observe(struct attachment *attachment, const u64 arguments[6], enum subject kind,
-		    void *subject)
+static __always_inline void observe(struct attachment *attachment, const u64 arguments[6],
+				    enum subject kind, void *subject)
 {
-	u64 value;
+	u64 value __attribute__((uninitialized));
 
 	preempt_disable_notrace();
-	/* Where RCU does not watch, nobody would wait for the call. */
-	if (!rcu_is_watching())
-		goto out;
-	if (this_cpu_inc_return(probing) == 1) {
+	if (likely(this_cpu_inc_return(probing) == 1)) {
 		postern_hook_call(attachment, arguments, kind, subject, NULL, 0, &value);
 	} else {
 		struct target *target = rcu_dereference_raw(attachment->target);
@@ -32,12 +29,12 @@ static void observe(struct attachment *attachment, const u64 arguments[6], enum 
 		postern_counters(target->extension)->ended[POSTERN_SKIPPED]++;
 	}
 	this_cpu_dec(probing);
-out:
 	preempt_enable_notrace();
 }
 
 /* A tracepoint calls with its own arguments, however many it has. Those behind them are whatever
- * was in the registers, and for the sixth a word of the stack: who may attach here may read both. */
+ * was in the registers, and for the sixth a word of the stack: who may attach here may read both. RCU
+ * watches: the kernel sees to that before it calls. */
 static void at_tracepoint(void *data, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 {
 	const u64 arguments[6] = { a, b, c, d, e, f };
@@ -89,7 +86,9 @@ static int at_kprobe(struct kprobe *kprobe, struct pt_regs *regs)
 	/* The arguments of a function, at its first instruction. */
 	const u64 arguments[6] = { regs->di, regs->si, regs->dx, regs->cx, regs->r8, regs->r9 };
 
-	observe(container_of(kprobe, struct attachment, kprobe), arguments, SUBJECT_REGISTERS, regs);
+	/* Where RCU does not watch, nobody would wait for the call. */
+	if (rcu_is_watching())
+		observe(container_of(kprobe, struct attachment, kprobe), arguments, SUBJECT_REGISTERS, regs);
 	return 0;
 }
 NOKPROBE_SYMBOL(at_kprobe);
