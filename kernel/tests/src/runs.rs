@@ -73,8 +73,11 @@ fn argument(random: &mut Rng, image: &[u8]) -> u64 {
     }
 }
 
+/// An image, the numbers of the pieces in it, and of those that are not.
+type PiecesImage = (Vec<u8>, Vec<usize>, Vec<usize>);
+
 /// An image with pieces of code as functions, and those that are not accepted beside the others.
-fn image_of(pieces: &[Vec<u8>]) -> Result<(Vec<u8>, Vec<usize>, Vec<usize>), String> {
+fn image_of(pieces: &[Vec<u8>]) -> Result<PiecesImage, String> {
     let (mut inside, mut alone) = ((0..pieces.len()).collect::<Vec<_>>(), Vec::new());
     loop {
         let mut code = Code::default();
