@@ -1,8 +1,8 @@
 //! `postern cc --kernel`: what is accepted, what is refused and in which words, and that the code
 //! computes what the compiler's own does.
 //!
-//! Nothing loads images for the kernel yet. Their code differs from a process's by one bit of a
-//! prefix, the segment; with that bit turned they run in a domain.
+//! No kernel is needed for that (the module's own tests boot some): the code differs from a
+//! process's by one bit of a prefix, the segment; with that bit turned it runs in a domain.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
