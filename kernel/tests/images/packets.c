@@ -93,6 +93,27 @@ POSTERN_EXPORT long tick(uint64_t nanoseconds)
 	return place[0] < 5;
 }
 
+/* Each window's own. */
+static volatile unsigned long beats;
+
+POSTERN_EXPORT long beat(uint64_t nanoseconds)
+{
+	beats++;
+	++*(volatile uint64_t *)(postern_shared + 4800);
+	return nanoseconds != 0;
+}
+
+/* Computes something; 0 if no beat came in between, or one in this window. */
+POSTERN_EXPORT long spin(uint64_t turns)
+{
+	volatile uint64_t *all = (uint64_t *)(postern_shared + 4800);
+	uint64_t begun = *all, sum = 1;
+
+	for (uint64_t k = 0; k < turns; k++)
+		sum = sum * 31 + k;
+	return *all == begun || beats ? 0 : sum;
+}
+
 POSTERN_EXPORT long shout(uint64_t size)
 {
 	static const char text[] = "one\ntwo \x1b[1m and so on";

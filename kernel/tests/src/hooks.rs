@@ -1,6 +1,7 @@
 //! Hooks, services, maps, the ring, requests and the shared area, with images that the tests compile
 //! and put beside this program.
 
+mod nested;
 mod probes;
 
 use std::path::Path;
@@ -538,13 +539,14 @@ type Part = fn(&Device) -> Result<(), String>;
 pub fn all() -> Result<(), String> {
     trusted::loopback_up().map_err(|error| format!("lo: {error}"))?;
     let device = Device::open().map_err(told)?;
-    let parts: [(&str, Part); 13] = [
+    let parts: [(&str, Part); 14] = [
         ("services", services),
         ("maps", maps),
         ("ring", ring),
         ("shared", shared),
         ("queue", queue),
         ("timer", timer),
+        ("calls in calls", nested::timers_in_calls),
         ("filters", filters),
         ("namespaces", namespaces),
         ("probes", probes::observed),

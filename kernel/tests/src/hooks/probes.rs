@@ -47,7 +47,7 @@ pub fn observed(device: &Device) -> Result<(), String> {
         attach(id, "asked", &kprobe("none_such")),
         libc::ENOENT,
     )?;
-    for own in ["postern_hook_call", "postern_invoke"] {
+    for own in ["postern_invoke_with", "postern_invoke"] {
         refused("its own", attach(id, "asked", &kprobe(own)), libc::EINVAL)?;
     }
     let map = device.make_map(
