@@ -1,6 +1,6 @@
 //! What cannot be in code for ring 0, found in a function's intermediate form: floating point, for
-//! vector registers are the interrupted program's, and calls through pointers, for then nobody knows
-//! how deep calls nest on the kernel's own stack. Recursion is found when all functions are
+//! vector registers are the interrupted program's, and calls through pointers, for then nobody
+//! knows how deep calls nest on the kernel's own stack. Recursion is found when all functions are
 //! together (`order`).
 
 use alloc::string::ToString;

@@ -3,7 +3,8 @@
 //!
 //! Registers: `edi` is the packet's offset in the window, `esi` its length on the wire, `edx` the
 //! captured bytes; the kernel's hooks have the last two the other way about. `eax`, `ecx` and `r11`
-//! are scratch; `r8` to `r10` keep values that are needed again. Variables, and values that wait for others, lie on the data stack.
+//! are scratch; `r8` to `r10` keep values that are needed again. Variables, and values that wait
+//! for others, lie on the data stack.
 //!
 //! A node first makes sure that enough bytes are captured for the packet to be accepted at all from
 //! there on: a packet that is too short for that would be rejected on every way, so one comparison

@@ -11,8 +11,8 @@ use crate::trusted::{self, Area};
 /// Bytes that are read of the ring at a time: more than the longest entry has.
 const READ: usize = 128 << 10;
 
-/// An extension that is open. It may be unloaded meanwhile: the area stays then, and no more entries
-/// come.
+/// An extension that is open. It may be unloaded meanwhile: the area stays then, and no more
+/// entries come.
 #[derive(Debug)]
 pub struct Opened {
     file: File,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postern_kernel::{Device, Hook};
 
-use super::{called, ensure, packets, told};
+use super::expect::{called, ensure, packets, told};
 
 /// What `spin` computes.
 fn sum(turns: u64) -> u64 {

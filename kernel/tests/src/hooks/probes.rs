@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postern_kernel::{Device, Hook, LoadOptions, MapSizes, Otherwise, Rights};
 
-use super::{ensure, eventually, input, load, packets, probes, refused, ring_entry, told};
+use super::expect::{ensure, eventually, input, load, packets, probes, refused, ring_entry, told};
 use crate::trusted;
 
 /// All of it.
