@@ -6,7 +6,7 @@ cd "$(dirname "$0")"
 root=$(cd ../.. && pwd)
 out=$root/target/kernel/bench
 cc=$root/target/release/postern
-mkdir -p "$out/files"/{dev,proc,sys}
+mkdir -p "$out/files"
 bpf=(-O2 -g -target bpf "-I/usr/include/$(gcc -dumpmachine)")
 
 echo "postern: compiling both sides of each program"
@@ -24,20 +24,16 @@ for shape in straight branches; do
 	done
 done
 gcc -O2 -Wall -Wextra -Wno-unused-parameter -Wno-unused-function -I"$root/kernel/linux" guest.c -o "$out/files/init" -lbpf
-ldd "$out/files/init" | grep -o '/[^ ]*' | while read -r library; do
-	mkdir -p "$out/files$(dirname "$library")"
-	cp -L "$library" "$out/files$library"
-done
 "$root/kernel/linux/judge.sh"
 for version in "${@:-6.12}"; do
 	kernel=$root/target/linux/$version
 	[[ -e $kernel/vmlinuz ]] || { echo "postern: no kernel $version: make setup-kernel fetches it" >&2 && exit 1; }
 	"$root/kernel/linux/build.sh" "$kernel/headers" "$out/$version"
 	cp "$out/$version/postern.ko" "$out/files/"
-	(cd "$out/files" && find . -print0 | cpio --quiet -0 -o -H newc) >"$out/first.cpio"
+	"$root/kernel/linux/first-files.sh" "$out/files" "$out/files/init"
 	echo "Linux $version, instructions a call; ratio: Postern over eBPF"
 	timeout -k 5 1200 qemu-system-x86_64 -accel tcg,thread=single -icount shift=0,sleep=off -cpu max -m 1024 -smp 1 \
-		-nodefaults -no-user-config -display none -no-reboot -serial stdio -kernel "$kernel/vmlinuz" -initrd "$out/first.cpio" \
+		-nodefaults -no-user-config -display none -no-reboot -serial stdio -kernel "$kernel/vmlinuz" -initrd "$out/files.cpio" \
 		-append "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic reboot=t tsc=reliable" </dev/null | tee "$out/$version.txt"
 	grep -q '^bench: ok' "$out/$version.txt"
 done

@@ -10,7 +10,7 @@ out=build/demo/linux
 files=$out/files
 [[ -e $kernel/vmlinuz ]] || { echo "demo: no kernel $version: make setup-kernel fetches it on Debian 12" >&2 && exit 1; }
 rm -rf "$files"
-mkdir -p "$files"/{bin,dev,proc,sys}
+mkdir -p "$files/bin"
 
 "$postern" cc --kernel -O2 -g -o "$files/rules.pst" demo/linux/rules.c
 "$postern" cc --kernel -O2 -g -DBUG -o "$files/buggy.pst" demo/linux/rules.c
@@ -23,15 +23,11 @@ cp demo/linux/init "$files/init"
 cp "$(command -v busybox)" "$files/bin/busybox"
 cp "$postern" "$files/bin/postern"
 strip "$files/bin/postern"
-ldd "$postern" | grep -o '/[^ ]*' | while read -r library; do
-	mkdir -p "$files$(dirname "$library")"
-	cp -L "$library" "$files$library"
-done
-(cd "$files" && find . -print0 | cpio --quiet -0 -o -H newc) >"$out/first.cpio"
+kernel/linux/first-files.sh "$files" "$postern"
 # The emulator with two processors may execute an instruction of the kernel's that was just patched away: then it is begun again.
 for _ in 1 2 3; do
 	timeout -k 5 300 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 1024 -smp 2 -nodefaults -no-user-config -display none -no-reboot \
-		-serial stdio -kernel "$kernel/vmlinuz" -initrd "$out/first.cpio" \
+		-serial stdio -kernel "$kernel/vmlinuz" -initrd "$files.cpio" \
 		-append "console=ttyS0 quiet loglevel=3 panic=-1 oops=panic reboot=t" </dev/null | tee "$out/shown.txt"
 	grep -q 'int3: 0000' "$out/shown.txt" || break
 done

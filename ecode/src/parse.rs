@@ -9,6 +9,7 @@ mod assembler;
 mod attribute;
 mod build;
 mod builtin;
+mod builtin_type;
 mod constant;
 mod declarator;
 mod declare;

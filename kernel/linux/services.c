@@ -88,11 +88,12 @@ static bool key_of(struct invocation *invocation, const struct map *map, u64 key
 	return true;
 }
 
-static u64 map_find(struct invocation *invocation, u64 number, u64 key, u64 key_size, u64 value,
-		    u64 value_size)
+/* Finds or sets. */
+static u64 map_value(struct invocation *invocation, u64 number, u64 key, u64 key_size, u64 value,
+		     u64 value_size, bool set)
 {
 	struct map *map = postern_map(postern_kept(invocation->extension), number);
-	void *at = postern_at(invocation, value, value_size, true);
+	void *at = postern_at(invocation, value, value_size, !set);
 	struct map_key copy;
 
 	if (!map)
@@ -100,22 +101,20 @@ static u64 map_find(struct invocation *invocation, u64 number, u64 key, u64 key_
 	if (!at || value_size != postern_map_value_size(map) ||
 	    !key_of(invocation, map, key, key_size, &copy))
 		return postern_bad_argument(invocation);
-	return told(postern_map_find(map, copy.bytes, at));
+	return told(set ? postern_map_set(map, copy.bytes, at) :
+			  postern_map_find(map, copy.bytes, at));
+}
+
+static u64 map_find(struct invocation *invocation, u64 number, u64 key, u64 key_size, u64 value,
+		    u64 value_size)
+{
+	return map_value(invocation, number, key, key_size, value, value_size, false);
 }
 
 static u64 map_set(struct invocation *invocation, u64 number, u64 key, u64 key_size, u64 value,
 		   u64 value_size)
 {
-	struct map *map = postern_map(postern_kept(invocation->extension), number);
-	void *at = postern_at(invocation, value, value_size, false);
-	struct map_key copy;
-
-	if (!map)
-		return 0;
-	if (!at || value_size != postern_map_value_size(map) ||
-	    !key_of(invocation, map, key, key_size, &copy))
-		return postern_bad_argument(invocation);
-	return told(postern_map_set(map, copy.bytes, at));
+	return map_value(invocation, number, key, key_size, value, value_size, true);
 }
 
 static u64 map_remove(struct invocation *invocation, u64 number, u64 key, u64 key_size, u64 d, u64 e)
