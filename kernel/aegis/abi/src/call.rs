@@ -1,0 +1,210 @@
+//! The calls, as one table: what the kernel dispatches by, what environments call, and what the
+//! book shows.
+//!
+//! A call is the instruction `syscall`: its number in al, the other bits of eax 0 (transfers have
+//! an environment's number in ah), arguments in rdi, rsi, rdx, r10, r8. The result is in rax: not
+//! below zero, or an [`Error`](crate::Error). The instruction itself takes rcx and r11; every other
+//! register, vector registers among them, is as it was.
+//!
+//! Where a call has an argument `environment`, 0 is the caller. Another one may be named by its
+//! maker, by its swap server while it is submitted, and by whoever presents its capability
+//! ([`Call::Capability`] with the right [`RIGHT_CONTROL`]).
+
+use crate::Error;
+
+/// Rights of capabilities.
+pub const RIGHT_READ: u64 = 1;
+pub const RIGHT_WRITE: u64 = 2;
+pub const RIGHT_CONTROL: u64 = 4;
+
+/// Names that capabilities are made for. A page whose read or write name is one of the first two
+/// needs none.
+pub const NAME_NOBODY: u32 = 0;
+/// Everybody: the well-known capability.
+pub const NAME_EVERYBODY: u32 = 1;
+
+/// A page, a slice, a quota of no special number.
+pub const ANY: u64 = u64::MAX;
+
+/// Resources with quotas.
+pub const PAGES: u64 = 1;
+pub const SLICES: u64 = 2;
+pub const ENVIRONMENTS: u64 = 3;
+
+/// Entries that a call on many takes at most.
+pub const MANY: u64 = 512;
+
+/// What [`Call::Set`] sets.
+pub const SET_SERVER: u64 = 1;
+/// 1: stands still; 0: may be entered.
+pub const SET_FROZEN: u64 = 2;
+
+/// A call as the table has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    pub call: Call,
+    pub name: &'static str,
+    /// Arguments in the order of their registers.
+    pub arguments: &'static [&'static str],
+    /// Whether the kernel takes a stack for it.
+    pub stack: bool,
+    /// What it does.
+    pub what: &'static str,
+    /// What the caller must own or present.
+    pub needs: &'static str,
+    pub errors: &'static [Error],
+}
+
+macro_rules! calls {
+    ($($number:literal $name:ident($($argument:ident),*) $stack:ident
+       $(#[doc = $what:literal])+ needs $needs:literal errors [$($error:ident),*];)+) => {
+        /// A call.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Call { $($(#[doc = $what])+ $name = $number),+ }
+
+        /// All calls, in the order of their numbers.
+        pub const TABLE: &[Description] = &[$(Description {
+            call: Call::$name,
+            name: stringify!($name),
+            arguments: &[$(stringify!($argument)),*],
+            stack: calls!(@ $stack),
+            what: concat!($($what),+),
+            needs: $needs,
+            errors: &[$(Error::$error),*],
+        }),+];
+
+        impl Call {
+            /// The call of a number.
+            pub const fn of(number: u8) -> Option<Call> {
+                match number { $($number => Some(Call::$name),)+ _ => None }
+            }
+        }
+    };
+    (@ stack) => { true };
+    (@ stackless) => { false };
+}
+
+calls! {
+    0 Null() stackless
+        /// Nothing: what it costs to enter the kernel and leave.
+        needs "nothing" errors [];
+    1 Fpu(on) stackless
+        /// Switches the coprocessor on (1) or off (0) until the environment is entered again. Off, its instructions raise exception 7.
+        needs "nothing" errors [];
+    2 Flush(address) stackless
+        /// Forgets the translation of an address.
+        needs "nothing" errors [];
+    3 FlushAll() stackless
+        /// Forgets all translations.
+        needs "nothing" errors [];
+    4 Yield(environment) stackless
+        /// In ah: gives the rest of the slice to an environment, which begins as at a slice's begin. 0: ends the slice; the next one of the vector begins.
+        needs "nothing" errors [NoEnvironment, Busy];
+    5 CallSynchronous(environment) stackless
+        /// In ah: protected control transfer. The callee gets this slice and its future, and starts at its synchronous entry with the caller's number in rax.
+        needs "nothing" errors [NoEnvironment, Busy, Again];
+    6 CallAsynchronous(environment) stackless
+        /// In ah: protected control transfer. The callee gets the rest of this slice, and starts at its asynchronous entry with the caller's number in rax.
+        needs "nothing" errors [NoEnvironment, Busy, Again];
+    7 NullStack() stack
+        /// Nothing, on the path of the calls that take a stack.
+        needs "nothing" errors [];
+
+    8 Capability(name, rights, environment) stack
+        /// The capability for the caller's pages whose read or write name this is, or, with the right to control, for an environment. The word proves itself: a keyed hash of owner, birth, name and right. One right at a time.
+        needs "ownership; control of the environment" errors [Argument, NoEnvironment, Denied];
+    9 Allocate(page, read, write) stack
+        /// Takes a free page, filled with zeros, by its number or ANY; its number is the result.
+        needs "quota of pages" errors [Argument, Taken, Quota, Again, Exhausted];
+    10 Free(page) stack
+        /// Gives a page back. Bindings of others are broken, own ones too.
+        needs "ownership" errors [Argument, Denied, Kind, InUse, Again];
+    11 Rename(page, read, write) stack
+        /// Gives a page other names, so that other capabilities are needed from now on.
+        needs "ownership" errors [Argument, Denied];
+    12 Give(page, environment) stack
+        /// Makes a page another's, who must have room in its quota. The giver's bindings stay.
+        needs "ownership" errors [Argument, Denied, Kind, NoEnvironment, Quota];
+    13 Break(page) stack
+        /// Breaks the bindings that others have to a page, on every processor.
+        needs "ownership" errors [Argument, Denied, Again];
+
+    14 Table(address, level, page, links, environment, capability) stack
+        /// Makes pages the table of a level (1 to 3) for an address, and for level 1 the page of its links. The capability is in r9.
+        needs "ownership of the pages, without bindings; control of the environment" errors [Argument, Denied, Kind, InUse, NoEnvironment, NoTable, Mapped];
+    15 Untable(address, level, environment, capability) stack
+        /// Takes a table away: what it bound is bound no more, and its pages are the environment's memory again. Tables of levels 2 and 3 must be empty.
+        needs "control of the environment" errors [Argument, Denied, NoEnvironment, NoTable, InUse];
+    16 Map(address, mapping, capability, environment, control) stack
+        /// Binds a page to an address; what was bound there is bound no more.
+        needs "ownership of the page, or its capability; control of the environment" errors [Argument, Denied, Kind, NoEnvironment, NoTable];
+    17 Unmap(address, environment, control) stack
+        /// Takes a binding away.
+        needs "control of the environment" errors [Argument, Denied, NoEnvironment, Unmapped];
+    18 Protect(address, flags) stack
+        /// Changes what may be done to a bound page of the caller's space. More rights than the binding has need ownership, or are asked by Map.
+        needs "ownership of the page, if rights are added" errors [Argument, Denied, Unmapped];
+    19 MapMany(requests, count) stack
+        /// Map and Unmap for an array of requests in the caller's memory, in order; the result is how many were done before one failed.
+        needs "as Map" errors [Argument, Unmapped];
+    20 ProtectMany(addresses, count, flags) stack
+        /// Protect for an array of addresses in the caller's memory; the result is how many were done before one failed.
+        needs "as Protect" errors [Argument, Unmapped];
+
+    21 Create(context, table) stack
+        /// Makes an environment of two own pages: its contexts and its first table. Both become the new environment's; the first one's contents stay. It is frozen. Its number is the result.
+        needs "ownership of the pages, without bindings; quota of environments" errors [Argument, Denied, Kind, InUse, Quota, Exhausted];
+    22 Destroy(environment, control) stack
+        /// Ends an environment: all that it has is freed, and bindings to its pages are broken.
+        needs "control of the environment, or to be it" errors [NoEnvironment, Denied];
+    23 Set(environment, what, value, control) stack
+        /// Sets an environment's swap server, or whether it stands still.
+        needs "control of the environment" errors [Argument, NoEnvironment, Denied, Busy];
+    24 Quota(environment, resource, reserved, limit, control) stack
+        /// Gives an environment what it keeps in any case and what it may have at most of a resource. What is reserved, and every environment that may be made, comes from the maker's own.
+        needs "to be its maker" errors [Argument, NoEnvironment, Denied, Quota];
+    25 TakeSlice(processor, position) stack
+        /// Takes a free slice by its position.
+        needs "quota of slices" errors [Argument, Taken, Quota];
+    26 FreeSlice(processor, position) stack
+        /// Gives a slice back.
+        needs "ownership" errors [Argument, Denied];
+    27 GiveSlice(processor, position, environment) stack
+        /// Makes a slice another's.
+        needs "ownership" errors [Argument, Denied, NoEnvironment, Quota];
+    28 Revoke(environment, resource, count, control) stack
+        /// Asks an environment for pages or slices beyond what is reserved for it. What it has not given back by the deadline is taken by force.
+        needs "control of the environment" errors [Argument, NoEnvironment, Denied, Quota];
+    29 Submit(environment, control) stack
+        /// Hands a whole environment to its swap server: it stands still, and its memory is the server's.
+        needs "control of the environment" errors [NoEnvironment, Denied, Busy, Quota, Again];
+
+    30 Write(address, length) stack
+        /// Writes bytes of the caller's memory to the console; the result is how many.
+        needs "nothing" errors [Argument, Unmapped];
+    31 Read() stack
+        /// A byte from the console; -13 (Again) if none has come.
+        needs "to be the root" errors [Denied, Again];
+    32 Judge(address, length, verdict) stack
+        /// Judges an image in the caller's memory (64 KiB at most) by the verifier's kernel profile; the verdict's words are stored at the last argument. The result is 0 if it is accepted, otherwise 1.
+        needs "nothing" errors [Argument, Unmapped, Exhausted];
+    33 Stop(status) stack
+        /// Stops the machine with a status from 0 to 63.
+        needs "to be the root" errors [Denied];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_indices_and_transfers_take_no_stack() {
+        for (index, description) in TABLE.iter().enumerate() {
+            assert_eq!(description.call as usize, index);
+            assert_eq!(Call::of(index as u8), Some(description.call));
+            assert!(description.arguments.len() <= 6, "{}", description.name);
+        }
+        assert_eq!(Call::of(TABLE.len() as u8), None);
+    }
+}

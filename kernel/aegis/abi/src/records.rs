@@ -1,0 +1,224 @@
+//! The kernel's bookkeeping, readable by all at [`address::BOOKS`](crate::address::BOOKS): names,
+//! owners, free lists, bindings. Nothing in it is secret; what proves a capability is a key that
+//! stands elsewhere. Only the kernel stores here, with atomic stores, so readers see each word
+//! whole; several words need not fit together.
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+use crate::{ENVIRONMENTS, PROCESSORS, SLICES};
+
+/// No page, no binding.
+pub const NONE: u32 = u32::MAX;
+
+/// What a page is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nobody's, in the free list.
+    Free = 0,
+    /// The kernel's, or no memory.
+    Kernel = 1,
+    /// Memory of its owner.
+    Data = 2,
+    /// Links of the bindings in a last-level table. Everybody may map it to read.
+    Links = 3,
+    /// Page tables of levels 1 to 4. Everybody may map them to read.
+    Table1 = 4,
+    Table2 = 5,
+    Table3 = 6,
+    Table4 = 7,
+    /// An environment's page of contexts.
+    Context = 8,
+}
+
+impl Kind {
+    /// The kind of a number.
+    pub const fn of(number: u8) -> Option<Kind> {
+        Some(match number {
+            0 => Kind::Free,
+            1 => Kind::Kernel,
+            2 => Kind::Data,
+            3 => Kind::Links,
+            4 => Kind::Table1,
+            5 => Kind::Table2,
+            6 => Kind::Table3,
+            7 => Kind::Table4,
+            8 => Kind::Context,
+            _ => return None,
+        })
+    }
+}
+
+/// A physical page: 32 bytes.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Who changes the bindings of this page now: 0, or a processor's number plus 1.
+    pub lock: AtomicU8,
+    /// A [`Kind`].
+    pub kind: AtomicU8,
+    /// The owner's number.
+    pub owner: AtomicU16,
+    /// The name whose capability lets others read: 0 none, 1 everybody.
+    pub read: AtomicU32,
+    /// The name whose capability lets others write.
+    pub write: AtomicU32,
+    /// The first of the bindings; [`NONE`].
+    pub first: AtomicU32,
+    /// How many bindings there are.
+    pub bindings: AtomicU32,
+    /// The next and the previous page in the free list or in the owner's list; [`NONE`].
+    pub next: AtomicU32,
+    pub previous: AtomicU32,
+    /// The owner's birth when it got the page: a stale page number is told by it.
+    pub birth: AtomicU32,
+}
+
+/// A binding is an entry of a last-level table: the table's page number times 512 and the index.
+/// Its links stand in the page of links that belongs to the table, in the word of the same index:
+/// the previous binding of the same page in the upper half, the next in the lower.
+pub const fn binding(table: u32, index: usize) -> u32 {
+    table << 9 | index as u32
+}
+
+/// An environment: 128 bytes.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Environment {
+    /// [`claim`]: who runs it. First in the record: transfers claim it by one instruction.
+    pub claim: AtomicU32,
+    /// Its number, the same for the life of the kernel.
+    pub number: AtomicU16,
+    /// Who made it; its authority over it is the maker's.
+    pub parent: AtomicU16,
+    /// The physical address of its first page table.
+    pub root_table: AtomicU64,
+    /// The physical address of its page of contexts.
+    pub context: AtomicU64,
+    /// The how many-th environment of this machine it is: a number used anew has another one.
+    pub birth: AtomicU32,
+    /// Its swap server; 0 none.
+    pub server: AtomicU16,
+    /// Environments that it has made and that live.
+    pub children: AtomicU16,
+    /// Who changes its list of pages and its quotas now.
+    pub lock: AtomicU32,
+    /// The first of its pages.
+    pub first: AtomicU32,
+    /// Pages that it has, that it keeps in any case, and that it may have.
+    pub pages: AtomicU32,
+    pub pages_reserved: AtomicU32,
+    pub pages_limit: AtomicU32,
+    /// The same of slices.
+    pub slices: AtomicU32,
+    pub slices_reserved: AtomicU32,
+    pub slices_limit: AtomicU32,
+    /// Environments that it may make, those of its children among them.
+    pub environments_limit: AtomicU32,
+    /// Slices exceeded one after the other, and slices still to be forfeited.
+    pub excess: AtomicU32,
+    pub forfeits: AtomicU32,
+    /// Pages and slices asked of it, and the tick after which they are taken.
+    pub asked_pages: AtomicU32,
+    pub asked_slices: AtomicU32,
+    pub deadline: AtomicU64,
+    /// Slices that it has had.
+    pub ran: AtomicU64,
+    /// Why it ended ([`end`]) and where: an instruction's address. Kept until the number is used
+    /// anew.
+    pub ended: AtomicU32,
+    /// Not 0: it is to end; a processor that runs it leaves it and sets the claim to
+    /// [`claim::ENDING`].
+    pub stopping: AtomicU32,
+    pub ended_at: AtomicU64,
+}
+
+const _: () = assert!(core::mem::size_of::<Page>() == 32);
+const _: () = assert!(core::mem::size_of::<Environment>() == 128);
+
+/// Values of [`Environment::claim`].
+pub mod claim {
+    /// It can be entered.
+    pub const IDLE: u32 = 0;
+    /// It runs on processor `n - 1`.
+    pub const RUNNING: core::ops::RangeInclusive<u32> = 1..=64;
+    /// Its maker has it stand still, or it is not ready.
+    pub const FROZEN: u32 = 0x80;
+    /// It was handed to its swap server.
+    pub const SUBMITTED: u32 = 0x81;
+    /// It has ended, and its pages are being freed.
+    pub const ENDING: u32 = 0xfe;
+    /// There is none.
+    pub const FREE: u32 = 0xff;
+}
+
+/// Values of [`Environment::ended`].
+pub mod end {
+    /// It lives, or has never been.
+    pub const NOT: u32 = 0;
+    /// It ended itself, or its maker did; or the maker ended.
+    pub const DESTROYED: u32 = 0x100;
+    /// Too much time in excess.
+    pub const EXCESS: u32 = 0x101;
+    /// An emergency that nobody handled.
+    pub const EMERGENCY: u32 = 0x102;
+    /// An exception of this vector (0 to 31), without a handler, plus this.
+    pub const EXCEPTION: u32 = 0x200;
+}
+
+/// A position of a processor's vector.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Slice {
+    /// Whose it is; 0: free.
+    pub owner: AtomicU16,
+    /// Who runs in it: the owner, or to whom synchronous transfers gave it.
+    pub runs: AtomicU16,
+}
+
+/// A processor.
+#[repr(C, align(64))]
+#[derive(Debug, Default)]
+pub struct Processor {
+    /// Ticks of its clock since the start: ends of slices.
+    pub ticks: AtomicU64,
+    /// The position whose slice runs.
+    pub position: AtomicU32,
+    /// Who runs; 0: nobody.
+    pub current: AtomicU32,
+    /// Ticks in which nobody ran.
+    pub idle: AtomicU64,
+}
+
+/// What stands at [`BOOKS`](crate::address::BOOKS).
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub struct Machine {
+    /// [`Machine::MAGIC`].
+    pub magic: AtomicU64,
+    /// How many processors run.
+    pub processors: AtomicU32,
+    /// How many pages there are; their numbers are below this.
+    pub pages: AtomicU32,
+    /// Pages in the free list, and the list's first.
+    pub free: AtomicU32,
+    pub first_free: AtomicU32,
+    /// Nanoseconds (under an emulator that counts: instructions) of a slice.
+    pub slice: AtomicU64,
+    /// Births of environments so far.
+    pub births: AtomicU32,
+    /// Bytes of the boot package behind the root environment's program.
+    pub package: AtomicU32,
+    pub processor: [Processor; PROCESSORS],
+    pub slices: [[Slice; SLICES]; PROCESSORS],
+    pub environments: [Environment; ENVIRONMENTS],
+}
+
+impl Machine {
+    /// The word that this begins with, and the interface's version.
+    pub const MAGIC: u64 = 0x0001_5349_4745_4100;
+    /// Where the records of pages are from the start of this, in bytes: an array of [`Page`].
+    pub const PAGES: usize = core::mem::size_of::<Machine>();
+}
+
+const _: () = assert!(Machine::PAGES.is_multiple_of(crate::PAGE));

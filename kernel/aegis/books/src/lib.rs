@@ -1,0 +1,85 @@
+//! The bookkeeping of Aegis: who owns which page and which slice, what is bound where, who is
+//! asked to give something back. All of the kernel's decisions are here, without a line of unsafe
+//! code and without a processor: [`Hardware`] is what a kernel has and a test models.
+//!
+//! The records ([`postern_aegis_abi::records`]) are words that every environment can read, so they
+//! are atomics, and two processors work on them at a time. The locks, in the order in which they
+//! are taken; whoever waits for one serves other processors' requests meanwhile
+//! ([`Hardware::poll`]):
+//!
+//! | lock | what it guards |
+//! |---|---|
+//! | an environment's claim | entering it; its page tables, which only who runs it or holds its claim changes, but for entries that [`Break`](postern_aegis_abi::Call::Break) takes out |
+//! | an environment's `lock` | its list of pages, its counts and quotas |
+//! | a page's `lock` | kind, owner and names of the page, and the list of its bindings: the entries of tables that bind it and their links |
+//! | the free list's | the free list |
+//!
+//! Nothing here waits for an environment, or allocates: all that must be kept stands in records of
+//! fixed number or in pages that environments gave.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+use core::sync::atomic::AtomicU64;
+
+use postern_aegis_abi::records::{Environment, Machine, Page};
+
+/// What the kernel's decisions need of a machine.
+pub trait Hardware {
+    /// The words of a page of memory. Environments can store to many of them at any time.
+    fn words(&self, page: u32) -> &[AtomicU64; 512];
+
+    /// Fills a page with zeros.
+    fn clear(&self, page: u32) {
+        for word in self.words(page) {
+            word.store(0, core::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// Copies a page.
+    fn copy(&self, from: u32, to: u32) {
+        use core::sync::atomic::Ordering::Relaxed;
+        for (from, to) in self.words(from).iter().zip(self.words(to)) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// The number of this processor.
+    fn processor(&self) -> usize;
+
+    /// Forgets what this processor knows of an address, if the environment runs on it.
+    fn flush(&self, environment: u16, address: u64);
+
+    /// Makes another processor forget all translations, if it runs this environment, and waits for
+    /// that. Does what [`Hardware::flush`] does for all addresses, if this one runs it.
+    fn shoot(&self, environment: u16);
+
+    /// Makes another processor that runs this environment leave it if its claim says so
+    /// ([`Environment::stopping`]). Does not wait.
+    fn interrupt(&self, processor: usize);
+
+    /// Serves what other processors ask of this one. Called whenever something is waited for.
+    fn poll(&self);
+}
+
+/// The books of a machine.
+#[derive(Clone, Copy)]
+pub struct Books<'a, H> {
+    /// Environments, slices, processors.
+    pub machine: &'a Machine,
+    /// All pages, by number.
+    pub pages: &'a [Page],
+    /// What proves capabilities: known to nobody else.
+    pub key: &'a [u8; 16],
+    /// The machine.
+    pub hardware: &'a H,
+}
+
+impl<'a, H: Hardware> Books<'a, H> {
+    /// The record of an environment's number, which may be a byte at most.
+    pub fn environment(&self, number: u16) -> &'a Environment {
+        &self.machine.environments[usize::from(number) & 0xff]
+    }
+}
