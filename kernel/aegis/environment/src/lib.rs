@@ -1,0 +1,2 @@
+//! What environments of Aegis link.
+#![no_std]

@@ -1,0 +1,2 @@
+//! Programs for Aegis.
+#![no_std]
