@@ -14,7 +14,9 @@ use crate::Error;
 
 /// Rights of capabilities.
 pub const RIGHT_READ: u64 = 1;
+/// To store to a page; it lets read, too.
 pub const RIGHT_WRITE: u64 = 2;
+/// To act for an environment.
 pub const RIGHT_CONTROL: u64 = 4;
 
 /// Names that capabilities are made for. A page whose read or write name is one of the first two
@@ -28,7 +30,9 @@ pub const ANY: u64 = u64::MAX;
 
 /// Resources with quotas.
 pub const PAGES: u64 = 1;
+/// Slices of time, of all processors together.
 pub const SLICES: u64 = 2;
+/// Environments that may be made.
 pub const ENVIRONMENTS: u64 = 3;
 
 /// Entries that a call on many takes at most.
@@ -42,7 +46,9 @@ pub const SET_FROZEN: u64 = 2;
 /// A call as the table has it.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
+    /// Its number.
     pub call: Call,
+    /// Its name, as `Call` has it.
     pub name: &'static str,
     /// Arguments in the order of their registers.
     pub arguments: &'static [&'static str],
@@ -52,6 +58,7 @@ pub struct Description {
     pub what: &'static str,
     /// What the caller must own or present.
     pub needs: &'static str,
+    /// What it answers when it is not done.
     pub errors: &'static [Error],
 }
 

@@ -11,15 +11,21 @@
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Saved {
+    /// The three registers that a delivery takes.
     pub rax: u64,
+    /// As `rax`.
     pub rcx: u64,
+    /// As `rax`.
     pub r11: u64,
+    /// The instruction to go on at.
     pub rip: u64,
+    /// The flags then.
     pub rflags: u64,
     /// Of a page fault: which address. Otherwise what it was at the last one.
     pub address: u64,
     /// The processor's error code, 0 for exceptions without one.
     pub code: u64,
+    /// The exception's vector, 0 to 31.
     pub vector: u64,
 }
 
@@ -27,6 +33,7 @@ pub struct Saved {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Guaranteed {
+    /// Where, a multiple of a page.
     pub address: u64,
     /// A [`Mapping`](crate::Mapping) of an own page; 0: none. The page is not taken by force.
     pub mapping: u64,
@@ -68,7 +75,9 @@ pub struct Repossession {
 }
 
 impl Repossession {
+    /// A page.
     pub const PAGE: u32 = 1;
+    /// A slice.
     pub const SLICE: u32 = 2;
 }
 
@@ -94,12 +103,14 @@ pub struct Context {
     pub notify: u64,
     /// What the end of a slice interrupted.
     pub interrupted: Saved,
-    /// Protected entry context: where synchronous and asynchronous transfers arrive. 0: refused.
+    /// Protected entry context: where synchronous transfers arrive. 0: refused.
     pub synchronous: u64,
+    /// Where asynchronous transfers arrive. 0: refused.
     pub asynchronous: u64,
-    /// Addressing context: bases of fs and gs, set by the kernel whenever the environment is
+    /// Addressing context: the base of fs. The kernel sets both bases whenever the environment is
     /// entered.
     pub fs: u64,
+    /// The base of gs.
     pub gs: u64,
     /// Whether the coprocessor (x87, SSE, AVX) is on when the environment is entered: 1 or 0.
     pub fpu: u64,
@@ -110,15 +121,19 @@ pub struct Context {
     pub emerged: Saved,
     /// Events since the environment was told of them, as bits; it clears them itself.
     pub events: u64,
-    /// Pages and slices that it is asked to give back.
+    /// Pages that it is asked to give back.
     pub asked_pages: u64,
+    /// Slices that it is asked to give back.
     pub asked_slices: u64,
-    /// The tick (`records::Machine::ticks` of its processor) after which they are taken by force.
+    /// The tick of processor 0 (`records::Processor::ticks`) after which they are taken by force.
     pub deadline: u64,
+    /// Mappings that the kernel restores, and pages that it does not take by force.
     pub guaranteed: [Guaranteed; GUARANTEES],
+    /// Where contents go that are taken by force; used in this order.
     pub places: [Place; GUARANTEES],
     /// Things that were taken: entry `n % 16` is the n-th.
     pub repossessed: [Repossession; GUARANTEES],
+    /// How many things were taken so far.
     pub repossessions: u64,
 }
 

@@ -53,7 +53,10 @@ errors! {
 impl Error {
     /// The error of a result, which is below zero then.
     pub fn of(result: i64) -> Option<Error> {
-        Error::ALL.iter().copied().find(|error| *error as i64 == result)
+        Error::ALL
+            .iter()
+            .copied()
+            .find(|error| *error as i64 == result)
     }
 }
 

@@ -22,10 +22,13 @@ pub enum Kind {
     Data = 2,
     /// Links of the bindings in a last-level table. Everybody may map it to read.
     Links = 3,
-    /// Page tables of levels 1 to 4. Everybody may map them to read.
+    /// A table of level 1, the last. Everybody may map tables to read.
     Table1 = 4,
+    /// A table of level 2.
     Table2 = 5,
+    /// A table of level 3.
     Table3 = 6,
+    /// The first table of an environment.
     Table4 = 7,
     /// An environment's page of contexts.
     Context = 8,
@@ -67,8 +70,9 @@ pub struct Page {
     pub first: AtomicU32,
     /// How many bindings there are.
     pub bindings: AtomicU32,
-    /// The next and the previous page in the free list or in the owner's list; [`NONE`].
+    /// The next page in the free list or in the owner's list; [`NONE`].
     pub next: AtomicU32,
+    /// The previous page there; [`NONE`].
     pub previous: AtomicU32,
     /// The owner's birth when it got the page: a stale page number is told by it.
     pub birth: AtomicU32,
@@ -105,22 +109,29 @@ pub struct Environment {
     pub lock: AtomicU32,
     /// The first of its pages.
     pub first: AtomicU32,
-    /// Pages that it has, that it keeps in any case, and that it may have.
+    /// Pages that it has.
     pub pages: AtomicU32,
+    /// Pages that it keeps in any case.
     pub pages_reserved: AtomicU32,
+    /// Pages that it may have at most.
     pub pages_limit: AtomicU32,
-    /// The same of slices.
+    /// Slices that it has.
     pub slices: AtomicU32,
+    /// Slices that it keeps in any case.
     pub slices_reserved: AtomicU32,
+    /// Slices that it may have at most.
     pub slices_limit: AtomicU32,
     /// Environments that it may make, those of its children among them.
     pub environments_limit: AtomicU32,
-    /// Slices exceeded one after the other, and slices still to be forfeited.
+    /// Slices exceeded one after the other.
     pub excess: AtomicU32,
+    /// Slices still to be forfeited.
     pub forfeits: AtomicU32,
-    /// Pages and slices asked of it, and the tick after which they are taken.
+    /// Pages asked of it.
     pub asked_pages: AtomicU32,
+    /// Slices asked of it.
     pub asked_slices: AtomicU32,
+    /// The tick of processor 0 after which they are taken.
     pub deadline: AtomicU64,
     /// Slices that it has had.
     pub ran: AtomicU64,
@@ -130,6 +141,7 @@ pub struct Environment {
     /// Not 0: it is to end; a processor that runs it leaves it and sets the claim to
     /// [`claim::ENDING`].
     pub stopping: AtomicU32,
+    /// The address of the instruction at which it ended.
     pub ended_at: AtomicU64,
 }
 
@@ -200,8 +212,9 @@ pub struct Machine {
     pub processors: AtomicU32,
     /// How many pages there are; their numbers are below this.
     pub pages: AtomicU32,
-    /// Pages in the free list, and the list's first.
+    /// Pages in the free list.
     pub free: AtomicU32,
+    /// The first page of the free list; [`NONE`].
     pub first_free: AtomicU32,
     /// Nanoseconds (under an emulator that counts: instructions) of a slice.
     pub slice: AtomicU64,
@@ -209,8 +222,11 @@ pub struct Machine {
     pub births: AtomicU32,
     /// Bytes of the boot package behind the root environment's program.
     pub package: AtomicU32,
+    /// Processors, by number.
     pub processor: [Processor; PROCESSORS],
+    /// Vectors of slices, by processor and position.
     pub slices: [[Slice; SLICES]; PROCESSORS],
+    /// Environments, by number; number 0 is nobody.
     pub environments: [Environment; ENVIRONMENTS],
 }
 
