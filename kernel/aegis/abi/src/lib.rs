@@ -13,6 +13,7 @@
 //! | [`mapping`] | a page with what may be done to it, as calls take it |
 //! | [`context`] | an environment's own page of contexts: where the kernel delivers events |
 //! | [`records`] | the kernel's bookkeeping, which everybody can read |
+//! | [`status`] | how the machine says that it has ended |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ pub mod context;
 pub mod error;
 pub mod mapping;
 pub mod records;
+pub mod status;
 
 pub use call::Call;
 pub use context::Context;
