@@ -1,0 +1,170 @@
+//! The machine: QEMU with one or more processors, a serial port, and a device to end it by.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::status::Status;
+
+/// How a machine runs.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Processors, from 1 on.
+    pub processors: u32,
+    /// One instruction is one nanosecond of the machine's, so that runs are the same to the
+    /// instruction. Processors take turns then.
+    pub counted: bool,
+    /// Memory in MiB.
+    pub memory: u32,
+    /// After this the machine is ended.
+    pub limit: Duration,
+    /// Waits for a debugger at the emulator's port before the first instruction.
+    pub debugged: bool,
+    /// Options of the emulator besides, such as `-d` and `-D`.
+    pub more: Vec<OsString>,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            processors: 1,
+            counted: false,
+            memory: 128,
+            limit: Duration::from_secs(120),
+            debugged: false,
+            more: Vec::new(),
+        }
+    }
+}
+
+/// What a machine boots.
+#[derive(Clone, Debug)]
+pub struct Software {
+    /// The kernel's file.
+    pub kernel: PathBuf,
+    /// What the emulator puts into memory for it.
+    pub initial: PathBuf,
+    /// The kernel's command line.
+    pub line: String,
+}
+
+/// Where QEMU waits for a debugger.
+pub const DEBUGGER: &str = "localhost:1234";
+
+/// The machine could not be run.
+#[derive(Debug, Error)]
+pub enum EmulatorError {
+    /// A command is missing.
+    #[error("cannot start {0}: {1}")]
+    Start(&'static str, std::io::Error),
+    /// Its serial port could not be read.
+    #[error("cannot read what the machine says: {0}")]
+    Serial(std::io::Error),
+}
+
+/// What a machine said and how it ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Lines of the serial port.
+    pub lines: Vec<String>,
+    /// How it ended.
+    pub status: Status,
+    /// How long it ran, by the host's clock.
+    pub took: Duration,
+}
+
+/// Whether there is an emulator here.
+pub fn is_there() -> bool {
+    let mut command = Command::new("qemu-system-x86_64");
+    command.arg("--version").stdout(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+impl Machine {
+    /// QEMU's options but for the serial port.
+    fn options(&self, software: &Software) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        let mut add = |option: &str| words.extend(option.split(' ').map(OsString::from));
+        add("-M q35 -cpu max -nodefaults -no-user-config -display none -no-reboot");
+        add("-device isa-debug-exit,iobase=0xf4,iosize=0x04");
+        match self.counted {
+            true => add("-accel tcg,thread=single -icount shift=0,sleep=off"),
+            false => add("-accel tcg,thread=multi"),
+        }
+        add(&format!("-smp {} -m {}", self.processors, self.memory));
+        if self.debugged {
+            add("-s -S");
+        }
+        if !software.line.is_empty() {
+            words.extend(["-append".into(), software.line.clone().into()]);
+        }
+        words.extend(["-kernel".into(), software.kernel.clone().into()]);
+        words.extend(["-initrd".into(), software.initial.clone().into()]);
+        words.extend(self.more.iter().cloned());
+        words
+    }
+
+    /// Runs until the machine ends, and hands over each line as it is said.
+    pub fn run(
+        &self,
+        software: &Software,
+        mut heard: impl FnMut(&str),
+    ) -> Result<Ended, EmulatorError> {
+        let begun = Instant::now();
+        let mut child = Command::new("timeout")
+            .args(["--foreground", "-k", "5"])
+            .arg(self.limit.as_secs().max(1).to_string())
+            .arg("qemu-system-x86_64")
+            .args(self.options(software))
+            .args(["-serial", "stdio"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| EmulatorError::Start("timeout", error))?;
+        let mut lines = Vec::new();
+        if let Some(serial) = child.stdout.take() {
+            let mut serial = BufReader::new(serial);
+            let mut bytes = Vec::new();
+            while serial
+                .read_until(b'\n', &mut bytes)
+                .map_err(EmulatorError::Serial)?
+                > 0
+            {
+                let line = String::from_utf8_lossy(&bytes);
+                let line = line.trim_end_matches(['\r', '\n']);
+                heard(line);
+                lines.push(line.to_owned());
+                bytes.clear();
+            }
+        }
+        let status = child.wait().map_err(EmulatorError::Serial)?;
+        let took = begun.elapsed();
+        Ok(Ended {
+            lines,
+            status: Status::of(status, took >= self.limit),
+            took,
+        })
+    }
+
+    /// Runs with the terminal at the serial port, as long as the user likes; Ctrl-A X leaves.
+    pub fn attend(&self, software: &Software) -> Result<Status, EmulatorError> {
+        let status = Command::new("qemu-system-x86_64")
+            .args(self.options(software))
+            .args(["-serial", "mon:stdio"])
+            .status()
+            .map_err(|error| EmulatorError::Start("qemu-system-x86_64", error))?;
+        Ok(Status::of(status, false))
+    }
+}
+
+/// A folder's file for what is booted, written anew.
+pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    std::fs::create_dir_all(folder)?;
+    let path = folder.join(name);
+    std::fs::write(&path, bytes)?;
+    Ok(path)
+}

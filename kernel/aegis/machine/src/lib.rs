@@ -1,0 +1,23 @@
+//! The host's side of Aegis: from the sources of a kernel and its programs to a machine in an
+//! emulator, and to what that machine said.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`place`] | where sources and builds lie |
+//! | [`archive`] | files as one file: cpio's newc form |
+//! | [`program`] | a program's ELF file as the bytes that stand in memory |
+//! | [`symbols`] | names of the kernel's addresses, for its backtraces |
+//! | [`package`] | what the kernel is booted with: root program, archive, symbols |
+//! | [`build`] | kernel and programs, built by cargo |
+//! | [`status`] | what the machine's exit status means |
+//! | [`emulator`] | QEMU: options, lines of the serial port, its end |
+#![forbid(unsafe_code)]
+
+pub mod archive;
+pub mod build;
+pub mod emulator;
+pub mod package;
+pub mod place;
+pub mod program;
+pub mod status;
+pub mod symbols;

@@ -1,0 +1,53 @@
+//! `aegis-machine`: builds Aegis, packs what it boots with, and runs it in an emulator.
+//!
+//! One module per subcommand; what they share stands in [`command`].
+#![forbid(unsafe_code)]
+
+mod boot;
+mod command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Build, pack and boot Aegis in an emulator.
+#[derive(Parser)]
+#[command(
+    name = "aegis-machine",
+    version,
+    max_term_width = 120,
+    after_help = "\
+Exit status: 0 if all went well, 1 if the machine or a test says otherwise, 2 for wrong options or what is missing.
+
+Examples:
+  aegis-machine boot                  the monitor, with this terminal on the serial line
+  aegis-machine boot tests -p 2       a root program by its name, on two processors"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the kernel and its programs
+    Build,
+    Pack(boot::PackArguments),
+    Boot(boot::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Build => command::build().map(|()| true),
+        Command::Pack(arguments) => boot::pack(&arguments).map(|()| true),
+        Command::Boot(arguments) => boot::boot(&arguments),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("aegis-machine: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
