@@ -32,6 +32,8 @@ pub enum Kind {
     Table4 = 7,
     /// An environment's page of contexts.
     Context = 8,
+    /// Memory on its way from its owner, which nobody binds any more.
+    Leaving = 9,
 }
 
 impl Kind {
@@ -47,6 +49,7 @@ impl Kind {
             6 => Kind::Table3,
             7 => Kind::Table4,
             8 => Kind::Context,
+            9 => Kind::Leaving,
             _ => return None,
         })
     }
@@ -62,7 +65,8 @@ pub struct Page {
     pub kind: AtomicU8,
     /// The owner's number.
     pub owner: AtomicU16,
-    /// The name whose capability lets others read: 0 none, 1 everybody.
+    /// The name whose capability lets others read: 0 none, 1 everybody. Of a last-level table its
+    /// page of links, and of that one the table.
     pub read: AtomicU32,
     /// The name whose capability lets others write.
     pub write: AtomicU32,
@@ -70,9 +74,10 @@ pub struct Page {
     pub first: AtomicU32,
     /// How many bindings there are.
     pub bindings: AtomicU32,
-    /// The next page in the free list or in the owner's list; [`NONE`].
+    /// The next page in the free list or in the owner's list; [`NONE`] after the last.
     pub next: AtomicU32,
-    /// The previous page there; [`NONE`].
+    /// The previous page there, of the first the last. An owner's pages that are tables, links and
+    /// contexts stand behind its others.
     pub previous: AtomicU32,
     /// The owner's birth when it got the page: a stale page number is told by it.
     pub birth: AtomicU32,
@@ -80,7 +85,8 @@ pub struct Page {
 
 /// A binding is an entry of a last-level table: the table's page number times 512 and the index.
 /// Its links stand in the page of links that belongs to the table, in the word of the same index:
-/// the previous binding of the same page in the upper half, the next in the lower.
+/// the previous binding of the same page in the upper half, of the first the last, and the next in
+/// the lower, [`NONE`] after the last. Bindings in tables of the page's owner stand behind others.
 pub const fn binding(table: u32, index: usize) -> u32 {
     table << 9 | index as u32
 }
@@ -216,6 +222,8 @@ pub struct Machine {
     pub free: AtomicU32,
     /// The first page of the free list; [`NONE`].
     pub first_free: AtomicU32,
+    /// Who changes the free list now.
+    pub free_lock: AtomicU32,
     /// Nanoseconds (under an emulator that counts: instructions) of a slice.
     pub slice: AtomicU64,
     /// Births of environments so far.

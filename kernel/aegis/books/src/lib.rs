@@ -22,6 +22,22 @@
 #[cfg(test)]
 extern crate std;
 
+mod binding;
+mod call;
+mod capability;
+mod death;
+mod environment;
+mod guarantee;
+mod lock;
+mod map;
+mod page;
+mod revocation;
+mod slice;
+mod table;
+#[cfg(test)]
+mod tests;
+mod user;
+
 use core::sync::atomic::AtomicU64;
 
 use postern_aegis_abi::records::{Environment, Machine, Page};
@@ -46,6 +62,10 @@ pub trait Hardware {
         }
     }
 
+    /// Fills the slots of a root table that the kernel fills: the one of
+    /// [`BOOKS`](postern_aegis_abi::address::BOOKS) and the upper half.
+    fn kernel_slots(&self, table: u32);
+
     /// The number of this processor.
     fn processor(&self) -> usize;
 
@@ -54,6 +74,9 @@ pub trait Hardware {
 
     /// Makes another processor forget all translations, if it runs this environment, and waits for
     /// that. Does what [`Hardware::flush`] does for all addresses, if this one runs it.
+    ///
+    /// A processor that is in the kernel on behalf of the environment answers only when it polls
+    /// or goes back: what it found in the environment's tables can be used until then.
     fn shoot(&self, environment: u16);
 
     /// Makes another processor that runs this environment leave it if its claim says so

@@ -1,0 +1,1 @@
+//! The calls, from registers to decisions.

@@ -1,0 +1,1 @@
+//! Environments: birth, control, death.

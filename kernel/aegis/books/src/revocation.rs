@@ -1,0 +1,1 @@
+//! Visible revocation and the abort protocol.

@@ -1,0 +1,1 @@
+//! The books against a model.
