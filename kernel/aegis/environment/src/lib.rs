@@ -1,2 +1,21 @@
-//! What environments of Aegis link.
+//! What environments of Aegis link: the kernel's interface as functions and types of Rust. It
+//! manages nothing by itself either; what it has is what every library operating system needs.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`calls`] | the calls, typed |
+//! | [`image`] | where the program itself stands, which no call may move |
+//! | [`console`] | printing |
+//! | [`start`] | how a program begins and ends, panics too |
+//!
+//! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
 #![no_std]
+
+pub mod books;
+pub mod calls;
+pub mod console;
+pub mod image;
+pub mod start;
+
+pub use postern_aegis_abi as abi;
+pub use postern_aegis_abi::{Context, Error, Mapping, PAGE, ROOT, address, records};

@@ -1,0 +1,89 @@
+//! The kernel's bookkeeping, read: who owns what, what is free, what is bound where.
+
+mod trusted;
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis_abi::records::{Environment, Kind, Machine, NONE, Page, claim};
+use postern_aegis_abi::{Context, ENVIRONMENTS, address};
+
+pub use trusted::{machine, pages};
+
+/// The number of this environment: the one whose page of contexts stands in this space.
+///
+/// The processor would say it, too, but a number read there may be another's by the time it is
+/// used: an environment can move to another processor between two instructions.
+pub fn own_number() -> u16 {
+    trusted::own_number()
+}
+
+/// Whether this is the caller's number.
+pub fn is_self(environment: u16) -> bool {
+    environment == own_number()
+}
+
+/// An environment's record.
+pub fn environment(number: u16) -> &'static Environment {
+    &machine().environments[usize::from(number) % ENVIRONMENTS]
+}
+
+/// Whether an environment of this number lives.
+pub fn lives(number: u16) -> bool {
+    !matches!(
+        environment(number).claim.load(Relaxed),
+        claim::FREE | claim::ENDING
+    )
+}
+
+/// A page's record.
+pub fn page(number: u32) -> Option<&'static Page> {
+    pages().get(number as usize)
+}
+
+/// What a page is used for.
+pub fn kind(page: &Page) -> Option<Kind> {
+    Kind::of(page.kind.load(Relaxed))
+}
+
+/// Numbers of free pages in the order of the free list. It may change while it is read: a number
+/// is a hint, and the call that takes it says whether it was free.
+pub fn free_pages() -> impl Iterator<Item = u32> {
+    list(
+        machine().first_free.load(Relaxed),
+        machine().free.load(Relaxed),
+    )
+}
+
+/// Numbers of an environment's pages.
+pub fn pages_of(environment: &Environment) -> impl Iterator<Item = u32> {
+    list(
+        environment.first.load(Relaxed),
+        environment.pages.load(Relaxed),
+    )
+}
+
+/// A list of at most so many pages, by the links of their records.
+fn list(first: u32, most: u32) -> impl Iterator<Item = u32> {
+    let mut next = first;
+    core::iter::from_fn(move || {
+        let number = next;
+        next = page(number).filter(|_| number != NONE)?.next.load(Relaxed);
+        Some(number)
+    })
+    .take(most as usize)
+}
+
+/// Whether the books are there, and of the version that this was built with.
+pub fn valid() -> bool {
+    machine().magic.load(Relaxed) == Machine::MAGIC
+}
+
+/// The page of contexts of an environment, by its physical address.
+pub fn context_page(environment: &Environment) -> u32 {
+    (environment.context.load(Relaxed) >> 12) as u32
+}
+
+/// Where this environment's own page of contexts stands.
+pub const CONTEXT: u64 = address::GUARANTEED;
+
+const _: () = assert!(core::mem::align_of::<Context>() == postern_aegis_abi::PAGE);

@@ -1,0 +1,24 @@
+//! Where the program stands in its own space: its image, as the link script says, and what belongs
+//! to its entries in the second segment. Rust's memory is there and nowhere else, so calls that put
+//! pages elsewhere cannot change it.
+
+mod trusted;
+
+use core::ops::Range;
+
+use postern_aegis_abi::address::GUARANTEED;
+
+/// Addresses of the second segment that a program has for itself: the page of contexts and, linked
+/// behind it, its entries and their memory.
+pub const SECOND: Range<u64> = GUARANTEED..GUARANTEED + 0x10_0000;
+
+/// The program's text and data.
+pub fn first() -> Range<u64> {
+    trusted::image()
+}
+
+/// Whether the page of an address belongs to the program.
+pub fn own(address: u64) -> bool {
+    let page = address & !0xfff;
+    SECOND.contains(&page) || first().contains(&page)
+}

@@ -1,0 +1,16 @@
+# The first instruction of a program. It may be entered again before the program has set where its
+# slices end, with everything lost but memory: then the program begins anew.
+.section .start, "ax", @progbits
+.global _start
+_start:
+    leaq main_stack_top(%rip), %rsp
+    xorl %ebp, %ebp
+    cld
+    call aegis_main
+    ud2
+
+.section .bss.stack, "aw", @nobits
+.balign 16
+    .skip 65536
+main_stack_top:
+    .text

@@ -1,2 +1,0 @@
-//! Programs for Aegis.
-#![no_std]
