@@ -3,7 +3,7 @@
 //!
 //! A call is the instruction `syscall`: its number in al, the other bits of eax 0 (transfers have
 //! an environment's number in ah), arguments in rdi, rsi, rdx, r10, r8. The result is in rax: not
-//! below zero, or an [`Error`](crate::Error). The instruction itself takes rcx and r11; every other
+//! below zero, or an [`Error`]. The instruction itself takes rcx and r11; every other
 //! register, vector registers among them, is as it was.
 //!
 //! Where a call has an argument `environment`, 0 is the caller. Another one may be named by its
