@@ -160,16 +160,16 @@ calls! {
         needs "as Protect" errors [Argument, Unmapped];
 
     21 Create(context, table) stack
-        /// Makes an environment of two own pages: its contexts and its first table. Both become the new environment's; the first one's contents stay. It is frozen. Its number is the result.
+        /// Makes an environment of two own pages: its contexts and its first table. Both become the new environment's; the first one's contents stay. It is frozen, and two pages are reserved for it, of those reserved for the caller. Its number is the result.
         needs "ownership of the pages, without bindings; quota of environments" errors [Argument, Denied, Kind, InUse, Quota, Exhausted];
     22 Destroy(environment, control) stack
         /// Ends an environment: all that it has is freed, and bindings to its pages are broken.
         needs "control of the environment, or to be it" errors [NoEnvironment, Denied];
     23 Set(environment, what, value, control) stack
-        /// Sets an environment's swap server, or whether it stands still.
-        needs "control of the environment" errors [Argument, NoEnvironment, Denied, Busy];
-    24 Quota(environment, resource, reserved, limit, control) stack
-        /// Gives an environment what it keeps in any case and what it may have at most of a resource. What is reserved, and every environment that may be made, comes from the maker's own.
+        /// Sets an environment's swap server, or whether it stands still. One that runs stands still when it yields; called again then, this succeeds.
+        needs "control of the environment" errors [Argument, NoEnvironment, Denied, Again];
+    24 Quota(environment, resource, reserved, limit) stack
+        /// Gives an environment what it keeps in any case and what it may have at most of a resource. What is reserved, and every environment that may be made (its limit), comes from the maker's own. Two pages at least stay reserved for everybody.
         needs "to be its maker" errors [Argument, NoEnvironment, Denied, Quota];
     25 TakeSlice(processor, position) stack
         /// Takes a free slice by its position.
@@ -178,7 +178,7 @@ calls! {
         /// Gives a slice back.
         needs "ownership" errors [Argument, Denied];
     27 GiveSlice(processor, position, environment) stack
-        /// Makes a slice another's.
+        /// Makes a slice another's. Given to its owner, it runs in it again.
         needs "ownership" errors [Argument, Denied, NoEnvironment, Quota];
     28 Revoke(environment, resource, count, control) stack
         /// Asks an environment for pages or slices beyond what is reserved for it. What it has not given back by the deadline is taken by force.

@@ -56,7 +56,8 @@ impl Place {
     pub const NOWHERE: u32 = 0;
     /// They are copied to a page. The place is used once.
     pub const PAGE: u32 = 1;
-    /// The page itself becomes the server's, who is asked for a page in turn.
+    /// The page itself becomes the server's, who is asked for a page in turn. It is the
+    /// environment's own swap server.
     pub const SERVER: u32 = 2;
     /// The place was used.
     pub const USED: u32 = 3;
@@ -68,7 +69,7 @@ impl Place {
 pub struct Repossession {
     /// [`Repossession::PAGE`] or [`Repossession::SLICE`].
     pub kind: u32,
-    /// The page's number; a slice's processor and position, as calls take them.
+    /// The page's number; a slice's processor times 256 and position.
     pub number: u32,
     /// What became of the contents: as in [`Place`].
     pub place: Place,
@@ -125,8 +126,10 @@ pub struct Context {
     pub asked_pages: u64,
     /// Slices that it is asked to give back.
     pub asked_slices: u64,
-    /// The tick of processor 0 (`records::Processor::ticks`) after which they are taken by force.
+    /// The tick (`records::Processor::ticks`) after which they are taken by force.
     pub deadline: u64,
+    /// The processor whose ticks those are.
+    pub clock: u64,
     /// Mappings that the kernel restores, and pages that it does not take by force.
     pub guaranteed: [Guaranteed; GUARANTEES],
     /// Where contents go that are taken by force; used in this order.

@@ -137,18 +137,23 @@ pub struct Environment {
     pub asked_pages: AtomicU32,
     /// Slices asked of it.
     pub asked_slices: AtomicU32,
-    /// The tick of processor 0 after which they are taken.
+    /// The processor whose ticks the deadline counts: one in whose vector it has a slice.
+    pub clock: AtomicU32,
+    /// The tick after which they are taken by force.
     pub deadline: AtomicU64,
     /// Slices that it has had.
     pub ran: AtomicU64,
     /// Why it ended ([`end`]) and where: an instruction's address. Kept until the number is used
     /// anew.
     pub ended: AtomicU32,
-    /// Not 0: it is to end; a processor that runs it leaves it and sets the claim to
-    /// [`claim::ENDING`].
+    /// What becomes of it when it is left ([`stopping`]). From [`stopping::SUBMIT`] on, a
+    /// processor that runs it leaves it at once.
     pub stopping: AtomicU32,
     /// The address of the instruction at which it ended.
     pub ended_at: AtomicU64,
+    /// It found no free page below its reservation: until this tick of processor 0 a page that
+    /// becomes free is kept for it.
+    pub waits: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<Page>() == 32);
@@ -164,10 +169,24 @@ pub mod claim {
     pub const FROZEN: u32 = 0x80;
     /// It was handed to its swap server.
     pub const SUBMITTED: u32 = 0x81;
+    /// Its number is being given to a new environment, or taken from one that has ended.
+    pub const CHANGING: u32 = 0xfd;
     /// It has ended, and its pages are being freed.
     pub const ENDING: u32 = 0xfe;
     /// There is none.
     pub const FREE: u32 = 0xff;
+}
+
+/// Values of [`Environment::stopping`].
+pub mod stopping {
+    /// It stays [`claim::IDLE`](super::claim::IDLE).
+    pub const NOT: u32 = 0;
+    /// It becomes [`claim::FROZEN`](super::claim::FROZEN).
+    pub const FREEZE: u32 = 1;
+    /// It becomes [`claim::SUBMITTED`](super::claim::SUBMITTED).
+    pub const SUBMIT: u32 = 2;
+    /// It becomes [`claim::ENDING`](super::claim::ENDING). There is no way back.
+    pub const END: u32 = 3;
 }
 
 /// Values of [`Environment::ended`].
@@ -180,6 +199,8 @@ pub mod end {
     pub const EXCESS: u32 = 0x101;
     /// An emergency that nobody handled.
     pub const EMERGENCY: u32 = 0x102;
+    /// It did not give back what it was asked for, and has nothing that can be taken.
+    pub const REFUSED: u32 = 0x103;
     /// An exception of this vector (0 to 31), without a handler, plus this.
     pub const EXCEPTION: u32 = 0x200;
 }
@@ -198,7 +219,7 @@ pub struct Slice {
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Processor {
-    /// Ticks of its clock since the start: ends of slices.
+    /// Slices that ended on it since the start, by its clock or because who ran yielded.
     pub ticks: AtomicU64,
     /// The position whose slice runs.
     pub position: AtomicU32,
@@ -206,6 +227,8 @@ pub struct Processor {
     pub current: AtomicU32,
     /// Ticks in which nobody ran.
     pub idle: AtomicU64,
+    /// Who was told that the slice has ended, and has not yielded since; 0: nobody.
+    pub told: AtomicU32,
 }
 
 /// What stands at [`BOOKS`](crate::address::BOOKS).
@@ -228,6 +251,8 @@ pub struct Machine {
     pub slice: AtomicU64,
     /// Births of environments so far.
     pub births: AtomicU32,
+    /// Environments that are to end or have ended, and whose numbers are not free yet.
+    pub dying: AtomicU32,
     /// Bytes of the boot package behind the root environment's program.
     pub package: AtomicU32,
     /// Processors, by number.
