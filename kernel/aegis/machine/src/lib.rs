@@ -11,13 +11,17 @@
 //! | [`build`] | kernel and programs, built by cargo |
 //! | [`status`] | what the machine's exit status means |
 //! | [`emulator`] | QEMU: options, lines of the serial port, its end |
+//! | [`said`] | lines that programs say for this side |
+//! | [`linux`] | Debian's Linux in the same emulator, to compare with |
 #![forbid(unsafe_code)]
 
 pub mod archive;
 pub mod build;
 pub mod emulator;
+pub mod linux;
 pub mod package;
 pub mod place;
 pub mod program;
+pub mod said;
 pub mod status;
 pub mod symbols;

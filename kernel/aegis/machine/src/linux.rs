@@ -1,0 +1,150 @@
+//! Debian's Linux in the same emulator, as Ultrix stood beside Aegis in the paper: `bench/aegis`,
+//! compiled, as the only program of a machine. `scripts/linux-kernels.sh` fetches the kernels, which
+//! are unpacked and not installed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::archive::Archive;
+use crate::emulator::{self, EmulatorError, Ended, Machine, Software};
+use crate::place;
+use crate::said::{self, Figures};
+
+/// What a program says last.
+const DONE: &str = "linux: done";
+
+/// Which Linux.
+#[derive(Clone, Debug)]
+pub struct Linux {
+    /// `6.1` or `6.12`.
+    pub version: String,
+    /// Without what the kernel does about faults of processors.
+    pub mitigations_off: bool,
+}
+
+/// What it takes there.
+#[derive(Clone, Debug)]
+pub struct Baseline {
+    /// Instructions by row.
+    pub figures: Figures,
+    /// What the kernel does about faults of this processor.
+    pub notes: Vec<String>,
+}
+
+/// Why there are no figures of Linux.
+#[derive(Debug, Error)]
+pub enum LinuxError {
+    /// The kernel was not fetched.
+    #[error("there is no kernel {0}: `make setup-kernel` fetches it on Debian 12")]
+    Kernel(String),
+    /// The program cannot be compiled.
+    #[error("bench/aegis cannot be compiled: {0}")]
+    Compiler(String),
+    /// A file cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    File(PathBuf, std::io::Error),
+    /// The emulator.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// The program did not come to its end.
+    #[error("Linux {version} did not come to the end of its program; it said:\n{said}")]
+    Failed {
+        /// Which one.
+        version: String,
+        /// The last lines.
+        said: String,
+    },
+}
+
+impl Linux {
+    /// The kernel's file, if it was fetched.
+    pub fn kernel(&self) -> Option<PathBuf> {
+        let path = place::repository()
+            .join("target/linux")
+            .join(&self.version)
+            .join("vmlinuz");
+        path.exists().then_some(path)
+    }
+
+    /// Boots it and has everything measured.
+    pub fn measure(&self) -> Result<Baseline, LinuxError> {
+        let kernel = self
+            .kernel()
+            .ok_or_else(|| LinuxError::Kernel(self.version.clone()))?;
+        let folder = place::target().join("linux");
+        let initial = first_files(&folder)?;
+        let mut line =
+            "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic reboot=t tsc=reliable".to_owned();
+        if self.mitigations_off {
+            line += " mitigations=off";
+        }
+        let machine = Machine {
+            counted: true,
+            memory: 512,
+            limit: Duration::from_secs(300),
+            ..Machine::default()
+        };
+        let ended = machine.run(
+            &Software {
+                kernel,
+                initial,
+                line,
+            },
+            |_| (),
+        )?;
+        self.read(&ended)
+    }
+
+    fn read(&self, ended: &Ended) -> Result<Baseline, LinuxError> {
+        let lines = || ended.lines.iter().map(String::as_str);
+        if !lines().any(|line| line == DONE) {
+            let last = ended.lines.len().saturating_sub(20);
+            return Err(LinuxError::Failed {
+                version: self.version.clone(),
+                said: ended.lines[last..].join("\n"),
+            });
+        }
+        Ok(Baseline {
+            figures: said::figures(lines()),
+            notes: said::notes(lines()),
+        })
+    }
+}
+
+/// Compiles the program and puts it into a first file system.
+fn first_files(folder: &Path) -> Result<PathBuf, LinuxError> {
+    let file = |path: &Path| {
+        let path = path.to_owned();
+        move |error| LinuxError::File(path, error)
+    };
+    std::fs::create_dir_all(folder).map_err(file(folder))?;
+    let init = folder.join("init");
+    let sources = place::repository().join("bench/aegis");
+    let compiler = |error: std::io::Error| LinuxError::Compiler(error.to_string());
+    let output = Command::new("gcc")
+        .args(["-O2", "-Wall", "-Wextra", "-static", "-s", "-o"])
+        .arg(&init)
+        .args([
+            "main.c",
+            "exceptions.c",
+            "transfer.c",
+            "memory.c",
+            "-lpthread",
+        ])
+        .current_dir(&sources)
+        .output()
+        .map_err(compiler)?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(LinuxError::Compiler(words));
+    }
+    let mut archive = Archive::default();
+    archive.folder("dev");
+    archive.device("dev/console", (5, 1));
+    archive.folder("sys");
+    archive.file("init", &std::fs::read(&init).map_err(file(&init))?);
+    emulator::write(folder, "first.cpio", &archive.finish()).map_err(file(folder))
+}
