@@ -6,6 +6,9 @@
 //! …      the archive (cpio), from a page on
 //! …      the symbols of the kernel (text), from a page on; the end is filled to a page
 //! ```
+//!
+//! The kernel maps a copy of all of it for the root environment, at `ROOT_PROGRAM`, and starts at the
+//! root program's first byte.
 
 use postern_aegis_abi::PAGE;
 use postern_aegis_abi::address::ROOT_PROGRAM;
@@ -31,7 +34,7 @@ pub enum PackageError {
 
 /// The package of a root program (ELF), an archive for it and a kernel (ELF).
 pub fn pack(root: &[u8], archive: Archive, kernel: &[u8]) -> Result<Vec<u8>, PackageError> {
-    let program = program::flat(root, ROOT_PROGRAM)?;
+    let program = program::flat(root, ROOT_PROGRAM + PAGE as u64)?;
     Ok(join(
         &program,
         &archive.finish(),
