@@ -7,9 +7,10 @@ PREFIX ?= /usr/local
 SECONDS_EACH ?= 300
 STRESS_SECONDS ?= 60
 N ?= 1000
+PROCESSORS ?= 2
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb programs clean
 
 all: build
 
@@ -111,6 +112,32 @@ setup-linux-bench: setup-kernel
 
 linux-bench: build setup-linux-bench
 	bench/linux/run.sh $(ARGS)
+
+# An emulator for Aegis, the exokernel; its figures stand beside those of Debian's kernels.
+setup-aegis:
+	@scripts/setup.sh gcc qemu-system-x86
+
+AEGIS := $(CARGO) run --release --quiet -p postern-aegis-machine --
+
+# Boots to the monitor, with this terminal on the serial line. PROCESSORS=1: on one.
+aegis: setup-aegis
+	@$(AEGIS) boot --processors $(PROCESSORS) $(ARGS)
+
+# Shares of the processor, revocation refused, a death, a secret, a transfer; the shares are drawn.
+aegis-demo: setup-aegis
+	@$(AEGIS) demo $(ARGS)
+
+# The kernel's tests inside the machine, on one processor and on two, then calls at random.
+aegis-test: setup-aegis
+	@$(AEGIS) test $(ARGS)
+
+# Instructions of Aegis and of Linux, which the emulator counts.
+aegis-bench: setup-kernel setup-aegis
+	@$(AEGIS) bench $(ARGS)
+
+# Boots to the monitor, but waits for gdb before the first instruction.
+aegis-gdb: setup-aegis
+	@$(AEGIS) boot --gdb --processors $(PROCESSORS) $(ARGS)
 
 docs:
 	@scripts/docs.sh

@@ -1,13 +1,13 @@
 //! `pack` and `boot`: any root program, by its name.
 
 use std::error::Error;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use postern_aegis_machine::emulator::{DEBUGGER, Machine};
-use postern_aegis_machine::place;
+use postern_aegis_machine::{place, software};
 
 use crate::command::{self, Outcome};
 
@@ -47,7 +47,8 @@ pub struct Arguments {
     parameters: Vec<(String, String)>,
 }
 
-fn parameter(text: &str) -> Result<(String, String), String> {
+/// A parameter as it is written on the command line.
+pub fn parameter(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("it is NAME=VALUE")?;
     match name.is_empty() {
         true => Err("the name is empty".to_owned()),
@@ -58,14 +59,14 @@ fn parameter(text: &str) -> Result<(String, String), String> {
 /// Writes a package.
 pub fn pack(arguments: &PackArguments) -> Result<(), Box<dyn Error>> {
     command::build()?;
-    let bytes = command::package(&arguments.root, &arguments.parameters)?;
+    let bytes = software::package(&arguments.root, &arguments.parameters)?;
     Ok(std::fs::write(&arguments.output, bytes)?)
 }
 
 /// Boots a root program, at the terminal or for some time.
 pub fn boot(arguments: &Arguments) -> Outcome {
     command::build()?;
-    let software = command::software(&arguments.root, &arguments.parameters, &place::target())?;
+    let software = software::prepare(&arguments.root, &arguments.parameters, &place::target())?;
     let mut machine = Machine {
         processors: arguments.processors,
         counted: arguments.counted,
@@ -88,10 +89,6 @@ pub fn boot(arguments: &Arguments) -> Outcome {
         return Ok(status.is_well());
     };
     machine.limit = Duration::from_secs(limit);
-    let ended = machine.run(&software, |line| {
-        println!("{line}");
-        std::io::stdout().flush().ok();
-    })?;
-    eprintln!("aegis-machine: {}", ended.status);
+    let ended = command::show(&machine, &software, &[])?;
     Ok(ended.status.is_well())
 }

@@ -1,52 +1,34 @@
-//! What subcommands share: the build with a word about it, and the files that are booted.
+//! What subcommands share: the build with a word about it, and a machine whose words are shown.
 
 use std::error::Error;
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
-use postern_aegis_machine::archive::Archive;
-use postern_aegis_machine::emulator::{self, Software};
-use postern_aegis_machine::{build, package, place, program};
+use postern_aegis_machine::build;
+use postern_aegis_machine::emulator::{Ended, Machine, Software};
 
 /// What a subcommand ends with: whether all went well, or why it could not be done.
 pub type Outcome = Result<bool, Box<dyn Error>>;
 
-/// Builds all, and says so: it may take a minute.
+/// Says what is being done: it may take a while.
+pub fn progress(words: &str) {
+    eprintln!("aegis-machine: {words}");
+}
+
+/// Builds all, and says so.
 pub fn build() -> Result<(), Box<dyn Error>> {
-    eprintln!("aegis-machine: building the kernel and its programs");
+    progress("building the kernel and its programs");
     Ok(build::all()?)
 }
 
-/// The package of a root program of this name, with all programs that there are and parameters.
-pub fn package(root: &str, parameters: &[(String, String)]) -> Result<Vec<u8>, Box<dyn Error>> {
-    let mut archive = Archive::default();
-    for name in build::programs()? {
-        archive.file(&name, &program::loadable(&build::elf(&name)?)?);
-    }
-    for (name, value) in parameters {
-        archive.file(name, value.as_bytes());
-    }
-    Ok(package::pack(
-        &build::elf(root)?,
-        archive,
-        &build::elf("aegis")?,
-    )?)
-}
-
-/// Kernel and package as files of a folder.
-pub fn software(
-    root: &str,
-    parameters: &[(String, String)],
-    folder: &Path,
-) -> Result<Software, Box<dyn Error>> {
-    let initial = emulator::write(
-        folder,
-        &format!("{root}.package"),
-        &package(root, parameters)?,
-    )?;
-    let kernel: PathBuf = place::program("aegis");
-    Ok(Software {
-        kernel,
-        initial,
-        line: String::new(),
-    })
+/// Runs a machine, shows what it says, and tells how it ended. Lines that begin with one of the
+/// words are for this side only.
+pub fn show(machine: &Machine, software: &Software, not: &[&str]) -> Result<Ended, Box<dyn Error>> {
+    let ended = machine.run(software, |line| {
+        if !not.iter().any(|word| line.starts_with(word)) {
+            println!("{line}");
+            std::io::stdout().flush().ok();
+        }
+    })?;
+    progress(&ended.status.to_string());
+    Ok(ended)
 }

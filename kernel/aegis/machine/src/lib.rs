@@ -8,20 +8,26 @@
 //! | [`program`] | a program's ELF file as the bytes that stand in memory |
 //! | [`symbols`] | names of the kernel's addresses, for its backtraces |
 //! | [`package`] | what the kernel is booted with: root program, archive, symbols |
+//! | [`software`] | kernel and package of what was built |
 //! | [`build`] | kernel and programs, built by cargo |
 //! | [`status`] | what the machine's exit status means |
 //! | [`emulator`] | QEMU: options, lines of the serial port, its end |
 //! | [`said`] | lines that programs say for this side |
 //! | [`linux`] | Debian's Linux in the same emulator, to compare with |
+//! | [`plot`] | the shares of a processor, drawn |
+//! | [`figures`] | Aegis and Linux beside each other, as the paper's tables have them |
 #![forbid(unsafe_code)]
 
 pub mod archive;
 pub mod build;
 pub mod emulator;
+pub mod figures;
 pub mod linux;
 pub mod package;
 pub mod place;
+pub mod plot;
 pub mod program;
 pub mod said;
+pub mod software;
 pub mod status;
 pub mod symbols;

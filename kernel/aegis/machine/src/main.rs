@@ -3,8 +3,11 @@
 //! One module per subcommand; what they share stands in [`command`].
 #![forbid(unsafe_code)]
 
+mod bench;
 mod boot;
 mod command;
+mod demo;
+mod tests;
 
 use std::process::ExitCode;
 
@@ -21,7 +24,8 @@ Exit status: 0 if all went well, 1 if the machine or a test says otherwise, 2 fo
 
 Examples:
   aegis-machine boot                  the monitor, with this terminal on the serial line
-  aegis-machine boot tests -p 2       a root program by its name, on two processors"
+  aegis-machine boot hello -p 2       a root program by its name, on two processors
+  aegis-machine bench --json          figures as data"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -34,6 +38,9 @@ enum Command {
     Build,
     Pack(boot::PackArguments),
     Boot(boot::Arguments),
+    Demo(demo::Arguments),
+    Test(tests::Arguments),
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +48,9 @@ fn main() -> ExitCode {
         Command::Build => command::build().map(|()| true),
         Command::Pack(arguments) => boot::pack(&arguments).map(|()| true),
         Command::Boot(arguments) => boot::boot(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Test(arguments) => tests::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

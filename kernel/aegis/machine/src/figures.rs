@@ -1,0 +1,334 @@
+//! Aegis and Linux beside each other, in the layout of the paper's tables.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::said::Figures;
+
+/// A row of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// What is measured, in words.
+    pub what: &'static str,
+    /// The figure's name in Aegis; none if it has no such thing.
+    pub aegis: Option<&'static str>,
+    /// The figure's name in Linux.
+    pub linux: Option<&'static str>,
+    /// Instructions that Aegis is to take at most.
+    pub goal: Option<u64>,
+    /// How many times fewer than Linux's they are to be.
+    pub times: Option<u64>,
+}
+
+/// A table.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Its title, with the paper's number.
+    pub title: &'static str,
+    /// Its rows.
+    pub rows: &'static [Row],
+}
+
+const fn row(what: &'static str, aegis: &'static str, linux: &'static str) -> Row {
+    Row {
+        what,
+        aegis: Some(aegis),
+        linux: Some(linux),
+        goal: None,
+        times: None,
+    }
+}
+
+const fn only_aegis(what: &'static str, aegis: &'static str) -> Row {
+    Row {
+        what,
+        aegis: Some(aegis),
+        linux: None,
+        goal: None,
+        times: None,
+    }
+}
+
+const fn only_linux(what: &'static str, linux: &'static str) -> Row {
+    Row {
+        what,
+        aegis: None,
+        linux: Some(linux),
+        goal: None,
+        times: None,
+    }
+}
+
+impl Row {
+    const fn goal(mut self, goal: u64) -> Row {
+        self.goal = Some(goal);
+        self
+    }
+
+    const fn times(mut self, times: u64) -> Row {
+        self.times = Some(times);
+        self
+    }
+}
+
+/// All tables.
+pub const TABLES: &[Table] = &[
+    Table {
+        title: "Table 4: null procedure and system call",
+        rows: &[
+            row("procedure", "procedure", "procedure"),
+            row("call without a stack; getpid", "null", "getpid").goal(30),
+            row("call with a stack; getpid", "null-stack", "getpid"),
+        ],
+    },
+    Table {
+        title: "Table 5: exceptions, to the handler's first instruction",
+        rows: &[
+            row("unaligned vector move", "unaligned", "unaligned")
+                .goal(40)
+                .times(10),
+            row("overflow (division)", "division", "division")
+                .goal(40)
+                .times(10),
+            only_aegis("coprocessor", "coprocessor").goal(40),
+            row("protection", "protection", "protection")
+                .goal(40)
+                .times(10),
+        ],
+    },
+    Table {
+        title: "Table 5, the whole trip: until the program goes on",
+        rows: &[
+            row("unaligned vector move", "unaligned-trip", "unaligned-trip").times(10),
+            row("overflow (division)", "division-trip", "division-trip").times(10),
+            only_aegis("coprocessor", "coprocessor-trip"),
+            row("protection", "protection-trip", "protection-trip").times(10),
+        ],
+    },
+    Table {
+        title: "Table 6: control transfer, one way",
+        rows: &[
+            row("synchronous; eventfd", "synchronous", "eventfd")
+                .goal(60)
+                .times(10),
+            row("asynchronous; eventfd", "asynchronous", "eventfd")
+                .goal(60)
+                .times(10),
+            only_linux("pipe", "pipe"),
+            only_linux("futex", "futex"),
+            only_linux("signal", "signal"),
+        ],
+    },
+    Table {
+        title: "Table 3: primitive operations",
+        rows: &[
+            row("map a page; mmap", "map", "mmap"),
+            row("map 100; mmap", "map-100", "mmap-100"),
+            row("protect a page; mprotect", "protect", "mprotect-less"),
+            row("protect 100; mprotect", "protect-100", "mprotect-less-100"),
+            row("unprotect a page; mprotect", "unprotect", "mprotect-more"),
+            row(
+                "unprotect 100; mprotect",
+                "unprotect-100",
+                "mprotect-more-100",
+            ),
+            row("unmap a page; munmap", "unmap", "munmap"),
+            row("unmap 100; munmap", "unmap-100", "munmap-100"),
+            only_aegis("flush an address", "flush"),
+            only_aegis("coprocessor on", "fpu"),
+            row("context switch; sched_yield", "yield", "sched_yield"),
+        ],
+    },
+    Table {
+        title: "Section 5.4: a page that is missing, served by a handler",
+        rows: &[
+            row("to the handler", "translation", "translation").times(10),
+            row(
+                "mapped, and back; mmap",
+                "translation-trip",
+                "translation-trip",
+            )
+            .times(10),
+            only_linux("mapped by a thread; userfaultfd", "userfaultfd-trip"),
+        ],
+    },
+];
+
+/// Figures of a system, and what its column is called.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// The title.
+    pub title: String,
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Aegis's figures.
+    pub aegis: Figures,
+    /// Those of Linux, as it comes and otherwise.
+    pub linux: Vec<Column>,
+}
+
+impl Row {
+    fn aegis(&self, report: &Report) -> Option<u64> {
+        report.aegis.get(self.aegis?).copied()
+    }
+
+    fn linux(&self, column: &Column) -> Option<u64> {
+        column.figures.get(self.linux?).copied()
+    }
+
+    /// Whether the goals are met, of those that can be told.
+    pub fn holds(&self, report: &Report) -> Option<bool> {
+        let aegis = self.aegis(report)?;
+        let goal = self.goal.map(|goal| aegis <= goal);
+        // The kernel without mitigations is the harder one to beat; each column counts.
+        let columns = report.linux.iter().filter_map(|column| self.linux(column));
+        let times = self
+            .times
+            .and_then(|times| columns.min().map(|linux| aegis * times <= linux));
+        match (goal, times) {
+            (None, None) => None,
+            (goal, times) => Some(goal != Some(false) && times != Some(false)),
+        }
+    }
+
+    fn goal_in_words(&self) -> String {
+        let goal = self.goal.map(|goal| format!("<= {goal}"));
+        let times = self.times.map(|times| format!("1/{times}"));
+        let words: Vec<String> = goal.into_iter().chain(times).collect();
+        words.join(", ")
+    }
+}
+
+impl Report {
+    /// As a table for people. The ratio is Linux's, as it comes, over Aegis's.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for table in TABLES {
+            write!(text, "{:<58}{:>8}", table.title, "Aegis").ok();
+            for column in &self.linux {
+                write!(text, "{:>16}", column.title).ok();
+            }
+            writeln!(text, "{:>8}  goal", "ratio").ok();
+            for row in table.rows {
+                self.line(row, &mut text);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn line(&self, row: &Row, text: &mut String) {
+        let shown =
+            |figure: Option<u64>| figure.map_or("-".to_owned(), |figure| figure.to_string());
+        write!(text, "  {:<56}{:>8}", row.what, shown(row.aegis(self))).ok();
+        for column in &self.linux {
+            write!(text, "{:>16}", shown(row.linux(column))).ok();
+        }
+        let first = self.linux.first().and_then(|column| row.linux(column));
+        let ratio = first.zip(row.aegis(self).filter(|aegis| *aegis > 0));
+        let ratio = ratio.map_or(String::new(), |(linux, aegis)| {
+            format!("{:.1}", linux as f64 / aegis as f64)
+        });
+        let verdict = match row.holds(self) {
+            None => "",
+            Some(true) => "  met",
+            Some(false) => "  MISSED",
+        };
+        let line = format!("{ratio:>8}  {}{verdict}", row.goal_in_words());
+        writeln!(text, "{}", line.trim_end()).ok();
+    }
+
+    /// As data for programs: an array of rows.
+    pub fn json(&self) -> String {
+        let rows = TABLES.iter().flat_map(|table| {
+            table.rows.iter().map(move |row| {
+                let linux: serde_json::Map<String, Value> = self
+                    .linux
+                    .iter()
+                    .map(|column| (column.title.clone(), json!(row.linux(column))))
+                    .collect();
+                json!({
+                    "table": table.title, "row": row.what, "name": row.aegis,
+                    "aegis": row.aegis(self), "linux": linux, "unit": "instructions",
+                    "goal": row.goal, "times": row.times, "met": row.holds(self),
+                })
+            })
+        });
+        let rows: Value = rows.collect();
+        format!("{rows:#}\n")
+    }
+
+    /// Whether no goal is missed.
+    pub fn is_well(&self) -> bool {
+        let mut rows = TABLES.iter().flat_map(|table| table.rows);
+        rows.all(|row| row.holds(self) != Some(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(rows: &[(&str, u64)]) -> Figures {
+        rows.iter()
+            .map(|(name, number)| (name.to_string(), *number))
+            .collect()
+    }
+
+    fn report(protection: u64) -> Report {
+        let column = |title: &str, linux| Column {
+            title: title.to_owned(),
+            figures: figures(&[("protection", linux), ("pipe", 5000)]),
+        };
+        Report {
+            aegis: figures(&[("protection", protection), ("null", 30)]),
+            linux: vec![column("Linux", 350), column("off", 300)],
+        }
+    }
+
+    #[test]
+    fn goals_are_held_against_the_better_linux() {
+        let row = |name| {
+            let mut rows = TABLES.iter().flat_map(|table| table.rows);
+            *rows.find(|row| row.aegis == Some(name)).unwrap()
+        };
+        assert_eq!(row("protection").holds(&report(30)), Some(true));
+        assert_eq!(row("protection").holds(&report(31)), Some(false));
+        assert_eq!(row("null").holds(&report(31)), Some(true));
+        assert_eq!(row("division").holds(&report(31)), None);
+        assert_eq!(row("procedure").holds(&report(31)), None);
+        assert!(report(30).is_well() && !report(31).is_well());
+    }
+
+    #[test]
+    fn text_and_data_have_every_row() {
+        let (text, json) = (report(31).text(), report(31).json());
+        let data: Vec<Value> = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            data.len(),
+            TABLES.iter().map(|table| table.rows.len()).sum::<usize>()
+        );
+        let line = text
+            .lines()
+            .find(|line| line.contains("  protection "))
+            .unwrap();
+        assert!(
+            line.ends_with("31             350             300    11.3  <= 40, 1/10  MISSED"),
+            "{line}"
+        );
+        let row = data.iter().find(|row| row["name"] == "protection").unwrap();
+        assert_eq!(
+            (&row["met"], &row["linux"]["off"]),
+            (&json!(false), &json!(300))
+        );
+        for table in TABLES {
+            assert!(text.contains(table.title));
+        }
+    }
+}
