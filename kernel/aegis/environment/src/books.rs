@@ -5,7 +5,7 @@ mod trusted;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::records::{Environment, Kind, Machine, NONE, Page, claim};
-use postern_aegis_abi::{Context, ENVIRONMENTS, address};
+use postern_aegis_abi::{ENVIRONMENTS, address};
 
 pub use trusted::{machine, pages};
 
@@ -85,5 +85,3 @@ pub fn context_page(environment: &Environment) -> u32 {
 
 /// Where this environment's own page of contexts stands.
 pub const CONTEXT: u64 = address::GUARANTEED;
-
-const _: () = assert!(core::mem::align_of::<Context>() == postern_aegis_abi::PAGE);

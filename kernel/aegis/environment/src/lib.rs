@@ -5,6 +5,9 @@
 //! |---|---|
 //! | [`calls`] | the calls, typed |
 //! | [`image`] | where the program itself stands, which no call may move |
+//! | [`books`] | the kernel's bookkeeping, read |
+//! | [`context`] | the page where the kernel delivers events |
+//! | [`entry`] | exceptions, requests, events, as functions; yields and transfers |
 //! | [`console`] | printing |
 //! | [`start`] | how a program begins and ends, panics too |
 //!
@@ -14,8 +17,10 @@
 pub mod books;
 pub mod calls;
 pub mod console;
+pub mod context;
+pub mod entry;
 pub mod image;
 pub mod start;
 
 pub use postern_aegis_abi as abi;
-pub use postern_aegis_abi::{Context, Error, Mapping, PAGE, ROOT, address, records};
+pub use postern_aegis_abi::{Error, Mapping, PAGE, ROOT, address, records};

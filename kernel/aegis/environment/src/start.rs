@@ -36,6 +36,7 @@ macro_rules! program {
         #[unsafe(no_mangle)]
         extern "C" fn aegis_main() -> ! {
             let main: fn() -> ! = $main;
+            $crate::entry::install();
             main()
         }
     };

@@ -1,0 +1,169 @@
+//! Entries: where the kernel comes to a program, as functions of Rust, and the ways to give the
+//! processor away, which come back at an entry.
+//!
+//! A program registers functions for exceptions ([`on_exception`]), requests of other environments
+//! ([`on_request`]) and events ([`on_events`]). They interrupt the program between two instructions
+//! and run on stacks of their own: what they share with it is atomic. An exception's function
+//! changes registers in its [`Frame`], and the program goes on with them, without the kernel.
+
+mod trusted;
+
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use postern_aegis_abi::context::EXCEPTIONS;
+use postern_aegis_abi::{Call, Error};
+
+use crate::{books, calls, context, println, start};
+
+pub use trusted::{Frame, install};
+
+/// Words of a message.
+pub const WORDS: usize = 5;
+
+/// A message between environments: it goes by registers, in no memory of either.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// Who sent it: an environment's number, from the kernel.
+    pub caller: u64,
+    /// [`Message::SYNCHRONOUS`] and the others.
+    pub kind: u64,
+    /// What it says.
+    pub words: [u64; WORDS],
+}
+
+impl Message {
+    /// The caller waits for an answer, and gave its slice and its future.
+    pub const SYNCHRONOUS: u64 = 0;
+    /// An answer.
+    pub const ANSWER: u64 = 1;
+    /// No answer: the callee has too many requests already.
+    pub const BUSY: u64 = 2;
+    /// The caller gave the rest of its slice, and waits for nothing.
+    pub const ASYNCHRONOUS: u64 = 3;
+
+    /// A message to be sent.
+    pub fn new(words: [u64; WORDS]) -> Message {
+        Message {
+            words,
+            ..Message::default()
+        }
+    }
+}
+
+/// What an exception's function is.
+pub type Handler = fn(&mut Frame);
+
+static HANDLERS: [AtomicUsize; EXCEPTIONS] = [const { AtomicUsize::new(0) }; EXCEPTIONS];
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+static EVENTS: AtomicUsize = AtomicUsize::new(0);
+
+/// Has a function called at an exception of a vector. Without one the environment ends.
+pub fn on_exception(vector: usize, handler: Option<Handler>) {
+    let word = handler.map_or(0, |handler| handler as usize);
+    if let Some(slot) = HANDLERS.get(vector) {
+        slot.store(word, Relaxed);
+        trusted::set_exception(vector, handler.is_some());
+    }
+}
+
+/// Has a function called for each request of another environment. What it leaves in the words is
+/// the answer, if one is waited for. Until this is called, requests are refused.
+pub fn on_request(serve: fn(&mut Message)) {
+    REQUESTS.store(serve as usize, Relaxed);
+    trusted::accept_requests();
+}
+
+/// Has a function called with the events that were raised ([`crate::Context::events`]), which are
+/// cleared before.
+pub fn on_events(told: fn(u64)) {
+    EVENTS.store(told as usize, Relaxed);
+    trusted::accept_events();
+}
+
+/// Ends this slice. Comes back when the next one begins.
+pub fn yield_slice() {
+    let _ = trusted::give_away(0, None, Call::Yield);
+}
+
+/// Gives the rest of the slice to an environment, which begins. Comes back when this one begins.
+pub fn yield_to(environment: u16) -> Result<(), Error> {
+    trusted::give_away(environment, None, Call::Yield)
+}
+
+/// Asks another environment, and waits for its answer: protected control transfer, there and back.
+///
+/// # Errors
+/// [`Error::NoEnvironment`] if there is none, or it ended before it answered; [`Error::Busy`] if it
+/// runs elsewhere, accepts no requests, or has too many, or if this one waits for another answer.
+pub fn request(environment: u16, words: [u64; WORDS]) -> Result<[u64; WORDS], Error> {
+    let birth = books::environment(environment).birth.load(Relaxed);
+    trusted::begin_waiting(environment)?;
+    loop {
+        match trusted::give_away(
+            environment,
+            Some(&Message::new(words)),
+            Call::CallSynchronous,
+        ) {
+            Ok(()) => break,
+            // The slice was over before the transfer.
+            Err(Error::Again) => yield_slice(),
+            Err(error) => {
+                trusted::end_waiting();
+                return Err(error);
+            }
+        }
+    }
+    loop {
+        if let Some(reply) = trusted::reply() {
+            return match reply.kind {
+                Message::ANSWER => Ok(reply.words),
+                _ => Err(Error::Busy),
+            };
+        }
+        let record = books::environment(environment);
+        if !books::lives(environment) || record.birth.load(Relaxed) != birth {
+            trusted::end_waiting();
+            return Err(Error::NoEnvironment);
+        }
+        yield_slice();
+    }
+}
+
+/// Sends words to another environment with the rest of the slice. Comes back when this one begins.
+pub fn send(environment: u16, words: [u64; WORDS]) -> Result<(), Error> {
+    loop {
+        match trusted::give_away(
+            environment,
+            Some(&Message::new(words)),
+            Call::CallAsynchronous,
+        ) {
+            Err(Error::Again) => yield_slice(),
+            result => return result,
+        }
+    }
+}
+
+/// Switches the coprocessor on or off for good: its state is kept over slices if it is on.
+pub fn coprocessor(on: bool) {
+    if on {
+        let _ = calls::fpu(true);
+    }
+    context::set_coprocessor(on);
+    if !on {
+        let _ = calls::fpu(false);
+    }
+}
+
+/// What an exception does that has no function: the environment says so and ends.
+fn unhandled(frame: &Frame) -> ! {
+    println!(
+        "environment {}: exception {} at {:#x}, address {:#x}, code {:#x}",
+        books::own_number(),
+        frame.vector,
+        frame.rip,
+        frame.address,
+        frame.code
+    );
+    start::exit()
+}

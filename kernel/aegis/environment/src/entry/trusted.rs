@@ -1,0 +1,196 @@
+//! Entries in assembly, and the functions of Rust that they call.
+//!
+//! What they share is in the program's second segment, which can be too far away for an address in
+//! an instruction: [`Entries`] is the table of where. A program runs on one processor at a time, and
+//! whatever interrupts it comes back before it goes on, as signals do: words are read and written
+//! whole.
+
+use core::arch::global_asm;
+use core::mem::{offset_of, transmute};
+use core::ptr::{read_volatile, write_volatile};
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis_abi::address::GUARANTEED;
+use postern_aegis_abi::{Call, Context, Error};
+
+use crate::context::context;
+use crate::entry::{EVENTS, HANDLERS, Message, REQUESTS, unhandled};
+
+global_asm!(
+    ".set CONTEXT, {context}",
+    ".set INTERRUPTED, {interrupted}",
+    ".set EXCEPTED, {excepted}",
+    ".set EMERGED, {emerged}",
+    ".set COPROCESSOR, {fpu}",
+    ".set CALL_SYNCHRONOUS, {synchronous}",
+    ".set YIELD, {yields}",
+    ".set NO_ENVIRONMENT, {nobody}",
+    include_str!("entry.s"),
+    context = const GUARANTEED,
+    interrupted = const offset_of!(Context, interrupted),
+    excepted = const offset_of!(Context, excepted),
+    emerged = const offset_of!(Context, emerged),
+    fpu = const offset_of!(Context, fpu),
+    synchronous = const Call::CallSynchronous as u64,
+    yields = const Call::Yield as u64,
+    nobody = const -(Error::NoEnvironment as i64),
+    options(att_syntax)
+);
+
+/// What was interrupted by an exception, with all registers: changed here, they are so when the
+/// program goes on. The layout is `entry.s`'s.
+#[repr(C)]
+#[derive(Debug)]
+#[allow(missing_docs, reason = "registers")]
+pub struct Frame {
+    pub rax: u64,
+    pub rbx: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub rbp: u64,
+    pub rsp: u64,
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rip: u64,
+    pub rflags: u64,
+    previous: u64,
+    /// The address of a page fault.
+    pub address: u64,
+    /// The processor's error code.
+    pub code: u64,
+    /// Which exception.
+    pub vector: u64,
+}
+
+const _: () = assert!(offset_of!(Frame, vector) == 168 && size_of::<Frame>() == 176);
+const _: () = assert!(offset_of!(Message, words) == 16 && size_of::<Message>() == 56);
+
+/// The table of `entry.s`.
+#[repr(C)]
+struct Entries {
+    begin: u64,
+    end: u64,
+    notify: u64,
+    synchronous: u64,
+    asynchronous: u64,
+    exception: u64,
+    emergency: u64,
+    give_away: extern "C" fn(u64, *const Message, u64) -> i64,
+    waiting: *mut u32,
+    replied: *mut u32,
+    reply: *mut Message,
+}
+
+unsafe extern "C" {
+    #[link_name = "aegis_entries"]
+    safe static ENTRIES: Entries;
+}
+
+// SAFETY: the table never changes; what it points to is accessed as the module says.
+unsafe impl Sync for Entries {}
+
+/// Has slices begin and end here. Called once, by the start of every program.
+pub fn install() {
+    let context = context();
+    // Begin first: if the slice ends in between, nothing is kept, and the program starts anew.
+    context.begin.store(ENTRIES.begin, Relaxed);
+    context.emergency.store(ENTRIES.emergency, Relaxed);
+    context.end.store(ENTRIES.end, Relaxed);
+}
+
+pub fn set_exception(vector: usize, on: bool) {
+    context().exception[vector].store(if on { ENTRIES.exception } else { 0 }, Relaxed);
+}
+
+pub fn accept_requests() {
+    context().synchronous.store(ENTRIES.synchronous, Relaxed);
+    context().asynchronous.store(ENTRIES.asynchronous, Relaxed);
+}
+
+pub fn accept_events() {
+    context().notify.store(ENTRIES.notify, Relaxed);
+}
+
+/// Yields or transfers, and comes back at a begin.
+pub fn give_away(environment: u16, message: Option<&Message>, call: Call) -> Result<(), Error> {
+    let message = message.map_or(core::ptr::null(), core::ptr::from_ref);
+    let result = (ENTRIES.give_away)(u64::from(environment) & 0xff, message, call as u64);
+    Error::of(result).map_or(Ok(()), Err)
+}
+
+/// Says for whose answer this waits, before it asks.
+pub fn begin_waiting(environment: u16) -> Result<(), Error> {
+    // Answers come at the synchronous entry.
+    context().synchronous.store(ENTRIES.synchronous, Relaxed);
+    // SAFETY: words of `entry.s`, whole; only the interrupted program itself waits, or a request
+    // that it serves meanwhile, which comes back first.
+    unsafe {
+        if read_volatile(ENTRIES.waiting) != 0 {
+            return Err(Error::Busy);
+        }
+        write_volatile(ENTRIES.replied, 0);
+        write_volatile(ENTRIES.waiting, u32::from(environment));
+    }
+    Ok(())
+}
+
+/// Nobody answers any more.
+pub fn end_waiting() {
+    // SAFETY: as above.
+    unsafe { write_volatile(ENTRIES.waiting, 0) }
+}
+
+/// The answer, if it has come.
+pub fn reply() -> Option<Message> {
+    // SAFETY: as above; the answer is written before `replied`, and not again before the next
+    // request.
+    unsafe { (read_volatile(ENTRIES.replied) != 0).then(|| read_volatile(ENTRIES.reply)) }
+}
+
+/// An exception: `frame` is the topmost one on the stack of exceptions.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_excepted(frame: &mut Frame) {
+    let word = HANDLERS
+        .get(frame.vector as usize)
+        .map_or(0, |slot| slot.load(Relaxed));
+    if word == 0 {
+        unhandled(frame);
+    }
+    // SAFETY: only `on_exception` stores there, functions of this type or zero.
+    let handler = unsafe { transmute::<usize, fn(&mut Frame)>(word) };
+    handler(frame);
+}
+
+/// A request: the words become the answer.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_requested(message: &mut Message) {
+    let word = REQUESTS.load(Relaxed);
+    if word == 0 {
+        // Only answers were expected.
+        message.words = [u64::MAX; crate::entry::WORDS];
+        return;
+    }
+    // SAFETY: only `on_request` stores there, functions of this type.
+    let serve = unsafe { transmute::<usize, fn(&mut Message)>(word) };
+    serve(message);
+}
+
+/// Events were raised.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_notified() {
+    let events = context().events.swap(0, Relaxed);
+    let word = EVENTS.load(Relaxed);
+    if word != 0 && events != 0 {
+        // SAFETY: only `on_events` stores there, functions of this type.
+        let told = unsafe { transmute::<usize, fn(u64)>(word) };
+        told(events);
+    }
+}
