@@ -233,16 +233,15 @@ pub fn set_frozen(which: Target, frozen: bool) -> Result<Word, Error> {
     )
 }
 
-/// Gives an environment what it keeps in any case and what it may have at most.
-pub fn quota(which: Target, resource: u64, reserved: u32, limit: u32) -> Result<Word, Error> {
+/// Gives a child what it keeps in any case and what it may have at most.
+pub fn quota(child: u16, resource: u64, reserved: u32, limit: u32) -> Result<Word, Error> {
     call(
         Call::Quota,
         &[
-            which.number(),
+            u64::from(child),
             resource,
             u64::from(reserved),
             u64::from(limit),
-            which.control,
         ],
     )
 }

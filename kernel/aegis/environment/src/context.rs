@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES, Place, Repossession};
 use postern_aegis_abi::{Error, Mapping, address};
 
-pub use trusted::{clear_at, context};
+pub use trusted::{context, store_word};
 
 /// [`postern_aegis_abi::context::Saved`] as it changes.
 #[repr(C)]
@@ -48,6 +48,7 @@ pub struct Context {
     pub asked_pages: AtomicU64,
     pub asked_slices: AtomicU64,
     pub deadline: AtomicU64,
+    pub clock: AtomicU64,
     guaranteed: [[AtomicU64; 2]; GUARANTEES],
     places: [[AtomicU64; 2]; GUARANTEES],
     repossessed: [[AtomicU64; 3]; GUARANTEES],

@@ -25,7 +25,7 @@ pub fn context() -> &'static Context {
 ///
 /// # Safety
 /// An entry changed here must not be used before it is right again.
-pub unsafe fn clear_at(index: usize, value: u64) {
+pub unsafe fn store_word(index: usize, value: u64) {
     // SAFETY: a word of the page, as above.
     let words = unsafe { &*(GUARANTEED as *const [AtomicU64; 512]) };
     words[index % 512].store(value, Relaxed);
