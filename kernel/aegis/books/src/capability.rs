@@ -1,30 +1,66 @@
 //! Capabilities (section 3.2): words that prove themselves. One is the keyed hash (SipHash-2-4) of
 //! an owner's number and birth, a name that the owner gave, and one right; so the kernel keeps
-//! none, and changing a page's name or owner makes all that were given out worthless.
+//! none, and a page's new name or owner makes all that were given out for it worthless.
 //!
-//! Invariant: the key leaves the kernel in no other way, and a word has 63 bits, since the results
-//! of calls are not below zero.
+//! Invariant: only these words leave the kernel, never the key. A word has 63 bits, since the
+//! result of a call is not below zero.
+
+use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::Error;
+use postern_aegis_abi::call::{
+    NAME_EVERYBODY, NAME_NOBODY, RIGHT_CONTROL, RIGHT_READ, RIGHT_WRITE,
+};
+use postern_aegis_abi::records::Page;
+use siphasher::sip::SipHasher24;
 
 use crate::{Books, Hardware};
 
 impl<H: Hardware> Books<'_, H> {
-    /// The capability of a right to what has a name with an owner; to control: of an environment
-    /// itself, by any fixed name.
-    pub fn mint(&self, _owner: u16, _name: u32, _right: u64) -> u64 {
-        todo!()
+    /// The capability of a right to an owner's pages of a name; of the right to control, to the
+    /// environment itself, with the name [`NAME_NOBODY`].
+    pub fn mint(&self, owner: u16, name: u32, right: u64) -> u64 {
+        let birth = self.environment(owner).birth.load(Relaxed);
+        let first = u64::from(owner) | right << 16 | u64::from(birth) << 32;
+        let mut message = [0; 16];
+        message[..8].copy_from_slice(&first.to_le_bytes());
+        message[8..].copy_from_slice(&u64::from(name).to_le_bytes());
+        SipHasher24::new_with_key(self.key).hash(&message) >> 1
     }
 
     /// The call: the capability for the caller's pages of a name, or for control of an
     /// environment that the caller controls without one.
     pub fn capability(
         &self,
-        _caller: u16,
-        _name: u32,
-        _right: u64,
-        _environment: u16,
+        caller: u16,
+        name: u32,
+        right: u64,
+        environment: u16,
     ) -> Result<u64, Error> {
-        todo!()
+        match right {
+            RIGHT_READ | RIGHT_WRITE if name > NAME_EVERYBODY => Ok(self.mint(caller, name, right)),
+            RIGHT_CONTROL => {
+                if environment != caller
+                    && self.environment(environment).parent.load(Relaxed) != caller
+                {
+                    return Err(Error::Denied);
+                }
+                Ok(self.mint(environment, NAME_NOBODY, RIGHT_CONTROL))
+            }
+            _ => Err(Error::Argument),
+        }
+    }
+
+    /// Whether a word lets somebody who owns nothing read a page, or write it. A capability to
+    /// write lets read, too. The page is locked.
+    pub(crate) fn lets(&self, record: &Page, write: bool, word: u64) -> bool {
+        let owner = record.owner.load(Relaxed);
+        let proves = |name: u32, right: u64| match name {
+            NAME_NOBODY => false,
+            NAME_EVERYBODY => true,
+            name => self.mint(owner, name, right) == word,
+        };
+        proves(record.write.load(Relaxed), RIGHT_WRITE)
+            || !write && proves(record.read.load(Relaxed), RIGHT_READ)
     }
 }

@@ -1,46 +1,258 @@
-//! Entries of last-level tables: map, unmap, protect.
+//! Entries of last-level tables: map, unmap, protect (Table 3).
+//!
+//! Invariant: an entry is filled under the lock of the page that it names, after the check that
+//! the caller may bind that page so, together with its place in the page's list of bindings
+//! (`binding`). Rights are added to an entry in the same way, or for a page of the caller's own.
+//! An entry is found once: the tables are the environment's, which runs here or is claimed, and
+//! others only empty entries.
 
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use postern_aegis_abi::address::{END, index, mappable};
+use postern_aegis_abi::call::MANY;
+use postern_aegis_abi::mapping::Request;
+use postern_aegis_abi::records::{Kind, binding};
 use postern_aegis_abi::{Error, Mapping};
 
-use crate::{Books, Hardware};
+use crate::page::is;
+use crate::{Books, Hardware, entry};
+
+/// Requests that are read from the caller's memory at a time.
+const READ: usize = 16;
 
 impl<H: Hardware> Books<'_, H> {
     /// The call, for an environment that the caller is or controls and claims. What the caller or
     /// the environment owns needs no capability.
+    #[inline]
     pub fn map(
         &self,
-        _caller: u16,
-        _environment: u16,
-        _address: u64,
-        _mapping: Mapping,
-        _capability: u64,
+        caller: u16,
+        environment: u16,
+        address: u64,
+        mapping: Mapping,
+        capability: u64,
     ) -> Result<(), Error> {
-        todo!()
+        if !mappable(address) {
+            return Err(Error::Argument);
+        }
+        let table = self
+            .last_level(environment, address)
+            .ok_or(Error::NoTable)?;
+        self.bind((caller, environment), table, address, mapping, capability)
     }
 
     /// The call, for an environment that runs here or is claimed.
-    pub fn unmap(&self, _environment: u16, _address: u64) -> Result<(), Error> {
-        todo!()
+    #[inline]
+    pub fn unmap(&self, environment: u16, address: u64) -> Result<(), Error> {
+        if !mappable(address) {
+            return Err(Error::Argument);
+        }
+        let table = self
+            .last_level(environment, address)
+            .ok_or(Error::Unmapped)?;
+        if !self.unbind(table, index(address, 1)) {
+            return Err(Error::Unmapped);
+        }
+        self.hardware.flush(environment, address);
+        Ok(())
     }
 
     /// The call.
-    pub fn protect(&self, _caller: u16, _address: u64, _flags: u64) -> Result<(), Error> {
-        todo!()
+    #[inline]
+    pub fn protect(&self, caller: u16, address: u64, flags: u64) -> Result<(), Error> {
+        if !mappable(address) || flags & !Mapping::FLAGS != 0 {
+            return Err(Error::Argument);
+        }
+        let table = self.last_level(caller, address).ok_or(Error::Unmapped)?;
+        self.change(caller, table, address, flags)
     }
 
     /// The call: how many were done.
-    pub fn map_many(&self, _caller: u16, _requests: u64, _count: u64) -> Result<u64, Error> {
-        todo!()
+    pub fn map_many(&self, caller: u16, requests: u64, count: u64) -> Result<u64, Error> {
+        const WORDS: usize = size_of::<Request>() / 8;
+        let mut last = Last::default();
+        self.many::<{ READ * WORDS }, WORDS>(caller, requests, count, |request| {
+            let address = request[0];
+            if request[1] == Request::UNMAP.0 {
+                return self.unmap(caller, address);
+            }
+            if !mappable(address) {
+                return Err(Error::Argument);
+            }
+            let table = last.level(self, caller, address).ok_or(Error::NoTable)?;
+            self.bind(
+                (caller, caller),
+                table,
+                address,
+                Mapping(request[1]),
+                request[2],
+            )
+        })
     }
 
     /// The call: how many were done.
     pub fn protect_many(
         &self,
-        _caller: u16,
-        _addresses: u64,
-        _count: u64,
-        _flags: u64,
+        caller: u16,
+        addresses: u64,
+        count: u64,
+        flags: u64,
     ) -> Result<u64, Error> {
-        todo!()
+        if flags & !Mapping::FLAGS != 0 {
+            return Err(Error::Argument);
+        }
+        let mut last = Last::default();
+        self.many::<READ, 1>(caller, addresses, count, |&[address]| {
+            if !mappable(address) {
+                return Err(Error::Argument);
+            }
+            let table = last.level(self, caller, address).ok_or(Error::Unmapped)?;
+            self.change(caller, table, address, flags)
+        })
+    }
+
+    /// Does something for each of an array of requests in the caller's memory, until one fails.
+    /// They are read some at a time: between reading and the last use of a page nothing may be
+    /// waited for, and what is done may do so.
+    fn many<const ALL: usize, const WORDS: usize>(
+        &self,
+        caller: u16,
+        address: u64,
+        count: u64,
+        mut act: impl FnMut(&[u64; WORDS]) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        if count > MANY || address >= END || !address.is_multiple_of(8) {
+            return Err(Error::Argument);
+        }
+        let mut buffer = [0; ALL];
+        let mut done = 0;
+        while done < count {
+            let some = ((count - done) as usize).min(READ);
+            let words = &mut buffer[..some * WORDS];
+            match self.read_words(caller, address + done * WORDS as u64 * 8, words) {
+                Err(error) if done == 0 => return Err(error),
+                Err(_) => return Ok(done),
+                Ok(()) => {}
+            }
+            for request in words.as_chunks::<WORDS>().0 {
+                if act(request).is_err() {
+                    return Ok(done);
+                }
+                done += 1;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Fills an entry of a last-level table.
+    #[inline]
+    fn bind(
+        &self,
+        (caller, environment): (u16, u16),
+        table: u32,
+        address: u64,
+        mapping: Mapping,
+        capability: u64,
+    ) -> Result<(), Error> {
+        let page = mapping.page().ok_or(Error::Argument)?;
+        let record = self.pages.get(page as usize).ok_or(Error::Argument)?;
+        let slot = &self.hardware.words(table)[index(address, 1)];
+        if slot.load(Acquire) != 0 {
+            return self.rebind((caller, environment), table, address, mapping, capability);
+        }
+        let _lock = self.lock_page(page);
+        self.may_bind(record, (caller, environment), mapping.0, capability)?;
+        self.link(record, table, index(address, 1), environment);
+        slot.store(entry::leaf(mapping.0), Release);
+        Ok(())
+    }
+
+    /// Fills an entry that names a page. Both pages are locked, so that either all or nothing is
+    /// done.
+    #[inline(never)]
+    fn rebind(
+        &self,
+        (caller, environment): (u16, u16),
+        table: u32,
+        address: u64,
+        mapping: Mapping,
+        capability: u64,
+    ) -> Result<(), Error> {
+        let index = index(address, 1);
+        let slot = &self.hardware.words(table)[index];
+        let new = entry::page(mapping.0);
+        let old = entry::page(slot.load(Relaxed));
+        // It may have been broken just now; then page 0 is locked for nothing.
+        let first = self.lock_page(new.min(old));
+        let second = (new != old).then(|| self.lock_page(new.max(old)));
+        self.may_bind(
+            self.record(new),
+            (caller, environment),
+            mapping.0,
+            capability,
+        )?;
+        let bound = slot.load(Acquire) != 0;
+        if bound && new != old {
+            self.unlink(self.record(old), binding(table, index));
+        }
+        if !bound || new != old {
+            self.link(self.record(new), table, index, environment);
+        }
+        slot.store(entry::leaf(mapping.0), Release);
+        drop((first, second));
+        self.hardware.flush(environment, address);
+        Ok(())
+    }
+
+    /// Changes what may be done to a bound page, without a lock: only this processor fills entries
+    /// of the caller, so an entry that is still the same when it is replaced was there all the
+    /// time, and a page that is bound changes neither to a table nor, but by its owner who is
+    /// here, to another owner.
+    #[inline]
+    fn change(&self, caller: u16, table: u32, address: u64, flags: u64) -> Result<(), Error> {
+        let slot = &self.hardware.words(table)[index(address, 1)];
+        let mut old = slot.load(Acquire);
+        loop {
+            if old == 0 {
+                return Err(Error::Unmapped);
+            }
+            let new = old & !entry::FLAGS | entry::leaf(flags);
+            let added = new & !old & entry::WRITE | old & !new & entry::NO_EXECUTE;
+            if added != 0 {
+                let record = self.record(entry::page(old));
+                let kind = is(record, Kind::Data) || is(record, Kind::Context);
+                if record.owner.load(Relaxed) != caller || !kind {
+                    return Err(Error::Denied);
+                }
+            }
+            match slot.compare_exchange(old, new, Release, Relaxed) {
+                Ok(_) => break,
+                Err(now) => old = now,
+            }
+        }
+        self.hardware.flush(caller, address);
+        Ok(())
+    }
+}
+
+/// The table that was found last, and for which 2 MiB.
+#[derive(Default)]
+struct Last(Option<(u64, u32)>);
+
+impl Last {
+    fn level<H: Hardware>(
+        &mut self,
+        books: &Books<'_, H>,
+        environment: u16,
+        address: u64,
+    ) -> Option<u32> {
+        match self.0 {
+            Some((place, table)) if place == address >> 21 => Some(table),
+            _ => {
+                let table = books.last_level(environment, address)?;
+                self.0 = Some((address >> 21, table));
+                Some(table)
+            }
+        }
     }
 }
