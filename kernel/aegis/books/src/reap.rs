@@ -1,0 +1,107 @@
+//! What is left to do for environments that end, in pieces: a processor does one at every yield
+//! and tick, and one after the other while it idles.
+//!
+//! Invariant: a number is free only when nobody has anything by it: no page or slice is its, no
+//! position runs it, nobody's swap server or maker it is, and its quotas are its maker's.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use postern_aegis_abi::records::{claim, end, stopping};
+
+use crate::{Books, Hardware};
+
+impl<H: Hardware> Books<'_, H> {
+    /// Does a piece of what is left to do for environments that end. Whether more is left.
+    pub fn reap(&self) -> bool {
+        if self.machine.dying.load(Acquire) == 0 {
+            return false;
+        }
+        for number in self.numbers() {
+            let record = self.environment(number);
+            if record.stopping.load(Acquire) != stopping::END {
+                continue;
+            }
+            self.halt(number);
+            if record.claim.load(Acquire) == claim::ENDING && self.dismantle(number) {
+                break;
+            }
+        }
+        self.machine.dying.load(Acquire) != 0
+    }
+
+    /// A piece of an environment's death. Whether there was something to do: otherwise it waits
+    /// for its children.
+    fn dismantle(&self, number: u16) -> bool {
+        let record = self.environment(number);
+        let children = self.end_children(number);
+        if record.slices.load(Relaxed) != 0 {
+            self.drop_slices(number);
+        }
+        if !self.free_some_pages(number) {
+            return true;
+        }
+        if children || record.children.load(Acquire) != 0 {
+            return children;
+        }
+        self.bury(number)
+    }
+
+    /// An environment that has ended makes no more children, so those that it has are all.
+    fn end_children(&self, number: u16) -> bool {
+        if self.environment(number).children.load(Acquire) == 0 {
+            return false;
+        }
+        let mut some = false;
+        for child in self.numbers() {
+            let made = self.environment(child).parent.load(Relaxed) == number;
+            if made && self.lives(child) {
+                self.end(child, end::DESTROYED, 0);
+                some = true;
+            }
+        }
+        some
+    }
+
+    fn drop_slices(&self, number: u16) {
+        let _lock = self.lock_environment(number);
+        for (processor, position, _) in self.slices() {
+            // Denied for those of others.
+            let _ = self.drop_slice(number, processor, position);
+        }
+    }
+
+    /// The last piece: what others have by the number, the quotas, the number. Whether this
+    /// processor did it.
+    fn bury(&self, number: u16) -> bool {
+        let record = self.environment(number);
+        let claim = &record.claim;
+        if claim
+            .compare_exchange(claim::ENDING, claim::CHANGING, AcqRel, Relaxed)
+            .is_err()
+        {
+            return false;
+        }
+        for (_, _, slice) in self.slices() {
+            let owner = slice.owner.load(Acquire);
+            let _ = slice.runs.compare_exchange(number, owner, AcqRel, Relaxed);
+        }
+        for other in self.numbers() {
+            let server = &self.environment(other).server;
+            let _ = server.compare_exchange(number, 0, AcqRel, Relaxed);
+        }
+        for processor in &self.machine.processor {
+            let told = &processor.told;
+            let _ = told.compare_exchange(number.into(), 0, AcqRel, Relaxed);
+        }
+        self.inherit(number);
+        // Whoever asked for its lock before it ended has seen by now that it has.
+        let _lock = self.lock_environment(number);
+        record.root_table.store(0, Relaxed);
+        record.context.store(0, Relaxed);
+        record.asked_pages.store(0, Relaxed);
+        record.asked_slices.store(0, Relaxed);
+        self.machine.dying.fetch_sub(1, AcqRel);
+        claim.store(claim::FREE, Release);
+        true
+    }
+}
