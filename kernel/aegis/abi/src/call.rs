@@ -139,16 +139,16 @@ calls! {
 
     14 Table(address, level, page, links, environment, capability) stack
         /// Makes pages the table of a level (1 to 3) for an address, and for level 1 the page of its links. The capability is in r9.
-        needs "ownership of the pages, without bindings; control of the environment" errors [Argument, Denied, Kind, InUse, NoEnvironment, NoTable, Mapped];
+        needs "ownership of the pages, without bindings; control of the environment" errors [Argument, Denied, Kind, InUse, NoEnvironment, Busy, NoTable, Mapped];
     15 Untable(address, level, environment, capability) stack
         /// Takes a table away: what it bound is bound no more, and its pages are the environment's memory again. Tables of levels 2 and 3 must be empty.
-        needs "control of the environment" errors [Argument, Denied, NoEnvironment, NoTable, InUse];
+        needs "control of the environment" errors [Argument, Denied, NoEnvironment, Busy, NoTable, InUse];
     16 Map(address, mapping, capability, environment, control) stack
         /// Binds a page to an address; what was bound there is bound no more.
-        needs "ownership of the page, or its capability; control of the environment" errors [Argument, Denied, Kind, NoEnvironment, NoTable];
+        needs "ownership of the page, or its capability; control of the environment" errors [Argument, Denied, Kind, NoEnvironment, Busy, NoTable];
     17 Unmap(address, environment, control) stack
         /// Takes a binding away.
-        needs "control of the environment" errors [Argument, Denied, NoEnvironment, Unmapped];
+        needs "control of the environment" errors [Argument, Denied, NoEnvironment, Busy, Unmapped];
     18 Protect(address, flags) stack
         /// Changes what may be done to a bound page of the caller's space. More rights than the binding has need ownership, or are asked by Map.
         needs "ownership of the page, if rights are added" errors [Argument, Denied, Unmapped];
@@ -172,7 +172,7 @@ calls! {
         /// Gives an environment what it keeps in any case and what it may have at most of a resource. What is reserved, and every environment that may be made (its limit), comes from the maker's own. Two pages at least stay reserved for everybody.
         needs "to be its maker" errors [Argument, NoEnvironment, Denied, Quota];
     25 TakeSlice(processor, position) stack
-        /// Takes a free slice by its position.
+        /// Takes a free slice by its position or ANY, which is the result.
         needs "quota of slices" errors [Argument, Taken, Quota];
     26 FreeSlice(processor, position) stack
         /// Gives a slice back.

@@ -16,7 +16,6 @@ use postern_aegis_abi::context::Context;
 use postern_aegis_abi::records::{claim, end, stopping};
 use postern_aegis_abi::{ENVIRONMENTS, Error, ROOT};
 
-use crate::lock::Lock;
 use crate::{Books, Hardware};
 
 /// Pages that stay reserved for an environment in any case: its context and its first table.
@@ -40,22 +39,10 @@ impl<'a, H: Hardware> Books<'a, H> {
         ROOT..ENVIRONMENTS as u16
     }
 
-    /// Locks two environments, the one of the lower number first.
-    pub(crate) fn lock_two(&self, one: u16, other: u16) -> (Lock<'a>, Option<Lock<'a>>) {
-        let first = self.lock_environment(one.min(other));
-        let second = (one != other).then(|| self.lock_environment(one.max(other)));
-        (first, second)
-    }
-
     /// The environment that a call is about (0: the caller), if the caller may act for it: as
     /// itself, as its maker, as its swap server while it is submitted, or with its capability.
     /// For what follows to be true still, the environment's lock is held, or its claim.
-    pub fn controls(
-        &self,
-        caller: u16,
-        environment: u16,
-        capability: u64,
-    ) -> Result<u16, Error> {
+    pub fn controls(&self, caller: u16, environment: u16, capability: u64) -> Result<u16, Error> {
         if environment == 0 || environment == caller {
             return Ok(caller);
         }
@@ -118,13 +105,16 @@ impl<'a, H: Hardware> Books<'a, H> {
     /// the pages reserved for the caller are reserved for it.
     pub fn create(&self, caller: u16, context: u32, table: u32) -> Result<u16, Error> {
         self.charge_birth(caller)?;
-        let born = self.claim_number().ok_or(Error::Exhausted).and_then(|number| {
-            let made = self.make(caller, number, context, table);
-            if made.is_err() {
-                self.environment(number).claim.store(claim::FREE, Release);
-            }
-            made.map(|()| number)
-        });
+        let born = self
+            .claim_number()
+            .ok_or(Error::Exhausted)
+            .and_then(|number| {
+                let made = self.make(caller, number, context, table);
+                if made.is_err() {
+                    self.environment(number).claim.store(claim::FREE, Release);
+                }
+                made.map(|()| number)
+            });
         if born.is_err() {
             self.refund_birth(caller, LEAST, 0, 1);
         }
@@ -171,7 +161,9 @@ impl<'a, H: Hardware> Books<'a, H> {
         record.context.store(0, Relaxed);
         record.server.store(0, Relaxed);
         record.children.store(0, Relaxed);
-        record.first.store(postern_aegis_abi::records::NONE, Relaxed);
+        record
+            .first
+            .store(postern_aegis_abi::records::NONE, Relaxed);
         for count in [
             &record.pages,
             &record.pages_reserved,
@@ -202,7 +194,11 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// The call: ends an environment.
     pub fn destroy(&self, caller: u16, environment: u16, capability: u64) -> Result<(), Error> {
-        let environment = if environment == 0 { caller } else { environment };
+        let environment = if environment == 0 {
+            caller
+        } else {
+            environment
+        };
         let _lock = self.lock_environment(environment);
         let environment = self.controls(caller, environment, capability)?;
         self.end(environment, end::DESTROYED, 0);
@@ -215,8 +211,8 @@ impl<'a, H: Hardware> Books<'a, H> {
     /// What it has is freed by [`Books::reap`]. The first reason stays.
     pub fn end(&self, environment: u16, reason: u32, at: u64) {
         let record = self.environment(environment);
-        let ends = self.lives(environment)
-            && record.stopping.swap(stopping::END, AcqRel) != stopping::END;
+        let ends =
+            self.lives(environment) && record.stopping.swap(stopping::END, AcqRel) != stopping::END;
         if !ends {
             return;
         }
@@ -247,11 +243,15 @@ impl<'a, H: Hardware> Books<'a, H> {
         server: u16,
         capability: u64,
     ) -> Result<(), Error> {
-        let environment = if environment == 0 { caller } else { environment };
+        let environment = if environment == 0 {
+            caller
+        } else {
+            environment
+        };
         if server == environment {
             return Err(Error::Argument);
         }
-        let _locks = self.lock_two(environment, server);
+        let _locks = self.lock_both(environment, server);
         self.controls(caller, environment, capability)?;
         if server != 0 && !self.lives(server) {
             return Err(Error::NoEnvironment);
@@ -269,7 +269,11 @@ impl<'a, H: Hardware> Books<'a, H> {
         frozen: bool,
         capability: u64,
     ) -> Result<(), Error> {
-        let environment = if environment == 0 { caller } else { environment };
+        let environment = if environment == 0 {
+            caller
+        } else {
+            environment
+        };
         let _lock = self.lock_environment(environment);
         self.controls(caller, environment, capability)?;
         let record = self.environment(environment);

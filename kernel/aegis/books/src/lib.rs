@@ -23,9 +23,11 @@
 extern crate std;
 
 mod binding;
+mod boot;
 mod call;
 mod capability;
 mod death;
+mod emergency;
 mod entry;
 mod environment;
 mod guarantee;
@@ -33,12 +35,19 @@ mod list;
 mod lock;
 mod map;
 mod page;
+mod quota;
+mod reap;
 mod revocation;
 mod slice;
 mod table;
 #[cfg(test)]
 mod tests;
 mod user;
+
+pub use boot::Start;
+pub use emergency::Emergency;
+pub use quota::Resource;
+pub use slice::{Tick, Turn};
 
 use core::sync::atomic::AtomicU64;
 

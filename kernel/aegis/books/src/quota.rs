@@ -32,7 +32,11 @@ impl<H: Hardware> Books<'_, H> {
         let record = self.environment(environment);
         match resource {
             Resource::Pages => [&record.pages, &record.pages_reserved, &record.pages_limit],
-            Resource::Slices => [&record.slices, &record.slices_reserved, &record.slices_limit],
+            Resource::Slices => [
+                &record.slices,
+                &record.slices_reserved,
+                &record.slices_limit,
+            ],
             Resource::Environments => [&record.environments_limit; 3],
         }
     }
@@ -53,14 +57,18 @@ impl<H: Hardware> Books<'_, H> {
         reserved: u32,
         limit: u32,
     ) -> Result<(), Error> {
-        let _locks = self.lock_two(caller, environment);
+        let _locks = self.lock_both(caller, environment);
         if !self.lives(environment) {
             return Err(Error::NoEnvironment);
         }
         if self.environment(environment).parent.load(Relaxed) != caller {
             return Err(Error::Denied);
         }
-        let least = if resource == Resource::Pages { LEAST } else { 0 };
+        let least = if resource == Resource::Pages {
+            LEAST
+        } else {
+            0
+        };
         let wanted = match resource {
             Resource::Environments => limit,
             _ => reserved,

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use postern_aegis_abi::records::{claim, end, stopping};
+use postern_aegis_abi::records::{NONE, claim, end, stopping};
 
 use crate::{Books, Hardware};
 
@@ -81,6 +81,12 @@ impl<H: Hardware> Books<'_, H> {
         {
             return false;
         }
+        // Whoever holds its lock saw it live; whoever takes it from now on does not.
+        drop(self.lock_environment(number));
+        if record.slices.load(Relaxed) != 0 || record.first.load(Relaxed) != NONE {
+            claim.store(claim::ENDING, Release);
+            return true;
+        }
         for (_, _, slice) in self.slices() {
             let owner = slice.owner.load(Acquire);
             let _ = slice.runs.compare_exchange(number, owner, AcqRel, Relaxed);
@@ -94,7 +100,6 @@ impl<H: Hardware> Books<'_, H> {
             let _ = told.compare_exchange(number.into(), 0, AcqRel, Relaxed);
         }
         self.inherit(number);
-        // Whoever asked for its lock before it ended has seen by now that it has.
         let _lock = self.lock_environment(number);
         record.root_table.store(0, Relaxed);
         record.context.store(0, Relaxed);

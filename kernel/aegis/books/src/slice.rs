@@ -2,7 +2,7 @@
 //! and what somebody pays who does not stop when told.
 //!
 //! A processor goes round its vector. A slice ends by its clock ([`Books::tick`]) or because who
-//! runs yields; then [`Books::leave`] and [`Books::next`] follow. Who was told of the end and has
+//! runs yields; then [`Books::vacate`] and [`Books::next`] follow. Who was told of the end and has
 //! not yielded by the next tick has exceeded its slice: it forfeits one for each tick, and ends
 //! after [`EXCESS`] of them.
 //!
@@ -17,6 +17,7 @@ use postern_aegis_abi::context::Context;
 use postern_aegis_abi::records::{Environment, Slice, claim, end, stopping};
 use postern_aegis_abi::{EXCESS, Error, PROCESSORS, SLICES};
 
+use crate::quota::Resource;
 use crate::{Books, Hardware};
 
 /// What a processor does when its clock ticks.
@@ -61,29 +62,39 @@ impl<'a, H: Hardware> Books<'a, H> {
         })
     }
 
-    /// The call: a free slice becomes the caller's.
-    pub fn take_slice(&self, caller: u16, processor: usize, position: usize) -> Result<(), Error> {
+    /// The call: a free slice becomes the caller's, by its position or any. The result is the
+    /// position.
+    pub fn take_slice(
+        &self,
+        caller: u16,
+        processor: usize,
+        position: Option<usize>,
+    ) -> Result<usize, Error> {
         let record = self.environment(caller);
         let _lock = self.lock_environment(caller);
         let slices = record.slices.load(Relaxed);
         if slices >= record.slices_limit.load(Relaxed) {
             return Err(Error::Quota);
         }
-        let slice = self.slice(processor, position);
-        slice
-            .owner
-            .compare_exchange(0, caller, AcqRel, Relaxed)
-            .map_err(|_| Error::Taken)?;
-        slice.runs.store(caller, Release);
+        let free = |position: &usize| {
+            let owner = &self.slice(processor, *position).owner;
+            owner.compare_exchange(0, caller, AcqRel, Relaxed).is_ok()
+        };
+        let taken = match position {
+            Some(position) => Some(position).filter(free),
+            None => (0..SLICES).find(free),
+        };
+        let position = taken.ok_or(Error::Taken)?;
+        self.slice(processor, position).runs.store(caller, Release);
         record.slices.store(slices + 1, Relaxed);
-        Ok(())
+        Ok(position)
     }
 
     /// The call: a slice of the caller's becomes free.
     pub fn free_slice(&self, caller: u16, processor: usize, position: usize) -> Result<(), Error> {
         let _lock = self.lock_environment(caller);
         self.drop_slice(caller, processor, position)?;
-        self.slice_came_back(caller);
+        self.came_back(caller, Resource::Slices);
         Ok(())
     }
 
@@ -96,7 +107,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         position: usize,
         to: u16,
     ) -> Result<(), Error> {
-        let _locks = self.lock_two(caller, to);
+        let _locks = self.lock_both(caller, to);
         if !self.lives(to) {
             return Err(Error::NoEnvironment);
         }
@@ -175,7 +186,7 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// This processor leaves who runs on it: its slice has ended, or it is stopping. The processor
     /// uses none of its tables any more (another one may free them from now on).
-    pub fn leave(&self, processor: usize) {
+    pub fn vacate(&self, processor: usize) {
         let here = &self.machine.processor[processor];
         here.told.store(0, Relaxed);
         let current = here.current.swap(0, Relaxed) as u16;
@@ -206,7 +217,7 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// Ends the slice that ran on this processor and claims who runs next; `None` if nobody can
-    /// run. [`Books::leave`] was called before.
+    /// run. [`Books::vacate`] was called before.
     pub fn next(&self, processor: usize) -> Option<Turn> {
         let here = &self.machine.processor[processor];
         here.ticks.fetch_add(1, Relaxed);
@@ -280,7 +291,7 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// An address in a context's word, without the bits of the upper half. The environment runs
     /// here, or is claimed.
-    fn entry_of(&self, environment: u16, offset: usize) -> u64 {
+    pub(crate) fn entry_of(&self, environment: u16, offset: usize) -> u64 {
         self.context(environment)[offset / 8].load(Relaxed) & ((1 << 47) - 1)
     }
 
@@ -298,9 +309,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         if synchronous {
             let slice = self.slice(processor, here.position.load(Relaxed) as usize);
             // Another processor may free or give the slice meanwhile: then it is not donated.
-            let _ = slice
-                .runs
-                .compare_exchange(caller, callee, AcqRel, Relaxed);
+            let _ = slice.runs.compare_exchange(caller, callee, AcqRel, Relaxed);
         }
         here.current.store(u32::from(callee), Relaxed);
         self.release(self.environment(caller));
