@@ -7,7 +7,7 @@ mod trusted;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES, Place, Repossession};
-use postern_aegis_abi::{Error, Mapping, address};
+use postern_aegis_abi::{Error, Mapping};
 
 pub use trusted::{context, store_word};
 
@@ -62,15 +62,20 @@ pub(crate) fn set_coprocessor(on: bool) {
 
 /// Names a mapping that the kernel restores. `None`: the entry is unused.
 pub fn guarantee(entry: usize, what: Option<(u64, Mapping)>) -> Result<(), Error> {
-    let [to, mapping] = context().guaranteed.get(entry).ok_or(Error::Argument)?;
-    let (at, page) = what.unwrap_or((0, Mapping(0)));
-    if what.is_some() && (at < address::GUARANTEED || crate::image::own(at)) {
+    let (at, mapping) = what.unwrap_or((0, Mapping(0)));
+    if entry >= GUARANTEES || what.is_some() && crate::image::own(at) {
         return Err(Error::Argument);
     }
+    guarantee_own(entry, at, mapping);
+    Ok(())
+}
+
+/// The same for what is mapped already.
+pub(crate) fn guarantee_own(entry: usize, at: u64, what: Mapping) {
+    let [to, mapping] = &context().guaranteed[entry];
     mapping.store(0, Relaxed);
     to.store(at, Relaxed);
-    mapping.store(page.0, Relaxed);
-    Ok(())
+    mapping.store(what.0, Relaxed);
 }
 
 /// Names a place for contents that are taken by force.

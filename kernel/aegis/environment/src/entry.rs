@@ -10,12 +10,12 @@ mod trusted;
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use postern_aegis_abi::context::EXCEPTIONS;
-use postern_aegis_abi::{Call, Error};
+use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES};
+use postern_aegis_abi::{Call, Error, Mapping, PAGE};
 
-use crate::{books, calls, context, println, start};
+use crate::{books, calls, context, image, memory, println, start};
 
-pub use trusted::{Frame, install};
+pub use trusted::Frame;
 
 /// Words of a message.
 pub const WORDS: usize = 5;
@@ -49,6 +49,19 @@ impl Message {
             ..Message::default()
         }
     }
+}
+
+/// Has slices begin and end at the entries, which the kernel is told to keep mapped. Called once, by
+/// the start of every program.
+pub fn install() {
+    // What is in the second segment was mapped by the maker: read where.
+    let pages = image::SECOND
+        .step_by(PAGE)
+        .map_while(|at| Some((at, memory::page_at(at)?)));
+    for (entry, (at, page)) in pages.enumerate().take(GUARANTEES) {
+        context::guarantee_own(entry, at, Mapping::new(page, memory::flags_at(at)));
+    }
+    trusted::install();
 }
 
 /// What an exception's function is.

@@ -8,18 +8,29 @@
 //! | [`books`] | the kernel's bookkeeping, read |
 //! | [`context`] | the page where the kernel delivers events |
 //! | [`entry`] | exceptions, requests, events, as functions; yields and transfers |
+//! | [`pages`] | pages by number, from the public free list |
+//! | [`memory`] | addresses, tables, words; pages that come when they are touched |
+//! | [`slices`] | positions of the processors' vectors |
+//! | [`archive`], [`load`] | programs that came with the root, as environments |
+//! | [`mailbox`] | a page that maker and child share |
 //! | [`console`] | printing |
 //! | [`start`] | how a program begins and ends, panics too |
 //!
 //! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
 #![no_std]
 
+pub mod archive;
 pub mod books;
 pub mod calls;
 pub mod console;
 pub mod context;
 pub mod entry;
 pub mod image;
+pub mod load;
+pub mod mailbox;
+pub mod memory;
+pub mod pages;
+pub mod slices;
 pub mod start;
 
 pub use postern_aegis_abi as abi;
