@@ -2,31 +2,67 @@
 
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
+use postern_aegis_abi::address::ROOT_PROGRAM;
 use postern_aegis_abi::records::{Machine, claim};
-use postern_aegis_abi::{ENVIRONMENTS, ROOT, SLICES};
+use postern_aegis_abi::{ENVIRONMENTS, Error, Mapping, PAGE, ROOT, SLICES};
 
 use crate::{Books, Hardware};
 
+/// What a kernel knows of its machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// How many processors run.
+    pub processors: u32,
+    /// Nanoseconds of a slice.
+    pub slice: u64,
+    /// Pages that the root environment's program needs at
+    /// [`ROOT_PROGRAM`](postern_aegis_abi::address::ROOT_PROGRAM).
+    pub program: u32,
+    /// Bytes of the boot package behind the program, among those pages.
+    pub package: u32,
+}
+
 impl<H: Hardware> Books<'_, H> {
-    /// Writes the records of a machine of so many processors, whose slices take so many
-    /// nanoseconds. `usable` says which pages are memory that nobody has. The root environment has
-    /// a number, a birth and all quotas then, and stands still: its kernel makes it by the calls
-    /// that environments have, with [`Books::found`] first.
-    pub fn start(&self, processors: u32, slice: u64, usable: impl Fn(u32) -> bool) {
-        self.blank_machine(processors, slice);
+    /// Writes the records of a machine. `usable` says which pages are memory that nobody has; the
+    /// root environment is made of some of them: its context, its tables, and its program, which
+    /// `fill` copies (the how many-th page of it, and where it goes). It has all quotas and the
+    /// first slice of processor 0, and can be entered as soon as its context says where.
+    ///
+    /// # Errors
+    ///
+    /// What the calls say that the root environment would make, if there is too little memory.
+    pub fn boot(
+        &self,
+        start: &Start,
+        usable: impl Fn(u32) -> bool,
+        mut fill: impl FnMut(usize, u32),
+    ) -> Result<(), Error> {
+        self.blank_machine(start);
         self.start_pages(usable);
         self.give_all_to_root();
+        let root = self.environment(ROOT);
+        let [context, table] = [self.take_zeros()?, self.take_zeros()?];
+        // The new root environment has these two already: its counts begin with them.
+        self.found(ROOT, ROOT, context, table)?;
+        for index in 0..start.program as usize {
+            let page = self.take_zeros()?;
+            fill(index, page);
+            self.bind_program(ROOT_PROGRAM + (index * PAGE) as u64, page)?;
+        }
+        self.take_slice(ROOT, 0, Some(0))?;
+        root.claim.store(claim::IDLE, Release);
         self.machine.magic.store(Machine::MAGIC, Release);
+        Ok(())
     }
 
-    fn blank_machine(&self, processors: u32, slice: u64) {
+    fn blank_machine(&self, start: &Start) {
         let machine = self.machine;
-        machine.processors.store(processors, Relaxed);
+        machine.processors.store(start.processors, Relaxed);
         machine.pages.store(self.pages.len() as u32, Relaxed);
-        machine.slice.store(slice, Relaxed);
+        machine.slice.store(start.slice, Relaxed);
         machine.births.store(1, Relaxed);
         machine.dying.store(0, Relaxed);
-        machine.package.store(0, Relaxed);
+        machine.package.store(start.package, Relaxed);
         for processor in &machine.processor {
             processor.ticks.store(0, Relaxed);
             processor.position.store(0, Relaxed);
@@ -49,6 +85,7 @@ impl<H: Hardware> Books<'_, H> {
         let root = self.environment(ROOT);
         let pages = self.machine.free.load(Relaxed);
         let slices = (self.processors() * SLICES) as u32;
+        root.claim.store(claim::CHANGING, Relaxed);
         root.birth.store(1, Relaxed);
         root.pages_reserved.store(pages, Relaxed);
         root.pages_limit.store(pages, Relaxed);
@@ -57,5 +94,34 @@ impl<H: Hardware> Books<'_, H> {
         // All numbers but 0 and its own.
         root.environments_limit
             .store(ENVIRONMENTS as u32 - 2, Relaxed);
+    }
+
+    fn take_zeros(&self) -> Result<u32, Error> {
+        self.allocate(ROOT, None, 0, 0)
+    }
+
+    /// Maps a page of the root environment's program, with the tables that this needs.
+    fn bind_program(&self, address: u64, page: u32) -> Result<(), Error> {
+        let mapping = Mapping::new(page, Mapping::WRITE | Mapping::EXECUTE);
+        let map = || self.map(ROOT, ROOT, address, mapping, 0);
+        for level in [3, 2, 1] {
+            match map() {
+                Err(Error::NoTable) => {}
+                done => return done,
+            }
+            let table = self.take_zeros()?;
+            let links = if level == 1 { self.take_zeros()? } else { 0 };
+            match self.table(ROOT, ROOT, address, level, table, links) {
+                // There was one of this level already.
+                Err(Error::Mapped) => {
+                    self.free(ROOT, table)?;
+                    if level == 1 {
+                        self.free(ROOT, links)?;
+                    }
+                }
+                done => done?,
+            }
+        }
+        map()
     }
 }

@@ -44,6 +44,7 @@ mod table;
 mod tests;
 mod user;
 
+pub use boot::Start;
 pub use emergency::Emergency;
 pub use quota::Resource;
 pub use slice::{Tick, Turn};

@@ -1,0 +1,185 @@
+//! Interrupts and ends of slices, exceptions that the kernel looks at first, and who runs next.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use postern_aegis_abi::context::Saved;
+use postern_aegis_abi::records::{Environment, Slice, claim, stopping};
+use postern_aegis_abi::{Context, ROOT, status};
+use postern_aegis_books::{Emergency, Hardware, Tick};
+
+use crate::boot::{SLICE, say};
+use crate::hardware::memory::Words;
+use crate::hardware::switch::{self, Frame};
+use crate::hardware::{interrupts, local, port, registers};
+use crate::machine::{Here, books};
+
+/// A word of a context.
+fn word(context: &Words, offset: usize) -> u64 {
+    context[offset / 8].load(Relaxed)
+}
+
+/// `entry.s` calls this with all registers saved: interrupts, and exceptions that are not an
+/// environment's alone.
+#[unsafe(no_mangle)]
+extern "C" fn kernel_trap(frame: &mut Frame) {
+    match frame.vector as u8 {
+        interrupts::CLOCK => {
+            interrupts::end();
+            tick(frame);
+        }
+        interrupts::REQUEST => {
+            interrupts::end();
+            Here.poll();
+            if frame.from_user() {
+                leave_if_stopping();
+            }
+        }
+        interrupts::SPURIOUS => {}
+        14 if frame.from_user() => miss(frame),
+        vector => panic!(
+            "exception {vector} in the kernel: code {:#x}, at {:#x}, address {:#x}, stack {:#x}",
+            frame.code,
+            frame.rip,
+            registers::fault_address(),
+            frame.rsp
+        ),
+    }
+}
+
+/// Leaves the environment that runs here, if it has ended or is handed over.
+pub fn leave_if_stopping() {
+    if let Some(environment) = switch::current()
+        && environment.stopping.load(Acquire) >= stopping::SUBMIT
+    {
+        leave();
+    }
+}
+
+/// The clock ticked: a slice is over, or nobody runs.
+fn tick(frame: &mut Frame) {
+    let processor = local::this().processor();
+    let tick = books().tick(processor);
+    books().due(processor);
+    let Some(environment) = frame.from_user().then(switch::current).flatten() else {
+        return;
+    };
+    match tick {
+        Tick::Stay => {}
+        // The handler saves what it needs and yields.
+        Tick::Tell(handler) => {
+            save(
+                frame,
+                switch::context(environment),
+                offset_of!(Context, interrupted),
+            );
+            resume_at(frame, handler);
+        }
+        Tick::Next => leave(),
+    }
+    leave_if_stopping();
+}
+
+/// Leaves in a context what a handler needs to go on without the kernel.
+fn save(frame: &Frame, context: &Words, at: usize) {
+    let saved = [
+        (offset_of!(Saved, rax), frame.rax),
+        (offset_of!(Saved, rcx), frame.rcx),
+        (offset_of!(Saved, r11), frame.r11),
+        (offset_of!(Saved, rip), frame.rip),
+        (offset_of!(Saved, rflags), frame.rflags),
+        (offset_of!(Saved, code), frame.code),
+        (offset_of!(Saved, vector), frame.vector),
+    ];
+    for (offset, value) in saved {
+        context[(at + offset) / 8].store(value, Relaxed);
+    }
+}
+
+/// Goes back to a handler instead of where the environment was.
+fn resume_at(frame: &mut Frame, handler: u64) {
+    frame.rip = handler & ((1 << 47) - 1);
+    frame.rflags = 0x202;
+    frame.rax = frame.vector;
+}
+
+/// A page fault in the second segment, or of the page of the handler itself.
+fn miss(frame: &mut Frame) {
+    let Some(environment) = switch::current() else {
+        panic!("a fault of nobody")
+    };
+    let context = switch::context(environment);
+    let number = environment.number.load(Relaxed);
+    let address = registers::fault_address();
+    let save_fault = |at: usize| {
+        save(frame, context, at);
+        context[(at + offset_of!(Saved, address)) / 8].store(address, Relaxed);
+    };
+    let handler = word(context, offset_of!(Context, exception) + 8 * 14);
+    if handler >> 12 != address >> 12 {
+        if books().guarantee(number, address) {
+            return;
+        }
+        if handler != 0 {
+            save_fault(offset_of!(Context, excepted));
+            return resume_at(frame, handler);
+        }
+    }
+    match books().emergency(number, address, frame.rip) {
+        Emergency::Restored => {}
+        Emergency::Entry(handler) => {
+            save_fault(offset_of!(Context, emerged));
+            resume_at(frame, handler);
+        }
+        Emergency::Gone => leave(),
+    }
+}
+
+/// The running environment ends, for a reason, at an instruction.
+pub fn end(reason: u32, at: u64) -> ! {
+    if let Some(environment) = switch::current() {
+        books().end(environment.number.load(Relaxed), reason, at);
+    }
+    leave()
+}
+
+/// The running environment is left, and the next one of this processor's vector begins.
+pub fn leave() -> ! {
+    switch::leave();
+    books().vacate(local::this().processor());
+    switch::next()
+}
+
+/// `entry.s` calls this on an empty stack: the next environment of this processor's vector begins.
+#[unsafe(no_mangle)]
+extern "C" fn kernel_schedule() -> ! {
+    let local = local::this();
+    let processor = local.processor();
+    loop {
+        Here.poll();
+        let more = books().reap();
+        if books().environment(ROOT).claim.load(Relaxed) == claim::FREE {
+            say(format_args!("aegis: the root environment has ended"));
+            port::stop(status::ROOT_ENDED);
+        }
+        if let Some(turn) = books().next(processor) {
+            let slice = &books().machine.slices[processor][turn.position];
+            local.slice.store(slice as *const Slice as u64, Relaxed);
+            interrupts::start_clock(SLICE);
+            begin(books().environment(turn.environment), turn.entry);
+        }
+        if !more {
+            registers::wait();
+        }
+    }
+}
+
+/// A slice begins.
+fn begin(environment: &'static Environment, entry: u64) -> ! {
+    let context = switch::context(environment);
+    let events = word(context, offset_of!(Context, events));
+    let fs = word(context, offset_of!(Context, fs));
+    let gs = word(context, offset_of!(Context, gs));
+    let fpu = word(context, offset_of!(Context, fpu)) & 1 != 0;
+    switch::begin(environment, entry, events, fs, gs, fpu)
+}

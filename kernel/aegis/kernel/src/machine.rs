@@ -1,0 +1,96 @@
+//! The books with this machine below them.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU64, fence};
+
+use postern_aegis_abi::records::claim;
+use postern_aegis_books::{Books, Hardware};
+use spin::Once;
+
+use crate::hardware::{interrupts, local, memory, switch};
+
+/// The processors and the memory.
+pub struct Here;
+
+static BOOKS: Once<Books<'static, Here>> = Once::new();
+
+/// Opens the books, once.
+pub fn open(books: Books<'static, Here>) -> &'static Books<'static, Here> {
+    BOOKS.call_once(|| books)
+}
+
+/// The books.
+///
+/// # Panics
+/// Before they are open: there is no environment then, which alone gives reasons to ask.
+pub fn books() -> &'static Books<'static, Here> {
+    match BOOKS.get() {
+        Some(books) => books,
+        None => panic!("the books are not open yet"),
+    }
+}
+
+/// The processor that an environment's claim names, if it runs.
+fn runs_on(environment: u16) -> Option<usize> {
+    let claim = books().environment(environment).claim.load(Acquire);
+    claim::RUNNING.contains(&claim).then(|| claim as usize - 1)
+}
+
+impl Hardware for Here {
+    fn words(&self, page: u32) -> &[AtomicU64; 512] {
+        memory::words(page)
+    }
+
+    fn processor(&self) -> usize {
+        local::this().processor()
+    }
+
+    fn flush(&self, environment: u16, address: u64) {
+        if runs_on(environment) == Some(self.processor()) {
+            memory::forget(address);
+        }
+    }
+
+    /// An environment that is left has lost its translations with its tables, so only a processor
+    /// that runs it now has any: it counts the request when it has forgotten them.
+    fn shoot(&self, environment: u16) {
+        // The entry that was changed before whoever claims now: a processor whose claim is not seen
+        // here yet sees the change.
+        fence(SeqCst);
+        let Some(processor) = runs_on(environment) else {
+            return;
+        };
+        if processor == self.processor() {
+            return memory::forget_all();
+        }
+        let other = local::of(processor);
+        let ticket = other.asked.fetch_add(1, AcqRel) + 1;
+        interrupts::request(other.controller.load(Relaxed));
+        while other.done.load(Acquire) < ticket {
+            self.poll();
+            core::hint::spin_loop();
+        }
+    }
+
+    fn interrupt(&self, processor: usize) {
+        interrupts::request(local::of(processor).controller.load(Relaxed));
+    }
+
+    fn poll(&self) {
+        let local = local::this();
+        let asked = local.asked.load(Acquire);
+        if local.done.load(Relaxed) < asked {
+            memory::forget_all();
+            local.done.store(asked, Release);
+        }
+    }
+
+    fn kernel_slots(&self, table: u32) {
+        memory::kernel_slots(table);
+    }
+}
+
+/// The environment that runs here.
+pub fn current() -> u16 {
+    switch::current().map_or(0, |environment| environment.number.load(Relaxed))
+}

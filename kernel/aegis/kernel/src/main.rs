@@ -1,0 +1,27 @@
+//! Aegis, an exokernel: it multiplexes a machine among environments and manages nothing.
+//!
+//! What it decides is in the crate `postern-aegis-books`; what it needs of the machine is in
+//! [`hardware`], where all unsafe code is. What is here joins them:
+//!
+//! | file | what |
+//! |---|---|
+//! | `boot.rs` | from the loader's word to the first environment |
+//! | `machine.rs` | the books with this machine below them |
+//! | `calls.rs` | calls that take a stack |
+//! | `events.rs` | interrupts, ends of slices, exceptions that the kernel looks at first; who runs next |
+//! | `judge.rs` | Postern's judge: images that environments ask about |
+//! | `panic.rs` | last words: a backtrace with names |
+//!
+//! Interrupts are off in the kernel, always; each processor has one stack; nothing is allocated.
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+mod boot;
+mod calls;
+mod events;
+mod hardware;
+mod judge;
+mod machine;
+mod panic;
