@@ -31,12 +31,12 @@ extern "C" fn kernel_trap(frame: &mut Frame) {
         interrupts::REQUEST => {
             interrupts::end();
             Here.poll();
-            if frame.from_user() {
+            if frame.is_users() {
                 leave_if_stopping();
             }
         }
         interrupts::SPURIOUS => {}
-        14 if frame.from_user() => miss(frame),
+        14 if frame.is_users() => miss(frame),
         vector => panic!(
             "exception {vector} in the kernel: code {:#x}, at {:#x}, address {:#x}, stack {:#x}",
             frame.code,
@@ -61,7 +61,7 @@ fn tick(frame: &mut Frame) {
     let processor = local::this().processor();
     let tick = books().tick(processor);
     books().due(processor);
-    let Some(environment) = frame.from_user().then(switch::current).flatten() else {
+    let Some(environment) = frame.is_users().then(switch::current).flatten() else {
         return;
     };
     match tick {

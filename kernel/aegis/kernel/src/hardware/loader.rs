@@ -67,13 +67,13 @@ pub fn read(start: u64) -> Loaded {
     let (map, entries) = (word(start + 40), half(start + 48));
     let mut ranges = loaded.memory.iter_mut();
     for entry in (0..entries as u64).map(|index| map + 24 * index) {
-        if half(entry + 16) == USABLE {
-            if let Some(range) = ranges.next() {
-                *range = Range {
-                    from: word(entry),
-                    to: word(entry) + word(entry + 8),
-                };
-            }
+        if half(entry + 16) == USABLE
+            && let Some(range) = ranges.next()
+        {
+            *range = Range {
+                from: word(entry),
+                to: word(entry) + word(entry + 8),
+            };
         }
     }
     processors(word(start + 32), &mut loaded);

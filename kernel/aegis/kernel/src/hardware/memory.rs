@@ -282,7 +282,7 @@ pub fn frame_pointer() -> u64 {
 pub fn frame(pointer: u64) -> Option<(u64, u64)> {
     // SAFETY: addresses of the linker's symbols.
     let (from, to) = unsafe { (symbol(&kernel_data), symbol(&kernel_end)) };
-    if !(from..to - 16).contains(&pointer) || pointer % 8 != 0 {
+    if !(from..to - 16).contains(&pointer) || !pointer.is_multiple_of(8) {
         return None;
     }
     // SAFETY: within the kernel's data, where its stacks lie.

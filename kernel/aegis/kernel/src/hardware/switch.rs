@@ -37,7 +37,7 @@ pub struct Frame {
 
 impl Frame {
     /// Whether an environment was interrupted.
-    pub fn from_user(&self) -> bool {
+    pub fn is_users(&self) -> bool {
         self.cs & 3 == 3
     }
 }
