@@ -125,23 +125,23 @@ calls! {
         /// Takes a free page, filled with zeros, by its number or ANY; its number is the result.
         needs "quota of pages" errors [Argument, Taken, Quota, Again, Exhausted];
     10 Free(page) stack
-        /// Gives a page back. Bindings of others are broken, own ones too.
-        needs "ownership" errors [Argument, Denied, Kind, InUse, Again];
+        /// Gives a page back. Bindings to it are broken, 64 a call.
+        needs "ownership" errors [Argument, Denied, Kind, Again];
     11 Rename(page, read, write) stack
         /// Gives a page other names, so that other capabilities are needed from now on.
-        needs "ownership" errors [Argument, Denied];
+        needs "ownership" errors [Argument, Denied, Kind];
     12 Give(page, environment) stack
-        /// Makes a page another's, who must have room in its quota. The giver's bindings stay.
-        needs "ownership" errors [Argument, Denied, Kind, NoEnvironment, Quota];
+        /// Makes a page another's, who must have room in its quota. The giver's bindings stay, those of others are broken, 64 a call; its names are nobody's.
+        needs "ownership" errors [Argument, Denied, Kind, NoEnvironment, Quota, Again];
     13 Break(page) stack
-        /// Breaks the bindings that others have to a page, on every processor.
+        /// Breaks the bindings that others have to a page, on every processor, 64 a call.
         needs "ownership" errors [Argument, Denied, Again];
 
     14 Table(address, level, page, links, environment, capability) stack
-        /// Makes pages the table of a level (1 to 3) for an address, and for level 1 the page of its links. The capability is in r9.
-        needs "ownership of the pages, without bindings; control of the environment" errors [Argument, Denied, Kind, InUse, NoEnvironment, Busy, NoTable, Mapped];
+        /// Makes pages the table of a level (1 to 3) for an address, and for level 1 the page of its links. They become the environment's. The capability is in r9.
+        needs "ownership of the pages, without bindings; control of the environment" errors [Argument, Denied, Kind, InUse, NoEnvironment, Busy, NoTable, Mapped, Quota];
     15 Untable(address, level, environment, capability) stack
-        /// Takes a table away: what it bound is bound no more, and its pages are the environment's memory again. Tables of levels 2 and 3 must be empty.
+        /// Takes a table away: what it bound is bound no more, and its pages are the environment's memory again; one that more than 64 bindings of others look at can only be freed. Tables of levels 2 and 3 must be empty.
         needs "control of the environment" errors [Argument, Denied, NoEnvironment, Busy, NoTable, InUse];
     16 Map(address, mapping, capability, environment, control) stack
         /// Binds a page to an address; what was bound there is bound no more.

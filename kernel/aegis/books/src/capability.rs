@@ -40,11 +40,9 @@ impl<H: Hardware> Books<'_, H> {
         match right {
             RIGHT_READ | RIGHT_WRITE if name > NAME_EVERYBODY => Ok(self.mint(caller, name, right)),
             RIGHT_CONTROL => {
-                if environment != caller
-                    && self.environment(environment).parent.load(Relaxed) != caller
-                {
-                    return Err(Error::Denied);
-                }
+                // Its number is not used anew meanwhile.
+                let _lock = self.lock_environment(environment);
+                self.controls(caller, environment, 0)?;
                 Ok(self.mint(environment, NAME_NOBODY, RIGHT_CONTROL))
             }
             _ => Err(Error::Argument),

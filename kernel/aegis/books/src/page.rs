@@ -5,9 +5,9 @@
 //! except where [`found`](Books::found) says so. A page comes to the free list, or to another
 //! owner by force, only when nothing binds it, and is cleared before somebody gets it.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::records::{Environment, Kind, NONE, Page, claim};
+use postern_aegis_abi::records::{Environment, Kind, NONE, Page};
 use postern_aegis_abi::{ENVIRONMENTS, Error};
 
 use crate::list::List;
@@ -261,9 +261,10 @@ impl<'a, H: Hardware> Books<'a, H> {
             return Err(Error::NoEnvironment);
         }
         let locks = self.lock_both(from, to);
-        match self.environment(to).claim.load(Acquire) {
-            claim::ENDING | claim::FREE => Err(Error::NoEnvironment),
-            _ => Ok(locks),
+        if self.lives(to) {
+            Ok(locks)
+        } else {
+            Err(Error::NoEnvironment)
         }
     }
 

@@ -1,1 +1,6 @@
 //! The books against a model.
+
+mod check;
+mod machine;
+mod model;
+mod random;
