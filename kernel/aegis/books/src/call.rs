@@ -387,6 +387,9 @@ impl<H: Hardware> Books<'_, H> {
                 right,
                 environment,
             } => {
+                if !self.lives(named(environment)) {
+                    return Err(Error::NoEnvironment);
+                }
                 return self.capability(caller, name, right, named(environment));
             }
             Order::Allocate { page, read, write } => {

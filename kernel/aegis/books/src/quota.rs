@@ -3,7 +3,7 @@
 //! Invariants: the pages reserved for all environments are together all there are but the
 //! kernel's, and the same of slices; the environments that may still be made and those there are,
 //! without the root, are together all numbers. For what a maker gives a child it takes from itself,
-//! and it gets all back when the child's number is free.
+//! and it gets all back when the child's number is free. A limit is not below what is reserved.
 
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
@@ -109,8 +109,11 @@ impl<H: Hardware> Books<'_, H> {
     pub(crate) fn refund_birth(&self, maker: u16, pages: u32, slices: u32, environments: u32) {
         let _lock = self.lock_environment(maker);
         let record = self.environment(maker);
-        record.pages_reserved.fetch_add(pages, Relaxed);
-        record.slices_reserved.fetch_add(slices, Relaxed);
+        // Its own maker may have lowered its limits since it gave all this away.
+        let pages = record.pages_reserved.fetch_add(pages, Relaxed) + pages;
+        record.pages_limit.fetch_max(pages, Relaxed);
+        let slices = record.slices_reserved.fetch_add(slices, Relaxed) + slices;
+        record.slices_limit.fetch_max(slices, Relaxed);
         record.environments_limit.fetch_add(environments, Relaxed);
     }
 

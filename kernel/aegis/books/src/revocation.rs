@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use postern_aegis_abi::context::{Context, GUARANTEES, Place, Repossession};
 use postern_aegis_abi::records::{claim, end, stopping};
-use postern_aegis_abi::{Error, SLICES};
+use postern_aegis_abi::{ENVIRONMENTS, Error, SLICES};
 
 use crate::quota::Resource;
 use crate::{Books, Hardware};
@@ -141,10 +141,12 @@ impl<H: Hardware> Books<'_, H> {
         write: u32,
     ) -> Result<u32, Error> {
         let record = self.environment(caller);
-        let below = record.pages.load(Relaxed) < record.pages_reserved.load(Relaxed);
+        let pages = record.pages.load(Relaxed);
+        let below = pages < record.pages_reserved.load(Relaxed);
         let free = self.machine.free.load(Relaxed) as usize;
         // More than can be waiting need no count of who waits.
-        if !below && free < postern_aegis_abi::ENVIRONMENTS && free <= self.waiting().count() {
+        let scarce = free < ENVIRONMENTS && !below && free <= self.waiting().count();
+        if scarce && pages < record.pages_limit.load(Relaxed) {
             return Err(Error::Exhausted);
         }
         match self.allocate(caller, page, read, write) {

@@ -1,0 +1,376 @@
+//! All calls at random, by whoever runs on one of two processors, with slices that end, death in
+//! pieces and things taken by force between them. After each step the sums hold, and what quotas,
+//! slices and authority say is what a model says that knows nothing of the books.
+
+use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
+use std::collections::HashMap;
+use std::vec::Vec;
+
+use postern_aegis_abi::call::{self, ANY, RIGHT_CONTROL, TABLE};
+use postern_aegis_abi::context::{GUARANTEES, Place};
+use postern_aegis_abi::records::{Kind, end, stopping};
+use postern_aegis_abi::{Call, Context, Error, ROOT, address};
+
+use super::authority::Model;
+use super::check::check;
+use super::machine::{Chance, Processor};
+use super::{sums, world};
+use crate::{Books, Tick};
+
+type World<'a> = Books<'a, Processor<'a>>;
+
+const PAGES: usize = 160;
+const NOWHERE: u64 = 0x0123_4567_89ab_cdef;
+
+struct Run {
+    chance: Chance,
+    model: Model,
+    /// Words that capabilities are made of: found ones and forged ones.
+    words: Vec<u64>,
+    done: Done,
+    /// Pages and slices that were taken by force.
+    taken: u32,
+}
+
+impl Run {
+    fn living(&self, books: &World<'_>) -> Vec<u16> {
+        (1..256).filter(|number| books.lives(*number)).collect()
+    }
+
+    fn somebody(&mut self, books: &World<'_>) -> u64 {
+        match self.chance.below(20) {
+            0 => self.chance.below(300),
+            1..6 => 0,
+            _ => {
+                let living = self.living(books);
+                self.chance.of(&living).into()
+            }
+        }
+    }
+
+    /// A page of somebody's, or any number.
+    fn page(&mut self, books: &World<'_>, caller: u16) -> u64 {
+        let mut own = Vec::new();
+        let mut page = books.environment(caller).first.load(Relaxed);
+        while let Some(record) = books.pages.get(page as usize) {
+            own.push(page);
+            page = record.next.load(Relaxed);
+        }
+        match self.chance.below(12) {
+            0 => self.chance.below(PAGES as u64 + 8),
+            1 => NOWHERE,
+            _ => own
+                .get(self.chance.below(own.len() as u64 + 1) as usize)
+                .copied()
+                .map_or(4, u64::from),
+        }
+    }
+
+    fn address(&mut self) -> u64 {
+        let offset = self.chance.below(4) << 12;
+        match self.chance.below(12) {
+            0 => self.chance.word(),
+            1 => address::TABLES,
+            2..6 => address::GUARANTEED + offset,
+            _ => 0x1000 + offset,
+        }
+    }
+
+    fn word(&mut self) -> u64 {
+        let words = [&[0, NOWHERE], &self.words[..]].concat();
+        self.chance.of(&words)
+    }
+
+    fn small(&mut self) -> u64 {
+        if self.chance.one_in(30) {
+            self.chance.word()
+        } else {
+            self.chance.below(12)
+        }
+    }
+
+    fn arguments(&mut self, books: &World<'_>, caller: u16, call: Call) -> [u64; 6] {
+        let names = TABLE[call as usize].arguments;
+        let mut all = [0; 6];
+        for (argument, name) in all.iter_mut().zip(names) {
+            *argument = match *name {
+                "page" if call == Call::Allocate && !self.chance.one_in(4) => ANY,
+                "page" | "context" | "table" | "links" => self.page(books, caller),
+                "environment" => self.somebody(books),
+                "address"
+                    if matches!(call, Call::Table | Call::Untable) && self.chance.one_in(2) =>
+                {
+                    0
+                }
+                "address" => self.address(),
+                "level" => self.chance.below(5),
+                "mapping" => self.page(books, caller) << 12 | self.chance.below(8) & 6,
+                "capability" | "control" => self.word(),
+                "requests" | "addresses" => self.chance.of(&[0x1000, 0x2008, NOWHERE]),
+                "count" => self.chance.of(&[0, 1, 2, 3, 1, 600]),
+                "flags" => self.chance.below(8),
+                "resource" => self.chance.below(5),
+                "processor" => self.chance.below(3),
+                "position" if self.chance.one_in(3) => ANY,
+                "position" => self.chance.below(10),
+                "what" => self.chance.below(4),
+                "value" if self.chance.one_in(2) => self.somebody(books),
+                "rights" => 1 << self.chance.below(4),
+                _ => self.small(),
+            };
+        }
+        all
+    }
+
+    /// Somebody stores to its context, as it likes.
+    fn scribble(&mut self, books: &World<'_>, who: u16) {
+        let index = self.chance.below(GUARANTEES as u64) as usize;
+        if self.chance.one_in(2) {
+            let mapping = if self.chance.one_in(2) {
+                0
+            } else {
+                self.page(books, who) << 12 | 2
+            };
+            let at = offset_of!(Context, guaranteed) + 16 * index;
+            world::set(
+                books,
+                who,
+                at,
+                address::GUARANTEED + ((index as u64 & 3) << 12),
+            );
+            world::set(books, who, at + 8, mapping);
+        } else {
+            let kind = u64::from(
+                self.chance
+                    .of(&[Place::NOWHERE, Place::PAGE, Place::SERVER]),
+            );
+            let number = match kind == u64::from(Place::SERVER) {
+                true => books.environment(who).server.load(Relaxed).into(),
+                false => self.page(books, who) & 0xffff_ffff,
+            };
+            let at = offset_of!(Context, places) + size_of::<Place>() * index;
+            world::set(books, who, at, kind | number << 32);
+            let word = self.word();
+            world::set(books, who, at + 8, word);
+        }
+    }
+
+    fn call(&mut self, books: &World<'_>, caller: u16) {
+        let call = TABLE[8 + self.chance.below(22) as usize].call;
+        if matches!(call, Call::Destroy | Call::Submit) && !self.chance.one_in(6) {
+            return;
+        }
+        let arguments = self.arguments(books, caller, call);
+        if call == Call::Destroy && matches!((caller, arguments[0]), (ROOT, 0 | 1)) {
+            return;
+        }
+        let result = self.make(books, caller, call, arguments);
+        *self.done.entry((call, result.err())).or_default() += 1;
+    }
+
+    /// A call, with what the model says of it.
+    fn make(
+        &mut self,
+        books: &World<'_>,
+        caller: u16,
+        call: Call,
+        arguments: [u64; 6],
+    ) -> Result<u64, Error> {
+        let expected = self.model.expected(books, caller, call, &arguments);
+        let result = books.call(caller, call, arguments);
+        if let Some(expected) = expected {
+            assert_eq!(result, expected, "{caller}: {call:?} {arguments:x?}");
+        }
+        if let Err(error) = result {
+            let known = TABLE[call as usize].errors;
+            assert!(known.contains(&error), "{call:?} {arguments:x?}: {error:?}");
+        }
+        if let (Call::Capability, Ok(word)) = (call, result) {
+            self.words.push(word);
+            if self.words.len() > 30 {
+                self.words.remove(0);
+            }
+            if arguments[1] == RIGHT_CONTROL {
+                let of = if arguments[2] == 0 {
+                    caller
+                } else {
+                    arguments[2] as u16
+                };
+                self.model.minted(books, of, word);
+            }
+        }
+        if let (Call::Create, Ok(number)) = (call, result) {
+            world::handlers(books, number as u16);
+        }
+        self.model.done(books, caller, call, &arguments, result);
+        result
+    }
+
+    /// The root makes a child with tables, a few pages and slices, if it can.
+    fn populate(&mut self, books: &World<'_>) -> Result<(), Error> {
+        let mut go = |who: u16, call: Call, some: &[u64]| {
+            let mut arguments = [0; 6];
+            arguments[..some.len()].copy_from_slice(some);
+            self.make(books, who, call, arguments)
+        };
+        let context = go(ROOT, Call::Allocate, &[ANY])?;
+        let table = go(ROOT, Call::Allocate, &[ANY])?;
+        let child = go(ROOT, Call::Create, &[context, table])?;
+        go(ROOT, Call::Quota, &[child, call::PAGES, 14, 60])?;
+        go(ROOT, Call::Quota, &[child, call::SLICES, 3, 20])?;
+        go(ROOT, Call::Quota, &[child, call::ENVIRONMENTS, 0, 10])?;
+        for processor in [0, 1, 0, 1] {
+            go(child as u16, Call::TakeSlice, &[processor, ANY])?;
+        }
+        for at in [0, address::GUARANTEED] {
+            for level in [3, 2, 1] {
+                let table = go(child as u16, Call::Allocate, &[ANY])?;
+                let links = go(child as u16, Call::Allocate, &[ANY])?;
+                go(child as u16, Call::Table, &[at, level, table, links])?;
+            }
+        }
+        go(ROOT, Call::Set, &[child, call::SET_FROZEN, 0])?;
+        Ok(())
+    }
+
+    /// What is due is taken, but nothing that is reserved or guaranteed.
+    fn due(&mut self, books: &World<'_>, processor: usize) {
+        let mut kept = Vec::new();
+        let has = |number: u16| {
+            let record = books.environment(number);
+            record.pages.load(Relaxed) + record.slices.load(Relaxed)
+        };
+        let before: u32 = (1..256).map(has).sum();
+        for number in self.living(books) {
+            let record = books.environment(number);
+            for (page, owned) in books.pages.iter().enumerate() {
+                let mine = owned.owner.load(Relaxed) == number;
+                let memory = owned.kind.load(Relaxed) == Kind::Data as u8;
+                if mine && memory && books.is_guaranteed(number, page as u32) {
+                    kept.push((page, number));
+                }
+            }
+            let least = |count: u32, reserved: u32| count.min(reserved);
+            let pages = least(
+                record.pages.load(Relaxed),
+                record.pages_reserved.load(Relaxed),
+            );
+            let slices = least(
+                record.slices.load(Relaxed),
+                record.slices_reserved.load(Relaxed),
+            );
+            kept.push((PAGES + pages as usize * 1000 + slices as usize, number));
+        }
+        books.due(processor);
+        self.taken += before - (1..256).map(has).sum::<u32>();
+        for (what, number) in kept {
+            let record = books.environment(number);
+            if !books.lives(number) {
+                assert_eq!(record.ended.load(Relaxed), end::REFUSED);
+            } else if what < PAGES {
+                assert_eq!(
+                    books.pages[what].owner.load(Relaxed),
+                    number,
+                    "{what} is guaranteed"
+                );
+            } else {
+                assert!(record.pages.load(Relaxed) as usize >= (what - PAGES) / 1000);
+                assert!(record.slices.load(Relaxed) as usize >= (what - PAGES) % 1000);
+            }
+        }
+    }
+
+    /// One step of whoever runs on a processor, or of the processor.
+    fn step(&mut self, here: &Processor<'_>) {
+        let books = here.books();
+        let current = books.machine.processor[here.number].current.load(Relaxed) as u16;
+        match self.chance.below(20) {
+            0 => {
+                world::next(here);
+            }
+            1 => {
+                let told = books.tick(here.number);
+                self.due(&books, here.number);
+                if told == Tick::Next || !self.chance.one_in(5) {
+                    world::next(here);
+                }
+            }
+            2 => {
+                books.reap();
+            }
+            3 | 4 if current != 0 => {
+                let living = self.living(&books);
+                let synchronous = self.chance.one_in(3);
+                if books
+                    .donate(here.number, self.chance.of(&living), synchronous)
+                    .is_ok()
+                {
+                    let now = books.machine.processor[here.number].current.load(Relaxed);
+                    here.enter(now as u16);
+                }
+            }
+            5 if current != 0 => self.scribble(&books, current),
+            _ if current != 0 => self.call(&books, current),
+            _ => {
+                world::next(here);
+            }
+        }
+        let current = books.machine.processor[here.number].current.load(Relaxed) as u16;
+        if books.environment(current).stopping.load(Relaxed) >= stopping::SUBMIT {
+            world::next(here);
+        }
+        self.model.follow(&books);
+    }
+}
+
+type Done = HashMap<(Call, Option<Error>), usize>;
+
+/// Some steps of a new machine, until its root ends. Returns how many, and how much was
+/// taken by force.
+fn run(seed: u64, steps: usize, done: &mut Done) -> (usize, u32) {
+    let memory = world::machine(PAGES);
+    let here = [memory.processor(0), memory.processor(1)];
+    let books = here[0].books();
+    let mut run = Run {
+        chance: Chance(seed),
+        model: Model::new(&books),
+        words: Vec::new(),
+        done: core::mem::take(done),
+        taken: 0,
+    };
+    let mut step = 0;
+    while step < steps && books.lives(ROOT) {
+        if step % 100 == 0 && run.living(&books).len() < 6 {
+            // It has not enough left at times.
+            let _ = run.populate(&books);
+        }
+        let processor = run.chance.below(2) as usize;
+        run.step(&here[processor]);
+        sums::check(&books);
+        if step % 16 == 0 {
+            check(&books);
+        }
+        step += 1;
+    }
+    *done = run.done;
+    (step, run.taken)
+}
+
+#[test]
+fn two_hundred_thousand_steps() {
+    let mut done = Done::new();
+    let (mut left, mut seed, mut taken) = (200_000, 0, 0);
+    while left != 0 {
+        let (steps, by_force) = run(seed, left.min(10_000), &mut done);
+        left -= steps;
+        taken += by_force;
+        seed += 1;
+    }
+    // Calls by chance are of use only if they are done at times.
+    for description in &TABLE[8..30] {
+        let count = done.get(&(description.call, None)).copied().unwrap_or(0);
+        assert!(count >= 10, "{}: {count}", description.name);
+    }
+    assert!(taken >= 10, "{taken}");
+}

@@ -1,0 +1,88 @@
+//! What must hold of environments, quotas and slices whenever no processor is in the kernel.
+
+use core::sync::atomic::Ordering::Relaxed;
+use std::vec::Vec;
+
+use postern_aegis_abi::records::{Environment, Kind, claim, stopping};
+use postern_aegis_abi::{ENVIRONMENTS, ROOT, SLICES};
+
+use crate::{Books, Hardware};
+
+/// Checks all of it. Panics where something does not hold.
+pub fn check<H: Hardware>(books: &Books<'_, H>) {
+    let machine = books.machine;
+    let there: Vec<(u16, &Environment)> = (1..ENVIRONMENTS as u16)
+        .map(|number| (number, books.environment(number)))
+        .filter(|(_, record)| record.claim.load(Relaxed) != claim::FREE)
+        .collect();
+    let exists = |number: u16| there.iter().any(|(other, _)| *other == number);
+    let sum = |count: fn(&Environment) -> u32| -> u32 {
+        there.iter().map(|(_, record)| count(record)).sum()
+    };
+    let kernels =
+        |page: &&postern_aegis_abi::records::Page| page.kind.load(Relaxed) == Kind::Kernel as u8;
+    let pages = books.pages.len() - books.pages.iter().filter(kernels).count();
+    let slices = machine.processors.load(Relaxed) as usize * SLICES;
+    assert_eq!(
+        sum(|record| record.pages_reserved.load(Relaxed)),
+        pages as u32
+    );
+    assert_eq!(
+        sum(|record| record.slices_reserved.load(Relaxed)),
+        slices as u32
+    );
+    let births = sum(|record| record.environments_limit.load(Relaxed));
+    assert_eq!(births as usize + there.len(), ENVIRONMENTS - 1, "numbers");
+    let dying = there
+        .iter()
+        .filter(|(_, record)| record.stopping.load(Relaxed) == stopping::END)
+        .count();
+    assert_eq!(machine.dying.load(Relaxed) as usize, dying);
+    for (number, record) in &there {
+        environment(books, *number, record, &exists);
+        let children = there
+            .iter()
+            .filter(|(_, other)| other.parent.load(Relaxed) == *number)
+            .count();
+        assert_eq!(record.children.load(Relaxed) as usize, children, "{number}");
+    }
+    for slice in machine.slices.iter().flatten() {
+        let (owner, runs) = (slice.owner.load(Relaxed), slice.runs.load(Relaxed));
+        assert_eq!(owner == 0, runs == 0, "{owner} {runs}");
+        assert!(
+            owner == 0 || exists(owner) && exists(runs),
+            "{owner} {runs}"
+        );
+    }
+    for page in books.pages {
+        let owner = page.owner.load(Relaxed);
+        assert!(owner == 0 || exists(owner), "a page of {owner}");
+    }
+}
+
+fn environment<H: Hardware>(
+    books: &Books<'_, H>,
+    number: u16,
+    record: &Environment,
+    exists: &dyn Fn(u16) -> bool,
+) {
+    let parent = record.parent.load(Relaxed);
+    assert!(number == ROOT || exists(parent), "{number} is of {parent}");
+    let server = record.server.load(Relaxed);
+    assert!(server == 0 || exists(server) && server != number);
+    let vectors = books.machine.slices.iter().flatten();
+    let owned = vectors
+        .filter(|slice| slice.owner.load(Relaxed) == number)
+        .count();
+    assert_eq!(record.slices.load(Relaxed) as usize, owned, "{number}");
+    assert!(record.pages_reserved.load(Relaxed) <= record.pages_limit.load(Relaxed));
+    assert!(record.slices_reserved.load(Relaxed) <= record.slices_limit.load(Relaxed));
+    assert_eq!(record.number.load(Relaxed), number);
+    let claim = record.claim.load(Relaxed);
+    if claim::RUNNING.contains(&claim) {
+        let current = &books.machine.processor[claim as usize - 1].current;
+        assert_eq!(current.load(Relaxed), u32::from(number));
+    }
+    assert!(claim != claim::ENDING || record.stopping.load(Relaxed) == stopping::END);
+    assert_ne!(claim, claim::CHANGING);
+}
