@@ -6,13 +6,15 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use postern_aegis_abi::records::{Machine, Page};
-use postern_aegis_abi::{Context, Error, Mapping, PAGE, ROOT, address};
+use postern_aegis_abi::{Context, Error, Mapping, PAGE, ROOT, address, status};
 use postern_aegis_books::{Books, Start};
 use spin::Once;
 
 use crate::hardware::loader::{Loaded, Range};
 use crate::hardware::serial::{self, Console};
-use crate::hardware::{descriptors, interrupts, loader, local, memory, others, registers, switch};
+use crate::hardware::{
+    descriptors, interrupts, loader, local, memory, others, port, provoke, registers, switch,
+};
 use crate::machine::{self, Here};
 use crate::panic;
 
@@ -31,7 +33,9 @@ static UP: AtomicU32 = AtomicU32::new(0);
 extern "C" fn kernel_first(start: u64) -> ! {
     serial::start();
     for (feature, there) in registers::required() {
-        assert!(there, "the processor has no {feature}");
+        if !there {
+            refuse(format_args!("the processor has no {feature}"));
+        }
     }
     let loaded = loader::read(start);
     let (books, kernel) = make_books(&loaded);
@@ -54,6 +58,9 @@ extern "C" fn kernel_first(start: u64) -> ! {
         "aegis: {} processors, {free} pages free",
         loaded.processors
     ));
+    if let Some(name) = loaded.provoke {
+        provoke::provoke(name, books.environment(ROOT));
+    }
     interrupts::start_clock(SLICE);
     switch::next()
 }
@@ -220,6 +227,12 @@ fn map(books: &Books<'static, Here>, at: u64, page: u32, flags: u64) -> Result<(
         }
     }
     books.map(ROOT, ROOT, at, Mapping::new(page, flags), 0)
+}
+
+/// There is something that the kernel cannot start with, or without.
+fn refuse(why: core::fmt::Arguments) -> ! {
+    say(format_args!("aegis: {why}"));
+    port::stop(status::BOOT)
 }
 
 /// Writes a line to the console.

@@ -114,8 +114,10 @@ first_gib:
 start_stack:
 
 .section .bss.first_stack, "aw", @nobits
-.balign 16
-    .skip 32768
+.balign 4096
+.global first_guard             # its lowest page is not mapped in the kernel's own tables
+first_guard:
+    .skip 36864
 .global first_stack
 first_stack:
 

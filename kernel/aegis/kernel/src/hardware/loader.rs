@@ -27,6 +27,8 @@ pub struct Loaded {
     pub controllers: [u32; postern_aegis_abi::PROCESSORS],
     /// How many processors there are.
     pub processors: usize,
+    /// What the command line says to [`provoke`](super::provoke).
+    pub provoke: Option<&'static str>,
 }
 
 fn word(at: u64) -> u64 {
@@ -56,6 +58,7 @@ pub fn read(start: u64) -> Loaded {
         package: Range::default(),
         controllers: [0; postern_aegis_abi::PROCESSORS],
         processors: 0,
+        provoke: provoked(word(start + 24)),
     };
     if half(start + 12) > 0 {
         let module = word(start + 16);
@@ -78,6 +81,15 @@ pub fn read(start: u64) -> Loaded {
     }
     processors(word(start + 32), &mut loaded);
     loaded
+}
+
+/// The value of `provoke=` in a command line, which ends with a zero; `at` is 0 if there is none.
+fn provoked(at: u64) -> Option<&'static str> {
+    const MOST: u64 = 256;
+    let line = (at != 0).then(|| words(at, MOST as usize))?;
+    let line = line.split(|&byte| byte == 0).next()?;
+    let mut said = core::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    said.find_map(|word| word.strip_prefix("provoke="))
 }
 
 /// Finds the processors in the firmware's table of interrupt controllers (ACPI, "APIC").

@@ -29,10 +29,28 @@ const NO_EXECUTE: u64 = 1 << 63;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
 unsafe extern "C" {
+    static first_guard: u8;
     static kernel_text: u8;
     static kernel_constants: u8;
     static kernel_data: u8;
     static kernel_end: u8;
+}
+
+/// An address of the kernel's text, of its constants, and of its data.
+pub fn samples() -> [u64; 3] {
+    // SAFETY: addresses of symbols of the linker; nothing is read.
+    unsafe {
+        [
+            symbol(&kernel_text),
+            symbol(&kernel_constants),
+            symbol(&kernel_data),
+        ]
+    }
+}
+
+/// Where the kernel sees one of its own addresses in the map of all memory.
+pub fn elsewhere(address: u64) -> u64 {
+    address - BASE + PHYSICAL
 }
 
 /// The words of a page.
@@ -156,15 +174,19 @@ pub fn make_tables(taken: &mut Taken, pages: usize, books: (u64, u64)) {
     let root = taken.page();
     let data = NO_EXECUTE | WRITE | GLOBAL;
     // SAFETY: addresses of the linker's symbols.
-    let (text, constants, writable, end) = unsafe {
+    let (text, constants, writable, end, guard) = unsafe {
         (
             symbol(&kernel_text),
             symbol(&kernel_constants),
             symbol(&kernel_data),
             symbol(&kernel_end),
+            symbol(&first_guard),
         )
     };
-    for at in (text..end).step_by(PAGE).filter(|&at| !local::is_guard(at)) {
+    for at in (text..end)
+        .step_by(PAGE)
+        .filter(|&at| at != guard && !local::is_guard(at))
+    {
         let flags = match at {
             _ if at < constants => GLOBAL,
             _ if at < writable => NO_EXECUTE | GLOBAL,

@@ -14,6 +14,7 @@
 //! | `loader.rs` | what the loader says: memory, the boot package, the firmware's tables |
 //! | `others.rs` | starting the other processors |
 //! | `switch.rs` | entering environments |
+//! | `provoke.rs` | what protections forbid, done for tests |
 //! | `../start.s`, `../entry.s` | before Rust; into the kernel and out of it |
 
 pub mod arena;
@@ -24,6 +25,7 @@ pub mod local;
 pub mod memory;
 pub mod others;
 pub mod port;
+pub mod provoke;
 pub mod registers;
 pub mod serial;
 pub mod switch;
