@@ -19,79 +19,93 @@ static long map(long pages)
 	return call6(SYS_mmap, (long)place, pages * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file, 0);
 }
 
-static void named(const char *what, long pages, uint64_t took)
+static void touch(long pages)
 {
-	char name[64];
+	for (long page = 0; page < pages; page++)
+		((volatile char *)place)[page * PAGE] = 1;
+}
 
-	snprintf(name, sizeof name, pages == 1 ? "%s" : "%s-%ld", what, pages);
-	row(name, took);
+/* A row: what is measured, and what makes that possible once more. */
+#define PRIMITIVE(what, before, measured, after)                                        \
+	do {                                                                            \
+		uint64_t least_ = ~0ull, clock_ = clock_itself();                       \
+		long result_ = 0;                                                       \
+		char name_[64];                                                         \
+		for (int try_ = 0; try_ < 10; try_++) {                                 \
+			before;                                                         \
+			MARK(BEGIN);                                                    \
+			uint64_t begun_ = now();                                        \
+			result_ |= measured;                                            \
+			uint64_t took_ = now() - begun_ - clock_;                       \
+			MARK(END);                                                      \
+			after;                                                          \
+			if (took_ < least_)                                             \
+				least_ = took_;                                         \
+		}                                                                       \
+		if (result_)                                                            \
+			fail(what);                                                     \
+		snprintf(name_, sizeof name_, pages == 1 ? what : what "-%ld", pages);  \
+		row(name_, least_, 1);                                                  \
+	} while (0)
+
+static long unmap(long pages)
+{
+	return call3(SYS_munmap, place, pages * PAGE, 0);
+}
+
+static long protect(long pages, int protection)
+{
+	return call3(SYS_mprotect, place, pages * PAGE, protection);
 }
 
 static void primitives(long pages)
 {
-	uint64_t least[4], took;
-
-	memset(least, 0xff, sizeof least);
-	/* In turn, so that each finds what it needs. */
-	for (int try = 0; try < 10; try++) {
-		long results[4];
-
-		for (int k = 0; k < 4; k++) {
-			uint64_t begun = now();
-
-			switch (k) {
-			case 0: results[k] = map(pages) == (long)place ? 0 : -1; break;
-			case 1: results[k] = call3(SYS_mprotect, place, pages * PAGE, PROT_READ); break;
-			case 2: results[k] = call3(SYS_mprotect, place, pages * PAGE, PROT_READ | PROT_WRITE); break;
-			default: results[k] = call3(SYS_munmap, place, pages * PAGE, 0);
-			}
-			took = now() - begun - clock_itself();
-			least[k] = took < least[k] ? took : least[k];
-			if (results[k])
-				fail("primitives");
-			/* Written pages stay writable in the tables. */
-			for (long page = 0; k != 1 && k != 3 && page < pages; page++)
-				((volatile char *)place)[page * PAGE] = 1;
-		}
-	}
-	named("mmap", pages, least[0]);
-	named("mprotect-less", pages, least[1]);
-	named("mprotect-more", pages, least[2]);
-	named("munmap", pages, least[3]);
+	PRIMITIVE("mmap", unmap(pages), map(pages) != (long)place, );
+	PRIMITIVE("mprotect-less", touch(pages), protect(pages, PROT_READ), protect(pages, PROT_READ | PROT_WRITE));
+	PRIMITIVE("mprotect-more", (touch(pages), protect(pages, PROT_READ)), protect(pages, PROT_READ | PROT_WRITE), );
+	PRIMITIVE("munmap", touch(pages), unmap(pages), map(pages));
 }
 
 /* The handler of a page that is missing: binds one, and the program goes on at the same instruction. */
 static uint64_t arrived;
 
-static void missing(int number)
+static void returns(int number)
 {
-	arrived = now();
 	(void)number;
 	if (map(1) != (long)place)
 		fail("mmap in a handler");
 }
 
-static void served_by_signal(void)
+static void arrives(int number)
 {
-	struct sigaction action = { .sa_handler = missing };
-	uint64_t to = ~0ull, trip = ~0ull;
+	arrived = now();
+	MARK(END);
+	returns(number);
+}
+
+/* What a read of the missing page takes, to the handler or until it is done. */
+static uint64_t missing(void (*handler)(int), int whole)
+{
+	struct sigaction action = { .sa_handler = handler };
+	uint64_t least = ~0ull;
 
 	sigaction(SIGSEGV, &action, NULL);
 	for (int try = 0; try < TRIES; try++) {
-		uint64_t begun, took, clock = clock_itself();
+		uint64_t begun, ended, clock = clock_itself();
 
-		call3(SYS_mprotect, place, PAGE, PROT_NONE);
 		call6(SYS_mmap, (long)place, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		MARK(BEGIN);
 		begun = now();
 		*(volatile char *)place;
-		took = now() - begun - clock;
-		trip = took < trip ? took : trip;
-		took = arrived - begun - clock;
-		to = took < to ? took : to;
+		ended = now();
+		MARK(END);
+		if (!whole)
+			ended = arrived;
+		if (ended - begun - clock < least)
+			least = ended - begun - clock;
 	}
 	signal(SIGSEGV, SIG_DFL);
-	row("translation", to);
-	row("translation-trip", trip);
+	return least;
 }
 
 /* The same by another thread, which the kernel tells of missing pages. */
@@ -129,12 +143,14 @@ static void served_by_thread(void)
 		uint64_t begun, took, clock = clock_itself();
 
 		call3(SYS_madvise, place, PAGE, MADV_DONTNEED);
+		MARK(BEGIN);
 		begun = now();
 		*(volatile char *)place;
 		took = now() - begun - clock;
+		MARK(END);
 		trip = took < trip ? took : trip;
 	}
-	row("userfaultfd-trip", trip);
+	row("userfaultfd-trip", trip, 1);
 }
 
 void memory(void)
@@ -147,6 +163,7 @@ void memory(void)
 	memset(place, 1, MANY * PAGE);
 	primitives(1);
 	primitives(MANY);
-	served_by_signal();
+	row("translation", missing(arrives, 0), 1);
+	row("translation-trip", missing(returns, 1), 1);
 	served_by_thread();
 }

@@ -134,7 +134,7 @@ static void measure(const char *name, void (*prepare)(void), void (*answer)(void
 	for (int k = 0; k < 10; k++)
 		ask();
 	LEAST(took, for (int k = 0; k < 10; k++) ask());
-	row(name, took / 20);
+	row(name, took, 20);
 	kill(peer, SIGKILL);
 	waitpid(peer, NULL, 0);
 }

@@ -1,7 +1,7 @@
 //! Calls that take a stack: the kernel's own here, all others by the books.
 
 use postern_aegis_abi::records::end;
-use postern_aegis_abi::{Call, Error, ROOT, call, status};
+use postern_aegis_abi::{Call, Error, Mapping, ROOT, call, status};
 use postern_aegis_books::Hardware;
 
 use crate::hardware::port;
@@ -12,16 +12,55 @@ use crate::{events, judge};
 /// Bytes that a call on bytes moves at a time.
 const PIECE: usize = 256;
 
-/// `entry.s` calls this with a call's number and its arguments, on this processor's stack; the
-/// result goes to rax.
+/// A call on this processor's stack: its arguments and its number; the result goes to rax.
+type Served = extern "C" fn(&[u64; 6], u64) -> i64;
+
+/// What `entry.s` calls for each number. The calls that environments make most have functions of
+/// their own.
 #[unsafe(no_mangle)]
-extern "C" fn kernel_call(number: u8, arguments: &[u64; 6]) -> i64 {
-    let Some(call) = Call::of(number) else {
+static kernel_calls: [Served; call::TABLE.len()] = {
+    let mut calls: [Served; call::TABLE.len()] = [other; _];
+    calls[Call::NullStack as usize] = null;
+    calls[Call::Map as usize] = map;
+    calls[Call::Unmap as usize] = unmap;
+    calls[Call::Protect as usize] = protect;
+    calls
+};
+
+fn result(result: Result<(), Error>) -> i64 {
+    result.map_or_else(|error| error as i64, |()| 0)
+}
+
+extern "C" fn null(_arguments: &[u64; 6], _number: u64) -> i64 {
+    0
+}
+
+/// In the caller's own space; in others' it is a call as all others.
+extern "C" fn map(arguments: &[u64; 6], number: u64) -> i64 {
+    let [address, mapping, capability, 0, _, _] = *arguments else {
+        return other(arguments, number);
+    };
+    let caller = current();
+    result(books().map(caller, caller, address, Mapping(mapping), capability))
+}
+
+extern "C" fn unmap(arguments: &[u64; 6], number: u64) -> i64 {
+    let [address, 0, ..] = *arguments else {
+        return other(arguments, number);
+    };
+    result(books().unmap(current(), address))
+}
+
+extern "C" fn protect(arguments: &[u64; 6], _number: u64) -> i64 {
+    result(books().protect(current(), arguments[0], arguments[1]))
+}
+
+extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
+    let Some(call) = Call::of(number as u8) else {
         return Error::NoCall as i64;
     };
     let caller = current();
     let result = match call {
-        Call::NullStack => Ok(0),
         Call::Yield => events::leave(),
         Call::Write => write(caller, arguments[0], arguments[1]),
         Call::Read => read(caller),
@@ -29,12 +68,14 @@ extern "C" fn kernel_call(number: u8, arguments: &[u64; 6]) -> i64 {
         Call::Stop => stop(caller, arguments[0]),
         _ => books().call(caller, call, *arguments),
     };
-    // The caller may have ended, or been handed over, by its own call or another's.
-    events::leave_if_stopping();
-    match result {
-        Ok(value) => value as i64,
-        Err(error) => error as i64,
-    }
+    result.map_or_else(|error| error as i64, |value| value as i64)
+}
+
+/// The caller has ended or was handed over, by its own call or another's. `entry.s` calls this
+/// after a call.
+#[unsafe(no_mangle)]
+extern "C" fn kernel_leave() -> ! {
+    events::leave()
 }
 
 fn write(caller: u16, address: u64, length: u64) -> Result<u64, Error> {

@@ -170,7 +170,7 @@ not_ready:
     movq $-{BUSY}, %rax
     jmp leave_flags
 not_idle:
-    cmpl ${ENDING_CLAIM}, %eax
+    cmpl ${CHANGING}, %eax
     movq $-{BUSY}, %rax
     movq $-{NO_ENVIRONMENT}, %rcx
     cmovaeq %rcx, %rax
@@ -178,7 +178,7 @@ leave_flags:
     movq %gs:{FLAGS}, %r11
     jmp leave
 
-# Calls that Rust does: its arguments are the number and an array of the six argument registers.
+# Calls that Rust does, by a table of functions: their arguments are an array of the six argument registers, and the number.
 .balign 16
 call_stack:
     movq %rsp, %gs:{RSP}
@@ -189,10 +189,12 @@ call_stack:
     pushq %rdx
     pushq %rsi
     pushq %rdi
-    movzbl %al, %edi
-    movq %rsp, %rsi
-    cld
-    call kernel_call
+    movzbl %al, %esi
+    movq %rsp, %rdi
+    call *kernel_calls(,%rsi,8)
+    movq %gs:{CURRENT}, %rcx
+    cmpl ${SUBMIT}, {E_STOPPING}(%rcx)
+    jae kernel_leave            # the caller has ended or was handed over
     popq %rdi
     popq %rsi
     popq %rdx

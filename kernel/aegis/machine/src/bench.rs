@@ -6,7 +6,7 @@ use clap::Args;
 use postern_aegis_machine::emulator::Machine;
 use postern_aegis_machine::figures::{Column, Report};
 use postern_aegis_machine::linux::{Linux, LinuxError};
-use postern_aegis_machine::{place, said, software};
+use postern_aegis_machine::{count, place, said, software};
 
 use crate::command::{self, Outcome};
 
@@ -37,13 +37,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
         ..Machine::default()
     };
     command::progress("counting Aegis's instructions");
-    let ended = machine.run(&software, |_| ())?;
+    let (ended, counts) = count::run(&machine, &software, &place::target())?;
     if !ended.status.is_well() {
         println!("{}", ended.lines.join("\n"));
         command::progress(&ended.status.to_string());
         return Ok(false);
     }
-    let aegis = said::figures(ended.lines.iter().map(String::as_str));
+    let aegis = said::figures(ended.lines.iter().map(String::as_str), &counts);
     let mut report = Report {
         aegis,
         linux: Vec::new(),

@@ -12,6 +12,7 @@
 //! | [`build`] | kernel and programs, built by cargo |
 //! | [`status`] | what the machine's exit status means |
 //! | [`emulator`] | QEMU: options, lines of the serial port, its end |
+//! | [`count`] | a run in which heavy instructions are counted |
 //! | [`said`] | lines that programs say for this side |
 //! | [`linux`] | Debian's Linux in the same emulator, to compare with |
 //! | [`plot`] | the shares of a processor, drawn |
@@ -20,6 +21,7 @@
 
 pub mod archive;
 pub mod build;
+pub mod count;
 pub mod emulator;
 pub mod figures;
 pub mod linux;

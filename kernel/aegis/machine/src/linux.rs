@@ -9,7 +9,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::archive::Archive;
-use crate::emulator::{self, EmulatorError, Ended, Machine, Software};
+use crate::count::{self, CountError};
+use crate::emulator::{self, Ended, Machine, Software};
 use crate::place;
 use crate::said::{self, Figures};
 
@@ -40,15 +41,15 @@ pub enum LinuxError {
     /// The kernel was not fetched.
     #[error("there is no kernel {0}: `make setup-kernel` fetches it on Debian 12")]
     Kernel(String),
-    /// The program cannot be compiled.
+    /// Its program cannot be compiled.
     #[error("bench/aegis cannot be compiled: {0}")]
     Compiler(String),
     /// A file cannot be read or written.
     #[error("{path}: {1}", path = .0.display())]
     File(PathBuf, std::io::Error),
-    /// The emulator.
+    /// It cannot be run and counted.
     #[error(transparent)]
-    Emulator(#[from] EmulatorError),
+    Count(#[from] CountError),
     /// The program did not come to its end.
     #[error("Linux {version} did not come to the end of its program; it said:\n{said}")]
     Failed {
@@ -87,18 +88,16 @@ impl Linux {
             limit: Duration::from_secs(300),
             ..Machine::default()
         };
-        let ended = machine.run(
-            &Software {
-                kernel,
-                initial,
-                line,
-            },
-            |_| (),
-        )?;
-        self.read(&ended)
+        let software = Software {
+            kernel,
+            initial,
+            line,
+        };
+        let (ended, counts) = count::run(&machine, &software, &folder)?;
+        self.read(&ended, &counts)
     }
 
-    fn read(&self, ended: &Ended) -> Result<Baseline, LinuxError> {
+    fn read(&self, ended: &Ended, counts: &str) -> Result<Baseline, LinuxError> {
         let lines = || ended.lines.iter().map(String::as_str);
         if !lines().any(|line| line == DONE) {
             let last = ended.lines.len().saturating_sub(20);
@@ -108,7 +107,7 @@ impl Linux {
             });
         }
         Ok(Baseline {
-            figures: said::figures(lines()),
+            figures: said::figures(lines(), counts),
             notes: said::notes(lines()),
         })
     }

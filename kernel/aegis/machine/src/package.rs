@@ -35,11 +35,13 @@ pub enum PackageError {
 /// The package of a root program (ELF), an archive for it and a kernel (ELF).
 pub fn pack(root: &[u8], archive: Archive, kernel: &[u8]) -> Result<Vec<u8>, PackageError> {
     let program = program::flat(root, ROOT_PROGRAM + PAGE as u64)?;
-    Ok(join(
-        &program,
-        &archive.finish(),
-        symbols::lines(kernel)?.as_bytes(),
-    ))
+    pack_flat(&program, archive, kernel)
+}
+
+/// The same of a root program as it stands in memory.
+pub fn pack_flat(program: &[u8], archive: Archive, kernel: &[u8]) -> Result<Vec<u8>, PackageError> {
+    let symbols = symbols::lines(kernel)?;
+    Ok(join(program, &archive.finish(), symbols.as_bytes()))
 }
 
 fn join(program: &[u8], archive: &[u8], symbols: &[u8]) -> Vec<u8> {

@@ -3,24 +3,93 @@
 //! | line | what |
 //! |---|---|
 //! | `test NAME ok`, `test NAME FAILED: WHY`, `test NAME skipped: WHY` | a test has ended so |
-//! | `figure NAME NUMBER` | a figure: instructions, if nothing else is said |
+//! | `figure NAME INSTRUCTIONS [REPEATS]` | a figure, and how often it was done in each measurement: once, if nothing else is said |
 //! | `note TEXT` | what belongs to figures in words |
 //! | `trace-of LABEL LABEL …` | whom the numbers of traces are of |
 //! | `trace TICK NUMBER NUMBER …` | slices that each has had up to a tick |
 
 use std::collections::BTreeMap;
 
-/// Figures by their names.
-pub type Figures = BTreeMap<String, u64>;
+/// Instructions that a real processor takes hundreds of cycles for, by how often they were executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heavy {
+    /// Loads of CR3: the address space changes.
+    pub cr3: u64,
+    /// Returns from interrupts.
+    pub iret: u64,
+    /// Writes of model-specific registers.
+    pub wrmsr: u64,
+}
 
-/// The figures among lines; the last one of a name counts.
-pub fn figures<'a>(lines: impl IntoIterator<Item = &'a str>) -> Figures {
+/// A figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// Instructions.
+    pub instructions: u64,
+    /// How many times that was done in a measurement.
+    pub repeats: u64,
+    /// Heavy instructions of a whole measurement, if they were counted.
+    pub heavy: Option<Heavy>,
+}
+
+impl std::fmt::Display for Figure {
+    /// `308 (0 0 0)`: instructions, and loads of CR3, irets and wrmsrs of each.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.instructions)?;
+        let Some(heavy) = self.heavy else {
+            return Ok(());
+        };
+        let each = |number: u64| match number.is_multiple_of(self.repeats) {
+            true => (number / self.repeats).to_string(),
+            false => format!("{:.1}", number as f64 / self.repeats as f64),
+        };
+        write!(
+            f,
+            " ({} {} {})",
+            each(heavy.cr3),
+            each(heavy.iret),
+            each(heavy.wrmsr)
+        )
+    }
+}
+
+/// Figures by their names.
+pub type Figures = BTreeMap<String, Figure>;
+
+/// The figures among lines; the last one of a name counts. Lines of `bench/aegis/count.c` belong to
+/// them in turn: instructions, loads of CR3, irets, wrmsrs of a measurement. Where there were
+/// no marks the first is the greatest number, and nothing is known.
+pub fn figures<'a>(lines: impl IntoIterator<Item = &'a str>, counts: &str) -> Figures {
     let found = lines.into_iter().filter_map(|line| {
         let mut words = line.strip_prefix("figure ")?.split_whitespace();
-        let (name, number) = (words.next()?, words.next()?);
-        Some((name.to_owned(), number.parse().ok()?))
+        let (name, instructions) = (words.next()?, words.next()?.parse().ok()?);
+        let repeats = words.next().and_then(|word| word.parse().ok());
+        let repeats = repeats.unwrap_or(1).max(1);
+        let figure = Figure {
+            instructions,
+            repeats,
+            heavy: None,
+        };
+        Some((name.to_owned(), figure))
     });
-    found.collect()
+    let mut counts = counts.lines();
+    let counted = found.map(|(name, mut figure)| {
+        figure.heavy = counts.next().and_then(heavy);
+        (name, figure)
+    });
+    counted.collect()
+}
+
+fn heavy(line: &str) -> Option<Heavy> {
+    let numbers: Vec<u64> = line
+        .split(' ')
+        .map_while(|word| word.parse().ok())
+        .collect();
+    match numbers[..] {
+        [u64::MAX, ..] => None,
+        [_, cr3, iret, wrmsr] => Some(Heavy { cr3, iret, wrmsr }),
+        _ => None,
+    }
 }
 
 /// The notes among lines.
@@ -100,13 +169,15 @@ mod tests {
             "figure",
             "figure x",
             "figure y z",
-            "figure map 7 each",
+            "figure pipe 7 20",
+            "figure last 1",
         ];
-        let found = figures(lines);
-        assert_eq!(
-            found.into_iter().collect::<Vec<_>>(),
-            [("map".into(), 7), ("null".into(), 30)]
-        );
+        let found = figures(lines, "35 0 0 0\n150 20 30 0\n18446744073709551615 0 0 0\n");
+        let shown: Vec<_> = found
+            .into_iter()
+            .map(|(name, figure)| format!("{name} {figure}"))
+            .collect();
+        assert_eq!(shown, ["last 1", "null 30 (0 0 0)", "pipe 7 (1 1.5 0)"]);
         assert_eq!(
             notes(["note retbleed: untrained", "noted"]),
             ["retbleed: untrained"]

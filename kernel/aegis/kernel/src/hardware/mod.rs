@@ -35,7 +35,7 @@ use core::mem::offset_of;
 
 use local::Local;
 use postern_aegis_abi::context::{Context, Saved};
-use postern_aegis_abi::records::{Environment, Processor, Slice, claim};
+use postern_aegis_abi::records::{Environment, Processor, Slice, claim, stopping};
 use postern_aegis_abi::{Error, call};
 
 global_asm!(include_str!("../start.s"), options(att_syntax, raw));
@@ -83,7 +83,8 @@ global_asm!(
     NO_CALL = const -(Error::NoCall as i64),
     NO_ENVIRONMENT = const -(Error::NoEnvironment as i64),
     BUSY = const -(Error::Busy as i64),
-    ENDING_CLAIM = const claim::ENDING,
+    SUBMIT = const stopping::SUBMIT,
+    CHANGING = const claim::CHANGING,
     CALLS = const call::TABLE.len(),
     CLOCK = const interrupts::CLOCK,
     REQUEST = const interrupts::REQUEST,

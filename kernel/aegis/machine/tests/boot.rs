@@ -1,0 +1,287 @@
+//! Aegis in an emulator: its own tests, calls at random, exact figures, what its page tables allow,
+//! and what the machine's end says.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use postern_aegis_abi::address;
+use postern_aegis_machine::archive::Archive;
+use postern_aegis_machine::emulator::{self, Ended, Machine, Software};
+use postern_aegis_machine::status::Status;
+use postern_aegis_machine::{build, count, package, place, said, software};
+
+/// How long calls are made at random, in ticks of a millisecond.
+const TICKS: u64 = 15_000;
+
+/// What everything takes in instructions, exactly: one more is a change that somebody must want.
+const BUDGETS: &[(&str, u64)] = &[];
+
+/// Builds once; false, and a word, if there is no emulator.
+fn ready() -> bool {
+    static READY: OnceLock<bool> = OnceLock::new();
+    *READY.get_or_init(|| {
+        if !emulator::is_there() {
+            println!("SKIPPED: no qemu-system-x86_64; `make setup-aegis` installs it");
+            return false;
+        }
+        build::all().expect("kernel and programs build");
+        true
+    })
+}
+
+/// Runs a root program with parameters.
+fn run(machine: &Machine, root: &str, parameters: &[(&str, u64)]) -> Ended {
+    let folder = tempfile::tempdir().expect("a folder");
+    let parameters = parameters.iter();
+    let parameters: Vec<_> = parameters
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect();
+    let software = software::prepare(root, &parameters, folder.path()).expect("a package");
+    machine.run(&software, |_| ()).expect("an emulator")
+}
+
+fn processors(processors: u32) -> Machine {
+    Machine {
+        processors,
+        limit: Duration::from_secs(240),
+        ..Machine::default()
+    }
+}
+
+#[track_caller]
+fn assert_well(ended: &Ended) {
+    assert!(
+        ended.status.is_well(),
+        "{}\n{}",
+        ended.status,
+        ended.lines.join("\n")
+    );
+}
+
+fn tests_pass(number: u32) {
+    if !ready() {
+        return;
+    }
+    let ended = run(&processors(number), "tests", &[]);
+    let tests = said::tests(ended.lines.iter().map(String::as_str));
+    let failed: Vec<_> = tests.iter().filter(|test| !test.passed).collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert_well(&ended);
+    assert!(tests.len() > 20, "{} tests", tests.len());
+}
+
+#[test]
+#[ignore = "its program is not written yet"]
+fn tests_pass_on_one_processor() {
+    tests_pass(1);
+}
+
+#[test]
+#[ignore = "its program is not written yet"]
+fn tests_pass_on_two_processors() {
+    tests_pass(2);
+}
+
+/// A seed that differs from day to day would be a test that fails on some days: `make soak` has it.
+fn survives_calls_at_random(number: u32) {
+    if !ready() {
+        return;
+    }
+    let parameters = [("seed", u64::from(number)), ("ticks", TICKS)];
+    assert_well(&run(&processors(number), "fuzz", &parameters));
+}
+
+#[test]
+#[ignore = "its program is not written yet"]
+fn calls_at_random_on_one_processor() {
+    survives_calls_at_random(1);
+}
+
+#[test]
+#[ignore = "its program is not written yet"]
+fn calls_at_random_on_two_processors() {
+    survives_calls_at_random(2);
+}
+
+#[test]
+#[ignore = "its program is not written yet"]
+fn figures_are_the_budgets() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let software = software::prepare("bench", &[], folder.path()).expect("a package");
+    let machine = Machine {
+        counted: true,
+        ..processors(1)
+    };
+    let (ended, counts) = count::run(&machine, &software, folder.path()).expect("an emulator");
+    assert_well(&ended);
+    let figures = said::figures(ended.lines.iter().map(String::as_str), &counts);
+    let found: Vec<_> = figures
+        .iter()
+        .map(|(name, figure)| (&**name, figure.instructions))
+        .collect();
+    assert_eq!(
+        found, BUDGETS,
+        "a change of a figure is a change of this table"
+    );
+}
+
+/// A package of a root program in machine code.
+fn flat(folder: &Path, code: &[u8], archive: Archive) -> Software {
+    let kernel = build::elf("aegis").expect("the kernel");
+    let bytes = package::pack_flat(code, archive, &kernel).expect("a package");
+    let initial = emulator::write(folder, "package", &bytes).expect("a file");
+    Software {
+        kernel: place::program("aegis"),
+        initial,
+        line: String::new(),
+    }
+}
+
+/// `jmp .`: a root program that does nothing, and no end of a slice ends it.
+const LOOP: [u8; 2] = [0xeb, 0xfe];
+
+/// What QEMU's monitor answers to some commands once the kernel has started its root.
+fn asked(number: u32, commands: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("monitor");
+    let option = format!("unix:{},server,nowait", socket.display());
+    let machine = Machine {
+        more: vec!["-monitor".into(), option.into()],
+        limit: Duration::from_secs(60),
+        ..processors(number)
+    };
+    let software = flat(folder.path(), &LOOP, Archive::default());
+    let mut answers = None;
+    let ended = machine.run(&software, |line| {
+        if answers.is_none() && line.starts_with("aegis: ") {
+            answers = Some(ask(&socket, commands).expect("a monitor"));
+        }
+    });
+    assert_eq!(ended.expect("an emulator").status, Status::Silent);
+    answers.expect("the kernel's first line")
+}
+
+fn ask(socket: &Path, commands: &[&str]) -> std::io::Result<String> {
+    let mut monitor = UnixStream::connect(socket)?;
+    until_prompt(&mut monitor)?;
+    let mut answer = |command: &str| {
+        writeln!(monitor, "{command}")?;
+        until_prompt(&mut monitor)
+    };
+    // The first processor is the kernel's own until the root begins.
+    let root = format!("{:016x}-", address::ROOT_PROGRAM);
+    while !answer("info mem")?.contains(&root) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    answer("stop")?;
+    let answers: std::io::Result<String> = commands.iter().map(|command| answer(command)).collect();
+    // The machine's end cuts this one off.
+    answer("quit").ok();
+    answers
+}
+
+/// What the monitor says until it waits for the next command.
+fn until_prompt(monitor: &mut UnixStream) -> std::io::Result<String> {
+    let (mut said, mut bytes) = (Vec::new(), [0; 1 << 16]);
+    while !said.ends_with(b"\n(qemu) ") {
+        match monitor.read(&mut bytes)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => said.extend(&bytes[..read]),
+        }
+    }
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}
+
+/// The kernel's half: nothing is both writable and executable, or a user's. What all can read of it
+/// in the lower half, nobody writes.
+#[test]
+fn page_tables_in_use_keep_writing_and_executing_apart() {
+    if !ready() {
+        return;
+    }
+    let answers = asked(2, &["info tlb", "info mem"]);
+    let (mut kernel, mut executable) = (0, 0);
+    for line in answers.lines() {
+        // `ADDRESS: PHYSICAL XGPDACTUW`, with X for pages that are not executed.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [address, _, flags] = words[..] else {
+            continue;
+        };
+        let address = u64::from_str_radix(address.trim_end_matches(':'), 16);
+        let (Ok(address), 9) = (address, flags.len()) else {
+            continue;
+        };
+        if address >> 63 != 0 {
+            kernel += 1;
+            let (fixed, write) = (flags.starts_with('X'), flags.ends_with('W'));
+            executable += u32::from(!fixed);
+            assert!(fixed || !write, "{line}");
+            assert_eq!(&flags[7..8], "-", "{line}");
+        }
+    }
+    assert!(kernel > 100 && executable > 0, "{kernel} {executable}");
+    // `START-END SIZE urw`, with the flags of all levels taken together.
+    let mut shared = 0;
+    for line in answers.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [range, _, flags] = words[..] else {
+            continue;
+        };
+        let start = range
+            .split_once('-')
+            .map(|(start, _)| u64::from_str_radix(start, 16));
+        let Some(Ok(start)) = start else { continue };
+        if (0x7f00_0000_0000..1 << 47).contains(&start) {
+            shared += 1;
+            assert!(flags.ends_with("r-"), "{line}");
+        }
+    }
+    assert!(shared >= 2, "{shared}");
+}
+
+/// A panic tells who called whom by name, and the machine's end says that it was one.
+#[test]
+fn a_panic_has_a_backtrace_with_names() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    // There is no memory for the root's copy of it.
+    let mut archive = Archive::default();
+    archive.file("large", &vec![0; 40 << 20]);
+    let software = flat(folder.path(), &LOOP, archive);
+    let machine = Machine {
+        memory: 64,
+        ..processors(1)
+    };
+    let ended = machine.run(&software, |_| ()).expect("an emulator");
+    assert_eq!(ended.status, Status::Panic, "{}", ended.lines.join("\n"));
+    let said = ended.lines.join("\n");
+    assert!(said.contains("the root environment: "), "{said}");
+    assert!(said.contains("kernel_first+0x"), "{said}");
+}
+
+#[test]
+fn the_smallest_root_stops_the_machine() {
+    if !ready() {
+        return;
+    }
+    for number in [1, 2, 8] {
+        let ended = run(&processors(number), "hello", &[]);
+        assert_well(&ended);
+        assert!(
+            ended
+                .lines
+                .iter()
+                .any(|line| line == "hello from environment 1"),
+            "{:?}",
+            ended.lines
+        );
+    }
+}
