@@ -267,6 +267,7 @@ exception_\vector:
 9:  movq (%rsp), %rsi           # no handler: the environment ends at this instruction
     movq %gs:{STACK}, %rsp
     movl $\vector, %edi
+    cld
     call kernel_unhandled
     ud2
 .endm

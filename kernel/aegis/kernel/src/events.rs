@@ -3,8 +3,9 @@
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
+use postern_aegis_abi::address::GUARANTEED;
 use postern_aegis_abi::context::Saved;
-use postern_aegis_abi::records::{Environment, Slice, claim, stopping};
+use postern_aegis_abi::records::{Environment, Slice, claim, end, stopping};
 use postern_aegis_abi::{Context, ROOT, status};
 use postern_aegis_books::{Emergency, Hardware, Tick};
 
@@ -116,11 +117,15 @@ fn miss(frame: &mut Frame) {
         context[(at + offset_of!(Saved, address)) / 8].store(address, Relaxed);
     };
     let handler = word(context, offset_of!(Context, exception) + 8 * 14);
-    if handler >> 12 != address >> 12 {
-        if books().guarantee(number, address) {
-            return;
-        }
-        if handler != 0 {
+    if books().guarantee(number, address) {
+        return;
+    }
+    match handler {
+        // Not even here: the handler's own page.
+        _ if handler != 0 && handler >> 12 == address >> 12 => {}
+        0 if address < GUARANTEED => end(end::EXCEPTION + 14, frame.rip),
+        0 => {}
+        _ => {
             save_fault(offset_of!(Context, excepted));
             return resume_at(frame, handler);
         }
