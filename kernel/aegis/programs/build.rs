@@ -3,19 +3,17 @@
 use std::env::var;
 use std::path::Path;
 
-const ROOTS: &[&str] = &["hello"];
+const ROOTS: &[&str] = &["hello", "monitor", "tests", "demo", "bench", "fuzz"];
+const OTHERS: &[&str] = &["player", "hammer"];
 
 fn main() {
     let folder = var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let link = Path::new(&folder).join("link");
-    for script in ["root.ld", "program.ld"] {
-        println!("cargo:rerun-if-changed={}", link.join(script).display());
-    }
-    for root in ROOTS {
-        println!(
-            "cargo:rustc-link-arg-bin={root}=-T{}",
-            link.join("root.ld").display()
-        );
+    for (script, programs) in [("root.ld", ROOTS), ("program.ld", OTHERS)] {
+        let script = Path::new(&folder).join("link").join(script);
+        println!("cargo:rerun-if-changed={}", script.display());
+        for program in programs {
+            println!("cargo:rustc-link-arg-bin={program}=-T{}", script.display());
+        }
     }
     for option in [
         "--gc-sections",

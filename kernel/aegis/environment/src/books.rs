@@ -4,7 +4,7 @@ mod trusted;
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::records::{Environment, Kind, Machine, NONE, Page, claim};
+use postern_aegis_abi::records::{Environment, Kind, Machine, NONE, Page, claim, stopping};
 use postern_aegis_abi::{ENVIRONMENTS, address};
 
 pub use trusted::{machine, pages};
@@ -29,10 +29,10 @@ pub fn environment(number: u16) -> &'static Environment {
 
 /// Whether an environment of this number lives.
 pub fn lives(number: u16) -> bool {
-    !matches!(
-        environment(number).claim.load(Relaxed),
-        claim::FREE | claim::ENDING
-    )
+    let record = environment(number);
+    let dead = [claim::FREE, claim::ENDING, claim::CHANGING];
+    let state = record.claim.load(Relaxed);
+    !dead.contains(&state) && record.stopping.load(Relaxed) != stopping::END
 }
 
 /// A page's record.

@@ -1,0 +1,79 @@
+//! What roots and the programs that they start say to each other: words of a mailbox.
+#![no_std]
+#![forbid(unsafe_code)]
+
+/// Words of the mailbox of `player`, the program that has one of several roles.
+pub mod words {
+    /// A [`Role`](super::Role).
+    pub const ROLE: usize = 0;
+    /// What the role is told.
+    pub const FIRST: usize = 1;
+    /// More of it.
+    pub const SECOND: usize = 2;
+    /// More of it.
+    pub const THIRD: usize = 3;
+    /// How far it is: counts up while the player runs.
+    pub const PROGRESS: usize = 16;
+    /// What it found wrong.
+    pub const ERRORS: usize = 17;
+    /// A result, as a call gives it: errors as the numbers below zero that they are.
+    pub const RESULT: usize = 18;
+    /// Another result.
+    pub const OTHER: usize = 19;
+    /// What the maker asks of it now; it becomes 0 when it is done.
+    pub const ASKED: usize = 20;
+    /// Arguments of that.
+    pub const ARGUMENT: usize = 24;
+}
+
+macro_rules! roles {
+    ($($(#[doc = $what:literal])+ $name:ident,)+) => {
+        /// What a player does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u64)]
+        pub enum Role { $($(#[doc = $what])+ $name),+ }
+
+        impl Role {
+            /// The role of a number.
+            pub fn of(number: u64) -> Option<Role> {
+                [$(Role::$name),+].get(number as usize).copied()
+            }
+        }
+    };
+}
+
+roles! {
+    /// Computes without an end, and checks some memory meanwhile: `FIRST` pages.
+    Count,
+    /// Makes calls that the maker asks for: number in `ASKED` plus 1, arguments from `ARGUMENT` on.
+    Obey,
+    /// Answers requests: each word plus 1. Yields otherwise.
+    Serve,
+    /// Takes `FIRST` pages, fills them, and gives back what it is asked for.
+    Comply,
+    /// Takes `FIRST` pages, fills them, and gives nothing back; `SECOND` is a page's number for the
+    /// contents of the first one that is taken, 0 none.
+    Refuse,
+    /// Does not stop when its slice ends.
+    Greedy,
+    /// Raises an exception that it has no handler for: `FIRST` 0 a division, 1 a missing page, 2 an
+    /// unknown instruction.
+    Crash,
+    /// Has a pattern in all registers, and counts when one is another.
+    Registers,
+    /// The same in vector registers.
+    Vectors,
+    /// Reads a word of page `FIRST`, by capability `SECOND`, as long as it can, and counts in
+    /// `ERRORS` what is not zero.
+    Watch,
+    /// Loses its handlers' pages, has them restored, and raises exceptions meanwhile.
+    Guarantee,
+    /// Makes a request of environment `FIRST` again and again.
+    Ask,
+    /// Sends words to environment `FIRST` again and again.
+    Send,
+    /// Never ends a request: the caller waits until it dies.
+    Hold,
+    /// Frees handed pages: a swap server that keeps what it is given.
+    Swap,
+}

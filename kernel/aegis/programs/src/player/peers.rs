@@ -1,0 +1,67 @@
+//! Roles that ask and answer other environments.
+
+use postern_aegis::entry::{self, Message};
+use postern_aegis::mailbox;
+use postern_aegis_programs::words;
+
+use crate::obey::idle;
+
+/// Answers.
+pub fn serve() -> ! {
+    entry::on_request(|message| {
+        mailbox::add(words::PROGRESS, 1);
+        mailbox::set(words::OTHER, message.caller);
+        if message.kind == Message::ASYNCHRONOUS {
+            mailbox::set(words::RESULT, message.words[0]);
+        }
+        for word in &mut message.words {
+            *word = word.wrapping_add(1);
+        }
+    });
+    mailbox::set(words::ASKED, 0);
+    idle()
+}
+
+/// Asks without an end, and checks the answers.
+pub fn ask() -> ! {
+    let callee = mailbox::get(words::FIRST) as u16;
+    let mut round = 0u64;
+    loop {
+        let words = [round, !round, round << 8, 7, u64::MAX];
+        match entry::request(callee, words) {
+            Ok(answer) if answer == words.map(|word| word.wrapping_add(1)) => {
+                mailbox::add(words::PROGRESS, 1);
+            }
+            Ok(_) => mailbox::add(words::ERRORS, 1),
+            Err(error) => {
+                mailbox::set(words::RESULT, error as i64 as u64);
+                entry::yield_slice();
+            }
+        }
+        round += 1;
+    }
+}
+
+/// Sends without an end.
+pub fn send() -> ! {
+    let callee = mailbox::get(words::FIRST) as u16;
+    loop {
+        match entry::send(callee, [mailbox::get(words::SECOND); 5]) {
+            Ok(()) => mailbox::add(words::PROGRESS, 1),
+            Err(error) => {
+                mailbox::set(words::RESULT, error as i64 as u64);
+                entry::yield_slice();
+            }
+        }
+    }
+}
+
+/// Has requests, and answers none.
+pub fn hold() -> ! {
+    entry::on_request(|_| {
+        mailbox::add(words::PROGRESS, 1);
+        idle()
+    });
+    mailbox::set(words::ASKED, 0);
+    idle()
+}

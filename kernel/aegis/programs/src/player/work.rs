@@ -1,0 +1,54 @@
+//! Roles that compute, and check that nobody changed what is theirs.
+
+use postern_aegis::{Mapping, PAGE, entry, mailbox, memory};
+use postern_aegis_programs::words;
+
+use crate::trusted;
+
+/// Counts, and checks some pages of memory, one word of each in turn.
+pub fn count() -> ! {
+    let pages = mailbox::get(words::FIRST);
+    let from = memory::reserve(pages);
+    let pattern = |index: u64| 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index + 1);
+    for index in 0..pages {
+        let at = from + index * PAGE as u64;
+        if memory::map_fresh(at, Mapping::WRITE).is_err() {
+            mailbox::add(words::ERRORS, 1);
+        }
+        for word in 0..512 {
+            memory::write(at + 8 * word, pattern(512 * index + word));
+        }
+    }
+    let mut next = 0;
+    loop {
+        mailbox::add(words::PROGRESS, 1);
+        if pages > 0 {
+            let index = next % (512 * pages);
+            if memory::read(from + 8 * index) != pattern(index) {
+                mailbox::add(words::ERRORS, 1);
+            }
+            next = next.wrapping_add(97);
+        }
+    }
+}
+
+/// Keeps patterns in registers over many slices.
+pub fn registers() -> ! {
+    loop {
+        if !trusted::registers_hold() {
+            mailbox::add(words::ERRORS, 1);
+        }
+        mailbox::add(words::PROGRESS, 1);
+    }
+}
+
+/// Keeps patterns in vector registers over many slices.
+pub fn vectors() -> ! {
+    entry::coprocessor(true);
+    loop {
+        if !trusted::vectors_hold(mailbox::get(words::FIRST)) {
+            mailbox::add(words::ERRORS, 1);
+        }
+        mailbox::add(words::PROGRESS, 1);
+    }
+}
