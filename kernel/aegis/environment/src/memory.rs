@@ -34,6 +34,13 @@ pub fn reserve_tables(tables: u64) -> u64 {
     start
 }
 
+/// Pages that became tables of the own space so far, with their links.
+pub fn tables() -> u64 {
+    TABLES.load(Relaxed)
+}
+
+static TABLES: AtomicU64 = AtomicU64::new(0);
+
 /// Binds a page to an address of a space, with the tables that it needs, of own pages.
 pub fn map(to: u64, mapping: Mapping, capability: u64, of: Target) -> Result<(), Error> {
     match calls::map(to, mapping, capability, of) {
@@ -76,6 +83,8 @@ pub fn give_table(to: u64, level: u32, of: Target) -> Result<(), Error> {
         if level == 1 {
             let _ = pages::free(links);
         }
+    } else if of == Target::SELF {
+        TABLES.fetch_add(if level == 1 { 2 } else { 1 }, Relaxed);
     }
     // Somebody else's, or an earlier one: it serves as well.
     if result == Err(Error::Mapped) {

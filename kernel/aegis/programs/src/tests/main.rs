@@ -1,16 +1,79 @@
-//! The smallest root: says so, and stops the machine.
+//! Tests of the kernel from inside a machine: the root of `make aegis-test`. A scenario for each
+//! promise of the interface, also on two processors if there are two.
+//!
+//! | module | what |
+//! |---|---|
+//! | `scenario` | what a scenario is, and what they all need |
+//! | `pages` | pages, names, capabilities, bindings, tables |
+//! | `environments` | birth, contexts, guarantees, death |
+//! | `slices` | the vector, shares, saved registers, excess |
+//! | `primitives` | operations that touch no register; vectored ones |
+//! | `exceptions` | handlers, and back without the kernel |
+//! | `transfers` | requests, answers, donated slices |
+//! | `revocation` | what is asked for, and what is taken |
+//! | `protection` | what the processor refuses to environments |
+//! | `arguments` | calls with arguments out of range, forged, stale |
+//! | `exhaustion` | all memory gone, on each path |
 #![no_std]
 #![no_main]
 
-use postern_aegis::{calls, println};
+mod arguments;
+mod environments;
+mod exceptions;
+mod exhaustion;
+mod pages;
+mod primitives;
+mod protection;
+mod revocation;
+mod scenario;
+mod slices;
+mod transfers;
+mod trusted;
+
+use postern_aegis::{archive, calls, println, start};
+
+use scenario::{Scenario, settle};
 
 postern_aegis::program!(main);
 
+const ALL: &[&[Scenario]] = &[
+    pages::ALL,
+    primitives::ALL,
+    exceptions::ALL,
+    protection::ALL,
+    environments::ALL,
+    slices::ALL,
+    transfers::ALL,
+    revocation::ALL,
+    arguments::ALL,
+    exhaustion::ALL,
+];
+
 fn main() -> ! {
-    println!(
-        "stub from environment {}",
-        postern_aegis::books::own_number()
-    );
-    let _ = calls::stop(0);
-    postern_aegis::start::exit()
+    // The archive's file `only` chooses by a part of the name.
+    let only = archive::own()
+        .file("only")
+        .and_then(|text| core::str::from_utf8(text).ok());
+    let only = only.map_or("", str::trim);
+    let chosen = || {
+        ALL.iter()
+            .copied()
+            .flatten()
+            .filter(|scenario| scenario.name.contains(only))
+    };
+    let mut failed = 0;
+    for scenario in chosen() {
+        let before = scenario::Possessions::now();
+        let outcome = (scenario.run)().and_then(|()| settle(&before));
+        match outcome {
+            Ok(()) => println!("test {} ok", scenario.name),
+            Err(why) => {
+                failed += 1;
+                println!("test {} FAILED: {why}", scenario.name);
+            }
+        }
+    }
+    println!("{} tests, {failed} failed", chosen().count());
+    let _ = calls::stop(u8::from(failed > 0));
+    start::exit()
 }
