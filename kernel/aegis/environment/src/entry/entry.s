@@ -34,7 +34,7 @@
 .set R_R15, 120
 .set R_RIP, 128
 .set R_RFLAGS, 136
-.set R_PREVIOUS, 144            # A_RESUME before; of an exception's frame: the top of the stack before. Must follow R_RFLAGS
+.set R_PREVIOUS, 144            # A_RESUME before
 .set R_VECTORS, 152             # whether vector registers were saved
 .set R_SIZE, 160
 .set F_ADDRESS, 152             # of an exception's frame
@@ -461,11 +461,19 @@ given:
 
 # ------------------------------------------------------------------ exceptions
 
+# A frame stands below what is used already of a handler's stack, if an exception comes there, otherwise on top of the stack of exceptions.
 .macro exceptional from:req
-    movabsq $CONTEXT + \from, %rax
-    movq exception_top(%rip), %rcx
+    movq %rsp, %rcx
+    leaq handler_stacks(%rip), %rax
+    cmpq %rax, %rcx
+    jb 1f
+    leaq exception_stack_top(%rip), %rax
+    cmpq %rax, %rcx
+    jbe 2f
+1:  leaq exception_stack_top(%rip), %rcx
+2:  andq $-16, %rcx
     subq $F_SIZE, %rcx
-    movq %rcx, exception_top(%rip)  # before the frame is filled: an event that is told meanwhile takes its frames below
+    movabsq $CONTEXT + \from, %rax
     save_most %rcx
     copy %rax, %rcx, S_RAX, R_RAX
     copy %rax, %rcx, S_RCX, R_RCX
@@ -475,8 +483,6 @@ given:
     copy %rax, %rcx, S_ADDRESS, F_ADDRESS
     copy %rax, %rcx, S_CODE, F_CODE
     copy %rax, %rcx, S_VECTOR, F_VECTOR
-    leaq F_SIZE(%rcx), %rax
-    movq %rax, R_PREVIOUS(%rcx)
     movq %rcx, %rsp
 .endm
 
@@ -502,7 +508,6 @@ handle:
     restore_most %rsp
     leaq R_RFLAGS(%rsp), %rsp
     popfq
-    popq exception_top(%rip)    # changes no flag; the frame is not needed any more
     movq exception_rsp(%rip), %rsp
     jmp *exception_rip(%rip)
 
@@ -526,7 +531,6 @@ forward_rip:    .quad 0
 forward_rsp:    .quad 0
 exception_rip:  .quad 0
 exception_rsp:  .quad 0
-exception_top:  .quad exception_stack_top
 notifying:      .quad 0         # the activation that tells events, as long as it is not above the topmost
 serving:        .quad 0         # the activation that serves a request, as long as it is not above the topmost
 message:        .quad 0         # that request
@@ -540,6 +544,7 @@ replied:        .long 0         # the answer is there
 .balign 16
     .fill 32, 1, 0
 flags_top:
+handler_stacks:
     .fill 3072, 1, 0
 notify_stack_top:
     .fill 8192, 1, 0

@@ -61,7 +61,7 @@ pub struct Frame {
     pub r15: u64,
     pub rip: u64,
     pub rflags: u64,
-    previous: u64,
+    unused: u64,
     /// The address of a page fault.
     pub address: u64,
     /// The processor's error code.
@@ -155,7 +155,7 @@ pub fn reply() -> Option<Message> {
     unsafe { (read_volatile(ENTRIES.replied) != 0).then(|| read_volatile(ENTRIES.reply)) }
 }
 
-/// An exception: `frame` is the topmost one on the stack of exceptions.
+/// An exception: `frame` is the lowest thing on the handlers' stack.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_excepted(frame: &mut Frame) {
     let word = HANDLERS

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::entry::{self, Frame};
 use postern_aegis::memory::{self, demand};
-use postern_aegis::{Mapping, PAGE, calls, pages};
+use postern_aegis::{Mapping, PAGE, pages};
 
 use crate::scenario::{Named, Outcome, Why, check, same};
 use crate::trusted::{self, Probe, probe};
@@ -35,11 +35,11 @@ fn vectors() -> Outcome {
 }
 
 fn unaligned() -> Outcome {
-    calls::fpu(true).named("coprocessor on")?;
+    entry::coprocessor(true);
     let at = memory::reserve(1);
     let page = memory::map_fresh(at, Mapping::WRITE).named("mapping")?;
     let outcome = raises("an unaligned vector move", Probe::Unaligned, at, 13);
-    calls::fpu(false).named("coprocessor off")?;
+    entry::coprocessor(false);
     pages::free(page).named("freeing")?;
     outcome
 }

@@ -137,10 +137,10 @@ fn many_stops() -> Outcome {
         trusted::read_faults(from + 8192),
         "it went on after a bad one",
     )?;
-    refused(
+    same(
         "a bad one first",
-        calls::map_many(&bad[2..]),
-        Error::Argument,
+        calls::map_many(&bad[2..]).named("a bad one first")?,
+        0,
     )?;
     same("none", calls::map_many(&[]).named("none")?, 0)?;
     let long = MANY + 1;
@@ -171,9 +171,9 @@ fn flush() -> Outcome {
 
 fn coprocessor() -> Outcome {
     check(trusted::vector_faults(), "it is on")?;
-    calls::fpu(true).named("on")?;
-    let on = !trusted::vector_faults();
-    calls::fpu(false).named("off")?;
+    // It is off again if a slice ends in between.
+    let on = (0..10).any(|_| calls::fpu(true).is_ok() && !trusted::vector_faults());
     check(on, "it is not on")?;
+    calls::fpu(false).named("off")?;
     check(trusted::vector_faults(), "it is on still")
 }
