@@ -5,6 +5,7 @@
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
+use std::vec;
 use std::vec::Vec;
 
 use postern_aegis_abi::call::{self, ANY, RIGHT_CONTROL, TABLE};
@@ -16,7 +17,7 @@ use super::authority::Model;
 use super::check::check;
 use super::machine::{Chance, Processor};
 use super::{sums, world};
-use crate::{Books, Tick};
+use crate::{Books, Hardware, Tick};
 
 type World<'a> = Books<'a, Processor<'a>>;
 
@@ -25,7 +26,8 @@ const NOWHERE: u64 = 0x0123_4567_89ab_cdef;
 
 struct Run {
     chance: Chance,
-    model: Model,
+    /// None where two processors call at the same time.
+    model: Option<Model>,
     /// Words that capabilities are made of: found ones and forged ones.
     words: Vec<u64>,
     done: Done,
@@ -34,6 +36,16 @@ struct Run {
 }
 
 impl Run {
+    fn new(seed: u64) -> Run {
+        Run {
+            chance: Chance(seed),
+            model: None,
+            words: Vec::new(),
+            done: Done::new(),
+            taken: 0,
+        }
+    }
+
     fn living(&self, books: &World<'_>) -> Vec<u16> {
         (1..256).filter(|number| books.lives(*number)).collect()
     }
@@ -42,18 +54,21 @@ impl Run {
         match self.chance.below(20) {
             0 => self.chance.below(300),
             1..6 => 0,
-            _ => {
-                let living = self.living(books);
-                self.chance.of(&living).into()
-            }
+            _ => self.one_that_lives(books).into(),
         }
+    }
+
+    fn one_that_lives(&mut self, books: &World<'_>) -> u16 {
+        let living = [self.living(books), vec![0]].concat();
+        self.chance.of(&living[..living.len().max(2) - 1])
     }
 
     /// A page of somebody's, or any number.
     fn page(&mut self, books: &World<'_>, caller: u16) -> u64 {
         let mut own = Vec::new();
         let mut page = books.environment(caller).first.load(Relaxed);
-        while let Some(record) = books.pages.get(page as usize) {
+        // Another processor may change the list meanwhile.
+        while let Some(record) = books.pages.get(page as usize).filter(|_| own.len() < PAGES) {
             own.push(page);
             page = record.next.load(Relaxed);
         }
@@ -177,7 +192,8 @@ impl Run {
         call: Call,
         arguments: [u64; 6],
     ) -> Result<u64, Error> {
-        let expected = self.model.expected(books, caller, call, &arguments);
+        let model = self.model.as_ref();
+        let expected = model.and_then(|model| model.expected(books, caller, call, &arguments));
         let result = books.call(caller, call, arguments);
         if let Some(expected) = expected {
             assert_eq!(result, expected, "{caller}: {call:?} {arguments:x?}");
@@ -191,19 +207,21 @@ impl Run {
             if self.words.len() > 30 {
                 self.words.remove(0);
             }
-            if arguments[1] == RIGHT_CONTROL {
+            if let (RIGHT_CONTROL, Some(model)) = (arguments[1], &mut self.model) {
                 let of = if arguments[2] == 0 {
                     caller
                 } else {
                     arguments[2] as u16
                 };
-                self.model.minted(books, of, word);
+                model.minted(books, of, word);
             }
         }
         if let (Call::Create, Ok(number)) = (call, result) {
             world::handlers(books, number as u16);
         }
-        self.model.done(books, caller, call, &arguments, result);
+        if let Some(model) = &mut self.model {
+            model.done(books, caller, call, &arguments, result);
+        }
         result
     }
 
@@ -291,7 +309,10 @@ impl Run {
             }
             1 => {
                 let told = books.tick(here.number);
-                self.due(&books, here.number);
+                match self.model {
+                    Some(_) => self.due(&books, here.number),
+                    None => books.due(here.number),
+                }
                 if told == Tick::Next || !self.chance.one_in(5) {
                     world::next(here);
                 }
@@ -300,12 +321,9 @@ impl Run {
                 books.reap();
             }
             3 | 4 if current != 0 => {
-                let living = self.living(&books);
+                let callee = self.one_that_lives(&books);
                 let synchronous = self.chance.one_in(3);
-                if books
-                    .donate(here.number, self.chance.of(&living), synchronous)
-                    .is_ok()
-                {
+                if books.donate(here.number, callee, synchronous).is_ok() {
                     let now = books.machine.processor[here.number].current.load(Relaxed);
                     here.enter(now as u16);
                 }
@@ -320,7 +338,9 @@ impl Run {
         if books.environment(current).stopping.load(Relaxed) >= stopping::SUBMIT {
             world::next(here);
         }
-        self.model.follow(&books);
+        if let Some(model) = &mut self.model {
+            model.follow(&books);
+        }
     }
 }
 
@@ -333,11 +353,9 @@ fn run(seed: u64, steps: usize, done: &mut Done) -> (usize, u32) {
     let here = [memory.processor(0), memory.processor(1)];
     let books = here[0].books();
     let mut run = Run {
-        chance: Chance(seed),
-        model: Model::new(&books),
-        words: Vec::new(),
+        model: Some(Model::new(&books)),
         done: core::mem::take(done),
-        taken: 0,
+        ..Run::new(seed)
     };
     let mut step = 0;
     while step < steps && books.lives(ROOT) {
@@ -373,4 +391,43 @@ fn two_hundred_thousand_steps() {
         assert!(count >= 10, "{}: {count}", description.name);
     }
     assert!(taken >= 10, "{taken}");
+}
+
+/// What a processor does while the other one does it, too.
+fn run_beside(here: &Processor<'_>, seed: u64, steps: usize) {
+    let mut run = Run::new(seed);
+    for _ in 0..steps {
+        here.poll();
+        run.step(here);
+    }
+    here.enter(0);
+    here.books().vacate(here.number);
+}
+
+#[test]
+fn two_processors_at_the_same_time() {
+    for seed in 0..60 {
+        let memory = world::machine_of(PAGES, true);
+        let here = [memory.processor(0), memory.processor(1)];
+        let books = here[0].books();
+        for _ in 0..5 {
+            // There is too little left at times.
+            let _ = Run::new(0).populate(&books);
+        }
+        std::thread::scope(|scope| {
+            for (number, here) in here.iter().enumerate() {
+                scope.spawn(move || run_beside(here, seed << 1 | number as u64, 2000));
+            }
+        });
+        check(&books);
+        sums::check(&books);
+        for number in 1..256 {
+            books.end(number, end::DESTROYED, 0);
+        }
+        world::reap(&books);
+        assert_eq!(
+            books.machine.free.load(Relaxed) as usize,
+            PAGES - world::KERNELS as usize
+        );
+    }
 }

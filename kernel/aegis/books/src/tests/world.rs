@@ -22,7 +22,12 @@ pub const END: u64 = 0x3000;
 
 /// A machine whose root environment can be entered, and has the first slice of processor 0.
 pub fn machine(pages: usize) -> Memory {
-    let memory = Memory::new(pages, false);
+    machine_of(pages, false)
+}
+
+/// The same, with processors that are threads or not.
+pub fn machine_of(pages: usize, threads: bool) -> Memory {
+    let memory = Memory::new(pages, threads);
     let here = memory.processor(0);
     let books = here.books();
     let start = Start {
