@@ -4,7 +4,7 @@ use std::env::var;
 use std::path::Path;
 
 const ROOTS: &[&str] = &["hello", "monitor", "tests", "demo", "bench", "fuzz"];
-const OTHERS: &[&str] = &["player", "hammer"];
+const OTHERS: &[&str] = &["player", "hammer", "bounce"];
 
 fn main() {
     let folder = var("CARGO_MANIFEST_DIR").expect("cargo sets it");

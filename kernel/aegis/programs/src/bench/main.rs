@@ -1,16 +1,49 @@
-//! The smallest root: says so, and stops the machine.
+//! How many instructions the kernel's operations take: the root of `make aegis-bench`. Each row is a
+//! line `figure NAME INSTRUCTIONS REPEATS`, for the host to set beside Linux's.
+//!
+//! | module | what |
+//! |---|---|
+//! | `trusted`, `bench.s` | what is measured, between two readings of the clock |
+//! | `rows` | the least of some measurements, as a line |
+//! | `memory`, `exceptions`, `environments` | the rows |
 #![no_std]
 #![no_main]
 
-use postern_aegis::{calls, println};
+mod environments;
+mod exceptions;
+mod memory;
+mod rows;
+mod trusted;
+
+use postern_aegis::abi::Call;
+use postern_aegis::abi::status::{FAILED, WELL};
+use postern_aegis::{calls, println, start};
+
+use rows::{Outcome, Refused, call_row, row};
 
 postern_aegis::program!(main);
 
 fn main() -> ! {
-    println!(
-        "stub from environment {}",
-        postern_aegis::books::own_number()
-    );
-    let _ = calls::stop(0);
-    postern_aegis::start::exit()
+    let status = match all() {
+        Ok(()) => WELL,
+        Err(Refused(what, error)) => {
+            println!("bench: {what}: {error}");
+            FAILED
+        }
+    };
+    let _ = calls::stop(status);
+    start::exit()
+}
+
+fn all() -> Outcome {
+    row("procedure", 1, || Ok(trusted::procedure()))?;
+    call_row("null", Call::Null, &[])?;
+    call_row("null-stack", Call::NullStack, &[])?;
+    call_row("fpu", Call::Fpu, &[1])?;
+    let _ = calls::fpu(false);
+    exceptions::all()?;
+    environments::transfers()?;
+    environments::births()?;
+    environments::slices()?;
+    memory::all()
 }
