@@ -3,9 +3,9 @@
 //! Invariant: its tables are nobody's. No processor has them loaded, nobody fills entries of them,
 //! and one processor at a time empties them here, under the environment's lock.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use postern_aegis_abi::records::{Kind, NONE};
+use postern_aegis_abi::records::{Kind, NONE, claim};
 
 use crate::page::is;
 use crate::{Books, Hardware};
@@ -14,14 +14,17 @@ use crate::{Books, Hardware};
 const AT_ONCE: usize = 16;
 
 impl<H: Hardware> Books<'_, H> {
-    /// Frees some pages of an environment whose claim is ENDING; bindings to them are broken.
-    /// Whether all are gone: whoever makes its number FREE then does so with its lock held and
-    /// [`Environment::first`](postern_aegis_abi::records::Environment::first) NONE. Any processor
-    /// may do this at any time.
+    /// Frees some pages of an environment, if its claim is ENDING; bindings to them are broken.
+    /// Whether all are gone: whoever makes its number FREE then takes it from ENDING, and takes its
+    /// lock before another one is born by it. Any processor may do this at any time.
     pub fn free_some_pages(&self, environment: u16) -> bool {
         let Some(_list) = self.try_lock_environment(environment) else {
             return false;
         };
+        // Whoever asks may have seen it end, and another one be born by its number since.
+        if self.environment(environment).claim.load(Acquire) != claim::ENDING {
+            return false;
+        }
         for _ in 0..AT_ONCE {
             let page = self.environment(environment).first.load(Relaxed);
             if page == NONE {

@@ -1,6 +1,7 @@
 //! The books against models.
 
 mod authority;
+mod calls;
 mod check;
 mod every;
 mod life;
@@ -11,4 +12,5 @@ mod revocation;
 mod slices;
 mod sums;
 mod swap;
+mod threads;
 mod world;

@@ -1,41 +1,40 @@
 //! Calls by chance, compared with the model after each; every number comes from a seed.
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use std::boxed::Box;
 use std::collections::HashMap;
 use std::vec::Vec;
 
+use postern_aegis_abi::Error;
 use postern_aegis_abi::address::{END, GUARANTEED};
 use postern_aegis_abi::records::{Kind, claim};
-use postern_aegis_abi::{Error, Mapping};
 
 use super::check::check;
-use super::machine::{Chance, Memory, page};
+use super::machine::{Chance, Memory, Processor, page};
 use super::model::{Known, Model};
 
-const PAGES: u32 = 180;
+pub const PAGES: u32 = 180;
 const KERNEL: u32 = 6;
-const ALL: [u16; 4] = [1, 2, 3, 4];
-const REGIONS: [u64; 4] = [0x40_0000, 0x60_0000, GUARANTEED, END - 0x20_0000];
-const BUFFER: u64 = 0x40_3000;
+pub const ALL: [u16; 4] = [1, 2, 3, 4];
+pub const REGIONS: [u64; 4] = [0x40_0000, 0x60_0000, GUARANTEED, END - 0x20_0000];
+pub const BUFFER: u64 = 0x40_3000;
 
-/// Makes an environment of two pages of the first one, or of its own.
-pub fn birth(memory: &Memory, number: u16, limit: u32) {
-    let processor = memory.processor(0);
+/// Makes an environment of two pages of the first one, or of its own, with a number that is
+/// nobody's meanwhile.
+pub fn birth(processor: &Processor<'_>, number: u16, limit: u32) -> Result<(), Error> {
     let books = processor.books();
     let record = books.environment(number);
+    let maker = if books.lives(1) { 1 } else { number };
+    let context = books.allocate(maker, None, 0, 0)?;
+    let table = books.allocate(maker, None, 0, 0).inspect_err(|_| {
+        books.free(maker, context).unwrap();
+    })?;
     record.birth.fetch_add(1, Relaxed);
     record.parent.store(1, Relaxed);
+    books.found(maker, number, context, table)?;
     record.pages_limit.store(limit, Relaxed);
-    let maker = if books.environment(1).claim.load(Relaxed) == claim::FREE {
-        number
-    } else {
-        1
-    };
-    let context = books.allocate(maker, None, 0, 0).unwrap();
-    let table = books.allocate(maker, None, 0, 0).unwrap();
-    books.found(maker, number, context, table).unwrap();
-    record.claim.store(claim::IDLE, Relaxed);
+    record.claim.store(claim::IDLE, Release);
+    Ok(())
 }
 
 /// A machine with environments.
@@ -46,24 +45,26 @@ pub fn world(pages: u32, threads: bool, environments: &[u16], limit: u32) -> Mem
         .books()
         .start_pages(|page| page >= KERNEL);
     for number in environments {
-        birth(&memory, *number, limit);
+        let record = &memory.machine.environments[usize::from(*number)];
+        record.pages_limit.store(2, Relaxed);
+        birth(&memory.processor(0), *number, limit).unwrap();
     }
     memory
 }
 
-struct Run {
-    memory: &'static Memory,
-    chance: Chance,
-    model: Model,
-    known: Known,
-    words: Vec<u64>,
+pub struct Run {
+    pub memory: &'static Memory,
+    pub chance: Chance,
+    pub model: Model,
+    pub known: Known,
+    pub words: Vec<u64>,
     /// Somebody is dying in pieces: the model is read again after each step.
-    dying: Option<u16>,
-    errors: HashMap<Error, u32>,
+    pub dying: Option<u16>,
+    pub errors: HashMap<Error, u32>,
 }
 
 /// An answer must be that no error is there, or one of those that are.
-fn agree<T: core::fmt::Debug>(answer: Result<T, Error>, wrong: &[Error]) -> bool {
+pub fn agree<T: core::fmt::Debug>(answer: Result<T, Error>, wrong: &[Error]) -> bool {
     match answer {
         Ok(_) => assert!(wrong.is_empty(), "{answer:?}, but {wrong:?}"),
         Err(error) => assert!(wrong.contains(&error), "{answer:?}, but {wrong:?}"),
@@ -86,7 +87,7 @@ impl Run {
         }
     }
 
-    fn runs(&self, processor: usize) -> u16 {
+    pub fn runs(&self, processor: usize) -> u16 {
         self.memory.runs[processor].load(Relaxed) as u16
     }
 
@@ -104,7 +105,7 @@ impl Run {
         self.memory.processor(processor).enter(to);
     }
 
-    fn address(&mut self) -> u64 {
+    pub fn address(&mut self) -> u64 {
         if self.chance.one_in(12) {
             let strange = [
                 0,
@@ -123,7 +124,7 @@ impl Run {
     }
 
     /// A page's number, one of the caller's own more often than not.
-    fn page(&mut self, caller: u16) -> u32 {
+    pub fn page(&mut self, caller: u16) -> u32 {
         if self.chance.one_in(15) {
             return self
                 .chance
@@ -139,7 +140,7 @@ impl Run {
     }
 
     /// A page that is likely to be fit for a table.
-    fn unbound(&mut self, caller: u16) -> u32 {
+    pub fn unbound(&mut self, caller: u16) -> u32 {
         for _ in 0..4 {
             let page = self.page(caller);
             if self.fit(page) {
@@ -154,18 +155,18 @@ impl Run {
         kind == Some(Kind::Data) && self.model.bindings(page).next().is_none()
     }
 
-    fn owner(&self, page: u32) -> u16 {
+    pub fn owner(&self, page: u32) -> u16 {
         self.model.pages[page as usize].owner
     }
 
-    fn flags(&mut self) -> u64 {
+    pub fn flags(&mut self) -> u64 {
         if self.chance.one_in(30) {
             return self.chance.of(&[1, 8, 0xfff, u64::MAX, 1 << 63]);
         }
         self.chance.of(&[0, 0, 2, 2, 2, 4, 6, 0x10, 0x16])
     }
 
-    fn mapping(&mut self, caller: u16) -> u64 {
+    pub fn mapping(&mut self, caller: u16) -> u64 {
         match self.chance.below(40) {
             0 => self
                 .chance
@@ -174,11 +175,11 @@ impl Run {
         }
     }
 
-    fn name(&mut self) -> u32 {
+    pub fn name(&mut self) -> u32 {
         self.chance.of(&[0, 0, 1, 2, 3, 77, u32::MAX])
     }
 
-    fn word(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         match self.chance.below(4) {
             0 if !self.words.is_empty() => self.chance.of(&self.words.clone()),
             1 => self.chance.word(),
@@ -188,7 +189,7 @@ impl Run {
     }
 
     /// Whose tables: the caller's, or those of somebody who runs nowhere, claimed.
-    fn environment(&mut self, caller: u16) -> u16 {
+    pub fn environment(&mut self, caller: u16) -> u16 {
         let other = self.chance.of(&ALL);
         let runs = self.runs(0) == other || self.runs(1) == other;
         if self.chance.one_in(5) && !runs && self.dying != Some(other) {
@@ -277,392 +278,15 @@ impl Run {
             _ => self.die(number),
         }
     }
-
-    fn allocate(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let page = self.chance.one_in(3).then(|| self.page(0));
-        let (read, write) = (self.name(), self.name());
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .allocate(caller, page, read, write);
-        let wrong = self.model.allocate(caller, page, answer.ok());
-        if self.agree(answer, &wrong) {
-            let got = answer.unwrap() as usize;
-            assert!(
-                self.memory.words[got]
-                    .iter()
-                    .all(|word| word.load(Relaxed) == 0)
-            );
-            self.model.pages[got] = super::model::Page {
-                owner: caller,
-                kind: Kind::Data,
-                read,
-                write,
-            };
-        }
-        answer.err()
-    }
-
-    fn agree<T: core::fmt::Debug + Copy>(&self, answer: Result<T, Error>, wrong: &[Error]) -> bool {
-        // Bindings that the dying have are not in the model.
-        if self.dying.is_some() {
-            answer.is_ok()
-        } else {
-            agree(answer, wrong)
-        }
-    }
-
-    fn free(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let page = self.page(caller);
-        let answer = self.memory.processor(number).books().free(caller, page);
-        let wrong = self.model.free(caller, page, false);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn give(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let to = if self.chance.one_in(6) {
-            self.chance.of(&[0, 9, 255, 256, 257, u16::MAX])
-        } else {
-            self.chance.of(&ALL)
-        };
-        let page = self.page(caller);
-        let answer = self.memory.processor(number).books().give(caller, page, to);
-        let wrong = self.model.give(caller, page, to, false);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn rename(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let (page, read, write) = (self.page(caller), self.name(), self.name());
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .rename(caller, page, read, write);
-        let wrong = self.model.rename(caller, page, read, write);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn break_others(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let page = self.page(caller);
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .break_others(caller, page);
-        let wrong = self.model.break_others(caller, page);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn table(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let environment = self.environment(caller);
-        let (page, links) = (self.unbound(caller), self.unbound(caller));
-        let links = if self.chance.one_in(20) { page } else { links };
-        let level = if self.chance.one_in(20) {
-            self.chance.of(&[0, 4, 5, u32::MAX])
-        } else {
-            self.chance.below(3) as u32 + 1
-        };
-        let address = self.address();
-        let processor = self.memory.processor(number);
-        let answer = processor
-            .books()
-            .table(caller, environment, address, level, page, links);
-        let wrong = self
-            .model
-            .table((caller, environment), (address, level), page, links);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn untable(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let environment = self.environment(caller);
-        let level = if self.chance.one_in(20) {
-            4
-        } else {
-            self.chance.below(3) as u32 + 1
-        };
-        let address = self.address();
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .untable(environment, address, level);
-        let wrong = self.model.untable(environment, address, level);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn map(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let environment = self.environment(caller);
-        let (address, mapping, word) = (self.address(), self.mapping(caller), self.word());
-        let processor = self.memory.processor(number);
-        let answer = processor
-            .books()
-            .map(caller, environment, address, Mapping(mapping), word);
-        let known = self.known.get(&word);
-        let wrong = self
-            .model
-            .map((caller, environment), address, mapping, known);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn unmap(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let (environment, address) = (self.environment(caller), self.address());
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .unmap(environment, address);
-        let wrong = self.model.unmap(environment, address);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    fn protect(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let (address, flags) = (self.address(), self.flags());
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .protect(caller, address, flags);
-        let wrong = self.model.protect(caller, address, flags);
-        self.agree(answer, &wrong);
-        answer.err()
-    }
-
-    /// What stands at the place of arrays can be read, and written before.
-    fn buffer(&mut self, number: usize, caller: u16, words: &[u64]) -> bool {
-        let at = BUFFER + 4096 - 64;
-        let bound = self.model.spaces[&caller].entries.get(&BUFFER);
-        let next = self.model.spaces[&caller].entries.get(&(BUFFER + 4096));
-        let long = words.len() > 8;
-        let can = bound.is_some_and(|(_, flags)| flags & 2 != 0)
-            && (!long || next.is_some_and(|(_, flags)| flags & 2 != 0));
-        let processor = self.memory.processor(number);
-        let answer = processor.books().write_words(caller, at, words);
-        assert_eq!(answer.is_ok(), can);
-        let mut back = std::vec![0; words.len()];
-        if can {
-            processor.books().read_words(caller, at, &mut back).unwrap();
-            // The two pages may be one.
-            return back == words;
-        }
-        false
-    }
-
-    fn many(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let count = self.chance.below(9) as usize + 1;
-        if self.chance.one_in(3) {
-            let addresses: Vec<u64> = (0..count).map(|_| self.address()).collect();
-            let flags = self.flags();
-            if !self.buffer(number, caller, &addresses) {
-                return None;
-            }
-            let (at, many) = (BUFFER + 4096 - 64, count as u64);
-            let processor = self.memory.processor(number);
-            let answer = processor.books().protect_many(caller, at, many, flags);
-            if flags & !0x16 != 0 {
-                assert_eq!(answer, Err(Error::Argument));
-                return answer.err();
-            }
-            let done = addresses
-                .iter()
-                .take_while(|address| self.model.protect(caller, **address, flags).is_empty());
-            let done = done.count() as u64;
-            assert!(self.dying.is_some() || answer == Ok(done));
-            return answer.err();
-        }
-        let requests: Vec<u64> = (0..count)
-            .flat_map(|_| {
-                let mapping = match self.chance.below(4) {
-                    0 => u64::MAX,
-                    _ => self.mapping(caller),
-                };
-                [self.address(), mapping, self.word()]
-            })
-            .collect();
-        if !self.buffer(number, caller, &requests) {
-            return None;
-        }
-        let processor = self.memory.processor(number);
-        let answer = processor
-            .books()
-            .map_many(caller, BUFFER + 4096 - 64, count as u64);
-        let mut done = 0;
-        for request in requests.chunks(3) {
-            let known = self.known.get(&request[2]);
-            let wrong = match request[1] {
-                u64::MAX => self.model.unmap(caller, request[0]),
-                mapping => self.model.map((caller, caller), request[0], mapping, known),
-            };
-            if !wrong.is_empty() {
-                break;
-            }
-            done += 1;
-        }
-        assert!(
-            self.dying.is_some() || answer == Ok(done),
-            "{answer:?} {done}"
-        );
-        answer.err()
-    }
-
-    /// Binds one page to many addresses.
-    fn bulk(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let open = |page: &u32| self.model.pages[*page as usize].read == 1;
-        let open: Vec<u32> = (0..PAGES).filter(open).collect();
-        let page = if open.is_empty() {
-            self.page(caller)
-        } else {
-            self.chance.of(&open)
-        };
-        let word = self.word();
-        let start = 64 + self.chance.below(300);
-        for slot in start..start + 90 {
-            let (address, mapping) = (REGIONS[1] + slot * 4096, u64::from(page) << 12);
-            let processor = self.memory.processor(number);
-            let answer = processor
-                .books()
-                .map(caller, caller, address, Mapping(mapping), word);
-            let known = self.known.get(&word);
-            let wrong = self.model.map((caller, caller), address, mapping, known);
-            self.agree(answer, &wrong);
-        }
-        None
-    }
-
-    fn capability(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let (name, right) = (self.name(), self.chance.of(&[1, 2, 0, 3, 8, u64::MAX]));
-        let answer = self
-            .memory
-            .processor(number)
-            .books()
-            .capability(caller, name, right, caller);
-        assert_eq!(answer.is_ok(), name > 1 && (right == 1 || right == 2));
-        if let Ok(word) = answer {
-            assert!(word as i64 >= 0);
-            let birth = self.model.spaces[&caller].birth;
-            self.known.insert(word, (caller, birth, name, right));
-            self.words.push(word);
-        }
-        answer.err()
-    }
-
-    /// Takes a page by force from anybody, in one go, and saves it.
-    fn force(&mut self, number: usize) -> Option<Error> {
-        let from = self.chance.of(&ALL);
-        if self.dying == Some(from) {
-            return None;
-        }
-        let processor = self.memory.processor(number);
-        let books = processor.books();
-        let page = books.victim(from)?;
-        assert!(matches!(
-            self.model.pages[page as usize].kind,
-            Kind::Data | Kind::Leaving
-        ));
-        let answer = books.take(from, page);
-        let wrong = self.model.free(from, page, true);
-        if !self.agree(answer, &wrong) {
-            return answer.err();
-        }
-        let (place, word) = (self.page(from), self.word());
-        let saved = books.save(from, page, place, word);
-        if saved.is_ok() {
-            let record = self.model.pages[place as usize];
-            let lets = record.owner == from || record.write == 1 || self.known.contains_key(&word);
-            assert!(record.kind == Kind::Data && lets);
-        }
-        let to = self.chance.of(&ALL);
-        if self.chance.one_in(2) {
-            let answer = books.hand_taken(from, page, to);
-            let wrong = self.model.give(from, page, to, true);
-            if self.agree(answer, &wrong) {
-                return None;
-            }
-        }
-        assert_eq!(books.drop_taken(from, page), Ok(()));
-        self.model.free(from, page, false);
-        assert_eq!(books.drop_taken(from, page), Err(Error::Denied));
-        None
-    }
-
-    /// Writes a guaranteed mapping into the context, and misses.
-    fn guarantee(&mut self, number: usize, caller: u16) -> Option<Error> {
-        let (address, mapping) = (self.address(), self.mapping(caller));
-        let processor = self.memory.processor(number);
-        let books = processor.books();
-        let place = core::mem::offset_of!(postern_aegis_abi::Context, guaranteed) / 8 + 2;
-        let (old, old_mapping) = (
-            &books.context(caller)[place],
-            &books.context(caller)[place + 1],
-        );
-        old.store(address, Relaxed);
-        old_mapping.store(mapping, Relaxed);
-        let before = self.model.spaces[&caller].entries.get(&address).copied();
-        let same = (mapping >> 12, mapping & 0x16);
-        let own = self.model.pages.get((mapping >> 12) as usize);
-        let own = own.is_some_and(|page| page.owner == caller);
-        let restored = books.guarantee(caller, address);
-        let mut wrong = Vec::new();
-        if address < GUARANTEED
-            || before.is_some_and(|(page, flags)| (u64::from(page), flags) == same)
-            || !own
-        {
-            wrong.push(Error::Denied);
-        } else {
-            wrong = self.model.map((caller, caller), address, mapping, None);
-        }
-        assert!(
-            self.dying.is_some() || restored == wrong.is_empty(),
-            "{wrong:?}"
-        );
-        // Another guaranteed one of the same address, by chance, may stand before.
-        old.store(0, Relaxed);
-        old_mapping.store(0, Relaxed);
-        None
-    }
-
-    /// Somebody dies, all at once or in pieces between others' calls.
-    fn die(&mut self, number: usize) -> Option<Error> {
-        let processor = self.memory.processor(number);
-        let books = processor.books();
-        if let Some(dying) = self.dying {
-            if books.free_some_pages(dying) {
-                books.environment(dying).claim.store(claim::FREE, Relaxed);
-                birth_if_room(self.memory, dying);
-                self.dying = None;
-                self.model = Model::read(&books);
-            }
-            return None;
-        }
-        let who = self.chance.of(&ALL[1..]);
-        let runs = self.runs(0) == who || self.runs(1) == who;
-        let owned: Vec<u32> = (0..PAGES).filter(|page| self.owner(*page) == 1).collect();
-        // The first one must be able to make it anew.
-        if runs || self.chance.one_in(2) || owned.len() > 56 {
-            return None;
-        }
-        books.environment(who).claim.store(claim::ENDING, Relaxed);
-        self.dying = Some(who);
-        self.model = Model::read(&books);
-        None
-    }
 }
 
-fn birth_if_room(memory: &Memory, number: u16) {
+pub fn birth_if_room(memory: &Memory, number: u16) {
     let processor = memory.processor(0);
     let books = processor.books();
     let record = books.environment(1);
     // Its limit is not what is tested here.
     let limit = record.pages_limit.swap(u32::MAX, Relaxed);
-    birth(memory, number, 60);
+    birth(&processor, number, 60).unwrap();
     record.pages_limit.store(limit, Relaxed);
 }
 
