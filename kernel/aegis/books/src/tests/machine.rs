@@ -31,6 +31,9 @@ pub struct Memory {
     /// Whether each processor runs in a thread of its own: asked to forget, it does so itself.
     pub threads: bool,
     asked: [AtomicBool; 2],
+    /// A thread has come to a bad end: the other one does not wait for it.
+    failed: AtomicBool,
+    delays: AtomicU64,
 }
 
 /// One of the two processors.
@@ -67,6 +70,8 @@ impl Memory {
             known: Default::default(),
             threads,
             asked: Default::default(),
+            failed: AtomicBool::new(false),
+            delays: AtomicU64::new(0),
         };
         for (number, record) in memory.machine.environments.iter().enumerate() {
             record.number.store(number as u16, Relaxed);
@@ -79,6 +84,19 @@ impl Memory {
         Processor {
             memory: self,
             number,
+        }
+    }
+
+    /// Between two steps of the kernel, another processor sometimes does much.
+    fn delay(&self) {
+        if !self.threads {
+            return;
+        }
+        let chance = Chance(self.delays.fetch_add(1, Relaxed)).word();
+        if chance.is_multiple_of(64) {
+            for _ in 0..chance >> 54 {
+                core::hint::spin_loop();
+            }
         }
     }
 }
@@ -132,12 +150,22 @@ impl<'a> Processor<'a> {
     }
 }
 
+/// Lets others know if its thread fails.
+pub struct Watch<'a>(pub &'a Memory);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.failed.fetch_or(std::thread::panicking(), SeqCst);
+    }
+}
+
 pub fn page(entry: u64) -> usize {
     (entry >> 12 & 0xf_ffff_ffff) as usize
 }
 
 impl Hardware for Processor<'_> {
     fn words(&self, page: u32) -> &[AtomicU64; 512] {
+        self.memory.delay();
         &self.memory.words[page as usize]
     }
 
@@ -148,6 +176,7 @@ impl Hardware for Processor<'_> {
     }
 
     fn processor(&self) -> usize {
+        self.memory.delay();
         self.number
     }
 
@@ -178,6 +207,7 @@ impl Hardware for Processor<'_> {
     fn interrupt(&self, _processor: usize) {}
 
     fn poll(&self) {
+        assert!(!self.memory.failed.load(SeqCst), "the other one has failed");
         if self.memory.asked[self.number].load(SeqCst) {
             self.known().clear();
             self.memory.asked[self.number].store(false, SeqCst);

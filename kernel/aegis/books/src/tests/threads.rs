@@ -3,17 +3,17 @@
 //! others are shared by names, freed and taken all the time, so that a translation that is kept
 //! too long sooner or later stores to somebody's page.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU64};
 use std::println;
 
 use postern_aegis_abi::records::claim;
 use postern_aegis_abi::{Error, Mapping};
 
 use super::check::check;
-use super::machine::{Chance, Memory, Processor, page};
+use super::machine::{Chance, Memory, Processor, Watch, page};
 use super::random::{birth, world};
-use crate::Books;
+use crate::{Books, Hardware};
 
 const PAGES: u32 = 110;
 const ALL: [u16; 4] = [1, 2, 3, 4];
@@ -58,6 +58,73 @@ fn two_processors_keep_the_books_right() {
     }
 }
 
+/// One breaks the bindings to two pages that the other makes and takes away: all at one place.
+#[test]
+fn bindings_are_broken_while_they_are_made() {
+    let memory = world(60, true, &[1, 2], 40);
+    let [one, two] = [memory.processor(0), memory.processor(1)];
+    let pages = [0, 1].map(|_| one.books().allocate(1, None, 1, 1).unwrap());
+    build(&one.books(), 2).unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (_watch, mut chance) = (Watch(&memory), Chance(1));
+            one.enter(1);
+            while !ended.load(Relaxed) {
+                one.poll();
+                let page = chance.of(&pages);
+                one.books().break_others(1, page).unwrap();
+                if chance.one_in(4) {
+                    one.books().free(1, page).unwrap();
+                    one.books().allocate(1, Some(page), 1, 1).unwrap();
+                }
+            }
+            one.enter(0);
+        });
+        let (_watch, mut chance) = (Watch(&memory), Chance(2));
+        two.enter(2);
+        for _ in 0..150_000 {
+            two.poll();
+            let at = START + chance.below(3) * 4096;
+            let mapping = Mapping::new(chance.of(&pages), chance.of(&[0, 2]));
+            let _ = match chance.below(8) {
+                0 | 1 => two.books().unmap(2, at),
+                2 => two.books().protect(2, at, 0),
+                3 if chance.one_in(20) => {
+                    let done = two.books().untable(2, START, 1);
+                    while let Some(page) = two.books().victim(2) {
+                        two.books().free(2, page).unwrap();
+                    }
+                    build(&two.books(), 2).unwrap();
+                    done
+                }
+                _ => two.books().map(2, 2, at, mapping, 0),
+            };
+        }
+        two.enter(0);
+        ended.store(true, Relaxed);
+    });
+    check(&one.books());
+}
+
+/// Makes the tables for the addresses that are used, as far as they are missing.
+fn build(books: &Books<'_, Processor<'_>>, caller: u16) -> Result<(), Error> {
+    for level in [3, 2, 1] {
+        let page = books.allocate(caller, None, 0, 0)?;
+        let links = books.allocate(caller, None, 0, 0)?;
+        if books
+            .table(caller, caller, START, level, page, links)
+            .is_err()
+        {
+            books.free(caller, page)?;
+            books.free(caller, links)?;
+        } else if level != 1 {
+            books.free(caller, links)?;
+        }
+    }
+    Ok(())
+}
+
 /// Whoever is still dying comes to an end, and everybody else does, too: nothing is lost.
 fn check_after(memory: &Memory, books: &Books<'_, Processor<'_>>) {
     for number in ALL.into_iter().rev() {
@@ -74,6 +141,7 @@ fn check_after(memory: &Memory, books: &Books<'_, Processor<'_>>) {
 }
 
 fn run(memory: &Memory, own: &[Own; 5], number: usize) -> [u32; 3] {
+    let _watch = Watch(memory);
     let processor = memory.processor(number);
     let mut thread = Thread {
         processor,
@@ -96,7 +164,6 @@ fn run(memory: &Memory, own: &[Own; 5], number: usize) -> [u32; 3] {
 
 impl Thread<'_> {
     fn step(&mut self) {
-        use crate::Hardware;
         self.processor.poll();
         let caller = self.processor.memory.runs[self.processor.number].load(Relaxed) as u16;
         if caller == 0 || self.chance.one_in(50) {
@@ -146,7 +213,7 @@ impl Thread<'_> {
             2 => books.give(caller, page, self.chance.of(&ALL)),
             3 => books.break_others(caller, page),
             4 => books.rename(caller, page, 1, self.chance.of(&[0, 1])),
-            5 => self.table(caller),
+            5 => build(&books, caller),
             6 if self.chance.one_in(8) => books.untable(caller, START, 1),
             7 => books.unmap(caller, at),
             8 => books.protect(caller, at, flags),
@@ -163,24 +230,6 @@ impl Thread<'_> {
                     }
                 }),
         }
-    }
-
-    fn table(&mut self, caller: u16) -> Result<(), Error> {
-        let books = self.processor.books();
-        for level in [3, 2, 1] {
-            let page = books.allocate(caller, None, 0, 0)?;
-            let links = books.allocate(caller, None, 0, 0)?;
-            if books
-                .table(caller, caller, START, level, page, links)
-                .is_err()
-            {
-                books.free(caller, page)?;
-            }
-            if level != 1 {
-                books.free(caller, links)?;
-            }
-        }
-        Ok(())
     }
 
     /// Looks at the private page, or gets one.
