@@ -81,5 +81,6 @@ macro_rules! print {
 /// Prints a line to the console.
 #[macro_export]
 macro_rules! println {
+    () => { $crate::print!("\n") };
     ($($argument:tt)*) => { $crate::console::write_line(format_args!($($argument)*)) };
 }

@@ -1,16 +1,69 @@
-//! The smallest root: says so, and stops the machine.
+//! Five scenes of what the kernel is for: the root of `make aegis-demo`. Lines that begin with
+//! `trace` are for the host, which draws them.
 #![no_std]
 #![no_main]
 
-use postern_aegis::{calls, println};
+mod scenes;
+mod shares;
+
+use postern_aegis::load::LoadError;
+use postern_aegis::{calls, entry, println, start};
 
 postern_aegis::program!(main);
 
+/// Whether a scene showed what it should.
+pub type Shown = Result<bool, LoadError>;
+
+const SCENES: &[(&str, fn() -> Shown)] = &[
+    (
+        "three environments share a processor 3 : 2 : 1",
+        shares::shares,
+    ),
+    (
+        "one is asked for a page, refuses, and loses it",
+        scenes::refusal,
+    ),
+    ("one divides by zero, and dies alone", scenes::death),
+    (
+        "a secret page that its neighbour cannot map",
+        scenes::secret,
+    ),
+    (
+        "a transfer into another environment, and back",
+        scenes::transfer,
+    ),
+];
+
 fn main() -> ! {
-    println!(
-        "stub from environment {}",
-        postern_aegis::books::own_number()
-    );
-    let _ = calls::stop(0);
-    postern_aegis::start::exit()
+    let mut failed = 0;
+    for (number, (title, scene)) in SCENES.iter().enumerate() {
+        println!("\n{}. {title}", number + 1);
+        match scene() {
+            Ok(true) => {}
+            Ok(false) => {
+                println!("   that is not what it should be");
+                failed += 1;
+            }
+            Err(error) => {
+                println!("   it could not be shown: {error}");
+                failed += 1;
+            }
+        }
+    }
+    let _ = calls::stop(u8::from(failed > 0));
+    start::exit()
+}
+
+/// Slices that are waited for something at most.
+const PATIENCE: u32 = 5000;
+
+/// Waits until something is so; whether it is.
+pub fn wait(is: impl Fn() -> bool) -> bool {
+    for _ in 0..PATIENCE {
+        if is() {
+            return true;
+        }
+        entry::yield_slice();
+    }
+    is()
 }
