@@ -288,7 +288,7 @@ pub fn read() -> Result<u8, Error> {
 }
 
 /// Judges an image; whether it is accepted. The verdict's words are the kernel's.
-pub fn judge(image: &[u8], verdict: &mut [u64; 8]) -> Result<bool, Error> {
+pub fn judge(image: &[u8], verdict: &mut [u64; 4]) -> Result<bool, Error> {
     call(
         Call::Judge,
         &[

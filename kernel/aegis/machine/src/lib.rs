@@ -10,6 +10,7 @@
 //! | [`package`] | what the kernel is booted with: root program, archive, symbols |
 //! | [`software`] | kernel and package of what was built |
 //! | [`build`] | kernel and programs, built by cargo |
+//! | [`images`] | images for the kernel's judge, with what it is to say |
 //! | [`status`] | what the machine's exit status means |
 //! | [`emulator`] | QEMU: options, lines of the serial port, its end |
 //! | [`count`] | a run in which heavy instructions are counted |
@@ -24,6 +25,7 @@ pub mod build;
 pub mod count;
 pub mod emulator;
 pub mod figures;
+pub mod images;
 pub mod linux;
 pub mod package;
 pub mod place;

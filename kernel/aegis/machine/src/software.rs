@@ -8,6 +8,7 @@ use thiserror::Error;
 use crate::archive::Archive;
 use crate::build::{self, BuildError};
 use crate::emulator::{self, Software};
+use crate::images;
 use crate::package::{self, PackageError};
 use crate::place;
 use crate::program::{self, ProgramError};
@@ -39,6 +40,10 @@ pub fn package(root: &str, parameters: &Parameters) -> Result<Vec<u8>, SoftwareE
         let elf = program::loadable(&build::elf(&name)?);
         let elf = elf.map_err(|error| SoftwareError::Program(name.clone(), error))?;
         archive.file(&name, &elf);
+    }
+    for (name, file) in images::all() {
+        archive.file(&format!("{name}.verdict"), &images::verdict(&file));
+        archive.file(name, &file);
     }
     for (name, value) in parameters {
         archive.file(name, value.as_bytes());

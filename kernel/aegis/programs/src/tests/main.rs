@@ -21,6 +21,7 @@ mod arguments;
 mod environments;
 mod exceptions;
 mod exhaustion;
+mod judge;
 mod pages;
 mod primitives;
 mod protection;
@@ -47,6 +48,7 @@ const ALL: &[&[Scenario]] = &[
     revocation::ALL,
     arguments::ALL,
     exhaustion::ALL,
+    judge::ALL,
 ];
 
 fn main() -> ! {
