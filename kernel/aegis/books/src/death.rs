@@ -14,15 +14,15 @@ use crate::{Books, Hardware};
 const AT_ONCE: usize = 16;
 
 impl<H: Hardware> Books<'_, H> {
-    /// Frees some pages of an environment, if its claim is ENDING; bindings to them are broken.
-    /// Whether all are gone: whoever makes its number FREE then takes it from ENDING, and takes its
-    /// lock before another one is born by it. Any processor may do this at any time.
+    /// Frees some pages of an environment that has ended; bindings to them are broken. Whether all
+    /// are gone. Whoever calls this has its claim, or knows that nobody else makes its number
+    /// another's.
     pub fn free_some_pages(&self, environment: u16) -> bool {
         let Some(_list) = self.try_lock_environment(environment) else {
             return false;
         };
-        // Whoever asks may have seen it end, and another one be born by its number since.
-        if self.environment(environment).claim.load(Acquire) != claim::ENDING {
+        let claim = self.environment(environment).claim.load(Acquire);
+        if !matches!(claim, claim::ENDING | claim::CHANGING) {
             return false;
         }
         for _ in 0..AT_ONCE {

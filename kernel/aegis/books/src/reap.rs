@@ -22,28 +22,36 @@ impl<H: Hardware> Books<'_, H> {
                 continue;
             }
             self.halt(number);
-            if record.claim.load(Acquire) == claim::ENDING && self.dismantle(number) {
+            let claim = |from, to| record.claim.compare_exchange(from, to, AcqRel, Relaxed);
+            // One processor at a time: for another one that comes late it may be somebody else's
+            // number by then.
+            if claim(claim::ENDING, claim::CHANGING).is_err() {
+                continue;
+            }
+            let (state, done) = self.dismantle(number);
+            record.claim.store(state, Release);
+            if done {
                 break;
             }
         }
         self.machine.dying.load(Acquire) != 0
     }
 
-    /// A piece of an environment's death. Whether there was something to do: otherwise it waits
-    /// for its children.
-    fn dismantle(&self, number: u16) -> bool {
+    /// A piece of an environment's death: the claim afterwards, and whether there was something to
+    /// do. Otherwise it waits for its children.
+    fn dismantle(&self, number: u16) -> (u32, bool) {
         let record = self.environment(number);
         let children = self.end_children(number);
         if record.slices.load(Relaxed) != 0 {
             self.drop_slices(number);
         }
         if !self.free_some_pages(number) {
-            return true;
+            return (claim::ENDING, true);
         }
         if children || record.children.load(Acquire) != 0 {
-            return children;
+            return (claim::ENDING, children);
         }
-        self.bury(number)
+        (self.bury(number), true)
     }
 
     /// An environment that has ended makes no more children, so those that it has are all.
@@ -70,22 +78,13 @@ impl<H: Hardware> Books<'_, H> {
         }
     }
 
-    /// The last piece: what others have by the number, the quotas, the number. Whether this
-    /// processor did it.
-    fn bury(&self, number: u16) -> bool {
+    /// The last piece: what others have by the number, the quotas, the number. The claim afterwards.
+    fn bury(&self, number: u16) -> u32 {
         let record = self.environment(number);
-        let claim = &record.claim;
-        if claim
-            .compare_exchange(claim::ENDING, claim::CHANGING, AcqRel, Relaxed)
-            .is_err()
-        {
-            return false;
-        }
         // Whoever holds its lock saw it live; whoever takes it from now on does not.
         drop(self.lock_environment(number));
         if record.slices.load(Relaxed) != 0 || record.first.load(Relaxed) != NONE {
-            claim.store(claim::ENDING, Release);
-            return true;
+            return claim::ENDING;
         }
         for (_, _, slice) in self.slices() {
             let owner = slice.owner.load(Acquire);
@@ -106,7 +105,6 @@ impl<H: Hardware> Books<'_, H> {
         record.asked_pages.store(0, Relaxed);
         record.asked_slices.store(0, Relaxed);
         self.machine.dying.fetch_sub(1, AcqRel);
-        claim.store(claim::FREE, Release);
-        true
+        claim::FREE
     }
 }

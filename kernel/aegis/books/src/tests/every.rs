@@ -303,6 +303,11 @@ impl Run {
     fn step(&mut self, here: &Processor<'_>) {
         let books = here.books();
         let current = books.machine.processor[here.number].current.load(Relaxed) as u16;
+        if books.environment(current).stopping.load(Relaxed) >= stopping::SUBMIT {
+            // The other processor has interrupted this one.
+            world::next(here);
+            return;
+        }
         match self.chance.below(20) {
             0 => {
                 world::next(here);

@@ -6,6 +6,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use std::println;
+use std::sync::Mutex;
 
 use postern_aegis_abi::records::claim;
 use postern_aegis_abi::{Error, Mapping};
@@ -66,6 +67,8 @@ fn bindings_are_broken_while_they_are_made() {
     let pages = [0, 1].map(|_| one.books().allocate(1, None, 1, 1).unwrap());
     build(&one.books(), 2).unwrap();
     let ended = AtomicBool::new(false);
+    // Who takes any free page does so while neither of the two is free.
+    let taking = Mutex::new(());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (_watch, mut chance) = (Watch(&memory), Chance(1));
@@ -74,7 +77,7 @@ fn bindings_are_broken_while_they_are_made() {
                 one.poll();
                 let page = chance.of(&pages);
                 one.books().break_others(1, page).unwrap();
-                if chance.one_in(4) {
+                if let (true, Ok(_taking)) = (chance.one_in(4), taking.try_lock()) {
                     one.books().free(1, page).unwrap();
                     one.books().allocate(1, Some(page), 1, 1).unwrap();
                 }
@@ -91,6 +94,9 @@ fn bindings_are_broken_while_they_are_made() {
                 0 | 1 => two.books().unmap(2, at),
                 2 => two.books().protect(2, at, 0),
                 3 if chance.one_in(20) => {
+                    let Ok(_taking) = taking.try_lock() else {
+                        continue;
+                    };
                     let done = two.books().untable(2, START, 1);
                     while let Some(page) = two.books().victim(2) {
                         two.books().free(2, page).unwrap();
@@ -311,8 +317,10 @@ impl Thread<'_> {
             self.done[2] += 1;
         }
         let record = books.environment(who);
-        if record.claim.load(Relaxed) == claim::ENDING && books.free_some_pages(who) {
-            let _ = self.claim(who, claim::ENDING, claim::FREE);
+        if self.claim(who, claim::ENDING, claim::CHANGING) {
+            let gone = books.free_some_pages(who);
+            let state = if gone { claim::FREE } else { claim::ENDING };
+            record.claim.store(state, Release);
         }
         if self.claim(who, claim::FREE, claim::CHANGING) {
             drop(books.lock_environment(who));
