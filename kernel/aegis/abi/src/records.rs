@@ -68,7 +68,8 @@ pub struct Page {
     /// The name whose capability lets others read: 0 none, 1 everybody. Of a last-level table its
     /// page of links, and of that one the table.
     pub read: AtomicU32,
-    /// The name whose capability lets others write.
+    /// The name whose capability lets others write. Of a last-level table which 2 MiB it is for:
+    /// their address divided by that.
     pub write: AtomicU32,
     /// The first of the bindings; [`NONE`].
     pub first: AtomicU32,

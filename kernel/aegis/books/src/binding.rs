@@ -102,8 +102,15 @@ impl<'a, H: Hardware> Books<'a, H> {
         true
     }
 
+    /// Whether a page is memory of one of two. It is locked, or bound by who asks.
+    pub(crate) fn may_own(&self, record: &Page, (one, other): (u16, u16)) -> bool {
+        let owner = record.owner.load(Relaxed);
+        let kind = record.kind.load(Relaxed);
+        let memory = kind == Kind::Data as u8 || kind == Kind::Context as u8;
+        (owner == one || owner == other) && memory
+    }
+
     /// Whether somebody may bind a page, by a mapping's flags. It is locked.
-    #[inline]
     pub(crate) fn may_bind(
         &self,
         record: &Page,
@@ -115,11 +122,8 @@ impl<'a, H: Hardware> Books<'a, H> {
         if kind != Kind::Data as u8 && kind != Kind::Context as u8 {
             return self.may_look(kind, flags);
         }
-        let owner = record.owner.load(Relaxed);
-        if owner == caller || owner == environment {
-            return Ok(());
-        }
-        if self.lets(record, flags & entry::WRITE != 0, capability) {
+        let write = flags & entry::WRITE != 0;
+        if self.may_own(record, (caller, environment)) || self.lets(record, write, capability) {
             Ok(())
         } else {
             Err(Error::Denied)
@@ -149,28 +153,21 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// The word of links of a binding.
-    #[inline]
     fn links(&self, binding: u32) -> &'a AtomicU64 {
         let page = self.pages[binding as usize >> 9].read.load(Relaxed);
         &self.hardware.words(page)[binding as usize & 511]
     }
 
     /// Enters a binding in the list of a page that is locked. Those of its owner go behind others.
-    #[inline]
     pub(crate) fn link(&self, record: &Page, table: u32, index: usize, environment: u16) {
         let new = binding(table, index);
         let first = record.first.load(Relaxed);
-        let count = record.bindings.load(Relaxed);
-        record.bindings.store(count.wrapping_add(1), Relaxed);
         if first == NONE {
-            record.first.store(new, Relaxed);
-            self.links(new).store(links(new, NONE), Relaxed);
+            link_only(record, new, self.links(new));
             return;
         }
-        self.link_more(record, first, new, environment);
-    }
-
-    fn link_more(&self, record: &Page, first: u32, new: u32, environment: u16) {
+        let count = record.bindings.load(Relaxed);
+        record.bindings.store(count.wrapping_add(1), Relaxed);
         let word = self.links(first).load(Relaxed);
         let last = previous(word);
         self.links(first).store(links(new, next(word)), Relaxed);
@@ -185,7 +182,6 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// Takes a binding out of the list of a page that is locked.
-    #[inline]
     pub(crate) fn unlink(&self, record: &Page, old: u32) {
         let word = self.links(old).load(Relaxed);
         let first = record.first.load(Relaxed);
@@ -220,4 +216,19 @@ impl<'a, H: Hardware> Books<'a, H> {
         record.read.store(NAME_NOBODY, Relaxed);
         record.write.store(NAME_NOBODY, Relaxed);
     }
+}
+
+/// Makes a binding, with its word of links, the only one of a page that is locked.
+#[inline(always)]
+pub(crate) fn link_only(record: &Page, new: u32, word: &AtomicU64) {
+    record.bindings.store(1, Relaxed);
+    record.first.store(new, Relaxed);
+    word.store(links(new, NONE), Relaxed);
+}
+
+/// Takes the only binding of a page that is locked away.
+#[inline(always)]
+pub(crate) fn unlink_only(record: &Page) {
+    record.bindings.store(0, Relaxed);
+    record.first.store(NONE, Relaxed);
 }

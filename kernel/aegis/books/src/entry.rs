@@ -16,13 +16,25 @@ pub(crate) const NO_EXECUTE: u64 = 1 << 63;
 const _: () = assert!(WRITE == Mapping::WRITE && UNCACHED == Mapping::UNCACHED);
 
 /// The bits of a leaf that a mapping's flags decide.
-pub(crate) const FLAGS: u64 = WRITE | UNCACHED | NO_EXECUTE;
+const FLAGS: u64 = WRITE | UNCACHED | NO_EXECUTE;
 
 /// The bits of a leaf for a mapping's flags, and for all of a mapping whose page is checked.
 #[inline]
 pub(crate) const fn leaf(mapping: u64) -> u64 {
     let no_execute = (!mapping & Mapping::EXECUTE) << (63 - Mapping::EXECUTE.trailing_zeros());
     mapping & !Mapping::EXECUTE | PRESENT | USER | no_execute
+}
+
+/// A leaf with other flags of a mapping.
+#[inline]
+pub(crate) const fn with_flags(entry: u64, flags: u64) -> u64 {
+    entry & !FLAGS | leaf(flags)
+}
+
+/// Whether one leaf allows what another one does not.
+#[inline]
+pub(crate) const fn adds(old: u64, new: u64) -> bool {
+    new & !old & WRITE | old & !new & NO_EXECUTE != 0
 }
 
 /// An entry for the table of the next level. What it leads to is restricted there.

@@ -25,7 +25,7 @@ impl<H: Hardware> Books<'_, H> {
         let Some((_, mapping)) = self.guaranteed(environment).find(|(at, _)| *at == address) else {
             return false;
         };
-        let Some(table) = self.last_level(environment, address) else {
+        let Some(table) = self.walk(environment, address) else {
             return false;
         };
         let entry = self.hardware.words(table)[index(address, 1)].load(Acquire);

@@ -30,6 +30,7 @@ mod death;
 mod emergency;
 mod entry;
 mod environment;
+mod fast;
 mod guarantee;
 mod list;
 mod lock;
@@ -49,7 +50,7 @@ pub use emergency::Emergency;
 pub use quota::Resource;
 pub use slice::{Tick, Turn};
 
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use postern_aegis_abi::records::{Environment, Machine, Page};
 
@@ -76,6 +77,10 @@ pub trait Hardware {
     /// Fills the slots of a root table that the kernel fills: the one of
     /// [`BOOKS`](postern_aegis_abi::address::BOOKS) and the upper half.
     fn kernel_slots(&self, table: u32);
+
+    /// A word of this processor's own, in which the books remember a page's number: the last-level
+    /// table that was used last. Any value will do.
+    fn last_table(&self) -> &AtomicU32;
 
     /// The number of this processor.
     fn processor(&self) -> usize;

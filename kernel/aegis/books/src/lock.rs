@@ -28,10 +28,10 @@ impl Drop for Lock<'_> {
 
 impl<'a, H: Hardware> Books<'a, H> {
     /// Locks a page. Of two pages the one of the lower number is locked first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_page(&self, page: u32) -> PageLock<'a> {
         let lock = &self.pages[page as usize].lock;
-        let holder = self.hardware.processor() as u8 + 1;
+        let holder = (self.hardware.processor() as u8).wrapping_add(1);
         while lock.compare_exchange(0, holder, Acquire, Relaxed).is_err() {
             self.hardware.poll();
         }

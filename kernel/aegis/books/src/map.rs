@@ -11,39 +11,46 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use postern_aegis_abi::address::{END, index, mappable};
 use postern_aegis_abi::call::MANY;
 use postern_aegis_abi::mapping::Request;
-use postern_aegis_abi::records::{Kind, binding};
+use postern_aegis_abi::records::binding;
 use postern_aegis_abi::{Error, Mapping};
 
-use crate::page::is;
 use crate::{Books, Hardware, entry};
 
 /// Requests that are read from the caller's memory at a time.
 const READ: usize = 16;
 
 impl<H: Hardware> Books<'_, H> {
-    /// The call, for an environment that the caller is or controls and claims. What the caller or
-    /// the environment owns needs no capability.
-    #[inline]
-    pub fn map(
+    /// Any case of [`Books::map`].
+    #[inline(never)]
+    pub(crate) fn map_any(
         &self,
-        caller: u16,
-        environment: u16,
+        (caller, environment): (u16, u16),
         address: u64,
         mapping: Mapping,
         capability: u64,
     ) -> Result<(), Error> {
+        let page = mapping.page().ok_or(Error::Argument)?;
+        let record = self.pages.get(page as usize).ok_or(Error::Argument)?;
         if !mappable(address) {
             return Err(Error::Argument);
         }
         let table = self
             .last_level(environment, address)
             .ok_or(Error::NoTable)?;
-        self.bind((caller, environment), table, address, mapping, capability)
+        let slot = &self.hardware.words(table)[index(address, 1)];
+        if slot.load(Acquire) != 0 {
+            return self.rebind((caller, environment), table, address, mapping, capability);
+        }
+        let _lock = self.lock_page(page);
+        self.may_bind(record, (caller, environment), mapping.0, capability)?;
+        self.link(record, table, index(address, 1), environment);
+        slot.store(entry::leaf(mapping.0), Release);
+        Ok(())
     }
 
-    /// The call, for an environment that runs here or is claimed.
-    #[inline]
-    pub fn unmap(&self, environment: u16, address: u64) -> Result<(), Error> {
+    /// Any case of [`Books::unmap`].
+    #[inline(never)]
+    pub(crate) fn unmap_any(&self, environment: u16, address: u64) -> Result<(), Error> {
         if !mappable(address) {
             return Err(Error::Argument);
         }
@@ -57,36 +64,45 @@ impl<H: Hardware> Books<'_, H> {
         Ok(())
     }
 
-    /// The call.
-    #[inline]
-    pub fn protect(&self, caller: u16, address: u64, flags: u64) -> Result<(), Error> {
+    /// Any case of [`Books::protect`], without a lock: only this processor fills entries of the
+    /// caller, so an entry that is still the same when it is replaced was there all the time, and
+    /// a page that is bound changes neither to a table nor, but by its owner who is here, to
+    /// another owner.
+    #[inline(never)]
+    pub(crate) fn protect_any(&self, caller: u16, address: u64, flags: u64) -> Result<(), Error> {
         if !mappable(address) || flags & !Mapping::FLAGS != 0 {
             return Err(Error::Argument);
         }
         let table = self.last_level(caller, address).ok_or(Error::Unmapped)?;
-        self.change(caller, table, address, flags)
+        let slot = &self.hardware.words(table)[index(address, 1)];
+        let mut old = slot.load(Acquire);
+        loop {
+            if old == 0 {
+                return Err(Error::Unmapped);
+            }
+            let new = entry::with_flags(old, flags);
+            let owns = || self.may_own(self.record(entry::page(old)), (caller, caller));
+            if entry::adds(old, new) && !owns() {
+                return Err(Error::Denied);
+            }
+            match slot.compare_exchange(old, new, Release, Relaxed) {
+                Ok(_) => break,
+                Err(now) => old = now,
+            }
+        }
+        self.hardware.flush(caller, address);
+        Ok(())
     }
 
     /// The call: how many were done.
     pub fn map_many(&self, caller: u16, requests: u64, count: u64) -> Result<u64, Error> {
         const WORDS: usize = size_of::<Request>() / 8;
-        let mut last = Last::default();
         self.many::<{ READ * WORDS }, WORDS>(caller, requests, count, |request| {
-            let address = request[0];
-            if request[1] == Request::UNMAP.0 {
+            let [address, mapping, capability] = *request;
+            if mapping == Request::UNMAP.0 {
                 return self.unmap(caller, address);
             }
-            if !mappable(address) {
-                return Err(Error::Argument);
-            }
-            let table = last.level(self, caller, address).ok_or(Error::NoTable)?;
-            self.bind(
-                (caller, caller),
-                table,
-                address,
-                Mapping(request[1]),
-                request[2],
-            )
+            self.map(caller, caller, address, Mapping(mapping), capability)
         })
     }
 
@@ -101,13 +117,8 @@ impl<H: Hardware> Books<'_, H> {
         if flags & !Mapping::FLAGS != 0 {
             return Err(Error::Argument);
         }
-        let mut last = Last::default();
         self.many::<READ, 1>(caller, addresses, count, |&[address]| {
-            if !mappable(address) {
-                return Err(Error::Argument);
-            }
-            let table = last.level(self, caller, address).ok_or(Error::Unmapped)?;
-            self.change(caller, table, address, flags)
+            self.protect(caller, address, flags)
         })
     }
 
@@ -142,29 +153,6 @@ impl<H: Hardware> Books<'_, H> {
             }
         }
         Ok(done)
-    }
-
-    /// Fills an entry of a last-level table.
-    #[inline]
-    fn bind(
-        &self,
-        (caller, environment): (u16, u16),
-        table: u32,
-        address: u64,
-        mapping: Mapping,
-        capability: u64,
-    ) -> Result<(), Error> {
-        let page = mapping.page().ok_or(Error::Argument)?;
-        let record = self.pages.get(page as usize).ok_or(Error::Argument)?;
-        let slot = &self.hardware.words(table)[index(address, 1)];
-        if slot.load(Acquire) != 0 {
-            return self.rebind((caller, environment), table, address, mapping, capability);
-        }
-        let _lock = self.lock_page(page);
-        self.may_bind(record, (caller, environment), mapping.0, capability)?;
-        self.link(record, table, index(address, 1), environment);
-        slot.store(entry::leaf(mapping.0), Release);
-        Ok(())
     }
 
     /// Fills an entry that names a page. Both pages are locked, so that either all or nothing is
@@ -202,57 +190,5 @@ impl<H: Hardware> Books<'_, H> {
         drop((first, second));
         self.hardware.flush(environment, address);
         Ok(())
-    }
-
-    /// Changes what may be done to a bound page, without a lock: only this processor fills entries
-    /// of the caller, so an entry that is still the same when it is replaced was there all the
-    /// time, and a page that is bound changes neither to a table nor, but by its owner who is
-    /// here, to another owner.
-    #[inline]
-    fn change(&self, caller: u16, table: u32, address: u64, flags: u64) -> Result<(), Error> {
-        let slot = &self.hardware.words(table)[index(address, 1)];
-        let mut old = slot.load(Acquire);
-        loop {
-            if old == 0 {
-                return Err(Error::Unmapped);
-            }
-            let new = old & !entry::FLAGS | entry::leaf(flags);
-            let added = new & !old & entry::WRITE | old & !new & entry::NO_EXECUTE;
-            if added != 0 {
-                let record = self.record(entry::page(old));
-                let kind = is(record, Kind::Data) || is(record, Kind::Context);
-                if record.owner.load(Relaxed) != caller || !kind {
-                    return Err(Error::Denied);
-                }
-            }
-            match slot.compare_exchange(old, new, Release, Relaxed) {
-                Ok(_) => break,
-                Err(now) => old = now,
-            }
-        }
-        self.hardware.flush(caller, address);
-        Ok(())
-    }
-}
-
-/// The table that was found last, and for which 2 MiB.
-#[derive(Default)]
-struct Last(Option<(u64, u32)>);
-
-impl Last {
-    fn level<H: Hardware>(
-        &mut self,
-        books: &Books<'_, H>,
-        environment: u16,
-        address: u64,
-    ) -> Option<u32> {
-        match self.0 {
-            Some((place, table)) if place == address >> 21 => Some(table),
-            _ => {
-                let table = books.last_level(environment, address)?;
-                self.0 = Some((address >> 21, table));
-                Some(table)
-            }
-        }
     }
 }

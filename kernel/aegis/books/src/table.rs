@@ -3,16 +3,18 @@
 //! Invariant: a page that the processor reads as a table, or that has the links of one, is pinned:
 //! its owner is the environment in whose tree it stands, at exactly one place; it is not freed,
 //! given or taken, and nobody has it mapped to store. So what stands in tables is what the kernel
-//! stored there. A last-level table and its page of links name each other ([`Page::read`]).
+//! stored there. A last-level table and its page of links name each other ([`Page::read`]), and the
+//! table says what it is for ([`Page::write`]).
 //!
 //! [`Page::read`]: postern_aegis_abi::records::Page::read
+//! [`Page::write`]: postern_aegis_abi::records::Page::write
 
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use postern_aegis_abi::Error;
 use postern_aegis_abi::address::{END, TABLES, index};
-use postern_aegis_abi::records::{Kind, NONE};
+use postern_aegis_abi::records::{Kind, NONE, Page};
 
 use crate::lock::PageLock;
 use crate::page::{is, room};
@@ -79,6 +81,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             self.pin(environment, links, Kind::Links);
             self.record(links).read.store(page, Relaxed);
             self.record(page).read.store(links, Relaxed);
+            self.record(page).write.store(covered(address), Relaxed);
         }
         slot.store(entry::table(page), Release);
         Ok(())
@@ -120,9 +123,36 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// The last-level table for an address below [`END`], of an environment that is claimed.
-    #[inline]
+    /// The entry for an address below [`END`] of an environment that runs here or is claimed, if
+    /// it is in the last-level table that was used last. The table's record says so: a page of this
+    /// kind stands in its owner's tree, for the addresses that are named.
+    #[inline(always)]
+    pub(crate) fn nearby(&self, environment: u16, address: u64) -> Option<Nearby<'a>> {
+        let table = self.hardware.last_table().load(Relaxed);
+        let record = self.pages.get(table as usize)?;
+        if !is(record, Kind::Table1)
+            || record.owner.load(Relaxed) != environment
+            || record.write.load(Relaxed) != covered(address)
+        {
+            return None;
+        }
+        let slot = &self.hardware.words(table)[index(address, 1)];
+        Some(Nearby {
+            table,
+            record,
+            slot,
+        })
+    }
+
+    /// The last-level table for an address below [`END`], of an environment that runs here or is
+    /// claimed. Its entries are nearby from now on.
     pub(crate) fn last_level(&self, environment: u16, address: u64) -> Option<u32> {
+        let table = self.walk(environment, address)?;
+        self.hardware.last_table().store(table, Relaxed);
+        Some(table)
+    }
+
+    pub(crate) fn walk(&self, environment: u16, address: u64) -> Option<u32> {
         let mut table = entry::page(self.environment(environment).root_table.load(Relaxed));
         for level in [4, 3, 2] {
             let entry = self.hardware.words(table)[index(address, level)].load(Relaxed);
@@ -161,7 +191,7 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// Locks one page or two, memory of one of the owners, that nothing binds.
-    pub(crate) fn lock_unbound(
+    fn lock_unbound(
         &self,
         owners: [u16; 2],
         page: u32,
@@ -215,4 +245,18 @@ impl<'a, H: Hardware> Books<'a, H> {
         let kind = if alone { Kind::Data } else { Kind::Leaving };
         record.kind.store(kind as u8, Relaxed);
     }
+}
+
+/// An entry of the last-level table that was used last.
+pub(crate) struct Nearby<'a> {
+    pub table: u32,
+    /// The table's.
+    pub record: &'a Page,
+    pub slot: &'a AtomicU64,
+}
+
+/// Which 2 MiB an address is in.
+#[inline]
+fn covered(address: u64) -> u32 {
+    (address >> 21) as u32
 }

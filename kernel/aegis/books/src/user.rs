@@ -85,9 +85,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         if address >= END {
             return Err(Error::Unmapped);
         }
-        let table = self
-            .last_level(environment, address)
-            .ok_or(Error::Unmapped)?;
+        let table = self.walk(environment, address).ok_or(Error::Unmapped)?;
         let entry = self.hardware.words(table)[index(address, 1)].load(Acquire);
         if entry & bits != bits {
             return Err(Error::Unmapped);

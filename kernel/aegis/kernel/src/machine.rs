@@ -1,7 +1,7 @@
 //! The books with this machine below them.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use core::sync::atomic::{AtomicU64, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 use postern_aegis_abi::records::claim;
 use postern_aegis_books::{Books, Hardware};
@@ -41,12 +41,16 @@ impl Hardware for Here {
         memory::words(page)
     }
 
+    fn last_table(&self) -> &AtomicU32 {
+        &local::this().last_table
+    }
+
     fn processor(&self) -> usize {
         local::this().processor()
     }
 
     fn flush(&self, environment: u16, address: u64) {
-        if runs_on(environment) == Some(self.processor()) {
+        if current() == environment {
             memory::forget(address);
         }
     }

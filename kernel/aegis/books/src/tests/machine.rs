@@ -30,6 +30,7 @@ pub struct Memory {
     pub known: [Mutex<HashMap<u64, u64>>; 2],
     /// Whether each processor runs in a thread of its own: asked to forget, it does so itself.
     pub threads: bool,
+    last: [AtomicU32; 2],
     asked: [AtomicBool; 2],
     /// A thread has come to a bad end: the other one does not wait for it.
     failed: AtomicBool,
@@ -69,6 +70,7 @@ impl Memory {
             runs: Default::default(),
             known: Default::default(),
             threads,
+            last: Default::default(),
             asked: Default::default(),
             failed: AtomicBool::new(false),
             delays: AtomicU64::new(0),
@@ -173,6 +175,10 @@ impl Hardware for Processor<'_> {
         for slot in 255..512 {
             self.memory.words[table as usize][slot].store(KERNEL + slot as u64, Relaxed);
         }
+    }
+
+    fn last_table(&self) -> &AtomicU32 {
+        &self.memory.last[self.number]
     }
 
     fn processor(&self) -> usize {

@@ -8,7 +8,6 @@ mod life;
 mod machine;
 mod model;
 mod random;
-mod ranges;
 mod revocation;
 mod slices;
 mod sums;

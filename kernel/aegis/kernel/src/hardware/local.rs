@@ -49,6 +49,8 @@ pub struct Local {
     pub done: AtomicU64,
     /// The number of this processor's interrupt controller.
     pub controller: AtomicU32,
+    /// A last-level table, for the books.
+    pub last_table: AtomicU32,
 }
 
 impl Local {
@@ -73,12 +75,13 @@ impl Local {
             asked: AtomicU64::new(0),
             done: AtomicU64::new(0),
             controller: AtomicU32::new(0),
+            last_table: AtomicU32::new(0),
         }
     }
 
     /// This processor's number.
     pub fn processor(&self) -> usize {
-        self.mark.load(Ordering::Relaxed) as usize - 1
+        self.mark.load(Ordering::Relaxed).wrapping_sub(1) as usize
     }
 }
 

@@ -93,14 +93,19 @@ pub fn set_pages(pages: usize) {
 /// # Panics
 /// If there is no such page: who calls has compared numbers with the books'.
 pub fn words(page: u32) -> &'static Words {
-    assert!(
-        (page as usize) < PAGES.load(Ordering::Relaxed),
-        "page {page}"
-    );
+    if page as usize >= PAGES.load(Ordering::Relaxed) {
+        no_page(page);
+    }
     // SAFETY: memory is mapped at PHYSICAL as far as PAGES says. As words of atomics it can be read
     // and written by everybody at any time; what the kernel keeps in Rust's own objects lies in
     // pages that the books never hand out, and these are not asked for here.
     unsafe { &*((PHYSICAL + ((page as u64) << 12)) as *const Words) }
+}
+
+#[cold]
+#[inline(never)]
+fn no_page(page: u32) -> ! {
+    panic!("page {page}");
 }
 
 /// The books in memory, all zeros: the machine's record, then those of pages. They lie behind the
