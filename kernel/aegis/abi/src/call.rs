@@ -97,7 +97,8 @@ calls! {
         /// Nothing: what it costs to enter the kernel and leave.
         needs "nothing" errors [];
     1 Fpu(on) stackless
-        /// Switches the coprocessor on (1) or off (0) until the environment is entered again. Off, its instructions raise exception 7.
+        /// Switches the coprocessor on (1) or off (0) until the environment is entered again. Off,
+        /// its instructions raise exception 7.
         needs "nothing" errors [];
     2 Flush(address) stackless
         /// Forgets the translation of an address.
@@ -106,20 +107,25 @@ calls! {
         /// Forgets all translations.
         needs "nothing" errors [];
     4 Yield(environment) stackless
-        /// In ah: gives the rest of the slice to an environment, which begins as at a slice's begin. 0: ends the slice; the next one of the vector begins.
+        /// In ah: gives the rest of the slice to an environment, which begins as at a slice's
+        /// begin. 0: ends the slice; the next one of the vector begins.
         needs "nothing" errors [NoEnvironment, Busy];
     5 CallSynchronous(environment) stackless
-        /// In ah: protected control transfer. The callee gets this slice and its future, and starts at its synchronous entry with the caller's number in rax.
+        /// In ah: protected control transfer. The callee gets this slice and its future, and starts
+        /// at its synchronous entry with the caller's number in rax.
         needs "nothing" errors [NoEnvironment, Busy, Again];
     6 CallAsynchronous(environment) stackless
-        /// In ah: protected control transfer. The callee gets the rest of this slice, and starts at its asynchronous entry with the caller's number in rax.
+        /// In ah: protected control transfer. The callee gets the rest of this slice, and starts at
+        /// its asynchronous entry with the caller's number in rax.
         needs "nothing" errors [NoEnvironment, Busy, Again];
     7 NullStack() stack
         /// Nothing, on the path of the calls that take a stack.
         needs "nothing" errors [];
 
     8 Capability(name, rights, environment) stack
-        /// The capability for the caller's pages whose read or write name this is, or, with the right to control, for an environment. The word proves itself: a keyed hash of owner, birth, name and right. One right at a time.
+        /// The capability for the caller's pages whose read or write name this is, or, with the
+        /// right to control, for an environment. The word proves itself: a keyed hash of owner,
+        /// birth, name and right. One right at a time.
         needs "ownership; control of the environment" errors [Argument, NoEnvironment, Denied];
     9 Allocate(page, read, write) stack
         /// Takes a free page, filled with zeros, by its number or ANY; its number is the result.
@@ -131,17 +137,21 @@ calls! {
         /// Gives a page other names, so that other capabilities are needed from now on.
         needs "ownership" errors [Argument, Denied, Kind];
     12 Give(page, environment) stack
-        /// Makes a page another's, who must have room in its quota. The giver's bindings stay, those of others are broken, 64 a call; its names are nobody's.
+        /// Makes a page another's, who must have room in its quota. The giver's bindings stay,
+        /// those of others are broken, 64 a call; its names are nobody's.
         needs "ownership" errors [Argument, Denied, Kind, NoEnvironment, Quota, Again];
     13 Break(page) stack
         /// Breaks the bindings that others have to a page, on every processor, 64 a call.
         needs "ownership" errors [Argument, Denied, Again];
 
     14 Table(address, level, page, links, environment, capability) stack
-        /// Makes pages the table of a level (1 to 3) for an address, and for level 1 the page of its links. They become the environment's. The capability is in r9.
+        /// Makes pages the table of a level (1 to 3) for an address, and for level 1 the page of
+        /// its links. They become the environment's. The capability is in r9.
         needs "ownership of the pages, without bindings; control of the environment" errors [Argument, Denied, Kind, InUse, NoEnvironment, Busy, NoTable, Mapped, Quota];
     15 Untable(address, level, environment, capability) stack
-        /// Takes a table away: what it bound is bound no more, and its pages are the environment's memory again; one that more than 64 bindings of others look at can only be freed. Tables of levels 2 and 3 must be empty.
+        /// Takes a table away: what it bound is bound no more, and its pages are the environment's
+        /// memory again; one that more than 64 bindings of others look at can only be freed. Tables
+        /// of levels 2 and 3 must be empty.
         needs "control of the environment" errors [Argument, Denied, NoEnvironment, Busy, NoTable, InUse];
     16 Map(address, mapping, capability, environment, control) stack
         /// Binds a page to an address; what was bound there is bound no more.
@@ -150,26 +160,34 @@ calls! {
         /// Takes a binding away.
         needs "control of the environment" errors [Argument, Denied, NoEnvironment, Busy, Unmapped];
     18 Protect(address, flags) stack
-        /// Changes what may be done to a bound page of the caller's space. More rights than the binding has need ownership, or are asked by Map.
+        /// Changes what may be done to a bound page of the caller's space. More rights than the
+        /// binding has need ownership, or are asked by Map.
         needs "ownership of the page, if rights are added" errors [Argument, Denied, Unmapped];
     19 MapMany(requests, count) stack
-        /// Map and Unmap for an array of requests in the caller's memory, in order; the result is how many were done before one failed.
+        /// Map and Unmap for an array of requests in the caller's memory, in order; the result is
+        /// how many were done before one failed.
         needs "as Map" errors [Argument, Unmapped];
     20 ProtectMany(addresses, count, flags) stack
-        /// Protect for an array of addresses in the caller's memory; the result is how many were done before one failed.
+        /// Protect for an array of addresses in the caller's memory; the result is how many were
+        /// done before one failed.
         needs "as Protect" errors [Argument, Unmapped];
 
     21 Create(context, table) stack
-        /// Makes an environment of two own pages: its contexts and its first table. Both become the new environment's; the first one's contents stay. It is frozen, and two pages are reserved for it, of those reserved for the caller. Its number is the result.
+        /// Makes an environment of two own pages: its contexts and its first table. Both become the
+        /// new environment's; the first one's contents stay. It is frozen, and two pages are
+        /// reserved for it, of those reserved for the caller. Its number is the result.
         needs "ownership of the pages, without bindings; quota of environments" errors [Argument, Denied, Kind, InUse, Quota, Exhausted];
     22 Destroy(environment, control) stack
         /// Ends an environment: all that it has is freed, and bindings to its pages are broken.
         needs "control of the environment, or to be it" errors [NoEnvironment, Denied];
     23 Set(environment, what, value, control) stack
-        /// Sets an environment's swap server, or whether it stands still. One that runs stands still when it yields; called again then, this succeeds.
+        /// Sets an environment's swap server, or whether it stands still. One that runs stands
+        /// still when it yields; called again then, this succeeds.
         needs "control of the environment" errors [Argument, NoEnvironment, Denied, Again];
     24 Quota(environment, resource, reserved, limit) stack
-        /// Gives an environment what it keeps in any case and what it may have at most of a resource. What is reserved, and every environment that may be made (its limit), comes from the maker's own. Two pages at least stay reserved for everybody.
+        /// Gives an environment what it keeps in any case and what it may have at most of a
+        /// resource. What is reserved, and every environment that may be made (its limit), comes
+        /// from the maker's own. Two pages at least stay reserved for everybody.
         needs "to be its maker" errors [Argument, NoEnvironment, Denied, Quota];
     25 TakeSlice(processor, position) stack
         /// Takes a free slice by its position or ANY, which is the result.
@@ -181,10 +199,12 @@ calls! {
         /// Makes a slice another's. Given to its owner, it runs in it again.
         needs "ownership" errors [Argument, Denied, NoEnvironment, Quota];
     28 Revoke(environment, resource, count, control) stack
-        /// Asks an environment for pages or slices beyond what is reserved for it. What it has not given back by the deadline is taken by force.
+        /// Asks an environment for pages or slices beyond what is reserved for it. What it has not
+        /// given back by the deadline is taken by force.
         needs "control of the environment" errors [Argument, NoEnvironment, Denied, Quota];
     29 Submit(environment, control) stack
-        /// Hands a whole environment to its swap server: it stands still, and its memory is the server's.
+        /// Hands a whole environment to its swap server: it stands still, and its memory is the
+        /// server's.
         needs "control of the environment" errors [NoEnvironment, Denied, Busy, Quota, Again];
 
     30 Write(address, length) stack
@@ -194,7 +214,9 @@ calls! {
         /// A byte from the console; -13 (Again) if none has come.
         needs "to be the root" errors [Denied, Again];
     32 Judge(address, length, verdict) stack
-        /// Judges an image in the caller's memory (64 KiB at most) by the verifier's kernel profile; the verdict's words are stored at the last argument. The result is 0 if it is accepted, otherwise 1.
+        /// Judges an image in the caller's memory (64 KiB at most) by the verifier's kernel
+        /// profile; the verdict's words are stored at the last argument. The result is 0 if it is
+        /// accepted, otherwise 1.
         needs "nothing" errors [Argument, Unmapped, Exhausted];
     33 Stop(status) stack
         /// Stops the machine with a status from 0 to 63.
