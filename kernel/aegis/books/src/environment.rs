@@ -104,6 +104,8 @@ impl<'a, H: Hardware> Books<'a, H> {
     /// The call: two pages of the caller's become a new environment, which stands still. Two of
     /// the pages reserved for the caller are reserved for it.
     pub fn create(&self, caller: u16, context: u32, table: u32) -> Result<u16, Error> {
+        // Before anything is changed, the record of the last one who had the number among it.
+        drop(self.lock_unbound([caller, caller], context, Some(table))?);
         self.charge_birth(caller)?;
         let born = self
             .claim_number()

@@ -187,12 +187,11 @@ impl<H: Hardware> Books<'_, H> {
             .max_by_key(|number| (self.surplus(*number, Resource::Pages), u16::MAX - number))
             .filter(|number| self.surplus(*number, Resource::Pages) != 0);
         let Some(greatest) = greatest else {
-            let comes = asked != 0 || self.machine.dying.load(Acquire) != 0;
-            return if comes {
-                Error::Again
-            } else {
-                Error::Exhausted
-            };
+            if asked != 0 || self.machine.dying.load(Acquire) != 0 {
+                return Error::Again;
+            }
+            self.environment(caller).waits.store(0, Relaxed);
+            return Error::Exhausted;
         };
         let _lock = self.lock_environment(greatest);
         if self.lives(greatest) && self.surplus(greatest, Resource::Pages) != 0 {

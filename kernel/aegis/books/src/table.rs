@@ -191,7 +191,7 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// Locks one page or two, memory of one of the owners, that nothing binds.
-    fn lock_unbound(
+    pub(crate) fn lock_unbound(
         &self,
         owners: [u16; 2],
         page: u32,

@@ -194,7 +194,16 @@ impl Run {
     ) -> Result<u64, Error> {
         let model = self.model.as_ref();
         let expected = model.and_then(|model| model.expected(books, caller, call, &arguments));
+        let watched = self.model.is_some() && self.chance.one_in(150);
+        let before = watched.then(|| sums::digest(books));
         let result = books.call(caller, call, arguments);
+        if let (Some(before), Err(error)) = (before, result) {
+            let same = error == Error::Again || before == sums::digest(books);
+            assert!(
+                same,
+                "{call:?} {arguments:x?}: {error:?}, and something has changed"
+            );
+        }
         if let Some(expected) = expected {
             assert_eq!(result, expected, "{caller}: {call:?} {arguments:x?}");
         }

@@ -8,6 +8,7 @@ mod life;
 mod machine;
 mod model;
 mod random;
+mod ranges;
 mod revocation;
 mod slices;
 mod sums;

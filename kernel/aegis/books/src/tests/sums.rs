@@ -1,6 +1,9 @@
 //! What must hold of environments, quotas and slices whenever no processor is in the kernel.
 
+use core::fmt::{self, Write};
+use core::hash::Hasher;
 use core::sync::atomic::Ordering::Relaxed;
+use std::hash::DefaultHasher;
 use std::vec::Vec;
 
 use postern_aegis_abi::records::{Environment, Kind, claim, stopping};
@@ -89,4 +92,25 @@ fn environment<H: Hardware>(
     }
     assert!(claim != claim::ENDING || record.stopping.load(Relaxed) == stopping::END);
     assert_ne!(claim, claim::CHANGING);
+}
+
+/// All that the books keep, as one word: records, and pages that the kernel reads itself.
+pub fn digest<H: Hardware>(books: &Books<'_, H>) -> u64 {
+    struct Digest(DefaultHasher);
+    impl Write for Digest {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut digest = Digest(DefaultHasher::new());
+    write!(digest, "{:?} {:?}", books.machine, books.pages).expect("it is kept");
+    for (number, page) in books.pages.iter().enumerate() {
+        if page.kind.load(Relaxed) >= Kind::Links as u8 {
+            for word in books.hardware.words(number as u32) {
+                digest.0.write_u64(word.load(Relaxed));
+            }
+        }
+    }
+    digest.0.finish()
 }

@@ -8,7 +8,7 @@ use postern_aegis_programs::{Role, words};
 
 use crate::Shown;
 
-const LABELS: [&str; 3] = ["three", "two", "one"];
+const LABELS: [&str; 3] = ["3/6", "2/6", "1/6"];
 const SHARES: [u64; 3] = [3, 2, 1];
 /// Points of the trace, and slices of the least between them.
 const POINTS: u64 = 40;
