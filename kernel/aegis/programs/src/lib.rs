@@ -52,12 +52,13 @@ roles! {
     /// Takes `FIRST` pages, fills them, and gives back what it is asked for.
     Comply,
     /// Takes `FIRST` pages, fills them, and gives nothing back; `SECOND` is a page's number for the
-    /// contents of the first one that is taken, 0 none.
+    /// contents of the first one that is taken, 0 none, `THIRD` its capability; if that is all ones,
+    /// `SECOND` is a swap server.
     Refuse,
     /// Does not stop when its slice ends.
     Greedy,
     /// Raises an exception that it has no handler for: `FIRST` 0 a division, 1 a missing page, 2 an
-    /// unknown instruction.
+    /// unknown instruction, 3 a missing page whose handler is missing, too.
     Crash,
     /// Has a pattern in all registers, and counts when one is another.
     Registers,

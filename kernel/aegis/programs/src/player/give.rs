@@ -61,7 +61,6 @@ pub fn comply() -> ! {
 
 /// Gives nothing back, looks at what is taken, and goes on.
 pub fn refuse() -> ! {
-    let count = take();
     let place = mailbox::get(words::SECOND);
     if place != 0 {
         let capability = mailbox::get(words::THIRD);
@@ -72,6 +71,7 @@ pub fn refuse() -> ! {
         };
         let _ = context::place(0, place);
     }
+    let count = take();
     loop {
         mailbox::add(words::PROGRESS, 1);
         if trusted::events() != 0 {
@@ -96,5 +96,6 @@ pub fn swap() -> ! {
         mailbox::set(words::RESULT, events);
         mailbox::add(words::PROGRESS, 1);
     });
+    mailbox::set(words::ASKED, 7);
     idle()
 }

@@ -19,6 +19,10 @@ pub fn crash() -> ! {
     match mailbox::get(words::FIRST) {
         0 => trusted::divide(),
         1 => drop(memory::read(memory::reserve(1))),
+        3 => {
+            trusted::lose_handlers(memory::reserve(1));
+            let _ = memory::read(memory::reserve(1));
+        }
         _ => trusted::undefined(),
     }
     mailbox::add(words::ERRORS, 1);

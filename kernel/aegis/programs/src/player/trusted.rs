@@ -59,6 +59,16 @@ pub fn any_call(number: u64, arguments: [u64; 6]) -> Result<u64, Error> {
     unsafe { calls::raw(number, arguments) }
 }
 
+/// Has page faults come to an address where nothing is, and no handler for that.
+pub fn lose_handlers(missing: u64) {
+    let emergency = core::mem::offset_of!(postern_aegis::abi::Context, emergency) / 8;
+    // SAFETY: nothing can be run there: the environment ends.
+    unsafe {
+        context::store_word(emergency, 0);
+        context::store_word(14, missing);
+    }
+}
+
 /// The events that wait.
 pub fn events() -> u64 {
     context::context().events.swap(0, Relaxed)

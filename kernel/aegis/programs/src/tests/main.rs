@@ -71,6 +71,7 @@ fn main() -> ! {
             Ok(()) => println!("test {} ok", scenario.name),
             Err(why) => {
                 failed += 1;
+                scenario::clear();
                 println!("test {} FAILED: {why}", scenario.name);
             }
         }

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::Call;
 use postern_aegis::abi::records::claim;
+use postern_aegis::calls::{self, Target};
 use postern_aegis::load::{self, Child, LoadError, Plan};
 use postern_aegis::{Error, books, entry, memory, slices};
 use postern_aegis_programs::{Role, words};
@@ -110,14 +111,6 @@ pub fn wait(what: &'static str, is: impl Fn() -> bool) -> Outcome {
     Err(Why::Not(what))
 }
 
-/// Lets some slices of a processor pass.
-pub fn pass(ticks: u64) {
-    let start = slices::ticks(0);
-    while slices::ticks(0) - start < ticks {
-        entry::yield_slice();
-    }
-}
-
 /// A player of a role, with two words for it; it has no slice yet.
 pub fn player(role: Role, first: u64, second: u64) -> Result<Child, Why> {
     planned(
@@ -201,6 +194,19 @@ pub fn gone(number: u16) -> Outcome {
     wait("an environment does not end", || {
         books::environment(number).claim.load(Relaxed) == claim::FREE
     })
+}
+
+/// Ends what a failed scenario has left, so that the next one is not told of it.
+pub fn clear() {
+    let own = books::own_number();
+    let records = &books::machine().environments;
+    for record in records
+        .iter()
+        .filter(|record| record.parent.load(Relaxed) == own)
+    {
+        let _ = calls::destroy(Target::child(record.number.load(Relaxed)));
+    }
+    let _ = wait("", || books::environment(own).children.load(Relaxed) == 0);
 }
 
 /// What the root and the machine have: what a scenario must leave as it was.

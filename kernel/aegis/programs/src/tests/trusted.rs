@@ -4,7 +4,7 @@ use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::entry::{self, Frame};
-use postern_aegis::{Error, calls};
+use postern_aegis::{Error, calls, context};
 
 global_asm!(include_str!("tests.s"), options(att_syntax));
 
@@ -98,6 +98,26 @@ pub fn probe(instruction: Probe, argument: u64) -> Result<u64, Fault> {
     for vector in 0..32 {
         entry::on_exception(vector, None);
     }
+    match VECTOR.load(Relaxed) {
+        NONE => Ok(result),
+        vector => Err(Fault {
+            vector,
+            address: ADDRESS.load(Relaxed),
+            code: CODE.load(Relaxed),
+        }),
+    }
+}
+
+/// Reads a word at an address while the handler of page faults stands at another one, where nothing
+/// is: what reaches the handler of emergencies.
+pub fn probe_without_handler(missing: u64, at: u64) -> Result<u64, Fault> {
+    VECTOR.store(NONE, Relaxed);
+    entry::on_exception(14, Some(recover));
+    // SAFETY: nothing is mapped there, so nothing is run; the library's entry for emergencies
+    // calls `recover` as its entry for exceptions would.
+    unsafe { context::store_word(14, missing) };
+    let result = Probe::Read.run(at);
+    entry::on_exception(14, None);
     match VECTOR.load(Relaxed) {
         NONE => Ok(result),
         vector => Err(Fault {
