@@ -2,7 +2,7 @@
 
 mod trusted;
 
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use postern_aegis_abi::records::{Environment, Kind, Machine, NONE, Page, claim, stopping};
 use postern_aegis_abi::{ENVIRONMENTS, address};
@@ -14,7 +14,14 @@ pub use trusted::{machine, pages};
 /// The processor would say it, too, but a number read there may be another's by the time it is
 /// used: an environment can move to another processor between two instructions.
 pub fn own_number() -> u16 {
-    trusted::own_number()
+    // It never changes, so it is looked up once.
+    static OWN: AtomicU16 = AtomicU16::new(0);
+    let mut own = OWN.load(Relaxed);
+    if own == 0 {
+        own = trusted::own_number();
+        OWN.store(own, Relaxed);
+    }
+    own
 }
 
 /// Whether this is the caller's number.

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES};
 use postern_aegis_abi::{Call, Error, Mapping, PAGE};
 
-use crate::{books, calls, context, image, memory, println, start};
+use crate::{books, calls, context, image, memory, println, slices, start};
 
 pub use trusted::Frame;
 
@@ -41,6 +41,9 @@ impl Message {
     pub const BUSY: u64 = 2;
     /// The caller gave the rest of its slice, and waits for nothing.
     pub const ASYNCHRONOUS: u64 = 3;
+
+    /// A slice that its owner gave, and that is not needed any more.
+    const RETURN: u64 = 4;
 
     /// A message to be sent.
     pub fn new(words: [u64; WORDS]) -> Message {
@@ -95,7 +98,22 @@ pub fn on_events(told: fn(u64)) {
 }
 
 /// Ends this slice. Comes back when the next one begins.
+///
+/// A slice that was given with a request is given back to its owner with its future, if the program
+/// itself ends it: it serves no request then. (Who was answered in somebody else's time has got no
+/// time back by that.)
 pub fn yield_slice() {
+    if trusted::in_program()
+        && let Some(owner) = slices::giver()
+    {
+        let back = Message {
+            kind: Message::RETURN,
+            ..Message::default()
+        };
+        if trusted::give_away(owner, Some(&back), Call::CallSynchronous).is_ok() {
+            return;
+        }
+    }
     let _ = trusted::give_away(0, None, Call::Yield);
 }
 
@@ -159,11 +177,14 @@ pub fn send(environment: u16, words: [u64; WORDS]) -> Result<(), Error> {
 
 /// Switches the coprocessor on or off for good: its state is kept over slices if it is on.
 pub fn coprocessor(on: bool) {
+    // A slice can end between any two of these: the state is saved only while it is on for sure.
     if on {
+        context::set_coprocessor(true);
         let _ = calls::fpu(true);
-    }
-    context::set_coprocessor(on);
-    if !on {
+        trusted::save_vectors(true);
+    } else {
+        trusted::save_vectors(false);
+        context::set_coprocessor(false);
         let _ = calls::fpu(false);
     }
 }

@@ -1,5 +1,7 @@
 //! Positions of the processors' vectors of time slices.
 
+mod trusted;
+
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::{Error, SLICES};
@@ -54,6 +56,29 @@ pub fn of(environment: u16) -> impl Iterator<Item = Slice> {
                 position,
             })
     })
+}
+
+/// Whose slice this is, if it is another's.
+pub fn giver() -> Option<u16> {
+    let own = books::own_number();
+    // Who runs has its processor's number in its claim.
+    let claim = books::environment(own).claim.load(Relaxed);
+    let processor = (claim as usize).checked_sub(1)?;
+    let position = books::machine()
+        .processor
+        .get(processor)?
+        .position
+        .load(Relaxed) as usize;
+    let slice = books::machine().slices[processor].get(position)?;
+    // Given with its future: of an asynchronous transfer only the rest of the slice is here.
+    let given = slice.runs.load(Relaxed) == own;
+    let owner = slice.owner.load(Relaxed);
+    (given && owner != own && owner != 0).then_some(owner)
+}
+
+/// The processor's own clock: cycles, or instructions under an emulator that counts them.
+pub fn clock() -> u64 {
+    trusted::clock()
 }
 
 /// Ticks of a processor so far.

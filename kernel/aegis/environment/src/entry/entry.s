@@ -67,6 +67,7 @@
 .set KIND_ANSWER, 1
 .set KIND_BUSY, 2
 .set KIND_ASYNCHRONOUS, 3
+.set KIND_RETURN, 4
 
 .set QUEUE, 8                   # requests that wait at most: a power of two
 .set ATTEMPTS, 64               # to answer somebody who cannot be entered
@@ -165,8 +166,7 @@ end:
     copy %rax, %r11, S_RIP, R_RIP
     copy %rax, %r11, S_RFLAGS, R_RFLAGS
     copy %rcx, %r11, A_RESUME, R_PREVIOUS
-    movabsq $CONTEXT + COPROCESSOR, %rbx
-    movq (%rbx), %rbx
+    movq vectors(%rip), %rbx
     movq %rbx, R_VECTORS(%r11)
     testq %rbx, %rbx
     jz 1f
@@ -302,6 +302,8 @@ notified:
 # time of the caller. The caller is in rax, the message in rdi, rsi, rdx, r8, r10, what it is in r9. rcx and r11 are free.
 .balign 16
 synchronous:
+    cmpq $KIND_RETURN, %r9      # a slice of its own comes back
+    je landed
     cmpl %eax, waiting(%rip)
     je 2f
 1:  xorl %ecx, %ecx
@@ -449,8 +451,8 @@ give_away:
     movq M_WORDS+16(%rsi), %rdx
     movq M_WORDS+24(%rsi), %r8
     movq M_WORDS+32(%rsi), %r10
+    movq M_KIND(%rsi), %r9
     movq M_WORDS+8(%rsi), %rsi
-    xorl %r9d, %r9d
 1:  syscall
     movq top(%rip), %rcx        # refused: nothing was given
     movq $0, A_RESUME(%rcx)
@@ -538,6 +540,8 @@ served:         .long 0         # its number in the queue
 attempts:       .long 0         # to answer it
 queue_head:     .long 0
 queue_tail:     .long 0
+.balign 8
+vectors:        .quad 0         # whether vector registers are saved: only if the coprocessor is on for sure
 pending:        .long 0         # the slice is over
 waiting:        .long 0         # for an answer of this environment
 replied:        .long 0         # the answer is there
@@ -557,5 +561,5 @@ exception_stack_top:
 .balign 8
 .global aegis_entries
 aegis_entries:
-    .quad begin, end, notify, synchronous, asynchronous, exception, emergency, give_away, waiting, replied, reply
+    .quad top, activations, begin, end, notify, synchronous, asynchronous, exception, emergency, give_away, waiting, replied, reply, vectors
     .text

@@ -21,7 +21,6 @@ global_asm!(
     ".set INTERRUPTED, {interrupted}",
     ".set EXCEPTED, {excepted}",
     ".set EMERGED, {emerged}",
-    ".set COPROCESSOR, {fpu}",
     ".set CALL_SYNCHRONOUS, {synchronous}",
     ".set YIELD, {yields}",
     ".set NO_ENVIRONMENT, {nobody}",
@@ -30,7 +29,6 @@ global_asm!(
     interrupted = const offset_of!(Context, interrupted),
     excepted = const offset_of!(Context, excepted),
     emerged = const offset_of!(Context, emerged),
-    fpu = const offset_of!(Context, fpu),
     synchronous = const Call::CallSynchronous as u64,
     yields = const Call::Yield as u64,
     nobody = const -(Error::NoEnvironment as i64),
@@ -76,6 +74,8 @@ const _: () = assert!(offset_of!(Message, words) == 16 && size_of::<Message>() =
 /// The table of `entry.s`.
 #[repr(C)]
 struct Entries {
+    top: *const *const u8,
+    activations: *const u8,
     begin: u64,
     end: u64,
     notify: u64,
@@ -87,6 +87,7 @@ struct Entries {
     waiting: *mut u32,
     replied: *mut u32,
     reply: *mut Message,
+    vectors: *mut u64,
 }
 
 unsafe extern "C" {
@@ -117,6 +118,18 @@ pub fn accept_requests() {
 
 pub fn accept_events() {
     context().notify.store(ENTRIES.notify, Relaxed);
+}
+
+/// Whether this is the program itself, and not a function that serves a request or hears of events.
+pub fn in_program() -> bool {
+    // SAFETY: a word of `entry.s`, whole.
+    unsafe { read_volatile(ENTRIES.top) == ENTRIES.activations }
+}
+
+/// Whether ends of slices save vector registers: only while the coprocessor is on.
+pub fn save_vectors(save: bool) {
+    // SAFETY: a word of `entry.s`, whole.
+    unsafe { write_volatile(ENTRIES.vectors, u64::from(save)) }
 }
 
 /// Yields or transfers, and comes back at a begin.

@@ -65,7 +65,11 @@ pub fn refuse() -> ! {
     if place != 0 {
         let capability = mailbox::get(words::THIRD);
         let place = Place {
-            kind: Place::PAGE,
+            kind: if capability == u64::MAX {
+                Place::SERVER
+            } else {
+                Place::PAGE
+            },
             number: place as u32,
             capability,
         };
@@ -76,7 +80,6 @@ pub fn refuse() -> ! {
         mailbox::add(words::PROGRESS, 1);
         if trusted::events() != 0 {
             let taken = context().repossessions.load(Relaxed);
-            mailbox::set(words::RESULT, taken);
             let from = FROM.load(Relaxed);
             let there =
                 (0..count).filter(|index| memory::page_at(from + index * PAGE as u64).is_some());
@@ -86,6 +89,7 @@ pub fn refuse() -> ! {
                 mailbox::set(words::ARGUMENT, u64::from(last.number));
                 mailbox::set(words::ARGUMENT + 1, u64::from(last.place.kind));
             }
+            mailbox::set(words::RESULT, taken);
         }
     }
 }

@@ -110,8 +110,10 @@ fn crashes() -> Outcome {
     for (kind, reason) in reasons.into_iter().enumerate() {
         let neighbour = running(Role::Count, 1, 0)?;
         let child = running(Role::Crash, kind as u64, 0)?;
-        wait("it does not end", || !child.lives())?;
         let record = books::environment(child.number);
+        wait("it does not end", || {
+            !child.lives() && record.ended.load(Relaxed) != end::NOT
+        })?;
         same("why", record.ended.load(Relaxed).into(), reason.into())?;
         let at = record.ended_at.load(Relaxed);
         check(at != 0, "it is not said where")?;
@@ -153,7 +155,7 @@ fn control() -> Outcome {
             "revoking",
             &child,
             Call::Revoke,
-            &[number, 1, 0, word],
+            &[number, 1, 1, word],
             denied,
         )?;
         ask_refused("submitting", &child, Call::Submit, &[number, word], denied)?;

@@ -133,6 +133,11 @@ fn server() -> Outcome {
     let before = pages_of(&server);
     calls::revoke(child.target(), PAGES, 1).named("asking")?;
     wait("it keeps all", || child.mailbox.get(words::RESULT) == 1)?;
+    same(
+        "what became of it",
+        child.mailbox.get(words::ARGUMENT + 1),
+        2,
+    )?;
     same("the server's pages", pages_of(&server), before + 1)?;
     let taken = child.mailbox.get(words::ARGUMENT) as u32;
     let owner = books::page(taken).map_or(0, |page| page.owner.load(Relaxed));
@@ -201,6 +206,8 @@ fn submitted() -> Outcome {
     goes_on(&child)?;
     let before = pages_of(&server);
     let had = pages_of(&child);
+    // One that runs all the time is stopped first.
+    patient(|| calls::set_frozen(child.target(), true)).named("freezing")?;
     patient(|| calls::submit(child.target())).named("submitting")?;
     let state = books::environment(child.number).claim.load(Relaxed);
     same("its state", state.into(), claim::SUBMITTED.into())?;

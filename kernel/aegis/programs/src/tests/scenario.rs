@@ -97,16 +97,21 @@ impl<T> Named<T> for Result<T, Error> {
     }
 }
 
-/// Slices that are waited for something at most.
-const PATIENCE: u32 = 4000;
+/// Slices that are waited for something at least, and how long in cycles: of few slices a loaded
+/// host may give none to another processor.
+const SLICES: u32 = 4000;
+const CYCLES: u64 = 20_000_000_000;
 
 /// Waits until something is so.
 pub fn wait(what: &'static str, is: impl Fn() -> bool) -> Outcome {
-    for _ in 0..PATIENCE {
+    let start = slices::clock();
+    let mut passed = 0;
+    while passed < SLICES || slices::clock().wrapping_sub(start) < CYCLES {
         if is() {
             return Ok(());
         }
         entry::yield_slice();
+        passed += 1;
     }
     Err(Why::Not(what))
 }

