@@ -81,8 +81,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         true => print!("{}", report.json()),
         false => {
             println!(
-                "Instructions, counted by the emulator; ratio: Linux as it comes over Aegis.\n"
+                "Instructions, counted by the emulator; in brackets loads of CR3, irets and wrmsrs."
             );
+            println!("The ratio is of instructions, Linux's as it comes over Aegis's.\n");
             print!("{}", report.text());
             for note in notes {
                 println!("Linux as it comes: {note}");

@@ -76,7 +76,7 @@ pub fn boot(arguments: &Arguments) -> Outcome {
     if arguments.gdb {
         eprintln!(
             "aegis-machine: the machine waits for gdb; in another terminal:\n  \
-             gdb {} -ex 'target remote {DEBUGGER}' -ex 'hbreak kernel_main' -ex continue",
+             gdb {} -ex 'target remote {DEBUGGER}' -ex 'hbreak kernel_first' -ex continue",
             software.kernel.display()
         );
     }

@@ -1,7 +1,7 @@
 //! The machine: QEMU with one or more processors, a serial port, and a device to end it by.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub struct Machine {
     pub limit: Duration,
     /// Waits for a debugger at the emulator's port before the first instruction.
     pub debugged: bool,
+    /// What is typed on the serial line, from the start on.
+    pub typed: String,
     /// Options of the emulator besides, such as `-d` and `-D`.
     pub more: Vec<OsString>,
 }
@@ -36,6 +38,7 @@ impl Default for Machine {
             memory: 128,
             limit: Duration::from_secs(120),
             debugged: false,
+            typed: String::new(),
             more: Vec::new(),
         }
     }
@@ -121,10 +124,15 @@ impl Machine {
             .arg("qemu-system-x86_64")
             .args(self.options(software))
             .args(["-serial", "stdio"])
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| EmulatorError::Start("timeout", error))?;
+        // So little that a pipe takes it whether it is read or not; its end is the line's.
+        if let Some(mut line) = child.stdin.take() {
+            line.write_all(self.typed.as_bytes())
+                .map_err(EmulatorError::Serial)?;
+        }
         let mut lines = Vec::new();
         if let Some(serial) = child.stdout.take() {
             let mut serial = BufReader::new(serial);

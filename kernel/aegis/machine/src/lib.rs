@@ -17,10 +17,13 @@
 //! | [`said`] | lines that programs say for this side |
 //! | [`linux`] | Debian's Linux in the same emulator, to compare with |
 //! | [`plot`] | the shares of a processor, drawn |
+//! | [`budgets`] | what operations take, exactly |
+//! | [`reference`](mod@reference) | the table of calls that the book shows |
 //! | [`figures`] | Aegis and Linux beside each other, as the paper's tables have them |
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod budgets;
 pub mod build;
 pub mod count;
 pub mod emulator;
@@ -31,6 +34,7 @@ pub mod package;
 pub mod place;
 pub mod plot;
 pub mod program;
+pub mod reference;
 pub mod said;
 pub mod software;
 pub mod status;

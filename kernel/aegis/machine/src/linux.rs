@@ -1,6 +1,6 @@
 //! Debian's Linux in the same emulator, as Ultrix stood beside Aegis in the paper: `bench/aegis`,
-//! compiled, as the only program of a machine. `scripts/linux-kernels.sh` fetches the kernels, which
-//! are unpacked and not installed.
+//! compiled, as the only program of a machine. `scripts/linux-kernels.sh` fetches the kernels,
+//! which are unpacked and not installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -12,6 +12,7 @@ mod tests;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use postern_aegis_machine::reference;
 
 /// Build, pack and boot Aegis in an emulator.
 #[derive(Parser)]
@@ -41,6 +42,8 @@ enum Command {
     Demo(demo::Arguments),
     Test(tests::Arguments),
     Bench(bench::Arguments),
+    /// Print the tables of calls and errors, as the book has them
+    Calls,
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,10 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => tests::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Calls => {
+            print!("{}\n{}", reference::calls(), reference::errors());
+            Ok(true)
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -7,8 +7,8 @@
 //! …      the symbols of the kernel (text), from a page on; the end is filled to a page
 //! ```
 //!
-//! The kernel maps a copy of all of it for the root environment, at `ROOT_PROGRAM`, and starts at the
-//! root program's first byte.
+//! The kernel maps a copy of all of it for the root environment, at `ROOT_PROGRAM`, and starts at
+//! the root program's first byte.
 
 use postern_aegis_abi::PAGE;
 use postern_aegis_abi::address::ROOT_PROGRAM;

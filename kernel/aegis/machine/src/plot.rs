@@ -37,7 +37,22 @@ pub fn shares(trace: &Trace) -> String {
     shares.collect::<Vec<_>>().join(" : ")
 }
 
-/// As text: a letter for each environment, the first of its label.
+/// The character of an environment: the first of its label, if that tells it from the others.
+fn letter(trace: &Trace, index: usize) -> char {
+    let first = |label: &String| label.chars().next().unwrap_or('*');
+    let own = trace.labels.get(index).map_or('*', first);
+    match trace
+        .labels
+        .iter()
+        .filter(|label| first(label) == own)
+        .count()
+    {
+        1 => own,
+        _ => char::from(b'a' + (index % 26) as u8),
+    }
+}
+
+/// As text: a character for each environment.
 pub fn text(trace: &Trace) -> String {
     let Some((first, last, most)) = extent(trace) else {
         return "no trace\n".to_owned();
@@ -45,9 +60,9 @@ pub fn text(trace: &Trace) -> String {
     let mut field = vec![[' '; COLUMNS]; ROWS];
     for (tick, counts) in &trace.points {
         let column = (tick - first) as usize * (COLUMNS - 1) / (last - first) as usize;
-        for (label, count) in trace.labels.iter().zip(counts) {
+        for (index, count) in counts.iter().enumerate() {
             let row = *count as usize * (ROWS - 1) / most as usize;
-            field[ROWS - 1 - row][column] = label.chars().next().unwrap_or('*');
+            field[ROWS - 1 - row][column] = letter(trace, index);
         }
     }
     let mut drawn = String::new();
@@ -63,13 +78,8 @@ pub fn text(trace: &Trace) -> String {
     writeln!(drawn, "{:>7} +{}", "", "-".repeat(COLUMNS)).ok();
     let width = COLUMNS - first.to_string().len();
     writeln!(drawn, "slices   {first}{last:>width$} ticks").ok();
-    for label in &trace.labels {
-        writeln!(
-            drawn,
-            "         {}: {label}",
-            label.chars().next().unwrap_or('*')
-        )
-        .ok();
+    for (index, label) in trace.labels.iter().enumerate() {
+        writeln!(drawn, "         {}: {label}", letter(trace, index)).ok();
     }
     drawn
 }
@@ -139,7 +149,7 @@ mod tests {
     fn text_has_each_line_where_it_belongs() {
         let text = text(&trace());
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("     30 |") && lines[0].ends_with('t'));
+        assert!(lines[0].starts_with("     30 |") && lines[0].ends_with('a'));
         assert!(lines[ROWS - 1].starts_with("      0 |"));
         assert!(lines[ROWS - 4].ends_with('o'), "{text}");
         assert!(lines.iter().all(|line| line.len() <= 80));

@@ -65,8 +65,8 @@ pub fn flat(elf: &[u8], base: u64) -> Result<Vec<u8>, ProgramError> {
     Ok(bytes)
 }
 
-/// The part of an ELF file that loaders read: names and lines for debuggers stand behind it, and are
-/// many times as long.
+/// The part of an ELF file that loaders read: names and lines for debuggers stand behind it, and
+/// are many times as long.
 pub fn loadable(elf: &[u8]) -> Result<Vec<u8>, ProgramError> {
     let file = object::File::parse(elf)?;
     let ends = file.segments().map(|segment| {

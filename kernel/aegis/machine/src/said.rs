@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-/// Instructions that a real processor takes hundreds of cycles for, by how often they were executed.
+/// Instructions that take a real processor hundreds of cycles, by how often they were executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heavy {
     /// Loads of CR3: the address space changes.

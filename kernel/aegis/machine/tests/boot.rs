@@ -11,13 +11,10 @@ use postern_aegis_abi::address;
 use postern_aegis_machine::archive::Archive;
 use postern_aegis_machine::emulator::{self, Ended, Machine, Software};
 use postern_aegis_machine::status::Status;
-use postern_aegis_machine::{build, count, package, place, said, software};
+use postern_aegis_machine::{budgets, build, count, package, place, said, software};
 
 /// How long calls are made at random, in ticks of a millisecond.
 const TICKS: u64 = 15_000;
-
-/// What everything takes in instructions, exactly: one more is a change that somebody must want.
-const BUDGETS: &[(&str, u64)] = &[];
 
 /// Builds once; false, and a word, if there is no emulator.
 fn ready() -> bool {
@@ -74,13 +71,11 @@ fn tests_pass(number: u32) {
 }
 
 #[test]
-#[ignore = "its program is not written yet"]
 fn tests_pass_on_one_processor() {
     tests_pass(1);
 }
 
 #[test]
-#[ignore = "its program is not written yet"]
 fn tests_pass_on_two_processors() {
     tests_pass(2);
 }
@@ -95,19 +90,16 @@ fn survives_calls_at_random(number: u32) {
 }
 
 #[test]
-#[ignore = "its program is not written yet"]
 fn calls_at_random_on_one_processor() {
     survives_calls_at_random(1);
 }
 
 #[test]
-#[ignore = "its program is not written yet"]
 fn calls_at_random_on_two_processors() {
     survives_calls_at_random(2);
 }
 
 #[test]
-#[ignore = "its program is not written yet"]
 fn figures_are_the_budgets() {
     if !ready() {
         return;
@@ -121,14 +113,53 @@ fn figures_are_the_budgets() {
     let (ended, counts) = count::run(&machine, &software, folder.path()).expect("an emulator");
     assert_well(&ended);
     let figures = said::figures(ended.lines.iter().map(String::as_str), &counts);
-    let found: Vec<_> = figures
+    let wrong: Vec<String> = figures
         .iter()
-        .map(|(name, figure)| (&**name, figure.instructions))
+        .filter_map(|(name, figure)| {
+            let (found, budget) = (figure.instructions, budgets::of(name));
+            let told = format!("{name}: {found} instructions, the budget is {budget:?}");
+            (!keeps(name, found, budget)).then_some(told)
+        })
         .collect();
-    assert_eq!(
-        found, BUDGETS,
-        "a change of a figure is a change of this table"
+    assert!(
+        wrong.is_empty(),
+        "a change of a figure is a change of src/budgets.rs:\n{}",
+        wrong.join("\n")
     );
+    let all = budgets::ASSEMBLY.iter().chain(budgets::COMPILED);
+    for (name, _) in all {
+        assert!(figures.contains_key(*name), "{name} was not measured");
+    }
+    // Of what the paper's tables have, nothing
+    // returns by iret or writes a model-specific register, and only who changes spaces loads CR3.
+    for (name, figure) in figures {
+        let Some(heavy) = figure.heavy else { continue };
+        let of_transfer = ["synchronous", "asynchronous", "yield"].contains(&&*name);
+        if of_transfer || budgets::ASSEMBLY.iter().any(|(row, _)| *row == name) {
+            let cr3 = if of_transfer {
+                figure.repeats
+            } else {
+                u64::from(name == "flush-all")
+            };
+            assert_eq!((heavy.iret, heavy.wrmsr, heavy.cr3), (0, 0, cr3), "{name}");
+        }
+    }
+}
+
+/// Exactly, or within a tenth of what another compiler's code takes.
+fn keeps(name: &str, found: u64, budget: Option<u64>) -> bool {
+    let Some(budget) = budget else { return false };
+    let version = std::process::Command::new("rustc")
+        .arg("--version")
+        .output();
+    let same = version.is_ok_and(|version| {
+        String::from_utf8_lossy(&version.stdout).starts_with(budgets::COMPILER)
+    });
+    let written = budgets::ASSEMBLY.iter().any(|(row, _)| *row == name);
+    match same || written {
+        true => found == budget,
+        false => found.abs_diff(budget) <= budget / 10,
+    }
 }
 
 /// A package of a root program in machine code.
@@ -283,5 +314,30 @@ fn the_smallest_root_stops_the_machine() {
             "{:?}",
             ended.lines
         );
+    }
+}
+
+/// The monitor shows the books, starts and ends an environment, and stops the machine.
+#[test]
+fn the_monitor_answers() {
+    if !ready() {
+        return;
+    }
+    // The first bytes may come before the kernel listens.
+    let typed = "\n\n\nenvironments\nslices\nrun player 0 2\nkill 3\nnonsense\nstop 7\n";
+    let machine = Machine {
+        typed: typed.to_owned(),
+        ..processors(2)
+    };
+    let ended = run(&machine, "monitor", &[]);
+    let said = ended.lines.join("\n");
+    assert_eq!(ended.status, Status::Stopped(7), "{said}");
+    for answer in [
+        "  position  0: environment 1",
+        "environment 3 runs on processor 1",
+        "environment 3 ends",
+        "nonsense: no such command",
+    ] {
+        assert!(said.contains(answer), "{answer}\n{said}");
     }
 }

@@ -1,0 +1,64 @@
+//! Exact budgets: what Aegis's operations take in instructions, under an emulator that counts them.
+//! A test holds each to the instruction, so a change of a figure is a change of these tables; the
+//! book's page about calls shows them.
+
+/// The compiler that [`COMPILED`] is of. Another one makes other code of the same source.
+pub const COMPILER: &str = "rustc 1.95.";
+
+/// Paths that are written in assembly: the same with every compiler.
+pub const ASSEMBLY: &[(&str, u64)] = &[
+    ("procedure", 2),
+    ("null", 11),
+    ("fpu", 19),
+    ("unaligned", 26),
+    ("unaligned-trip", 39),
+    ("division", 25),
+    ("division-trip", 38),
+    ("coprocessor", 26),
+    ("coprocessor-trip", 39),
+    ("protection", 34),
+    ("protection-trip", 47),
+    ("synchronous", 56),
+    ("asynchronous", 54),
+    ("yield", 59),
+    ("flush", 13),
+    ("flush-all", 14),
+    ("translation", 34),
+    ("touch-16", 4),
+    ("touch-8192", 4),
+];
+
+/// Paths through Rust, as [`COMPILER`] compiles them.
+pub const COMPILED: &[(&str, u64)] = &[
+    ("null-stack", 37),
+    ("set", 166),
+    ("quota", 201),
+    ("create", 4565),
+    ("destroy", 171),
+    ("take-slice", 135),
+    ("free-slice", 124),
+    ("give-slice", 157),
+    ("map", 231),
+    ("protect", 190),
+    ("unprotect", 203),
+    ("unmap", 233),
+    ("map-100", 19469),
+    ("protect-100", 13790),
+    ("unprotect-100", 15090),
+    ("unmap-100", 22806),
+    ("translation-trip", 296),
+    ("allocate", 865),
+    ("free", 290),
+    ("rename", 123),
+    ("break", 169),
+    ("capability", 305),
+    ("table", 1939),
+    ("untable", 17982),
+];
+
+/// The budget of a figure.
+pub fn of(name: &str) -> Option<u64> {
+    let mut all = ASSEMBLY.iter().chain(COMPILED);
+    let found = all.find(|(figure, _)| *figure == name);
+    found.map(|(_, instructions)| *instructions)
+}
