@@ -57,6 +57,9 @@ pub fn leave_if_stopping() {
     }
 }
 
+/// Slices after which a processor looks for what is due, beside its ticks.
+const DUE: u64 = 8;
+
 /// The clock ticked: a slice is over, or nobody runs.
 fn tick(frame: &mut Frame) {
     let processor = local::this().processor();
@@ -162,6 +165,11 @@ extern "C" fn kernel_schedule() -> ! {
     let processor = local.processor();
     loop {
         Here.poll();
+        // Where everybody yields early, the clock never ticks: what is due is taken all the same.
+        let ticks = books().machine.processor[processor].ticks.load(Relaxed);
+        if ticks.is_multiple_of(DUE) {
+            books().due(processor);
+        }
         let more = books().reap();
         if books().environment(ROOT).claim.load(Relaxed) == claim::FREE {
             say(format_args!("aegis: the root environment has ended"));
