@@ -230,6 +230,8 @@ pub struct Processor {
     pub idle: AtomicU64,
     /// Who was told that the slice has ended, and has not yielded since; 0: nobody.
     pub told: AtomicU32,
+    /// Whose the running slice was when it began.
+    pub lender: AtomicU32,
 }
 
 /// What stands at [`BOOKS`](crate::address::BOOKS).

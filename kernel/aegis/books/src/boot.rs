@@ -69,6 +69,7 @@ impl<H: Hardware> Books<'_, H> {
             processor.current.store(0, Relaxed);
             processor.idle.store(0, Relaxed);
             processor.told.store(0, Relaxed);
+            processor.lender.store(0, Relaxed);
         }
         for slice in machine.slices.iter().flatten() {
             slice.owner.store(0, Relaxed);

@@ -8,8 +8,8 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::Error;
 use postern_aegis_abi::context::Context;
+use postern_aegis_abi::{Error, ROOT};
 
 use crate::environment::LEAST;
 use crate::{Books, Hardware};
@@ -128,6 +128,11 @@ impl<H: Hardware> Books<'_, H> {
         let slices = record.slices_reserved.swap(0, Relaxed);
         let environments = record.environments_limit.swap(0, Relaxed);
         self.refund_birth(maker, pages, slices, environments + 1);
+        let owed = record.forfeits.swap(0, Relaxed);
+        // Whom the root makes is its own affair: it would be stopped by anybody's child.
+        if maker != ROOT {
+            self.environment(maker).forfeits.fetch_add(owed, Relaxed);
+        }
         self.environment(maker).children.fetch_sub(1, Relaxed);
         self.raise(maker, Context::EVENT_CHILD);
     }

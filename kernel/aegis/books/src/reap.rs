@@ -97,6 +97,8 @@ impl<H: Hardware> Books<'_, H> {
         for processor in &self.machine.processor {
             let told = &processor.told;
             let _ = told.compare_exchange(number.into(), 0, AcqRel, Relaxed);
+            let lender = &processor.lender;
+            let _ = lender.compare_exchange(number.into(), 0, AcqRel, Relaxed);
         }
         self.inherit(number);
         let _lock = self.lock_environment(number);

@@ -4,12 +4,13 @@
 //! A processor goes round its vector. A slice ends by its clock ([`Books::tick`]) or because who
 //! runs yields; then [`Books::vacate`] and [`Books::next`] follow. Who was told of the end and has
 //! not yielded by the next tick has exceeded its slice: it forfeits one for each tick, and ends
-//! after [`EXCESS`] of them.
+//! after [`EXCESS`] of them. No time comes from nowhere: who exceeds and has no slice pays with
+//! its lender's, who owes some gives none away, and what the dead owe their makers pay.
 //!
-//! Invariants: a position whose `runs` is nobody or dead is the owner's to run in. The claim of whom `next` returns
-//! is this processor's until it is left, and nobody takes it away: who ends an environment that
-//! runs marks it, and the processor leaves it. An environment that transfers to another while it
-//! was told to stop pays itself, and not the other.
+//! Invariants: a position whose `runs` is nobody or dead is the owner's to run in. The claim of
+//! whom `next` returns is this processor's until it is left, and nobody takes it away: who ends an
+//! environment that runs marks it, and the processor leaves it. An environment that transfers to
+//! another while it was told to stop pays itself, and not the other.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -116,6 +117,10 @@ impl<'a, H: Hardware> Books<'a, H> {
             return Err(Error::Denied);
         }
         if to != caller {
+            // Its debts are paid with its own slices.
+            if self.environment(caller).forfeits.load(Relaxed) != 0 {
+                return Err(Error::Again);
+            }
             let (from, record) = (self.environment(caller), self.environment(to));
             let slices = record.slices.load(Relaxed);
             if slices >= record.slices_limit.load(Relaxed) {
@@ -157,7 +162,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         let told = here.told.swap(u32::from(current), Relaxed) as u16;
         if told != 0 {
             here.ticks.fetch_add(1, Relaxed);
-            self.exceed(told);
+            self.exceed(processor, told);
         }
         let record = self.environment(current);
         if record.stopping.load(Relaxed) >= stopping::SUBMIT {
@@ -175,10 +180,17 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// Somebody was told that its slice has ended, and a tick later that slice has not.
-    fn exceed(&self, environment: u16) {
+    /// Somebody was told that its slice has ended, and a tick later that slice has not. Who has no
+    /// slice of its own to forfeit runs in one that was lent: then the lender pays.
+    fn exceed(&self, processor: usize, environment: u16) {
         let record = self.environment(environment);
-        record.forfeits.fetch_add(1, Relaxed);
+        // Whose it was at its beginning: it may be free by now.
+        let lender = self.machine.processor[processor].lender.load(Relaxed) as u16;
+        let payer = match record.slices.load(Relaxed) {
+            0 if self.lives(lender) => self.environment(lender),
+            _ => record,
+        };
+        payer.forfeits.fetch_add(1, Relaxed);
         if record.excess.fetch_add(1, Relaxed) + 1 > EXCESS {
             self.end(environment, end::EXCESS, 0);
         }
@@ -230,7 +242,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         Some(turn)
     }
 
-    /// Claims who runs in a position, if that one can run and has no slice to forfeit.
+    /// Claims who runs in a position, if that one can run and its owner has none to forfeit.
     fn begin(&self, processor: usize, position: usize) -> Option<Turn> {
         let slice = self.slice(processor, position);
         let owner = slice.owner.load(Acquire);
@@ -243,12 +255,13 @@ impl<'a, H: Hardware> Books<'a, H> {
             let _ = slice.runs.compare_exchange(runs, owner, AcqRel, Relaxed);
             runs = owner;
         }
-        let record = self.environment(runs);
+        let debts = &self.environment(owner).forfeits;
         let pays = |forfeits: u32| forfeits.checked_sub(1);
-        if record.forfeits.fetch_update(Relaxed, Relaxed, pays).is_ok() {
-            self.raise(runs, Context::EVENT_FORFEITED);
+        if debts.fetch_update(Relaxed, Relaxed, pays).is_ok() {
+            self.raise(owner, Context::EVENT_FORFEITED);
             return None;
         }
+        let record = self.environment(runs);
         self.claim(processor, runs).ok()?;
         // Now that it is claimed the number is not given to another; was it before?
         let context = self.context(runs);
@@ -264,6 +277,8 @@ impl<'a, H: Hardware> Books<'a, H> {
             return None;
         }
         record.ran.fetch_add(1, Relaxed);
+        let lender = &self.machine.processor[processor].lender;
+        lender.store(owner.into(), Relaxed);
         Some(Turn {
             environment: runs,
             position,

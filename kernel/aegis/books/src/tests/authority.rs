@@ -96,7 +96,7 @@ impl Model {
         match call {
             Call::TakeSlice => Some(self.take(caller, a, b)),
             Call::FreeSlice => nothing(self.owns(caller, a, b)),
-            Call::GiveSlice => nothing(self.give(caller, a, b, c)),
+            Call::GiveSlice => nothing(self.give(books, caller, [a, b, c])),
             Call::Quota => nothing(self.quota(caller, a, b, c, d)),
             Call::Destroy => nothing(self.controls(books, caller, a, b).map(|_| ())),
             Call::Set => nothing(self.set(books, caller, arguments)),
@@ -134,7 +134,8 @@ impl Model {
         }
     }
 
-    fn give(&self, caller: u16, processor: u64, position: u64, to: u64) -> Result<(), Error> {
+    fn give(&self, books: &World<'_>, caller: u16, arguments: [u64; 3]) -> Result<(), Error> {
+        let [processor, position, to] = arguments;
         Model::position(processor, position)?;
         if to > 255 || to != 0 && !self.lives(to as u16) {
             return Err(Error::NoEnvironment);
@@ -143,7 +144,9 @@ impl Model {
         let full = |to: u16| self.owned(to) >= self.all[&to].quotas[1].1;
         match to as u16 {
             0 => Ok(()),
-            to if to != caller && full(to) => Err(Error::Quota),
+            to if to == caller => Ok(()),
+            _ if books.environment(caller).forfeits.load(Relaxed) != 0 => Err(Error::Again),
+            to if full(to) => Err(Error::Quota),
             _ => Ok(()),
         }
     }

@@ -249,6 +249,76 @@ fn who_was_told_pays_and_not_whom_it_calls() {
     assert!(ended(a) == end::EXCESS || ended(b) == end::EXCESS);
 }
 
+/// c passes its slice on, when it is told, to helpers without slices, each of whom overruns it. It
+/// may free the slice first and take it again later.
+fn pass_on(free: bool) {
+    let memory = world::machine(512);
+    let (root, here) = (memory.processor(0), memory.processor(1));
+    let books = root.books();
+    let [a, b, c] = three(&books);
+    let helpers = [0; 12].map(|_| child(&books, ROOT, SMALL));
+    next(&here);
+    let mut passed = 0;
+    let ran = ticks(&here, 6000, |who| {
+        if who == a || who == b {
+            return true;
+        }
+        passed = (passed + 1) % helpers.len();
+        if who == c && free {
+            // Nobody's slice, then, is overrun.
+            call(&books, c, Call::FreeSlice, &[1, 50]).expect("its own");
+        }
+        // The last one yields.
+        let done = passed == 0 || here.books().donate(1, helpers[passed], false).is_err();
+        if done && free {
+            call(&books, c, Call::TakeSlice, &[1, 50]).expect("free again");
+        }
+        done
+    });
+    let counts = count(&ran);
+    let (others, own) = (counts[&a] + counts[&b], counts[&c]);
+    assert!((6000 - others).abs_diff(1000) <= 15, "{own} and {others}");
+    holds(&books);
+}
+
+#[test]
+fn helpers_bring_no_time() {
+    pass_on(false);
+    pass_on(true);
+}
+
+#[test]
+fn debts_are_not_given_away() {
+    let memory = world::machine(256);
+    let (root, here) = (memory.processor(0), memory.processor(1));
+    let books = root.books();
+    let a = child(&books, ROOT, SMALL);
+    let share = Share {
+        pages: (2, 8),
+        slices: (2, 2),
+        environments: 0,
+    };
+    let own = child(&books, a, share);
+    let friend = child(&books, ROOT, SMALL);
+    take(&books, own, 1, &[9]);
+    world::run(&here, own);
+    assert_eq!(books.tick(1), Tick::Tell(END));
+    assert_eq!(books.tick(1), Tick::Stay);
+    assert_eq!(books.tick(1), Tick::Stay);
+    let give = || call(&books, own, Call::GiveSlice, &[1, 9, friend.into()]);
+    assert_eq!(give(), Err(Error::Again));
+    assert_eq!(next(&here), None, "one is paid");
+    assert_eq!(give(), Err(Error::Again));
+    // Its death does not free its maker of the other one.
+    call(&books, a, Call::Destroy, &[own.into()]).expect("it ends");
+    world::reap(&books);
+    assert_eq!(books.environment(a).forfeits.load(Relaxed), 1);
+    take(&books, a, 1, &[9]);
+    assert_eq!(next(&here), None);
+    assert_eq!(next(&here).map(|turn| turn.environment), Some(a));
+    holds(&books);
+}
+
 #[test]
 fn a_dead_callee_gives_the_slice_back() {
     let memory = world::machine(256);
