@@ -18,11 +18,13 @@
 //! | [`linux`] | Debian's Linux in the same emulator, to compare with |
 //! | [`plot`] | the shares of a processor, drawn |
 //! | [`budgets`] | what operations take, exactly |
+//! | [`bless`] | what was measured becomes the budgets |
 //! | [`reference`](mod@reference) | the table of calls that the book shows |
 //! | [`figures`] | Aegis and Linux beside each other, as the paper's tables have them |
 #![forbid(unsafe_code)]
 
 pub mod archive;
+pub mod bless;
 pub mod budgets;
 pub mod build;
 pub mod count;

@@ -11,8 +11,8 @@ mod tests;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use postern_aegis_machine::reference;
+use clap::{Args, Parser, Subcommand};
+use postern_aegis_machine::{bless, reference};
 
 /// Build, pack and boot Aegis in an emulator.
 #[derive(Parser)]
@@ -42,8 +42,23 @@ enum Command {
     Demo(demo::Arguments),
     Test(tests::Arguments),
     Bench(bench::Arguments),
-    /// Print the tables of calls and errors, as the book has them
-    Calls,
+    Calls(CallsArguments),
+}
+
+/// Print the tables of calls and errors, as the book has them
+#[derive(Args)]
+struct CallsArguments {
+    /// Write them into the book instead
+    #[arg(long)]
+    bless: bool,
+}
+
+fn calls(arguments: &CallsArguments) -> command::Outcome {
+    match arguments.bless {
+        true => bless::page()?,
+        false => print!("{}\n{}", reference::calls(), reference::errors()),
+    }
+    Ok(true)
 }
 
 fn main() -> ExitCode {
@@ -54,10 +69,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => tests::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
-        Command::Calls => {
-            print!("{}\n{}", reference::calls(), reference::errors());
-            Ok(true)
-        }
+        Command::Calls(arguments) => calls(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
