@@ -31,6 +31,8 @@ test: setup setup-conformance setup-browser setup-programs setup-kernel
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	cd kernel/aegis && $(CARGO) fmt --check
+	cd kernel/aegis && $(CARGO) clippy --release -- -D warnings
 	cd kernel/aegis && $(CARGO) fmt --all --check && $(CARGO) clippy --release --quiet -- -D warnings
 
 setup-bench:
@@ -58,10 +60,11 @@ stress: setup
 	POSTERN_STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern --test stress -- --nocapture
 
 # Load on all kinds of handlers of the web server, with faults and reloads at random, for a minute; then requests at random at the
-# kernel module's device, half a million in machines of both kernels.
+# kernel module's device, half a million in machines of both kernels, and at Aegis for that minute on one processor and on two.
 soak: setup setup-kernel
 	POSTERN_SOAK_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-server --test soak -- --nocapture
 	POSTERN_KERNEL_REQUESTS=120000 $(CARGO) test --release -p postern-kernel-tests --test boot -- --nocapture
+	$(AEGIS) test --seconds $(STRESS_SECONDS) --seed $$RANDOM
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev
@@ -118,7 +121,7 @@ linux-bench: build setup-linux-bench
 setup-aegis:
 	@scripts/setup.sh gcc qemu-system-x86
 
-AEGIS := $(CARGO) run --release --quiet -p postern-aegis-machine --
+AEGIS = $(CARGO) run --release --quiet -p postern-aegis-machine --
 
 # Boots to the monitor, with this terminal on the serial line. PROCESSORS=1: on one.
 aegis: setup-aegis

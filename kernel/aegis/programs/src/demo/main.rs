@@ -14,7 +14,10 @@ postern_aegis::program!(main);
 /// Whether a scene showed what it should.
 pub type Shown = Result<bool, LoadError>;
 
-const SCENES: &[(&str, fn() -> Shown)] = &[
+/// A scene: what it shows, and how.
+type Scene = (&'static str, fn() -> Shown);
+
+const SCENES: &[Scene] = &[
     (
         "three environments share a processor 3 : 2 : 1",
         shares::shares,

@@ -131,7 +131,7 @@ fn addresses() -> Outcome {
         1 << 47,
         1 << 48,
         0xffff_8000_0000_0000,
-        u64::MAX & !0xfff,
+        0xffff_ffff_ffff_f000,
     ];
     for at in bad {
         refused(
