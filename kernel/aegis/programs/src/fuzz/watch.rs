@@ -1,0 +1,149 @@
+//! What must not change, whatever is called: the good ones' memory, their share, the books.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis::abi::records::{Kind, NONE, Page};
+use postern_aegis::load::Child;
+use postern_aegis::{books, entry, slices};
+use postern_aegis_programs::words;
+
+use crate::Why;
+
+/// What the machine and the root have.
+pub struct Books {
+    /// Free pages and the root's own: those that hammer give it some of theirs.
+    pages: u64,
+    /// Slices of others: it is given some of those, too.
+    slices: u64,
+}
+
+impl Books {
+    pub fn now() -> Books {
+        let machine = books::machine();
+        let own = books::own_number();
+        let owned = |processor: usize| {
+            let owners = machine.slices[processor]
+                .iter()
+                .map(|slice| slice.owner.load(Relaxed));
+            owners.filter(|owner| *owner != 0 && *owner != own).count() as u64
+        };
+        let pages = books::environment(own).pages.load(Relaxed);
+        Books {
+            pages: u64::from(machine.free.load(Relaxed)) + u64::from(pages),
+            slices: (0..slices::processors()).map(owned).sum(),
+        }
+    }
+
+    /// Waits until all children are gone; then everything must be as before.
+    pub fn again(&self) -> Result<(), Why> {
+        let own = books::environment(books::own_number());
+        let start = slices::clock();
+        while own.children.load(Relaxed) != 0 && slices::clock().wrapping_sub(start) < CYCLES {
+            entry::yield_slice();
+        }
+        let now = Books::now();
+        let same = |what, now: u64, before: u64| {
+            if now == before {
+                Ok(())
+            } else {
+                Err(Why::Books(what, now, before))
+            }
+        };
+        same("children", own.children.load(Relaxed).into(), 0)?;
+        same("free pages and own ones", now.pages, self.pages)?;
+        same("slices of others", now.slices, self.slices)?;
+        // The free list is as long as it says, only free pages are in it, and nobody binds them.
+        let free = books::machine().free.load(Relaxed).into();
+        same(
+            "pages in the free list",
+            books::free_pages().count() as u64,
+            free,
+        )?;
+        let kind = |page: &&Page| page.kind.load(Relaxed) == Kind::Free as u8;
+        same(
+            "pages that are free",
+            books::pages().iter().filter(kind).count() as u64,
+            free,
+        )?;
+        let bound = |page: &&Page| kind(page) && page.first.load(Relaxed) != NONE;
+        same(
+            "free pages that are bound",
+            books::pages().iter().filter(bound).count() as u64,
+            0,
+        )
+    }
+}
+
+/// How long is waited for ends, in cycles.
+const CYCLES: u64 = 30_000_000_000;
+
+/// How the good ones do.
+pub struct Shares {
+    started: u64,
+    slices: u64,
+    last: [u64; 2],
+    progress: [u64; 2],
+}
+
+/// Slices that the first good one has had between two looks at its progress.
+const LOOK: u64 = 20;
+
+impl Shares {
+    pub fn new(good: &[Child; 2]) -> Shares {
+        let ran = good.map(|child| books::environment(child.number).ran.load(Relaxed));
+        Shares {
+            started: ticks(),
+            slices: 0,
+            last: ran,
+            progress: [0; 2],
+        }
+    }
+
+    /// Seconds that the good ones have computed: who computes takes whole slices, so they tell the
+    /// time, which ticks do not, since anybody ends slices early.
+    pub fn seconds(&self) -> u64 {
+        let slice = books::machine().slice.load(Relaxed).max(1);
+        // With three that hammer beside each.
+        self.slices * slice * 3 / 1_000_000_000
+    }
+
+    /// Their memory is whole, and who has slices gets on in them.
+    pub fn check(&mut self, good: &[Child; 2]) -> Result<(), Why> {
+        for (index, child) in good.iter().enumerate() {
+            let errors = child.mailbox.get(words::ERRORS);
+            if !child.lives() {
+                return Err(Why::Good("it has ended", child.number.into()));
+            }
+            if errors != 0 {
+                return Err(Why::Good("words of its memory changed", errors));
+            }
+            let ran = books::environment(child.number).ran.load(Relaxed);
+            if ran < self.last[index] + LOOK {
+                continue;
+            }
+            let progress = child.mailbox.get(words::PROGRESS);
+            if progress == self.progress[index] {
+                return Err(Why::Good("it stands still in its slices", ran));
+            }
+            self.progress[index] = progress;
+            if index == 0 {
+                self.slices += ran - self.last[index];
+            }
+            self.last[index] = ran;
+        }
+        // One position of each vector is the first good one's: it is not passed by for long.
+        let passed = ticks() - self.started;
+        let least = passed / (2 * postern_aegis::abi::SLICES as u64);
+        if self.slices + 8 * LOOK < least {
+            return Err(Why::Good(
+                "it has fewer slices than its position gives",
+                self.slices,
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn ticks() -> u64 {
+    slices::ticks(0)
+}
