@@ -113,11 +113,11 @@ calls! {
     5 CallSynchronous(environment) stackless
         /// In ah: protected control transfer. The callee gets this slice and its future, and starts
         /// at its synchronous entry with the caller's number in rax.
-        needs "nothing" errors [NoEnvironment, Busy, Again];
+        needs "nothing" errors [NoEnvironment, Busy];
     6 CallAsynchronous(environment) stackless
         /// In ah: protected control transfer. The callee gets the rest of this slice, and starts at
         /// its asynchronous entry with the caller's number in rax.
-        needs "nothing" errors [NoEnvironment, Busy, Again];
+        needs "nothing" errors [NoEnvironment, Busy];
     7 NullStack() stack
         /// Nothing, on the path of the calls that take a stack.
         needs "nothing" errors [];

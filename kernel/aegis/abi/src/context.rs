@@ -7,6 +7,10 @@
 //! them before. No other register changes, the stack pointer neither: a handler that needs a stack
 //! takes its own.
 
+/// Registers beside those of [`Saved`], in this order: rbx, rdx, rsi, rdi, rbp, rsp, r8, r9, r10,
+/// r12, r13, r14, r15.
+pub type Others = [u64; 13];
+
 /// What was interrupted: enough to go on without the kernel. Offsets are part of the interface.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,6 +142,9 @@ pub struct Context {
     pub repossessed: [Repossession; GUARANTEES],
     /// How many things were taken so far.
     pub repossessions: u64,
+    /// The other registers of what `emerged` interrupted, if the environment was submitted: it does
+    /// not go on by itself then. (What the coprocessor had is lost.)
+    pub emerged_others: Others,
 }
 
 impl Context {

@@ -53,6 +53,7 @@ pub struct Context {
     places: [[AtomicU64; 2]; GUARANTEES],
     repossessed: [[AtomicU64; 3]; GUARANTEES],
     pub repossessions: AtomicU64,
+    pub emerged_others: [AtomicU64; 13],
 }
 
 /// Whether the coprocessor is on when the environment is entered.

@@ -4,7 +4,7 @@ use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use postern_aegis_abi::address::GUARANTEED;
-use postern_aegis_abi::context::Saved;
+use postern_aegis_abi::context::{Others, Saved};
 use postern_aegis_abi::records::{Environment, Slice, claim, end, stopping};
 use postern_aegis_abi::{Context, ROOT, status};
 use postern_aegis_books::{Emergency, Hardware, Tick};
@@ -100,6 +100,18 @@ fn save(frame: &Frame, context: &Words, at: usize) {
     }
 }
 
+/// Leaves in a context the registers that no handler will find where they were.
+fn save_others(frame: &Frame, context: &Words) {
+    let others: Others = [
+        frame.rbx, frame.rdx, frame.rsi, frame.rdi, frame.rbp, frame.rsp, frame.r8, frame.r9,
+        frame.r10, frame.r12, frame.r13, frame.r14, frame.r15,
+    ];
+    let first = offset_of!(Context, emerged_others) / 8;
+    for (word, register) in context[first..].iter().zip(others) {
+        word.store(register, Relaxed);
+    }
+}
+
 /// Goes back to a handler instead of where the environment was.
 fn resume_at(frame: &mut Frame, handler: u64) {
     frame.rip = handler & ((1 << 47) - 1);
@@ -139,7 +151,12 @@ fn miss(frame: &mut Frame) {
             save_fault(offset_of!(Context, emerged));
             resume_at(frame, handler);
         }
-        Emergency::Gone => leave(),
+        Emergency::Gone => {
+            // Whoever thaws it may have it go on.
+            save_fault(offset_of!(Context, emerged));
+            save_others(frame, context);
+            leave()
+        }
     }
 }
 

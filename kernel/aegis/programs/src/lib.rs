@@ -77,4 +77,8 @@ roles! {
     Hold,
     /// Frees handed pages: a swap server that keeps what it is given.
     Swap,
+    /// Has a pattern in all registers at a fault that nobody but its swap server can do anything
+    /// about. Thawed, it begins anew, with `PROGRESS` 1, and says in `RESULT` how many of them the
+    /// kernel kept.
+    Submitted,
 }

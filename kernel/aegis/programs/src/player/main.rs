@@ -39,6 +39,7 @@ fn main() -> ! {
         Some(Role::Greedy) => misbehave::greedy(),
         Some(Role::Crash) => misbehave::crash(),
         Some(Role::Guarantee) => misbehave::guarantee(),
+        Some(Role::Submitted) => misbehave::submitted(),
         None => {
             println!("player: there is no such role");
             postern_aegis::start::exit()

@@ -86,6 +86,25 @@ player_vectors:
     movl $1, %eax
 2:  ret
 
+# Loads from an address with patterns in the registers that the kernel keeps of whom it submits, but rsi.
+.global player_fault
+player_fault:
+    movl $0x1111, %ebx
+    movl $0x2222, %edx
+    movq %rdi, %rsi
+    movl $0x5555, %ebp
+    movl $0x6666, %esp
+    movl $0x7777, %r8d
+    movl $0x8888, %r9d
+    movl $0x9999, %r10d
+    movl $0xaaaa, %r12d
+    movl $0xbbbb, %r13d
+    movl $0xcccc, %r14d
+    movl $0xdddd, %r15d
+    movl $0x4444, %edi
+    movq (%rsi), %rax
+    ud2
+
 .global player_spin
 player_spin:
     jmp player_spin

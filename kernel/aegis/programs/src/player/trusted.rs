@@ -12,6 +12,8 @@ unsafe extern "C" {
     safe fn player_registers() -> u64;
     /// The same of vector registers, of patterns made from a number.
     safe fn player_vectors(seed: u64) -> u64;
+    /// Puts patterns into registers and loads from an address where nothing is.
+    fn player_fault(missing: u64) -> !;
     static player_spin: u8;
 }
 
@@ -23,6 +25,13 @@ pub fn registers_hold() -> bool {
 /// Whether patterns stay in vector registers for some time. The coprocessor must be on.
 pub fn vectors_hold(seed: u64) -> bool {
     player_vectors(seed) == 1
+}
+
+/// Faults at an address with patterns in all registers. Nobody goes on from there.
+pub fn fault_with_patterns(missing: u64) -> ! {
+    // SAFETY: the load faults, and nothing of this program's is looked at again: it ends, or
+    // begins anew.
+    unsafe { player_fault(missing) }
 }
 
 /// Divides by zero.

@@ -22,6 +22,7 @@ crate::scenarios! {
     "environments.bases" bases;
     "environments.guaranteed" guaranteed;
     "environments.emergency" emergency;
+    "environments.submitted" submitted;
     "environments.crashes" crashes;
     "environments.no-program" no_program;
     "environments.control" control;
@@ -98,6 +99,27 @@ fn emergency() -> Outcome {
     let fault = fault.err().ok_or(Why::Not("it does not fault"))?;
     same("the vector", fault.vector, 14)?;
     same("the address", fault.address, missing)
+}
+
+/// An emergency that only a swap server can do something about: the environment stands still, and
+/// all its registers are in its context.
+fn submitted() -> Outcome {
+    let child = player(Role::Submitted, 0, 0)?;
+    calls::set_server(child.target(), books::own_number()).named("its server")?;
+    child.run_on(0)?;
+    let record = books::environment(child.number);
+    wait("it is not submitted", || {
+        record.claim.load(Relaxed) == claim::SUBMITTED
+    })?;
+    calls::set_frozen(child.target(), false).named("thawing")?;
+    wait("it does not go on", || {
+        child.mailbox.get(words::RESULT) != 0
+    })?;
+    // All but the one that has the address.
+    same("registers", child.mailbox.get(words::RESULT), 12)?;
+    check(child.mailbox.get(words::OTHER) != 0, "no address")?;
+    child.end();
+    Ok(())
 }
 
 fn crashes() -> Outcome {
