@@ -2,9 +2,9 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis::abi::records::{Kind, NONE, Page};
+use postern_aegis::abi::records::{Kind, NONE, Page, claim};
 use postern_aegis::load::Child;
-use postern_aegis::{books, entry, slices};
+use postern_aegis::{books, entry, println, slices};
 use postern_aegis_programs::words;
 
 use crate::Why;
@@ -41,6 +41,7 @@ impl Books {
         while own.children.load(Relaxed) != 0 && slices::clock().wrapping_sub(start) < CYCLES {
             entry::yield_slice();
         }
+        left();
         let now = Books::now();
         let same = |what, now: u64, before: u64| {
             if now == before {
@@ -71,6 +72,27 @@ impl Books {
             books::pages().iter().filter(bound).count() as u64,
             0,
         )
+    }
+}
+
+/// Says who is left, for whoever looks for the reason.
+fn left() {
+    let own = books::own_number();
+    for record in &books::machine().environments {
+        let claim = record.claim.load(Relaxed);
+        let number = record.number.load(Relaxed);
+        if claim != claim::FREE && number != own {
+            println!(
+                "fuzz: environment {number} of {} is left: claim {claim:#x}, stopping {}, {} pages, \
+                 {} slices, {} children, lock {}",
+                record.parent.load(Relaxed),
+                record.stopping.load(Relaxed),
+                record.pages.load(Relaxed),
+                record.slices.load(Relaxed),
+                record.children.load(Relaxed),
+                record.lock.load(Relaxed)
+            );
+        }
     }
 }
 
