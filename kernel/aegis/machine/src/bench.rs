@@ -16,6 +16,9 @@ pub struct Arguments {
     /// Print data in place of tables
     #[arg(long)]
     json: bool,
+    /// Print the table of the book
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// Leave out Linux
     #[arg(long)]
     no_linux: bool,
@@ -85,9 +88,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
             }
         }
     }
-    match arguments.json {
-        true => print!("{}", report.json()),
-        false => {
+    match (arguments.json, arguments.markdown) {
+        (true, _) => print!("{}", report.json()),
+        (_, true) => print!("{}", report.markdown()),
+        _ => {
             println!(
                 "Instructions, counted by the emulator; in brackets loads of CR3, irets and wrmsrs."
             );

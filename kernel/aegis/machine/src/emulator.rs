@@ -16,7 +16,7 @@ pub struct Machine {
     /// Processors, from 1 on.
     pub processors: u32,
     /// One instruction is one nanosecond of the machine's, so that runs are the same to the
-    /// instruction. Processors take turns then.
+    /// instruction. Processors take turns then, and random numbers are known: for figures only.
     pub counted: bool,
     /// Memory in MiB.
     pub memory: u32,
@@ -95,7 +95,11 @@ impl Machine {
         add("-M q35 -cpu max -nodefaults -no-user-config -display none -no-reboot");
         add("-device isa-debug-exit,iobase=0xf4,iosize=0x04");
         match self.counted {
-            true => add("-accel tcg,thread=single -icount shift=0,sleep=off"),
+            // Neither random numbers nor the time of day differ between runs.
+            true => {
+                add("-accel tcg,thread=single -icount shift=0,sleep=off");
+                add("-seed 1 -rtc base=2000-01-01,clock=vm");
+            }
             false => add("-accel tcg,thread=multi"),
         }
         add(&format!("-smp {} -m {}", self.processors, self.memory));

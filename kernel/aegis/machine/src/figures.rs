@@ -200,12 +200,22 @@ impl Row {
         }
     }
 
+    /// The begin of a row in the book.
+    fn begin(&self, figure: Option<Figure>) -> String {
+        format!("| {} | {} |", self.what, shown(figure))
+    }
+
     fn goal_in_words(&self) -> String {
         let goal = self.goal.map(|goal| format!("<= {goal}"));
         let times = self.times.map(|times| format!("1/{times}"));
         let words: Vec<String> = goal.into_iter().chain(times).collect();
         words.join(", ")
     }
+}
+
+/// A figure in words.
+fn shown(figure: Option<Figure>) -> String {
+    figure.map_or("–".to_owned(), |figure| figure.to_string())
 }
 
 /// A figure as data.
@@ -242,20 +252,11 @@ impl Report {
     }
 
     fn line(&self, row: &Row, text: &mut String) {
-        let shown =
-            |figure: Option<Figure>| figure.map_or("-".to_owned(), |figure| figure.to_string());
         write!(text, "  {:<38}{:>16}", row.what, shown(row.aegis(self))).ok();
         for column in &self.linux {
             write!(text, "{:>20}", shown(row.linux(column))).ok();
         }
-        let first = self.linux.first().and_then(|column| row.linux(column));
-        let ratio = first.zip(row.aegis(self).filter(|aegis| aegis.instructions > 0));
-        let ratio = ratio.map_or(String::new(), |(linux, aegis)| {
-            format!(
-                "{:.1}",
-                linux.instructions as f64 / aegis.instructions as f64
-            )
-        });
+        let ratio = self.ratio(row);
         let verdict = match row.holds(self) {
             None => "",
             Some(true) => "  met",
@@ -263,6 +264,41 @@ impl Report {
         };
         let line = format!("{ratio:>8}  {}{verdict}", row.goal_in_words());
         writeln!(text, "{}", line.trim_end()).ok();
+    }
+
+    /// As the table of the book's page of measurements.
+    pub fn markdown(&self) -> String {
+        let mut text = "| | Aegis |".to_owned();
+        for column in &self.linux {
+            write!(text, " {} |", column.title).ok();
+        }
+        text += " ratio | goal |\n|---|---|";
+        text += &"---|".repeat(self.linux.len());
+        text += "---|---|\n";
+        for table in TABLES {
+            let columns = self.linux.len() + 3;
+            writeln!(text, "| **{}** {}", table.title, "| ".repeat(columns) + "|").ok();
+            for row in table.rows {
+                write!(text, "{}", row.begin(row.aegis(self))).ok();
+                for column in &self.linux {
+                    write!(text, " {} |", shown(row.linux(column))).ok();
+                }
+                writeln!(text, " {} | {} |", self.ratio(row), row.goal_in_words()).ok();
+            }
+        }
+        text
+    }
+
+    /// Linux's instructions, as it comes, over Aegis's.
+    fn ratio(&self, row: &Row) -> String {
+        let first = self.linux.first().and_then(|column| row.linux(column));
+        let ratio = first.zip(row.aegis(self).filter(|aegis| aegis.instructions > 0));
+        ratio.map_or(String::new(), |(linux, aegis)| {
+            format!(
+                "{:.1}",
+                linux.instructions as f64 / aegis.instructions as f64
+            )
+        })
     }
 
     /// As data for programs: an array of rows.
@@ -334,6 +370,20 @@ mod tests {
         assert!(report(30).is_well() && !report(31).is_well());
     }
 
+    /// `aegis-machine bench --markdown` prints what belongs there.
+    #[test]
+    fn the_book_has_the_budgets() {
+        let page = crate::place::repository().join("docs/src/performance.md");
+        let page = std::fs::read_to_string(page).expect("the page");
+        for row in TABLES.iter().flat_map(|table| table.rows) {
+            let Some(instructions) = row.aegis.and_then(crate::budgets::of) else {
+                continue;
+            };
+            let begin = format!("| {} | {instructions} (", row.what);
+            assert!(page.contains(&begin), "performance.md lacks {begin}");
+        }
+    }
+
     #[test]
     fn text_and_data_have_every_row() {
         let (text, json) = (report(31).text(), report(31).json());
@@ -357,8 +407,11 @@ mod tests {
             (&row["met"], &row["linux"]["off"]["instructions"]),
             (&json!(false), &json!(300))
         );
+        let book = report(31).markdown();
         for table in TABLES {
-            assert!(text.contains(table.title));
+            assert!(text.contains(table.title) && book.contains(table.title));
         }
+        let row = "| protection | 31 (0 0 0) | 350 (0 0 0) | 300 (0 0 0) | 11.3 | <= 40, 1/10 |";
+        assert!(book.contains(row), "{book}");
     }
 }
